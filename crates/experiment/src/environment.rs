@@ -1,0 +1,195 @@
+//! What a run needs of the place where it runs: one machine (`lab`) or, later, a cluster.
+//!
+//! For each trial: [`Environment::prepare`] → [`Arrangement::url`] → [`Arrangement::start_generator`] →
+//! [`Arrangement::window_opened`], [`Arrangement::window_closed`] → [`Arrangement::finish`]. Dropping an arrangement
+//! tears it down, whatever happened before.
+
+use crate::Mode;
+use crate::schema::{ComponentUsage, Host, MachineUsage, PathProof};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::process::ChildStderr;
+use std::time::Duration;
+
+/// The pods, proxies and service that one trial needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArrangementSpec {
+    /// Where the proxies stand.
+    pub mode: Mode,
+    /// How they are set.
+    pub proxy: ProxySettings,
+    /// The synthetic service.
+    pub server: ServerSettings,
+    /// CPU limit of the generator, cores; absent: none.
+    pub client_cpu_limit_cores: Option<f64>,
+}
+
+/// Switches of the proxies.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProxySettings {
+    /// Worker threads of each proxy.
+    pub workers: usize,
+    /// Mutual TLS between proxies. A single gateway has no peer proxy and is not affected.
+    pub mtls: bool,
+    /// Access log.
+    pub access_log: AccessLog,
+    /// CPU limit of each proxy, cores; absent: none.
+    pub cpu_limit_cores: Option<f64>,
+}
+
+impl Default for ProxySettings {
+    fn default() -> Self {
+        Self { workers: 2, mtls: true, access_log: AccessLog::Off, cpu_limit_cores: None }
+    }
+}
+
+/// What a proxy writes of each request.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AccessLog {
+    /// Nothing.
+    #[default]
+    Off,
+    /// A line of text.
+    Text,
+    /// A JSON object.
+    Json,
+}
+
+/// Settings of the synthetic service.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerSettings {
+    /// Size of the response body, bytes.
+    pub payload_bytes: u64,
+    /// Time before each answer.
+    pub delay: Duration,
+    /// Fraction of requests answered with status 500, 0 to 1.
+    pub error_fraction: f64,
+    /// CPU limit, cores; absent: none.
+    pub cpu_limit_cores: Option<f64>,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self { payload_bytes: 1024, delay: Duration::ZERO, error_fraction: 0.0, cpu_limit_cores: None }
+    }
+}
+
+/// A place where trials run.
+pub trait Environment {
+    /// The machine and the versions of the components.
+    fn host(&self) -> Host;
+
+    /// Whether this mode can run here. The error says what is missing and how to get it: nothing stands in for a mode.
+    ///
+    /// # Errors
+    /// Where a component or a kernel feature that the mode needs is absent.
+    fn can_run(&self, mode: Mode) -> Result<(), EnvironmentError>;
+
+    /// Starts everything that the trial needs, and waits until it is ready to serve. Logs go to files in `log_dir`.
+    ///
+    /// # Errors
+    /// Where a component does not come up; what had been started is taken down again.
+    fn prepare(
+        &mut self,
+        spec: &ArrangementSpec,
+        log_dir: &Path,
+    ) -> Result<Box<dyn Arrangement + '_>, EnvironmentError>;
+}
+
+/// Running pods, proxies and service of one trial.
+pub trait Arrangement {
+    /// What the generator is to request, as a client in its pod would write it.
+    fn url(&self) -> String;
+
+    /// Reads the proxies' counters, then starts `meshmeter` with these arguments in the client's pod and returns its
+    /// standard error, on which it reports events. Its standard output goes to a log file.
+    ///
+    /// # Errors
+    /// Where it cannot be started, or a proxy does not answer.
+    fn start_generator(&mut self, arguments: &[String]) -> Result<ChildStderr, EnvironmentError>;
+
+    /// Asks the generator to end early and keep what it has (SIGINT).
+    fn interrupt_generator(&mut self);
+
+    /// The generator's measured window opens now: reads every component's counters.
+    ///
+    /// # Errors
+    /// Where a component is gone.
+    fn window_opened(&mut self) -> Result<(), EnvironmentError>;
+
+    /// The window closes now: reads every component's counters again.
+    ///
+    /// # Errors
+    /// Where a component is gone.
+    fn window_closed(&mut self) -> Result<(), EnvironmentError>;
+
+    /// The first component, other than the generator, that has died, with its exit status. To be asked about once a second.
+    fn failed_component(&mut self) -> Option<(String, String)>;
+
+    /// Waits for the generator's end, at most this long (then ends it), and gives its exit code; absent where it was
+    /// ended by a signal.
+    ///
+    /// # Errors
+    /// Where it had to be ended.
+    fn wait_generator(&mut self, at_most: Duration) -> Result<Option<i32>, EnvironmentError>;
+
+    /// Reads the proxies' counters again, takes everything down and says what was seen. `requests_sent` is what the
+    /// generator says that it sent over the whole trial, warm-up included.
+    fn finish(self: Box<Self>, requests_sent: u64) -> Observation;
+}
+
+/// What an environment saw of one trial.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observation {
+    /// Every component, the generator, the kernel and the observer included.
+    pub components: Vec<ComponentUsage>,
+    /// Proof of the path.
+    pub path: PathProof,
+    /// The machine as a whole; absent where the window was never opened and closed.
+    pub machine: Option<MachineUsage>,
+    /// Last log lines of components that died.
+    pub log_tails: BTreeMap<String, Vec<String>>,
+}
+
+/// Something of the environment is not as it must be.
+#[derive(Debug)]
+pub struct EnvironmentError {
+    /// The operation and its subject, such as `start client-proxy`.
+    pub operation: String,
+    /// What was wrong.
+    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl EnvironmentError {
+    /// An error with a cause.
+    pub fn new(
+        operation: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self { operation: operation.into(), source: Some(source.into()), hint: None }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for EnvironmentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.operation)
+    }
+}
+
+impl std::error::Error for EnvironmentError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

@@ -1,0 +1,61 @@
+//! `host.json`: the machine and the versions behind a run.
+
+use serde::{Deserialize, Serialize};
+
+/// The machine that a run was measured on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// CPU model, as the kernel names it.
+    pub cpu_model: String,
+    /// CPUs online.
+    pub cpus: usize,
+    /// Threads a core.
+    pub threads_per_core: usize,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// Kernel release.
+    pub kernel: String,
+    /// Distribution.
+    pub distribution: String,
+    /// Architecture, such as `x86_64`.
+    pub architecture: String,
+    /// Hypervisor, where one shows itself.
+    pub virtualization: Option<String>,
+    /// `v1`, `v2` or `none`: which cgroups the lab uses here.
+    pub cgroups: String,
+    /// Whether the lab ran as `root` or in a `user-namespace`.
+    pub privileges: String,
+    /// How a proxy's own traffic is told from the application's: `uid` or `mark`; empty where nothing is redirected.
+    #[serde(default)]
+    pub redirect_by: String,
+    /// Meshmeter and every component with its version.
+    pub versions: Vec<ComponentVersion>,
+    /// What this machine can resolve.
+    pub floor: Option<Floor>,
+}
+
+/// A component and its version.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComponentVersion {
+    /// Such as `envoy`.
+    pub name: String,
+    /// As the component states it.
+    pub version: String,
+}
+
+/// The measurement floor: what this machine shows when there is nothing to measure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Floor {
+    /// How late a high-resolution timer wakes a thread, median, microseconds.
+    pub timer_late_p50_us: f64,
+    /// 99th percentile of the same.
+    pub timer_late_p99_us: f64,
+    /// A byte to a thread on loopback TCP and back, median, microseconds.
+    pub loopback_round_trip_p50_us: f64,
+    /// 99th percentile of the same.
+    pub loopback_round_trip_p99_us: f64,
+    /// Spread of a fixed piece of work timed again and again: interquartile range over median.
+    pub noise_fraction: f64,
+    /// Time stolen by the hypervisor while this was measured, cores.
+    pub steal_cores: f64,
+}

@@ -1,0 +1,202 @@
+//! `meshmeter.load/1`: what one run of the load generator measured.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The value of [`LoadResult::schema`].
+pub const LOAD_SCHEMA: &str = "meshmeter.load/1";
+
+/// One run of the generator. All figures but [`WarmupCounts`] cover the measured window alone: after the warm-up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadResult {
+    /// Always [`LOAD_SCHEMA`].
+    pub schema: String,
+    /// The targets, as given.
+    pub urls: Vec<String>,
+    /// Start of the measured window, RFC 3339.
+    pub started_at: String,
+    /// Length of the measured window in seconds: as planned, or until the run was interrupted.
+    pub duration_s: f64,
+    /// Worker threads.
+    pub threads: usize,
+    /// Connections kept open.
+    pub connections: usize,
+    /// Closed loop: how many clients; absent in open loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<usize>,
+    /// Rates over the window, per second.
+    pub rate: Rates,
+    /// Counts over the window.
+    pub requests: RequestCounts,
+    /// What happened before the window.
+    pub warmup: WarmupCounts,
+    /// From the intended start of each request to the end of its response.
+    pub response_time_us: HistogramSummary,
+    /// From the actual send to the end of the response.
+    pub service_time_us: HistogramSummary,
+    /// From the intended start to the actual send, whatever the cause.
+    pub schedule_lag_us: HistogramSummary,
+    /// The part of the schedule lag that the generator itself caused: from the moment when the request was due and a
+    /// connection was free to the actual send.
+    pub generator_lag_us: HistogramSummary,
+    /// Opening of connections (TCP, and TLS where used), over the whole run.
+    pub connect_time_us: HistogramSummary,
+    /// Bytes of the measured requests and responses, heads included.
+    pub bytes: Bytes,
+    /// What the generator itself used.
+    pub generator: GeneratorUsage,
+    /// One point a second of the window, by time of completion.
+    pub series: Vec<SeriesPoint>,
+    /// Whether these figures may be used.
+    pub verdict: Verdict,
+}
+
+/// Rates over the measured window, per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rates {
+    /// Asked for: absent in closed loop.
+    pub offered: Option<f64>,
+    /// Requests written to a connection.
+    pub sent: f64,
+    /// Responses received whole.
+    pub completed: f64,
+}
+
+/// Counts of requests whose intended start lies in the window.
+///
+/// `scheduled = sent + unsent` and `sent = completed + failed`: a request that was sent ends as one or the other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RequestCounts {
+    /// Slots of the schedule in the window.
+    pub scheduled: u64,
+    /// Written to a connection.
+    pub sent: u64,
+    /// Due in the window and never sent: the target or the generator did not keep up.
+    pub unsent: u64,
+    /// Answered whole, whatever the status.
+    pub completed: u64,
+    /// Sent and not answered whole.
+    pub failed: u64,
+    /// Failures by kind: of sent requests, and of connections that could not be opened.
+    pub errors: BTreeMap<String, u64>,
+    /// Responses by status code.
+    pub status: BTreeMap<String, u64>,
+}
+
+impl RequestCounts {
+    /// Responses with status 400 or above.
+    #[must_use]
+    pub fn error_statuses(&self) -> u64 {
+        self.status
+            .iter()
+            .filter(|(code, _)| code.parse::<u16>().is_ok_and(|code| code >= 400))
+            .map(|(_, count)| count)
+            .sum()
+    }
+
+    /// The fraction of sent requests, 0 to 1, that failed or were answered with status 400 or above.
+    #[must_use]
+    pub fn error_fraction(&self) -> f64 {
+        if self.sent == 0 {
+            return if self.errors.is_empty() { 0.0 } else { 1.0 };
+        }
+        (self.failed + self.error_statuses()) as f64 / self.sent as f64
+    }
+}
+
+/// Requests whose intended start lies before the window. They load the system and are in no histogram.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WarmupCounts {
+    /// Written to a connection.
+    pub sent: u64,
+    /// Answered whole.
+    pub completed: u64,
+    /// Sent and not answered whole.
+    pub failed: u64,
+}
+
+/// Bytes on the connections, as the application sees them (no TCP or TLS overhead).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bytes {
+    /// Written.
+    pub sent: u64,
+    /// Read.
+    pub received: u64,
+}
+
+/// What the generator's process used in the measured window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorUsage {
+    /// CPU in user mode, seconds.
+    pub cpu_user_s: f64,
+    /// CPU in the kernel, seconds.
+    pub cpu_system_s: f64,
+    /// CPU of both modes for each request sent, microseconds.
+    pub cpu_us_per_request: f64,
+    /// The share of its time that the busiest worker thread was on a CPU, 0 to 1. Spinning for a due request counts.
+    pub busiest_thread_fraction: f64,
+    /// Peak resident memory of the process, bytes.
+    pub memory_peak_bytes: u64,
+}
+
+/// One second of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SeriesPoint {
+    /// Start of the second, from the start of the window.
+    pub t_s: f64,
+    /// Responses received whole in this second.
+    pub completed: u64,
+    /// Requests that failed in this second.
+    pub failed: u64,
+    /// Median response time of the completed; 0 where none completed.
+    pub p50_us: f64,
+    /// 99th percentile of the response time of the completed; 0 where none completed.
+    pub p99_us: f64,
+}
+
+/// A distribution: its usual figures, and the whole of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HistogramSummary {
+    /// Values recorded. All other figures are 0 where this is 0.
+    pub count: u64,
+    /// Least value.
+    pub min: f64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub stddev: f64,
+    /// Greatest value.
+    pub max: f64,
+    /// Median.
+    pub p50: f64,
+    /// 75th percentile.
+    pub p75: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    #[serde(rename = "p99.9")]
+    pub p99_9: f64,
+    /// 99.99th percentile.
+    #[serde(rename = "p99.99")]
+    pub p99_99: f64,
+    /// The HdrHistogram, V2 compressed encoding, base64.
+    pub histogram: String,
+}
+
+/// Whether a measurement may be used, and if not, why not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Its figures may enter estimates.
+    pub valid: bool,
+    /// The target (or the generator, see `reasons`) did not keep up with the offered rate.
+    pub saturated: bool,
+    /// Why it is not valid; empty where it is. Each reason opens with its kind and a colon, such as `saturated: …`.
+    pub reasons: Vec<String>,
+    /// What a reader should know of valid figures too, such as a service time that hides a stall.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}

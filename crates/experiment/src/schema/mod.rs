@@ -1,0 +1,20 @@
+//! The files of results, as types. Others rely on their field names: extend, never rename (docs/method.md).
+
+mod host;
+mod load;
+mod summary;
+mod trial;
+
+pub use host::{ComponentVersion, Floor, Host};
+pub use load::{
+    Bytes, GeneratorUsage, HistogramSummary, LOAD_SCHEMA, LoadResult, Rates, RequestCounts, SeriesPoint,
+    Verdict, WarmupCounts,
+};
+pub use summary::{
+    AddedLatency, Cell, CellPath, ComponentSummary, Estimate, Percentiles, PublishedFigure, SUMMARY_SCHEMA,
+    Summary,
+};
+pub use trial::{
+    ComponentUsage, LoadPoint, MachineUsage, NetworkUsage, PathProof, ProxyProof, Role, SchedulingUsage,
+    TRIAL_SCHEMA, Throttling, TopProcess, TrialOutcome, TrialRecord,
+};

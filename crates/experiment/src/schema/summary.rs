@@ -1,0 +1,152 @@
+//! `meshmeter.summary/1`: what a run's trials say together.
+
+use super::{Host, LoadPoint, Role};
+use crate::Mode;
+use serde::{Deserialize, Serialize};
+
+/// The value of [`Summary::schema`].
+pub const SUMMARY_SCHEMA: &str = "meshmeter.summary/1";
+
+/// The whole run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Always [`SUMMARY_SCHEMA`].
+    pub schema: String,
+    /// The experiment's name.
+    pub name: String,
+    /// What the experiment asks; empty where it does not say.
+    #[serde(default)]
+    pub question: String,
+    /// The seed that ordered the trials.
+    pub seed: u64,
+    /// Trials planned and trials recorded: a run that was cut short has fewer.
+    pub trials_planned: usize,
+    /// Trials recorded.
+    pub trials_recorded: usize,
+    /// Where it was measured.
+    pub host: Host,
+    /// One for each mode and load.
+    pub cells: Vec<Cell>,
+    /// The answers, in words. The first is the headline.
+    pub findings: Vec<String>,
+    /// Figures that others published for the same question.
+    pub published: Vec<PublishedFigure>,
+}
+
+/// One mode under one load: estimates over its valid trials.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// The arrangement of proxies.
+    pub mode: Mode,
+    /// The load offered.
+    pub load: LoadPoint,
+    /// Trials recorded.
+    pub trials: usize,
+    /// Of which valid: only these enter the estimates.
+    pub valid: usize,
+    /// `valid`, or the commonest reason why not.
+    pub verdict: String,
+    /// Response time over the valid trials; absent where there is none.
+    pub response_time_us: Option<Percentiles>,
+    /// What the mode adds to mode `none` at the same load; absent for `none` itself and where there is nothing to compare.
+    pub added_us: Option<AddedLatency>,
+    /// Responses a second.
+    pub rate_completed: Option<Estimate>,
+    /// Fraction of sent requests that failed or were answered with an error status, over all trials, 0 to 1.
+    pub errors: f64,
+    /// What each component used.
+    pub components: Vec<ComponentSummary>,
+    /// Proof of the path over the valid trials.
+    pub path: CellPath,
+}
+
+/// An estimate with its 95 % interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Mean over the trials.
+    pub estimate: f64,
+    /// Lower end of the 95 % interval; absent where a single trial gives none.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+}
+
+impl Estimate {
+    /// Whether the interval lies wholly on one side of zero: a difference is shown.
+    #[must_use]
+    pub fn excludes_zero(&self) -> bool {
+        matches!((self.low, self.high), (Some(low), Some(high)) if low > 0.0 || high < 0.0)
+    }
+}
+
+/// Percentiles over trials, microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// Median.
+    pub p50: Estimate,
+    /// 90th percentile.
+    pub p90: Estimate,
+    /// 99th percentile.
+    pub p99: Estimate,
+    /// 99.9th percentile.
+    #[serde(rename = "p99.9")]
+    pub p99_9: Estimate,
+}
+
+/// Differences of percentiles to mode `none`, microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AddedLatency {
+    /// Of the median.
+    pub p50: Estimate,
+    /// Of the 90th percentile.
+    pub p90: Estimate,
+    /// Of the 99th percentile.
+    pub p99: Estimate,
+}
+
+/// What one component used, over the valid trials.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ComponentSummary {
+    /// Name within the run.
+    pub name: String,
+    /// What it is for.
+    pub role: Role,
+    /// Mean CPU, cores.
+    pub cpu_cores: Estimate,
+    /// The same for every 1000 completed requests a second.
+    pub cpu_cores_per_1000_rps: Estimate,
+    /// Working set where a cgroup tells it, resident memory elsewhere, bytes; absent for the kernel.
+    pub memory_bytes: Option<Estimate>,
+    /// Received by the pod's interface, bytes a second.
+    pub network_bytes_received_s: Option<Estimate>,
+    /// Sent by the pod's interface, bytes a second.
+    pub network_bytes_sent_s: Option<Estimate>,
+}
+
+/// Proof of the path over the valid trials of a cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CellPath {
+    /// Every valid trial proved it.
+    pub proven: bool,
+    /// The proxies on the path, in its order.
+    pub proxies: Vec<String>,
+    /// TLS was seen by every proxy that claims it; absent where none claims it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtls: Option<bool>,
+}
+
+/// A figure that a study's authors published.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PublishedFigure {
+    /// Who and which version, such as `Istio 1.24`.
+    pub source: String,
+    /// What was measured.
+    pub what: String,
+    /// The figure with its unit, as published.
+    pub value: String,
+    /// This run's figure for the same, with its unit; absent where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<String>,
+    /// What differs between the two.
+    pub differs: String,
+}

@@ -1,0 +1,219 @@
+//! `meshmeter.trial/1`: one line of `trials.jsonl`, everything that one trial showed.
+
+use super::{LoadResult, Verdict};
+use crate::Mode;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The value of [`TrialRecord::schema`].
+pub const TRIAL_SCHEMA: &str = "meshmeter.trial/1";
+
+/// One trial: one mode under one load, once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// Always [`TRIAL_SCHEMA`].
+    pub schema: String,
+    /// Place in the order of execution, from 0.
+    pub index: usize,
+    /// Which repeat of the whole set of cells this trial belongs to, from 0.
+    pub repeat: usize,
+    /// The arrangement of proxies.
+    pub mode: Mode,
+    /// The load offered.
+    pub load: LoadPoint,
+    /// When the trial began, RFC 3339.
+    pub started_at: String,
+    /// How the trial ended.
+    pub outcome: TrialOutcome,
+    /// Whether its figures may enter estimates: the generator's own verdict and what the environment saw.
+    pub verdict: Verdict,
+    /// What the generator measured; absent where it did not get that far.
+    pub result: Option<LoadResult>,
+    /// What each component used in the generator's measured window.
+    pub components: Vec<ComponentUsage>,
+    /// Proof that the requests took the path that the mode names.
+    pub path: PathProof,
+    /// What the machine as a whole did in the window; absent where it was not observed.
+    pub machine: Option<MachineUsage>,
+    /// Last lines of the logs of components that failed, by component.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub log_tails: BTreeMap<String, Vec<String>>,
+}
+
+/// How a trial ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrialOutcome {
+    /// The generator ran its whole time.
+    Finished,
+    /// The user stopped the run; what was measured until then is here.
+    Interrupted,
+    /// A component could not be started or died.
+    Failed,
+}
+
+/// The load of one cell of the experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadPoint {
+    /// Such as `http/1.1`.
+    pub protocol: String,
+    /// Open loop: requests a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// Closed loop: clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<usize>,
+    /// Connections kept open by the generator.
+    pub connections: usize,
+    /// Size of the response body, bytes.
+    pub payload_bytes: u64,
+    /// `uniform` or `poisson`.
+    pub arrival: String,
+}
+
+/// What a component is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// A proxy of the mesh.
+    Proxy,
+    /// The application under the mesh.
+    App,
+    /// The load generator.
+    Generator,
+    /// What configures the proxies.
+    ControlPlane,
+    /// CPU that the kernel spent for no process of the experiment.
+    Kernel,
+    /// Meshmeter's own sampling.
+    Observer,
+}
+
+/// What one component used in the measured window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ComponentUsage {
+    /// Name within the run, such as `client-proxy`.
+    pub name: String,
+    /// What it is for.
+    pub role: Role,
+    /// The pod that it runs in; absent for the kernel and the observer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// Time between the two readings of its counters, seconds.
+    pub window_s: f64,
+    /// CPU in user mode over the window, seconds.
+    pub cpu_user_s: f64,
+    /// CPU in the kernel over the window, seconds.
+    pub cpu_system_s: f64,
+    /// Where the CPU figures come from: `cgroup-v1`, `cgroup-v2` or `proc`.
+    pub cpu_source: String,
+    /// Resident memory at the end of the window, bytes.
+    pub memory_resident_bytes: u64,
+    /// Memory in use less what the kernel could drop at once (inactive page cache), as a kubelet counts it, at the end of the window, bytes;
+    /// absent where no cgroup tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_working_set_bytes: Option<u64>,
+    /// Traffic of the pod's network interface; absent where the component shares it with one nearer to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkUsage>,
+    /// Context switches in the window; absent for the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduling: Option<SchedulingUsage>,
+    /// Throttling by the CPU limit in the window; absent where no cgroup tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttling: Option<Throttling>,
+}
+
+impl ComponentUsage {
+    /// Mean CPU over the window, cores.
+    #[must_use]
+    pub fn cpu_cores(&self) -> f64 {
+        if self.window_s > 0.0 { (self.cpu_user_s + self.cpu_system_s) / self.window_s } else { 0.0 }
+    }
+}
+
+/// Traffic of a pod's interface in the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NetworkUsage {
+    /// Bytes received, with link headers.
+    pub received_bytes: u64,
+    /// Bytes sent, with link headers.
+    pub sent_bytes: u64,
+}
+
+/// Context switches of all threads of a component.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SchedulingUsage {
+    /// The thread waited for something.
+    pub voluntary_switches: u64,
+    /// The thread was made to give way.
+    pub involuntary_switches: u64,
+}
+
+/// Throttling by a CPU limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Throttling {
+    /// Enforcement periods in which the component was throttled.
+    pub periods: u64,
+    /// Time for which it was throttled, seconds.
+    pub time_s: f64,
+}
+
+/// Whether the requests took the path that the mode names, from the proxies' own counters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathProof {
+    /// Every expected proxy saw every request, with TLS where it is claimed.
+    pub proven: bool,
+    /// What each proxy counted over the trial.
+    pub proxies: Vec<ProxyProof>,
+    /// What was missing; empty where the path is proven.
+    pub reasons: Vec<String>,
+}
+
+/// What one proxy counted between the start of the generator and its end, warm-up included.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProxyProof {
+    /// The component.
+    pub name: String,
+    /// Requests that arrived at the listener of this path.
+    pub requests_received: u64,
+    /// Requests that the generator sent.
+    pub requests_expected: u64,
+    /// TLS handshakes completed with the peer proxy, as server or as client.
+    pub tls_handshakes: u64,
+    /// Whether the mode claims mutual TLS at this proxy.
+    pub tls_expected: bool,
+    /// The counters that this was read from, for those who check.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// The machine as a whole in the measured window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MachineUsage {
+    /// Time between the two readings, seconds.
+    pub window_s: f64,
+    /// CPUs online.
+    pub cpus: usize,
+    /// Mean number of busy CPUs, cores.
+    pub busy_cores: f64,
+    /// Time stolen by the hypervisor, cores.
+    pub steal_cores: f64,
+    /// Interrupts and soft interrupts as the kernel counted them apart, cores; part of it may also be charged to the
+    /// process that was interrupted (kernels without `IRQ_TIME_ACCOUNTING`).
+    pub interrupt_cores: f64,
+    /// Busy, but charged to no process of the experiment and to no other user process, cores.
+    pub kernel_cores: f64,
+    /// Processes that do not belong to the experiment, cores.
+    pub other_processes_cores: f64,
+    /// The greatest of those.
+    pub top_other_processes: Vec<TopProcess>,
+}
+
+/// A process that is not part of the experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TopProcess {
+    /// Its command name.
+    pub name: String,
+    /// Mean CPU over the window, cores.
+    pub cpu_cores: f64,
+}

@@ -1,0 +1,1 @@
+//! One machine as a lab: namespaces, cgroups, processes and proxies.

@@ -1,0 +1,1 @@
+//! Reports: terminal, HTML and the run folder.

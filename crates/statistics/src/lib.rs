@@ -1,0 +1,5 @@
+//! Histograms, intervals, comparison and findings: from trials to answers.
+
+pub mod histogram;
+
+pub use histogram::{DecodeError, LatencyHistogram};
