@@ -1,1 +1,16 @@
-fn main() {}
+//! `meshmeter`: measures what a service mesh costs.
+
+mod cli;
+mod commands;
+mod failure;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match commands::run(cli.command) {
+        Ok(status) => status,
+        Err(failure) => failure.report(),
+    }
+}

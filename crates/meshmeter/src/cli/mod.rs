@@ -1,0 +1,48 @@
+//! What was typed, as types: one file for each command.
+
+mod doctor;
+mod lab;
+mod load;
+mod report;
+mod run;
+mod serve;
+
+pub use doctor::DoctorArgs;
+pub use lab::LabArgs;
+pub use load::LoadArgs;
+pub use report::ReportArgs;
+pub use run::RunArgs;
+pub use serve::ServeArgs;
+
+use clap::{Parser, Subcommand};
+
+/// Measures what a service mesh costs: latency, CPU and memory, with honest statistics.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 110, propagate_version = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run an experiment: a preset study or a file
+    Run(RunArgs),
+    /// Load a URL and measure its latency
+    Load(Box<LoadArgs>),
+    /// Serve as a synthetic service
+    Serve(ServeArgs),
+    /// Make the report of a run again from its folder
+    Report(ReportArgs),
+    /// Labs on this machine: components, what is up, taking down
+    Lab(LabArgs),
+    /// Say what works here, and this machine's measurement floor
+    Doctor(DoctorArgs),
+    /// Print a completion script for a shell
+    Completion {
+        /// The shell to complete for
+        shell: clap_complete::Shell,
+    },
+}

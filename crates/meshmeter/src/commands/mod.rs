@@ -1,0 +1,29 @@
+//! What each command does: one file for each.
+
+mod doctor;
+mod lab;
+mod load;
+mod report;
+mod run;
+mod serve;
+
+use crate::cli::{Cli, Command};
+use crate::failure::Failure;
+use clap::CommandFactory as _;
+use std::process::ExitCode;
+
+/// Does what was asked.
+pub fn run(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Run(args) => run::run(&args),
+        Command::Load(args) => load::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Lab(args) => lab::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Completion { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "meshmeter", &mut std::io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! How a command ends when it cannot do what was asked: one line, a hint where there is one, the right exit status.
+
+use experiment::environment::EnvironmentError;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+/// Exit status: the measurement failed its objective, or none of it is valid.
+pub const MEASUREMENT_FAILED: u8 = 1;
+/// Exit status: wrong use.
+pub const WRONG_USE: u8 = 2;
+/// Exit status: the environment failed.
+pub const ENVIRONMENT_FAILED: u8 = 3;
+
+/// An error on its way to the user.
+#[derive(Debug)]
+pub struct Failure {
+    status: u8,
+    /// The operation with its causes, or a whole rendered diagnostic.
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// The user asked for something that makes no sense.
+    pub fn wrong_use(message: impl Into<String>) -> Self {
+        Self { status: WRONG_USE, message: message.into(), hint: None }
+    }
+
+    /// Something outside the program is not as it must be.
+    pub fn environment(error: &dyn Error) -> Self {
+        Self { status: ENVIRONMENT_FAILED, message: chain(error), hint: None }
+    }
+
+    /// Adds what to do about it.
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Prints the failure and gives the exit status.
+    pub fn report(&self) -> ExitCode {
+        let bold_red = clap::builder::styling::AnsiColor::Red.on_default().bold();
+        anstream::eprintln!("{bold_red}error{bold_red:#}: {}", self.message);
+        if let Some(hint) = &self.hint {
+            let bold_cyan = clap::builder::styling::AnsiColor::Cyan.on_default().bold();
+            anstream::eprintln!("{bold_cyan}hint{bold_cyan:#}: {hint}");
+        }
+        ExitCode::from(self.status)
+    }
+}
+
+impl From<EnvironmentError> for Failure {
+    fn from(error: EnvironmentError) -> Self {
+        let failure = Self::environment(&error);
+        match error.hint {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
+    }
+}
+
+/// An error and its causes on one line.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let _ = write!(text, ": {error}");
+        cause = error.source();
+    }
+    text
+}
