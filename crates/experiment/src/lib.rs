@@ -6,5 +6,6 @@
 pub mod environment;
 pub mod mode;
 pub mod schema;
+pub mod units;
 
 pub use mode::{MeshKind, Mode};

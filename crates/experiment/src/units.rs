@@ -1,0 +1,497 @@
+//! Quantities as people write them: durations, sizes, fractions, rates and CPU cores.
+//!
+//! The `parse_…` functions take text and serve as value parsers of command line options too; the `format_…` functions
+//! write text that parses back to the same value. The types around them ([`TimeSpan`], [`ByteSize`], [`Fraction`],
+//! [`Rate`], [`CpuCores`]) are for files: they read and write that text.
+//!
+//! | quantity | examples | meaning |
+//! |---|---|---|
+//! | duration | `250us`, `5ms`, `1.5s`, `1m30s`, `1h` | a number without a unit is an error |
+//! | size | `1024`, `1KB`, `1KiB`, `1.5MiB` | bytes; `KB` is 1000 bytes, `KiB` (and `Ki`) 1024 |
+//! | fraction | `0.1%`, `0.001` | 0 to 1, that is 0 % to 100 % |
+//! | rate | `1000`, `1000/s`, `10k`, `600/m` | a second unless it says otherwise; `k` is 1000 |
+//! | CPU cores | `500m`, `2`, `0.5` | as in a pod's resource limits; `m` is a thousandth |
+//!
+//! Exponents, signs, infinities and digit separators are not read: nobody writes them on purpose.
+
+use serde::de::{Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Longest duration that is read: a year. Longer ones are slips of the pen.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+/// Greatest size that is read: 1 PiB.
+const LARGEST_BYTES: f64 = (1_u64 << 50) as f64;
+/// Greatest rate that is read, a second.
+const HIGHEST_RATE: f64 = 1e9;
+/// Greatest number of cores that is read.
+const MOST_CORES: f64 = 100_000.0;
+
+/// Text that is not the quantity that it should be.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("`{given}` is not a {quantity}: {expected}, for example `{example}`")]
+pub struct UnitError {
+    /// What was given, shortened where it is long.
+    pub given: String,
+    /// What it should be, such as `duration`.
+    pub quantity: &'static str,
+    /// What was expected.
+    pub expected: String,
+    /// A text that would do.
+    pub example: &'static str,
+}
+
+/// What a quantity is called in errors, what it expects and what it looks like.
+struct Quantity {
+    name: &'static str,
+    expected: &'static str,
+    example: &'static str,
+}
+
+const DURATION: Quantity = Quantity {
+    name: "duration",
+    expected: "expected a number with a unit (us, ms, s, m, h)",
+    example: "500ms",
+};
+const SIZE: Quantity = Quantity {
+    name: "size",
+    expected: "expected bytes, or a number with a unit (B, KB, MB, GB of 1000; KiB, MiB, GiB of 1024)",
+    example: "1KiB",
+};
+const FRACTION: Quantity =
+    Quantity { name: "fraction", expected: "expected 0% to 100%, or 0 to 1", example: "0.1%" };
+const RATE: Quantity = Quantity {
+    name: "rate",
+    expected: "expected a number above 0, a second unless it says otherwise",
+    example: "1000/s",
+};
+const CORES: Quantity = Quantity {
+    name: "number of CPU cores",
+    expected: "expected cores or thousandths of a core (m)",
+    example: "500m",
+};
+
+impl Quantity {
+    /// The text does not have the form of this quantity.
+    fn malformed(&self, given: &str) -> UnitError {
+        self.refused(given, self.expected)
+    }
+
+    /// The text has the form, and its value will not do.
+    fn refused(&self, given: &str, expected: impl Into<String>) -> UnitError {
+        UnitError {
+            given: shortened(given),
+            quantity: self.name,
+            expected: expected.into(),
+            example: self.example,
+        }
+    }
+}
+
+/// At most 40 characters of a text, on one line.
+fn shortened(text: &str) -> String {
+    let mut characters = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let head: String = characters.by_ref().take(40).collect();
+    if characters.next().is_some() { format!("{head}…") } else { head }
+}
+
+/// A number of digits with at most one point at the start of the text, and what follows it.
+fn leading_number(text: &str) -> Option<(f64, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (digits, rest) = text.split_at(end);
+    if digits.starts_with('.') || digits.ends_with('.') {
+        return None;
+    }
+    let number: f64 = digits.parse().ok()?;
+    number.is_finite().then_some((number, rest))
+}
+
+/// Reads a duration such as `250us`, `5ms`, `1.5s`, `1m30s` or `1h`.
+///
+/// # Errors
+/// Where the text has another form (a number without a unit included), or is longer than a year.
+pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
+    let mut rest = text.trim();
+    let mut total_ns = 0.0_f64;
+    let mut previous_unit_ns = f64::INFINITY;
+    if leading_number(rest).is_some_and(|(_, unit)| unit.is_empty()) {
+        return Err(DURATION.refused(text, "a unit is missing (us, ms, s, m, h)"));
+    }
+    while !rest.is_empty() {
+        let (number, after) = leading_number(rest).ok_or_else(|| DURATION.malformed(text))?;
+        let end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, next) = after.split_at(end);
+        let unit_ns = match unit.trim() {
+            "ns" => 1.0,
+            "us" | "µs" | "μs" => 1e3,
+            "ms" => 1e6,
+            "s" => 1e9,
+            "m" | "min" => 60e9,
+            "h" => 3600e9,
+            _ => return Err(DURATION.malformed(text)),
+        };
+        // `1m30s` is meant; `30s1m` and `1s1s` are slips.
+        if unit_ns >= previous_unit_ns {
+            return Err(DURATION.malformed(text));
+        }
+        total_ns += number * unit_ns;
+        previous_unit_ns = unit_ns;
+        rest = next;
+    }
+    if previous_unit_ns.is_infinite() {
+        return Err(DURATION.malformed(text));
+    }
+    if total_ns > LONGEST.as_nanos() as f64 {
+        return Err(DURATION.refused(text, "expected at most a year"));
+    }
+    Ok(Duration::from_nanos(total_ns.round() as u64))
+}
+
+/// Writes a duration in the greatest unit that takes at most three decimals.
+#[must_use]
+pub fn format_duration(duration: Duration) -> String {
+    let total_ns = duration.as_nanos();
+    for (unit, unit_ns) in [("h", 3_600_000_000_000), ("m", 60_000_000_000)] {
+        if total_ns >= unit_ns && total_ns.is_multiple_of(unit_ns) {
+            return format!("{}{unit}", total_ns / unit_ns);
+        }
+    }
+    for (unit, unit_ns) in [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000)] {
+        if total_ns >= unit_ns && total_ns.is_multiple_of(unit_ns / 1000) {
+            let decimals = format!("{:03}", total_ns % unit_ns / (unit_ns / 1000));
+            let decimals = decimals.trim_end_matches('0');
+            let point = if decimals.is_empty() { "" } else { "." };
+            return format!("{}{point}{decimals}{unit}", total_ns / unit_ns);
+        }
+    }
+    if total_ns == 0 { "0s".into() } else { format!("{total_ns}ns") }
+}
+
+/// Reads a size such as `1024`, `1KB` (1000) or `1KiB` (1024), in bytes.
+///
+/// # Errors
+/// Where the text has another form, is no whole number of bytes, or is above 1 PiB.
+pub fn parse_size(text: &str) -> Result<u64, UnitError> {
+    let (number, unit) = leading_number(text.trim()).ok_or_else(|| SIZE.malformed(text))?;
+    let unit_bytes = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        "kib" | "ki" => 1024.0,
+        "mib" | "mi" => 1024.0 * 1024.0,
+        "gib" | "gi" => 1024.0 * 1024.0 * 1024.0,
+        _ => return Err(SIZE.malformed(text)),
+    };
+    let bytes = number * unit_bytes;
+    if bytes > LARGEST_BYTES {
+        return Err(SIZE.refused(text, "expected at most 1 PiB"));
+    }
+    // `0.1KB` is 100 bytes although 0.1 has no exact binary form.
+    if (bytes - bytes.round()).abs() > bytes * 1e-12 {
+        return Err(SIZE.refused(text, "expected a whole number of bytes"));
+    }
+    Ok(bytes.round() as u64)
+}
+
+/// Writes a size in the greatest unit that holds it whole.
+#[must_use]
+pub fn format_size(bytes: u64) -> String {
+    let units = [
+        ("GiB", 1 << 30),
+        ("GB", 1_000_000_000),
+        ("MiB", 1 << 20),
+        ("MB", 1_000_000),
+        ("KiB", 1 << 10),
+        ("KB", 1000),
+    ];
+    units
+        .iter()
+        .find(|(_, unit_bytes)| bytes >= *unit_bytes && bytes.is_multiple_of(*unit_bytes))
+        .map_or_else(|| bytes.to_string(), |(unit, unit_bytes)| format!("{}{unit}", bytes / unit_bytes))
+}
+
+/// Reads a fraction such as `0.1%` or `0.001`, 0 to 1.
+///
+/// # Errors
+/// Where the text has another form or lies outside 0 to 1.
+pub fn parse_fraction(text: &str) -> Result<f64, UnitError> {
+    let trimmed = text.trim();
+    let (number, unit) = leading_number(trimmed).ok_or_else(|| FRACTION.malformed(text))?;
+    let fraction = match unit.trim() {
+        "" => number,
+        "%" => number / 100.0,
+        _ => return Err(FRACTION.malformed(text)),
+    };
+    if fraction > 1.0 {
+        return Err(FRACTION.malformed(text));
+    }
+    Ok(fraction)
+}
+
+/// Writes a fraction as a percentage, or as a plain number where that would lose something.
+#[must_use]
+pub fn format_fraction(fraction: f64) -> String {
+    let percent = without_trailing_zeros(&format!("{:.9}", fraction * 100.0)) + "%";
+    if parse_fraction(&percent) == Ok(fraction) { percent } else { fraction.to_string() }
+}
+
+/// Reads a rate such as `1000`, `1000/s`, `10k` or `600/m`, a second.
+///
+/// # Errors
+/// Where the text has another form, is zero, or is above a thousand million a second.
+pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
+    let (number, unit) = leading_number(text.trim()).ok_or_else(|| RATE.malformed(text))?;
+    let unit = unit.trim();
+    let (thousands, per) = match unit.strip_prefix(['k', 'K']) {
+        Some(per) => (1000.0, per),
+        None => (1.0, unit),
+    };
+    let seconds = match per.trim() {
+        "" | "/s" => 1.0,
+        "/m" | "/min" => 60.0,
+        "/h" => 3600.0,
+        _ => return Err(RATE.malformed(text)),
+    };
+    let rate = number * thousands / seconds;
+    if rate <= 0.0 {
+        return Err(RATE.malformed(text));
+    }
+    if rate > HIGHEST_RATE {
+        return Err(RATE.refused(text, "expected at most 1000000000 a second"));
+    }
+    Ok(rate)
+}
+
+/// Writes a rate as a plain number a second.
+#[must_use]
+pub fn format_rate(rate: f64) -> String {
+    rate.to_string()
+}
+
+/// Reads CPU cores as a pod's resource limits have them: `500m`, `2` or `0.5`.
+///
+/// # Errors
+/// Where the text has another form, is under a thousandth of a core, or is above 100 000 cores.
+pub fn parse_cores(text: &str) -> Result<f64, UnitError> {
+    let (number, unit) = leading_number(text.trim()).ok_or_else(|| CORES.malformed(text))?;
+    let cores = match unit.trim() {
+        "" => number,
+        "m" => number / 1000.0,
+        _ => return Err(CORES.malformed(text)),
+    };
+    if cores < 0.001 {
+        return Err(CORES.refused(text, "expected at least 1m, a thousandth of a core"));
+    }
+    if cores > MOST_CORES {
+        return Err(CORES.refused(text, "expected at most 100000 cores"));
+    }
+    Ok(cores)
+}
+
+/// Writes CPU cores: whole cores as a number, else thousandths.
+#[must_use]
+pub fn format_cores(cores: f64) -> String {
+    if cores.fract() == 0.0 {
+        return cores.to_string();
+    }
+    let thousandths = format!("{}m", (cores * 1000.0).round());
+    if parse_cores(&thousandths) == Ok(cores) { thousandths } else { cores.to_string() }
+}
+
+fn without_trailing_zeros(decimals: &str) -> String {
+    if decimals.contains('.') {
+        decimals.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        decimals.to_owned()
+    }
+}
+
+/// Reads a scalar as the text that stands in the file, whether the format calls it a number or a string.
+struct ScalarText(&'static str);
+
+impl Visitor<'_> for ScalarText {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a {}", self.0)
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<String, E> {
+        Ok(number.to_string())
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<String, E> {
+        Ok(number.to_string())
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<String, E> {
+        Ok(number.to_string())
+    }
+}
+
+/// A type for files around a quantity: reads with the parser, writes with the formatter.
+macro_rules! quantity_in_files {
+    ($(#[$docs:meta])* $name:ident($inner:ty), $quantity:expr, $parse:path, $format:path) => {
+        $(#[$docs])*
+        #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+        pub struct $name(pub $inner);
+
+        impl FromStr for $name {
+            type Err = UnitError;
+
+            fn from_str(text: &str) -> Result<Self, UnitError> {
+                $parse(text).map(Self)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&$format(self.0))
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = deserializer.deserialize_any(ScalarText($quantity.name))?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+quantity_in_files!(
+    /// A duration in a file, such as `500ms`.
+    TimeSpan(Duration), DURATION, parse_duration, format_duration
+);
+quantity_in_files!(
+    /// A size in a file, bytes, such as `1KiB`.
+    ByteSize(u64), SIZE, parse_size, format_size
+);
+quantity_in_files!(
+    /// A fraction in a file, 0 to 1, such as `0.1%`.
+    Fraction(f64), FRACTION, parse_fraction, format_fraction
+);
+quantity_in_files!(
+    /// A rate in a file, a second, such as `1000`.
+    Rate(f64), RATE, parse_rate, format_rate
+);
+quantity_in_files!(
+    /// CPU cores in a file, such as `500m`.
+    CpuCores(f64), CORES, parse_cores, format_cores
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn durations_read_as_written() {
+        for (text, expected_us) in [
+            ("250us", 250),
+            ("250µs", 250),
+            ("5ms", 5_000),
+            ("1.5s", 1_500_000),
+            ("2m", 120_000_000),
+            ("1m30s", 90_000_000),
+            ("1h", 3_600_000_000),
+            ("0s", 0),
+            (" 10 ms ", 10_000),
+        ] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_micros(expected_us)), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_fractions_rates_and_cores_read_as_written() {
+        for (text, bytes) in
+            [("1024", 1024), ("1KB", 1000), ("1KiB", 1024), ("1.5MiB", 1_572_864), ("0.1kB", 100)]
+        {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for (text, fraction) in [("0.1%", 0.001), ("0.001", 0.001), ("100%", 1.0), ("0", 0.0)] {
+            assert_eq!(parse_fraction(text), Ok(fraction), "{text}");
+        }
+        for (text, rate) in
+            [("1000", 1000.0), ("1000/s", 1000.0), ("10k", 10_000.0), ("1.5k/s", 1500.0), ("600/m", 10.0)]
+        {
+            assert_eq!(parse_rate(text), Ok(rate), "{text}");
+        }
+        for (text, cores) in [("500m", 0.5), ("2", 2.0), ("0.5", 0.5), ("1500m", 1.5)] {
+            assert_eq!(parse_cores(text), Ok(cores), "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_name_what_was_given_expected_and_an_example() {
+        let errors = [
+            parse_duration("5").unwrap_err(),
+            parse_duration("5 seconds").unwrap_err(),
+            parse_duration("30s1m").unwrap_err(),
+            parse_duration("9999999h").unwrap_err(),
+            parse_size("1 KX").unwrap_err(),
+            parse_size("0.3").unwrap_err(),
+            parse_fraction("5").unwrap_err(),
+            parse_rate("0").unwrap_err(),
+            parse_rate("fast").unwrap_err(),
+            parse_cores("0m").unwrap_err(),
+            parse_cores("two").unwrap_err(),
+        ];
+        let text: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(text.join("\n"), @r"
+        `5` is not a duration: a unit is missing (us, ms, s, m, h), for example `500ms`
+        `5 seconds` is not a duration: expected a number with a unit (us, ms, s, m, h), for example `500ms`
+        `30s1m` is not a duration: expected a number with a unit (us, ms, s, m, h), for example `500ms`
+        `9999999h` is not a duration: expected at most a year, for example `500ms`
+        `1 KX` is not a size: expected bytes, or a number with a unit (B, KB, MB, GB of 1000; KiB, MiB, GiB of 1024), for example `1KiB`
+        `0.3` is not a size: expected a whole number of bytes, for example `1KiB`
+        `5` is not a fraction: expected 0% to 100%, or 0 to 1, for example `0.1%`
+        `0` is not a rate: expected a number above 0, a second unless it says otherwise, for example `1000/s`
+        `fast` is not a rate: expected a number above 0, a second unless it says otherwise, for example `1000/s`
+        `0m` is not a number of CPU cores: expected at least 1m, a thousandth of a core, for example `500m`
+        `two` is not a number of CPU cores: expected cores or thousandths of a core (m), for example `500m`
+        ");
+    }
+
+    #[test]
+    fn quantities_in_files_read_numbers_and_text_and_write_text() {
+        assert_eq!(serde_json::from_str::<ByteSize>("2048").unwrap(), ByteSize(2048));
+        assert_eq!(serde_json::to_string(&ByteSize(2048)).unwrap(), "\"2KiB\"");
+        assert_eq!(serde_json::from_str::<Fraction>("0.25").unwrap(), Fraction(0.25));
+        assert!(serde_json::from_str::<TimeSpan>("3").unwrap_err().to_string().contains("unit is missing"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_a_parser_panic(text in ".{0,60}") {
+            let _ = parse_duration(&text);
+            let _ = parse_size(&text);
+            let _ = parse_fraction(&text);
+            let _ = parse_rate(&text);
+            let _ = parse_cores(&text);
+        }
+
+        #[test]
+        fn what_is_written_reads_back(us in 0_u64..10_000_000_000, bytes in 0_u64..(1 << 50), fraction in 0.0_f64..=1.0, rate in 1e-3_f64..1e6, cores in 0.001_f64..512.0) {
+            let duration = Duration::from_micros(us);
+            prop_assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
+            prop_assert_eq!(parse_size(&format_size(bytes)), Ok(bytes));
+            prop_assert_eq!(parse_fraction(&format_fraction(fraction)), Ok(fraction));
+            prop_assert_eq!(parse_rate(&format_rate(rate)), Ok(rate));
+            prop_assert_eq!(parse_cores(&format_cores(cores)), Ok(cores));
+        }
+    }
+}
