@@ -1,1 +1,3 @@
 //! One machine as a lab: namespaces, cgroups, processes and proxies.
+
+pub mod floor;

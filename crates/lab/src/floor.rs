@@ -1,0 +1,263 @@
+//! The measurement floor: what this machine shows when there is nothing to measure.
+//!
+//! Read [`measure`]: it spends its time on three things in turn (a timer, a byte over loopback, a fixed piece of work)
+//! and reads what the hypervisor took meanwhile. A difference below these figures cannot be told from the machine itself.
+//!
+//! Leaves out: the path between pods (mode `none` measures it) and anything under load.
+
+use experiment::schema::Floor;
+use rustix::thread::{ClockId, clock_nanosleep_absolute, current_timer_slack, set_current_timer_slack};
+use rustix::time::{Timespec, clock_gettime};
+use std::fs;
+use std::hint::black_box;
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::num::NonZeroU64;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The shares of the time that the timer, the loopback and the work get; they sum to 1.
+const TIMER_SHARE: f64 = 0.5;
+const LOOPBACK_SHARE: f64 = 0.25;
+const WORK_SHARE: f64 = 0.25;
+
+/// A byte that takes longer than this over loopback is an error.
+const LOOPBACK_TIMEOUT: Duration = Duration::from_secs(1);
+/// The first round trips and pieces of work warm caches and are left out.
+const WARMUP_ROUNDS: usize = 50;
+/// Steps of the fixed piece of work: each waits for the one before, about 100 µs in all on a machine of 2026.
+const WORK_STEPS: u32 = 80_000;
+
+/// The floor could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum FloorError {
+    /// The kernel refused to sleep on a high-resolution timer.
+    #[error("measure how late a timer is")]
+    Timer(#[source] io::Error),
+    /// Loopback TCP does not carry a byte.
+    #[error("measure a round trip over loopback TCP")]
+    Loopback(#[source] io::Error),
+    /// The kernel does not say what the hypervisor took.
+    #[error("read the time stolen by the hypervisor")]
+    Steal(#[source] io::Error),
+}
+
+/// Measures the floor of this machine in about this time: below half a second, too few samples make the 99th
+/// percentiles guesses.
+///
+/// # Errors
+/// Where the timer, loopback TCP or `/proc/stat` does not work here.
+pub fn measure(at_most: Duration) -> Result<Floor, FloorError> {
+    let started = Instant::now();
+    let stolen_before_s = stolen_s().map_err(FloorError::Steal)?;
+    let timer_late_us =
+        on_own_thread(|| timer_lateness_us(at_most.mul_f64(TIMER_SHARE))).map_err(FloorError::Timer)?;
+    let round_trip_us =
+        loopback_round_trips_us(at_most.mul_f64(LOOPBACK_SHARE)).map_err(FloorError::Loopback)?;
+    let work_us = fixed_work_us(at_most.mul_f64(WORK_SHARE));
+    let stolen_s = stolen_s().map_err(FloorError::Steal)? - stolen_before_s;
+    Ok(Floor {
+        timer_late_p50_us: quantile(&timer_late_us, 0.5),
+        timer_late_p99_us: quantile(&timer_late_us, 0.99),
+        loopback_round_trip_p50_us: quantile(&round_trip_us, 0.5),
+        loopback_round_trip_p99_us: quantile(&round_trip_us, 0.99),
+        noise_fraction: (quantile(&work_us, 0.75) - quantile(&work_us, 0.25)) / quantile(&work_us, 0.5),
+        steal_cores: stolen_s / started.elapsed().as_secs_f64(),
+    })
+}
+
+/// Runs on a thread that ends afterwards, so that what is set for a thread is not left behind on the caller's.
+fn on_own_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("floor".into()).spawn_scoped(scope, work)?;
+        thread.join().map_err(|_| io::Error::other("the measuring thread panicked"))?
+    })
+}
+
+/// How late an absolute high-resolution timer wakes this thread, microseconds, sorted. The thread's timer slack becomes
+/// 1 ns.
+fn timer_lateness_us(at_most: Duration) -> io::Result<Vec<f64>> {
+    set_current_timer_slack(Some(NonZeroU64::MIN))?;
+    debug_assert_eq!(current_timer_slack().ok(), Some(1));
+    let end_ns = now_ns() + duration_ns(at_most);
+    let mut late_us = Vec::new();
+    // Intervals of 300 to 800 µs that follow no period, or a periodic tick could be met or missed every time.
+    let mut scatter = Scatter::new();
+    while late_us.is_empty() || now_ns() < end_ns {
+        let due_ns = now_ns() + 300_000 + scatter.next_below(500_000);
+        let due = Timespec {
+            tv_sec: i64::try_from(due_ns / 1_000_000_000).map_err(io::Error::other)?,
+            tv_nsec: (due_ns % 1_000_000_000).try_into().map_err(io::Error::other)?,
+        };
+        rustix::io::retry_on_intr(|| clock_nanosleep_absolute(ClockId::Monotonic, &due))?;
+        late_us.push(now_ns().saturating_sub(due_ns) as f64 / 1000.0);
+    }
+    late_us.sort_by(f64::total_cmp);
+    Ok(late_us)
+}
+
+/// Times of one byte to another thread and back over loopback TCP, microseconds, sorted.
+fn loopback_round_trips_us(at_most: Duration) -> io::Result<Vec<f64>> {
+    let (mut near, far) = loopback_pair()?;
+    thread::scope(|scope| {
+        // The echo ends when `near` closes, or when nothing arrives in time.
+        let echo = thread::Builder::new().name("floor-echo".into()).spawn_scoped(scope, move || echo(far))?;
+        let times_us = round_trips_us(&mut near, at_most);
+        drop(near);
+        echo.join().map_err(|_| io::Error::other("the echoing thread panicked"))??;
+        times_us
+    })
+}
+
+/// The two ends of a connection over 127.0.0.1.
+fn loopback_pair() -> io::Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let near = TcpStream::connect_timeout(&listener.local_addr()?, LOOPBACK_TIMEOUT)?;
+    let (far, peer) = listener.accept()?;
+    if peer != near.local_addr()? {
+        return Err(io::Error::other("another process connected to the port first"));
+    }
+    for end in [&near, &far] {
+        end.set_nodelay(true)?;
+        end.set_read_timeout(Some(LOOPBACK_TIMEOUT))?;
+        end.set_write_timeout(Some(LOOPBACK_TIMEOUT))?;
+    }
+    Ok((near, far))
+}
+
+/// Sends every byte back until the other end closes.
+fn echo(mut end: TcpStream) -> io::Result<()> {
+    let mut byte = [0];
+    while end.read(&mut byte)? > 0 {
+        end.write_all(&byte)?;
+    }
+    Ok(())
+}
+
+/// Sends a byte, waits for it, and so on.
+fn round_trips_us(near: &mut TcpStream, at_most: Duration) -> io::Result<Vec<f64>> {
+    let end = Instant::now() + at_most;
+    let mut times_us = Vec::new();
+    let mut byte = [b'.'];
+    for round in 0.. {
+        let sent = Instant::now();
+        near.write_all(&byte)?;
+        near.read_exact(&mut byte)?;
+        if round >= WARMUP_ROUNDS {
+            times_us.push(sent.elapsed().as_secs_f64() * 1e6);
+            if Instant::now() >= end {
+                break;
+            }
+        }
+    }
+    times_us.sort_by(f64::total_cmp);
+    Ok(times_us)
+}
+
+/// Times of the same piece of work again and again, microseconds, sorted.
+fn fixed_work_us(at_most: Duration) -> Vec<f64> {
+    let end = Instant::now() + at_most;
+    let mut times_us = Vec::new();
+    for round in 0.. {
+        let started = Instant::now();
+        let mut value = black_box(round as u64);
+        for _ in 0..WORK_STEPS {
+            value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        }
+        black_box(value);
+        if round >= WARMUP_ROUNDS {
+            times_us.push(started.elapsed().as_secs_f64() * 1e6);
+            if Instant::now() >= end {
+                break;
+            }
+        }
+    }
+    times_us.sort_by(f64::total_cmp);
+    times_us
+}
+
+/// Time that the hypervisor took from all CPUs together since boot, seconds.
+fn stolen_s() -> io::Result<f64> {
+    let ticks = stolen_ticks(&fs::read_to_string("/proc/stat")?)
+        .ok_or_else(|| io::Error::other("/proc/stat has no steal time in its first line"))?;
+    Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// The eighth figure of the `cpu` line (proc_stat(5)).
+fn stolen_ticks(stat: &str) -> Option<u64> {
+    let line = stat.lines().find(|line| line.starts_with("cpu "))?;
+    line.split_ascii_whitespace().nth(8)?.parse().ok()
+}
+
+/// The value at a quantile (0 to 1) of sorted values: the nearest rank.
+fn quantile(sorted: &[f64], quantile: f64) -> f64 {
+    debug_assert!(!sorted.is_empty(), "every measurement takes one sample at least");
+    let rank = (quantile * sorted.len() as f64).ceil() as usize;
+    sorted[rank.saturating_sub(1).min(sorted.len() - 1)]
+}
+
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+fn duration_ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 2)
+}
+
+/// A short stream of numbers without a period that matters (xorshift64, Marsaglia 2003).
+struct Scatter(u64);
+
+impl Scatter {
+    fn new() -> Self {
+        Self(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn next_below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_floor_is_measured_in_the_time_given() {
+        let started = Instant::now();
+        let floor = measure(Duration::from_millis(200)).unwrap();
+        assert!(started.elapsed() < Duration::from_secs(5), "took {:?}", started.elapsed());
+        assert!(floor.timer_late_p50_us > 0.0, "no timer wakes early or at once: {floor:?}");
+        assert!(floor.timer_late_p50_us <= floor.timer_late_p99_us, "{floor:?}");
+        assert!(floor.loopback_round_trip_p50_us > 1.0, "two system calls and two wake-ups: {floor:?}");
+        assert!(floor.loopback_round_trip_p50_us <= floor.loopback_round_trip_p99_us, "{floor:?}");
+        assert!(floor.noise_fraction.is_finite() && floor.noise_fraction >= 0.0, "{floor:?}");
+        assert!(floor.steal_cores >= 0.0, "{floor:?}");
+    }
+
+    #[test]
+    fn the_callers_timer_slack_stays_as_it_was() {
+        let before = current_timer_slack().unwrap();
+        measure(Duration::from_millis(20)).unwrap();
+        assert_eq!(current_timer_slack().unwrap(), before);
+    }
+
+    #[test]
+    fn a_quantile_is_the_nearest_rank() {
+        let values: Vec<f64> = (1..=100).map(f64::from).collect();
+        assert_eq!(quantile(&values, 0.5), 50.0);
+        assert_eq!(quantile(&values, 0.99), 99.0);
+        assert_eq!(quantile(&values, 1.0), 100.0);
+        assert_eq!(quantile(&[7.0], 0.5), 7.0);
+    }
+
+    #[test]
+    fn steal_is_the_eighth_figure() {
+        assert_eq!(stolen_ticks("cpu  1 2 3 4 5 6 7 88 9 10\ncpu0 1 2 3 4 5 6 7 44 9 10\n"), Some(88));
+        assert_eq!(stolen_ticks("cpu  1 2 3\n"), None);
+        assert_eq!(stolen_ticks("intr 5\n"), None);
+    }
+}
