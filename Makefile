@@ -1,0 +1,56 @@
+# Two commands do everything: `make demo` and `make test`. Both install what is missing first and say what they install.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo build test check-format clippy deny shellcheck lint unit audit bench fmt clean setup-demo setup-test
+
+CARGO ?= cargo
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: setup-demo ## Build, fetch Envoy, measure what a sidecar costs, say where the report is
+	@scripts/demo.sh
+
+test: setup-test lint unit ## Formatting, lints, licences, all tests
+
+lint: check-format clippy deny shellcheck ## Formatting, lints and licences alone
+
+bench: build ## Benchmarks (minutes; leave the machine alone meanwhile)
+	$(CARGO) bench --locked --workspace --benches
+
+audit: ## Known vulnerabilities of dependencies (needs the network)
+	scripts/cargo-deny.sh check advisories
+
+fmt: ## Format the code
+	$(CARGO) fmt --all
+
+clean: ## Remove everything built or fetched; runs/ stays
+	$(CARGO) clean
+	rm -rf .tools .components
+
+# The parts.
+
+setup-demo:
+	@scripts/setup.sh demo
+
+setup-test:
+	@scripts/setup.sh test
+
+build:
+	$(CARGO) build --locked --release --bin meshmeter
+
+check-format:
+	$(CARGO) fmt --all --check
+
+clippy:
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+deny:
+	scripts/cargo-deny.sh --log-level error check bans licenses sources
+
+shellcheck:
+	shellcheck scripts/*.sh .ci/run
+
+unit:
+	$(CARGO) test --locked --workspace

