@@ -1,0 +1,244 @@
+//! The certificates of one run: an authority of its own and a certificate with a SPIFFE identity for each proxy.
+//!
+//! As in a mesh: ECDSA P-256, identities as URIs (`spiffe://cluster.local/ns/default/sa/client`), valid for a day. The
+//! authority's key never leaves this process. The proxies' keys are written only to the folder that the caller names,
+//! which must be private to the lab; nothing here may be copied to a run's results.
+
+use rcgen::string::Ia5String;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, SanType,
+};
+use std::fmt;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// The trust domain that Istio uses unless told otherwise.
+const TRUST_DOMAIN: &str = "cluster.local";
+
+/// How long certificates are valid: Istio's default for workloads.
+const VALIDITY: Duration = Duration::from_secs(24 * 3600);
+
+/// Certificates begin to be valid this long ago, as Istio's do, so that clocks may differ.
+const BACKDATED: Duration = Duration::from_secs(120);
+
+/// Making or writing a certificate failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// The cryptographic library refused.
+    #[error("make a certificate for {identity}")]
+    Make {
+        /// Whose certificate.
+        identity: String,
+        /// Why.
+        source: rcgen::Error,
+    },
+    /// A file could not be written.
+    #[error("write {}", path.display())]
+    Write {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// The SPIFFE identity of a service account in the namespace `default`.
+#[must_use]
+pub fn spiffe_identity(service_account: &str) -> String {
+    format!("spiffe://{TRUST_DOMAIN}/ns/default/sa/{service_account}")
+}
+
+/// The certificate authority of one run.
+pub struct RunAuthority {
+    issuer: Issuer<'static, KeyPair>,
+    certificate_pem: String,
+}
+
+impl RunAuthority {
+    /// Makes a new authority with a fresh key.
+    ///
+    /// # Errors
+    /// Where the cryptographic library fails.
+    pub fn create() -> Result<Self, CertificateError> {
+        let make = |source| CertificateError::Make { identity: "the run's authority".to_owned(), source };
+        let mut parameters = dated_parameters();
+        parameters.distinguished_name.push(DnType::OrganizationName, "Meshmeter lab");
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let key = KeyPair::generate().map_err(make)?;
+        let certificate_pem = parameters.self_signed(&key).map_err(make)?.pem();
+        Ok(Self { issuer: Issuer::new(parameters, key), certificate_pem })
+    }
+
+    /// Issues a certificate for client and server use to a [`spiffe_identity`].
+    ///
+    /// # Errors
+    /// Where the identity is not ASCII or the cryptographic library fails.
+    pub fn issue(&self, identity: &str) -> Result<Credentials, CertificateError> {
+        let make = |source| CertificateError::Make { identity: identity.to_owned(), source };
+        let mut parameters = dated_parameters();
+        parameters.subject_alt_names = vec![SanType::URI(Ia5String::try_from(identity).map_err(make)?)];
+        parameters.is_ca = IsCa::ExplicitNoCa;
+        parameters.use_authority_key_identifier_extension = true;
+        parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+        parameters.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate().map_err(make)?;
+        let certificate_pem = parameters.signed_by(&key, &self.issuer).map_err(make)?.pem();
+        Ok(Credentials {
+            certificate_pem,
+            key_pem: key.serialize_pem(),
+            authority_pem: self.certificate_pem.clone(),
+        })
+    }
+}
+
+impl fmt::Debug for RunAuthority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunAuthority").finish_non_exhaustive()
+    }
+}
+
+/// `CertificateParams` of today, with ECDSA P-256 as `KeyPair::generate` has it.
+fn dated_parameters() -> CertificateParams {
+    let now = SystemTime::now();
+    let mut parameters = CertificateParams::default();
+    parameters.not_before = (now - BACKDATED).into();
+    parameters.not_after = (now + VALIDITY).into();
+    parameters.distinguished_name = rcgen::DistinguishedName::new();
+    parameters
+}
+
+/// A certificate with its key and the authority to trust. Its `Debug` shows no key.
+pub struct Credentials {
+    certificate_pem: String,
+    key_pem: String,
+    authority_pem: String,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").finish_non_exhaustive()
+    }
+}
+
+/// Where a proxy reads its credentials.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CredentialFiles {
+    /// The proxy's certificate, PEM.
+    pub certificate: PathBuf,
+    /// Its key, PEM.
+    pub key: PathBuf,
+    /// The authority's certificate, PEM.
+    pub authority: PathBuf,
+}
+
+impl CredentialFiles {
+    /// The names that [`Credentials::write`] uses in a folder.
+    #[must_use]
+    pub fn in_folder(folder: &Path) -> Self {
+        Self {
+            certificate: folder.join("certificate.pem"),
+            key: folder.join("key.pem"),
+            authority: folder.join("authority.pem"),
+        }
+    }
+}
+
+impl Credentials {
+    /// Writes the files into `folder`, which is made where absent and closed to all but its owner. With `owner`, folder
+    /// and files are given to that user and group: the proxy's.
+    ///
+    /// # Errors
+    /// Where a file exists already or cannot be written or given away.
+    pub fn write(&self, folder: &Path, owner: Option<u32>) -> Result<CredentialFiles, CertificateError> {
+        let failed = |path: &Path| {
+            let path = path.to_path_buf();
+            |source| CertificateError::Write { path, source }
+        };
+        private_folder(folder, owner).map_err(failed(folder))?;
+        let files = CredentialFiles::in_folder(folder);
+        for (path, content) in [
+            (&files.certificate, &self.certificate_pem),
+            (&files.key, &self.key_pem),
+            (&files.authority, &self.authority_pem),
+        ] {
+            write_private(path, content.as_bytes(), owner).map_err(failed(path))?;
+        }
+        Ok(files)
+    }
+}
+
+/// Makes a folder that only its owner may enter.
+pub(crate) fn private_folder(folder: &Path, owner: Option<u32>) -> io::Result<()> {
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    fs::set_permissions(folder, Permissions::from_mode(0o700))?;
+    owner.map_or(Ok(()), |owner| fchown(File::open(folder)?, Some(owner), Some(owner)))
+}
+
+/// Writes a new file that only its owner may read. It is closed to others from the moment it exists.
+pub(crate) fn write_private(path: &Path, content: &[u8], owner: Option<u32>) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(content)?;
+    owner.map_or(Ok(()), |owner| fchown(&file, Some(owner), Some(owner)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn openssl(arguments: &[&str]) -> String {
+        let output =
+            Command::new("openssl").args(arguments).output().expect("openssl is needed by this test");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    fn a_certificate_is_a_spiffe_identity_that_its_own_authority_vouches_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = RunAuthority::create().unwrap();
+        let files = authority
+            .issue(&spiffe_identity("client"))
+            .unwrap()
+            .write(&folder.path().join("client"), None)
+            .unwrap();
+        let (certificate, trusted) = (files.certificate.to_str().unwrap(), files.authority.to_str().unwrap());
+        let verified = openssl(&["verify", "-x509_strict", "-CAfile", trusted, certificate]);
+        assert!(verified.ends_with("OK\n"), "{verified}");
+        let text = openssl(&["x509", "-in", certificate, "-noout", "-text"]);
+        for part in ["URI:spiffe://cluster.local/ns/default/sa/client", "prime256v1", "CA:FALSE"] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        openssl(&["x509", "-in", certificate, "-noout", "-checkend", "82800"]);
+
+        let other = RunAuthority::create().unwrap().issue(&spiffe_identity("client")).unwrap();
+        let other = other.write(&folder.path().join("other"), None).unwrap();
+        let refused = Command::new("openssl")
+            .args(["verify", "-CAfile", trusted, other.certificate.to_str().unwrap()])
+            .output()
+            .unwrap();
+        assert!(!refused.status.success(), "another run's authority was trusted");
+    }
+
+    #[test]
+    fn keys_are_closed_to_all_but_their_owner_and_never_overwritten_or_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("client");
+        let credentials = RunAuthority::create().unwrap().issue(&spiffe_identity("client")).unwrap();
+        let files = credentials.write(&place, None).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&place), 0o700);
+        assert_eq!(mode(&files.key), 0o600);
+        assert!(credentials.write(&place, None).is_err());
+        assert_eq!(format!("{credentials:?}"), "Credentials { .. }");
+    }
+}
