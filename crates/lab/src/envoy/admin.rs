@@ -1,0 +1,297 @@
+//! What a running Envoy says of itself, asked over the socket of its admin interface.
+//!
+//! Every question is bounded in time and in the size of its answer, and every error names the proxy. This is the only
+//! file of the lab that speaks HTTP; hyper and tokio stay inside.
+
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Bytes;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long an answer may take. A proxy under full load answers in milliseconds: its main thread does little else.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long an answer may be, bytes. The statistics of our configurations are some 5 kB.
+const ANSWER_BYTES: usize = 4 * 1024 * 1024;
+
+/// A question that a proxy did not answer as it must.
+#[derive(Debug, thiserror::Error)]
+#[error("ask {proxy} for {path}")]
+pub struct AdminError {
+    /// The component that was asked.
+    pub proxy: String,
+    /// What it was asked for, such as `/stats`.
+    pub path: String,
+    /// What was wrong.
+    #[source]
+    pub cause: AdminCause,
+}
+
+/// What was wrong with an answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminCause {
+    /// The socket could not be opened, or the runtime not be made.
+    #[error("open its admin socket")]
+    Connect(#[source] io::Error),
+    /// The exchange broke off, or was no HTTP.
+    #[error("no whole answer")]
+    Exchange(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Nothing came in time.
+    #[error("no answer within {} ms", .0.as_millis())]
+    TimedOut(Duration),
+    /// Another status than 200.
+    #[error("it answered with status {0}")]
+    Status(u16),
+    /// The answer is not of the expected shape.
+    #[error("an answer that cannot be read")]
+    Shape(#[source] serde_json::Error),
+}
+
+/// Asks one proxy.
+#[derive(Clone, Debug)]
+pub struct Admin {
+    proxy: String,
+    socket: PathBuf,
+    limit: Duration,
+}
+
+/// What a proxy runs.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+pub struct ServerInfo {
+    /// Commit, version, cleanliness, build type and TLS library, separated by slashes.
+    pub version: String,
+    /// `LIVE` once it serves.
+    pub state: String,
+}
+
+/// Envoy's own account of its heap.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct HeapUsage {
+    /// Bytes that it has in use.
+    pub allocated_bytes: u64,
+    /// Bytes that its allocator holds.
+    pub heap_bytes: u64,
+}
+
+impl Admin {
+    /// Asks the component `proxy` at this socket.
+    #[must_use]
+    pub fn new(proxy: impl Into<String>, socket: &Path) -> Self {
+        Self { proxy: proxy.into(), socket: socket.to_path_buf(), limit: ANSWER_LIMIT }
+    }
+
+    /// Whether it serves: `Ok(false)` while it starts.
+    ///
+    /// # Errors
+    /// Where it answers neither yes nor "not yet".
+    pub fn ready(&self) -> Result<bool, AdminError> {
+        match self.ask("/ready") {
+            Ok(_) => Ok(true),
+            Err(AdminError { cause: AdminCause::Status(503) | AdminCause::Connect(_), .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All counters by name.
+    ///
+    /// # Errors
+    /// Where there is no answer in time, or not of that shape.
+    pub fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
+        let path = "/stats?format=json&type=Counters";
+        let answer: Statistics = self.ask_json(path)?;
+        Ok(answer.stats.into_iter().map(|counter| (counter.name, counter.value)).collect())
+    }
+
+    /// Version and state.
+    ///
+    /// # Errors
+    /// Where there is no answer in time, or not of that shape.
+    pub fn server_info(&self) -> Result<ServerInfo, AdminError> {
+        self.ask_json("/server_info")
+    }
+
+    /// Its heap.
+    ///
+    /// # Errors
+    /// Where there is no answer in time, or not of that shape.
+    pub fn heap(&self) -> Result<HeapUsage, AdminError> {
+        let answer: Memory = self.ask_json("/memory")?;
+        Ok(HeapUsage { allocated_bytes: answer.allocated.0, heap_bytes: answer.heap_size.0 })
+    }
+
+    fn ask_json<T: for<'de> Deserialize<'de>>(&self, path: &str) -> Result<T, AdminError> {
+        let body = self.ask(path)?;
+        serde_json::from_slice(&body).map_err(|error| self.error(path, AdminCause::Shape(error)))
+    }
+
+    fn ask(&self, path: &str) -> Result<Bytes, AdminError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| self.error(path, AdminCause::Connect(error)))?;
+        let answer = runtime.block_on(async {
+            tokio::time::timeout(self.limit, get(&self.socket, path))
+                .await
+                .unwrap_or(Err(AdminCause::TimedOut(self.limit)))
+        });
+        answer.map_err(|cause| self.error(path, cause))
+    }
+
+    fn error(&self, path: &str, cause: AdminCause) -> AdminError {
+        let path = path.split('?').next().unwrap_or(path).to_owned();
+        AdminError { proxy: self.proxy.clone(), path, cause }
+    }
+}
+
+async fn get(socket: &Path, path: &str) -> Result<Bytes, AdminCause> {
+    let stream = tokio::net::UnixStream::connect(socket).await.map_err(AdminCause::Connect)?;
+    let exchange = |error: hyper::Error| AdminCause::Exchange(Box::new(error));
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(exchange)?;
+    // It ends with the sender, at the latest when the runtime is dropped at the end of the question.
+    tokio::spawn(connection);
+    let request = Request::get(path)
+        .header("host", "admin")
+        .body(Empty::<Bytes>::new())
+        .map_err(|error| AdminCause::Exchange(Box::new(error)))?;
+    let response = sender.send_request(request).await.map_err(exchange)?;
+    let status = response.status();
+    if status != StatusCode::OK {
+        return Err(AdminCause::Status(status.as_u16()));
+    }
+    let body =
+        Limited::new(response.into_body(), ANSWER_BYTES).collect().await.map_err(AdminCause::Exchange)?;
+    Ok(body.to_bytes())
+}
+
+/// `/stats?format=json&type=Counters`.
+#[derive(Deserialize)]
+struct Statistics {
+    stats: Vec<Counter>,
+}
+
+#[derive(Deserialize)]
+struct Counter {
+    name: String,
+    value: u64,
+}
+
+/// `/memory`: protobuf's JSON, which writes 64-bit numbers as strings.
+#[derive(Deserialize)]
+struct Memory {
+    allocated: Quoted,
+    heap_size: Quoted,
+}
+
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct Quoted(u64);
+
+impl TryFrom<String> for Quoted {
+    type Error = std::num::ParseIntError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixListener;
+    use std::thread::JoinHandle;
+
+    /// A proxy that answers one question with these bytes, or with silence until its client goes.
+    struct FakeProxy {
+        folder: tempfile::TempDir,
+        thread: JoinHandle<()>,
+    }
+
+    impl FakeProxy {
+        fn answering(bytes: &'static [u8]) -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let listener = UnixListener::bind(folder.path().join("admin")).unwrap();
+            let thread = std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut question = [0; 4096];
+                let _ = stream.read(&mut question).unwrap();
+                let _ = stream.write_all(bytes);
+                if bytes.is_empty() {
+                    let _ = stream.read(&mut question);
+                }
+            });
+            Self { folder, thread }
+        }
+
+        fn ask<T>(self, question: impl Fn(&Admin) -> Result<T, AdminError>) -> Result<T, AdminError> {
+            let mut admin = Admin::new("client-proxy", &self.folder.path().join("admin"));
+            admin.limit = Duration::from_millis(300);
+            let answer = question(&admin);
+            self.thread.join().unwrap();
+            answer
+        }
+    }
+
+    fn chain(error: &dyn Error) -> String {
+        error.source().map_or(error.to_string(), |source| format!("{error}: {}", chain(source)))
+    }
+
+    #[test]
+    fn counters_and_heap_are_read() {
+        let counters = FakeProxy::answering(
+            b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"stats\":[{\"name\":\"a.b\",\"value\":18446744}]}",
+        );
+        assert_eq!(counters.ask(Admin::counters).unwrap()["a.b"], 18_446_744);
+        let heap = FakeProxy::answering(
+            b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"allocated\":\"5\",\"heap_size\":\"7\",\"other\":\"1\"}",
+        );
+        assert_eq!(heap.ask(Admin::heap).unwrap(), HeapUsage { allocated_bytes: 5, heap_bytes: 7 });
+    }
+
+    #[test]
+    fn bad_answers_name_the_proxy_and_what_was_wrong() {
+        let cases: [(&'static [u8], &str); 5] = [
+            (b"", "no answer within 300 ms"),
+            (b"SSH-2.0-OpenSSH\r\n", "no whole answer: invalid HTTP version parsed"),
+            (
+                b"HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{",
+                "no whole answer: error reading a body from connection",
+            ),
+            (b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n", "it answered with status 500"),
+            (
+                b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
+                "an answer that cannot be read: missing field `stats`",
+            ),
+        ];
+        for (bytes, expected) in cases {
+            let error = FakeProxy::answering(bytes).ask(Admin::counters).unwrap_err();
+            let text = chain(&error);
+            assert!(text.starts_with(&format!("ask client-proxy for /stats: {expected}")), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_endless_answer_is_cut() {
+        let answer: &'static [u8] = Box::leak(
+            [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; ANSWER_BYTES + 1]].concat().into_boxed_slice(),
+        );
+        let error = FakeProxy::answering(answer).ask(Admin::counters).unwrap_err();
+        assert!(chain(&error).contains("length limit exceeded"), "{}", chain(&error));
+    }
+
+    #[test]
+    fn a_proxy_that_is_starting_is_not_ready_and_one_without_socket_neither() {
+        let starting = FakeProxy::answering(b"HTTP/1.1 503 Wait\r\ncontent-length: 0\r\n\r\n");
+        assert!(!starting.ask(Admin::ready).unwrap());
+        assert!(!Admin::new("gateway", Path::new("/nowhere")).ready().unwrap());
+        let garbage = FakeProxy::answering(b"HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n");
+        assert!(garbage.ask(Admin::ready).is_err());
+    }
+}

@@ -1,0 +1,157 @@
+//! The configuration file of one proxy, shaped as Istio shapes it.
+//!
+//! A sidecar that Istio configures gets this over xDS; here the same listeners, routes and clusters are in a file, so that
+//! there is nothing but the proxy to measure. What differs from Istio, and why, stands beside each setting. In short:
+//! Istio's own telemetry and metadata filters are not in upstream Envoy, so they and their cost are absent; there is one
+//! service, where a mesh lists all; traffic for anything else is refused rather than let through, so that nothing
+//! goes past the measurement unnoticed.
+//!
+//! Pure: [`configuration`] gives a value, the caller writes it. Listeners are in `listener.rs`, the HTTP connection
+//! manager in `connection_manager.rs`, upstream clusters and TLS in `cluster.rs`.
+
+use super::{cluster, listener};
+use crate::certificates::CredentialFiles;
+use experiment::environment::AccessLog;
+use serde_json::{Value, json};
+use std::net::SocketAddrV4;
+use std::path::PathBuf;
+
+/// The port that traffic out of a pod is redirected to, as in Istio.
+pub const OUTBOUND_PORT: u16 = 15001;
+
+/// The port that traffic into a pod is redirected to, as in Istio.
+pub const INBOUND_PORT: u16 = 15006;
+
+/// Everything that the configuration of one proxy depends on.
+#[derive(Clone, Debug)]
+pub struct ProxyConfiguration {
+    /// The component's name, such as `client-proxy`.
+    pub name: String,
+    /// Where on the path it stands.
+    pub position: Position,
+    /// Mutual TLS with the peer proxy; absent: plain text. Ignored by a gateway, which has no peer.
+    pub mutual_tls: Option<MutualTls>,
+    /// What it writes of each request, to its standard output.
+    pub access_log: AccessLog,
+    /// Mark its sockets with this (`SO_MARK`), where the redirect tells its traffic by a mark.
+    pub socket_mark: Option<u32>,
+    /// Its admin interface: a socket that only its own user (and root) may open.
+    pub admin_socket: PathBuf,
+}
+
+/// Where on the path a proxy stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Position {
+    /// In the client's pod: traffic to `service` is redirected to it.
+    ClientSidecar {
+        /// Address of the server's pod and its port.
+        service: SocketAddrV4,
+    },
+    /// In the server's pod: traffic to this port of the pod is redirected to it.
+    ServerSidecar {
+        /// The application's port.
+        port: u16,
+    },
+    /// In a pod of its own, addressed by clients.
+    Gateway {
+        /// The port that it listens on.
+        port: u16,
+        /// Address of the server's pod and its port.
+        service: SocketAddrV4,
+    },
+}
+
+/// What a proxy needs for mutual TLS.
+#[derive(Clone, Debug)]
+pub struct MutualTls {
+    /// Its own credentials.
+    pub credentials: CredentialFiles,
+    /// The SPIFFE identity that the peer must show.
+    pub peer_identity: String,
+}
+
+impl Position {
+    /// The prefix of the statistics of the connection manager that requests pass.
+    #[must_use]
+    pub fn statistics_prefix(self) -> String {
+        match self {
+            Self::ClientSidecar { service } => format!("outbound_0.0.0.0_{}", service.port()),
+            Self::ServerSidecar { port } => format!("inbound_0.0.0.0_{port}"),
+            Self::Gateway { port, .. } => format!("gateway_0.0.0.0_{port}"),
+        }
+    }
+
+    /// The name of the cluster that requests leave through, as Istio composes it.
+    #[must_use]
+    pub fn cluster_name(self) -> String {
+        match self {
+            Self::ClientSidecar { service } | Self::Gateway { service, .. } => {
+                format!("outbound|{}||{SERVICE_HOST}", service.port())
+            }
+            Self::ServerSidecar { port } => format!("inbound|{port}||"),
+        }
+    }
+}
+
+/// The name that the service would have in a cluster.
+pub(super) const SERVICE_HOST: &str = "server.default.svc.cluster.local";
+
+/// The whole configuration, as Envoy reads it from a JSON file.
+#[must_use]
+pub fn configuration(proxy: &ProxyConfiguration) -> Value {
+    json!({
+        "node": {"id": proxy.name, "cluster": "meshmeter"},
+        "admin": admin(proxy),
+        "layered_runtime": runtime(),
+        "stats_config": statistics(proxy.position),
+        "static_resources": {
+            "listeners": listener::listeners(proxy),
+            "clusters": cluster::clusters(proxy),
+        },
+    })
+}
+
+/// A socket file in the lab's private folder, mode 0600: no other process in the pod can ask or change anything.
+fn admin(proxy: &ProxyConfiguration) -> Value {
+    json!({"address": {"pipe": {"path": proxy.admin_socket, "mode": 0o600}}})
+}
+
+/// Istio's bootstrap sets the same: without it Envoy warns that connections have no limit.
+fn runtime() -> Value {
+    json!({"layers": [{
+        "name": "global config",
+        "static_layer": {"overload.global_downstream_max_connections": "2147483647"},
+    }]})
+}
+
+/// Istio keeps nearly all of Envoy's own statistics out, since each costs memory and a little time. Here exactly the
+/// counters stay that prove the path, and those that explain a path that is not proven. Tags are never asked for.
+fn statistics(position: Position) -> Value {
+    let suffixes = [
+        ".downstream_cx_total",
+        ".downstream_rq_total",
+        ".downstream_rq_http1_total",
+        ".downstream_rq_2xx",
+        ".downstream_rq_4xx",
+        ".downstream_rq_5xx",
+        ".no_filter_chain_match",
+        ".ssl.handshake",
+        ".ssl.connection_error",
+        ".ssl.fail_verify_error",
+        ".ssl.fail_verify_no_cert",
+        ".ssl.fail_verify_san",
+        ".upstream_cx_total",
+        ".upstream_cx_connect_fail",
+        ".upstream_rq_total",
+        ".upstream_rq_retry",
+    ];
+    let names = [
+        format!("http.{}", position.statistics_prefix()),
+        format!("cluster.{}", position.cluster_name()),
+        format!("listener.0.0.0.0_{INBOUND_PORT}"),
+        format!("listener.0.0.0.0_{OUTBOUND_PORT}"),
+    ];
+    let exact = names.iter().flat_map(|name| suffixes.iter().map(move |suffix| format!("{name}{suffix}")));
+    let patterns: Vec<Value> = exact.map(|name| json!({"exact": name})).collect();
+    json!({"use_all_default_tags": false, "stats_matcher": {"inclusion_list": {"patterns": patterns}}})
+}

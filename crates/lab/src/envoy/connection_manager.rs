@@ -1,0 +1,175 @@
+//! The HTTP connection manager: the part of a proxy that reads and routes requests, and most of its cost.
+//!
+//! Settings follow Istio's `buildHTTPConnectionManager` (pilot/pkg/networking/core/listener_builder.go).
+
+use super::bootstrap::{Position, ProxyConfiguration, SERVICE_HOST};
+use experiment::environment::AccessLog;
+use serde_json::{Value, json};
+use std::net::SocketAddrV4;
+
+/// The network filter that holds the connection manager.
+pub(super) fn filter(proxy: &ProxyConfiguration) -> Value {
+    let mut manager = json!({
+        "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": proxy.position.statistics_prefix(),
+        // HTTP/1.1 or HTTP/2, whichever the peer opens with.
+        "codec_type": "AUTO",
+        "server_name": "istio-envoy",
+        // A sidecar is no edge: it believes the x-forwarded-for that it gets. A gateway takes the peer's address.
+        "use_remote_address": matches!(proxy.position, Position::Gateway { .. }),
+        "normalize_path": true,
+        "path_with_escaped_slashes_action": "KEEP_UNCHANGED",
+        // Requests may idle: timeouts are the business of routes.
+        "stream_idle_timeout": "0s",
+        "upgrade_configs": [{"upgrade_type": "websocket"}],
+        "proxy_100_continue": true,
+        // Every request that has none gets an x-request-id.
+        "generate_request_id": true,
+        "request_id_extension": {"typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.request_id.uuid.v3.UuidRequestIdConfig",
+            "use_request_id_for_trace_sampling": true,
+        }},
+        "http_filters": http_filters(),
+        "access_log": access_log(proxy.access_log),
+        "route_config": route_configuration(proxy.position),
+    });
+    if let Position::ServerSidecar { .. } = proxy.position {
+        // The application learns who called: x-forwarded-client-cert.
+        manager["forward_client_cert_details"] = json!("APPEND_FORWARD");
+        manager["set_current_client_cert_details"] = json!({"subject": true, "dns": true, "uri": true});
+    }
+    json!({"name": "envoy.filters.network.http_connection_manager", "typed_config": manager})
+}
+
+/// Istio's chain less what only its own build has (`istio.metadata_exchange`, `istio.alpn`, `istio.stats`). The filters
+/// that do nothing until they are configured are kept: every request of a mesh passes them too.
+fn http_filters() -> Value {
+    json!([
+        {"name": "envoy.filters.http.grpc_stats", "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.grpc_stats.v3.FilterConfig",
+            "emit_filter_state": true,
+            "stats_for_all_methods": false,
+        }},
+        {"name": "envoy.filters.http.fault", "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault",
+        }},
+        {"name": "envoy.filters.http.cors", "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.cors.v3.Cors",
+        }},
+        {"name": "envoy.filters.http.router", "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router",
+        }},
+    ])
+}
+
+fn route_configuration(position: Position) -> Value {
+    let cluster = position.cluster_name();
+    let virtual_host = match position {
+        Position::ClientSidecar { service } => json!({
+            "name": format!("{SERVICE_HOST}:{}", service.port()),
+            "domains": service_domains(service),
+            "routes": [outbound_route(&cluster)],
+            "include_request_attempt_count": true,
+        }),
+        // A gateway serves whatever host its one server is asked for.
+        Position::Gateway { .. } => json!({
+            "name": "*", "domains": ["*"], "routes": [outbound_route(&cluster)],
+            "include_request_attempt_count": true,
+        }),
+        Position::ServerSidecar { .. } => json!({
+            "name": "inbound|http", "domains": ["*"],
+            // Istio lets no route time out on its own on the way in, and retries nothing there.
+            "routes": [{"name": "default", "match": {"prefix": "/"}, "route": {"cluster": cluster, "timeout": "0s"},
+                        "decorator": {"operation": format!("{SERVICE_HOST}:80/*")}}],
+        }),
+    };
+    json!({"name": position.statistics_prefix(), "validate_clusters": false, "virtual_hosts": [virtual_host]})
+}
+
+/// The hosts under which clients of the namespace know the service, and its address. Others get a 404, where Istio
+/// would pass them through: a request that strays must not look like one that was measured.
+fn service_domains(service: SocketAddrV4) -> Vec<String> {
+    let port = service.port();
+    let names = [SERVICE_HOST, "server", "server.default", "server.default.svc"];
+    let mut domains: Vec<String> =
+        names.iter().flat_map(|name| [(*name).to_owned(), format!("{name}:{port}")]).collect();
+    domains.push(service.ip().to_string());
+    domains.push(service.to_string());
+    domains
+}
+
+/// No timeout and Istio's default retries (pilot/pkg/networking/core/route/retry/retry.go): two, for requests that the
+/// upstream cannot have handled. They are counted, and proofs of the path allow for them.
+fn outbound_route(cluster: &str) -> Value {
+    json!({
+        "name": "default",
+        "match": {"prefix": "/"},
+        "decorator": {"operation": format!("{SERVICE_HOST}:80/*")},
+        "route": {
+            "cluster": cluster,
+            "timeout": "0s",
+            "max_stream_duration": {"max_stream_duration": "0s", "grpc_timeout_header_max": "0s"},
+            "retry_policy": {
+                "num_retries": 2,
+                "retry_on": "connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes",
+                "host_selection_retry_max_attempts": "5",
+                "retry_host_predicate": [{
+                    "name": "envoy.retry_host_predicates.previous_hosts",
+                    "typed_config": {
+                        "@type": "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate",
+                    },
+                }],
+            },
+        },
+    })
+}
+
+/// Istio's default format as text (`EnvoyTextLogFormat`), less the one field that only its build knows.
+const TEXT_FORMAT: &str = "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" \
+    %RESPONSE_CODE% %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS% %CONNECTION_TERMINATION_DETAILS% \
+    \"%UPSTREAM_TRANSPORT_FAILURE_REASON%\" %BYTES_RECEIVED% %BYTES_SENT% %DURATION% \
+    %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% \"%REQ(X-FORWARDED-FOR)%\" \"%REQ(USER-AGENT)%\" \"%REQ(X-REQUEST-ID)%\" \
+    \"%REQ(:AUTHORITY)%\" \"%UPSTREAM_HOST%\" %UPSTREAM_CLUSTER_RAW% %UPSTREAM_LOCAL_ADDRESS% \
+    %DOWNSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_REMOTE_ADDRESS% %REQUESTED_SERVER_NAME% %ROUTE_NAME%\n";
+
+fn access_log(format: AccessLog) -> Value {
+    let format = match format {
+        AccessLog::Off => return json!([]),
+        AccessLog::Text => json!({"text_format_source": {"inline_string": TEXT_FORMAT}}),
+        AccessLog::Json => json!({"json_format": json_fields()}),
+    };
+    json!([{"name": "envoy.access_loggers.stdout", "typed_config": {
+        "@type": "type.googleapis.com/envoy.extensions.access_loggers.stream.v3.StdoutAccessLog",
+        "log_format": format,
+    }}])
+}
+
+/// The fields of Istio's default JSON format (`EnvoyJSONLogFormatIstio`).
+fn json_fields() -> Value {
+    json!({
+        "start_time": "%START_TIME%",
+        "route_name": "%ROUTE_NAME%",
+        "method": "%REQ(:METHOD)%",
+        "path": "%REQ(X-ENVOY-ORIGINAL-PATH?:PATH)%",
+        "protocol": "%PROTOCOL%",
+        "response_code": "%RESPONSE_CODE%",
+        "response_flags": "%RESPONSE_FLAGS%",
+        "response_code_details": "%RESPONSE_CODE_DETAILS%",
+        "connection_termination_details": "%CONNECTION_TERMINATION_DETAILS%",
+        "bytes_received": "%BYTES_RECEIVED%",
+        "bytes_sent": "%BYTES_SENT%",
+        "duration": "%DURATION%",
+        "upstream_service_time": "%RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)%",
+        "x_forwarded_for": "%REQ(X-FORWARDED-FOR)%",
+        "user_agent": "%REQ(USER-AGENT)%",
+        "request_id": "%REQ(X-REQUEST-ID)%",
+        "authority": "%REQ(:AUTHORITY)%",
+        "upstream_host": "%UPSTREAM_HOST%",
+        "upstream_cluster": "%UPSTREAM_CLUSTER_RAW%",
+        "upstream_local_address": "%UPSTREAM_LOCAL_ADDRESS%",
+        "downstream_local_address": "%DOWNSTREAM_LOCAL_ADDRESS%",
+        "downstream_remote_address": "%DOWNSTREAM_REMOTE_ADDRESS%",
+        "requested_server_name": "%REQUESTED_SERVER_NAME%",
+        "upstream_transport_failure_reason": "%UPSTREAM_TRANSPORT_FAILURE_REASON%",
+    })
+}

@@ -1,0 +1,107 @@
+//! Listeners: where redirected or addressed traffic enters a proxy.
+//!
+//! As in Istio, a sidecar has one listener for everything that leaves its pod (`virtualOutbound`, port 15001), which
+//! hands each connection to the listener of its original destination, and one for everything that enters
+//! (`virtualInbound`, port 15006), which chooses a filter chain by original port and by TLS.
+
+use super::bootstrap::{INBOUND_PORT, MutualTls, OUTBOUND_PORT, Position, ProxyConfiguration};
+use super::{cluster, connection_manager};
+use serde_json::{Value, json};
+
+pub(super) fn listeners(proxy: &ProxyConfiguration) -> Vec<Value> {
+    match proxy.position {
+        Position::ClientSidecar { service } => {
+            vec![virtual_outbound(), service_listener(proxy, service.port())]
+        }
+        Position::ServerSidecar { port } => vec![virtual_inbound(proxy, port)],
+        Position::Gateway { port, .. } => vec![gateway(proxy, port)],
+    }
+}
+
+fn any_address(port: u16) -> Value {
+    json!({"socket_address": {"address": "0.0.0.0", "port_value": port}})
+}
+
+/// Takes what is redirected and hands it on by its original destination. What no listener is for is closed
+/// (Istio's `REGISTRY_ONLY`; its default would let it through, see `bootstrap.rs`).
+fn virtual_outbound() -> Value {
+    json!({
+        "name": "virtualOutbound",
+        "address": any_address(OUTBOUND_PORT),
+        "use_original_dst": true,
+        "traffic_direction": "OUTBOUND",
+        "filter_chains": [{"name": "virtualOutbound-blackhole", "filters": [{
+            "name": "envoy.filters.network.tcp_proxy",
+            "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
+                "stat_prefix": cluster::BLACK_HOLE,
+                "cluster": cluster::BLACK_HOLE,
+            },
+        }]}],
+    })
+}
+
+/// The listener of the service's port: it is bound to no socket and gets its connections from `virtualOutbound`.
+fn service_listener(proxy: &ProxyConfiguration, port: u16) -> Value {
+    json!({
+        "name": format!("0.0.0.0_{port}"),
+        "address": any_address(port),
+        "bind_to_port": false,
+        "traffic_direction": "OUTBOUND",
+        "filter_chains": [{"filters": [connection_manager::filter(proxy)]}],
+    })
+}
+
+/// One filter chain, for the application's port: with TLS alone (Istio's `STRICT`), or in plain text alone. Anything
+/// else matches no chain and is closed.
+fn virtual_inbound(proxy: &ProxyConfiguration, port: u16) -> Value {
+    let mut chain = json!({
+        "name": format!("0.0.0.0_{port}"),
+        "filter_chain_match": {
+            "destination_port": port,
+            "transport_protocol": if proxy.mutual_tls.is_some() { "tls" } else { "raw_buffer" },
+        },
+        "filters": [connection_manager::filter(proxy)],
+    });
+    if let Some(tls) = &proxy.mutual_tls {
+        chain["transport_socket"] = downstream_tls(tls);
+    }
+    json!({
+        "name": "virtualInbound",
+        "address": any_address(INBOUND_PORT),
+        "traffic_direction": "INBOUND",
+        "listener_filters": [
+            {"name": "envoy.filters.listener.original_dst", "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.filters.listener.original_dst.v3.OriginalDst",
+            }},
+            {"name": "envoy.filters.listener.tls_inspector", "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector",
+            }},
+        ],
+        // Istio's: a client that says nothing is let on to chain matching, where nothing matches it here.
+        "listener_filters_timeout": "0s",
+        "continue_on_listener_filters_timeout": true,
+        "filter_chains": [chain],
+    })
+}
+
+/// An address of its own: nothing is redirected to a gateway. Plain HTTP, since clients of this mode speak that.
+fn gateway(proxy: &ProxyConfiguration, port: u16) -> Value {
+    json!({
+        "name": format!("0.0.0.0_{port}"),
+        "address": any_address(port),
+        "traffic_direction": "OUTBOUND",
+        // Istio's gateways bound what one connection may buffer.
+        "per_connection_buffer_limit_bytes": 32768,
+        "filter_chains": [{"filters": [connection_manager::filter(proxy)]}],
+    })
+}
+
+/// Only a peer that shows the expected identity, vouched for by the run's authority, gets in.
+fn downstream_tls(tls: &MutualTls) -> Value {
+    json!({"name": "envoy.transport_sockets.tls", "typed_config": {
+        "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
+        "common_tls_context": cluster::common_tls(tls, &["istio-http/1.1", "http/1.1"]),
+        "require_client_certificate": true,
+    }})
+}

@@ -1,0 +1,261 @@
+//! Whether the requests took the path that the mode names: read from the proxies' own counters.
+//!
+//! Pure: counters before and after in, [`PathProof`] out. Each expected proxy must have received every request that the
+//! generator sent, and must have completed TLS handshakes exactly where mutual TLS is claimed.
+//!
+//! Equality has two honest exceptions. A generator that is stopped leaves at most one request on each connection that no
+//! proxy reads any more, so a few may be missing. And a proxy may retry, as a mesh does, so the one behind it may see
+//! more; the retries are counted too.
+
+use super::bootstrap::{INBOUND_PORT, Position};
+use experiment::schema::{PathProof, ProxyProof};
+use std::collections::BTreeMap;
+
+/// Missing requests are never forgiven beyond this share of all, or [`FORGIVEN_AT_LEAST`] where that is more:
+/// one of many connections that went past a proxy must show.
+const FORGIVEN_FRACTION: f64 = 0.01;
+const FORGIVEN_AT_LEAST: u64 = 16;
+
+/// One proxy of the path and what it counted. Proxies are listed from client to server.
+#[derive(Clone, Debug)]
+pub struct CountedProxy {
+    /// The component.
+    pub name: String,
+    /// Where on the path it stands.
+    pub position: Position,
+    /// Whether mutual TLS with a peer proxy is claimed.
+    pub tls_expected: bool,
+    /// Its counters before the generator started.
+    pub before: BTreeMap<String, u64>,
+    /// Its counters after the generator's end; or why they could not be read.
+    pub after: Result<BTreeMap<String, u64>, String>,
+}
+
+/// The counter of the requests that arrived at the listener of the path.
+#[must_use]
+pub fn requests_counter(position: Position) -> String {
+    format!("http.{}.downstream_rq_total", position.statistics_prefix())
+}
+
+/// The counter of TLS handshakes with the peer proxy; a gateway has no peer.
+fn handshakes_counter(position: Position) -> Option<String> {
+    match position {
+        Position::ClientSidecar { .. } => Some(format!("cluster.{}.ssl.handshake", position.cluster_name())),
+        Position::ServerSidecar { .. } => Some(format!("listener.0.0.0.0_{INBOUND_PORT}.ssl.handshake")),
+        Position::Gateway { .. } => None,
+    }
+}
+
+/// Judges the path of one trial. `requests_sent` is what the generator sent over the whole trial, warm-up included.
+/// Without proxies (mode `none`) there is nothing to prove.
+#[must_use]
+pub fn prove(proxies: &[CountedProxy], requests_sent: u64) -> PathProof {
+    let mut reasons = Vec::new();
+    let mut proofs = Vec::new();
+    let mut retries_before = 0;
+    if requests_sent == 0 && !proxies.is_empty() {
+        reasons.push("the generator sent no requests: nothing shows their path".to_owned());
+    }
+    for proxy in proxies {
+        let counters = counted(proxy, &mut reasons);
+        let proof = read(proxy, counters, requests_sent);
+        if proxy.after.is_ok() {
+            judge_requests(proxy, &proof, retries_before, &mut reasons);
+            judge_tls(proxy, &proof, &mut reasons);
+        }
+        retries_before +=
+            counter(&proof, &format!("cluster.{}.upstream_rq_retry", proxy.position.cluster_name()));
+        proofs.push(proof);
+    }
+    PathProof { proven: reasons.is_empty(), proxies: proofs, reasons }
+}
+
+/// What the counters rose by. A counter that fell is one of a proxy that started anew: not the one that was asked before.
+fn counted(proxy: &CountedProxy, reasons: &mut Vec<String>) -> BTreeMap<String, u64> {
+    let after = match &proxy.after {
+        Ok(after) => after,
+        Err(reason) => {
+            reasons.push(format!("{} could not be asked for its counters: {reason}", proxy.name));
+            return BTreeMap::new();
+        }
+    };
+    let mut restarted = false;
+    let rises = after
+        .iter()
+        .map(|(name, after)| {
+            let before = proxy.before.get(name).copied().unwrap_or(0);
+            restarted |= *after < before;
+            (name.clone(), after.saturating_sub(before))
+        })
+        .collect();
+    if restarted {
+        reasons.push(format!("{} started anew during the trial: its counters fell", proxy.name));
+    }
+    rises
+}
+
+fn read(proxy: &CountedProxy, counters: BTreeMap<String, u64>, requests_sent: u64) -> ProxyProof {
+    let rise = |name: &str| counters.get(name).copied().unwrap_or(0);
+    ProxyProof {
+        name: proxy.name.clone(),
+        requests_received: rise(&requests_counter(proxy.position)),
+        requests_expected: requests_sent,
+        tls_handshakes: handshakes_counter(proxy.position).map_or(0, |name| rise(&name)),
+        tls_expected: proxy.tls_expected,
+        counters,
+    }
+}
+
+fn counter(proof: &ProxyProof, name: &str) -> u64 {
+    proof.counters.get(name).copied().unwrap_or(0)
+}
+
+fn judge_requests(proxy: &CountedProxy, proof: &ProxyProof, retries_before: u64, reasons: &mut Vec<String>) {
+    let (name, received, expected) = (&proxy.name, proof.requests_received, proof.requests_expected);
+    let connections =
+        counter(proof, &format!("http.{}.downstream_cx_total", proxy.position.statistics_prefix()));
+    let most_forgiven = ((expected as f64 * FORGIVEN_FRACTION) as u64).max(FORGIVEN_AT_LEAST);
+    let forgiven = connections.min(most_forgiven);
+    if received + forgiven < expected {
+        let manner =
+            if received == 0 { "traffic did not pass it" } else { "part of the traffic did not pass it" };
+        reasons.push(format!("{name} saw {received} of {expected} requests: {manner}"));
+    } else if received > expected + retries_before {
+        let surplus = received - expected - retries_before;
+        reasons.push(format!(
+            "{name} saw {surplus} requests more than were sent: something else uses this path"
+        ));
+    }
+}
+
+fn judge_tls(proxy: &CountedProxy, proof: &ProxyProof, reasons: &mut Vec<String>) {
+    let (name, handshakes) = (&proxy.name, proof.tls_handshakes);
+    if proxy.tls_expected && handshakes == 0 {
+        reasons
+            .push(format!("{name} completed no TLS handshake with its peer, though mutual TLS is claimed"));
+    }
+    if !proxy.tls_expected && handshakes > 0 {
+        reasons
+            .push(format!("{name} completed {handshakes} TLS handshakes, though mutual TLS is switched off"));
+    }
+    let refused = counter(proof, &format!("listener.0.0.0.0_{INBOUND_PORT}.no_filter_chain_match"));
+    if refused > 0 {
+        reasons.push(format!("{name} refused {refused} connections that did not come as its mode wants them (plain text for TLS, or the reverse)"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, SocketAddrV4};
+
+    const SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 3), 8080);
+
+    fn proxy(position: Position, tls_expected: bool, rises: &[(&str, u64)]) -> CountedProxy {
+        let name = match position {
+            Position::ClientSidecar { .. } => "client-proxy",
+            Position::ServerSidecar { .. } => "server-proxy",
+            Position::Gateway { .. } => "gateway",
+        };
+        let before: BTreeMap<_, _> = rises.iter().map(|(name, _)| ((*name).to_owned(), 7)).collect();
+        let after = rises.iter().map(|(name, rise)| ((*name).to_owned(), 7 + rise)).collect();
+        CountedProxy { name: name.to_owned(), position, tls_expected, before, after: Ok(after) }
+    }
+
+    fn client(requests: u64, handshakes: u64, retries: u64) -> CountedProxy {
+        proxy(
+            Position::ClientSidecar { service: SERVICE },
+            true,
+            &[
+                ("http.outbound_0.0.0.0_8080.downstream_rq_total", requests),
+                ("http.outbound_0.0.0.0_8080.downstream_cx_total", 4),
+                ("cluster.outbound|8080||server.default.svc.cluster.local.ssl.handshake", handshakes),
+                ("cluster.outbound|8080||server.default.svc.cluster.local.upstream_rq_retry", retries),
+            ],
+        )
+    }
+
+    fn server(requests: u64, handshakes: u64, refused: u64) -> CountedProxy {
+        proxy(
+            Position::ServerSidecar { port: 8080 },
+            true,
+            &[
+                ("http.inbound_0.0.0.0_8080.downstream_rq_total", requests),
+                ("http.inbound_0.0.0.0_8080.downstream_cx_total", 4),
+                ("listener.0.0.0.0_15006.ssl.handshake", handshakes),
+                ("listener.0.0.0.0_15006.no_filter_chain_match", refused),
+            ],
+        )
+    }
+
+    #[test]
+    fn every_request_seen_by_both_with_tls_is_proof() {
+        let proof = prove(&[client(3000, 4, 0), server(3000, 4, 0)], 3000);
+        assert!(proof.proven, "{:?}", proof.reasons);
+        assert_eq!(proof.proxies[1].requests_received, 3000);
+        assert_eq!((proof.proxies[0].tls_handshakes, proof.proxies[1].tls_handshakes), (4, 4));
+    }
+
+    #[test]
+    fn no_proxies_leave_nothing_to_prove() {
+        let proof = prove(&[], 3000);
+        assert!(proof.proven && proof.proxies.is_empty() && proof.reasons.is_empty());
+    }
+
+    #[test]
+    fn one_unread_request_a_connection_is_forgiven_and_no_more() {
+        assert!(prove(&[client(2996, 4, 0), server(2996, 4, 0)], 3000).proven);
+        let proof = prove(&[client(2995, 4, 0), server(2996, 4, 0)], 3000);
+        assert_eq!(
+            proof.reasons,
+            ["client-proxy saw 2995 of 3000 requests: part of the traffic did not pass it"]
+        );
+    }
+
+    #[test]
+    fn retries_of_the_proxy_before_explain_a_surplus() {
+        assert!(prove(&[client(3000, 4, 5), server(3005, 4, 0)], 3000).proven);
+        let proof = prove(&[client(3000, 4, 5), server(3006, 4, 0)], 3000);
+        assert_eq!(
+            proof.reasons,
+            ["server-proxy saw 1 requests more than were sent: something else uses this path"]
+        );
+    }
+
+    #[test]
+    fn traffic_past_the_client_proxy_is_named() {
+        let proof = prove(&[client(0, 0, 0), server(0, 0, 3000)], 3000);
+        insta::assert_snapshot!(proof.reasons.join("\n"), @r"
+        client-proxy saw 0 of 3000 requests: traffic did not pass it
+        client-proxy completed no TLS handshake with its peer, though mutual TLS is claimed
+        server-proxy saw 0 of 3000 requests: traffic did not pass it
+        server-proxy completed no TLS handshake with its peer, though mutual TLS is claimed
+        server-proxy refused 3000 connections that did not come as its mode wants them (plain text for TLS, or the reverse)
+        ");
+    }
+
+    #[test]
+    fn tls_that_was_switched_off_must_be_off() {
+        let off = |proxy: CountedProxy| CountedProxy { tls_expected: false, ..proxy };
+        assert!(prove(&[off(client(30, 0, 0)), off(server(30, 0, 0))], 30).proven);
+        assert!(!prove(&[off(client(30, 1, 0)), off(server(30, 0, 0))], 30).proven);
+    }
+
+    #[test]
+    fn silence_a_restart_and_no_requests_prove_nothing() {
+        let mut silent = client(3000, 4, 0);
+        silent.after = Err("no answer within 5000 ms".to_owned());
+        let proof = prove(&[silent], 3000);
+        assert_eq!(
+            proof.reasons,
+            ["client-proxy could not be asked for its counters: no answer within 5000 ms"]
+        );
+
+        let mut restarted = client(3000, 4, 0);
+        restarted.before.insert("listener.0.0.0.0_15001.downstream_cx_total".to_owned(), 9);
+        restarted.after.as_mut().unwrap().insert("listener.0.0.0.0_15001.downstream_cx_total".to_owned(), 1);
+        assert!(prove(&[restarted], 3000).reasons[0].contains("started anew"));
+
+        assert!(!prove(&[client(0, 0, 0)], 0).proven);
+    }
+}
