@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo build test check-format clippy deny shellcheck lint unit audit bench fmt clean setup-demo setup-test
+.PHONY: help demo build test check-format clippy deny shellcheck lint unit components audit bench fmt clean setup-demo setup-test
 
 CARGO ?= cargo
 
@@ -25,9 +25,9 @@ audit: ## Known vulnerabilities of dependencies (needs the network)
 fmt: ## Format the code
 	$(CARGO) fmt --all
 
-clean: ## Remove everything built or fetched; runs/ stays
+clean: ## Remove everything built; runs/ and the fetched Envoy stay
 	$(CARGO) clean
-	rm -rf .tools .components
+	rm -rf .tools
 
 # The parts.
 
@@ -52,5 +52,9 @@ deny:
 shellcheck:
 	shellcheck scripts/*.sh .ci/run
 
-unit:
+unit: components
 	$(CARGO) test --locked --workspace
+
+# In the profile of the tests: nothing is built twice.
+components:
+	$(CARGO) run --locked --quiet --bin meshmeter -- lab install

@@ -5,7 +5,7 @@
 #   scripts/setup.sh test   what `make test` needs: that, and the peers and tools that the tests use
 #
 # Looks before it does anything: where nothing is missing it needs no rights and no network. On systems without apt-get it
-# says what to install and stops. Rust is never installed from here: its own installer asks questions that are yours.
+# says what to install and stops. Rust itself is never installed from here: its own installer asks questions that are yours.
 set -eu
 
 what=${1:-}
@@ -87,6 +87,19 @@ install_packages() {
     fail "apt-get could not install:$missing_packages"
 }
 
+# rustfmt and clippy come with Rust, but not with the smallest installation of it.
+need_rust_components() {
+  absent=''
+  for component in rustfmt clippy; do
+    command -v "cargo-${component#rust}" >/dev/null 2>&1 || absent="$absent $component"
+  done
+  [ -n "$absent" ] || return 0
+  command -v rustup >/dev/null 2>&1 || fail "Rust lacks$absent: install them from where Rust came from"
+  echo "setup: adding to Rust:$absent" >&2
+  # shellcheck disable=SC2086
+  rustup component add $absent || fail "rustup could not add$absent"
+}
+
 case $what in
 demo) need_for_demo ;;
 test) need_for_test ;;
@@ -97,3 +110,4 @@ test) need_for_test ;;
 esac
 command -v cargo >/dev/null 2>&1 || fail 'cargo is not on the path: install Rust (https://rustup.rs), then try again'
 [ -z "$missing_packages" ] || install_packages
+[ "$what" = demo ] || need_rust_components
