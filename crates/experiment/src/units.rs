@@ -91,7 +91,7 @@ impl Quantity {
 }
 
 /// At most 40 characters of a text, on one line.
-fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     let mut characters = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     let head: String = characters.by_ref().take(40).collect();
     if characters.next().is_some() { format!("{head}…") } else { head }

@@ -1,0 +1,168 @@
+//! What an experiment is: everything that an experiment file says, with every default filled in.
+//!
+//! [`crate::file`] reads and writes these values as YAML. Whoever makes one by hand gets none of the checks of the
+//! reader.
+
+use crate::environment::{ProxySettings, ServerSettings};
+use crate::{MeshKind, Mode};
+use std::fmt;
+use std::time::Duration;
+
+/// A question, and how it is to be measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// Names the run's folder: letters, digits, `-`, `_` and `.`.
+    pub name: String,
+    /// What is asked; may be empty.
+    pub question: String,
+    /// Which services call which.
+    pub topology: Topology,
+    /// Who configures the proxies.
+    pub mesh: MeshKind,
+    /// The arrangements to compare, in the order of the file, each once.
+    pub modes: Vec<Mode>,
+    /// What the generator offers.
+    pub load: LoadSettings,
+    /// How often each mode is measured under each load.
+    pub repeats: usize,
+    /// Orders the trials; drawn anew for each run where absent.
+    pub seed: Option<u64>,
+    /// What must hold for the run to be good.
+    pub objective: Objective,
+    /// How the proxies are set.
+    pub proxy: ProxySettings,
+    /// The synthetic service, the payload included.
+    pub server: ServerSettings,
+    /// CPU limit of the generator, cores; absent: none.
+    pub client_cpu_limit_cores: Option<f64>,
+}
+
+/// Which services call which.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Topology {
+    /// One client and one server.
+    #[default]
+    Pair,
+}
+
+impl fmt::Display for Topology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pair => f.pad("pair"),
+        }
+    }
+}
+
+/// What the generator offers, but for the payload, which the service answers with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadSettings {
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// Connections kept open. Absent in closed loop: one for each client.
+    pub connections: Option<usize>,
+    /// The levels of load to measure, each a cell of the experiment for each mode.
+    pub levels: LoadLevels,
+    /// Time before the measured window, under the same load.
+    pub warmup: Duration,
+    /// The measured window.
+    pub duration: Duration,
+    /// After this a request counts as failed.
+    pub timeout: Duration,
+    /// The generator's worker threads.
+    pub threads: usize,
+}
+
+/// What the generator speaks.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Protocol {
+    /// HTTP/1.1 over plain TCP, connections kept alive.
+    #[default]
+    Http1,
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http1 => f.pad("http/1.1"),
+        }
+    }
+}
+
+/// The levels of load of an experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LoadLevels {
+    /// Open loop: requests are due at these rates whatever the answers do.
+    Open {
+        /// Requests a second, each level once.
+        rates: Vec<f64>,
+        /// How the requests are spread.
+        arrival: Arrival,
+    },
+    /// Closed loop: each client sends again when it was answered.
+    Closed {
+        /// Clients, each level once.
+        clients: Vec<usize>,
+    },
+}
+
+/// How open-loop requests are spread over time.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Arrival {
+    /// Evenly.
+    #[default]
+    Uniform,
+    /// As independent users come: exponential gaps.
+    Poisson,
+}
+
+impl Arrival {
+    /// The name that users type.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Poisson => "poisson",
+        }
+    }
+}
+
+impl fmt::Display for Arrival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What must hold in every cell for the run to be good. Empty: nothing is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Objective {
+    /// Greatest median response time.
+    pub p50: Option<Duration>,
+    /// Greatest 90th percentile of the response time.
+    pub p90: Option<Duration>,
+    /// Greatest 99th percentile of the response time.
+    pub p99: Option<Duration>,
+    /// Greatest 99.9th percentile of the response time.
+    pub p99_9: Option<Duration>,
+    /// Greatest fraction of failed requests, 0 to 1.
+    pub errors: Option<f64>,
+}
+
+impl Objective {
+    /// The percentiles that have a bound: name, percentile (0 to 100), bound.
+    pub fn percentiles(&self) -> impl Iterator<Item = (&'static str, f64, Duration)> {
+        [
+            ("p50", 50.0, self.p50),
+            ("p90", 90.0, self.p90),
+            ("p99", 99.0, self.p99),
+            ("p99.9", 99.9, self.p99_9),
+        ]
+        .into_iter()
+        .filter_map(|(name, percentile, bound)| Some((name, percentile, bound?)))
+    }
+
+    /// Whether nothing is asked.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}

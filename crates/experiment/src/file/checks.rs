@@ -1,0 +1,185 @@
+//! Contradictions: values that are right each for itself and make no sense together.
+
+use super::overrides::Scale;
+use super::section::{Field, Section};
+use crate::definition::{Experiment, LoadLevels};
+use crate::diagnostic::{ExperimentError, Place};
+use crate::units::{format_duration, format_rate};
+use std::time::Duration;
+
+type Result<T> = std::result::Result<T, Box<ExperimentError>>;
+
+/// Requests that must lie beyond a percentile in each trial for the trial to say something of it: with fewer, one slow
+/// request more or less moves it.
+pub const SAMPLES_BEYOND_A_PERCENTILE: f64 = 10.0;
+/// Fewer requests than this in a trial's window measure nothing.
+const FEWEST_REQUESTS: f64 = 10.0;
+/// No generator on one machine sends more, a second.
+const HIGHEST_RATE: f64 = 10_000_000.0;
+/// Trials of one run.
+const MOST_TRIALS: usize = 100_000;
+
+/// The sections that the checks point at.
+pub(super) struct Given<'a> {
+    pub(super) load: &'a Section<'a>,
+    pub(super) objective: &'a Section<'a>,
+    pub(super) server: &'a Section<'a>,
+    pub(super) scale: &'a Scale,
+}
+
+impl Given<'_> {
+    /// The place to point at for the levels: the scale where there is one, else the key.
+    fn levels_place(&self, field: &Field<'_>) -> Place {
+        self.scale.place.clone().unwrap_or_else(|| field.place().clone())
+    }
+}
+
+/// Every check in turn.
+pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    rates(experiment, given)?;
+    connections(experiment, given)?;
+    objective_order(given)?;
+    objective_resolution(experiment, given)?;
+    delays(experiment, given)?;
+    size_of_the_run(experiment, given)
+}
+
+fn rates(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    let (LoadLevels::Open { rates, .. }, Some(field)) = (&experiment.load.levels, given.load.field("rate")?)
+    else {
+        return Ok(());
+    };
+    for rate in rates {
+        if *rate > HIGHEST_RATE {
+            return Err(given.levels_place(&field).error(
+                format!("{} requests/s is more than one machine can send", format_rate(*rate)),
+                "expected at most 10000000/s",
+            ));
+        }
+        let requests = rate * experiment.load.duration.as_secs_f64();
+        if requests < FEWEST_REQUESTS {
+            return Err(given.levels_place(&field).error(
+                format!(
+                    "{} requests/s for {} are {requests:.1} requests in a trial",
+                    format_rate(*rate),
+                    format_duration(experiment.load.duration)
+                ),
+                "expected at least 10 requests in each trial: a higher rate or a longer duration",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn connections(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    let load = &experiment.load;
+    if let (LoadLevels::Closed { clients }, Some(connections)) = (&load.levels, load.connections) {
+        let most = clients.iter().copied().max().unwrap_or(0);
+        if let Some(field) = given.load.field("connections")?.filter(|_| connections < most) {
+            return Err(field
+                .place()
+                .error(
+                    format!("{connections} connections cannot carry {most} clients"),
+                    format!(
+                        "expected at least {most}: in {} a connection carries one request at a time",
+                        load.protocol
+                    ),
+                )
+                .with_hint("without `connections` each client has one of its own"));
+        }
+    }
+    let fewest = match (&load.levels, load.connections) {
+        (_, Some(connections)) => connections,
+        (LoadLevels::Closed { clients }, None) => clients.iter().copied().min().unwrap_or(1),
+        (LoadLevels::Open { .. }, None) => return Ok(()),
+    };
+    match given.load.field("threads")? {
+        Some(field) if load.threads > fewest => Err(field.place().error(
+            format!("{} threads for {fewest} connections", load.threads),
+            format!("expected at most {fewest}: each thread needs a connection of its own"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A higher percentile is never the smaller one.
+fn objective_order(given: &Given<'_>) -> Result<()> {
+    let mut lower: Option<(&str, Duration)> = None;
+    for key in ["p50", "p90", "p99", "p99.9"] {
+        let Some(field) = given.objective.field(key)? else { continue };
+        let bound = field.quantity(crate::units::parse_duration)?;
+        if let Some((name, least)) = lower.filter(|(_, least)| bound < *least) {
+            return Err(field.place().error(
+                format!(
+                    "{key} under {} contradicts {name} under {}",
+                    format_duration(bound),
+                    format_duration(least)
+                ),
+                format!("expected at least {}: a higher percentile is never smaller", format_duration(least)),
+            ));
+        }
+        lower = Some((key, bound));
+    }
+    Ok(())
+}
+
+/// A percentile that rests on a handful of requests answers nothing.
+fn objective_resolution(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    for (key, percentile, bound) in experiment.objective.percentiles() {
+        let Some(field) = given.objective.field(key)? else { continue };
+        if bound > experiment.load.timeout {
+            return Err(field.place().error(
+                format!("requests end after {}", format_duration(experiment.load.timeout)),
+                "expected at most `load.timeout`: no response can be slower",
+            ));
+        }
+        let LoadLevels::Open { rates, .. } = &experiment.load.levels else { continue };
+        let lowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        let beyond_fraction = 1.0 - percentile / 100.0;
+        let requests = lowest * experiment.load.duration.as_secs_f64();
+        let needed = SAMPLES_BEYOND_A_PERCENTILE / beyond_fraction;
+        // The fraction is not exact in binary.
+        if requests < needed * 0.999 {
+            let longer = Duration::from_secs_f64((needed / lowest * 0.999).ceil());
+            return Err(field
+                .key_place
+                .error(
+                    format!("the trials cannot resolve {key}"),
+                    format!(
+                        "{requests:.0} requests in a trial at {}/s leave {:.1} beyond it, expected at least 10",
+                        format_rate(lowest),
+                        requests * beyond_fraction
+                    ),
+                )
+                .with_hint(format!("at {}/s it takes `duration: {}`", format_rate(lowest), format_duration(longer))));
+        }
+    }
+    Ok(())
+}
+
+fn delays(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    match given.server.field("delay")? {
+        Some(field) if experiment.server.delay >= experiment.load.timeout => Err(field.place().error(
+            format!(
+                "the server would answer after the timeout of {}",
+                format_duration(experiment.load.timeout)
+            ),
+            "expected less than `load.timeout`",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn size_of_the_run(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    let levels = match &experiment.load.levels {
+        LoadLevels::Open { rates, .. } => rates.len(),
+        LoadLevels::Closed { clients } => clients.len(),
+    };
+    let trials = levels * experiment.modes.len() * experiment.repeats;
+    match given.load.field("rate")?.or(given.load.field("clients")?) {
+        Some(field) if trials > MOST_TRIALS => Err(field
+            .key_place
+            .error(format!("the run would have {trials} trials"), format!("expected at most {MOST_TRIALS}"))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,177 @@
+//! What the command line changes in an experiment file.
+
+use super::document::{self, Entry, Node, Value};
+use super::section;
+use crate::diagnostic::{ExperimentError, Place, Source};
+use std::sync::Arc;
+
+/// One change: a key that is set, or a scale.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Override {
+    /// The option as typed, such as `--set`.
+    option: String,
+    /// Its value as typed.
+    value: String,
+    change: Change,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Change {
+    /// The value is `key=value`.
+    Assignment,
+    /// The value is for this key.
+    Key(&'static str),
+    /// The value multiplies the load.
+    Scale,
+}
+
+impl Override {
+    /// `--set key=value`: a dotted key such as `load.rate`, and a value as the file has it, such as `[500, 1000]`.
+    /// `null` removes the key: `--set load.rate=null --set load.clients=8`.
+    #[must_use]
+    pub fn set(assignment: impl Into<String>) -> Self {
+        Self { option: "--set".into(), value: assignment.into(), change: Change::Assignment }
+    }
+
+    /// `--repeats`.
+    #[must_use]
+    pub fn repeats(value: impl Into<String>) -> Self {
+        Self { option: "--repeats".into(), value: value.into(), change: Change::Key("repeats") }
+    }
+
+    /// `--duration`: the measured window of each trial.
+    #[must_use]
+    pub fn duration(value: impl Into<String>) -> Self {
+        Self { option: "--duration".into(), value: value.into(), change: Change::Key("load.duration") }
+    }
+
+    /// `--scale`: multiplies every rate, or every number of clients (rounded, at least 1). Nothing else is scaled:
+    /// not connections, durations, payload or repeats.
+    #[must_use]
+    pub fn scale(value: impl Into<String>) -> Self {
+        Self { option: "--scale".into(), value: value.into(), change: Change::Scale }
+    }
+
+    fn source(&self) -> Arc<Source> {
+        Arc::new(Source { name: self.option.clone(), text: self.value.clone() })
+    }
+}
+
+/// What multiplies the load. Without `--scale` it is 1.
+pub(super) struct Scale {
+    pub(super) factor: f64,
+    /// The last `--scale`; absent where there is none.
+    pub(super) place: Option<Place>,
+}
+
+/// Changes the tree, and gives the scale, which is applied to values when they are read.
+pub(super) fn apply(root: &mut Node, overrides: &[Override]) -> Result<Scale, Box<ExperimentError>> {
+    let mut scale = Scale { factor: 1.0, place: None };
+    for change in overrides {
+        let source = change.source();
+        let whole = Place { span: 0..source.text.len(), source: Arc::clone(&source) };
+        match change.change {
+            Change::Assignment => assign(root, &source)?,
+            Change::Key(key) => {
+                let node = document::read(&source)?;
+                set(root, key, &whole, node)?;
+            }
+            Change::Scale => {
+                scale = Scale { factor: scale.factor * factor(&source.text, &whole)?, place: Some(whole) };
+            }
+        }
+    }
+    Ok(scale)
+}
+
+fn factor(text: &str, place: &Place) -> Result<f64, Box<ExperimentError>> {
+    match text.trim().parse::<f64>() {
+        Ok(factor) if factor.is_finite() && factor > 0.0 => Ok(factor),
+        _ => Err(place.error(
+            format!("`{}` is not a scale", text.trim()),
+            "expected a number above 0, for example `0.5`",
+        )),
+    }
+}
+
+/// Applies `key=value`.
+fn assign(root: &mut Node, source: &Arc<Source>) -> Result<(), Box<ExperimentError>> {
+    let text = &source.text;
+    let whole = Place { source: Arc::clone(source), span: 0..text.len() };
+    let Some((key, value)) = text.split_once('=') else {
+        return Err(whole.error("there is no `=`", "expected key=value, for example `load.rate=[500, 1000]`"));
+    };
+    let key_place = Place { source: Arc::clone(source), span: 0..key.len() };
+    // The value is read in its own place: spaces stand where the key was.
+    let padded = Source { name: source.name.clone(), text: format!("{}{value}", " ".repeat(key.len() + 1)) };
+    let mut node = document::read(&Arc::new(padded)).map_err(|error| *error).map_err(|error| {
+        let place = Place { source: Arc::clone(source), span: error.span };
+        place.error(error.message, error.label)
+    })?;
+    belong_to(&mut node, source);
+    set(root, key.trim(), &key_place, node)
+}
+
+/// Makes a tree's places speak of this source.
+fn belong_to(node: &mut Node, source: &Arc<Source>) {
+    node.place.source = Arc::clone(source);
+    match &mut node.value {
+        Value::Empty | Value::Scalar(_) => {}
+        Value::List(items) => items.iter_mut().for_each(|item| belong_to(item, source)),
+        Value::Map(entries) => {
+            for entry in entries {
+                entry.key_place.source = Arc::clone(source);
+                belong_to(&mut entry.node, source);
+            }
+        }
+    }
+}
+
+/// Puts a node at a dotted key. An empty node removes the key.
+fn set(root: &mut Node, dotted: &str, key_place: &Place, node: Node) -> Result<(), Box<ExperimentError>> {
+    let (section, key) = split_key(dotted);
+    section::check_key(section, key, key_place)?;
+    let map = if section.is_empty() { root } else { child_map(root, section, key_place)? };
+    let entries = entries_of(map, key_place)?;
+    let existing = entries.iter().position(|entry| entry.key == key);
+    match (existing, &node.value) {
+        (Some(at), Value::Empty) => drop(entries.remove(at)),
+        (Some(at), _) => entries[at] = Entry { key: key.to_owned(), key_place: key_place.clone(), node },
+        (None, Value::Empty) => {}
+        (None, _) => entries.push(Entry { key: key.to_owned(), key_place: key_place.clone(), node }),
+    }
+    Ok(())
+}
+
+/// The section, empty for the top of the file, and the key in it, which may hold points itself: `objective.p99.9`.
+fn split_key(dotted: &str) -> (&str, &str) {
+    dotted.split_once('.').unwrap_or(("", dotted))
+}
+
+/// The map under a key, made where it is not there.
+fn child_map<'a>(
+    map: &'a mut Node,
+    key: &str,
+    key_place: &Place,
+) -> Result<&'a mut Node, Box<ExperimentError>> {
+    let entries = entries_of(map, key_place)?;
+    let at = entries.iter().position(|entry| entry.key == key).unwrap_or_else(|| {
+        let node = Node { place: key_place.clone(), value: Value::Map(Vec::new()) };
+        entries.push(Entry { key: key.to_owned(), key_place: key_place.clone(), node });
+        entries.len() - 1
+    });
+    Ok(&mut entries[at].node)
+}
+
+fn entries_of<'a>(node: &'a mut Node, key_place: &Place) -> Result<&'a mut Vec<Entry>, Box<ExperimentError>> {
+    if matches!(node.value, Value::Empty) {
+        node.value = Value::Map(Vec::new());
+    }
+    match &mut node.value {
+        Value::Map(entries) => Ok(entries),
+        _ => {
+            Err(key_place
+                .error("a part of this key has no keys below it", "expected a key such as `load.rate`"))
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! From the tree to an experiment: every key with its meaning, its default and what it may hold.
+
+use super::checks::{self, Given};
+use super::document::Node;
+use super::overrides::Scale;
+use super::section::{Field, Item, Section, alternatives};
+use super::suggestion::nearest;
+use crate::definition::{Arrival, Experiment, LoadLevels, LoadSettings, Objective, Protocol, Topology};
+use crate::diagnostic::ExperimentError;
+use crate::environment::{AccessLog, ProxySettings, ServerSettings};
+use crate::units::{parse_cores, parse_duration, parse_fraction, parse_rate, parse_size};
+use crate::{MeshKind, Mode};
+use std::time::Duration;
+
+type Result<T> = std::result::Result<T, Box<ExperimentError>>;
+
+const DEFAULT_CONNECTIONS: usize = 4;
+const DEFAULT_WARMUP: Duration = Duration::from_secs(1);
+const DEFAULT_DURATION: Duration = Duration::from_secs(10);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
+const DEFAULT_THREADS: usize = 1;
+const DEFAULT_REPEATS: usize = 5;
+/// Connections and clients of one generator: beyond this it runs out of ports to one address.
+const MOST_CONNECTIONS: usize = 25_000;
+const MOST_LEVELS: usize = 100;
+const LARGEST_PAYLOAD_BYTES: u64 = 1 << 30;
+
+/// Reads and checks the whole tree.
+pub(super) fn experiment(root: &Node, scale: &Scale) -> Result<Experiment> {
+    let root = Section::root(root)?;
+    let name = name(&root.required("name", "name: my-study")?)?;
+    let question = root.field("question")?.map_or(Ok(String::new()), |field| question(&field))?;
+    let topology = root.field("topology")?.map_or(Ok(Topology::Pair), |field| topology(&field))?;
+    let mesh = root.field("mesh")?.map_or(Ok(MeshKind::Envoy), |field| mesh(&field))?;
+    let modes = modes(&root.required("modes", "modes: [none, sidecar]")?, mesh)?;
+    let load_section = root.section("load")?;
+    let load = load(&load_section, scale)?;
+    let payload_bytes = match load_section.field("payload")? {
+        Some(field) => payload(&field)?,
+        None => ServerSettings::default().payload_bytes,
+    };
+    let objective_section = root.section("objective")?;
+    let server_section = root.section("server")?;
+    let experiment = Experiment {
+        name,
+        question,
+        topology,
+        mesh,
+        modes,
+        repeats: root.field("repeats")?.map_or(Ok(DEFAULT_REPEATS), |field| field.whole(1..=1000))?,
+        seed: root.field("seed")?.map(|field| seed(&field)).transpose()?,
+        objective: objective(&objective_section)?,
+        proxy: proxy(&root.section("proxy")?)?,
+        server: server(&server_section, payload_bytes)?,
+        client_cpu_limit_cores: cores(&root.section("client")?)?,
+        load,
+    };
+    let given = Given { load: &load_section, objective: &objective_section, server: &server_section, scale };
+    checks::contradictions(&experiment, &given)?;
+    Ok(experiment)
+}
+
+fn name(field: &Field<'_>) -> Result<String> {
+    let text = field.text()?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if text.is_empty() || text.len() > 64 || text.starts_with('.') || !text.chars().all(fits) {
+        return Err(field.place().error(
+            "this will not do as a name",
+            "expected at most 64 letters, digits, `-`, `_` and `.`, for example `sidecar-cost`",
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+fn question(field: &Field<'_>) -> Result<String> {
+    let text = field.text()?.trim();
+    if text.chars().count() > 500 {
+        return Err(field.place().error("the question is too long", "expected at most 500 characters"));
+    }
+    Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn topology(field: &Field<'_>) -> Result<Topology> {
+    match field.text()? {
+        "pair" => Ok(Topology::Pair),
+        other => Err(field.place().error(
+            format!("topology `{}` is not available in this version", crate::units::shortened(other)),
+            "expected `pair`: one client and one server",
+        )),
+    }
+}
+
+fn mesh(field: &Field<'_>) -> Result<MeshKind> {
+    match field.choice(&[("envoy", MeshKind::Envoy), ("istio", MeshKind::Istio)])? {
+        MeshKind::Envoy => Ok(MeshKind::Envoy),
+        MeshKind::Istio => Err(field
+            .place()
+            .error("mesh: istio is not available in this version; use envoy", "expected `envoy`")),
+    }
+}
+
+/// The modes that a mesh has.
+fn modes_of(mesh: MeshKind) -> &'static [Mode] {
+    match mesh {
+        MeshKind::Envoy => &[Mode::None, Mode::Gateway, Mode::Sidecar],
+        MeshKind::Istio => &Mode::ALL,
+    }
+}
+
+fn modes(field: &Field<'_>, mesh: MeshKind) -> Result<Vec<Mode>> {
+    let mut modes = Vec::new();
+    for item in field.one_or_list()? {
+        let mode = mode(&item, mesh)?;
+        if modes.contains(&mode) {
+            return Err(item.place.error(format!("mode `{mode}` is given twice"), "expected each mode once"));
+        }
+        modes.push(mode);
+    }
+    Ok(modes)
+}
+
+fn mode(item: &Item<'_>, mesh: MeshKind) -> Result<Mode> {
+    let available: Vec<&str> = modes_of(mesh).iter().map(|mode| mode.name()).collect();
+    let expected = format!("expected {}", alternatives(&available));
+    match Mode::ALL.into_iter().find(|mode| mode.name() == item.text) {
+        Some(mode) if modes_of(mesh).contains(&mode) => Ok(mode),
+        Some(mode) => Err(item.place.error(format!("mesh envoy has no mode `{mode}`"), expected)),
+        None => {
+            let error = item
+                .place
+                .error(format!("`modes`: `{}` is not a mode", crate::units::shortened(item.text)), expected);
+            Err(match nearest(item.text, available) {
+                Some(name) => error.with_hint(format!("did you mean `{name}`?")),
+                None => error,
+            })
+        }
+    }
+}
+
+fn load(section: &Section<'_>, scale: &Scale) -> Result<LoadSettings> {
+    let protocol = match section.field("protocol")? {
+        Some(field) => field.choice(&[("http/1.1", Protocol::Http1)])?,
+        None => Protocol::Http1,
+    };
+    let levels = levels(section, scale)?;
+    let connections = match (section.field("connections")?, &levels) {
+        (Some(field), _) => Some(field.whole(1..=MOST_CONNECTIONS)?),
+        (None, LoadLevels::Open { .. }) => Some(DEFAULT_CONNECTIONS),
+        (None, LoadLevels::Closed { .. }) => None,
+    };
+    let span = |key, default| section.field(key)?.map_or(Ok(default), |field| positive(&field));
+    Ok(LoadSettings {
+        protocol,
+        connections,
+        levels,
+        warmup: span("warmup", DEFAULT_WARMUP)?,
+        duration: span("duration", DEFAULT_DURATION)?,
+        timeout: span("timeout", DEFAULT_TIMEOUT)?,
+        threads: section.field("threads")?.map_or(Ok(DEFAULT_THREADS), |field| field.whole(1..=256))?,
+    })
+}
+
+/// Rates or clients, and the arrival that belongs to rates.
+fn levels(section: &Section<'_>, scale: &Scale) -> Result<LoadLevels> {
+    let arrival = section.field("arrival")?;
+    match (section.field("rate")?, section.field("clients")?) {
+        (Some(_), Some(clients)) => Err(clients
+            .key_place
+            .error("`load.rate` and `load.clients` contradict each other", "expected one of the two")
+            .with_hint("`rate` is open loop (requests are due at fixed times), `clients` is closed loop (each sends again when answered)")),
+        (None, None) => Err(section.missing("`load.rate` or `load.clients`", "rate: [500, 1000]")),
+        (Some(rate), None) => {
+            let read = |item: &Item<'_>| Ok(item.quantity(&rate.path, parse_rate)? * scale.factor);
+            let rates = distinct(&rate, scale, read)?;
+            let arrival = arrival.map_or(Ok(Arrival::Uniform), |field| {
+                field.choice(&[("uniform", Arrival::Uniform), ("poisson", Arrival::Poisson)])
+            })?;
+            Ok(LoadLevels::Open { rates, arrival })
+        }
+        (None, Some(clients)) => {
+            if let Some(arrival) = arrival {
+                return Err(arrival.key_place.error(
+                    "`load.arrival` says nothing with `load.clients`",
+                    "expected only with `rate`: clients send when they were answered",
+                ));
+            }
+            let read = |item: &Item<'_>| {
+                let clients = item.whole(&clients.path, 1..=MOST_CONNECTIONS)?;
+                Ok((clients as f64 * scale.factor).round().max(1.0) as usize)
+            };
+            Ok(LoadLevels::Closed { clients: distinct(&clients, scale, read)? })
+        }
+    }
+}
+
+/// Every level of a list, each once.
+fn distinct<T: PartialEq>(
+    field: &Field<'_>,
+    scale: &Scale,
+    read: impl Fn(&Item<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
+    let items = field.one_or_list()?;
+    if items.len() > MOST_LEVELS {
+        return Err(field.place().error(
+            format!("`{}` has {} levels", field.path, items.len()),
+            format!("expected at most {MOST_LEVELS}"),
+        ));
+    }
+    let mut levels = Vec::new();
+    for item in items {
+        let level = read(&item)?;
+        if levels.contains(&level) {
+            let error = item
+                .place
+                .error(format!("`{}` has the same level twice", field.path), "expected each level once");
+            return Err(match scale.place {
+                Some(_) => error.with_hint(format!("levels may become equal by `--scale {}`", scale.factor)),
+                None => error,
+            });
+        }
+        levels.push(level);
+    }
+    Ok(levels)
+}
+
+/// A duration of more than nothing and at most a day.
+fn positive(field: &Field<'_>) -> Result<Duration> {
+    let duration = field.quantity(parse_duration)?;
+    if duration.is_zero() || duration > Duration::from_secs(24 * 3600) {
+        return Err(field
+            .place()
+            .error(format!("`{}` will not do", field.path), "expected more than 0s and at most 24h"));
+    }
+    Ok(duration)
+}
+
+fn payload(field: &Field<'_>) -> Result<u64> {
+    let bytes = field.quantity(parse_size)?;
+    if bytes > LARGEST_PAYLOAD_BYTES {
+        return Err(field.place().error(format!("`{}` is too large", field.path), "expected at most 1GiB"));
+    }
+    Ok(bytes)
+}
+
+fn seed(field: &Field<'_>) -> Result<u64> {
+    field.text()?.trim().parse().map_err(|_| {
+        field.place().error("`seed` will not do", format!("expected a whole number from 0 to {}", u64::MAX))
+    })
+}
+
+fn objective(section: &Section<'_>) -> Result<Objective> {
+    let bound = |key| section.field(key)?.map(|field| positive(&field)).transpose();
+    Ok(Objective {
+        p50: bound("p50")?,
+        p90: bound("p90")?,
+        p99: bound("p99")?,
+        p99_9: bound("p99.9")?,
+        errors: section.field("errors")?.map(|field| field.quantity(parse_fraction)).transpose()?,
+    })
+}
+
+fn proxy(section: &Section<'_>) -> Result<ProxySettings> {
+    let defaults = ProxySettings::default();
+    Ok(ProxySettings {
+        workers: section.field("workers")?.map_or(Ok(defaults.workers), |field| field.whole(1..=128))?,
+        mtls: section.field("mtls")?.map_or(Ok(defaults.mtls), |field| {
+            field.choice(&[("true", true), ("false", false), ("on", true), ("off", false)])
+        })?,
+        access_log: section.field("access-log")?.map_or(Ok(defaults.access_log), |field| {
+            field.choice(&[("off", AccessLog::Off), ("text", AccessLog::Text), ("json", AccessLog::Json)])
+        })?,
+        cpu_limit_cores: cores(section)?,
+    })
+}
+
+fn server(section: &Section<'_>, payload_bytes: u64) -> Result<ServerSettings> {
+    Ok(ServerSettings {
+        payload_bytes,
+        delay: section.field("delay")?.map_or(Ok(Duration::ZERO), |field| field.quantity(parse_duration))?,
+        error_fraction: section
+            .field("error-rate")?
+            .map_or(Ok(0.0), |field| field.quantity(parse_fraction))?,
+        cpu_limit_cores: cores(section)?,
+    })
+}
+
+/// The key `cpu` of a section: a limit in cores.
+fn cores(section: &Section<'_>) -> Result<Option<f64>> {
+    section.field("cpu")?.map(|field| field.quantity(parse_cores)).transpose()
+}

@@ -1,0 +1,277 @@
+//! Reading a map key by key: known keys alone, each with its place for what may be wrong with it.
+
+use super::document::{Entry, Node, Value};
+use super::suggestion::nearest;
+use crate::diagnostic::{ExperimentError, Place};
+use crate::units::UnitError;
+
+type Result<T> = std::result::Result<T, Box<ExperimentError>>;
+
+/// Every section of the file with its keys.
+pub(super) const SECTIONS: [(&str, &[&str]); 6] = [
+    (
+        "",
+        &[
+            "name",
+            "question",
+            "topology",
+            "mesh",
+            "modes",
+            "load",
+            "repeats",
+            "seed",
+            "objective",
+            "proxy",
+            "server",
+            "client",
+        ],
+    ),
+    (
+        "load",
+        &[
+            "protocol",
+            "payload",
+            "connections",
+            "rate",
+            "clients",
+            "arrival",
+            "warmup",
+            "duration",
+            "timeout",
+            "threads",
+        ],
+    ),
+    ("objective", &["p50", "p90", "p99", "p99.9", "errors"]),
+    ("proxy", &["workers", "mtls", "access-log", "cpu"]),
+    ("server", &["delay", "error-rate", "cpu"]),
+    ("client", &["cpu"]),
+];
+
+/// A map of the file.
+pub(super) struct Section<'a> {
+    /// The dotted key of the map; empty for the whole file.
+    path: &'static str,
+    /// The key that the map belongs to, or the start of the file.
+    place: Place,
+    entries: &'a [Entry],
+}
+
+impl<'a> Section<'a> {
+    /// The whole file.
+    pub(super) fn root(node: &'a Node) -> Result<Self> {
+        Self::of(node, "", node.place.clone())
+    }
+
+    fn of(node: &'a Node, path: &'static str, place: Place) -> Result<Self> {
+        let entries = match &node.value {
+            Value::Map(entries) => entries.as_slice(),
+            Value::Empty => &[],
+            _ if path.is_empty() => {
+                return Err(node.place.error("this is no experiment", "expected keys such as `name:`"));
+            }
+            _ => {
+                return Err(node.place.error(
+                    format!("`{path}` is not a map"),
+                    format!("expected keys such as {}", listed(&keys_of(path)[..2])),
+                ));
+            }
+        };
+        let known = keys_of(path);
+        if let Some(unknown) = entries.iter().find(|entry| !known.contains(&entry.key.as_str())) {
+            return Err(unknown_key(path, &unknown.key, &unknown.key_place));
+        }
+        Ok(Self { path, place, entries })
+    }
+
+    /// The section under a key; an absent one has no entries.
+    pub(super) fn section(&self, key: &'static str) -> Result<Self> {
+        match self.entries.iter().find(|entry| entry.key == key) {
+            Some(entry) => Self::of(&entry.node, key, entry.key_place.clone()),
+            None => Ok(Self { path: key, place: self.place.clone(), entries: &[] }),
+        }
+    }
+
+    /// The value of a key, where it is given. A key without a value is an error.
+    pub(super) fn field(&self, key: &'static str) -> Result<Option<Field<'a>>> {
+        let Some(entry) = self.entries.iter().find(|entry| entry.key == key) else { return Ok(None) };
+        let field = Field { path: self.dotted(key), key_place: &entry.key_place, node: &entry.node };
+        match field.node.value {
+            Value::Empty => {
+                Err(entry.key_place.error(format!("`{}` has no value", field.path), "expected a value here"))
+            }
+            _ => Ok(Some(field)),
+        }
+    }
+
+    /// The value of a key that must be given.
+    pub(super) fn required(&self, key: &'static str, example: &str) -> Result<Field<'a>> {
+        self.field(key)?.ok_or_else(|| self.missing(&format!("`{}`", self.dotted(key)), example))
+    }
+
+    /// Something that must be given is not.
+    pub(super) fn missing(&self, what: &str, example: &str) -> Box<ExperimentError> {
+        self.place.error(format!("{what} is missing"), format!("expected here, for example `{example}`"))
+    }
+
+    fn dotted(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+}
+
+/// The value of a key.
+pub(super) struct Field<'a> {
+    /// The dotted key, for messages.
+    pub(super) path: String,
+    pub(super) key_place: &'a Place,
+    node: &'a Node,
+}
+
+impl<'a> Field<'a> {
+    pub(super) fn place(&self) -> &'a Place {
+        &self.node.place
+    }
+
+    /// The text of a scalar.
+    pub(super) fn text(&self) -> Result<&'a str> {
+        self.scalar(self.node).map(|item| item.text)
+    }
+
+    /// A scalar, or every scalar of a list that is not empty.
+    pub(super) fn one_or_list(&self) -> Result<Vec<Item<'a>>> {
+        let Value::List(items) = &self.node.value else { return Ok(vec![self.scalar(self.node)?]) };
+        if items.is_empty() {
+            return Err(self
+                .place()
+                .error(format!("`{}` is empty", self.path), "expected at least one value"));
+        }
+        items.iter().map(|item| self.scalar(item)).collect()
+    }
+
+    /// The value read by a parser of [`crate::units`].
+    pub(super) fn quantity<T>(&self, parse: impl Fn(&str) -> std::result::Result<T, UnitError>) -> Result<T> {
+        self.scalar(self.node)?.quantity(&self.path, parse)
+    }
+
+    /// A whole number in a range.
+    pub(super) fn whole(&self, range: std::ops::RangeInclusive<usize>) -> Result<usize> {
+        self.scalar(self.node)?.whole(&self.path, range)
+    }
+
+    /// One of several words.
+    pub(super) fn choice<T: Copy>(&self, choices: &[(&'static str, T)]) -> Result<T> {
+        self.scalar(self.node)?.choice(&self.path, choices)
+    }
+
+    fn scalar(&self, node: &'a Node) -> Result<Item<'a>> {
+        match &node.value {
+            Value::Scalar(text) => Ok(Item { text, place: &node.place }),
+            Value::Empty => Err(node
+                .place
+                .error(format!("`{}` holds an empty value", self.path), "expected a value here")),
+            Value::List(_) | Value::Map(_) => Err(node.place.error(
+                format!("`{}` is not a single value", self.path),
+                "expected one value, without keys or a list of its own",
+            )),
+        }
+    }
+}
+
+/// A scalar with its place.
+#[derive(Clone, Copy)]
+pub(super) struct Item<'a> {
+    pub(super) text: &'a str,
+    pub(super) place: &'a Place,
+}
+
+impl Item<'_> {
+    pub(super) fn quantity<T>(
+        &self,
+        path: &str,
+        parse: impl Fn(&str) -> std::result::Result<T, UnitError>,
+    ) -> Result<T> {
+        parse(self.text).map_err(|error| {
+            self.place.error(
+                format!("`{path}`: `{}` is not a {}", error.given, error.quantity),
+                format!("{}, for example `{}`", error.expected, error.example),
+            )
+        })
+    }
+
+    pub(super) fn whole(&self, path: &str, range: std::ops::RangeInclusive<usize>) -> Result<usize> {
+        let number = self.text.trim().parse::<usize>().ok();
+        number.filter(|number| range.contains(number)).ok_or_else(|| {
+            self.place.error(
+                format!("`{path}`: `{}` will not do", crate::units::shortened(self.text)),
+                format!("expected a whole number from {} to {}", range.start(), range.end()),
+            )
+        })
+    }
+
+    pub(super) fn choice<T: Copy>(&self, path: &str, choices: &[(&'static str, T)]) -> Result<T> {
+        if let Some((_, choice)) = choices.iter().find(|(name, _)| *name == self.text) {
+            return Ok(*choice);
+        }
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        let error = self.place.error(
+            format!("`{path}`: `{}` is not known", crate::units::shortened(self.text)),
+            format!("expected {}", alternatives(&names)),
+        );
+        Err(match nearest(self.text, names) {
+            Some(name) => error.with_hint(format!("did you mean `{name}`?")),
+            None => error,
+        })
+    }
+}
+
+fn keys_of(path: &str) -> &'static [&'static str] {
+    SECTIONS.iter().find(|(section, _)| *section == path).map_or(&[], |(_, keys)| keys)
+}
+
+/// Whether a section has a key.
+pub(super) fn check_key(section: &str, key: &str, place: &Place) -> Result<()> {
+    if keys_of(section).contains(&key) { Ok(()) } else { Err(unknown_key(section, key, place)) }
+}
+
+fn unknown_key(section: &str, key: &str, place: &Place) -> Box<ExperimentError> {
+    let known = keys_of(section);
+    let shown = crate::units::shortened(key);
+    if known.is_empty() {
+        let sections: Vec<&str> =
+            SECTIONS.iter().map(|(name, _)| *name).filter(|name| !name.is_empty()).collect();
+        let section_shown = crate::units::shortened(section);
+        return place.error(
+            format!("`{section_shown}` has no keys below it"),
+            format!("expected a key of {}", alternatives(&sections)),
+        );
+    }
+    let subject = if section.is_empty() { "an experiment".to_owned() } else { format!("`{section}`") };
+    let error = place
+        .error(format!("`{shown}` is not a key of {subject}"), format!("expected {}", alternatives(known)));
+    if let Some(name) = nearest(key, known.iter().copied()) {
+        return error.with_hint(format!("did you mean `{name}`?"));
+    }
+    match SECTIONS.iter().find(|(other, keys)| *other != section && keys.contains(&key)) {
+        Some(("", _)) => error.with_hint(format!("`{shown}` belongs at the top of the file")),
+        Some((other, _)) => error.with_hint(format!("`{shown}` belongs under `{other}`")),
+        None => error,
+    }
+}
+
+/// `a, b or c`, each in backticks.
+pub(super) fn alternatives(names: &[&str]) -> String {
+    joined(names, "or")
+}
+
+/// `a, b and c`, each in backticks.
+pub(super) fn listed(names: &[&str]) -> String {
+    joined(names, "and")
+}
+
+fn joined(names: &[&str], last: &str) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        None => String::new(),
+        Some((only, [])) => only.clone(),
+        Some((end, rest)) => format!("{} {last} {end}", rest.join(", ")),
+    }
+}

@@ -1,0 +1,150 @@
+//! An experiment as a file, every default visible.
+
+use super::document;
+use crate::definition::{Experiment, LoadLevels};
+use crate::environment::AccessLog;
+use crate::units::{ByteSize, CpuCores, Fraction, TimeSpan};
+use serde::Serialize;
+
+/// The whole file. What is absent has no value to show: no limit, no seed, no bound.
+#[derive(Serialize)]
+struct FileView<'a> {
+    name: &'a str,
+    question: &'a str,
+    topology: String,
+    mesh: crate::MeshKind,
+    modes: &'a [crate::Mode],
+    load: LoadView,
+    repeats: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    objective: Option<ObjectiveView>,
+    proxy: ProxyView,
+    server: ServerView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<ClientView>,
+}
+
+#[derive(Serialize)]
+struct LoadView {
+    protocol: String,
+    payload: ByteSize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connections: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<Vec<Number>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clients: Option<Vec<usize>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arrival: Option<&'static str>,
+    warmup: TimeSpan,
+    duration: TimeSpan,
+    timeout: TimeSpan,
+    threads: usize,
+}
+
+#[derive(Serialize)]
+struct ObjectiveView {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p50: Option<TimeSpan>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p90: Option<TimeSpan>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p99: Option<TimeSpan>,
+    #[serde(rename = "p99.9", skip_serializing_if = "Option::is_none")]
+    p99_9: Option<TimeSpan>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errors: Option<Fraction>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct ProxyView {
+    workers: usize,
+    mtls: bool,
+    access_log: AccessLog,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu: Option<CpuCores>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct ServerView {
+    delay: TimeSpan,
+    error_rate: Fraction,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu: Option<CpuCores>,
+}
+
+#[derive(Serialize)]
+struct ClientView {
+    cpu: CpuCores,
+}
+
+/// A rate without a needless point: 1000, not 1000.0.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Number {
+    Whole(u64),
+    Decimal(f64),
+}
+
+impl Number {
+    fn of(value: f64) -> Self {
+        if value.fract() == 0.0 && value < 1e15 { Self::Whole(value as u64) } else { Self::Decimal(value) }
+    }
+}
+
+/// Writes the file.
+pub(super) fn experiment(experiment: &Experiment) -> String {
+    let load = &experiment.load;
+    let (rate, clients, arrival) = match &load.levels {
+        LoadLevels::Open { rates, arrival } => {
+            (Some(rates.iter().map(|rate| Number::of(*rate)).collect()), None, Some(arrival.name()))
+        }
+        LoadLevels::Closed { clients } => (None, Some(clients.clone()), None),
+    };
+    let objective = &experiment.objective;
+    let view = FileView {
+        name: &experiment.name,
+        question: &experiment.question,
+        topology: experiment.topology.to_string(),
+        mesh: experiment.mesh,
+        modes: &experiment.modes,
+        load: LoadView {
+            protocol: load.protocol.to_string(),
+            payload: ByteSize(experiment.server.payload_bytes),
+            connections: load.connections,
+            rate,
+            clients,
+            arrival,
+            warmup: TimeSpan(load.warmup),
+            duration: TimeSpan(load.duration),
+            timeout: TimeSpan(load.timeout),
+            threads: load.threads,
+        },
+        repeats: experiment.repeats,
+        seed: experiment.seed,
+        objective: (!objective.is_empty()).then(|| ObjectiveView {
+            p50: objective.p50.map(TimeSpan),
+            p90: objective.p90.map(TimeSpan),
+            p99: objective.p99.map(TimeSpan),
+            p99_9: objective.p99_9.map(TimeSpan),
+            errors: objective.errors.map(Fraction),
+        }),
+        proxy: ProxyView {
+            workers: experiment.proxy.workers,
+            mtls: experiment.proxy.mtls,
+            access_log: experiment.proxy.access_log,
+            cpu: experiment.proxy.cpu_limit_cores.map(CpuCores),
+        },
+        server: ServerView {
+            delay: TimeSpan(experiment.server.delay),
+            error_rate: Fraction(experiment.server.error_fraction),
+            cpu: experiment.server.cpu_limit_cores.map(CpuCores),
+        },
+        client: experiment.client_cpu_limit_cores.map(|cores| ClientView { cpu: CpuCores(cores) }),
+    };
+    document::write(&view)
+}

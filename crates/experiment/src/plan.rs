@@ -1,0 +1,269 @@
+//! The plan of a run: every trial, in the order in which it will run.
+//!
+//! Each repeat holds every cell (a mode under a load) once, in an order of its own, so that what changes on the machine
+//! during a run meets all modes alike. The order comes from the seed by SplitMix64 and a Fisher-Yates shuffle, both
+//! written out here: a seed gives the same order for ever, whatever becomes of random number libraries.
+
+use crate::Mode;
+use crate::definition::{Arrival, Experiment, LoadLevels};
+use crate::environment::ArrangementSpec;
+use crate::schema::LoadPoint;
+use crate::units::{format_duration, format_rate};
+use std::fmt;
+use std::time::Duration;
+
+/// What a trial takes beside its load: starting pods and proxies, reading counters, taking all down. Measured in the lab
+/// on two cores; only the estimate of a run's length rests on it.
+const OVERHEAD_OF_A_TRIAL: Duration = Duration::from_millis(800);
+
+/// Every trial of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The experiment's name.
+    pub name: String,
+    /// The seed that the order comes from.
+    pub seed: u64,
+    /// In the order of execution.
+    pub trials: Vec<PlannedTrial>,
+}
+
+/// One trial to run: one mode under one load, once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedTrial {
+    /// Place in the order of execution, from 0.
+    pub index: usize,
+    /// Which repeat it belongs to, from 0.
+    pub repeat: usize,
+    /// The arrangement of proxies.
+    pub mode: Mode,
+    /// The load to offer.
+    pub load: LoadPoint,
+    /// What the environment must prepare.
+    pub spec: ArrangementSpec,
+    /// Time under load before the measured window.
+    pub warmup: Duration,
+    /// The measured window.
+    pub duration: Duration,
+    /// After this a request counts as failed.
+    pub timeout: Duration,
+    /// The generator's worker threads.
+    pub threads: usize,
+    /// The generator's seed. The same for every mode of a repeat under the same load, so that they meet the same arrivals.
+    pub generator_seed: u64,
+}
+
+impl Plan {
+    /// Expands an experiment.
+    #[must_use]
+    pub fn new(experiment: &Experiment, seed: u64) -> Self {
+        let loads = load_points(experiment);
+        let mut random = SplitMix64 { state: seed };
+        let mut trials = Vec::new();
+        for repeat in 0..experiment.repeats {
+            let generator_seeds: Vec<u64> = loads.iter().map(|_| random.next()).collect();
+            let mut cells: Vec<(usize, Mode)> = (0..loads.len())
+                .flat_map(|load| experiment.modes.iter().map(move |mode| (load, *mode)))
+                .collect();
+            shuffle(&mut cells, &mut random);
+            for (load, mode) in cells {
+                trials.push(PlannedTrial {
+                    index: trials.len(),
+                    repeat,
+                    mode,
+                    load: loads[load].clone(),
+                    spec: ArrangementSpec {
+                        mode,
+                        proxy: experiment.proxy.clone(),
+                        server: experiment.server.clone(),
+                        client_cpu_limit_cores: experiment.client_cpu_limit_cores,
+                    },
+                    warmup: experiment.load.warmup,
+                    duration: experiment.load.duration,
+                    timeout: experiment.load.timeout,
+                    threads: experiment.load.threads,
+                    generator_seed: generator_seeds[load],
+                });
+            }
+        }
+        Self { name: experiment.name.clone(), seed, trials }
+    }
+
+    /// How long the run will take, about.
+    #[must_use]
+    pub fn estimated_time(&self) -> Duration {
+        self.trials.iter().map(|trial| trial.warmup + trial.duration + OVERHEAD_OF_A_TRIAL).sum()
+    }
+}
+
+/// The loads of an experiment's cells, in the order of the file.
+#[must_use]
+pub fn load_points(experiment: &Experiment) -> Vec<LoadPoint> {
+    let point = |rate, clients: Option<usize>, arrival: Arrival| LoadPoint {
+        protocol: experiment.load.protocol.to_string(),
+        rate,
+        clients,
+        connections: experiment.load.connections.or(clients).unwrap_or(1),
+        payload_bytes: experiment.server.payload_bytes,
+        arrival: arrival.name().to_owned(),
+    };
+    match &experiment.load.levels {
+        LoadLevels::Open { rates, arrival } => {
+            rates.iter().map(|rate| point(Some(*rate), None, *arrival)).collect()
+        }
+        LoadLevels::Closed { clients } => {
+            clients.iter().map(|clients| point(None, Some(*clients), Arrival::Uniform)).collect()
+        }
+    }
+}
+
+/// Fisher-Yates: every order is as likely as any other.
+fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, random.below(last as u64 + 1) as usize);
+    }
+}
+
+/// Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014); constants as in the reference
+/// code of Vigna (<https://prng.di.unimi.it/splitmix64.c>).
+struct SplitMix64 {
+    state: u64,
+}
+
+impl SplitMix64 {
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number under the bound, each as likely. The bias of the multiplication is under 2⁻⁵⁰ for any number of cells.
+    fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+/// What `--dry-run` prints.
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let repeats = self.trials.last().map_or(0, |trial| trial.repeat + 1);
+        writeln!(
+            f,
+            "{}: {} trials in {repeats} {}, about {}, seed {}",
+            self.name,
+            self.trials.len(),
+            if repeats == 1 { "repeat" } else { "repeats" },
+            rounded(self.estimated_time()),
+            self.seed
+        )?;
+        if let Some(trial) = self.trials.first() {
+            writeln!(
+                f,
+                "each: {} warm-up, {} measured, {} of {} bytes on {} connections, {} arrivals",
+                format_duration(trial.warmup),
+                format_duration(trial.duration),
+                trial.load.protocol,
+                trial.load.payload_bytes,
+                trial.load.connections,
+                trial.load.arrival
+            )?;
+        }
+        writeln!(f, "\n{:>5}  {:>6}  {:<20}  load", "trial", "repeat", "mode")?;
+        for trial in &self.trials {
+            writeln!(
+                f,
+                "{:>5}  {:>6}  {:<20}  {}",
+                trial.index + 1,
+                trial.repeat + 1,
+                trial.mode,
+                offered(&trial.load)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// A load in words, such as `1000 requests/s` or `8 clients`.
+#[must_use]
+pub fn offered(load: &LoadPoint) -> String {
+    match (load.rate, load.clients) {
+        (Some(rate), _) => format!("{} requests/s", format_rate(rate)),
+        (None, Some(1)) => "1 client".into(),
+        (None, Some(clients)) => format!("{clients} clients"),
+        (None, None) => "no load".into(),
+    }
+}
+
+/// A duration as one would say it: to the second, to the minute above ten minutes.
+fn rounded(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64().ceil() as u64;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        600..3600 => format!("{}m", seconds.div_ceil(60)),
+        _ => format!("{}h {:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn experiment(text: &str) -> Experiment {
+        Experiment::parse(text, "test").unwrap()
+    }
+
+    #[test]
+    fn the_dry_run_lists_every_trial() {
+        let small = experiment(
+            "{name: small, modes: [none, gateway, sidecar], load: {rate: [500, 1000]}, repeats: 2}",
+        );
+        insta::assert_snapshot!(Plan::new(&small, 7).to_string());
+    }
+
+    #[test]
+    fn each_repeat_holds_every_cell_once_and_modes_meet_the_same_arrivals() {
+        let closed = experiment("{name: c, modes: [none, sidecar], load: {clients: [1, 2, 4]}, repeats: 20}");
+        let plan = Plan::new(&closed, 3);
+        assert_eq!(plan.trials.len(), 120);
+        let mut orders = BTreeSet::new();
+        for repeat in 0..20 {
+            let trials: Vec<_> = plan.trials.iter().filter(|trial| trial.repeat == repeat).collect();
+            let order: Vec<_> = trials.iter().map(|trial| (trial.mode, trial.load.clients)).collect();
+            assert_eq!(order.iter().collect::<BTreeSet<_>>().len(), 6);
+            orders.insert(order);
+            for clients in [1, 2, 4] {
+                let seeds: BTreeSet<u64> = trials
+                    .iter()
+                    .filter(|trial| trial.load.clients == Some(clients))
+                    .map(|trial| trial.generator_seed)
+                    .collect();
+                assert_eq!(seeds.len(), 1);
+            }
+        }
+        assert!(orders.len() > 15, "20 repeats have {} orders", orders.len());
+        assert!(plan.trials.iter().enumerate().all(|(index, trial)| trial.index == index));
+    }
+
+    #[test]
+    fn every_order_is_about_as_likely() {
+        let three =
+            experiment("{name: t, modes: [none, gateway, sidecar], load: {rate: 1000}, repeats: 600}");
+        let mut counts = std::collections::BTreeMap::new();
+        for repeat in Plan::new(&three, 1).trials.chunks(3) {
+            *counts.entry(repeat.iter().map(|trial| trial.mode).collect::<Vec<_>>()).or_insert(0) += 1;
+        }
+        assert_eq!(counts.len(), 6);
+        // 100 expected each; six standard deviations are 55.
+        assert!(counts.values().all(|count| (45..=155).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn random_numbers_are_those_of_the_reference_code() {
+        let mut random = SplitMix64 { state: 1_234_567 };
+        let first: Vec<u64> = (0..3).map(|_| random.next()).collect();
+        assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+}
