@@ -1,0 +1,214 @@
+//! One component's counters at both ends of the window, and what it used in between.
+//!
+//! CPU comes from the component's cgroup where it has one: exact, with all processes in it, dead ones included. Else it
+//! comes from `/proc`, which counts in clock ticks. Each reading carries its own time, and each component's usage covers
+//! the time between its own two readings.
+
+use super::process::{self, InterfaceBytes, Switches};
+use crate::cgroup::{self, Cgroup, Version};
+use experiment::schema::{ComponentUsage, NetworkUsage, Role, SchedulingUsage, Throttling};
+use std::io;
+use std::path::Path;
+use std::time::Instant;
+
+/// A component to watch.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// Such as `client-proxy`.
+    pub name: String,
+    /// What it is for.
+    pub role: Role,
+    /// Its pod.
+    pub pod: String,
+    /// Its process, as numbered in our PID namespace.
+    pub pid: i32,
+    /// Its cgroup, where the lab has any.
+    pub cgroup: Option<Cgroup>,
+    /// The pod's network interface, where this component is the one nearest to it.
+    pub interface: Option<String>,
+}
+
+/// CPU times of a component since it started.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct CpuTimes {
+    /// In all, nanoseconds.
+    pub total_ns: u64,
+    /// In user mode, nanoseconds; as a share of `user_ns + system_ns` it may be coarser than the total.
+    pub user_ns: u64,
+    /// In the kernel, nanoseconds.
+    pub system_ns: u64,
+}
+
+/// What a component had used at one moment.
+#[derive(Clone, Debug)]
+pub struct ComponentReading {
+    at: Instant,
+    cpu: CpuTimes,
+    resident_bytes: u64,
+    working_set_bytes: Option<u64>,
+    switches: Switches,
+    interface: Option<InterfaceBytes>,
+    throttling: Option<cgroup::Throttling>,
+}
+
+impl Watched {
+    /// Where the CPU figures come from, as results name it.
+    fn cpu_source(&self) -> &'static str {
+        match self.cgroup.as_ref().map(Cgroup::version) {
+            Some(Version::V1) => "cgroup-v1",
+            Some(Version::V2) => "cgroup-v2",
+            None => "proc",
+        }
+    }
+
+    /// Reads every counter now, CPU first.
+    ///
+    /// # Errors
+    /// Where the component is gone.
+    pub fn read(&self, ticks_per_second: u64) -> io::Result<ComponentReading> {
+        let proc = Path::new("/proc");
+        let cpu = match &self.cgroup {
+            Some(cgroup) => cgroup_cpu(cgroup)?,
+            None => process_cpu(proc, self.pid, ticks_per_second)?,
+        };
+        let at = Instant::now();
+        let interface = match &self.interface {
+            Some(name) => Some(process::interface_bytes(proc, self.pid, name)?),
+            None => None,
+        };
+        Ok(ComponentReading {
+            at,
+            cpu,
+            resident_bytes: process::resident_bytes(proc, self.pid)?,
+            // Without its controller (version 2, not delegated) a group tells no memory.
+            working_set_bytes: self
+                .cgroup
+                .as_ref()
+                .and_then(|cgroup| cgroup.memory().ok())
+                .map(|memory| memory.working_set_bytes),
+            switches: process::switches(proc, self.pid)?,
+            interface,
+            throttling: self.cgroup.as_ref().and_then(|cgroup| cgroup.throttling().ok()),
+        })
+    }
+
+    /// What it used between two readings.
+    #[must_use]
+    pub fn usage(&self, open: &ComponentReading, close: &ComponentReading) -> ComponentUsage {
+        let (cpu_user_s, cpu_system_s) = split(open.cpu, close.cpu);
+        ComponentUsage {
+            name: self.name.clone(),
+            role: self.role,
+            pod: Some(self.pod.clone()),
+            window_s: close.at.duration_since(open.at).as_secs_f64(),
+            cpu_user_s,
+            cpu_system_s,
+            cpu_source: self.cpu_source().to_owned(),
+            memory_resident_bytes: close.resident_bytes,
+            memory_working_set_bytes: close.working_set_bytes,
+            network: open.interface.zip(close.interface).map(|(open, close)| NetworkUsage {
+                received_bytes: close.received.saturating_sub(open.received),
+                sent_bytes: close.sent.saturating_sub(open.sent),
+            }),
+            scheduling: Some(SchedulingUsage {
+                // Switches of threads that ended in between are lost with them.
+                voluntary_switches: close.switches.voluntary.saturating_sub(open.switches.voluntary),
+                involuntary_switches: close.switches.involuntary.saturating_sub(open.switches.involuntary),
+            }),
+            throttling: open.throttling.zip(close.throttling).map(|(open, close)| Throttling {
+                periods: close.throttled_periods.saturating_sub(open.throttled_periods),
+                time_s: seconds(close.time_ns.saturating_sub(open.time_ns)),
+            }),
+        }
+    }
+}
+
+fn cgroup_cpu(cgroup: &Cgroup) -> io::Result<CpuTimes> {
+    let usage = cgroup.cpu_usage()?;
+    Ok(CpuTimes { total_ns: usage.total_ns, user_ns: usage.user_ns, system_ns: usage.system_ns })
+}
+
+fn process_cpu(proc: &Path, pid: i32, ticks_per_second: u64) -> io::Result<CpuTimes> {
+    let times = process::times(proc, pid)?;
+    let ns = |ticks: u64| ticks.saturating_mul(1_000_000_000 / ticks_per_second.max(1));
+    let (user_ns, system_ns) = (ns(times.user_ticks), ns(times.system_ticks));
+    Ok(CpuTimes { total_ns: user_ns + system_ns, user_ns, system_ns })
+}
+
+/// User and system seconds between two readings: the exact total, divided as the (perhaps coarser) parts are.
+pub(super) fn split(open: CpuTimes, close: CpuTimes) -> (f64, f64) {
+    let total_s = seconds(close.total_ns.saturating_sub(open.total_ns));
+    let user = close.user_ns.saturating_sub(open.user_ns) as f64;
+    let system = close.system_ns.saturating_sub(open.system_ns) as f64;
+    // Too short for a tick: nothing tells the modes apart.
+    let user_share = if user + system > 0.0 { user / (user + system) } else { 1.0 };
+    (total_s * user_share, total_s * (1.0 - user_share))
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::time::{ClockId, clock_gettime};
+    use std::time::Duration;
+
+    #[test]
+    fn the_exact_total_is_divided_as_the_ticks_are() {
+        let open = CpuTimes { total_ns: 1_000_000_000, user_ns: 600_000_000, system_ns: 400_000_000 };
+        let close = CpuTimes { total_ns: 2_005_000_000, user_ns: 1_350_000_000, system_ns: 650_000_000 };
+        let (user_s, system_s) = split(open, close);
+        assert!((user_s - 1.005 * 0.75).abs() < 1e-9);
+        assert!((system_s - 1.005 * 0.25).abs() < 1e-9);
+        let shorter_than_a_tick = CpuTimes { total_ns: 1_004_000_000, ..open };
+        assert_eq!(split(open, shorter_than_a_tick), (0.004, 0.0));
+    }
+
+    /// Burns this much CPU, as the kernel's own exact clock of this process has it.
+    fn burn(cpu: Duration) {
+        let now = || Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap();
+        let end = now() + cpu;
+        while now() < end {
+            std::hint::spin_loop();
+        }
+    }
+
+    #[test]
+    fn a_known_burn_is_read_from_proc() {
+        let watched = Watched {
+            name: "burner".to_owned(),
+            role: Role::App,
+            pod: "pod".to_owned(),
+            pid: std::process::id().cast_signed(),
+            cgroup: None,
+            interface: Some("lo".to_owned()),
+        };
+        let ticks_per_second = rustix::param::clock_ticks_per_second();
+        let open = watched.read(ticks_per_second).unwrap();
+        burn(Duration::from_millis(400));
+        let usage = watched.usage(&open, &watched.read(ticks_per_second).unwrap());
+        // Other tests of this process may run beside it, and ticks are 10 ms.
+        let cpu_s = usage.cpu_user_s + usage.cpu_system_s;
+        assert!(cpu_s > 0.36, "{usage:?}");
+        assert_eq!(usage.cpu_source, "proc");
+        assert!(usage.memory_resident_bytes > 100_000);
+        assert!(usage.network.is_some() && usage.throttling.is_none());
+    }
+
+    #[test]
+    fn a_component_that_is_gone_is_an_error() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let watched = Watched {
+            name: "gone".to_owned(),
+            role: Role::App,
+            pod: "pod".to_owned(),
+            pid: child.id().cast_signed(),
+            cgroup: None,
+            interface: None,
+        };
+        assert!(watched.read(100).is_err());
+    }
+}

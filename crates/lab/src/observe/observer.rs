@@ -1,0 +1,61 @@
+//! What watching itself costs: this process, listed as a component so that it can be judged.
+
+use super::component::{CpuTimes, split};
+use super::process;
+use experiment::schema::{ComponentUsage, Role, SchedulingUsage};
+use rustix::time::{ClockId, clock_gettime};
+use std::io;
+use std::path::Path;
+use std::time::Instant;
+
+/// What this process had used at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct ObserverReading {
+    at: Instant,
+    cpu: CpuTimes,
+    switches: process::Switches,
+    resident_bytes: u64,
+}
+
+/// Reads this process.
+///
+/// # Errors
+/// Where `/proc` cannot be read.
+pub fn read(ticks_per_second: u64) -> io::Result<ObserverReading> {
+    let (proc, pid) = (Path::new("/proc"), std::process::id().cast_signed());
+    let times = process::times(proc, pid)?;
+    let ns = |ticks: u64| ticks.saturating_mul(1_000_000_000 / ticks_per_second.max(1));
+    // The clock is exact where the times of /proc are ticks: watching takes less than a tick.
+    let exact = clock_gettime(ClockId::ProcessCPUTime);
+    let total_ns = exact.tv_sec.cast_unsigned() * 1_000_000_000 + exact.tv_nsec.cast_unsigned();
+    let (user_ns, system_ns) = (ns(times.user_ticks), ns(times.system_ticks));
+    Ok(ObserverReading {
+        at: Instant::now(),
+        cpu: CpuTimes { total_ns, user_ns, system_ns },
+        switches: process::switches(proc, pid)?,
+        resident_bytes: process::resident_bytes(proc, pid)?,
+    })
+}
+
+/// What it used between two readings.
+#[must_use]
+pub fn usage(open: &ObserverReading, close: &ObserverReading) -> ComponentUsage {
+    let (cpu_user_s, cpu_system_s) = split(open.cpu, close.cpu);
+    ComponentUsage {
+        name: "meshmeter".to_owned(),
+        role: Role::Observer,
+        pod: None,
+        window_s: close.at.duration_since(open.at).as_secs_f64(),
+        cpu_user_s,
+        cpu_system_s,
+        cpu_source: "proc".to_owned(),
+        memory_resident_bytes: close.resident_bytes,
+        memory_working_set_bytes: None,
+        network: None,
+        scheduling: Some(SchedulingUsage {
+            voluntary_switches: close.switches.voluntary.saturating_sub(open.switches.voluntary),
+            involuntary_switches: close.switches.involuntary.saturating_sub(open.switches.involuntary),
+        }),
+        throttling: None,
+    }
+}
