@@ -1,1 +1,38 @@
-//! The load engine.
+//! The load engine: sends requests on a schedule and measures the answers from the instant at which each was due.
+//!
+//! Read [`engine`] for the course of a run, then `worker` for the one loop that every thread runs: it is generic over
+//! `schedule` (when is a request due?), `protocol` (what do bytes mean?) and `network` (how do bytes move?). The engine
+//! never prints: it tells an [`Observer`] what happens and returns a [`experiment::schema::LoadResult`].
+//!
+//! Left out for now: TLS, HTTP/2 and everything but HTTP/1.1 over plain TCP.
+
+mod clock;
+mod engine;
+mod error;
+mod network;
+mod pacing;
+mod protocol;
+mod recorder;
+mod schedule;
+mod spec;
+mod target;
+mod usage;
+mod verdict;
+mod worker;
+
+pub use engine::{Observer, Progress, run};
+pub use error::{ErrorKind, LoadError};
+pub use schedule::{Arrival, RateStage};
+pub use spec::{LoadSpec, ScheduleSpec};
+pub use target::{RequestTemplate, Target, TargetError, resolve};
+
+/// Greatest rate that may be offered, requests a second.
+pub const MAX_RATE: f64 = 10_000_000.0;
+/// Largest body of a request, bytes.
+pub const MAX_BODY_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The parser of HTTP/1.1 responses, exposed to be fuzzed and benchmarked.
+pub mod http1 {
+    pub use crate::protocol::http1::ResponseParser;
+    pub use crate::protocol::{Parsed, ProtocolError, ResponseEnd};
+}

@@ -1,10 +1,12 @@
 //! The files of results, as types. Others rely on their field names: extend, never rename (docs/method.md).
 
+mod event;
 mod host;
 mod load;
 mod summary;
 mod trial;
 
+pub use event::LoadEvent;
 pub use host::{ComponentVersion, Floor, Host};
 pub use load::{
     Bytes, GeneratorUsage, HistogramSummary, LOAD_SCHEMA, LoadResult, Rates, RequestCounts, SeriesPoint,

@@ -1,0 +1,344 @@
+//! The course of a run: connect, warm up, measure, drain; then everything into one result.
+
+use crate::clock::{Clock, Nanos, SECOND, nanos};
+use crate::error::LoadError;
+use crate::network::EpollNetwork;
+use crate::protocol::http1::Http1;
+use crate::recorder::{Recorder, SecondOfWorker};
+use crate::schedule::{ClosedLoop, OpenLoop, RateProfile, Schedule};
+use crate::spec::{LoadSpec, ScheduleSpec};
+use crate::usage::{ProcessCpu, memory_peak_bytes};
+use crate::verdict;
+use crate::worker::{Timeline, Worker, WorkerOutcome};
+use experiment::schema::{
+    Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Rates, SeriesPoint,
+};
+use series::Series;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+mod series;
+
+/// Between the last connection's opening and the start of the schedule: time for every worker to get ready.
+const START_DELAY: Duration = Duration::from_millis(2);
+/// How often the run looks whether it is to stop.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+/// Time that the kernel may add to a sleep, nanoseconds: the least there is (prctl(2), PR_SET_TIMERSLACK).
+const TIMER_SLACK_NS: u64 = 1;
+
+/// What a run tells while it goes on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Progress {
+    /// Connections are being opened.
+    Connecting,
+    /// The schedule has started; nothing is measured yet.
+    WarmingUp,
+    /// The measured window has just opened.
+    WindowOpened,
+    /// A second of the window is over. The total of requests that are due by then in an open loop stands beside it.
+    Second(SeriesPoint),
+    /// The measured window has just closed; answers to requests on their way are still awaited.
+    WindowClosed,
+}
+
+/// Is told of the progress of a run, on the thread that called [`run`].
+pub trait Observer {
+    /// Something happened. Should return soon: the next event waits.
+    fn progress(&mut self, progress: Progress);
+}
+
+enum FromWorker {
+    Connected(usize),
+    Second(SecondOfWorker),
+    Done(io::Result<WorkerOutcome>),
+}
+
+/// Runs the load to its end, or until `stop` is set, and returns what was measured until then.
+///
+/// A target that cannot be reached is no error of the engine: the result counts it and is not valid.
+///
+/// # Errors
+/// Where the engine itself cannot run.
+pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> Result<LoadResult, LoadError> {
+    let timeline = Timeline {
+        window_start: nanos(spec.warmup),
+        end: nanos(spec.warmup) + nanos(spec.duration),
+        timeout: nanos(spec.timeout),
+    };
+    observer.progress(Progress::Connecting);
+    thread::scope(|scope| {
+        let (to_run, from_workers) = channel();
+        let mut starts = Vec::new();
+        for thread in 0..spec.threads {
+            let (start, started) = channel();
+            starts.push(start);
+            let to_run = to_run.clone();
+            thread::Builder::new()
+                .name(format!("load-{thread}"))
+                .spawn_scoped(scope, move || {
+                    let outcome = work(spec, timeline, thread, stop, &started, &to_run);
+                    // The run may have ended with an error of another worker.
+                    let _ = to_run.send(FromWorker::Done(outcome));
+                })
+                .map_err(LoadError::Thread)?;
+        }
+        drop(to_run);
+        Course { spec, timeline, stop, observer, from_workers }.follow(&starts)
+    })
+}
+
+/// What one thread does.
+fn work(
+    spec: &LoadSpec,
+    timeline: Timeline,
+    thread: usize,
+    stop: &AtomicBool,
+    started: &Receiver<Instant>,
+    to_run: &Sender<FromWorker>,
+) -> io::Result<WorkerOutcome> {
+    match &spec.schedule {
+        ScheduleSpec::Open { stages, arrival } => {
+            let profile = RateProfile::new(stages, spec.warmup);
+            let schedule = OpenLoop::new(profile, *arrival, spec.seed, thread, spec.threads);
+            work_on(schedule, spec, timeline, thread, stop, started, to_run)
+        }
+        ScheduleSpec::Closed { clients } => {
+            let own = share(*clients, thread, spec.threads);
+            work_on(ClosedLoop::new(own, timeline.end), spec, timeline, thread, stop, started, to_run)
+        }
+    }
+}
+
+fn work_on<S: Schedule>(
+    schedule: S,
+    spec: &LoadSpec,
+    timeline: Timeline,
+    thread: usize,
+    stop: &AtomicBool,
+    started: &Receiver<Instant>,
+    to_run: &Sender<FromWorker>,
+) -> io::Result<WorkerOutcome> {
+    rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(TIMER_SLACK_NS))?;
+    // Connections are dealt out to the threads, and each thread's to the targets, in turn.
+    let codecs: Vec<_> = (thread..spec.connections)
+        .step_by(spec.threads)
+        .map(|connection| (connection % spec.targets.len(), Http1::new(spec.head_only)))
+        .collect();
+    let network = EpollNetwork::new(codecs.len())?;
+    let mut worker = Worker::new(timeline, &spec.targets, stop, schedule, network, codecs);
+    let open = worker.connect(&Clock::starting_at(Instant::now()))?;
+    // Sending fails only where the run has ended already; receiving tells that.
+    let _ = to_run.send(FromWorker::Connected(open));
+    match started.recv() {
+        Ok(start) => worker.run(&Clock::starting_at(start), |second| {
+            let _ = to_run.send(FromWorker::Second(second));
+        }),
+        Err(_) => Ok(worker.give_up()),
+    }
+}
+
+/// The part of `total` that falls to one of `parts`.
+fn share(total: usize, part: usize, parts: usize) -> usize {
+    total / parts + usize::from(part < total % parts)
+}
+
+/// A run as seen from the thread that directs it.
+struct Course<'a> {
+    spec: &'a LoadSpec,
+    timeline: Timeline,
+    stop: &'a AtomicBool,
+    observer: &'a mut dyn Observer,
+    from_workers: Receiver<FromWorker>,
+}
+
+/// What the workers measured, and what the process used meanwhile.
+struct Measured {
+    recorder: Recorder,
+    series: Vec<SeriesPoint>,
+    started_at: jiff::Timestamp,
+    /// End of the window by the run's clock.
+    stopped_at: Nanos,
+    cpu: ProcessCpu,
+    busiest_thread_fraction: f64,
+}
+
+impl Course<'_> {
+    fn follow(mut self, starts: &[Sender<Instant>]) -> Result<LoadResult, LoadError> {
+        let mut outcomes = Vec::new();
+        let mut open = 0;
+        for _ in starts {
+            match self.from_workers.recv() {
+                Ok(FromWorker::Connected(connections)) => open += connections,
+                Ok(FromWorker::Done(outcome)) => outcomes.push(outcome.map_err(LoadError::EventLoop)?),
+                Ok(FromWorker::Second(_)) | Err(_) => {}
+            }
+        }
+        if open == 0 || self.stop.load(Ordering::Relaxed) {
+            return Ok(self.never_started(starts.len()));
+        }
+        let start = Instant::now() + START_DELAY;
+        for worker in starts {
+            // A worker that is gone has said why.
+            let _ = worker.send(start);
+        }
+        let measured = self.measure(start, starts.len())?;
+        Ok(self.result(measured))
+    }
+
+    /// Follows the workers from the start of the warm-up to the end of the drain.
+    fn measure(&mut self, start: Instant, workers: usize) -> Result<Measured, LoadError> {
+        let clock = Clock::starting_at(start);
+        let started_at = jiff::Timestamp::now() + (START_DELAY + self.spec.warmup);
+        let mut recorder = Recorder::new(self.timeline.window_start);
+        let mut series = Series::new(self.timeline.window_start);
+        let mut stopped_at = 0;
+        let mut busiest_thread_fraction: f64 = 0.0;
+        let mut window = CpuWindow::default();
+        if !self.spec.warmup.is_zero() {
+            self.observer.progress(Progress::WarmingUp);
+        }
+        let mut done = 0;
+        while done < workers {
+            self.pass_edges(&clock, &mut window);
+            for second in series.finished(clock.now()) {
+                self.observer.progress(Progress::Second(second));
+            }
+            match self.from_workers.recv_timeout(self.until_next_look(&clock, &window)) {
+                Ok(FromWorker::Done(outcome)) => {
+                    let outcome = outcome.map_err(LoadError::EventLoop)?;
+                    recorder.merge(&outcome.recorder);
+                    stopped_at = stopped_at.max(outcome.stopped_at);
+                    busiest_thread_fraction = busiest_thread_fraction.max(outcome.busy_fraction);
+                    done += 1;
+                }
+                Ok(FromWorker::Second(second)) => series.add(&second),
+                Ok(FromWorker::Connected(_)) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        self.close_window(&mut window);
+        Ok(Measured {
+            recorder,
+            series: series.into_points(),
+            started_at,
+            stopped_at,
+            cpu: window.used(),
+            busiest_thread_fraction,
+        })
+    }
+
+    /// Opens and closes the window when it is time.
+    fn pass_edges(&mut self, clock: &Clock, window: &mut CpuWindow) {
+        let now = clock.now();
+        if window.opened.is_none() && now >= self.timeline.window_start {
+            window.opened = Some(ProcessCpu::now());
+            self.observer.progress(Progress::WindowOpened);
+        }
+        if now >= self.timeline.end || self.stop.load(Ordering::Relaxed) {
+            self.close_window(window);
+        }
+    }
+
+    fn close_window(&mut self, window: &mut CpuWindow) {
+        if window.opened.is_some() && window.closed.is_none() {
+            window.closed = Some(ProcessCpu::now());
+            self.observer.progress(Progress::WindowClosed);
+        }
+    }
+
+    fn until_next_look(&self, clock: &Clock, window: &CpuWindow) -> Duration {
+        let now = clock.now();
+        let edge = if window.opened.is_none() { self.timeline.window_start } else { self.timeline.end };
+        let until_edge = if window.closed.is_none() && edge > now { edge - now } else { u64::MAX };
+        LOOK_INTERVAL.min(Duration::from_nanos(until_edge))
+    }
+
+    /// No connection could be opened, or the user did not wait for it.
+    fn never_started(self, workers: usize) -> LoadResult {
+        // Workers end when their start can no longer come.
+        let mut recorder = Recorder::new(0);
+        let mut done = 0;
+        while done < workers {
+            match self.from_workers.recv_timeout(Duration::from_millis(1)) {
+                Ok(FromWorker::Done(Ok(outcome))) => {
+                    recorder.merge(&outcome.recorder);
+                    done += 1;
+                }
+                Ok(FromWorker::Done(Err(_))) => done += 1,
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        let measured = Measured {
+            recorder,
+            series: Vec::new(),
+            started_at: jiff::Timestamp::now(),
+            stopped_at: self.timeline.window_start,
+            cpu: ProcessCpu::default(),
+            busiest_thread_fraction: 0.0,
+        };
+        self.result(measured)
+    }
+
+    fn result(&self, measured: Measured) -> LoadResult {
+        let Measured { recorder, series, started_at, stopped_at, cpu, busiest_thread_fraction } = measured;
+        let duration_s = stopped_at.saturating_sub(self.timeline.window_start) as f64 / SECOND as f64;
+        let requests = recorder.request_counts();
+        let per_second = |count: u64| if duration_s > 0.0 { count as f64 / duration_s } else { 0.0 };
+        let mut result = LoadResult {
+            schema: LOAD_SCHEMA.to_owned(),
+            urls: self.spec.urls.clone(),
+            started_at: started_at.to_string(),
+            duration_s,
+            threads: self.spec.threads,
+            connections: self.spec.connections,
+            clients: match self.spec.schedule {
+                ScheduleSpec::Closed { clients } => Some(clients),
+                ScheduleSpec::Open { .. } => None,
+            },
+            rate: Rates {
+                offered: self.spec.schedule.mean_rate(),
+                sent: per_second(requests.sent),
+                completed: per_second(requests.completed),
+            },
+            warmup: recorder.warmup,
+            response_time_us: recorder.response_time.summary(),
+            service_time_us: recorder.service_time.summary(),
+            schedule_lag_us: recorder.schedule_lag.summary(),
+            generator_lag_us: recorder.generator_lag.summary(),
+            connect_time_us: recorder.connect_time.summary(),
+            bytes: Bytes { sent: recorder.bytes_sent, received: recorder.bytes_received },
+            generator: GeneratorUsage {
+                cpu_user_s: cpu.user.as_secs_f64(),
+                cpu_system_s: cpu.system.as_secs_f64(),
+                cpu_us_per_request: cpu.total().as_secs_f64() * 1e6 / requests.sent.max(1) as f64,
+                busiest_thread_fraction,
+                memory_peak_bytes: memory_peak_bytes(),
+            },
+            requests,
+            series,
+            verdict: Default::default(),
+        };
+        result.verdict = verdict::judge(&result, stopped_at < self.timeline.end);
+        result
+    }
+}
+
+/// The process's CPU at the window's ends.
+#[derive(Debug, Default)]
+struct CpuWindow {
+    opened: Option<ProcessCpu>,
+    closed: Option<ProcessCpu>,
+}
+
+impl CpuWindow {
+    fn used(&self) -> ProcessCpu {
+        match (&self.opened, &self.closed) {
+            (Some(opened), Some(closed)) => closed.since(opened),
+            _ => ProcessCpu::default(),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! How bytes move: non-blocking connections in numbered slots, and what happened to them.
+//!
+//! The interface is that of completions (opened, received, ended, failed), so that it can stand on readiness (epoll) as
+//! well as on completion queues.
+
+mod epoll;
+
+pub(crate) use epoll::EpollNetwork;
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Something that happened to the connection in a slot.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// It is open.
+    Opened,
+    /// It could not be opened.
+    OpenFailed(io::Error),
+    /// So many bytes stand at the start of the buffer.
+    Received(usize),
+    /// The peer will send no more.
+    Ended,
+    /// It broke.
+    Failed(io::Error),
+}
+
+/// Connections of one thread. A slot holds at most one connection.
+pub(crate) trait Network {
+    /// Begins to open a connection in a free slot. [`Event::Opened`] or [`Event::OpenFailed`] follows.
+    fn open(&mut self, slot: usize, address: SocketAddr) -> io::Result<()>;
+
+    /// Sends all of these bytes, now as far as the kernel takes them, the rest as soon as it does.
+    fn send(&mut self, slot: usize, bytes: &[u8]) -> io::Result<()>;
+
+    /// Closes the connection in the slot, if there is one, at once. No event follows.
+    fn close(&mut self, slot: usize);
+
+    /// Waits for events, at most this long. Returns whether there are any.
+    fn wait(&mut self, at_most: Duration) -> io::Result<bool>;
+
+    /// The next event since the last wait, its bytes read into `buffer`; absent where there is none.
+    fn next_event(&mut self, buffer: &mut [u8]) -> Option<(usize, Event)>;
+}

@@ -1,0 +1,133 @@
+//! One response after the other, from bytes that arrive in any pieces.
+
+use super::super::{Parsed, ProtocolError, ResponseEnd};
+use super::body::{Body, Framing};
+use super::head::{self, Head};
+use crate::error::ErrorKind;
+
+/// Longest head of a response.
+const MAX_HEAD_BYTES: usize = 256 * 1024;
+/// Heads up to this size are parsed again with each piece that arrives.
+const SHORT_HEAD_BYTES: usize = 1024;
+
+/// Finds where a response ends. Holds a head only while it is incomplete, never a body.
+#[derive(Debug)]
+pub struct ResponseParser {
+    head_only: bool,
+    state: State,
+    /// The part of the head that has arrived, where it came in pieces.
+    partial_head: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum State {
+    Head,
+    Body { head: Head, body: Body },
+}
+
+impl ResponseParser {
+    /// `head_only`: responses have no body, since the method is `HEAD`.
+    #[must_use]
+    pub fn new(head_only: bool) -> Self {
+        Self { head_only, state: State::Head, partial_head: Vec::new() }
+    }
+
+    /// Begins anew with the next response.
+    pub fn reset(&mut self) {
+        self.state = State::Head;
+        self.partial_head.clear();
+    }
+
+    /// Takes bytes up to the end of the response; returns how many were taken. Interim responses (status 1xx) are
+    /// skipped.
+    ///
+    /// # Errors
+    /// Where the bytes are no HTTP/1.1 response, or its head is beyond 256 KiB.
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<(usize, Parsed), ProtocolError> {
+        let mut taken = 0;
+        loop {
+            match &mut self.state {
+                State::Head => {
+                    let Some((step, head)) = self.receive_head(&bytes[taken..])? else {
+                        return Ok((bytes.len(), Parsed::Incomplete));
+                    };
+                    taken += step;
+                    match head.status {
+                        // 101 would change the protocol, which nobody asked for.
+                        101 => return Err(ProtocolError(ErrorKind::MalformedResponse)),
+                        100..200 => continue,
+                        _ if head.framing == Framing::Length(0) => return Ok((taken, self.response_ended(head))),
+                        _ => self.state = State::Body { head, body: Body::new(head.framing) },
+                    }
+                }
+                State::Body { head, body } => {
+                    let (step, ended) = body.receive(&bytes[taken..])?;
+                    taken += step;
+                    let head = *head;
+                    return Ok((taken, if ended { self.response_ended(head) } else { Parsed::Incomplete }));
+                }
+            }
+        }
+    }
+
+    /// The connection has ended. A response that ends with it is whole; nothing is missing between responses.
+    ///
+    /// # Errors
+    /// Where a response has begun and is not whole.
+    pub fn end(&mut self) -> Result<Option<ResponseEnd>, ProtocolError> {
+        let outcome = match &self.state {
+            State::Body { head, body: Body::UntilEnd } => {
+                Ok(Some(ResponseEnd { stream: 0, status: head.status, reusable: false }))
+            }
+            State::Head if self.partial_head.is_empty() => Ok(None),
+            State::Head | State::Body { .. } => Err(ProtocolError(ErrorKind::Closed)),
+        };
+        self.reset();
+        outcome
+    }
+
+    /// The head, once it is whole, and how many of `bytes` belong to it.
+    fn receive_head(&mut self, bytes: &[u8]) -> Result<Option<(usize, Head)>, ProtocolError> {
+        if self.partial_head.is_empty() {
+            if let Some(found) = head::parse(bytes, self.head_only)? {
+                return Ok(Some(found));
+            }
+            self.keep(bytes)?;
+            return Ok(None);
+        }
+        let before = self.partial_head.len();
+        self.keep(bytes)?;
+        // A long head in small pieces would be parsed again for each: wait for the blank line that ends it. A short one
+        // is looked at each time, so that garbage is told at once.
+        if self.partial_head.len() > SHORT_HEAD_BYTES && !ends_head(&self.partial_head, before) {
+            return Ok(None);
+        }
+        let Some((length, head)) = head::parse(&self.partial_head, self.head_only)? else { return Ok(None) };
+        let step = length.saturating_sub(before);
+        self.partial_head.clear();
+        Ok(Some((step, head)))
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Result<(), ProtocolError> {
+        if self.partial_head.len() + bytes.len() > MAX_HEAD_BYTES {
+            return Err(ProtocolError(ErrorKind::HeadTooLarge));
+        }
+        self.partial_head.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn response_ended(&mut self, head: Head) -> Parsed {
+        self.reset();
+        Parsed::Response(ResponseEnd { stream: 0, status: head.status, reusable: head.keep_alive })
+    }
+}
+
+/// Whether a blank line ends at or after `from`.
+fn ends_head(bytes: &[u8], from: usize) -> bool {
+    let tail = &bytes[from.saturating_sub(2)..];
+    tail.windows(2).any(|pair| pair == b"\n\n") || tail.windows(3).any(|three| three == b"\n\r\n")
+}
+
+#[cfg(test)]
+#[path = "response_tests.rs"]
+mod tests;

@@ -1,0 +1,107 @@
+use super::*;
+use proptest::prelude::*;
+
+/// Feeds `bytes` in pieces of `piece` bytes; returns the responses and how many bytes were left over.
+fn feed(bytes: &[u8], piece: usize, head_only: bool) -> Result<(Vec<ResponseEnd>, Option<ResponseEnd>), ProtocolError> {
+    let mut parser = ResponseParser::new(head_only);
+    let mut responses = Vec::new();
+    for mut part in bytes.chunks(piece.max(1)) {
+        while !part.is_empty() {
+            let (taken, parsed) = parser.receive(part)?;
+            part = &part[taken..];
+            if let Parsed::Response(end) = parsed {
+                responses.push(end);
+            }
+        }
+    }
+    let last = parser.end()?;
+    Ok((responses, last))
+}
+
+fn statuses(bytes: &[u8]) -> Vec<(u16, bool)> {
+    let whole = feed(bytes, usize::MAX, false).expect("well-formed");
+    for piece in 1..40 {
+        assert_eq!(feed(bytes, piece, false).expect("well-formed"), whole, "in pieces of {piece}");
+    }
+    whole.0.into_iter().chain(whole.1).map(|end| (end.status, end.reusable)).collect()
+}
+
+#[test]
+fn lengths_and_keep_alive() {
+    let two = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    assert_eq!(statuses(two), [(200, true), (503, false)]);
+    assert_eq!(statuses(b"HTTP/1.1 200 OK\nContent-Length: 2\n\r\nhi"), [(200, true)]);
+    assert_eq!(statuses(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi"), [(200, false)]);
+    assert_eq!(statuses(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\nConnection: Keep-Alive\r\n\r\nhi"), [(200, true)]);
+}
+
+#[test]
+fn chunks_extensions_and_trailers() {
+    let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n4;a=b\r\nWiki\r\n1A\r\nabcdefghijklmnopqrstuvwxyz\r\n0\r\nExpires: never\r\n\r\n";
+    assert_eq!(statuses(chunked), [(200, true)]);
+}
+
+#[test]
+fn responses_without_a_body() {
+    let bytes = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n";
+    assert_eq!(statuses(bytes), [(204, true), (304, true)]);
+    let (responses, _) = feed(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", 7, true).unwrap();
+    assert_eq!(responses.len(), 1);
+}
+
+#[test]
+fn the_end_of_the_connection_ends_a_body_of_unknown_length() {
+    assert_eq!(statuses(b"HTTP/1.1 200 OK\r\n\r\nas long as it lasts"), [(200, false)]);
+}
+
+#[test]
+fn what_is_cut_short_or_senseless_is_an_error_of_its_kind() {
+    let many_headers = [b"HTTP/1.1 200 OK\r\n".to_vec(), b"A: b\r\n".repeat(5000), b"\r\n".to_vec()].concat();
+    let endless_head = [b"HTTP/1.1 200 OK\r\n".to_vec(), b"A: bcdefghijkl\r\n".repeat(30_000)].concat();
+    let cases: [(&[u8], ErrorKind); 12] = [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell", ErrorKind::Closed),
+        (b"HTTP/1.1 200 OK\r\nContent-Le", ErrorKind::Closed),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", ErrorKind::MalformedResponse),
+        (b"\x15\x03\x01\x00\x02\x02\x46", ErrorKind::TlsResponse),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", ErrorKind::MalformedResponse),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello", ErrorKind::MalformedResponse),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\n", ErrorKind::MalformedResponse),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", ErrorKind::MalformedResponse),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n", ErrorKind::MalformedResponse),
+        (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", ErrorKind::MalformedResponse),
+        (&many_headers, ErrorKind::HeadTooLarge),
+        (&endless_head, ErrorKind::HeadTooLarge),
+    ];
+    for (bytes, kind) in cases {
+        for piece in [1, 1000, usize::MAX] {
+            let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]);
+            assert_eq!(feed(bytes, piece, false), Err(ProtocolError(kind)), "{shown:?} in pieces of {piece}");
+        }
+    }
+}
+
+#[test]
+fn a_long_head_is_read_whole() {
+    let head =
+        [b"HTTP/1.1 200 OK\r\nX: ".to_vec(), vec![b'x'; 100_000], b"\r\nContent-Length: 1\r\n\r\n!".to_vec()].concat();
+    for piece in [1, 4096, usize::MAX] {
+        assert_eq!(feed(&head, piece, false).unwrap().0.len(), 1, "in pieces of {piece}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic_and_pieces_do_not_matter(
+        prefix in prop::sample::select(vec![
+            &b""[..], b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n",
+        ]),
+        tail in prop::collection::vec(prop::sample::select(b"\r\n:0aF; 5HTP/1.\x15\x03".to_vec()), 0..200),
+        piece in 1_usize..50,
+    ) {
+        let bytes = [prefix, &tail[..]].concat();
+        // Where the input is refused, how soon may depend on the pieces; that it is refused may not.
+        let whole = feed(&bytes, usize::MAX, false).map_err(drop);
+        prop_assert_eq!(feed(&bytes, piece, false).map_err(drop), whole);
+    }
+}

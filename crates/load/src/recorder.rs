@@ -1,0 +1,209 @@
+//! What one worker measured: histograms and counts of the window, a small histogram for each second.
+
+use crate::clock::{Nanos, SECOND};
+use crate::error::ErrorKind;
+use experiment::schema::{RequestCounts, WarmupCounts};
+use statistics::LatencyHistogram;
+use std::collections::BTreeMap;
+use std::mem;
+
+/// Status codes 0 to 999; HTTP has no others.
+const STATUS_CODES: usize = 1000;
+
+/// A request on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flight {
+    /// When it was due.
+    pub(crate) due: Nanos,
+    /// When it was due and a connection was free for it.
+    pub(crate) could_send: Nanos,
+    /// When it was sent.
+    pub(crate) sent: Nanos,
+    /// Its bytes.
+    pub(crate) bytes: usize,
+}
+
+/// The measurements of one worker. Memory does not grow with requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorder {
+    window_start: Nanos,
+    pub(crate) response_time: LatencyHistogram,
+    pub(crate) service_time: LatencyHistogram,
+    pub(crate) schedule_lag: LatencyHistogram,
+    pub(crate) generator_lag: LatencyHistogram,
+    pub(crate) connect_time: LatencyHistogram,
+    pub(crate) warmup: WarmupCounts,
+    sent: u64,
+    completed: u64,
+    failed: u64,
+    unsent: u64,
+    errors: [u64; ErrorKind::ALL.len()],
+    statuses: Box<[u64; STATUS_CODES]>,
+    pub(crate) bytes_sent: u64,
+    pub(crate) bytes_received: u64,
+    second: SecondOfWorker,
+}
+
+/// What one worker saw in one second, by time of completion.
+#[derive(Clone, Debug)]
+pub(crate) struct SecondOfWorker {
+    /// Which second of the window, from 0.
+    pub(crate) index: u64,
+    pub(crate) completed: u64,
+    pub(crate) failed: u64,
+    pub(crate) response_time: LatencyHistogram,
+}
+
+impl SecondOfWorker {
+    pub(crate) fn new(index: u64) -> Self {
+        Self { index, completed: 0, failed: 0, response_time: LatencyHistogram::new() }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.completed == 0 && self.failed == 0
+    }
+}
+
+impl Recorder {
+    /// Measures requests due at `window_start` or later.
+    pub(crate) fn new(window_start: Nanos) -> Self {
+        Self {
+            window_start,
+            response_time: LatencyHistogram::new(),
+            service_time: LatencyHistogram::new(),
+            schedule_lag: LatencyHistogram::new(),
+            generator_lag: LatencyHistogram::new(),
+            connect_time: LatencyHistogram::new(),
+            warmup: WarmupCounts::default(),
+            sent: 0,
+            completed: 0,
+            failed: 0,
+            unsent: 0,
+            errors: [0; ErrorKind::ALL.len()],
+            statuses: Box::new([0; STATUS_CODES]),
+            bytes_sent: 0,
+            bytes_received: 0,
+            second: SecondOfWorker::new(0),
+        }
+    }
+
+    fn measures(&self, flight: &Flight) -> bool {
+        flight.due >= self.window_start
+    }
+
+    /// A request went out.
+    pub(crate) fn sent(&mut self, flight: &Flight) {
+        if !self.measures(flight) {
+            self.warmup.sent += 1;
+            return;
+        }
+        self.sent += 1;
+        self.bytes_sent += flight.bytes as u64;
+        self.schedule_lag.record_ns(flight.sent.saturating_sub(flight.due));
+        self.generator_lag.record_ns(flight.sent.saturating_sub(flight.could_send));
+    }
+
+    /// Its response is whole. `bytes`: of the response.
+    pub(crate) fn completed(&mut self, flight: &Flight, at: Nanos, status: u16, bytes: u64) {
+        if !self.measures(flight) {
+            self.warmup.completed += 1;
+            return;
+        }
+        self.completed += 1;
+        self.bytes_received += bytes;
+        self.statuses[usize::from(status).min(STATUS_CODES - 1)] += 1;
+        let response_time = at.saturating_sub(flight.due);
+        self.response_time.record_ns(response_time);
+        self.service_time.record_ns(at.saturating_sub(flight.sent));
+        self.second.completed += 1;
+        self.second.response_time.record_ns(response_time);
+    }
+
+    /// It failed.
+    pub(crate) fn failed(&mut self, flight: &Flight, kind: ErrorKind) {
+        self.error(kind);
+        if self.measures(flight) {
+            self.failed += 1;
+            self.second.failed += 1;
+        } else {
+            self.warmup.failed += 1;
+        }
+    }
+
+    /// Something went wrong outside a request.
+    pub(crate) fn error(&mut self, kind: ErrorKind) {
+        self.errors[kind as usize] += 1;
+    }
+
+    /// Requests that were due in the window and not sent.
+    pub(crate) fn unsent(&mut self, requests: u64) {
+        self.unsent += requests;
+    }
+
+    /// Gives away the current second where it is over at `now`. Seconds in which nothing ended are not given.
+    pub(crate) fn take_second(&mut self, now: Nanos) -> Option<SecondOfWorker> {
+        let index = now.saturating_sub(self.window_start) / SECOND;
+        if index == self.second.index {
+            return None;
+        }
+        self.end_second(index)
+    }
+
+    /// Gives away the current second, over or not.
+    pub(crate) fn end_second(&mut self, next_index: u64) -> Option<SecondOfWorker> {
+        if self.second.is_empty() {
+            self.second.index = next_index;
+            return None;
+        }
+        Some(mem::replace(&mut self.second, SecondOfWorker::new(next_index)))
+    }
+
+    /// Adds what another worker measured.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in [
+            (&mut self.response_time, &other.response_time),
+            (&mut self.service_time, &other.service_time),
+            (&mut self.schedule_lag, &other.schedule_lag),
+            (&mut self.generator_lag, &other.generator_lag),
+            (&mut self.connect_time, &other.connect_time),
+        ] {
+            mine.merge(theirs);
+        }
+        for (mine, theirs) in [
+            (&mut self.warmup.sent, other.warmup.sent),
+            (&mut self.warmup.completed, other.warmup.completed),
+            (&mut self.warmup.failed, other.warmup.failed),
+            (&mut self.sent, other.sent),
+            (&mut self.completed, other.completed),
+            (&mut self.failed, other.failed),
+            (&mut self.unsent, other.unsent),
+            (&mut self.bytes_sent, other.bytes_sent),
+            (&mut self.bytes_received, other.bytes_received),
+        ] {
+            *mine += theirs;
+        }
+        for (mine, theirs) in self.errors.iter_mut().zip(&other.errors) {
+            *mine += theirs;
+        }
+        for (mine, theirs) in self.statuses.iter_mut().zip(other.statuses.iter()) {
+            *mine += theirs;
+        }
+    }
+
+    /// The counts as the result schema has them.
+    pub(crate) fn request_counts(&self) -> RequestCounts {
+        let named = |name: &str, count: u64| (count > 0).then(|| (name.to_owned(), count));
+        let errors: BTreeMap<String, u64> =
+            ErrorKind::ALL.iter().filter_map(|kind| named(kind.name(), self.errors[*kind as usize])).collect();
+        let status = self.statuses.iter().enumerate().filter_map(|(code, count)| named(&code.to_string(), *count));
+        RequestCounts {
+            scheduled: self.sent + self.unsent,
+            sent: self.sent,
+            unsent: self.unsent,
+            completed: self.completed,
+            failed: self.failed,
+            errors,
+            status: status.collect(),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Open loop: requests are due at given instants, whatever became of the earlier ones.
+
+use super::{Arrival, RateProfile, Schedule};
+use crate::clock::Nanos;
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt as _, SeedableRng as _};
+
+/// The slots of one thread among several. Together the threads' slots make the whole schedule: uniform ones take turns,
+/// Poisson processes add up to a Poisson process. So threads never fire together.
+pub(crate) struct OpenLoop {
+    profile: RateProfile,
+    arrivals: Arrivals,
+    next_due: Option<Nanos>,
+}
+
+/// Arrivals of rate 1, of which this thread takes its share.
+enum Arrivals {
+    Uniform { ordinal: u64, step: u64 },
+    Poisson { position: f64, mean_gap: f64, random: Box<ChaCha8Rng> },
+}
+
+impl OpenLoop {
+    /// The share of `thread` among `threads`.
+    pub(crate) fn new(profile: RateProfile, arrival: Arrival, seed: u64, thread: usize, threads: usize) -> Self {
+        let arrivals = match arrival {
+            Arrival::Uniform => Arrivals::Uniform { ordinal: thread as u64, step: threads as u64 },
+            Arrival::Poisson => {
+                let mut random = ChaCha8Rng::seed_from_u64(seed);
+                random.set_stream(thread as u64);
+                Arrivals::Poisson { position: 0.0, mean_gap: threads as f64, random: Box::new(random) }
+            }
+        };
+        let mut schedule = Self { profile, arrivals, next_due: None };
+        if let Arrivals::Poisson { position, mean_gap, random } = &mut schedule.arrivals {
+            *position = exponential(random, *mean_gap);
+        }
+        schedule.look_up();
+        schedule
+    }
+
+    fn look_up(&mut self) {
+        let position = match &self.arrivals {
+            Arrivals::Uniform { ordinal, .. } => *ordinal as f64,
+            Arrivals::Poisson { position, .. } => *position,
+        };
+        self.next_due = self.profile.instant_of(position);
+    }
+}
+
+impl Schedule for OpenLoop {
+    fn next_due(&self) -> Option<Nanos> {
+        self.next_due
+    }
+
+    fn take(&mut self) {
+        match &mut self.arrivals {
+            Arrivals::Uniform { ordinal, step } => *ordinal += *step,
+            Arrivals::Poisson { position, mean_gap, random } => *position += exponential(random, *mean_gap),
+        }
+        self.look_up();
+    }
+
+    fn request_ended(&mut self, _at: Nanos) {}
+
+    fn skip_until(&mut self, at: Nanos) -> u64 {
+        let mut skipped = 0;
+        while self.next_due.is_some_and(|due| due < at) {
+            self.take();
+            skipped += 1;
+        }
+        skipped
+    }
+}
+
+/// An exponential variate by inversion.
+fn exponential(random: &mut ChaCha8Rng, mean: f64) -> f64 {
+    let uniform: f64 = random.random();
+    // 1 − u lies in (0, 1], whose logarithm is finite.
+    -mean * (1.0 - uniform).ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::RateStage;
+    use std::time::Duration;
+
+    fn slots(rate: f64, duration_s: u64, arrival: Arrival, seed: u64, threads: usize) -> Vec<Vec<Nanos>> {
+        let stages = [RateStage { rate, duration: Duration::from_secs(duration_s) }];
+        (0..threads)
+            .map(|thread| {
+                let profile = RateProfile::new(&stages, Duration::ZERO);
+                let mut schedule = OpenLoop::new(profile, arrival, seed, thread, threads);
+                let mut due = Vec::new();
+                while let Some(at) = schedule.next_due() {
+                    due.push(at);
+                    schedule.take();
+                }
+                due
+            })
+            .collect()
+    }
+
+    #[test]
+    fn threads_take_turns_and_never_fire_together() {
+        let mut all: Vec<Nanos> = slots(1000.0, 1, Arrival::Uniform, 1, 3).concat();
+        all.sort_unstable();
+        let expected: Vec<Nanos> = (0..1000).map(|slot| slot * 1_000_000).collect();
+        assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn poisson_arrivals_have_the_mean_and_the_spread_of_exponential_gaps() {
+        let due = &slots(1000.0, 100, Arrival::Poisson, 7, 1)[0];
+        // 100 000 expected, standard deviation 316.
+        assert!((due.len() as f64 - 100_000.0).abs() < 5.0 * 316.0, "{}", due.len());
+        let gaps: Vec<f64> = due.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+        let variation = variance.sqrt() / mean;
+        assert!((variation - 1.0).abs() < 0.02, "coefficient of variation {variation}");
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_schedule_and_another_seed_another() {
+        let first = slots(500.0, 2, Arrival::Poisson, 3, 2);
+        assert_eq!(first, slots(500.0, 2, Arrival::Poisson, 3, 2));
+        assert_ne!(first, slots(500.0, 2, Arrival::Poisson, 4, 2));
+        assert_ne!(first[0], first[1]);
+    }
+
+    #[test]
+    fn skipping_counts_what_is_given_up() {
+        let stages = [RateStage { rate: 1000.0, duration: Duration::from_secs(2) }];
+        let mut schedule =
+            OpenLoop::new(RateProfile::new(&stages, Duration::ZERO), Arrival::Uniform, 0, 0, 1);
+        assert_eq!(schedule.skip_until(1_000_000_000), 1000);
+        assert_eq!(schedule.next_due(), Some(1_000_000_000));
+        assert_eq!(schedule.skip_until(u64::MAX), 1000);
+        assert_eq!(schedule.next_due(), None);
+    }
+}

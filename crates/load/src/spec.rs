@@ -1,0 +1,61 @@
+//! What a run is to do, fully decided: no defaults are left to the engine.
+
+use crate::schedule::{Arrival, RateStage};
+use crate::target::Target;
+use std::time::Duration;
+
+/// One run of the generator.
+#[derive(Clone, Debug)]
+pub struct LoadSpec {
+    /// The URLs as given, for the result.
+    pub urls: Vec<String>,
+    /// The servers and their requests; not empty. Connections are spread over them evenly.
+    pub targets: Vec<Target>,
+    /// The method is `HEAD`: responses have no body.
+    pub head_only: bool,
+    /// When requests are due.
+    pub schedule: ScheduleSpec,
+    /// Connections kept open in total; at least one for each target and for each thread.
+    pub connections: usize,
+    /// Worker threads; at least 1.
+    pub threads: usize,
+    /// Load before the measured window.
+    pub warmup: Duration,
+    /// The measured window. With stages, the sum of their durations.
+    pub duration: Duration,
+    /// Bound on opening a connection, and on each request from its actual send.
+    pub timeout: Duration,
+    /// Seed of the arrivals.
+    pub seed: u64,
+}
+
+/// When requests are due.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ScheduleSpec {
+    /// Open loop: at given rates, whatever the target does. The warm-up runs at the first stage's rate.
+    Open {
+        /// One after the other; not empty.
+        stages: Vec<RateStage>,
+        /// How requests are spread at a given rate.
+        arrival: Arrival,
+    },
+    /// Closed loop: each client sends again as soon as it is answered.
+    Closed {
+        /// How many clients; at least 1.
+        clients: usize,
+    },
+}
+
+impl ScheduleSpec {
+    /// Open loop: the mean rate over all stages, requests a second.
+    pub(crate) fn mean_rate(&self) -> Option<f64> {
+        match self {
+            Self::Open { stages, .. } => {
+                let total_s: f64 = stages.iter().map(|stage| stage.duration.as_secs_f64()).sum();
+                let requests: f64 = stages.iter().map(|stage| stage.rate * stage.duration.as_secs_f64()).sum();
+                Some(if total_s > 0.0 { requests / total_s } else { 0.0 })
+            }
+            Self::Closed { .. } => None,
+        }
+    }
+}

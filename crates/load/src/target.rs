@@ -1,0 +1,191 @@
+//! Where requests go and what they say: URLs resolved to addresses, requests written out once before the run.
+
+use http::{HeaderName, HeaderValue, Method, Uri};
+use std::net::{SocketAddr, ToSocketAddrs};
+
+/// One server (host and port) and the requests that go there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// The URL's host and port, as given.
+    pub authority: String,
+    /// The addresses that it resolved to, in the resolver's order; not empty.
+    pub addresses: Vec<SocketAddr>,
+    /// The requests as they go onto the connection, taken in turn by each connection; not empty.
+    pub requests: Vec<Vec<u8>>,
+}
+
+/// What every request of a run has in common.
+#[derive(Clone, Debug)]
+pub struct RequestTemplate {
+    /// Such as `GET`.
+    pub method: Method,
+    /// Added to each request; a `Host` here replaces the URL's.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The body; empty for none.
+    pub body: Vec<u8>,
+    /// Connect there instead of to the URL's host and port.
+    pub connect_to: Option<String>,
+}
+
+/// A URL that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// Not a URL.
+    #[error("`{url}` is not a URL")]
+    NotAUrl {
+        /// As given.
+        url: String,
+        /// What is wrong with it.
+        #[source]
+        cause: http::uri::InvalidUri,
+    },
+    /// A URL of another kind.
+    #[error("`{url}` has the scheme `{scheme}`; this version speaks http://")]
+    Scheme {
+        /// As given.
+        url: String,
+        /// Its scheme; empty where it has none.
+        scheme: String,
+    },
+    /// No host in the URL.
+    #[error("`{0}` names no host")]
+    NoHost(String),
+    /// The name has no address.
+    #[error("look up `{authority}`")]
+    Resolve {
+        /// Host and port.
+        authority: String,
+        /// What the resolver said.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// The name resolved to nothing.
+    #[error("`{0}` has no address")]
+    NoAddress(String),
+}
+
+/// Resolves every URL and writes out its request. URLs of one host and port share a target.
+///
+/// Blocks while names are looked up.
+///
+/// # Errors
+/// Where a URL is not one that this engine can load, or a name has no address.
+pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Vec<Target>, TargetError> {
+    let mut targets: Vec<Target> = Vec::new();
+    for url in urls {
+        let uri = parse(url)?;
+        let authority = uri.authority().ok_or_else(|| TargetError::NoHost(url.clone()))?;
+        let request = write_request(&uri, authority.as_str(), template);
+        let endpoint = template.connect_to.clone().unwrap_or_else(|| {
+            format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80))
+        });
+        match targets.iter_mut().find(|target| target.authority == endpoint) {
+            Some(target) => target.requests.push(request),
+            None => targets.push(Target { addresses: look_up(&endpoint)?, authority: endpoint, requests: vec![request] }),
+        }
+    }
+    Ok(targets)
+}
+
+fn parse(url: &str) -> Result<Uri, TargetError> {
+    let uri: Uri = url.parse().map_err(|cause| TargetError::NotAUrl { url: url.to_owned(), cause })?;
+    match uri.scheme_str() {
+        Some("http") if uri.host().is_some_and(|host| !host.is_empty()) => Ok(uri),
+        Some("http") => Err(TargetError::NoHost(url.to_owned())),
+        scheme => {
+            Err(TargetError::Scheme { url: url.to_owned(), scheme: scheme.unwrap_or_default().to_owned() })
+        }
+    }
+}
+
+fn look_up(endpoint: &str) -> Result<Vec<SocketAddr>, TargetError> {
+    let addresses: Vec<SocketAddr> = endpoint
+        .to_socket_addrs()
+        .map_err(|cause| TargetError::Resolve { authority: endpoint.to_owned(), cause })?
+        .collect();
+    if addresses.is_empty() { Err(TargetError::NoAddress(endpoint.to_owned())) } else { Ok(addresses) }
+}
+
+/// The request's head and body as HTTP/1.1 has them.
+fn write_request(uri: &Uri, authority: &str, template: &RequestTemplate) -> Vec<u8> {
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let mut request = format!("{} {path} HTTP/1.1\r\n", template.method).into_bytes();
+    let given = |name: HeaderName| template.headers.iter().any(|(given, _)| *given == name);
+    let mut header = |name: &str, value: &[u8]| {
+        request.extend_from_slice(name.as_bytes());
+        request.extend_from_slice(b": ");
+        request.extend_from_slice(value);
+        request.extend_from_slice(b"\r\n");
+    };
+    if !given(http::header::HOST) {
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        header("Host", host.as_bytes());
+    }
+    if !given(http::header::USER_AGENT) {
+        header("User-Agent", concat!("meshmeter/", env!("CARGO_PKG_VERSION")).as_bytes());
+    }
+    for (name, value) in &template.headers {
+        header(name.as_str(), value.as_bytes());
+    }
+    let may_have_body = !template.body.is_empty() || matches!(template.method, Method::POST | Method::PUT | Method::PATCH);
+    if may_have_body && !given(http::header::CONTENT_LENGTH) {
+        header("Content-Length", template.body.len().to_string().as_bytes());
+    }
+    request.extend_from_slice(b"\r\n");
+    request.extend_from_slice(&template.body);
+    request
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn template() -> RequestTemplate {
+        RequestTemplate { method: Method::GET, headers: Vec::new(), body: Vec::new(), connect_to: None }
+    }
+
+    fn text(request: &[u8]) -> String {
+        String::from_utf8(request.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn urls_of_one_server_share_a_target() {
+        let urls = ["http://127.0.0.1:81/a", "http://127.0.0.1:81/b?c=d", "http://127.0.0.1/"].map(String::from);
+        let targets = resolve(&urls, &template()).unwrap();
+        assert_eq!(targets.len(), 2);
+        assert_eq!(targets[0].requests.len(), 2);
+        assert!(text(&targets[0].requests[1]).starts_with("GET /b?c=d HTTP/1.1\r\nHost: 127.0.0.1:81\r\n"));
+        assert_eq!(targets[1].addresses, ["127.0.0.1:80".parse().unwrap()]);
+    }
+
+    #[test]
+    fn own_headers_replace_the_usual_ones_and_bodies_have_a_length() {
+        let template = RequestTemplate {
+            method: Method::POST,
+            headers: vec![(http::header::HOST, HeaderValue::from_static("shop.example"))],
+            body: b"hello".to_vec(),
+            connect_to: Some("127.0.0.1:9".into()),
+        };
+        let targets = resolve(&["http://elsewhere.invalid/x".into()], &template).unwrap();
+        let request = text(&targets[0].requests[0]);
+        assert_eq!(request.matches("ost: ").count(), 1, "{request}");
+        assert!(request.contains("host: shop.example\r\n"), "{request}");
+        assert!(request.ends_with("Content-Length: 5\r\n\r\nhello"), "{request}");
+        assert_eq!(targets[0].addresses[0].port(), 9);
+    }
+
+    #[test]
+    fn unusable_urls_are_named() {
+        for (url, expected) in [
+            ("https://a/", "scheme `https`"),
+            ("a.example/x", "not a URL"),
+            ("/x", "scheme ``"),
+            ("http://", "not a URL"),
+            ("", "not a URL"),
+            ("http://a b/", "not a URL"),
+        ] {
+            let message = resolve(&[url.to_owned()], &template()).unwrap_err().to_string();
+            assert!(message.contains(expected), "{url}: {message}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What the generator itself uses.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::fs;
+use std::time::Duration;
+
+/// CPU time of the calling thread.
+pub(crate) fn thread_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
+}
+
+/// CPU time of the whole process.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct ProcessCpu {
+    pub(crate) user: Duration,
+    pub(crate) system: Duration,
+}
+
+impl ProcessCpu {
+    /// Until now. The kernel knows the sum exactly (CLOCK_PROCESS_CPUTIME_ID) and the parts by /proc/self/stat in ticks
+    /// of 10 ms: the sum is split in their proportion.
+    pub(crate) fn now() -> Self {
+        let total = clock_gettime(ClockId::ProcessCPUTime);
+        let total = Duration::new(total.tv_sec.try_into().unwrap_or(0), total.tv_nsec.try_into().unwrap_or(0));
+        let (user_ticks, system_ticks) = ticks().unwrap_or((1, 1));
+        let system_share = system_ticks as f64 / (user_ticks + system_ticks).max(1) as f64;
+        let system = total.mul_f64(system_share);
+        Self { user: total.saturating_sub(system), system }
+    }
+
+    /// What was used since an earlier reading.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        let total = (self.user + self.system).saturating_sub(earlier.user + earlier.system);
+        let system = self.system.saturating_sub(earlier.system).min(total);
+        Self { user: total - system, system }
+    }
+
+    pub(crate) fn total(&self) -> Duration {
+        self.user + self.system
+    }
+}
+
+/// User and system ticks of this process: fields 14 and 15 of /proc/self/stat (proc(5)).
+fn ticks() -> Option<(u64, u64)> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    // The command name, in parentheses, may hold spaces: count from behind it.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+/// Peak resident memory of this process, bytes; 0 where the kernel does not tell.
+pub(crate) fn memory_peak_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kilobytes = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|value| value.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024
+}

@@ -1,0 +1,330 @@
+//! The one loop: sends what is due on a free connection, takes what comes back, and looks after the connections.
+//!
+//! A worker is one thread. It is generic over when requests are due ([`Schedule`]), what bytes mean ([`Codec`]) and how
+//! they move ([`Network`]); a new protocol or schedule brings no second loop.
+
+mod connection;
+mod upkeep;
+
+use crate::clock::{Clock, Nanos};
+use crate::error::ErrorKind;
+use crate::network::{Event, Network};
+use crate::pacing::{Pacer, Wait};
+use crate::protocol::{Codec, Parsed, ResponseEnd};
+use crate::recorder::{Flight, Recorder, SecondOfWorker};
+use crate::schedule::Schedule;
+use crate::target::Target;
+use crate::usage::thread_cpu;
+use connection::{Connection, State};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long past the end a slot that was due before it may still be sent: more than a thread is usually late.
+const END_GRACE: Nanos = 10_000_000;
+/// Bytes read at once.
+const READ_BUFFER_BYTES: usize = 64 * 1024;
+
+/// When a run's phases begin, by the run's clock, whose 0 is the start of the warm-up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeline {
+    pub(crate) window_start: Nanos,
+    pub(crate) end: Nanos,
+    /// Bound on opening a connection and on each request.
+    pub(crate) timeout: Nanos,
+}
+
+/// One thread's part of a run.
+pub(crate) struct Worker<'a, S, C, N> {
+    timeline: Timeline,
+    targets: &'a [Target],
+    stop: &'a AtomicBool,
+    schedule: S,
+    network: N,
+    connections: Vec<Connection<C>>,
+    /// Connections that may take a request, the longest idle first. An entry may have lost its connection meanwhile.
+    free: VecDeque<usize>,
+    in_flight: usize,
+    opening: usize,
+    recorder: Recorder,
+    pacer: Pacer,
+    next_upkeep: Nanos,
+    buffer: Vec<u8>,
+}
+
+/// What a worker has to say when it is done.
+pub(crate) struct WorkerOutcome {
+    pub(crate) recorder: Recorder,
+    /// When it stopped sending: the end, or earlier where the run was interrupted.
+    pub(crate) stopped_at: Nanos,
+    /// The share of the window for which this thread was on a CPU, 0 to 1.
+    pub(crate) busy_fraction: f64,
+}
+
+impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
+    /// A worker with one closed connection for each of `codecs`; the number beside it is its target.
+    pub(crate) fn new(
+        timeline: Timeline,
+        targets: &'a [Target],
+        stop: &'a AtomicBool,
+        schedule: S,
+        network: N,
+        codecs: Vec<(usize, C)>,
+    ) -> Self {
+        Self {
+            timeline,
+            targets,
+            stop,
+            schedule,
+            network,
+            connections: codecs.into_iter().map(|(target, codec)| Connection::new(target, codec)).collect(),
+            free: VecDeque::new(),
+            in_flight: 0,
+            opening: 0,
+            recorder: Recorder::new(timeline.window_start),
+            pacer: Pacer::new(),
+            next_upkeep: 0,
+            buffer: vec![0; READ_BUFFER_BYTES],
+        }
+    }
+
+    /// Opens the connections before the schedule starts. Returns how many are open.
+    pub(crate) fn connect(&mut self, clock: &Clock) -> io::Result<usize> {
+        let give_up = clock.now() + self.timeline.timeout;
+        loop {
+            let now = clock.now();
+            self.upkeep(now);
+            let settled = self.connections.iter().all(|connection| connection.is_settled(self.targets));
+            if settled || now >= give_up || self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            self.network.wait(Duration::from_millis(5))?;
+            self.handle_events(clock)?;
+        }
+        Ok(self.connections.iter().filter(|connection| connection.state == State::Open).count())
+    }
+
+    /// Follows the schedule to its end. `clock` reads 0 at the start of the warm-up.
+    pub(crate) fn run(mut self, clock: &Clock, mut on_second: impl FnMut(SecondOfWorker)) -> io::Result<WorkerOutcome> {
+        self.restart_times();
+        let (mut cpu_at_start, mut in_window) = (thread_cpu(), false);
+        let stopped_at = loop {
+            let now = clock.now();
+            if !in_window && now >= self.timeline.window_start {
+                // A backlog of the warm-up would fill the window with requests that are not measured.
+                self.schedule.skip_until(self.timeline.window_start);
+                (in_window, cpu_at_start) = (true, thread_cpu());
+            }
+            if self.stop.load(Ordering::Relaxed) || now >= self.timeline.end + END_GRACE || self.has_sent_all(now) {
+                break now.min(self.timeline.end);
+            }
+            self.send_due(clock)?;
+            self.look_after(clock.now(), &mut on_second);
+            self.wait(clock)?;
+            self.handle_events(clock)?;
+        };
+        let busy_s = thread_cpu().saturating_sub(cpu_at_start).as_secs_f64();
+        let window_s = clock.now().saturating_sub(self.timeline.window_start) as f64 / 1e9;
+        let unsent = self.schedule.skip_until(stopped_at);
+        if in_window {
+            self.recorder.unsent(unsent);
+        }
+        self.drain(clock, &mut on_second)?;
+        let busy_fraction = if in_window && window_s > 0.0 { (busy_s / window_s).min(1.0) } else { 0.0 };
+        Ok(WorkerOutcome { recorder: self.recorder, stopped_at, busy_fraction })
+    }
+
+    /// The run does not start: only what connecting brought is left.
+    pub(crate) fn give_up(self) -> WorkerOutcome {
+        WorkerOutcome { recorder: self.recorder, stopped_at: 0, busy_fraction: 0.0 }
+    }
+
+    /// Whether the end is reached with nothing left that was due before it.
+    fn has_sent_all(&self, now: Nanos) -> bool {
+        now >= self.timeline.end && self.schedule.next_due().is_none()
+    }
+
+    /// Sends nothing more and waits for the answers on their way, each at most its timeout.
+    fn drain(&mut self, clock: &Clock, on_second: &mut impl FnMut(SecondOfWorker)) -> io::Result<()> {
+        let interrupted = self.stop.load(Ordering::Relaxed);
+        let patience = if interrupted { self.timeline.timeout.min(1_000_000_000) } else { self.timeline.timeout };
+        let give_up = clock.now() + patience;
+        while self.in_flight > 0 && clock.now() < give_up {
+            self.network.wait(Duration::from_millis(1))?;
+            self.handle_events(clock)?;
+            self.fail_overdue(clock.now());
+        }
+        self.fail_in_flight();
+        if let Some(second) = self.recorder.end_second(u64::MAX) {
+            on_second(second);
+        }
+        Ok(())
+    }
+
+    /// Sends every request that is due, as far as connections are free.
+    fn send_due(&mut self, clock: &Clock) -> io::Result<()> {
+        while let Some(due) = self.schedule.next_due() {
+            let now = clock.now();
+            if due > now {
+                break;
+            }
+            let Some(slot) = self.next_free() else { break };
+            self.schedule.take();
+            self.send(slot, due, clock);
+        }
+        Ok(())
+    }
+
+    /// The connection that has been idle longest, taken off the queue.
+    fn next_free(&mut self) -> Option<usize> {
+        while let Some(slot) = self.free.pop_front() {
+            self.connections[slot].queued = false;
+            if self.connections[slot].has_room() {
+                return Some(slot);
+            }
+        }
+        None
+    }
+
+    fn send(&mut self, slot: usize, due: Nanos, clock: &Clock) {
+        let connection = &mut self.connections[slot];
+        let request = connection.next_request(self.targets);
+        let (stream, bytes) = connection.codec.begin(request);
+        let flight = Flight {
+            due,
+            could_send: due.max(connection.free_since),
+            sent: clock.now(),
+            bytes: bytes.len(),
+        };
+        connection.flights[stream] = Some(flight);
+        connection.in_flight += 1;
+        self.in_flight += 1;
+        self.recorder.sent(&flight);
+        let outcome = self.network.send(slot, bytes);
+        match outcome {
+            Ok(()) => self.set_free(slot, flight.sent),
+            Err(error) => self.lose(slot, ErrorKind::of_transfer(&error), clock.now()),
+        }
+    }
+
+    /// Puts the connection into the queue if it may take a request.
+    fn set_free(&mut self, slot: usize, now: Nanos) {
+        let connection = &mut self.connections[slot];
+        if connection.has_room() && !connection.queued {
+            connection.queued = true;
+            connection.free_since = now;
+            self.free.push_back(slot);
+        }
+    }
+
+    /// Sleeps or spins until something is due, or until the network has news.
+    fn wait(&mut self, clock: &Clock) -> io::Result<()> {
+        let now = clock.now();
+        let mut wake = self.next_upkeep.min(self.timeline.end + END_GRACE);
+        for edge in [self.timeline.window_start, self.timeline.end] {
+            if edge > now {
+                wake = wake.min(edge);
+            }
+        }
+        let due = if self.free.is_empty() { None } else { self.schedule.next_due() };
+        let Some(due) = due.filter(|due| *due < wake) else {
+            return self.network.wait(Duration::from_nanos(wake.saturating_sub(now))).map(drop);
+        };
+        match self.pacer.wait_for(due, now) {
+            Wait::Sleep(time) => {
+                if !self.network.wait(Duration::from_nanos(time))? {
+                    self.pacer.slept(now + time, clock.now());
+                }
+            }
+            Wait::Spin => {
+                self.network.wait(Duration::ZERO)?;
+                self.pacer.spun(clock.now() - now);
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_events(&mut self, clock: &Clock) -> io::Result<()> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        while let Some((slot, event)) = self.network.next_event(&mut buffer) {
+            let now = clock.now();
+            match event {
+                Event::Opened => self.opened(slot, now),
+                Event::OpenFailed(error) => self.open_failed(slot, ErrorKind::of_connect(&error), now),
+                Event::Received(length) => self.received(slot, &buffer[..length], now),
+                Event::Ended => self.ended(slot, now),
+                Event::Failed(error) => self.lose(slot, ErrorKind::of_transfer(&error), now),
+            }
+        }
+        self.buffer = buffer;
+        Ok(())
+    }
+
+    fn received(&mut self, slot: usize, mut bytes: &[u8], now: Nanos) {
+        while !bytes.is_empty() {
+            let connection = &mut self.connections[slot];
+            if connection.in_flight == 0 {
+                // Nobody asked for these bytes: whatever they are, what follows on this connection is not to be trusted.
+                return self.lose(slot, ErrorKind::SurplusBytes, now);
+            }
+            match connection.codec.receive(bytes) {
+                Ok((taken, parsed)) => {
+                    connection.response_bytes += taken as u64;
+                    bytes = &bytes[taken..];
+                    if let Parsed::Response(end) = parsed
+                        && !self.answered(slot, end, now)
+                    {
+                        return;
+                    }
+                }
+                Err(error) => return self.lose(slot, error.0, now),
+            }
+        }
+    }
+
+    /// A response is whole. Returns whether the connection is still there.
+    fn answered(&mut self, slot: usize, end: ResponseEnd, now: Nanos) -> bool {
+        let connection = &mut self.connections[slot];
+        let bytes = std::mem::take(&mut connection.response_bytes);
+        if let Some(flight) = connection.flights[end.stream].take() {
+            connection.in_flight -= 1;
+            connection.served = true;
+            self.in_flight -= 1;
+            self.recorder.completed(&flight, now, end.status, bytes);
+            self.schedule.request_ended(now);
+        }
+        if end.reusable {
+            self.set_free(slot, now);
+        } else {
+            self.close_and_reopen(slot, now);
+        }
+        end.reusable
+    }
+
+    /// The peer will send no more on this connection.
+    fn ended(&mut self, slot: usize, now: Nanos) {
+        match self.connections[slot].codec.end() {
+            Ok(Some(end)) => {
+                self.answered(slot, end, now);
+            }
+            Ok(None) if self.connections[slot].in_flight == 0 => self.close_and_reopen(slot, now),
+            Ok(None) => self.lose(slot, ErrorKind::Closed, now),
+            Err(error) => self.lose(slot, error.0, now),
+        }
+    }
+
+    /// The connection is of no more use: its requests have failed.
+    fn lose(&mut self, slot: usize, kind: ErrorKind, now: Nanos) {
+        let connection = &mut self.connections[slot];
+        if connection.in_flight == 0 {
+            self.recorder.error(kind);
+        }
+        for flight in connection.flights.iter_mut().filter_map(Option::take) {
+            self.in_flight -= 1;
+            self.recorder.failed(&flight, kind);
+            self.schedule.request_ended(now);
+        }
+        self.close_and_reopen(slot, now);
+    }
+}

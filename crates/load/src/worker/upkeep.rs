@@ -1,0 +1,136 @@
+//! Looking after the connections: opening, reopening with back-off, timeouts.
+
+use super::connection::{FIRST_BACKOFF, State};
+use super::Worker;
+use crate::clock::Nanos;
+use crate::error::ErrorKind;
+use crate::network::Network;
+use crate::protocol::Codec;
+use crate::recorder::SecondOfWorker;
+use crate::schedule::Schedule;
+
+/// Connections being opened at once by one thread, so that ten thousand do not come as one burst.
+const MAX_OPENING: usize = 64;
+/// Longest time between two looks at the connections.
+const MAX_UPKEEP_INTERVAL: Nanos = 100_000_000;
+/// Shortest.
+const MIN_UPKEEP_INTERVAL: Nanos = 1_000_000;
+
+impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
+    /// From now on the clock has another origin: times of connections begin anew.
+    pub(super) fn restart_times(&mut self) {
+        self.next_upkeep = 0;
+        for connection in &mut self.connections {
+            connection.free_since = 0;
+            match &mut connection.state {
+                State::Closed { retry_at: time } | State::Opening { since: time } => *time = 0,
+                State::Open => {}
+            }
+        }
+    }
+
+    /// Upkeep when it is time for it, and the end of each second.
+    pub(super) fn look_after(&mut self, now: Nanos, on_second: &mut impl FnMut(SecondOfWorker)) {
+        if now >= self.next_upkeep {
+            self.upkeep(now);
+            if let Some(second) = self.recorder.take_second(now) {
+                on_second(second);
+            }
+        }
+    }
+
+    /// Opens closed connections whose time has come, and ends what takes too long.
+    pub(super) fn upkeep(&mut self, now: Nanos) {
+        self.fail_overdue(now);
+        let mut waiting = false;
+        for slot in 0..self.connections.len() {
+            if let State::Closed { retry_at } = self.connections[slot].state {
+                if retry_at <= now && self.opening < MAX_OPENING {
+                    self.begin_to_open(slot, now);
+                }
+                waiting = true;
+            }
+        }
+        let usual = (self.timeline.timeout / 20).clamp(MIN_UPKEEP_INTERVAL, MAX_UPKEEP_INTERVAL);
+        self.next_upkeep = now + if waiting { usual.min(FIRST_BACKOFF) } else { usual };
+    }
+
+    /// Fails requests and attempts to connect that are older than the timeout.
+    pub(super) fn fail_overdue(&mut self, now: Nanos) {
+        let timeout = self.timeline.timeout;
+        for slot in 0..self.connections.len() {
+            let connection = &self.connections[slot];
+            match connection.state {
+                State::Opening { since } if now.saturating_sub(since) >= timeout => {
+                    self.network.close(slot);
+                    self.open_failed(slot, ErrorKind::ConnectTimeout, now);
+                }
+                State::Open if connection.in_flight > 0 => {
+                    let overdue = |sent: Nanos| now.saturating_sub(sent) >= timeout;
+                    if connection.flights.iter().flatten().any(|flight| overdue(flight.sent)) {
+                        self.lose(slot, ErrorKind::Timeout, now);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Fails all that is unanswered, as timed out.
+    pub(super) fn fail_in_flight(&mut self) {
+        for slot in 0..self.connections.len() {
+            for flight in self.connections[slot].flights.iter_mut().filter_map(Option::take) {
+                self.in_flight -= 1;
+                self.recorder.failed(&flight, ErrorKind::Timeout);
+            }
+        }
+    }
+
+    fn begin_to_open(&mut self, slot: usize, now: Nanos) {
+        let connection = &mut self.connections[slot];
+        connection.served = false;
+        connection.codec.reset();
+        connection.response_bytes = 0;
+        let address = connection.address(self.targets);
+        connection.state = State::Opening { since: now };
+        self.opening += 1;
+        if let Err(error) = self.network.open(slot, address) {
+            self.open_failed(slot, ErrorKind::of_connect(&error), now);
+        }
+    }
+
+    pub(super) fn opened(&mut self, slot: usize, now: Nanos) {
+        let connection = &mut self.connections[slot];
+        if let State::Opening { since } = connection.state {
+            self.opening -= 1;
+            self.recorder.connect_time.record_ns(now.saturating_sub(since));
+        }
+        connection.state = State::Open;
+        self.set_free(slot, now);
+    }
+
+    pub(super) fn open_failed(&mut self, slot: usize, kind: ErrorKind, now: Nanos) {
+        self.recorder.error(kind);
+        self.network.close(slot);
+        self.opening -= 1;
+        let connection = &mut self.connections[slot];
+        connection.state = connection.closed(self.targets, now);
+    }
+
+    /// Closes a connection whose requests have all ended; it is opened again by the next upkeep.
+    pub(super) fn close_and_reopen(&mut self, slot: usize, now: Nanos) {
+        self.network.close(slot);
+        if let State::Opening { .. } = self.connections[slot].state {
+            self.opening -= 1;
+        }
+        let connection = &mut self.connections[slot];
+        connection.in_flight = 0;
+        connection.state = connection.closed(self.targets, now);
+        if connection.state == (State::Closed { retry_at: now })
+            && self.opening < MAX_OPENING
+            && now < self.timeline.end
+        {
+            self.begin_to_open(slot, now);
+        }
+    }
+}
