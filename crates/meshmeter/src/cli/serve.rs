@@ -1,7 +1,79 @@
 //! Options of `meshmeter serve`.
 
 use clap::Args;
+use experiment::units::{parse_duration, parse_fraction, parse_size};
+use service::Stall;
+use std::net::SocketAddr;
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::time::Duration;
+
+/// How answers look by default, and how a request asks for another.
+const AFTER_HELP: &str = "\
+A request may ask for another answer in its query: size, delay, error-rate and status. Other keys are ignored.
+    curl 'http://127.0.0.1:8080/?size=10KB&delay=5ms&error-rate=1%'
+    curl 'http://127.0.0.1:8080/?status=503'
+Counts since the start:
+    curl http://127.0.0.1:8080/meshmeter/counters";
 
 /// See the command's help.
 #[derive(Debug, Args)]
-pub struct ServeArgs {}
+#[command(after_help = AFTER_HELP)]
+pub struct ServeArgs {
+    /// Address and port to listen on; port 0 takes any free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080", value_parser = parse_address)]
+    pub listen: SocketAddr,
+
+    /// Size of the response body, such as 1024, 1KB (1000 bytes) or 1KiB (1024)
+    #[arg(long, value_name = "SIZE", default_value = "1KiB", value_parser = parse_size)]
+    pub size: u64,
+
+    /// From the end of a request to the start of its answer, such as 250us or 5ms
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
+    pub delay: Duration,
+
+    /// Fraction of requests answered with status 500, such as 0.1% or 0.001
+    #[arg(long, value_name = "FRACTION", default_value = "0%", value_parser = parse_fraction)]
+    pub error_rate: f64,
+
+    /// Status of the other answers
+    #[arg(
+        long,
+        value_name = "STATUS",
+        default_value = "200",
+        value_parser = clap::value_parser!(u16).range(i64::from(*service::STATUSES.start())..=i64::from(*service::STATUSES.end()))
+    )]
+    pub status: u16,
+
+    /// Worker threads
+    #[arg(
+        long,
+        value_name = "THREADS",
+        default_value = "1",
+        value_parser = clap::value_parser!(u16).range(1..=service::MOST_THREADS as i64)
+    )]
+    pub threads: u16,
+
+    /// Answer nothing for a time at the end of every period, such as 1s/10s: a second in every ten
+    #[arg(long, value_name = "LENGTH/PERIOD", value_parser = str::parse::<Stall>)]
+    pub stall: Option<Stall>,
+
+    /// Most connections at a time; more wait to be accepted [default: what the limit on open files allows]
+    #[arg(long, value_name = "COUNT")]
+    pub max_connections: Option<NonZeroUsize>,
+
+    /// Close each connection after this many answers
+    #[arg(long, value_name = "COUNT")]
+    pub connection_close_after: Option<NonZeroU64>,
+
+    /// Close a connection on which nothing has moved for this long
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
+    pub idle_timeout: Duration,
+
+    /// Seed of the choice of requests that are answered with an error [default: another one each time]
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+}
+
+fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "expected an IP address and a port, for example 127.0.0.1:8080 or [::1]:8080")
+}

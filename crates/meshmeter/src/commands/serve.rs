@@ -1,10 +1,70 @@
-//! `meshmeter serve`.
+//! `meshmeter serve`: runs the synthetic service until SIGINT or SIGTERM.
+//!
+//! The line on standard output says that connections are accepted, and where; the counts at the end go to standard error.
 
 use crate::cli::ServeArgs;
 use crate::failure::Failure;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use service::{Answer, ServeError, Server, Settings};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io::{self, PipeReader, Write as _};
 use std::process::ExitCode;
 
 /// Runs the command.
-pub fn run(_args: &ServeArgs) -> Result<ExitCode, Failure> {
-    Err(Failure::wrong_use("not there yet"))
+pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
+    raise_file_limit();
+    let stop = signals().map_err(|error| Failure::environment(&error))?;
+    let server = Server::bind(&settings(args)).map_err(|error| failure(&error))?;
+    announce(&server).map_err(|error| Failure::environment(&error))?;
+    let counters = server.run(stop).map_err(|error| failure(&error))?;
+    anstream::eprintln!("served {} requests, {} bytes", counters.requests, counters.bytes_sent);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn settings(args: &ServeArgs) -> Settings {
+    Settings {
+        answer: Answer {
+            status: args.status,
+            body_bytes: args.size,
+            delay: args.delay,
+            error_fraction: args.error_rate,
+        },
+        threads: usize::from(args.threads),
+        stall: args.stall,
+        max_connections: args.max_connections.map(usize::from),
+        requests_per_connection: args.connection_close_after,
+        idle_timeout: args.idle_timeout,
+        seed: args.seed,
+        ..Settings::new(args.listen)
+    }
+}
+
+fn failure(error: &ServeError) -> Failure {
+    if let ServeError::Settings(problem) = error {
+        return Failure::wrong_use(problem);
+    }
+    match error.hint() {
+        Some(hint) => Failure::environment(error).with_hint(hint),
+        None => Failure::environment(error),
+    }
+}
+
+/// Lets the process open as many files as it may: each connection is one. Where that is refused, there are fewer.
+fn raise_file_limit() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
+/// What can be read once the process was asked to end.
+fn signals() -> io::Result<PipeReader> {
+    let (stop, signalled) = io::pipe()?;
+    signal_hook::low_level::pipe::register(SIGTERM, signalled.try_clone()?)?;
+    signal_hook::low_level::pipe::register(SIGINT, signalled)?;
+    Ok(stop)
+}
+
+fn announce(server: &Server) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "listening on http://{}", server.address())?;
+    stdout.flush()
 }

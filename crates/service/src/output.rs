@@ -1,0 +1,106 @@
+//! What a connection still has to send.
+
+use crate::response::{FILLER, FILLER_BYTES};
+use crate::shared::Shared;
+use rustix::fd::OwnedFd;
+use rustix::io::{self, Errno, retry_on_intr};
+use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
+use std::io::IoSlice;
+
+/// Pieces of filler that go out in one call.
+const PIECES: usize = 16;
+/// Calls for one response in one turn: 4 MiB, after which other connections get theirs.
+const CALLS_PER_TURN: usize = 16;
+
+/// Bytes that the socket did not take yet, and the filler behind them.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    unsent: Vec<u8>,
+    /// Bytes of filler to be sent behind that.
+    filler_bytes: u64,
+    /// Where in [`FILLER`] the next byte of them stands.
+    filler_at: usize,
+}
+
+/// How far sending came.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Sent {
+    All,
+    UntilBlocked,
+    /// There is more, and the socket may take it: it is the others' turn.
+    Some,
+}
+
+impl Output {
+    /// Whether anything but what is being composed waits.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.unsent.is_empty() || self.filler_bytes > 0
+    }
+
+    /// Sends this much filler behind what is being composed.
+    pub(crate) fn send_filler(&mut self, bytes: u64) {
+        self.filler_bytes = bytes;
+        self.filler_at = 0;
+    }
+
+    /// Sends what is unsent, else what the worker composed for this connection, then the filler.
+    pub(crate) fn send(&mut self, socket: &OwnedFd, shared: &mut Shared) -> io::Result<Sent> {
+        if !self.is_waiting() && shared.composed.is_empty() {
+            return Ok(Sent::All);
+        }
+        // Nothing is composed while anything is unsent.
+        let unsent = std::mem::take(&mut self.unsent);
+        let composed = std::mem::take(&mut shared.composed);
+        let bytes = if unsent.is_empty() { &composed } else { &unsent };
+        let mut at = 0;
+        let sent = self.send_pieces(socket, bytes, &mut at, shared);
+        if at < bytes.len() {
+            self.unsent = bytes[at..].to_vec();
+        }
+        shared.composed = composed;
+        shared.composed.clear();
+        sent
+    }
+
+    fn send_pieces(
+        &mut self,
+        socket: &OwnedFd,
+        bytes: &[u8],
+        at: &mut usize,
+        shared: &Shared,
+    ) -> io::Result<Sent> {
+        for _ in 0..CALLS_PER_TURN {
+            let length = match self.send_once(socket, &bytes[*at..]) {
+                Ok(length) => length,
+                Err(Errno::AGAIN) => return Ok(Sent::UntilBlocked),
+                Err(error) => return Err(error),
+            };
+            shared.tally.bytes_sent.add(length as u64);
+            let of_bytes = length.min(bytes.len() - *at);
+            *at += of_bytes;
+            let of_filler = length - of_bytes;
+            self.filler_bytes -= of_filler as u64;
+            self.filler_at = (self.filler_at + of_filler) % FILLER_BYTES;
+            if *at == bytes.len() && self.filler_bytes == 0 {
+                return Ok(Sent::All);
+            }
+        }
+        Ok(Sent::Some)
+    }
+
+    fn send_once(&self, socket: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
+        if self.filler_bytes == 0 {
+            return retry_on_intr(|| send(socket, bytes, SendFlags::NOSIGNAL));
+        }
+        let mut pieces = [IoSlice::new(&[]); PIECES + 1];
+        pieces[0] = IoSlice::new(bytes);
+        let (mut left, mut from) = (self.filler_bytes, self.filler_at);
+        for piece in &mut pieces[1..] {
+            let length = usize::try_from(left).unwrap_or(usize::MAX).min(FILLER_BYTES - from);
+            *piece = IoSlice::new(&FILLER[from..from + length]);
+            left -= length as u64;
+            from = 0;
+        }
+        retry_on_intr(|| sendmsg(socket, &pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL))
+    }
+}

@@ -1,0 +1,113 @@
+//! The query of a request, which may ask for another answer than the server's settings: pure text to values.
+
+use crate::settings::{Answer, STATUSES};
+use experiment::units::{UnitError, parse_duration, parse_fraction, parse_size};
+use std::borrow::Cow;
+
+/// A query that asks for something that cannot be.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("query `{key}`: {problem}")]
+pub struct QueryError {
+    key: &'static str,
+    problem: String,
+}
+
+/// The answer with what the query asks for; see [`Answer::with_query`].
+pub(crate) fn apply(query: &str, mut answer: Answer) -> Result<Answer, QueryError> {
+    for pair in query.split('&') {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        match key {
+            "size" => answer.body_bytes = read("size", value, parse_size)?,
+            "delay" => answer.delay = read("delay", value, parse_duration)?,
+            "error-rate" => answer.error_fraction = read("error-rate", value, parse_fraction)?,
+            "status" => answer.status = read_status(value)?,
+            _ => {}
+        }
+    }
+    Ok(answer)
+}
+
+fn read<T>(key: &'static str, value: &str, parse: fn(&str) -> Result<T, UnitError>) -> Result<T, QueryError> {
+    parse(&decoded(value)).map_err(|error| QueryError { key, problem: error.to_string() })
+}
+
+fn read_status(value: &str) -> Result<u16, QueryError> {
+    let status = value.parse().ok().filter(|status| value.len() == 3 && STATUSES.contains(status));
+    status.ok_or_else(|| QueryError {
+        key: "status",
+        problem: format!(
+            "expected a status from {} to {}, for example `503`",
+            STATUSES.start(),
+            STATUSES.end()
+        ),
+    })
+}
+
+/// The text with `%XX` resolved. A `%` that no two hexadecimal digits follow stands for itself, so that `0.1%` may be
+/// typed as it is.
+fn decoded(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return Cow::Borrowed(text);
+    }
+    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
+    let bytes = text.as_bytes();
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
+            (b'%', Some(high), Some(low)) => {
+                plain.push((high * 16 + low) as u8);
+                at += 3;
+            }
+            _ => {
+                plain.push(byte);
+                at += 1;
+            }
+        }
+    }
+    Cow::Owned(String::from_utf8_lossy(&plain).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_query_says_what_to_answer() {
+        let expected =
+            Answer { status: 503, body_bytes: 1024, delay: Duration::from_millis(5), error_fraction: 0.001 };
+        for query in [
+            "size=1KiB&delay=5ms&error-rate=0.1%&status=503",
+            "size=1KiB&delay=5ms&error-rate=0.1%25&status=503",
+            "size=9&flavour=sour&size=1024&delay=5000us&&error-rate=0.001&status=503&x",
+        ] {
+            assert_eq!(apply(query, Answer::default()), Ok(expected), "{query}");
+        }
+        assert_eq!(apply("", expected), Ok(expected));
+        assert_eq!(apply("status=404", expected), Ok(Answer { status: 404, ..expected }));
+    }
+
+    #[test]
+    fn a_bad_value_names_its_key_and_what_was_expected() {
+        for (query, words) in [
+            ("size=big", ["query `size`", "expected bytes"]),
+            ("size", ["query `size`", "expected bytes"]),
+            ("delay=5", ["query `delay`", "a unit is missing"]),
+            ("error-rate=200%", ["query `error-rate`", "0% to 100%"]),
+            ("status=100", ["query `status`", "from 200 to 599"]),
+            ("status=0200", ["query `status`", "from 200 to 599"]),
+        ] {
+            let message = apply(query, Answer::default()).unwrap_err().to_string();
+            assert!(words.iter().all(|words| message.contains(words)), "{query}: {message}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_query_makes_it_panic(query in "((size|delay|error-rate|status|x)=[0-9a-z%.é]{0,8}&?){0,4}.{0,20}") {
+            let _ = apply(&query, Answer::default());
+        }
+    }
+}

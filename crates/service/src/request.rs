@@ -1,0 +1,193 @@
+//! The head of a request: bytes to values, with what RFC 9112 wants refused.
+//!
+//! Parsing is done by `httparse`; this file decides what the head means: how the body is framed, whether the connection
+//! stays, what to answer. Two framings that disagree are refused, never guessed (RFC 9112, 6.1 to 6.3).
+
+use crate::body::Body;
+use crate::settings::Answer;
+use httparse::{Header, Status};
+use std::mem::MaybeUninit;
+
+/// Longest head, bytes, from the request line to the empty line.
+pub(crate) const HEAD_MAX_BYTES: usize = 64 * 1024;
+/// Most header fields.
+const HEADERS_MAX: usize = 128;
+/// Where the server's counters are read.
+pub const COUNTERS_PATH: &str = "/meshmeter/counters";
+
+/// A request that the server understood.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Request {
+    pub reply: Reply,
+    /// The client wants to go on with this connection.
+    pub keep_alive: bool,
+    /// The client speaks HTTP/1.0: it must be told that the connection stays.
+    pub version_1_0: bool,
+    /// The method is HEAD: no body.
+    pub head_only: bool,
+}
+
+/// What to reply.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Reply {
+    /// A body of filler, as asked for.
+    Filler(Answer),
+    /// The server's counters.
+    Counters,
+    /// The request is well-formed and makes no sense: why.
+    Refused { status: u16, reason: String },
+}
+
+/// A request that cannot be answered as asked, after which nothing more can be read from the connection.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Rejection {
+    pub status: u16,
+    pub reason: &'static str,
+}
+
+/// A head and what follows it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Head {
+    pub request: Request,
+    pub body: Body,
+    /// The client waits for `100 Continue` before it sends the body.
+    pub expects_continue: bool,
+}
+
+/// Reads the head at the start of `input`: its length in bytes and what it says, or nothing where more bytes are needed.
+pub(crate) fn parse(input: &[u8], defaults: &Answer) -> Result<Option<(usize, Head)>, Rejection> {
+    let considered = &input[..input.len().min(HEAD_MAX_BYTES)];
+    let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; HEADERS_MAX];
+    let mut parsed = httparse::Request::new(&mut []);
+    match parsed.parse_with_uninit_headers(considered, &mut headers) {
+        Ok(Status::Complete(length)) => Ok(Some((length, understand(&parsed, defaults)?))),
+        Ok(Status::Partial) if considered.len() == HEAD_MAX_BYTES => {
+            Err(Rejection { status: 431, reason: "the head of the request is over 64 KiB" })
+        }
+        Ok(Status::Partial) => Ok(None),
+        Err(error) => Err(malformed(error)),
+    }
+}
+
+fn malformed(error: httparse::Error) -> Rejection {
+    use httparse::Error;
+    let (status, reason) = match error {
+        Error::TooManyHeaders => (431, "the request has more than 128 header fields"),
+        Error::Version => (505, "expected HTTP/1.1 or HTTP/1.0"),
+        Error::HeaderName => (400, "the name of a header field has a byte that may not be there"),
+        Error::HeaderValue => (400, "the value of a header field has a byte that may not be there"),
+        Error::NewLine => (400, "a line ends with a byte that may not be there"),
+        Error::Token | Error::Status => (400, "this is not an HTTP request"),
+    };
+    Rejection { status, reason }
+}
+
+/// What the header fields say, as far as this server cares.
+#[derive(Default)]
+struct Fields {
+    hosts: usize,
+    content_length: Option<u64>,
+    chunked: bool,
+    close: bool,
+    keep_alive: bool,
+    expects_continue: bool,
+    expects_else: bool,
+}
+
+fn understand(parsed: &httparse::Request<'_, '_>, defaults: &Answer) -> Result<Head, Rejection> {
+    let version_1_0 = parsed.version == Some(0);
+    let fields = read_fields(parsed.headers)?;
+    if fields.hosts != 1 && !(version_1_0 && fields.hosts == 0) {
+        return Err(Rejection { status: 400, reason: "expected one Host header field" });
+    }
+    let body = match (fields.chunked, fields.content_length) {
+        (true, Some(_)) => {
+            return Err(Rejection { status: 400, reason: "Content-Length and Transfer-Encoding disagree" });
+        }
+        (true, None) if version_1_0 => {
+            return Err(Rejection { status: 400, reason: "HTTP/1.0 has no Transfer-Encoding" });
+        }
+        (true, None) => Body::chunked(),
+        (false, length) => Body::sized(length.unwrap_or(0)),
+    };
+    let method = parsed.method.unwrap_or_default();
+    let reply = if fields.expects_else {
+        Reply::Refused { status: 417, reason: "expected no expectation but 100-continue".into() }
+    } else if method == "CONNECT" {
+        Reply::Refused { status: 405, reason: "this is a service, not a proxy: no CONNECT".into() }
+    } else {
+        reply_to(parsed.path.unwrap_or_default(), defaults)
+    };
+    let keep_alive = !fields.close && (!version_1_0 || fields.keep_alive);
+    // RFC 9110, 10.1.1: an expectation in an HTTP/1.0 request is ignored.
+    let expects_continue = fields.expects_continue && !version_1_0 && !body.is_done();
+    let request = Request { reply, keep_alive, version_1_0, head_only: method == "HEAD" };
+    Ok(Head { request, body, expects_continue })
+}
+
+fn read_fields(headers: &[Header<'_>]) -> Result<Fields, Rejection> {
+    let mut fields = Fields::default();
+    for Header { name, value } in headers {
+        // The length tells most fields apart from these five without looking at their letters.
+        match name.len() {
+            4 if name.eq_ignore_ascii_case("Host") => fields.hosts += 1,
+            6 if name.eq_ignore_ascii_case("Expect") => {
+                let expected = value.eq_ignore_ascii_case(b"100-continue");
+                fields.expects_continue |= expected;
+                fields.expects_else |= !expected;
+            }
+            10 if name.eq_ignore_ascii_case("Connection") => {
+                for option in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+                    fields.close |= option.eq_ignore_ascii_case(b"close");
+                    fields.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+                }
+            }
+            14 if name.eq_ignore_ascii_case("Content-Length") => {
+                fields.content_length = Some(length_of(value, fields.content_length)?);
+            }
+            17 if name.eq_ignore_ascii_case("Transfer-Encoding") => {
+                if fields.chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                    return Err(Rejection {
+                        status: 501,
+                        reason: "the only Transfer-Encoding here is chunked",
+                    });
+                }
+                fields.chunked = true;
+            }
+            _ => {}
+        }
+    }
+    Ok(fields)
+}
+
+/// A Content-Length: the only one, digits and nothing else, within 64 bits.
+fn length_of(value: &[u8], earlier: Option<u64>) -> Result<u64, Rejection> {
+    if earlier.is_some() {
+        return Err(Rejection { status: 400, reason: "expected one Content-Length" });
+    }
+    let digits =
+        std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    digits
+        .and_then(|digits| digits.parse().ok())
+        .ok_or(Rejection { status: 400, reason: "expected a whole number as Content-Length" })
+}
+
+fn reply_to(target: &str, defaults: &Answer) -> Reply {
+    let target = target.split_once('#').map_or(target, |(target, _fragment)| target);
+    let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+    if path.ends_with(COUNTERS_PATH) && path_of(path) == COUNTERS_PATH {
+        return Reply::Counters;
+    }
+    match query.map_or(Ok(*defaults), |query| defaults.with_query(query)) {
+        Ok(answer) => Reply::Filler(answer),
+        Err(error) => Reply::Refused { status: 400, reason: error.to_string() },
+    }
+}
+
+/// The path of a target without its query; proxies may send the whole URL (RFC 9112, 3.2.2).
+fn path_of(target: &str) -> &str {
+    match target.split_once("://") {
+        Some((scheme, rest)) if !scheme.contains('/') => rest.find('/').map_or("", |at| &rest[at..]),
+        _ => target,
+    }
+}

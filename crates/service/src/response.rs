@@ -1,0 +1,184 @@
+//! Responses as bytes: heads, and the filler that bodies are made of.
+
+use crate::request::Reply;
+use crate::settings::Answer;
+use std::io::Write as _;
+
+/// Length of [`FILLER`].
+pub(crate) const FILLER_BYTES: usize = 16 * 1024;
+/// Bodies are this text again and again from its start: lines of 64 characters that tell where they are.
+pub(crate) static FILLER: [u8; FILLER_BYTES] = filler();
+/// Longest body that is copied behind its head instead of sent from [`FILLER`].
+pub(crate) const COPIED_MAX_BYTES: u64 = 8 * 1024;
+/// The answer to `Expect: 100-continue`.
+pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+const fn filler() -> [u8; FILLER_BYTES] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut bytes = [b'.'; FILLER_BYTES];
+    let mut at = 0;
+    while at < FILLER_BYTES {
+        // Each line starts with its place in hexadecimal.
+        bytes[at] = DIGITS[at >> 12 & 15];
+        bytes[at + 1] = DIGITS[at >> 8 & 15];
+        bytes[at + 2] = DIGITS[at >> 4 & 15];
+        bytes[at + 3] = DIGITS[at & 15];
+        bytes[at + 63] = b'\n';
+        at += 64;
+    }
+    bytes
+}
+
+/// What a response has to say about itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    pub keep_alive: bool,
+    pub version_1_0: bool,
+    pub head_only: bool,
+}
+
+/// Writes responses, the usual one from a copy made before.
+#[derive(Debug)]
+pub(crate) struct Composer {
+    usual_status: u16,
+    usual_body_bytes: u64,
+    /// Head and body of the usual response; empty where its body is too long to be copied.
+    usual: Vec<u8>,
+}
+
+impl Composer {
+    pub(crate) fn new(usual: &Answer) -> Self {
+        let mut composer =
+            Self { usual_status: usual.status, usual_body_bytes: usual.body_bytes, usual: Vec::new() };
+        let frame = Frame { keep_alive: true, version_1_0: false, head_only: false };
+        let mut bytes = Vec::new();
+        if composer.filler(&mut bytes, usual.status, usual.body_bytes, frame) == 0 {
+            bytes.shrink_to_fit();
+            composer.usual = bytes;
+        }
+        composer
+    }
+
+    /// Appends a response with a body of filler and says how many bytes of [`FILLER`] have to be sent behind it.
+    pub(crate) fn filler(&self, out: &mut Vec<u8>, status: u16, body_bytes: u64, frame: Frame) -> u64 {
+        let plain = frame.keep_alive && !frame.version_1_0 && !frame.head_only;
+        let usual = status == self.usual_status && body_bytes == self.usual_body_bytes;
+        if plain && usual && !self.usual.is_empty() {
+            out.extend_from_slice(&self.usual);
+            return 0;
+        }
+        write_head(out, status, "text/plain", body_bytes, frame);
+        if frame.head_only || is_bodiless(status) {
+            return 0;
+        }
+        if body_bytes > COPIED_MAX_BYTES {
+            return body_bytes;
+        }
+        out.extend_from_slice(&FILLER[..usize::try_from(body_bytes).unwrap_or(0)]);
+        0
+    }
+}
+
+/// Appends a response with this text.
+pub(crate) fn write_text(out: &mut Vec<u8>, status: u16, media_type: &str, text: &str, frame: Frame) {
+    write_head(out, status, media_type, text.len() as u64, frame);
+    if !frame.head_only {
+        out.extend_from_slice(text.as_bytes());
+    }
+}
+
+fn write_head(out: &mut Vec<u8>, status: u16, media_type: &str, body_bytes: u64, frame: Frame) {
+    // Writing to memory does not fail.
+    let _ = write!(out, "HTTP/1.1 {status} {}\r\n", reason(status));
+    if !is_bodiless(status) {
+        let _ = write!(out, "Content-Type: {media_type}\r\nContent-Length: {body_bytes}\r\n");
+    }
+    match (frame.keep_alive, frame.version_1_0) {
+        (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
+        (true, true) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
+        (true, false) => {}
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// RFC 9110, 15.3.5 and 15.4.5: these have no body.
+fn is_bodiless(status: u16) -> bool {
+    matches!(status, 204 | 304)
+}
+
+/// The usual words for a status; none where there are none, which RFC 9112 allows.
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
+        204 => "No Content",
+        301 => "Moved Permanently",
+        302 => "Found",
+        304 => "Not Modified",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        417 => "Expectation Failed",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        505 => "HTTP Version Not Supported",
+        _ => "",
+    }
+}
+
+/// The delay that a reply asks for.
+pub(crate) fn delay_ns(reply: &Reply) -> u64 {
+    match reply {
+        Reply::Filler(answer) => u64::try_from(answer.delay.as_nanos()).unwrap_or(u64::MAX),
+        Reply::Counters | Reply::Refused { .. } => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Frame = Frame { keep_alive: true, version_1_0: false, head_only: false };
+
+    fn response(usual: &Answer, status: u16, body_bytes: u64, frame: Frame) -> (String, u64) {
+        let mut out = Vec::new();
+        let behind = Composer::new(usual).filler(&mut out, status, body_bytes, frame);
+        (String::from_utf8(out).unwrap(), behind)
+    }
+
+    #[test]
+    fn the_usual_response_is_the_same_as_one_written_anew() {
+        let usual = Answer { body_bytes: 1024, ..Answer::default() };
+        let kept = response(&usual, 200, 1024, PLAIN);
+        assert_eq!(kept, response(&Answer::default(), 200, 1024, PLAIN));
+        let (head, body) = kept.0.split_once("\r\n\r\n").unwrap();
+        assert_eq!(head, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1024");
+        assert_eq!(body.as_bytes(), &FILLER[..1024]);
+        assert!(body.contains("\n0040..."));
+    }
+
+    #[test]
+    fn heads_say_how_the_response_ends() {
+        let answer = Answer::default();
+        let (head, _) = response(&answer, 503, 0, Frame { keep_alive: false, ..PLAIN });
+        assert_eq!(
+            head,
+            "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        );
+        let (head, _) = response(&answer, 200, 3, Frame { version_1_0: true, ..PLAIN });
+        assert!(head.ends_with("Connection: keep-alive\r\n\r\n000"), "{head}");
+        let (head, behind) = response(&answer, 200, 1 << 30, Frame { head_only: true, ..PLAIN });
+        assert!(head.ends_with("Content-Length: 1073741824\r\n\r\n"), "{head}");
+        assert_eq!(behind, 0);
+        assert_eq!(response(&answer, 204, 5, PLAIN), ("HTTP/1.1 204 No Content\r\n\r\n".into(), 0));
+        assert_eq!(response(&answer, 200, 1 << 30, PLAIN).1, 1 << 30);
+    }
+}

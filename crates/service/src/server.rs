@@ -1,0 +1,197 @@
+//! Binding and running: from settings to workers.
+
+use crate::counters::{Counters, Tally};
+use crate::settings::{MOST_THREADS, STATUSES, Settings};
+use crate::shared::Shared;
+use crate::worker::{Acceptor, Inbox, Worker};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::{self, Errno};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::process::{Resource, getrlimit};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Connections that the kernel completes before they are accepted; it takes less where `somaxconn` says so.
+const BACKLOG: i32 = 4096;
+/// Files besides connections: standard streams, and for each worker epoll, timer and bell.
+const OTHER_FILES: usize = 32;
+/// Most connections where neither settings nor the limit on files say less.
+const DEFAULT_MAX_CONNECTIONS: usize = 65_536;
+
+/// A server that listens; [`Server::run`] answers.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    workers: Vec<Worker>,
+    inboxes: Arc<[Inbox]>,
+    tallies: Arc<[Arc<Tally>]>,
+}
+
+/// Why a server cannot serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The settings make no sense.
+    #[error("{0}")]
+    Settings(String),
+    /// The address cannot be listened on.
+    #[error("listen on {address}")]
+    Listen {
+        /// The address that was asked for.
+        address: SocketAddr,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// The kernel refused something else that a server needs.
+    #[error("{operation}")]
+    Kernel {
+        /// What was attempted.
+        operation: &'static str,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+}
+
+impl ServeError {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        let Self::Listen { source, .. } = self else { return None };
+        match source.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                Some("something listens there already: choose another port, or port 0 for any free one")
+            }
+            std::io::ErrorKind::PermissionDenied => {
+                Some("low ports need root or CAP_NET_BIND_SERVICE: choose a port from 1024 up")
+            }
+            std::io::ErrorKind::AddrNotAvailable => {
+                Some("this machine has no such address: `ip address` lists them, 0.0.0.0 stands for all")
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Server {
+    /// Listens, and gets everything that serving needs. Connections are accepted by the kernel from here on and answered
+    /// once the server runs; stalls count from here.
+    ///
+    /// # Errors
+    /// Where the settings make no sense, the address cannot be listened on, or the kernel lacks something.
+    pub fn bind(settings: &Settings) -> Result<Self, ServeError> {
+        check(settings)?;
+        let failed = |source: Errno| ServeError::Listen { address: settings.address, source: source.into() };
+        let listener = listen(settings.address).map_err(failed)?;
+        let address = rustix::net::getsockname(&listener).and_then(SocketAddr::try_from).map_err(failed)?;
+        let tallies: Arc<[Arc<Tally>]> = (0..settings.threads).map(|_| Arc::default()).collect();
+        let inboxes: io::Result<Vec<Inbox>> = (0..settings.threads).map(|_| Inbox::new()).collect();
+        let inboxes: Arc<[Inbox]> =
+            inboxes.map_err(|error| kernel("create event descriptors", error.into()))?.into();
+        let mut acceptor = Some(Acceptor {
+            listener,
+            max_connections: max_connections(settings),
+            inboxes: Arc::clone(&inboxes),
+            tallies: Arc::clone(&tallies),
+        });
+        let started = Instant::now();
+        let workers: io::Result<Vec<Worker>> = (0..settings.threads)
+            .map(|index| {
+                let shared = Shared::new(settings, index, &tallies, started);
+                Worker::new(index, settings, &inboxes, acceptor.take(), shared)
+            })
+            .collect();
+        let workers =
+            workers.map_err(|error| kernel("set up epoll as Linux has it from 5.11 on", error.into()))?;
+        Ok(Self { address, workers, inboxes, tallies })
+    }
+
+    /// The address it listens on, with the port that was chosen.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until `stop` can be read or was closed at its other end (a pipe, an eventfd), then ends every connection
+    /// and says what was counted. The first worker runs on the calling thread.
+    ///
+    /// # Errors
+    /// Where a thread cannot be started or the kernel refuses to wait for events.
+    pub fn run(self, stop: impl AsFd) -> Result<Counters, ServeError> {
+        let Self { workers, inboxes, tallies, .. } = self;
+        let (stop, inboxes) = (stop.as_fd(), &*inboxes);
+        let end_all = || inboxes.iter().for_each(Inbox::end);
+        let serve = |worker: Worker| {
+            let ended = worker.run(stop);
+            if ended.is_err() {
+                end_all();
+            }
+            ended.map_err(|error| kernel("wait for events", error.into()))
+        };
+        std::thread::scope(|scope| {
+            let mut workers = workers.into_iter();
+            let first = workers.next();
+            let mut threads = Vec::new();
+            for (index, worker) in workers.enumerate() {
+                let name = format!("serve-{}", index + 1);
+                let thread =
+                    std::thread::Builder::new().name(name).spawn_scoped(scope, move || serve(worker));
+                threads.push(thread.map_err(|error| {
+                    end_all();
+                    kernel("start a thread", error)
+                })?);
+            }
+            first.map_or(Ok(()), serve)?;
+            for thread in threads {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            }
+            Ok(Counters::sum(&tallies))
+        })
+    }
+}
+
+fn kernel(operation: &'static str, source: std::io::Error) -> ServeError {
+    ServeError::Kernel { operation, source }
+}
+
+fn check(settings: &Settings) -> Result<(), ServeError> {
+    let problem = if !(1..=MOST_THREADS).contains(&settings.threads) {
+        format!("expected 1 to {MOST_THREADS} threads, not {}", settings.threads)
+    } else if !STATUSES.contains(&settings.answer.status) {
+        format!(
+            "expected a status from {} to {}, not {}",
+            STATUSES.start(),
+            STATUSES.end(),
+            settings.answer.status
+        )
+    } else if !(0.0..=1.0).contains(&settings.answer.error_fraction) {
+        format!("expected an error rate from 0 to 1, not {}", settings.answer.error_fraction)
+    } else if settings.max_connections == Some(0) {
+        "expected at least one connection".to_owned()
+    } else if settings.idle_timeout.is_zero() {
+        "expected an idle timeout above zero".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(ServeError::Settings(problem))
+}
+
+fn listen(address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let listener = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    // Connections of an earlier server that linger in TIME_WAIT do not keep the address; a server that listens does.
+    sockopt::set_socket_reuseaddr(&listener, true)?;
+    // Accepted sockets inherit it. A response must not wait for the acknowledgement of the one before.
+    sockopt::set_tcp_nodelay(&listener, true)?;
+    rustix::net::bind(&listener, &address)?;
+    rustix::net::listen(&listener, BACKLOG)?;
+    Ok(listener)
+}
+
+/// As many as asked for, but never more than there can be open files.
+fn max_connections(settings: &Settings) -> usize {
+    let files = getrlimit(Resource::Nofile).current.and_then(|files| usize::try_from(files).ok());
+    let others = OTHER_FILES + 3 * settings.threads;
+    let possible = files.map_or(DEFAULT_MAX_CONNECTIONS, |files| files.saturating_sub(others).max(1));
+    settings.max_connections.unwrap_or(DEFAULT_MAX_CONNECTIONS).min(possible)
+}

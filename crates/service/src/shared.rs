@@ -1,0 +1,69 @@
+//! What the connections of one worker share: settings, room to read and to write, chance, counts.
+
+use crate::counters::{Counters, Tally};
+use crate::response::Composer;
+use crate::settings::{Answer, Settings};
+use rand::SeedableRng as _;
+use rand::rngs::SmallRng;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Room for what is read at once, bytes. A head of the greatest length fits.
+const RECEIVED_BYTES: usize = 64 * 1024;
+
+/// What the connections of one worker share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub answer: Answer,
+    pub requests_per_connection: Option<NonZeroU64>,
+    pub composer: Composer,
+    /// Room for what a connection reads in its turn.
+    pub received: Vec<u8>,
+    /// What a connection composes in its turn. Empty between turns.
+    pub composed: Vec<u8>,
+    pub random: SmallRng,
+    /// Memory that all connections together hold for unfinished requests, bytes.
+    pub held_bytes: usize,
+    pub tally: Arc<Tally>,
+    tallies: Arc<[Arc<Tally>]>,
+    started: Instant,
+}
+
+impl Shared {
+    /// Above this much held memory, unfinished requests are refused, so that slow clients cannot take all memory.
+    pub const HELD_MAX_BYTES: usize = 64 * 1024 * 1024;
+
+    pub(crate) fn new(
+        settings: &Settings,
+        worker: usize,
+        tallies: &Arc<[Arc<Tally>]>,
+        started: Instant,
+    ) -> Self {
+        let random = match settings.seed {
+            Some(seed) => SmallRng::seed_from_u64(seed.wrapping_add(worker as u64)),
+            None => rand::make_rng(),
+        };
+        Self {
+            answer: settings.answer,
+            requests_per_connection: settings.requests_per_connection,
+            composer: Composer::new(&settings.answer),
+            received: Vec::with_capacity(RECEIVED_BYTES),
+            composed: Vec::new(),
+            random,
+            held_bytes: 0,
+            tally: Arc::clone(&tallies[worker]),
+            tallies: Arc::clone(tallies),
+            started,
+        }
+    }
+
+    /// Nanoseconds since the start of the server.
+    pub(crate) fn now_ns(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        Counters::sum(&self.tallies)
+    }
+}

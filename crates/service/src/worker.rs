@@ -1,0 +1,385 @@
+//! One thread's event loop: accepting, turns of connections, timers, stalls.
+//!
+//! Connections are registered once, edge-triggered, and never touched again, so a request costs one wait (shared with
+//! those that came together), one read and one write. The first worker accepts, and hands each connection to the worker that
+//! has fewest: with few connections, listeners of their own would leave some workers idle and others with all the load.
+
+use crate::connection::{Connection, Turn};
+use crate::counters::Tally;
+use crate::settings::{Settings, Stall};
+use crate::shared::Shared;
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::io::{self, Errno};
+use rustix::net::{SocketFlags, accept_with};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+use std::collections::{BTreeSet, VecDeque};
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Events taken from the kernel at a time.
+const EVENTS_PER_WAIT: usize = 256;
+/// Connections accepted before other events get their turn.
+const ACCEPTS_PER_TURN: usize = 64;
+/// How long accepting rests when there is no room for another connection: then it is tried again.
+const ACCEPT_REST_NS: u64 = 20_000_000;
+
+/// What is watched besides connections. Connections have their slot in the low half and a generation above it.
+const STOP: u64 = u64::MAX;
+const LISTENER: u64 = u64::MAX - 1;
+const INBOX: u64 = u64::MAX - 2;
+const SWEEP: u64 = u64::MAX - 3;
+
+/// Connections on their way to a worker.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    sockets: Mutex<Vec<OwnedFd>>,
+    /// The worker is to end: another one failed.
+    ended: AtomicBool,
+    bell: OwnedFd,
+}
+
+impl Inbox {
+    pub(crate) fn new() -> io::Result<Self> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { sockets: Mutex::new(Vec::new()), ended: AtomicBool::new(false), bell })
+    }
+
+    fn put(&self, socket: OwnedFd) {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner).push(socket);
+        self.ring();
+    }
+
+    /// Ends the worker.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Relaxed);
+        self.ring();
+    }
+
+    fn ring(&self) {
+        // Fails only where the count is at its greatest: the bell rings already.
+        let _ = io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+
+    fn take(&self) -> Vec<OwnedFd> {
+        let _ = io::read(&self.bell, &mut [0; 8]);
+        std::mem::take(&mut *self.sockets.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The part of the first worker that accepts.
+#[derive(Debug)]
+pub(crate) struct Acceptor {
+    pub listener: OwnedFd,
+    pub max_connections: usize,
+    pub inboxes: Arc<[Inbox]>,
+    pub tallies: Arc<[Arc<Tally>]>,
+}
+
+/// A place for a connection.
+#[derive(Debug, Default)]
+struct Slot {
+    /// Raised when a connection leaves, so that events meant for it miss the next one here.
+    generation: u32,
+    connection: Option<Connection>,
+}
+
+/// A worker.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    index: usize,
+    epoll: OwnedFd,
+    inboxes: Arc<[Inbox]>,
+    acceptor: Option<Acceptor>,
+    /// When accepting starts again after a rest.
+    accept_at_ns: Option<u64>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// When which slot wants a turn, nanoseconds since the start.
+    timers: BTreeSet<(u64, u32)>,
+    /// Slots that want another turn at once.
+    again: VecDeque<u64>,
+    stall: Option<Stall>,
+    idle_timeout_ns: u64,
+    /// Rings when idle connections are to be looked for. Closed with the worker.
+    sweep: OwnedFd,
+    shared: Shared,
+}
+
+impl Worker {
+    pub(crate) fn new(
+        index: usize,
+        settings: &Settings,
+        inboxes: &Arc<[Inbox]>,
+        acceptor: Option<Acceptor>,
+        shared: Shared,
+    ) -> io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, &inboxes[index].bell, EventData::new_u64(INBOX), EventFlags::IN)?;
+        if let Some(Acceptor { listener, .. }) = &acceptor {
+            epoll::add(&epoll, listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
+        }
+        // A periodic timer of its own, rather than a time limit on each wait, leaves most waits without any timer.
+        let sweep =
+            timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        let period = (settings.idle_timeout / 4).max(Duration::from_millis(1));
+        let period = timespec(u64::try_from(period.as_nanos()).unwrap_or(u64::MAX));
+        let every = Itimerspec { it_interval: period, it_value: period };
+        timerfd_settime(&sweep, TimerfdTimerFlags::empty(), &every)?;
+        epoll::add(&epoll, &sweep, EventData::new_u64(SWEEP), EventFlags::IN)?;
+        // Kernels before 5.11 and some container sandboxes refuse this way of waiting: better known now than later.
+        epoll::wait(&epoll, spare_capacity(&mut Vec::with_capacity(1)), Some(&timespec(0)))?;
+        Ok(Self {
+            index,
+            epoll,
+            inboxes: Arc::clone(inboxes),
+            acceptor,
+            accept_at_ns: None,
+            slots: Vec::new(),
+            free: Vec::new(),
+            timers: BTreeSet::new(),
+            again: VecDeque::new(),
+            stall: settings.stall,
+            idle_timeout_ns: u64::try_from(settings.idle_timeout.as_nanos()).unwrap_or(u64::MAX),
+            sweep,
+            shared,
+        })
+    }
+
+    /// Serves until `stop` can be read or was closed at its other end.
+    pub(crate) fn run(mut self, stop: BorrowedFd<'_>) -> io::Result<()> {
+        epoll::add(&self.epoll, stop, EventData::new_u64(STOP), EventFlags::IN)?;
+        // Delays are due to the nanosecond; by default the kernel rounds them up by 50 µs. Where it refuses, they are late.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        let mut events = Vec::with_capacity(EVENTS_PER_WAIT);
+        loop {
+            events.clear();
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), self.longest_wait().as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+            let now_ns = self.shared.now_ns();
+            for event in &events {
+                let (token, flags) = (event.data.u64(), event.flags);
+                if token == STOP || (token == INBOX && self.inboxes[self.index].ended.load(Relaxed)) {
+                    return Ok(());
+                }
+                self.wait_out_stall(stop);
+                self.on_event(token, flags, now_ns);
+            }
+            self.on_time(stop);
+        }
+    }
+
+    /// How long the next wait may last; absent where only an event ends it.
+    fn longest_wait(&self) -> Option<Timespec> {
+        if !self.again.is_empty() {
+            return Some(timespec(0));
+        }
+        let timer_ns = self.timers.first().map(|(due_ns, _)| *due_ns);
+        let next_ns = match (timer_ns, self.accept_at_ns) {
+            (Some(timer_ns), Some(accept_ns)) => timer_ns.min(accept_ns),
+            (timer_ns, accept_ns) => timer_ns.or(accept_ns)?,
+        };
+        Some(timespec(next_ns.saturating_sub(self.shared.now_ns())))
+    }
+
+    fn on_event(&mut self, token: u64, flags: EventFlags, now_ns: u64) {
+        match token {
+            LISTENER => self.accept(),
+            INBOX => {
+                for socket in self.inboxes[self.index].take() {
+                    self.adopt(socket);
+                }
+            }
+            SWEEP => self.sweep(now_ns),
+            token => {
+                let Some(connection) = self.connection(token) else { return };
+                connection.active_ns = now_ns;
+                if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
+                    return self.close(token as u32);
+                }
+                if flags.intersects(EventFlags::IN | EventFlags::RDHUP) {
+                    connection.has_input(flags.contains(EventFlags::RDHUP));
+                }
+                self.give_turn(token as u32);
+            }
+        }
+    }
+
+    /// Gives turns to those whose time has come and to those who wanted another.
+    fn on_time(&mut self, stop: BorrowedFd<'_>) {
+        for _ in 0..self.again.len() {
+            self.wait_out_stall(stop);
+            if let Some(token) = self.again.pop_front()
+                && let Some(connection) = self.connection(token)
+            {
+                connection.queued = false;
+                self.give_turn(token as u32);
+            }
+        }
+        if self.timers.is_empty() && self.accept_at_ns.is_none() {
+            return;
+        }
+        let now_ns = self.shared.now_ns();
+        while let Some(&(due_ns, slot)) = self.timers.first()
+            && due_ns <= now_ns
+        {
+            self.wait_out_stall(stop);
+            self.give_turn(slot);
+        }
+        if self.accept_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+            self.accept_at_ns = None;
+            self.watch_listener(EventFlags::IN);
+        }
+    }
+
+    /// Where the service stalls now, waits until that ends or the server is to stop.
+    fn wait_out_stall(&self, stop: BorrowedFd<'_>) {
+        let Some(stall) = self.stall else { return };
+        while let Some(left) = stall.time_left(Duration::from_nanos(self.shared.now_ns())) {
+            let left = timespec(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX));
+            let mut watched = [PollFd::from_borrowed_fd(stop, PollFlags::IN)];
+            if poll(&mut watched, Some(&left)).is_ok_and(|ready| ready > 0) {
+                return;
+            }
+        }
+    }
+
+    /// The connection of a token, unless it has ended.
+    fn connection(&mut self, token: u64) -> Option<&mut Connection> {
+        let slot = self.slots.get_mut(token as u32 as usize)?;
+        if u64::from(slot.generation) == token >> 32 { slot.connection.as_mut() } else { None }
+    }
+
+    fn give_turn(&mut self, slot: u32) {
+        let Slot { generation, connection } = &mut self.slots[slot as usize];
+        let Some(connection) = connection else { return };
+        let turn = connection.turn(&mut self.shared);
+        let timer_ns = if let Turn::WaitUntil(due_ns) = turn { Some(due_ns) } else { None };
+        if connection.timer_ns != timer_ns {
+            if let Some(due_ns) = std::mem::replace(&mut connection.timer_ns, timer_ns) {
+                self.timers.remove(&(due_ns, slot));
+            }
+            if let Some(due_ns) = timer_ns {
+                self.timers.insert((due_ns, slot));
+            }
+        }
+        match turn {
+            Turn::Wait | Turn::WaitUntil(_) => {}
+            Turn::Again if connection.queued => {}
+            Turn::Again => {
+                connection.queued = true;
+                self.again.push_back(u64::from(*generation) << 32 | u64::from(slot));
+            }
+            Turn::Close => self.close(slot),
+        }
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..ACCEPTS_PER_TURN {
+            let Some(acceptor) = &self.acceptor else { return };
+            let open = |tally: &Arc<Tally>| tally.connections_open.load(Relaxed);
+            if acceptor.tallies.iter().map(open).sum::<usize>() >= acceptor.max_connections {
+                return self.rest_from_accepting();
+            }
+            match accept_with(&acceptor.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                Ok(socket) => {
+                    let least =
+                        (0..acceptor.tallies.len()).min_by_key(|&worker| open(&acceptor.tallies[worker]));
+                    let worker = least.unwrap_or(self.index);
+                    acceptor.tallies[worker].connections_open.fetch_add(1, Relaxed);
+                    if worker == self.index {
+                        self.adopt(socket);
+                    } else {
+                        acceptor.inboxes[worker].put(socket);
+                    }
+                }
+                Err(Errno::AGAIN) => return,
+                // The connection ended, or its network failed, before it was accepted: accept(2).
+                Err(
+                    Errno::INTR
+                    | Errno::CONNABORTED
+                    | Errno::PROTO
+                    | Errno::NETDOWN
+                    | Errno::NETUNREACH
+                    | Errno::HOSTDOWN
+                    | Errno::HOSTUNREACH
+                    | Errno::NONET
+                    | Errno::NOPROTOOPT
+                    | Errno::OPNOTSUPP,
+                ) => {}
+                // No file descriptors or no memory: the listener would be ready again at once, and spin.
+                Err(_) => return self.rest_from_accepting(),
+            }
+        }
+    }
+
+    fn rest_from_accepting(&mut self) {
+        self.watch_listener(EventFlags::empty());
+        self.accept_at_ns = Some(self.shared.now_ns() + ACCEPT_REST_NS);
+    }
+
+    fn watch_listener(&self, flags: EventFlags) {
+        if let Some(Acceptor { listener, .. }) = &self.acceptor {
+            epoll::modify(&self.epoll, listener, EventData::new_u64(LISTENER), flags)
+                .expect("the listener was added to this epoll instance");
+        }
+    }
+
+    /// Takes in a connection that the counts know already.
+    fn adopt(&mut self, socket: OwnedFd) {
+        self.shared.tally.connections_accepted.add(1);
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        });
+        let Slot { generation, connection } = &mut self.slots[slot as usize];
+        let token = EventData::new_u64(u64::from(*generation) << 32 | u64::from(slot));
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        let watched = epoll::add(&self.epoll, &socket, token, flags);
+        *connection = Some(Connection::new(socket, self.shared.now_ns()));
+        // No memory for another watch: this connection is one too many.
+        if watched.is_err() {
+            self.close(slot);
+        }
+    }
+
+    fn close(&mut self, slot: u32) {
+        let place = &mut self.slots[slot as usize];
+        let Some(connection) = place.connection.take() else { return };
+        place.generation = place.generation.wrapping_add(1) & GENERATION_MASK;
+        if let Some(due_ns) = connection.timer_ns {
+            self.timers.remove(&(due_ns, slot));
+        }
+        self.shared.held_bytes -= connection.held_bytes();
+        self.shared.tally.connections_open.fetch_sub(1, Relaxed);
+        self.free.push(slot);
+    }
+
+    /// Ends the connections on which nothing has moved for too long.
+    fn sweep(&mut self, now_ns: u64) {
+        let _ = io::read(&self.sweep, &mut [0; 8]);
+        for slot in 0..self.slots.len() {
+            let idle = self.slots[slot].connection.as_ref().is_some_and(|connection| {
+                !connection.is_delayed() && now_ns.saturating_sub(connection.active_ns) > self.idle_timeout_ns
+            });
+            if idle {
+                self.close(slot as u32);
+            }
+        }
+    }
+}
+
+/// Generations stay clear of the tokens at the top of the range.
+const GENERATION_MASK: u32 = u32::MAX >> 1;
+
+fn timespec(ns: u64) -> Timespec {
+    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
+}
