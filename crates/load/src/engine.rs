@@ -10,9 +10,7 @@ use crate::spec::{LoadSpec, ScheduleSpec};
 use crate::usage::{ProcessCpu, memory_peak_bytes};
 use crate::verdict;
 use crate::worker::{Timeline, Worker, WorkerOutcome};
-use experiment::schema::{
-    Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Rates, SeriesPoint,
-};
+use experiment::schema::{Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Rates, SeriesPoint};
 use series::Series;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,7 +84,7 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
                 .map_err(LoadError::Thread)?;
         }
         drop(to_run);
-        Course { spec, timeline, stop, observer, from_workers }.follow(&starts)
+        Course { spec, timeline, stop, observer, from_workers }.follow(starts)
     })
 }
 
@@ -166,10 +164,10 @@ struct Measured {
 }
 
 impl Course<'_> {
-    fn follow(mut self, starts: &[Sender<Instant>]) -> Result<LoadResult, LoadError> {
+    fn follow(mut self, starts: Vec<Sender<Instant>>) -> Result<LoadResult, LoadError> {
         let mut outcomes = Vec::new();
         let mut open = 0;
-        for _ in starts {
+        for _ in &starts {
             match self.from_workers.recv() {
                 Ok(FromWorker::Connected(connections)) => open += connections,
                 Ok(FromWorker::Done(outcome)) => outcomes.push(outcome.map_err(LoadError::EventLoop)?),
@@ -177,10 +175,13 @@ impl Course<'_> {
             }
         }
         if open == 0 || self.stop.load(Ordering::Relaxed) {
-            return Ok(self.never_started(starts.len()));
+            let workers = starts.len();
+            // Tells the workers that their start will not come.
+            drop(starts);
+            return Ok(self.never_started(workers));
         }
         let start = Instant::now() + START_DELAY;
-        for worker in starts {
+        for worker in &starts {
             // A worker that is gone has said why.
             let _ = worker.send(start);
         }
@@ -258,16 +259,16 @@ impl Course<'_> {
 
     /// No connection could be opened, or the user did not wait for it.
     fn never_started(self, workers: usize) -> LoadResult {
-        // Workers end when their start can no longer come.
-        let mut recorder = Recorder::new(0);
+        let mut recorder = Recorder::new(self.timeline.window_start);
         let mut done = 0;
         while done < workers {
-            match self.from_workers.recv_timeout(Duration::from_millis(1)) {
-                Ok(FromWorker::Done(Ok(outcome))) => {
-                    recorder.merge(&outcome.recorder);
+            match self.from_workers.recv() {
+                Ok(FromWorker::Done(outcome)) => {
                     done += 1;
+                    if let Ok(outcome) = outcome {
+                        recorder.merge(&outcome.recorder);
+                    }
                 }
-                Ok(FromWorker::Done(Err(_))) => done += 1,
                 Ok(_) => {}
                 Err(_) => break,
             }

@@ -103,7 +103,9 @@ impl ErrorKind {
     pub fn hint(self) -> Option<&'static str> {
         match self {
             Self::ConnectRefused => Some("is the server running, and is the port right?"),
-            Self::ConnectUnreachable | Self::ConnectTimeout => Some("check the address, the routes and any firewall"),
+            Self::ConnectUnreachable | Self::ConnectTimeout => {
+                Some("check the address, the routes and any firewall")
+            }
             Self::TlsResponse => Some("the port wants TLS: use the server's plain HTTP port"),
             Self::FilesExhausted => Some("use fewer --connections, or raise the limit with `ulimit -n`"),
             Self::PortsExhausted => {

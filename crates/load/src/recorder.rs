@@ -42,6 +42,8 @@ pub(crate) struct Recorder {
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
     second: SecondOfWorker,
+    /// Seconds that are over and have not been taken.
+    finished: Vec<SecondOfWorker>,
 }
 
 /// What one worker saw in one second, by time of completion.
@@ -84,6 +86,7 @@ impl Recorder {
             bytes_sent: 0,
             bytes_received: 0,
             second: SecondOfWorker::new(0),
+            finished: Vec::new(),
         }
     }
 
@@ -112,6 +115,7 @@ impl Recorder {
         self.completed += 1;
         self.bytes_received += bytes;
         self.statuses[usize::from(status).min(STATUS_CODES - 1)] += 1;
+        self.enter_second(at);
         let response_time = at.saturating_sub(flight.due);
         self.response_time.record_ns(response_time);
         self.service_time.record_ns(at.saturating_sub(flight.sent));
@@ -120,9 +124,10 @@ impl Recorder {
     }
 
     /// It failed.
-    pub(crate) fn failed(&mut self, flight: &Flight, kind: ErrorKind) {
+    pub(crate) fn failed(&mut self, flight: &Flight, at: Nanos, kind: ErrorKind) {
         self.error(kind);
         if self.measures(flight) {
+            self.enter_second(at);
             self.failed += 1;
             self.second.failed += 1;
         } else {
@@ -140,22 +145,21 @@ impl Recorder {
         self.unsent += requests;
     }
 
-    /// Gives away the current second where it is over at `now`. Seconds in which nothing ended are not given.
-    pub(crate) fn take_second(&mut self, now: Nanos) -> Option<SecondOfWorker> {
+    /// Ends the current second where another one has begun.
+    fn enter_second(&mut self, now: Nanos) {
         let index = now.saturating_sub(self.window_start) / SECOND;
-        if index == self.second.index {
-            return None;
+        if index != self.second.index {
+            let over = mem::replace(&mut self.second, SecondOfWorker::new(index));
+            if !over.is_empty() {
+                self.finished.push(over);
+            }
         }
-        self.end_second(index)
     }
 
-    /// Gives away the current second, over or not.
-    pub(crate) fn end_second(&mut self, next_index: u64) -> Option<SecondOfWorker> {
-        if self.second.is_empty() {
-            self.second.index = next_index;
-            return None;
-        }
-        Some(mem::replace(&mut self.second, SecondOfWorker::new(next_index)))
+    /// Gives away the seconds that are over at `now`, but for those in which nothing ended.
+    pub(crate) fn take_seconds(&mut self, now: Nanos) -> impl Iterator<Item = SecondOfWorker> {
+        self.enter_second(now);
+        self.finished.drain(..)
     }
 
     /// Adds what another worker measured.
@@ -193,9 +197,12 @@ impl Recorder {
     /// The counts as the result schema has them.
     pub(crate) fn request_counts(&self) -> RequestCounts {
         let named = |name: &str, count: u64| (count > 0).then(|| (name.to_owned(), count));
-        let errors: BTreeMap<String, u64> =
-            ErrorKind::ALL.iter().filter_map(|kind| named(kind.name(), self.errors[*kind as usize])).collect();
-        let status = self.statuses.iter().enumerate().filter_map(|(code, count)| named(&code.to_string(), *count));
+        let errors: BTreeMap<String, u64> = ErrorKind::ALL
+            .iter()
+            .filter_map(|kind| named(kind.name(), self.errors[*kind as usize]))
+            .collect();
+        let status =
+            self.statuses.iter().enumerate().filter_map(|(code, count)| named(&code.to_string(), *count));
         RequestCounts {
             scheduled: self.sent + self.unsent,
             sent: self.sent,

@@ -52,7 +52,8 @@ impl ScheduleSpec {
         match self {
             Self::Open { stages, .. } => {
                 let total_s: f64 = stages.iter().map(|stage| stage.duration.as_secs_f64()).sum();
-                let requests: f64 = stages.iter().map(|stage| stage.rate * stage.duration.as_secs_f64()).sum();
+                let requests: f64 =
+                    stages.iter().map(|stage| stage.rate * stage.duration.as_secs_f64()).sum();
                 Some(if total_s > 0.0 { requests / total_s } else { 0.0 })
             }
             Self::Closed { .. } => None,

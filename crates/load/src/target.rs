@@ -76,12 +76,17 @@ pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Vec<Target
         let uri = parse(url)?;
         let authority = uri.authority().ok_or_else(|| TargetError::NoHost(url.clone()))?;
         let request = write_request(&uri, authority.as_str(), template);
-        let endpoint = template.connect_to.clone().unwrap_or_else(|| {
-            format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80))
-        });
+        let endpoint = template
+            .connect_to
+            .clone()
+            .unwrap_or_else(|| format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80)));
         match targets.iter_mut().find(|target| target.authority == endpoint) {
             Some(target) => target.requests.push(request),
-            None => targets.push(Target { addresses: look_up(&endpoint)?, authority: endpoint, requests: vec![request] }),
+            None => targets.push(Target {
+                addresses: look_up(&endpoint)?,
+                authority: endpoint,
+                requests: vec![request],
+            }),
         }
     }
     Ok(targets)
@@ -127,7 +132,8 @@ fn write_request(uri: &Uri, authority: &str, template: &RequestTemplate) -> Vec<
     for (name, value) in &template.headers {
         header(name.as_str(), value.as_bytes());
     }
-    let may_have_body = !template.body.is_empty() || matches!(template.method, Method::POST | Method::PUT | Method::PATCH);
+    let may_have_body =
+        !template.body.is_empty() || matches!(template.method, Method::POST | Method::PUT | Method::PATCH);
     if may_have_body && !given(http::header::CONTENT_LENGTH) {
         header("Content-Length", template.body.len().to_string().as_bytes());
     }
@@ -150,7 +156,8 @@ mod tests {
 
     #[test]
     fn urls_of_one_server_share_a_target() {
-        let urls = ["http://127.0.0.1:81/a", "http://127.0.0.1:81/b?c=d", "http://127.0.0.1/"].map(String::from);
+        let urls =
+            ["http://127.0.0.1:81/a", "http://127.0.0.1:81/b?c=d", "http://127.0.0.1/"].map(String::from);
         let targets = resolve(&urls, &template()).unwrap();
         assert_eq!(targets.len(), 2);
         assert_eq!(targets[0].requests.len(), 2);

@@ -22,7 +22,8 @@ impl ProcessCpu {
     /// of 10 ms: the sum is split in their proportion.
     pub(crate) fn now() -> Self {
         let total = clock_gettime(ClockId::ProcessCPUTime);
-        let total = Duration::new(total.tv_sec.try_into().unwrap_or(0), total.tv_nsec.try_into().unwrap_or(0));
+        let total =
+            Duration::new(total.tv_sec.try_into().unwrap_or(0), total.tv_nsec.try_into().unwrap_or(0));
         let (user_ticks, system_ticks) = ticks().unwrap_or((1, 1));
         let system_share = system_ticks as f64 / (user_ticks + system_ticks).max(1) as f64;
         let system = total.mul_f64(system_share);

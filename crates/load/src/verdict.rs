@@ -28,7 +28,9 @@ pub(crate) fn judge(result: &LoadResult, interrupted: bool) -> Verdict {
         return verdict;
     }
     if interrupted {
-        verdict.notes.push(format!("interrupted: ended early, after {:.1} s of the window", result.duration_s));
+        verdict
+            .notes
+            .push(format!("interrupted: ended early, after {:.1} s of the window", result.duration_s));
     }
     judge_rate(result, &mut verdict);
     judge_errors(result, &mut verdict);
@@ -69,9 +71,15 @@ fn judge_rate(result: &LoadResult, verdict: &mut Verdict) {
 fn judge_errors(result: &LoadResult, verdict: &mut Verdict) {
     let fraction = result.requests.error_fraction();
     if fraction > ERROR_FRACTION {
-        verdict.reasons.push(format!("errors: {:.2} % of the requests failed or were answered with an error", fraction * 100.0));
+        verdict.reasons.push(format!(
+            "errors: {:.2} % of the requests failed or were answered with an error",
+            fraction * 100.0
+        ));
     } else if fraction > 0.0 {
-        verdict.notes.push(format!("errors: {:.3} % of the requests failed or were answered with an error", fraction * 100.0));
+        verdict.notes.push(format!(
+            "errors: {:.3} % of the requests failed or were answered with an error",
+            fraction * 100.0
+        ));
     }
 }
 

@@ -39,7 +39,9 @@ impl Series {
         while now >= self.window_start + (self.next_to_tell + 1) * SECOND + PATIENCE {
             let index = self.next_to_tell;
             self.unfinished.remove(&index);
-            told.push(*self.points.entry(index).or_insert(SeriesPoint { t_s: index as f64, ..Default::default() }));
+            told.push(
+                *self.points.entry(index).or_insert(SeriesPoint { t_s: index as f64, ..Default::default() }),
+            );
             self.next_to_tell += 1;
         }
         told

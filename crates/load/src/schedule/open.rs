@@ -21,7 +21,13 @@ enum Arrivals {
 
 impl OpenLoop {
     /// The share of `thread` among `threads`.
-    pub(crate) fn new(profile: RateProfile, arrival: Arrival, seed: u64, thread: usize, threads: usize) -> Self {
+    pub(crate) fn new(
+        profile: RateProfile,
+        arrival: Arrival,
+        seed: u64,
+        thread: usize,
+        threads: usize,
+    ) -> Self {
         let arrivals = match arrival {
             Arrival::Uniform => Arrivals::Uniform { ordinal: thread as u64, step: threads as u64 },
             Arrival::Poisson => {

@@ -106,7 +106,11 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
     }
 
     /// Follows the schedule to its end. `clock` reads 0 at the start of the warm-up.
-    pub(crate) fn run(mut self, clock: &Clock, mut on_second: impl FnMut(SecondOfWorker)) -> io::Result<WorkerOutcome> {
+    pub(crate) fn run(
+        mut self,
+        clock: &Clock,
+        mut on_second: impl FnMut(SecondOfWorker),
+    ) -> io::Result<WorkerOutcome> {
         self.restart_times();
         let (mut cpu_at_start, mut in_window) = (thread_cpu(), false);
         let stopped_at = loop {
@@ -116,7 +120,10 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
                 self.schedule.skip_until(self.timeline.window_start);
                 (in_window, cpu_at_start) = (true, thread_cpu());
             }
-            if self.stop.load(Ordering::Relaxed) || now >= self.timeline.end + END_GRACE || self.has_sent_all(now) {
+            if self.stop.load(Ordering::Relaxed)
+                || now >= self.timeline.end + END_GRACE
+                || self.has_sent_all(now)
+            {
                 break now.min(self.timeline.end);
             }
             self.send_due(clock)?;
@@ -148,17 +155,16 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
     /// Sends nothing more and waits for the answers on their way, each at most its timeout.
     fn drain(&mut self, clock: &Clock, on_second: &mut impl FnMut(SecondOfWorker)) -> io::Result<()> {
         let interrupted = self.stop.load(Ordering::Relaxed);
-        let patience = if interrupted { self.timeline.timeout.min(1_000_000_000) } else { self.timeline.timeout };
+        let patience =
+            if interrupted { self.timeline.timeout.min(1_000_000_000) } else { self.timeline.timeout };
         let give_up = clock.now() + patience;
         while self.in_flight > 0 && clock.now() < give_up {
             self.network.wait(Duration::from_millis(1))?;
             self.handle_events(clock)?;
             self.fail_overdue(clock.now());
         }
-        self.fail_in_flight();
-        if let Some(second) = self.recorder.end_second(u64::MAX) {
-            on_second(second);
-        }
+        self.fail_in_flight(clock.now());
+        self.recorder.take_seconds(Nanos::MAX).for_each(on_second);
         Ok(())
     }
 
@@ -191,12 +197,8 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
         let connection = &mut self.connections[slot];
         let request = connection.next_request(self.targets);
         let (stream, bytes) = connection.codec.begin(request);
-        let flight = Flight {
-            due,
-            could_send: due.max(connection.free_since),
-            sent: clock.now(),
-            bytes: bytes.len(),
-        };
+        let flight =
+            Flight { due, could_send: due.max(connection.free_since), sent: clock.now(), bytes: bytes.len() };
         connection.flights[stream] = Some(flight);
         connection.in_flight += 1;
         self.in_flight += 1;
@@ -322,7 +324,7 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
         }
         for flight in connection.flights.iter_mut().filter_map(Option::take) {
             self.in_flight -= 1;
-            self.recorder.failed(&flight, kind);
+            self.recorder.failed(&flight, now, kind);
             self.schedule.request_ended(now);
         }
         self.close_and_reopen(slot, now);

@@ -1,7 +1,7 @@
 //! Looking after the connections: opening, reopening with back-off, timeouts.
 
-use super::connection::{FIRST_BACKOFF, State};
 use super::Worker;
+use super::connection::{FIRST_BACKOFF, State};
 use crate::clock::Nanos;
 use crate::error::ErrorKind;
 use crate::network::Network;
@@ -33,9 +33,7 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
     pub(super) fn look_after(&mut self, now: Nanos, on_second: &mut impl FnMut(SecondOfWorker)) {
         if now >= self.next_upkeep {
             self.upkeep(now);
-            if let Some(second) = self.recorder.take_second(now) {
-                on_second(second);
-            }
+            self.recorder.take_seconds(now).for_each(on_second);
         }
     }
 
@@ -77,11 +75,11 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
     }
 
     /// Fails all that is unanswered, as timed out.
-    pub(super) fn fail_in_flight(&mut self) {
+    pub(super) fn fail_in_flight(&mut self, now: Nanos) {
         for slot in 0..self.connections.len() {
             for flight in self.connections[slot].flights.iter_mut().filter_map(Option::take) {
                 self.in_flight -= 1;
-                self.recorder.failed(&flight, ErrorKind::Timeout);
+                self.recorder.failed(&flight, now, ErrorKind::Timeout);
             }
         }
     }

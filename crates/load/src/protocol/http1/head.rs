@@ -27,7 +27,8 @@ pub(super) fn parse(bytes: &[u8], head_only: bool) -> Result<Option<(usize, Head
     }
     let mut headers = [const { MaybeUninit::uninit() }; USUAL_HEADERS];
     let mut response = Response::new(&mut []);
-    let parsed = ParserConfig::default().parse_response_with_uninit_headers(&mut response, bytes, &mut headers);
+    let parsed =
+        ParserConfig::default().parse_response_with_uninit_headers(&mut response, bytes, &mut headers);
     match parsed {
         Ok(Status::Complete(length)) => Ok(Some((length, interpret(&response, head_only)?))),
         Ok(Status::Partial) => Ok(None),
@@ -94,11 +95,13 @@ impl Fields {
             } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
                 fields.transfer_encoding = true;
                 // Only the last coding frames the message.
-                fields.chunked =
-                    elements(header.value).last().is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked"));
+                fields.chunked = elements(header.value)
+                    .last()
+                    .is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked"));
             } else if header.name.eq_ignore_ascii_case("connection") {
                 fields.close |= elements(header.value).any(|option| option.eq_ignore_ascii_case(b"close"));
-                fields.keep_alive |= elements(header.value).any(|option| option.eq_ignore_ascii_case(b"keep-alive"));
+                fields.keep_alive |=
+                    elements(header.value).any(|option| option.eq_ignore_ascii_case(b"keep-alive"));
             }
         }
         Some(fields)
@@ -114,7 +117,11 @@ fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn parse_length(value: &[u8]) -> Option<u64> {
     let mut lengths = elements(value).map(|digits| {
         let text = std::str::from_utf8(digits).ok()?;
-        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) { None } else { text.parse().ok() }
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            None
+        } else {
+            text.parse().ok()
+        }
     });
     let first: u64 = lengths.next()??;
     lengths.all(|length| length == Some(first)).then_some(first)

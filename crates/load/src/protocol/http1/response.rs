@@ -56,7 +56,9 @@ impl ResponseParser {
                         // 101 would change the protocol, which nobody asked for.
                         101 => return Err(ProtocolError(ErrorKind::MalformedResponse)),
                         100..200 => continue,
-                        _ if head.framing == Framing::Length(0) => return Ok((taken, self.response_ended(head))),
+                        _ if head.framing == Framing::Length(0) => {
+                            return Ok((taken, self.response_ended(head)));
+                        }
                         _ => self.state = State::Body { head, body: Body::new(head.framing) },
                     }
                 }

@@ -2,7 +2,11 @@ use super::*;
 use proptest::prelude::*;
 
 /// Feeds `bytes` in pieces of `piece` bytes; returns the responses and how many bytes were left over.
-fn feed(bytes: &[u8], piece: usize, head_only: bool) -> Result<(Vec<ResponseEnd>, Option<ResponseEnd>), ProtocolError> {
+fn feed(
+    bytes: &[u8],
+    piece: usize,
+    head_only: bool,
+) -> Result<(Vec<ResponseEnd>, Option<ResponseEnd>), ProtocolError> {
     let mut parser = ResponseParser::new(head_only);
     let mut responses = Vec::new();
     for mut part in bytes.chunks(piece.max(1)) {
@@ -32,7 +36,10 @@ fn lengths_and_keep_alive() {
     assert_eq!(statuses(two), [(200, true), (503, false)]);
     assert_eq!(statuses(b"HTTP/1.1 200 OK\nContent-Length: 2\n\r\nhi"), [(200, true)]);
     assert_eq!(statuses(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi"), [(200, false)]);
-    assert_eq!(statuses(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\nConnection: Keep-Alive\r\n\r\nhi"), [(200, true)]);
+    assert_eq!(
+        statuses(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\nConnection: Keep-Alive\r\n\r\nhi"),
+        [(200, true)]
+    );
 }
 
 #[test]
@@ -63,7 +70,10 @@ fn what_is_cut_short_or_senseless_is_an_error_of_its_kind() {
         (b"HTTP/1.1 200 OK\r\nContent-Le", ErrorKind::Closed),
         (b"SSH-2.0-OpenSSH_9.2\r\n", ErrorKind::MalformedResponse),
         (b"\x15\x03\x01\x00\x02\x02\x46", ErrorKind::TlsResponse),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", ErrorKind::MalformedResponse),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+            ErrorKind::MalformedResponse,
+        ),
         (b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello", ErrorKind::MalformedResponse),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\n", ErrorKind::MalformedResponse),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", ErrorKind::MalformedResponse),
@@ -83,7 +93,8 @@ fn what_is_cut_short_or_senseless_is_an_error_of_its_kind() {
 #[test]
 fn a_long_head_is_read_whole() {
     let head =
-        [b"HTTP/1.1 200 OK\r\nX: ".to_vec(), vec![b'x'; 100_000], b"\r\nContent-Length: 1\r\n\r\n!".to_vec()].concat();
+        [b"HTTP/1.1 200 OK\r\nX: ".to_vec(), vec![b'x'; 100_000], b"\r\nContent-Length: 1\r\n\r\n!".to_vec()]
+            .concat();
     for piece in [1, 4096, usize::MAX] {
         assert_eq!(feed(&head, piece, false).unwrap().0.len(), 1, "in pieces of {piece}");
     }

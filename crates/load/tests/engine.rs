@@ -1,0 +1,325 @@
+//! The engine against real servers on loopback: well-behaved, stalling, lying, dying.
+//!
+//! The server's own count of requests is compared with the engine's completed plus failed wherever it can be.
+
+mod servers;
+
+use experiment::schema::{LoadResult, SeriesPoint};
+use http::Method;
+use load::{Arrival, LoadSpec, Observer, Progress, RateStage, RequestTemplate, ScheduleSpec};
+use servers::{OK, TestServer, reply, stalled};
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Told(Vec<Progress>);
+
+impl Observer for Told {
+    fn progress(&mut self, progress: Progress) {
+        self.0.push(progress);
+    }
+}
+
+fn spec(url: &str, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
+    let template =
+        RequestTemplate { method: Method::GET, headers: Vec::new(), body: Vec::new(), connect_to: None };
+    let urls = vec![url.to_owned()];
+    LoadSpec {
+        targets: load::resolve(&urls, &template).expect("a good URL"),
+        urls,
+        head_only: false,
+        schedule,
+        connections: 4,
+        threads: 1,
+        warmup: Duration::ZERO,
+        duration,
+        timeout: Duration::from_secs(1),
+        seed: 1,
+    }
+}
+
+fn open_loop(rate: f64, duration: Duration) -> ScheduleSpec {
+    ScheduleSpec::Open { stages: vec![RateStage { rate, duration }], arrival: Arrival::Uniform }
+}
+
+fn open_spec(url: &str, rate: f64, duration: Duration) -> LoadSpec {
+    spec(url, open_loop(rate, duration), duration)
+}
+
+fn run(spec: &LoadSpec) -> LoadResult {
+    let result = load::run(spec, &AtomicBool::new(false), &mut Told::default()).expect("the engine runs");
+    let requests = &result.requests;
+    assert_eq!(requests.scheduled, requests.sent + requests.unsent, "{requests:?}");
+    assert_eq!(requests.sent, requests.completed + requests.failed, "{requests:?}");
+    assert_eq!(result.response_time_us.count, requests.completed);
+    assert_eq!(result.service_time_us.count, requests.completed);
+    assert_eq!(result.schedule_lag_us.count, requests.sent);
+    assert_eq!(result.series.iter().map(|point| point.completed).sum::<u64>(), requests.completed);
+    result
+}
+
+const SHORT: Duration = Duration::from_millis(400);
+
+#[test]
+fn every_slot_is_sent_and_counted_by_both_sides() {
+    let server = TestServer::start(|stream, _| reply(stream, OK));
+    let mut spec = open_spec(&server.url(), 500.0, Duration::from_secs(1));
+    spec.warmup = Duration::from_millis(200);
+    spec.threads = 2;
+    let result = run(&spec);
+    assert_eq!(result.requests.scheduled, 500);
+    assert_eq!(result.requests.completed, 500);
+    assert_eq!(result.warmup.completed, 100);
+    assert_eq!(server.requests.load(Ordering::SeqCst), 600);
+    assert_eq!(result.requests.status["200"], 500);
+    assert_eq!(result.bytes.received, 500 * OK.len() as u64);
+    assert!(result.connect_time_us.count >= 4);
+    assert!((result.rate.completed - 500.0).abs() < 1.0);
+    assert!(result.generator.cpu_user_s + result.generator.cpu_system_s > 0.0);
+}
+
+#[test]
+fn a_closed_loop_keeps_its_clients_busy_even_on_fewer_connections() {
+    let server = TestServer::start(|stream, _| {
+        std::thread::sleep(Duration::from_millis(10));
+        reply(stream, OK)
+    });
+    let mut spec = spec(&server.url(), ScheduleSpec::Closed { clients: 8 }, SHORT);
+    spec.connections = 4;
+    let result = run(&spec);
+    assert_eq!(result.rate.offered, None);
+    // Four connections at 10 ms and a little more: at most 160, and most of that on any machine.
+    assert!((60..=164).contains(&result.requests.completed), "{}", result.requests.completed);
+    // Eight clients wait in turn for four connections.
+    assert!(result.response_time_us.p50 > 1.5 * result.service_time_us.p50);
+    assert!(result.verdict.valid, "{:?}", result.verdict);
+}
+
+#[test]
+fn a_stall_is_in_the_response_time_and_hidden_from_the_service_time() {
+    let start = Instant::now();
+    let (stall, period) = (Duration::from_millis(300), Duration::from_secs(3));
+    let server = TestServer::start(move |stream, _| {
+        stalled(start, stall, period);
+        reply(stream, OK)
+    });
+    let result = run(&open_spec(&server.url(), 1000.0, period));
+    // A tenth of the requests are due in the stall, evenly: the slowest hundredth waited more than 9/10 of it.
+    let expected_us = stall.as_micros() as f64 * 0.9;
+    let measured_us = result.response_time_us.p99;
+    assert!((measured_us / expected_us - 1.0).abs() < 0.05, "p99 {measured_us} µs, expected {expected_us}");
+    assert!(result.service_time_us.p99 < 0.2 * measured_us, "{}", result.service_time_us.p99);
+    assert!(
+        result.verdict.notes.iter().any(|note| note.starts_with("service-time-hides")),
+        "{:?}",
+        result.verdict
+    );
+    assert!(!result.verdict.saturated);
+    // The generator was not late: what was free was used at once.
+    assert!(result.generator_lag_us.p50 < 1000.0, "{}", result.generator_lag_us.p50);
+}
+
+#[test]
+fn too_high_a_rate_ends_on_time_and_is_called_saturated() {
+    let server = TestServer::start(|stream, _| {
+        std::thread::sleep(Duration::from_millis(5));
+        reply(stream, OK)
+    });
+    let mut spec = open_spec(&server.url(), 100_000.0, Duration::from_secs(1));
+    spec.warmup = Duration::from_millis(300);
+    let started = Instant::now();
+    let result = run(&spec);
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    assert!(result.verdict.saturated && !result.verdict.valid, "{:?}", result.verdict);
+    assert!(result.verdict.reasons[0].starts_with("saturated:"), "{:?}", result.verdict);
+    assert_eq!(result.requests.scheduled, 100_000);
+    assert!(result.requests.completed > 100, "the backlog of the warm-up does not fill the window");
+}
+
+#[test]
+fn what_servers_do_wrong_is_counted_by_its_kind() {
+    type Behaviour = fn(&mut std::net::TcpStream, u64) -> bool;
+    let cases: [(&str, Behaviour); 7] = [
+        ("malformed-response", |stream, _| reply(stream, b"SSH-2.0-OpenSSH_9.2\r\n")),
+        ("tls-response", |stream, _| reply(stream, b"\x15\x03\x01\x00\x02\x02\x46")),
+        ("closed", |stream, _| {
+            reply(stream, b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhal");
+            false
+        }),
+        ("closed", |_, _| false),
+        ("timeout", |_, _| true),
+        ("head-too-large", |stream, _| {
+            reply(stream, &b"HTTP/1.1 200 OK\r\nA: b\r\n".repeat(1))
+                && reply(stream, &b"A: bcdefghijkl\r\n".repeat(30_000))
+        }),
+        ("timeout", |stream, _| reply(stream, b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhal")),
+    ];
+    for (kind, behaviour) in cases {
+        let server = TestServer::start(behaviour);
+        let mut spec = open_spec(&server.url(), 100.0, SHORT);
+        spec.timeout = Duration::from_millis(200);
+        let started = Instant::now();
+        let result = run(&spec);
+        assert!(started.elapsed() < Duration::from_secs(3), "{kind}: nothing hangs");
+        assert!(result.requests.failed > 0, "{kind}: {:?}", result.requests);
+        assert_eq!(
+            result.requests.errors.get(kind),
+            Some(&result.requests.failed),
+            "{kind}: {:?}",
+            result.requests
+        );
+        assert_eq!(server.requests.load(Ordering::SeqCst), result.requests.sent, "{kind}");
+        assert!(!result.verdict.valid);
+    }
+}
+
+#[test]
+fn bytes_after_a_response_are_counted_and_the_response_stands() {
+    let server = TestServer::start(|stream, _| reply(stream, &[OK, b"surplus"].concat()));
+    let result = run(&open_spec(&server.url(), 100.0, SHORT));
+    assert_eq!(result.requests.completed, 40);
+    assert_eq!(result.requests.errors["surplus-bytes"], 40);
+}
+
+#[test]
+fn connections_that_the_server_closes_are_opened_again() {
+    let closing = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+    let server = TestServer::start(move |stream, _| {
+        reply(stream, closing);
+        false
+    });
+    let result = run(&open_spec(&server.url(), 200.0, SHORT));
+    assert_eq!(result.requests.completed, 80, "{:?}", result.requests);
+    assert!(result.requests.errors.is_empty(), "{:?}", result.requests.errors);
+    assert!(result.connect_time_us.count >= 80);
+}
+
+#[test]
+fn a_body_that_ends_with_the_connection_is_whole() {
+    let server = TestServer::start(|stream, _| {
+        reply(stream, b"HTTP/1.1 200 OK\r\n\r\nas long as it lasts");
+        false
+    });
+    let result = run(&open_spec(&server.url(), 100.0, SHORT));
+    assert_eq!(result.requests.completed, 40);
+}
+
+#[test]
+fn error_statuses_complete_and_make_the_result_invalid() {
+    let server = TestServer::start(|stream, ordinal| {
+        let busy = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
+        reply(stream, if ordinal.is_multiple_of(2) { busy } else { OK })
+    });
+    let result = run(&open_spec(&server.url(), 100.0, SHORT));
+    assert_eq!(result.requests.completed, 40);
+    assert_eq!(result.requests.status["503"], 20);
+    assert!(
+        result.verdict.reasons.iter().any(|reason| reason.starts_with("errors:")),
+        "{:?}",
+        result.verdict
+    );
+}
+
+#[test]
+fn a_port_where_nothing_listens_ends_the_run_at_once() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let started = Instant::now();
+    let result = run(&open_spec(&format!("http://127.0.0.1:{port}/"), 100.0, Duration::from_secs(30)));
+    assert!(started.elapsed() < Duration::from_secs(2));
+    assert_eq!(result.requests.errors["connect-refused"], 4);
+    assert!(result.verdict.reasons[0].starts_with("unreachable:"), "{:?}", result.verdict);
+}
+
+#[test]
+fn an_address_without_a_route_is_named() {
+    // TEST-NET-1 (RFC 5737) inside an own network namespace would be refused by routing; 240.0.0.0/4 is refused by any kernel.
+    let result = run(&open_spec("http://255.255.255.255:80/", 100.0, SHORT));
+    let errors = &result.requests.errors;
+    assert!(
+        errors.contains_key("connect-unreachable") || errors.contains_key("connect-failed"),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn a_dead_address_of_several_costs_an_attempt_and_no_request() {
+    let server = TestServer::start(|stream, _| reply(stream, OK));
+    let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut spec = open_spec(&server.url(), 100.0, SHORT);
+    spec.targets[0].addresses.insert(0, dead);
+    let result = run(&spec);
+    assert_eq!(result.requests.completed, 40);
+    assert_eq!(result.requests.errors["connect-refused"], 4);
+}
+
+#[test]
+fn a_server_that_accepts_and_closes_is_not_stormed() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let accepted = std::thread::spawn(move || {
+        listener.set_nonblocking(true).unwrap();
+        let (mut accepted, deadline) = (0_u32, Instant::now() + Duration::from_secs(2));
+        while Instant::now() < deadline {
+            match listener.accept() {
+                Ok(_) => accepted += 1,
+                Err(_) => std::thread::yield_now(),
+            }
+        }
+        accepted
+    });
+    let result = run(&open_spec(&format!("http://{address}/"), 100.0, Duration::from_secs(1)));
+    assert_eq!(result.requests.completed, 0);
+    let accepted = accepted.join().unwrap();
+    // Four connections, each tried with pauses that double from 10 ms to 1 s.
+    assert!(accepted < 100, "{accepted} connections");
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_it_has() {
+    let server = TestServer::start(|stream, _| reply(stream, OK));
+    let stop = AtomicBool::new(false);
+    /// Stops the run after its first second.
+    struct StopAfterASecond<'a>(&'a AtomicBool, Vec<SeriesPoint>);
+    impl Observer for StopAfterASecond<'_> {
+        fn progress(&mut self, progress: Progress) {
+            if let Progress::Second(point) = progress {
+                self.1.push(point);
+                self.0.store(true, Ordering::SeqCst);
+            }
+        }
+    }
+    let mut observer = StopAfterASecond(&stop, Vec::new());
+    let spec = open_spec(&server.url(), 200.0, Duration::from_secs(60));
+    let result = load::run(&spec, &stop, &mut observer).unwrap();
+    assert_eq!(observer.1[0].completed, 200);
+    assert!((1.0..10.0).contains(&result.duration_s), "{}", result.duration_s);
+    assert!((result.requests.completed as f64 - 200.0 * result.duration_s).abs() < 20.0);
+    assert!(
+        result.verdict.valid && result.verdict.notes[0].starts_with("interrupted"),
+        "{:?}",
+        result.verdict
+    );
+}
+
+#[test]
+fn progress_is_told_in_order() {
+    let server = TestServer::start(|stream, _| reply(stream, OK));
+    let mut spec = open_spec(&server.url(), 100.0, Duration::from_secs(2));
+    spec.warmup = Duration::from_millis(100);
+    let mut told = Told::default();
+    load::run(&spec, &AtomicBool::new(false), &mut told).unwrap();
+    let kinds: Vec<&str> = told
+        .0
+        .iter()
+        .map(|progress| match progress {
+            Progress::Connecting => "connecting",
+            Progress::WarmingUp => "warming up",
+            Progress::WindowOpened => "opened",
+            Progress::Second(_) => "second",
+            Progress::WindowClosed => "closed",
+        })
+        .collect();
+    assert_eq!(kinds, ["connecting", "warming up", "opened", "second", "closed"]);
+}

@@ -1,0 +1,97 @@
+//! Servers that behave in one particular way, on loopback, for tests of the engine.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A whole response with a body of two bytes.
+pub const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// A running server; stops accepting when dropped.
+pub struct TestServer {
+    pub address: SocketAddr,
+    /// Whole requests that it has read.
+    pub requests: Arc<AtomicU64>,
+    stopping: Arc<AtomicBool>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl TestServer {
+    /// Calls `answer` for each whole request head, with the connection and the request's ordinal number on it. The
+    /// connection is closed when `answer` returns false.
+    pub fn start(answer: impl Fn(&mut TcpStream, u64) -> bool + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let requests = Arc::new(AtomicU64::new(0));
+        let stopping = Arc::new(AtomicBool::new(false));
+        let (counted, stop, answer) = (Arc::clone(&requests), Arc::clone(&stopping), Arc::new(answer));
+        let accepting = std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if stop.load(Ordering::SeqCst) {
+                    break;
+                }
+                let (Ok(stream), answer, counted) = (stream, Arc::clone(&answer), Arc::clone(&counted))
+                else {
+                    break;
+                };
+                std::thread::spawn(move || serve(stream, &*answer, &counted));
+            }
+        });
+        Self { address, requests, stopping, accepting: Some(accepting) }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        // Wakes the listener.
+        let _ = TcpStream::connect(self.address);
+        if let Some(accepting) = self.accepting.take() {
+            accepting.join().expect("the listener does not panic");
+        }
+    }
+}
+
+fn serve(mut stream: TcpStream, answer: &dyn Fn(&mut TcpStream, u64) -> bool, counted: &AtomicU64) {
+    stream.set_nodelay(true).expect("a TCP connection");
+    let mut reader = BufReader::new(stream.try_clone().expect("a descriptor is left"));
+    for ordinal in 0.. {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            match reader.read_line(&mut line) {
+                Ok(0) | Err(_) => return,
+                Ok(_) if line == "\r\n" => break,
+                Ok(_) => {}
+            }
+        }
+        counted.fetch_add(1, Ordering::SeqCst);
+        if !answer(&mut stream, ordinal) {
+            let _ = stream.shutdown(Shutdown::Write);
+            // Read to the end, so that the close is orderly and no reset overtakes the answer.
+            let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+            let _ = reader.read_to_end(&mut Vec::new());
+            return;
+        }
+    }
+}
+
+/// Answers.
+pub fn reply(stream: &mut TcpStream, bytes: &[u8]) -> bool {
+    stream.write_all(bytes).is_ok()
+}
+
+/// Answers nothing during the first `stall` of each `period` since `start`.
+pub fn stalled(start: Instant, stall: Duration, period: Duration) {
+    let position = Duration::from_nanos((start.elapsed().as_nanos() % period.as_nanos()) as u64);
+    if position < stall {
+        std::thread::sleep(stall - position);
+    }
+}
