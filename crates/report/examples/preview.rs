@@ -1,0 +1,28 @@
+//! Writes reports of made-up runs into a folder, to look at: `cargo run -p meshmeter-report --example preview -- DIR`.
+
+#[path = "../tests/fixture/mod.rs"]
+mod fixture;
+
+use experiment::Mode;
+use std::path::Path;
+
+fn main() -> std::io::Result<()> {
+    let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
+    let folder = Path::new(&folder);
+    std::fs::create_dir_all(folder)?;
+    for (name, run) in [
+        ("usual", fixture::run(fixture::usual_trials())),
+        ("many-cells", fixture::run(fixture::many_trials())),
+        ("one-mode", fixture::run(fixture::trials(&[Mode::Sidecar], &[1000.0], 3))),
+        ("nothing-valid", fixture::run(fixture::invalid_trials())),
+        ("no-trials", fixture::run(vec![])),
+    ] {
+        std::fs::write(folder.join(format!("{name}.html")), report::html::render(&run))?;
+        for width in [80, 120] {
+            let options = report::terminal::Options { width, colours: true };
+            let text = report::terminal::render(&run.summary, options);
+            std::fs::write(folder.join(format!("{name}-{width}.txt")), text)?;
+        }
+    }
+    Ok(())
+}

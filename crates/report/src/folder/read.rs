@@ -1,0 +1,106 @@
+//! Reading a run folder, whole or cut short.
+//!
+//! Needed are `experiment.yaml`, `host.json` and `trials.jsonl`. A last line without its end is what a killed run
+//! leaves: it is left out and noted, as is any other line that cannot be read. `summary.json` and `report.html` are not
+//! read: they are made again.
+
+use super::{EXPERIMENT_FILE, FolderError, HOST_FILE, TRIALS_FILE};
+use experiment::schema::{Host, TRIAL_SCHEMA, TrialRecord};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read as _};
+use std::path::Path;
+
+/// The longest line of `trials.jsonl` that is read. A trial takes some 20 KB; a fleet of components, a few hundred.
+const LINE_LIMIT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A run as its folder holds it.
+#[derive(Clone, Debug)]
+pub struct RawRun {
+    /// Text of `experiment.yaml`.
+    pub experiment_yaml: String,
+    /// The machine and the versions.
+    pub host: Host,
+    /// The trials, in the order of their execution.
+    pub trials: Vec<TrialRecord>,
+    /// What could not be read, for the report.
+    pub notes: Vec<String>,
+}
+
+/// Reads a run folder.
+///
+/// # Errors
+/// Where it is no run folder, or a file that is needed cannot be read.
+pub fn read(path: &Path) -> Result<RawRun, FolderError> {
+    if !path.is_dir() {
+        let missing = if path.exists() { "it is a file" } else { "it is not there" };
+        return Err(FolderError::NoRun { path: path.to_owned(), missing: missing.to_owned() });
+    }
+    let experiment_yaml = String::from_utf8(needed(path, EXPERIMENT_FILE)?)
+        .map_err(|error| FolderError::read(&path.join(EXPERIMENT_FILE), error))?;
+    let host = serde_json::from_slice(&needed(path, HOST_FILE)?)
+        .map_err(|error| FolderError::read(&path.join(HOST_FILE), error))?;
+    let mut notes = Vec::new();
+    let trials = read_trials(&path.join(TRIALS_FILE), &mut notes)?;
+    Ok(RawRun { experiment_yaml, host, trials, notes })
+}
+
+fn needed(folder: &Path, name: &str) -> Result<Vec<u8>, FolderError> {
+    let path = folder.join(name);
+    fs::read(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            FolderError::NoRun { path: folder.to_owned(), missing: format!("it has no {name}") }
+        }
+        _ => FolderError::read(&path, error),
+    })
+}
+
+/// A run that ended before its first trial may have no such file.
+fn read_trials(path: &Path, notes: &mut Vec<String>) -> Result<Vec<TrialRecord>, FolderError> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(FolderError::read(path, error)),
+    };
+    let mut trials = Vec::new();
+    let mut reader = BufReader::new(file);
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        let bytes = reader
+            .by_ref()
+            .take(LINE_LIMIT_BYTES)
+            .read_until(b'\n', &mut line)
+            .map_err(|error| FolderError::read(path, error))?;
+        if bytes == 0 {
+            break;
+        }
+        let whole = line.last() == Some(&b'\n');
+        if !whole && bytes as u64 == LINE_LIMIT_BYTES {
+            return Err(FolderError::read(path, format!("line {number} is over {LINE_LIMIT_BYTES} bytes long")));
+        }
+        match parse_trial(&line) {
+            Ok(Some(trial)) => trials.push(trial),
+            Ok(None) => {}
+            Err(_) if !whole => {
+                notes.push(format!("The last line of {TRIALS_FILE} was cut short; that trial is lost."));
+            }
+            Err(error) => {
+                notes.push(format!("Line {number} of {TRIALS_FILE} cannot be read and is left out: {error}."));
+            }
+        }
+    }
+    trials.sort_by_key(|trial| trial.index);
+    Ok(trials)
+}
+
+/// A trial; nothing for a blank line.
+fn parse_trial(line: &[u8]) -> Result<Option<TrialRecord>, Box<dyn std::error::Error>> {
+    if line.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    let trial: TrialRecord = serde_json::from_slice(line)?;
+    if trial.schema != TRIAL_SCHEMA {
+        return Err(format!("its schema is {:?}, not {TRIAL_SCHEMA:?}", trial.schema).into());
+    }
+    Ok(Some(trial))
+}

@@ -1,0 +1,9 @@
+//! The charts of the report: each takes figures and gives one SVG element.
+//!
+//! Every chart is 360 units wide, a phone's width; the page puts as many side by side as fit.
+
+pub mod percentiles;
+pub mod rows;
+
+/// Width of every chart, units.
+pub const WIDTH: f64 = 360.0;

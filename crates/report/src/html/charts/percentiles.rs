@@ -1,0 +1,105 @@
+//! Percentile curves: how long the fastest, the middle and the slowest requests took, a curve for each mode.
+//!
+//! The horizontal axis gives each further nine the same room. A curve stops where fewer than ten requests lie beyond.
+
+use super::WIDTH;
+use crate::format::{self, TimeUnit};
+use crate::html::curves::{Curve, PercentilePoint};
+use crate::html::style::ModeStyle;
+use crate::svg::scale::Scale;
+use crate::svg::{Anchor, Drawing};
+
+const HEIGHT: f64 = 250.0;
+const LEFT: f64 = 42.0;
+const RIGHT: f64 = WIDTH - 14.0;
+const TOP: f64 = 22.0;
+const BOTTOM: f64 = HEIGHT - 40.0;
+/// Percentiles that carry a marker.
+const MARKED: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
+
+/// The axes that all charts of a page share, so that they can be compared.
+#[derive(Debug)]
+pub struct Axes {
+    percentiles: Scale,
+    times: Scale,
+    unit: TimeUnit,
+}
+
+impl Axes {
+    /// Axes that hold these curves.
+    pub fn new(curves: &[Curve]) -> Self {
+        let points = || curves.iter().flat_map(|curve| curve.response.iter().chain(&curve.service));
+        let unit = TimeUnit::for_times(points().map(|point| point.time_us));
+        let greatest = points().map(|point| point.percentile).fold(50.0, f64::max);
+        let times: Vec<f64> = points().map(|point| point.time_us / unit.us()).collect();
+        Self {
+            percentiles: Scale::tail(greatest, (LEFT, RIGHT)),
+            times: Scale::fitting(&times, (BOTTOM, TOP)),
+            unit,
+        }
+    }
+
+    /// Whether the times are on a logarithmic axis.
+    pub fn is_logarithmic(&self) -> bool {
+        self.times.is_logarithmic()
+    }
+
+    fn place(&self, point: &PercentilePoint) -> (f64, f64) {
+        (self.percentiles.place(point.percentile), self.times.place(point.time_us / self.unit.us()))
+    }
+}
+
+/// The chart of one load.
+pub fn chart(id: &str, load: &str, curves: &[&Curve], axes: &Axes) -> String {
+    let mut drawing = Drawing::new(WIDTH, HEIGHT);
+    draw_axes(&mut drawing, axes);
+    for curve in curves {
+        let style = ModeStyle::of(curve.mode);
+        if curve.service_differs() {
+            let points: Vec<_> = curve.service.iter().map(|point| axes.place(point)).collect();
+            drawing.polyline(&points, &format!("service {}", style.class));
+        }
+        let points: Vec<_> = curve.response.iter().map(|point| axes.place(point)).collect();
+        drawing.polyline(&points, &format!("curve {}", style.class));
+    }
+    for curve in curves {
+        let style = ModeStyle::of(curve.mode);
+        for point in curve.response.iter().filter(|point| MARKED.contains(&point.percentile)) {
+            let tip = format!("{}: p{} {}", curve.mode, point.percentile, axes.unit.time(point.time_us));
+            drawing.marker(style.marker, axes.place(point), 3.4, &format!("mark {}", style.class), &tip);
+        }
+    }
+    drawing.finish(id, &format!("Response time by percentile at {load}"), &description(curves, axes.unit))
+}
+
+fn draw_axes(drawing: &mut Drawing, axes: &Axes) {
+    for tick in axes.times.ticks(6) {
+        let y = axes.times.place(tick);
+        drawing.line((LEFT, y), (RIGHT, y), "grid");
+        drawing.text((LEFT - 6.0, y + 3.5), Anchor::End, "tick", &format::tick(tick));
+    }
+    for tick in axes.percentiles.ticks(9) {
+        let x = axes.percentiles.place(tick);
+        drawing.line((x, BOTTOM), (x, BOTTOM + 4.0), "axis");
+        drawing.text((x, BOTTOM + 16.0), Anchor::Middle, "tick", &tick.to_string());
+    }
+    drawing.line((LEFT, BOTTOM), (RIGHT, BOTTOM), "axis");
+    drawing.text((LEFT - 6.0, 10.0), Anchor::End, "tick unit", axes.unit.symbol());
+    drawing.text(((LEFT + RIGHT) / 2.0, HEIGHT - 6.0), Anchor::Middle, "tick", "percentile of requests");
+}
+
+fn description(curves: &[&Curve], unit: TimeUnit) -> String {
+    let lines: Vec<String> = curves
+        .iter()
+        .map(|curve| {
+            let marked: Vec<String> = curve
+                .response
+                .iter()
+                .filter(|point| MARKED.contains(&point.percentile))
+                .map(|point| format!("p{} {}", point.percentile, unit.time(point.time_us)))
+                .collect();
+            format!("{}: {}.", curve.mode, marked.join(", "))
+        })
+        .collect();
+    if lines.is_empty() { "No valid trial.".to_owned() } else { lines.join(" ") }
+}

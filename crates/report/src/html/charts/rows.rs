@@ -1,0 +1,230 @@
+//! Charts of rows: a label and a figure in words, and under them the same figure drawn on an axis that all rows share.
+//!
+//! Used for added latency (dot and whisker), for CPU and memory (bars with whiskers) and for single trials (dots). Since
+//! every row says its figure, nothing hangs on colour.
+
+use super::WIDTH;
+use crate::format;
+use crate::svg::scale::Scale;
+use crate::svg::{Anchor, Drawing, Marker, fitted, text_width};
+
+const LEFT: f64 = 6.0;
+const RIGHT: f64 = WIDTH - 8.0;
+const HEADING_HEIGHT: f64 = 24.0;
+const TEXT_HEIGHT: f64 = 17.0;
+const AXIS_HEIGHT: f64 = 38.0;
+const DOT_STEP: f64 = 7.0;
+
+/// A chart of rows.
+#[derive(Debug)]
+pub struct RowChart {
+    /// What the figures are, with their unit: the axis says it.
+    pub axis: String,
+    /// From top to bottom.
+    pub lines: Vec<Line>,
+    /// Logarithmic where the figures span a wide range; else from zero.
+    pub may_be_logarithmic: bool,
+}
+
+/// One line of the chart.
+#[derive(Debug)]
+pub enum Line {
+    /// Opens a group.
+    Heading(String),
+    /// A figure.
+    Row(Row),
+}
+
+/// One figure.
+#[derive(Debug)]
+pub struct Row {
+    /// Whose it is.
+    pub label: String,
+    /// Its marker, to be found again in other charts.
+    pub symbol: Option<(Marker, &'static str)>,
+    /// The figure in words.
+    pub value: String,
+    /// How it is drawn.
+    pub mark: Mark,
+}
+
+/// A figure as it is drawn; all in the unit of the axis.
+#[derive(Debug)]
+pub enum Mark {
+    /// An estimate with its interval.
+    Whisker {
+        /// The estimate.
+        estimate: f64,
+        /// The interval.
+        interval: Option<(f64, f64)>,
+        /// Of the estimate.
+        marker: Marker,
+        /// Class of the mode.
+        class: &'static str,
+    },
+    /// A bar from zero, with its interval.
+    Bar {
+        /// Its length.
+        value: f64,
+        /// The interval.
+        interval: Option<(f64, f64)>,
+        /// Class of the mode, or `other`.
+        class: &'static str,
+    },
+    /// Dots, each at its own height within the row.
+    Dots(Vec<Dot>),
+    /// There is no figure.
+    Nothing,
+}
+
+/// One dot of a row.
+#[derive(Debug)]
+pub struct Dot {
+    /// Where it lies on the axis.
+    pub value: f64,
+    /// Its place within the row, from the top, from 0.
+    pub track: usize,
+    /// Its shape.
+    pub marker: Marker,
+    /// Its classes.
+    pub class: String,
+    /// What browsers show on pointing at it.
+    pub tip: String,
+}
+
+impl Mark {
+    fn figures(&self) -> Vec<f64> {
+        match self {
+            Self::Whisker { estimate: value, interval, .. } | Self::Bar { value, interval, .. } => {
+                let (low, high) = interval.unwrap_or((*value, *value));
+                vec![*value, low, high]
+            }
+            Self::Dots(dots) => dots.iter().map(|dot| dot.value).collect(),
+            Self::Nothing => Vec::new(),
+        }
+    }
+
+    fn height(&self) -> f64 {
+        match self {
+            Self::Whisker { .. } => 16.0,
+            Self::Bar { .. } => 13.0,
+            Self::Dots(dots) => {
+                dots.iter().map(|dot| dot.track + 1).max().unwrap_or(1) as f64 * DOT_STEP + 6.0
+            }
+            Self::Nothing => 4.0,
+        }
+    }
+}
+
+impl RowChart {
+    /// The element.
+    pub fn draw(&self, id: &str, title: &str) -> String {
+        let figures: Vec<f64> = self.rows().flat_map(|row| row.mark.figures()).collect();
+        let range = (LEFT, RIGHT);
+        let scale =
+            if self.may_be_logarithmic { Scale::fitting(&figures, range) } else { Scale::linear(figures, range) };
+        let bottom: f64 = self.lines.iter().map(Line::height).sum();
+        let mut drawing = Drawing::new(WIDTH, bottom + AXIS_HEIGHT);
+        self.draw_axis(&mut drawing, &scale, bottom);
+        let mut top = 0.0;
+        for line in &self.lines {
+            match line {
+                Line::Heading(text) => {
+                    drawing.text((0.0, top + 16.0), Anchor::Start, "heading", &fitted(text, WIDTH));
+                }
+                Line::Row(row) => row.draw(&mut drawing, &scale, top),
+            }
+            top += line.height();
+        }
+        drawing.finish(id, title, &self.description())
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.lines.iter().filter_map(|line| match line {
+            Line::Row(row) => Some(row),
+            Line::Heading(_) => None,
+        })
+    }
+
+    fn draw_axis(&self, drawing: &mut Drawing, scale: &Scale, bottom: f64) {
+        for tick in scale.ticks(5) {
+            let x = scale.place(tick);
+            let class = if tick == 0.0 { "axis" } else { "grid" };
+            drawing.line((x, 4.0), (x, bottom + 4.0), class);
+            let text = format::tick(tick);
+            let half = text_width(&text) / 2.0;
+            drawing.text((x.clamp(half, WIDTH - half), bottom + 16.0), Anchor::Middle, "tick", &text);
+        }
+        drawing.text((WIDTH / 2.0, bottom + 32.0), Anchor::Middle, "tick", &fitted(&self.axis, WIDTH));
+    }
+
+    fn description(&self) -> String {
+        let mut text = format!("{}.", self.axis);
+        for line in &self.lines {
+            text.push(' ');
+            match line {
+                Line::Heading(heading) => text.push_str(&format!("{heading}:")),
+                Line::Row(row) => text.push_str(&format!("{} {};", row.label, row.value)),
+            }
+        }
+        text
+    }
+}
+
+impl Line {
+    fn height(&self) -> f64 {
+        match self {
+            Self::Heading(_) => HEADING_HEIGHT,
+            Self::Row(row) => TEXT_HEIGHT + row.mark.height(),
+        }
+    }
+}
+
+impl Row {
+    fn draw(&self, drawing: &mut Drawing, scale: &Scale, top: f64) {
+        let indent = if self.symbol.is_some() { 14.0 } else { 0.0 };
+        if let Some((marker, class)) = self.symbol {
+            drawing.marker(marker, (5.0, top + 8.5), 3.6, &format!("mark {class}"), "");
+        }
+        let room = WIDTH - indent - text_width(&self.value) - 8.0;
+        let text_y = top + 12.5;
+        drawing.text((indent, text_y), Anchor::Start, "label halo", &fitted(&self.label, room));
+        drawing.text((WIDTH, text_y), Anchor::End, "value halo", &fitted(&self.value, WIDTH));
+        let top = top + TEXT_HEIGHT;
+        match &self.mark {
+            Mark::Whisker { estimate, interval, marker, class } => {
+                let y = top + 6.0;
+                draw_interval(drawing, scale, *interval, y, 4.0, &format!("whisker {class}"));
+                drawing.marker(*marker, (scale.place(*estimate), y), 4.2, &format!("mark {class}"), "");
+            }
+            Mark::Bar { value, interval, class } => {
+                let (start, end) = (scale.place(0.0), scale.place(*value));
+                drawing.rectangle((start.min(end), top + 1.0), (end - start).abs(), 7.0, &format!("bar {class}"));
+                draw_interval(drawing, scale, *interval, top + 4.5, 3.0, "whisker on-bar");
+            }
+            Mark::Dots(dots) => {
+                for dot in dots {
+                    let place = (scale.place(dot.value), top + 5.0 + dot.track as f64 * DOT_STEP);
+                    drawing.marker(dot.marker, place, 3.0, &dot.class, &dot.tip);
+                }
+            }
+            Mark::Nothing => {}
+        }
+    }
+}
+
+fn draw_interval(
+    drawing: &mut Drawing,
+    scale: &Scale,
+    interval: Option<(f64, f64)>,
+    y: f64,
+    cap: f64,
+    class: &str,
+) {
+    let Some((low, high)) = interval else { return };
+    let (low, high) = (scale.place(low), scale.place(high));
+    drawing.line((low, y), (high, y), class);
+    for x in [low, high] {
+        drawing.line((x, y - cap), (x, y + cap), class);
+    }
+}

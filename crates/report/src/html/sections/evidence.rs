@@ -1,0 +1,107 @@
+//! Proof of the path from the proxies' own counters, and what others published.
+
+use super::Context;
+use crate::format;
+use experiment::Mode;
+use experiment::schema::{LoadPoint, PublishedFigure, TrialRecord};
+use serde::Serialize;
+
+/// What the proxies counted.
+#[derive(Debug, Serialize)]
+pub struct PathSection {
+    rows: Vec<PathRow>,
+    /// Every valid trial proved its path.
+    proven: bool,
+}
+
+/// One proxy of one mode under one load, over the valid trials.
+#[derive(Debug, Serialize)]
+struct PathRow {
+    load: String,
+    mode: &'static str,
+    proxy: String,
+    received: String,
+    expected: String,
+    tls: String,
+    proven: String,
+}
+
+/// What one proxy counted over several trials.
+#[derive(Default)]
+struct Counted {
+    name: String,
+    received: u64,
+    expected: u64,
+    handshakes: u64,
+    tls_expected: bool,
+}
+
+/// Absent where no trial had a proxy on its path.
+pub fn path(context: &Context) -> Option<PathSection> {
+    let mut rows = Vec::new();
+    for load in context.loads.loads() {
+        for mode in &context.modes {
+            rows.extend(path_rows(context, *mode, load));
+        }
+    }
+    let proven = context.run.trials.iter().filter(|trial| trial.verdict.valid).all(|trial| trial.path.proven);
+    (!rows.is_empty()).then_some(PathSection { rows, proven })
+}
+
+fn path_rows(context: &Context, mode: Mode, load: &LoadPoint) -> Vec<PathRow> {
+    let trials: Vec<&TrialRecord> = context
+        .run
+        .trials
+        .iter()
+        .filter(|trial| trial.mode == mode && trial.load == *load && trial.verdict.valid)
+        .collect();
+    let proven = trials.iter().filter(|trial| trial.path.proven).count();
+    let mut proxies: Vec<Counted> = Vec::new();
+    for proof in trials.iter().flat_map(|trial| &trial.path.proxies) {
+        let position = proxies.iter().position(|proxy| proxy.name == proof.name).unwrap_or_else(|| {
+            proxies.push(Counted { name: proof.name.clone(), ..Counted::default() });
+            proxies.len() - 1
+        });
+        let counted = &mut proxies[position];
+        counted.received = counted.received.saturating_add(proof.requests_received);
+        counted.expected = counted.expected.saturating_add(proof.requests_expected);
+        counted.handshakes = counted.handshakes.saturating_add(proof.tls_handshakes);
+        counted.tls_expected |= proof.tls_expected;
+    }
+    proxies
+        .into_iter()
+        .map(|proxy| PathRow {
+            load: context.loads.label(load),
+            mode: mode.name(),
+            proxy: proxy.name,
+            received: format::count(proxy.received),
+            expected: format::count(proxy.expected),
+            tls: match (proxy.tls_expected, proxy.handshakes) {
+                (true, handshakes) => format::counted(handshakes, "handshake", "handshakes"),
+                (false, _) => "not claimed".to_owned(),
+            },
+            proven: format!("{proven} of {}", trials.len()),
+        })
+        .collect()
+}
+
+/// A published figure beside ours.
+#[derive(Debug, Serialize)]
+pub struct Published {
+    source: String,
+    what: String,
+    value: String,
+    measured: String,
+    differs: String,
+}
+
+pub fn published(context: &Context) -> Vec<Published> {
+    let row = |figure: &PublishedFigure| Published {
+        source: figure.source.clone(),
+        what: figure.what.clone(),
+        value: figure.value.clone(),
+        measured: figure.measured.clone().unwrap_or_else(|| format::ABSENT.to_owned()),
+        differs: figure.differs.clone(),
+    };
+    context.run.summary.published.iter().map(row).collect()
+}

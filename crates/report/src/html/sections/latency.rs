@@ -1,0 +1,115 @@
+//! Response time by percentile, and what each mode adds.
+
+use super::{Context, Figure};
+use crate::format::TimeUnit;
+use crate::html::charts::percentiles::{Axes, chart};
+use crate::html::charts::rows::{Line, Mark, Row, RowChart};
+use crate::html::curves::Curve;
+use crate::html::style::ModeStyle;
+use crate::table::Difference;
+use experiment::schema::{AddedLatency, Estimate};
+use serde::Serialize;
+
+/// Percentile curves, a chart for each load.
+#[derive(Debug, Serialize)]
+pub struct PercentileSection {
+    charts: Vec<Figure>,
+    logarithmic: bool,
+    /// Somewhere the service time is another curve.
+    service_differs: bool,
+}
+
+pub fn percentiles(context: &Context) -> Option<PercentileSection> {
+    let mut curves = Vec::new();
+    for load in context.loads.loads() {
+        for mode in &context.modes {
+            curves.extend(Curve::of_trials(*mode, load, &context.run.trials));
+        }
+    }
+    if curves.is_empty() {
+        return None;
+    }
+    let axes = Axes::new(&curves);
+    let charts = context
+        .loads
+        .loads()
+        .iter()
+        .enumerate()
+        .filter_map(|(index, load)| {
+            let of_load: Vec<&Curve> = curves.iter().filter(|curve| curve.load == *load).collect();
+            let label = context.loads.label(load);
+            (!of_load.is_empty()).then(|| Figure {
+                svg: chart(&format!("percentiles-{index}"), &label, &of_load, &axes),
+                caption: label,
+            })
+        })
+        .collect();
+    Some(PercentileSection {
+        charts,
+        logarithmic: axes.is_logarithmic(),
+        service_differs: curves.iter().any(Curve::service_differs),
+    })
+}
+
+/// A percentile of the differences.
+type Pick = fn(&AddedLatency) -> &Estimate;
+
+/// What each mode adds to mode `none`, a chart for each percentile; absent where nothing can be compared.
+pub fn added(context: &Context) -> Option<Vec<Figure>> {
+    let percentiles: [(&str, &str, Pick); 3] = [
+        ("p50", "Median", |added| &added.p50),
+        ("p90", "90th percentile", |added| &added.p90),
+        ("p99", "99th percentile", |added| &added.p99),
+    ];
+    let figures: Vec<Figure> = percentiles
+        .into_iter()
+        .filter_map(|(name, caption, pick)| {
+            let chart = added_chart(context, name, pick)?;
+            let svg = chart.draw(&format!("added-{name}"), &format!("Added latency: {caption}"));
+            Some(Figure { caption: caption.to_owned(), svg })
+        })
+        .collect();
+    (!figures.is_empty()).then_some(figures)
+}
+
+fn added_chart(context: &Context, name: &str, pick: Pick) -> Option<RowChart> {
+    let compared =
+        || context.run.summary.cells.iter().filter_map(|cell| cell.added_us.as_ref().map(|added| (cell, pick(added))));
+    let unit = TimeUnit::for_times(compared().map(|(_, estimate)| estimate.estimate));
+    let mut lines = Vec::new();
+    for load in context.loads.loads() {
+        let rows: Vec<Line> = context
+            .cells_of(load)
+            .into_iter()
+            .filter_map(|cell| cell.added_us.as_ref().map(|added| (cell.mode, pick(added))))
+            .map(|(mode, estimate)| {
+                let style = ModeStyle::of(mode);
+                Line::Row(Row {
+                    label: mode.name().to_owned(),
+                    symbol: Some((style.marker, style.class)),
+                    value: value_text(&Difference::new(estimate, unit), unit),
+                    mark: Mark::Whisker {
+                        estimate: estimate.estimate / unit.us(),
+                        interval: estimate.low.zip(estimate.high).map(|(low, high)| (low / unit.us(), high / unit.us())),
+                        marker: style.marker,
+                        class: style.class,
+                    },
+                })
+            })
+            .collect();
+        if !rows.is_empty() {
+            lines.push(Line::Heading(context.loads.label(load)));
+            lines.extend(rows);
+        }
+    }
+    let axis = format!("added to the {name} of mode none, {}", unit.symbol());
+    (!lines.is_empty()).then_some(RowChart { axis, lines, may_be_logarithmic: false })
+}
+
+fn value_text(difference: &Difference, unit: TimeUnit) -> String {
+    match (&difference.interval.range, difference.shown) {
+        (_, true) => difference.interval.text_with_unit(unit.symbol()),
+        (Some(range), false) => format!("none shown ({range} {})", unit.symbol()),
+        (None, false) => format!("{}, no interval", difference.interval.text_with_unit(unit.symbol())),
+    }
+}

@@ -1,0 +1,188 @@
+//! The opening: the answer in words, what it rests on, and the result at a glance.
+
+use super::Context;
+use crate::format;
+use crate::table::{CellRow, ResultTable};
+use experiment::schema::TrialOutcome;
+use serde::Serialize;
+
+/// The answer.
+#[derive(Debug, Serialize)]
+pub struct Opening {
+    name: String,
+    question: String,
+    headline: String,
+    /// The other findings.
+    findings: Vec<String>,
+    /// What a reader must know before anything else: a run cut short, nothing valid.
+    warnings: Vec<String>,
+    /// What it rests on, in one line.
+    basis: String,
+}
+
+impl Opening {
+    pub fn new(context: &Context) -> Self {
+        let summary = &context.run.summary;
+        let mut findings = summary.findings.iter().filter(|finding| !finding.trim().is_empty()).cloned();
+        let headline = findings.next().unwrap_or_else(|| nothing_measured(context));
+        Self {
+            name: summary.name.clone(),
+            question: summary.question.clone(),
+            headline,
+            findings: findings.collect(),
+            warnings: warnings(context),
+            basis: basis(context),
+        }
+    }
+}
+
+fn nothing_measured(context: &Context) -> String {
+    let summary = &context.run.summary;
+    match (summary.trials_recorded, valid(context)) {
+        (0, _) => "Nothing was measured: the run ended before its first trial did.".to_owned(),
+        (trials, 0) => format!(
+            "No answer: none of the {} is valid.",
+            format::counted(trials as u64, "trial", "trials")
+        ),
+        _ => "The figures are below.".to_owned(),
+    }
+}
+
+fn valid(context: &Context) -> usize {
+    context.run.summary.cells.iter().map(|cell| cell.valid).sum()
+}
+
+fn warnings(context: &Context) -> Vec<String> {
+    let summary = &context.run.summary;
+    let mut warnings = Vec::new();
+    if summary.trials_recorded < summary.trials_planned {
+        warnings.push(format!(
+            "The run was cut short: {} of {} planned trials were recorded. Everything here is from those.",
+            summary.trials_recorded, summary.trials_planned
+        ));
+    }
+    let interrupted =
+        context.run.trials.iter().filter(|trial| trial.outcome == TrialOutcome::Interrupted).count();
+    if interrupted > 0 {
+        warnings.push(format!(
+            "{} stopped by the user before the end.",
+            format::counted(interrupted as u64, "trial was", "trials were")
+        ));
+    }
+    warnings.extend(context.run.notes.iter().cloned());
+    warnings
+}
+
+fn basis(context: &Context) -> String {
+    let host = &context.run.host;
+    let mut parts = vec![format!(
+        "{} of {} valid",
+        valid(context),
+        format::counted(context.run.summary.trials_recorded as u64, "trial", "trials")
+    )];
+    if let Some(first) = context.run.trials.first() {
+        parts.push(format::moment(&first.started_at));
+    }
+    if !host.cpu_model.is_empty() {
+        parts.push(format!(
+            "{}, {}",
+            host.cpu_model,
+            format::counted(host.cpus as u64, "CPU", "CPUs")
+        ));
+    }
+    parts.join(" · ")
+}
+
+/// The result as a table that turns into cards on a phone.
+#[derive(Debug, Serialize)]
+pub struct Glance {
+    time_unit: &'static str,
+    memory_unit: &'static str,
+    compares: bool,
+    groups: Vec<GlanceGroup>,
+}
+
+#[derive(Debug, Serialize)]
+struct GlanceGroup {
+    load: String,
+    rows: Vec<GlanceRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct GlanceRow {
+    mode: &'static str,
+    class: &'static str,
+    valid: String,
+    all_valid: bool,
+    no_figures: Option<String>,
+    p50: Value,
+    p99: Value,
+    added: Option<AddedValue>,
+    cores: Option<String>,
+    proxies: usize,
+    memory: Option<String>,
+}
+
+/// A figure, its interval under it.
+#[derive(Debug, Default, Serialize)]
+struct Value {
+    estimate: String,
+    range: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct AddedValue {
+    estimate: String,
+    range: Option<String>,
+    shown: bool,
+    has_interval: bool,
+}
+
+impl Glance {
+    pub fn new(context: &Context) -> Self {
+        let table = ResultTable::new(&context.run.summary);
+        let groups = table
+            .groups
+            .iter()
+            .map(|group| GlanceGroup {
+                load: group.load.clone(),
+                rows: group.rows.iter().map(GlanceRow::new).collect(),
+            })
+            .collect();
+        Self {
+            time_unit: table.unit.symbol(),
+            memory_unit: table.memory_unit.symbol(),
+            compares: table.compares,
+            groups,
+        }
+    }
+}
+
+impl GlanceRow {
+    fn new(row: &CellRow) -> Self {
+        let percentile = |index: usize| {
+            row.percentiles.as_ref().map_or_else(Value::default, |percentiles| Value {
+                estimate: percentiles[index].estimate.clone(),
+                range: percentiles[index].range.clone(),
+            })
+        };
+        Self {
+            mode: row.mode.name(),
+            class: crate::html::style::ModeStyle::of(row.mode).class,
+            valid: format!("{} of {}", row.valid, row.trials),
+            all_valid: row.valid == row.trials,
+            no_figures: row.no_figures.clone(),
+            p50: percentile(0),
+            p99: percentile(2),
+            added: row.added.as_ref().map(|added| AddedValue {
+                estimate: added.interval.estimate.clone(),
+                range: added.interval.range.clone(),
+                shown: added.shown,
+                has_interval: added.has_interval,
+            }),
+            cores: row.proxy_cores.map(format::cores_number),
+            proxies: row.proxies,
+            memory: row.proxy_memory.clone(),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Where and how it was measured, and how to repeat it.
+
+use super::Context;
+use crate::format::{self, TimeUnit};
+use experiment::schema::{Floor, LoadResult};
+use serde::Serialize;
+
+/// The machine and the versions.
+#[derive(Debug, Serialize)]
+pub struct Machine {
+    facts: Vec<Fact>,
+    versions: Vec<Fact>,
+    floor: Vec<Fact>,
+}
+
+/// A name and a value.
+#[derive(Debug, Serialize)]
+struct Fact {
+    name: String,
+    value: String,
+}
+
+impl Fact {
+    fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { name: name.into(), value: value.into() }
+    }
+}
+
+impl Machine {
+    pub fn new(context: &Context) -> Self {
+        let host = &context.run.host;
+        let mut facts = vec![
+            Fact::new("CPU", format!("{} ({})", host.cpu_model, host.architecture)),
+            Fact::new(
+                "CPUs online",
+                format!(
+                    "{}, {} a core",
+                    host.cpus,
+                    format::counted(host.threads_per_core as u64, "thread", "threads")
+                ),
+            ),
+            Fact::new("Memory", format::size(host.memory_bytes as f64)),
+            Fact::new("Kernel", &host.kernel),
+            Fact::new("Distribution", &host.distribution),
+            Fact::new("Virtual machine", host.virtualization.as_deref().unwrap_or("none seen")),
+            Fact::new("cgroups", &host.cgroups),
+            Fact::new("Lab run as", &host.privileges),
+        ];
+        if !host.redirect_by.is_empty() {
+            facts.push(Fact::new("Proxy’s own traffic told by", &host.redirect_by));
+        }
+        facts.extend(machine_in_trials(context));
+        let versions = host.versions.iter().map(|version| Fact::new(&version.name, &version.version)).collect();
+        Self { facts, versions, floor: host.floor.as_ref().map(floor).unwrap_or_default() }
+    }
+}
+
+/// What the rest of the machine did while the valid trials ran.
+fn machine_in_trials(context: &Context) -> Vec<Fact> {
+    let seen: Vec<_> = context
+        .run
+        .trials
+        .iter()
+        .filter(|trial| trial.verdict.valid)
+        .filter_map(|trial| trial.machine.as_ref())
+        .collect();
+    if seen.is_empty() {
+        return Vec::new();
+    }
+    let mean = |figures: Vec<f64>| format::cores(figures.iter().sum::<f64>() / figures.len() as f64);
+    vec![
+        Fact::new(
+            "Other processes during trials",
+            mean(seen.iter().map(|machine| machine.other_processes_cores).collect()),
+        ),
+        Fact::new(
+            "Stolen by the hypervisor during trials",
+            mean(seen.iter().map(|machine| machine.steal_cores).collect()),
+        ),
+    ]
+}
+
+fn floor(floor: &Floor) -> Vec<Fact> {
+    let times = [
+        floor.timer_late_p50_us,
+        floor.timer_late_p99_us,
+        floor.loopback_round_trip_p50_us,
+        floor.loopback_round_trip_p99_us,
+    ];
+    let unit = TimeUnit::for_times(times);
+    let pair = |p50_us: f64, p99_us: f64| format!("p50 {}, p99 {}", unit.time(p50_us), unit.time(p99_us));
+    vec![
+        Fact::new("A timer wakes late by", pair(times[0], times[1])),
+        Fact::new("A byte on loopback and back", pair(times[2], times[3])),
+        Fact::new(
+            "The same work, timed again and again, varies by",
+            format::percent(floor.noise_fraction),
+        ),
+        Fact::new("Stolen by the hypervisor meanwhile", format::cores(floor.steal_cores)),
+    ]
+}
+
+/// What one needs to know to read the figures.
+#[derive(Debug, Serialize)]
+pub struct Method {
+    /// What all loads share.
+    shared_load: String,
+    /// Any cell has an open loop.
+    open_loop: bool,
+    /// Any cell has a closed loop.
+    closed_loop: bool,
+    /// Length of the measured window.
+    window: Option<String>,
+    repeats: usize,
+    compares: bool,
+}
+
+impl Method {
+    pub fn new(context: &Context) -> Self {
+        let results = || context.run.trials.iter().filter_map(|trial| trial.result.as_ref());
+        let longest = results().map(|result: &LoadResult| result.duration_s).reduce(f64::max);
+        Self {
+            shared_load: context.loads.shared(),
+            open_loop: context.loads.loads().iter().any(|load| load.rate.is_some()),
+            closed_loop: context.loads.loads().iter().any(|load| load.rate.is_none()),
+            window: longest.map(format::duration),
+            repeats: context.run.trials.iter().map(|trial| trial.repeat + 1).max().unwrap_or(0),
+            compares: context.run.summary.cells.iter().any(|cell| cell.added_us.is_some()),
+        }
+    }
+}
+
+/// How to do it again.
+#[derive(Debug, Serialize)]
+pub struct Repeat {
+    seed: u64,
+    experiment_yaml: String,
+}
+
+impl Repeat {
+    pub fn new(context: &Context) -> Self {
+        Self { seed: context.run.summary.seed, experiment_yaml: context.run.experiment_yaml.clone() }
+    }
+}

@@ -1,0 +1,173 @@
+//! Every figure as a table, folded away: for those who check, copy or cannot see the charts.
+
+use super::Context;
+use crate::format::{self, Interval, SizeUnit};
+use crate::table::{Difference, ResultTable};
+use experiment::schema::{Cell, ComponentSummary, Estimate, TrialRecord};
+use serde::Serialize;
+
+/// The tables.
+#[derive(Debug, Serialize)]
+pub struct Tables {
+    time_unit: &'static str,
+    memory_unit: &'static str,
+    network_unit: &'static str,
+    compares: bool,
+    cells: Vec<CellRow>,
+    components: Vec<ComponentRow>,
+    trials: Vec<TrialRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct CellRow {
+    load: String,
+    mode: &'static str,
+    valid: String,
+    verdict: String,
+    completed: String,
+    errors: String,
+    /// p50, p90, p99, p99.9.
+    percentiles: Vec<String>,
+    /// p50, p90, p99.
+    added: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ComponentRow {
+    load: String,
+    mode: &'static str,
+    name: String,
+    cpu: String,
+    cpu_per_1000: String,
+    memory: String,
+    received: String,
+    sent: String,
+}
+
+#[derive(Debug, Serialize)]
+struct TrialRow {
+    number: usize,
+    repeat: usize,
+    load: String,
+    mode: &'static str,
+    /// Response time: p50, p90, p99, p99.9, greatest.
+    response: Vec<String>,
+    service_p99: String,
+    lag_p99: String,
+    completed: String,
+    valid: bool,
+}
+
+impl Tables {
+    pub fn new(context: &Context) -> Self {
+        let table = ResultTable::new(&context.run.summary);
+        let components = || context.run.summary.cells.iter().flat_map(|cell| &cell.components);
+        let memory_unit = SizeUnit::for_sizes(
+            components().filter_map(|component| component.memory_bytes.map(|memory| memory.estimate)),
+        );
+        let network_unit = SizeUnit::for_sizes(components().flat_map(|component| {
+            [component.network_bytes_received_s, component.network_bytes_sent_s]
+                .into_iter()
+                .flatten()
+                .map(|traffic| traffic.estimate)
+        }));
+        let cells_in_order: Vec<&Cell> =
+            context.loads.loads().iter().flat_map(|load| context.cells_of(load)).collect();
+        Self {
+            time_unit: table.unit.symbol(),
+            memory_unit: memory_unit.symbol(),
+            network_unit: network_unit.symbol(),
+            compares: table.compares,
+            cells: cells_in_order.iter().map(|cell| cell_row(context, cell, &table)).collect(),
+            components: cells_in_order
+                .iter()
+                .flat_map(|cell| cell.components.iter().map(move |component| (cell, component)))
+                .map(|(cell, component)| component_row(context, cell, component, memory_unit, network_unit))
+                .collect(),
+            trials: context.run.trials.iter().map(|trial| trial_row(context, trial, &table)).collect(),
+        }
+    }
+}
+
+fn cell_row(context: &Context, cell: &Cell, table: &ResultTable) -> CellRow {
+    let percentiles = cell.response_time_us.as_ref().map_or_else(
+        || vec![format::ABSENT.to_owned(); 4],
+        |all| {
+            [all.p50, all.p90, all.p99, all.p99_9]
+                .iter()
+                .map(|estimate| table.unit.interval(estimate).text())
+                .collect()
+        },
+    );
+    let added = match &cell.added_us {
+        Some(added) => [added.p50, added.p90, added.p99]
+            .iter()
+            .map(|estimate| Difference::new(estimate, table.unit).text())
+            .collect(),
+        None => vec![format::ABSENT.to_owned(); 3],
+    };
+    CellRow {
+        load: context.loads.label(&cell.load),
+        mode: cell.mode.name(),
+        valid: format!("{} of {}", cell.valid, cell.trials),
+        verdict: cell.verdict.clone(),
+        completed: cell
+            .rate_completed
+            .as_ref()
+            .map_or_else(|| format::ABSENT.to_owned(), |rate| Interval::new(rate).text()),
+        errors: format::percent(cell.errors),
+        percentiles,
+        added,
+    }
+}
+
+fn component_row(
+    context: &Context,
+    cell: &Cell,
+    component: &ComponentSummary,
+    memory_unit: SizeUnit,
+    network_unit: SizeUnit,
+) -> ComponentRow {
+    let sized = |estimate: &Option<Estimate>, unit: SizeUnit| {
+        estimate.as_ref().map_or_else(
+            || format::ABSENT.to_owned(),
+            |estimate| Interval::scaled(estimate, 1.0 / unit.bytes()).text(),
+        )
+    };
+    ComponentRow {
+        load: context.loads.label(&cell.load),
+        mode: cell.mode.name(),
+        name: component.name.clone(),
+        cpu: format::cores_interval(&component.cpu_cores).text(),
+        cpu_per_1000: format::cores_interval(&component.cpu_cores_per_1000_rps).text(),
+        memory: sized(&component.memory_bytes, memory_unit),
+        received: sized(&component.network_bytes_received_s, network_unit),
+        sent: sized(&component.network_bytes_sent_s, network_unit),
+    }
+}
+
+fn trial_row(context: &Context, trial: &TrialRecord, table: &ResultTable) -> TrialRow {
+    let absent = || format::ABSENT.to_owned();
+    let result = trial.result.as_ref().filter(|result| result.response_time_us.count > 0);
+    let time = |time_us: f64| table.unit.number(time_us);
+    TrialRow {
+        number: trial.index + 1,
+        repeat: trial.repeat + 1,
+        load: context.loads.label(&trial.load),
+        mode: trial.mode.name(),
+        response: result.map_or_else(
+            || vec![absent(); 5],
+            |result| {
+                let times = &result.response_time_us;
+                [times.p50, times.p90, times.p99, times.p99_9, times.max].map(time).to_vec()
+            },
+        ),
+        service_p99: result.map_or_else(absent, |result| time(result.service_time_us.p99)),
+        lag_p99: result.map_or_else(absent, |result| time(result.schedule_lag_us.p99)),
+        completed: trial
+            .result
+            .as_ref()
+            .map_or_else(absent, |result| format::count(result.requests.completed)),
+        valid: trial.verdict.valid,
+    }
+}

@@ -1,0 +1,49 @@
+//! How modes look: the same colour and marker in every chart of every report, so that two reports can be laid side by
+//! side. Colours are defined by the style sheet, for light, dark and paper.
+
+use crate::svg::Marker;
+use experiment::Mode;
+
+/// Class and marker of a mode.
+#[derive(Clone, Copy, Debug)]
+pub struct ModeStyle {
+    /// Class that sets the colour.
+    pub class: &'static str,
+    /// Shape that tells it apart without colour.
+    pub marker: Marker,
+}
+
+impl ModeStyle {
+    /// The looks of a mode. Modes that are seldom compared with each other may share a shape or a colour, never both.
+    pub fn of(mode: Mode) -> Self {
+        let (class, marker) = match mode {
+            Mode::None => ("grey", Marker::Circle),
+            Mode::Gateway => ("blue", Marker::Square),
+            Mode::Sidecar => ("vermilion", Marker::Triangle),
+            Mode::Ambient => ("green", Marker::Diamond),
+            Mode::AmbientWaypoint => ("purple", Marker::TriangleDown),
+            Mode::Ingress => ("blue", Marker::Plus),
+            Mode::EgressBypass => ("green", Marker::Circle),
+            Mode::EgressSidecar => ("vermilion", Marker::Square),
+            Mode::EgressGateway => ("blue", Marker::Diamond),
+            Mode::EgressGatewayMtls => ("purple", Marker::Triangle),
+            Mode::EgressSni => ("green", Marker::TriangleDown),
+        };
+        Self { class, marker }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_modes_look_alike() {
+        for (index, one) in Mode::ALL.into_iter().enumerate() {
+            for other in &Mode::ALL[index + 1..] {
+                let (a, b) = (ModeStyle::of(one), ModeStyle::of(*other));
+                assert!(a.class != b.class || a.marker != b.marker, "{one} and {other}");
+            }
+        }
+    }
+}

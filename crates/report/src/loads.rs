@@ -1,0 +1,124 @@
+//! How loads are named: each by what tells it from the others, and once by what they share.
+
+use crate::format;
+use experiment::schema::LoadPoint;
+
+/// Labels for a set of loads.
+#[derive(Clone, Debug)]
+pub struct LoadLabels {
+    loads: Vec<LoadPoint>,
+    varying: Varying,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Varying {
+    protocol: bool,
+    connections: bool,
+    payload: bool,
+    arrival: bool,
+}
+
+impl LoadLabels {
+    /// The different loads among these, in the order of their first appearance.
+    pub fn new<'a>(loads: impl IntoIterator<Item = &'a LoadPoint>) -> Self {
+        let mut distinct: Vec<LoadPoint> = Vec::new();
+        for load in loads {
+            if !distinct.contains(load) {
+                distinct.push(load.clone());
+            }
+        }
+        let differs = |field: &dyn Fn(&LoadPoint, &LoadPoint) -> bool| {
+            distinct.windows(2).any(|pair| !field(&pair[0], &pair[1]))
+        };
+        let varying = Varying {
+            protocol: differs(&|one, other| one.protocol == other.protocol),
+            connections: differs(&|one, other| one.connections == other.connections),
+            payload: differs(&|one, other| one.payload_bytes == other.payload_bytes),
+            arrival: differs(&|one, other| one.arrival == other.arrival),
+        };
+        Self { loads: distinct, varying }
+    }
+
+    /// The different loads.
+    #[must_use]
+    pub fn loads(&self) -> &[LoadPoint] {
+        &self.loads
+    }
+
+    /// `1000/s`, with whatever else differs: `1000/s, 16 connections`.
+    #[must_use]
+    pub fn label(&self, load: &LoadPoint) -> String {
+        let mut parts = vec![strength(load)];
+        if self.varying.connections {
+            parts.push(connections(load));
+        }
+        if self.varying.payload {
+            parts.push(format::size(load.payload_bytes as f64));
+        }
+        if self.varying.protocol {
+            parts.push(load.protocol.clone());
+        }
+        if self.varying.arrival {
+            parts.push(load.arrival.clone());
+        }
+        parts.join(", ")
+    }
+
+    /// What all loads share: `HTTP/1.1, 4 connections, 1 KiB responses, uniform arrivals`.
+    #[must_use]
+    pub fn shared(&self) -> String {
+        let Some(load) = self.loads.first() else { return String::new() };
+        let mut parts = Vec::new();
+        if !self.varying.protocol {
+            parts.push(load.protocol.to_uppercase());
+        }
+        if !self.varying.connections {
+            parts.push(connections(load));
+        }
+        if !self.varying.payload {
+            parts.push(format!("{} responses", format::size(load.payload_bytes as f64)));
+        }
+        if !self.varying.arrival && load.rate.is_some() {
+            parts.push(format!("{} arrivals", load.arrival));
+        }
+        parts.join(", ")
+    }
+}
+
+fn strength(load: &LoadPoint) -> String {
+    match (load.rate, load.clients) {
+        (Some(rate), _) => format::offered_rate(rate),
+        (None, Some(clients)) => format::counted(clients as u64, "client", "clients"),
+        (None, None) => "any rate".to_owned(),
+    }
+}
+
+fn connections(load: &LoadPoint) -> String {
+    format::counted(load.connections as u64, "connection", "connections")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(rate: f64, connections: usize) -> LoadPoint {
+        LoadPoint {
+            protocol: "http/1.1".to_owned(),
+            rate: Some(rate),
+            clients: None,
+            connections,
+            payload_bytes: 1024,
+            arrival: "uniform".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_label_says_what_differs() {
+        let labels = LoadLabels::new(&[load(500.0, 4), load(1000.0, 4), load(500.0, 4)]);
+        assert_eq!(labels.loads().len(), 2);
+        assert_eq!(labels.label(&load(500.0, 4)), "500/s");
+        assert_eq!(labels.shared(), "HTTP/1.1, 4 connections, 1\u{a0}KiB responses, uniform arrivals");
+        let labels = LoadLabels::new(&[load(500.0, 4), load(500.0, 1)]);
+        assert_eq!(labels.label(&load(500.0, 1)), "500/s, 1 connection");
+    }
+}

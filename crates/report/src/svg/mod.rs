@@ -1,0 +1,280 @@
+//! A small SVG writer: just the shapes that our charts have.
+//!
+//! Coordinates are in units of the view box, about a pixel each on a phone; the page scales charts to its width. Looks
+//! (colours, dashes, sizes of text) are classes that the page's style sheet defines, so that dark mode and print reach
+//! them. Text is escaped here. Whatever has a coordinate that is not finite is left out: a missing figure never breaks
+//! a chart.
+
+pub mod scale;
+
+use std::fmt::Write as _;
+
+/// Width of a character of chart text, as a part of its size, in the widest fonts that systems use for pages.
+const CHARACTER_WIDTH: f64 = 0.62;
+/// Size of chart text in units, as in the style sheet.
+pub const TEXT_SIZE: f64 = 11.0;
+
+/// Where a text lies relative to its point.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Anchor {
+    /// To the right of it.
+    Start,
+    /// Centred on it.
+    Middle,
+    /// To the left of it.
+    End,
+}
+
+/// Shapes that tell series apart without colour.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Marker {
+    /// ●
+    Circle,
+    /// ■
+    Square,
+    /// ▲
+    Triangle,
+    /// ◆
+    Diamond,
+    /// ▼
+    TriangleDown,
+    /// ✚
+    Plus,
+    /// ×
+    Cross,
+}
+
+/// A drawing under way.
+#[derive(Debug)]
+pub struct Drawing {
+    width: f64,
+    height: f64,
+    body: String,
+}
+
+impl Drawing {
+    /// An empty drawing of this size, units.
+    #[must_use]
+    pub fn new(width: f64, height: f64) -> Self {
+        Self { width, height, body: String::new() }
+    }
+
+    /// A straight line.
+    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
+        if finite(&[from, to]) {
+            let _ = write!(
+                self.body,
+                r#"<line class="{class}" x1="{}" y1="{}" x2="{}" y2="{}"/>"#,
+                short(from.0),
+                short(from.1),
+                short(to.0),
+                short(to.1)
+            );
+        }
+    }
+
+    /// A line through points; points that are not finite are passed over.
+    pub fn polyline(&mut self, points: &[(f64, f64)], class: &str) {
+        let points: Vec<_> = points.iter().filter(|point| finite(&[**point])).collect();
+        if points.len() < 2 {
+            return;
+        }
+        let _ = write!(self.body, r#"<polyline class="{class}" points=""#);
+        for (index, (x, y)) in points.into_iter().enumerate() {
+            let _ = write!(self.body, "{}{},{}", if index > 0 { " " } else { "" }, short(*x), short(*y));
+        }
+        self.body.push_str(r#""/>"#);
+    }
+
+    /// A rectangle; none where it has no extent.
+    pub fn rectangle(&mut self, corner: (f64, f64), width: f64, height: f64, class: &str) {
+        if finite(&[corner, (width, height)]) && width > 0.0 && height > 0.0 {
+            let _ = write!(
+                self.body,
+                r#"<rect class="{class}" x="{}" y="{}" width="{}" height="{}"/>"#,
+                short(corner.0),
+                short(corner.1),
+                short(width),
+                short(height)
+            );
+        }
+    }
+
+    /// A marker with a radius of about `radius`, and a tip that browsers show on pointing at it.
+    pub fn marker(&mut self, marker: Marker, (x, y): (f64, f64), radius: f64, class: &str, tip: &str) {
+        if !finite(&[(x, y)]) {
+            return;
+        }
+        let r = radius;
+        let around = |corners: &[(f64, f64)]| {
+            let mut path = String::new();
+            for (index, (dx, dy)) in corners.iter().enumerate() {
+                let _ = write!(
+                    path,
+                    "{}{},{}",
+                    if index == 0 { 'M' } else { 'L' },
+                    short(x + dx * r),
+                    short(y + dy * r)
+                );
+            }
+            path + "Z"
+        };
+        let path = match marker {
+            Marker::Circle => String::new(),
+            Marker::Square => around(&[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]),
+            Marker::Triangle => around(&[(0.0, -1.2), (1.1, 0.9), (-1.1, 0.9)]),
+            Marker::TriangleDown => around(&[(0.0, 1.2), (1.1, -0.9), (-1.1, -0.9)]),
+            Marker::Diamond => around(&[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)]),
+            Marker::Plus => around(&[
+                (-0.4, -1.2), (0.4, -1.2), (0.4, -0.4), (1.2, -0.4), (1.2, 0.4), (0.4, 0.4),
+                (0.4, 1.2), (-0.4, 1.2), (-0.4, 0.4), (-1.2, 0.4), (-1.2, -0.4), (-0.4, -0.4),
+            ]),
+            Marker::Cross => around(&[
+                (-1.1, -0.7), (-0.7, -1.1), (0.0, -0.4), (0.7, -1.1), (1.1, -0.7), (0.4, 0.0),
+                (1.1, 0.7), (0.7, 1.1), (0.0, 0.4), (-0.7, 1.1), (-1.1, 0.7), (-0.4, 0.0),
+            ]),
+        };
+        let tip = if tip.is_empty() { String::new() } else { format!("<title>{}</title>", escape(tip)) };
+        let _ = if marker == Marker::Circle {
+            write!(
+                self.body,
+                r#"<circle class="{class}" cx="{}" cy="{}" r="{}">{tip}</circle>"#,
+                short(x),
+                short(y),
+                short(r)
+            )
+        } else {
+            write!(self.body, r#"<path class="{class}" d="{path}">{tip}</path>"#)
+        };
+    }
+
+    /// A text on its baseline.
+    pub fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, class: &str, text: &str) {
+        if !finite(&[(x, y)]) || text.is_empty() {
+            return;
+        }
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        let _ = write!(
+            self.body,
+            r#"<text class="{class}" x="{}" y="{}" text-anchor="{anchor}">{}</text>"#,
+            short(x),
+            short(y),
+            escape(text)
+        );
+    }
+
+    /// The element. `id` is unique in the page; the title and the description are what a screen reader says.
+    #[must_use]
+    pub fn finish(self, id: &str, title: &str, description: &str) -> String {
+        let (id, title, description) = (escape(id), escape(title), escape(description));
+        format!(
+            concat!(
+                r#"<svg class="chart" viewBox="0 0 {} {}" role="img" aria-labelledby="{id}-title {id}-description">"#,
+                r#"<title id="{id}-title">{title}</title><desc id="{id}-description">{description}</desc>{}</svg>"#
+            ),
+            short(self.width),
+            short(self.height),
+            self.body,
+            id = id,
+            title = title,
+            description = description,
+        )
+    }
+}
+
+impl Drawing {
+    /// The element where the text beside it already says everything: screen readers pass over it.
+    #[must_use]
+    pub fn finish_decoration(self, class: &str) -> String {
+        format!(
+            r#"<svg class="{class}" viewBox="0 0 {} {}" aria-hidden="true">{}</svg>"#,
+            short(self.width),
+            short(self.height),
+            self.body
+        )
+    }
+}
+
+/// About how wide a text of [`TEXT_SIZE`] is, units.
+#[must_use]
+pub fn text_width(text: &str) -> f64 {
+    text.chars().count() as f64 * TEXT_SIZE * CHARACTER_WIDTH
+}
+
+/// The text, shortened with `…` where it would be wider than this.
+#[must_use]
+pub fn fitted(text: &str, width: f64) -> String {
+    if text_width(text) <= width {
+        return text.to_owned();
+    }
+    let characters = ((width / (TEXT_SIZE * CHARACTER_WIDTH)).floor() as usize).saturating_sub(1).max(1);
+    text.chars().take(characters).chain(['…']).collect()
+}
+
+fn finite(points: &[(f64, f64)]) -> bool {
+    points.iter().all(|(x, y)| x.is_finite() && y.is_finite())
+}
+
+/// One decimal is finer than any screen.
+fn short(value: f64) -> String {
+    let text = format!("{value:.1}");
+    let text = text.strip_suffix(".0").unwrap_or(&text);
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// Text as it may stand in an element or an attribute. Control characters, which XML has no place for, become spaces.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other if other.is_control() => escaped.push(' '),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_finite_is_left_out() {
+        let mut drawing = Drawing::new(100.0, 50.0);
+        drawing.line((0.0, f64::NAN), (1.0, 1.0), "axis");
+        drawing.rectangle((0.0, 0.0), f64::INFINITY, 3.0, "bar");
+        drawing.marker(Marker::Plus, (f64::NAN, 0.0), 3.0, "dot", "");
+        drawing.text((f64::NEG_INFINITY, 0.0), Anchor::Start, "label", "x");
+        drawing.polyline(&[(0.0, 0.0), (f64::NAN, 1.0)], "curve");
+        drawing.polyline(&[(0.0, 0.0), (f64::NAN, 1.0), (2.0, 2.25)], "curve");
+        let svg = drawing.finish("chart-1", "t", "d");
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        assert!(svg.contains(r#"<polyline class="curve" points="0,0 2,2.2"/></svg>"#), "{svg}");
+    }
+
+    #[test]
+    fn text_is_escaped() {
+        let mut drawing = Drawing::new(1.0, 1.0);
+        drawing.text((0.0, 0.0), Anchor::Middle, "label", "<script>\u{1b}");
+        drawing.marker(Marker::Circle, (0.0, 0.0), 1.0, "dot", "</title><script>");
+        let svg = drawing.finish("chart-1", "<b>", "\"'");
+        assert!(!svg.contains("<script") && !svg.contains("<b>") && !svg.contains('\u{1b}'), "{svg}");
+    }
+
+    #[test]
+    fn long_text_is_shortened() {
+        assert_eq!(fitted("short", 100.0), "short");
+        let text = fitted("a-name-that-does-not-fit", 60.0);
+        assert!(text.ends_with('…') && text_width(&text) <= 60.0, "{text}");
+    }
+}

@@ -1,0 +1,152 @@
+//! The result as a table, by load and mode: the same figures for the terminal and for HTML.
+
+use crate::format::{self, Interval, SizeUnit, TimeUnit};
+use crate::loads::LoadLabels;
+use experiment::Mode;
+use experiment::schema::{Cell, ComponentSummary, Estimate, Role, Summary};
+
+/// The table.
+#[derive(Clone, Debug)]
+pub struct ResultTable {
+    /// Of every time in it.
+    pub unit: TimeUnit,
+    /// Of every memory figure in it.
+    pub memory_unit: SizeUnit,
+    /// Whether any mode is compared with mode `none`.
+    pub compares: bool,
+    /// What all loads share, in words.
+    pub shared_load: String,
+    /// One for each load.
+    pub groups: Vec<LoadGroup>,
+}
+
+/// The modes under one load.
+#[derive(Clone, Debug)]
+pub struct LoadGroup {
+    /// Such as `1000/s`.
+    pub load: String,
+    /// One for each mode.
+    pub rows: Vec<CellRow>,
+}
+
+/// One mode under one load.
+#[derive(Clone, Debug)]
+pub struct CellRow {
+    /// The arrangement of proxies.
+    pub mode: Mode,
+    /// Trials that enter the estimates.
+    pub valid: usize,
+    /// Trials recorded.
+    pub trials: usize,
+    /// Why there are no figures; absent where there are.
+    pub no_figures: Option<String>,
+    /// Response time at the 50th, 90th, 99th and 99.9th percentile.
+    pub percentiles: Option<[Interval; 4]>,
+    /// What is added to the median.
+    pub added: Option<Difference>,
+    /// CPU of all proxies together, cores; absent where there is none.
+    pub proxy_cores: Option<f64>,
+    /// Memory of all proxies together, in the table's unit.
+    pub proxy_memory: Option<String>,
+    /// Proxies on the path.
+    pub proxies: usize,
+    /// Failed requests and error statuses, as a percentage.
+    pub errors: String,
+}
+
+/// A difference to mode `none`.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// With a sign.
+    pub interval: Interval,
+    /// The interval excludes zero.
+    pub shown: bool,
+    /// There is an interval.
+    pub has_interval: bool,
+}
+
+impl Difference {
+    /// A difference in this unit.
+    #[must_use]
+    pub fn new(estimate: &Estimate, unit: TimeUnit) -> Self {
+        Self {
+            interval: unit.interval(estimate).signed(),
+            shown: estimate.excludes_zero(),
+            has_interval: estimate.low.is_some() && estimate.high.is_some(),
+        }
+    }
+
+    /// The difference in words, without its unit.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match (&self.interval.range, self.shown) {
+            (_, true) => self.interval.text(),
+            (Some(range), false) => format!("no difference shown ({range})"),
+            (None, false) => format!("{}, no interval", self.interval.estimate),
+        }
+    }
+}
+
+impl ResultTable {
+    /// The table of a run.
+    #[must_use]
+    pub fn new(summary: &Summary) -> Self {
+        let labels = LoadLabels::new(summary.cells.iter().map(|cell| &cell.load));
+        let unit = TimeUnit::for_times(summary.cells.iter().flat_map(shown_times_us));
+        let memory_unit = SizeUnit::for_sizes(
+            summary.cells.iter().filter_map(|cell| sum(proxies(cell).filter_map(|proxy| proxy.memory_bytes))),
+        );
+        let groups = labels
+            .loads()
+            .iter()
+            .map(|load| LoadGroup {
+                load: labels.label(load),
+                rows: summary
+                    .cells
+                    .iter()
+                    .filter(|cell| cell.load == *load)
+                    .map(|cell| CellRow::new(cell, unit, memory_unit))
+                    .collect(),
+            })
+            .collect();
+        let compares = summary.cells.iter().any(|cell| cell.added_us.is_some());
+        Self { unit, memory_unit, compares, shared_load: labels.shared(), groups }
+    }
+}
+
+impl CellRow {
+    fn new(cell: &Cell, unit: TimeUnit, memory_unit: SizeUnit) -> Self {
+        let percentiles = cell.response_time_us.as_ref();
+        let memory_bytes = sum(proxies(cell).filter_map(|proxy| proxy.memory_bytes));
+        Self {
+            mode: cell.mode,
+            valid: cell.valid,
+            trials: cell.trials,
+            no_figures: percentiles.is_none().then(|| cell.verdict.clone()),
+            percentiles: percentiles
+                .map(|all| [&all.p50, &all.p90, &all.p99, &all.p99_9].map(|estimate| unit.interval(estimate))),
+            added: cell.added_us.as_ref().map(|added| Difference::new(&added.p50, unit)),
+            proxy_cores: sum(proxies(cell).map(|proxy| proxy.cpu_cores)),
+            proxy_memory: memory_bytes.map(|bytes| format::digits(bytes / memory_unit.bytes())),
+            proxies: proxies(cell).count(),
+            errors: format::percent(cell.errors),
+        }
+    }
+}
+
+fn proxies(cell: &Cell) -> impl Iterator<Item = &ComponentSummary> {
+    cell.components.iter().filter(|component| component.role == Role::Proxy)
+}
+
+/// The sum of the estimates; absent where there are none.
+fn sum(estimates: impl Iterator<Item = Estimate>) -> Option<f64> {
+    estimates.map(|estimate| estimate.estimate).reduce(|sum, next| sum + next)
+}
+
+/// The 99.9th percentile is in the full tables alone and does not choose the unit.
+fn shown_times_us(cell: &Cell) -> Vec<f64> {
+    cell.response_time_us
+        .iter()
+        .flat_map(|all| [all.p50.estimate, all.p90.estimate, all.p99.estimate])
+        .collect()
+}

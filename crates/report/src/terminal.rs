@@ -1,0 +1,195 @@
+//! The result on a terminal: findings first, then a table for each load, then what was left out.
+
+mod load;
+
+pub use load::load_text;
+
+use crate::format::{self, Interval};
+use crate::table::{CellRow, Difference, ResultTable};
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
+use experiment::schema::Summary;
+use std::fmt::Write as _;
+
+/// From this width on, an interval stands beside its estimate, not under it.
+const WIDE: usize = 118;
+
+/// How the text is to look.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Options {
+    /// Columns of the terminal; the text keeps to them down to about 60.
+    pub width: usize,
+    /// Whether to use colour.
+    pub colours: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { width: 80, colours: false }
+    }
+}
+
+/// The summary of a run as text, ending with a line break.
+#[must_use]
+pub fn render(summary: &Summary, options: Options) -> String {
+    let table = ResultTable::new(summary);
+    let mut text = String::new();
+    for (index, finding) in summary.findings.iter().enumerate() {
+        let finding = plain(finding);
+        let (first, rest) = if index == 0 { ("", "") } else { ("· ", "  ") };
+        for line in wrap(&finding, options.width.saturating_sub(first.chars().count())).into_iter().enumerate() {
+            let indent = if line.0 == 0 { first } else { rest };
+            let styled = if index == 0 { bold(&line.1, options) } else { line.1 };
+            let _ = writeln!(text, "{indent}{styled}");
+        }
+        if index == 0 {
+            text.push('\n');
+        }
+    }
+    if summary.findings.len() > 1 {
+        text.push('\n');
+    }
+    for group in &table.groups {
+        let _ = writeln!(text, "{}", bold(&plain(&group.load), options));
+        let _ = writeln!(text, "{}\n", load_table(&table, &group.rows, options));
+    }
+    for line in footer(summary, &table) {
+        for wrapped in wrap(&plain(&line), options.width) {
+            let _ = writeln!(text, "{wrapped}");
+        }
+    }
+    text
+}
+
+fn load_table(table: &ResultTable, rows: &[CellRow], options: Options) -> Table {
+    let unit = table.unit.symbol();
+    let mut drawn = Table::new();
+    let wide = options.width >= WIDE;
+    drawn.load_style(if wide { presets::NOTHING } else { presets::UTF8_HORIZONTAL_ONLY });
+    drawn.set_content_arrangement(ContentArrangement::Dynamic);
+    drawn.set_width(u16::try_from(options.width.clamp(40, 400)).unwrap_or(80));
+    let mut header = vec!["mode".to_owned(), "valid".to_owned()];
+    header.extend(["p50", "p90", "p99"].map(|name| format!("{name} {unit}")));
+    if table.compares {
+        header.push(format!("added p50 {unit}"));
+    }
+    header.push("proxy CPU cores".to_owned());
+    header.push(format!("proxy memory {}", table.memory_unit.symbol()));
+    drawn.set_header(header);
+    for row in rows {
+        drawn.add_row(cells(row, table.compares, options));
+    }
+    for column in 1..drawn.column_count() {
+        if let Some(column) = drawn.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    drawn
+}
+
+fn cells(row: &CellRow, compares: bool, options: Options) -> Vec<Cell> {
+    let mut valid = Cell::new(format!("{}/{}", row.valid, row.trials));
+    if options.colours && row.valid < row.trials {
+        valid = valid.fg(if row.valid == 0 { Color::Red } else { Color::Yellow });
+    }
+    let mut cells = vec![Cell::new(row.mode.name()), valid];
+    match &row.percentiles {
+        Some(percentiles) => {
+            cells.extend(percentiles.iter().take(3).map(|interval| Cell::new(stacked(interval, options))));
+        }
+        None => {
+            let why = row.no_figures.as_deref().unwrap_or_default();
+            cells.push(Cell::new(plain(why)));
+            cells.extend([Cell::new(format::ABSENT), Cell::new(format::ABSENT)]);
+        }
+    }
+    if compares {
+        cells.push(row.added.as_ref().map_or_else(|| Cell::new(""), |added| added_cell(added, options)));
+    }
+    cells.push(Cell::new(row.proxy_cores.map(format::cores_number).unwrap_or_default()));
+    cells.push(Cell::new(row.proxy_memory.clone().unwrap_or_default()));
+    cells
+}
+
+fn added_cell(added: &Difference, options: Options) -> Cell {
+    let text = if added.shown || !added.has_interval {
+        stacked(&added.interval, options)
+    } else {
+        let range = added.interval.range.as_deref().unwrap_or_default();
+        format!("none shown{}({range})", if options.width >= WIDE { " " } else { "\n" })
+    };
+    let cell = Cell::new(text);
+    if options.colours && added.shown { cell.add_attribute(Attribute::Bold) } else { cell }
+}
+
+/// The interval beside the estimate where there is room, else under it.
+fn stacked(interval: &Interval, options: Options) -> String {
+    match &interval.range {
+        Some(_) if options.width >= WIDE => interval.text(),
+        Some(range) => format!("{}\n{range}", interval.estimate),
+        None => interval.estimate.clone(),
+    }
+}
+
+fn footer(summary: &Summary, table: &ResultTable) -> Vec<String> {
+    let mut lines = Vec::new();
+    let valid: usize = summary.cells.iter().map(|cell| cell.valid).sum();
+    let mut trials = format!(
+        "{} recorded of {} planned, {valid} valid.",
+        format::counted(summary.trials_recorded as u64, "trial", "trials"),
+        summary.trials_planned
+    );
+    if !table.shared_load.is_empty() {
+        let _ = write!(trials, " {}.", table.shared_load);
+    }
+    lines.push(trials);
+    if valid > 0 {
+        lines.push(
+            "Response time from the intended start of each request; under or beside each estimate its 95 % interval."
+                .to_owned(),
+        );
+    }
+    for cell in summary.cells.iter().filter(|cell| cell.valid < cell.trials) {
+        let load = table_label(summary, cell);
+        lines.push(format!(
+            "Left out: {} of {} trials of {} at {load}: {}",
+            cell.trials - cell.valid,
+            cell.trials,
+            cell.mode,
+            cell.verdict
+        ));
+    }
+    lines
+}
+
+fn table_label(summary: &Summary, cell: &experiment::schema::Cell) -> String {
+    crate::loads::LoadLabels::new(summary.cells.iter().map(|cell| &cell.load)).label(&cell.load)
+}
+
+fn bold(text: &str, options: Options) -> String {
+    if options.colours { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
+}
+
+/// Text from elsewhere without the control characters that a terminal would obey.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+/// Lines of at most `width` characters, broken at spaces; a longer word has a line of its own.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let longer = line.chars().count() + 1 + word.chars().count();
+        if !line.is_empty() && longer > width {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+    lines
+}

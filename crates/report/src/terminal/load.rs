@@ -1,0 +1,154 @@
+//! What `meshmeter load` says at its end.
+//!
+//! A saturated result opens with that: its percentiles are of completed requests alone, and those never sent would have
+//! been slower than any of them.
+
+use super::plain;
+use crate::format::{self, TimeUnit};
+use experiment::schema::{HistogramSummary, LoadResult};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// A run of the load generator as text, ending with a line break.
+#[must_use]
+pub fn load_text(result: &LoadResult) -> String {
+    let mut text = String::new();
+    verdict(&mut text, result);
+    rates(&mut text, result);
+    times(&mut text, result);
+    counts(&mut text, result);
+    generator(&mut text, result);
+    for note in &result.verdict.notes {
+        let _ = writeln!(text, "note: {}", plain(note));
+    }
+    text
+}
+
+fn verdict(text: &mut String, result: &LoadResult) {
+    let verdict = &result.verdict;
+    if verdict.saturated {
+        let unsent = result.requests.unsent;
+        let _ = write!(text, "SATURATED: the offered rate was not kept up");
+        if unsent > 0 {
+            let requests = format::counted(unsent, "due request was", "due requests were");
+            let _ = write!(text, "; {requests} never sent");
+        }
+        text.push_str(".\nThe percentiles below are of completed requests alone: the true response time is longer.\n");
+    }
+    if verdict.valid {
+        text.push_str("valid\n");
+    } else {
+        text.push_str("NOT VALID\n");
+        for reason in &verdict.reasons {
+            let _ = writeln!(text, "  {}", plain(reason));
+        }
+    }
+    text.push('\n');
+}
+
+fn rates(text: &mut String, result: &LoadResult) {
+    for url in &result.urls {
+        let _ = writeln!(text, "{:<14} {}", "target", plain(url));
+    }
+    let loop_kind = match result.clients {
+        Some(clients) => format!("closed loop, {}", format::counted(clients as u64, "client", "clients")),
+        None => "open loop".to_owned(),
+    };
+    let _ = writeln!(
+        text,
+        "{:<14} {}, {loop_kind}, {}, {}",
+        "window",
+        format::duration(result.duration_s),
+        format::counted(result.connections as u64, "connection", "connections"),
+        format::counted(result.threads as u64, "thread", "threads"),
+    );
+    let offered =
+        result.rate.offered.map(|rate| format!("offered {}, ", format::offered_rate(rate))).unwrap_or_default();
+    let _ = writeln!(
+        text,
+        "{:<14} {offered}sent {}, completed {}",
+        "rate",
+        format::rate(result.rate.sent),
+        format::rate(result.rate.completed)
+    );
+    text.push('\n');
+}
+
+fn times(text: &mut String, result: &LoadResult) {
+    let lines = [
+        ("response time", &result.response_time_us),
+        ("service time", &result.service_time_us),
+        ("schedule lag", &result.schedule_lag_us),
+    ];
+    if lines.iter().all(|(_, times)| times.count == 0) {
+        text.push_str("No request was completed in the window: there are no times.\n\n");
+        return;
+    }
+    let unit = TimeUnit::for_times(lines.iter().flat_map(|(_, times)| [times.p50, times.p99]));
+    let _ = writeln!(
+        text,
+        "{:<14} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        format!("times in {}", unit.symbol()),
+        "p50",
+        "p90",
+        "p99",
+        "p99.9",
+        "max"
+    );
+    for (name, times) in lines {
+        let _ = write!(text, "{name:<14}");
+        for figure in figures(times) {
+            let number = if times.count == 0 { format::ABSENT.to_owned() } else { unit.number(figure) };
+            let _ = write!(text, " {number:>9}");
+        }
+        text.push('\n');
+    }
+    text.push_str("response time: from when the request was due; service time: from when it was sent\n\n");
+}
+
+fn figures(times: &HistogramSummary) -> [f64; 5] {
+    [times.p50, times.p90, times.p99, times.p99_9, times.max]
+}
+
+fn counts(text: &mut String, result: &LoadResult) {
+    let requests = &result.requests;
+    let mut line = format!(
+        "{} due, {} sent, {} completed, {} failed",
+        format::count(requests.scheduled),
+        format::count(requests.sent),
+        format::count(requests.completed),
+        format::count(requests.failed)
+    );
+    if requests.unsent > 0 {
+        let _ = write!(line, ", {} never sent", format::count(requests.unsent));
+    }
+    let _ = writeln!(text, "{:<14} {line}", "requests");
+    if !requests.status.is_empty() {
+        let _ = writeln!(text, "{:<14} {}", "statuses", by_kind(&requests.status));
+    }
+    let errors = if requests.errors.is_empty() { "none".to_owned() } else { by_kind(&requests.errors) };
+    let _ = writeln!(text, "{:<14} {errors}", "errors");
+}
+
+fn by_kind(counts: &BTreeMap<String, u64>) -> String {
+    let parts: Vec<String> =
+        counts.iter().map(|(kind, count)| format!("{}: {}", plain(kind), format::count(*count))).collect();
+    parts.join(", ")
+}
+
+fn generator(text: &mut String, result: &LoadResult) {
+    let generator = &result.generator;
+    let cores = if result.duration_s > 0.0 {
+        format::cores((generator.cpu_user_s + generator.cpu_system_s) / result.duration_s)
+    } else {
+        format::ABSENT.to_owned()
+    };
+    let _ = writeln!(
+        text,
+        "{:<14} {cores}, {} a request, busiest thread {} of its time, {} memory at most",
+        "generator",
+        format::time(generator.cpu_us_per_request),
+        format::percent(generator.busiest_thread_fraction),
+        format::size(generator.memory_peak_bytes as f64)
+    );
+}
