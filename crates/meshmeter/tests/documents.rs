@@ -1,0 +1,109 @@
+//! What the documents promise is there: commands with their options, experiment files, make targets, linked files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("the crate lies in the repository")
+}
+
+/// Every document, with its text.
+fn documents() -> Vec<(PathBuf, String)> {
+    let root = repository();
+    let in_folder = |folder: PathBuf| {
+        fs::read_dir(folder).expect("the folder is there").map(|entry| entry.unwrap().path())
+    };
+    let paths = in_folder(root.clone())
+        .chain(in_folder(root.join("docs")))
+        .chain(in_folder(root.join("docs/decisions")));
+    let documents: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .map(|path| (path.clone(), fs::read_to_string(path).unwrap()))
+        .collect();
+    assert!(documents.len() >= 5, "README, CONTRIBUTING and docs/ are found: {documents:?}");
+    documents
+}
+
+/// The fenced blocks of a language.
+fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
+    text.split("```")
+        .skip(1)
+        .step_by(2)
+        .filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'))
+        .collect()
+}
+
+fn meshmeter(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_meshmeter")).args(arguments).output().expect("meshmeter starts")
+}
+
+#[test]
+fn every_command_shown_is_understood() {
+    let mut commands = 0;
+    for (path, text) in documents() {
+        for line in blocks(&text, "sh").into_iter().flat_map(str::lines) {
+            let command = line.split(" #").next().unwrap_or_default().trim();
+            let Some(arguments) =
+                command.strip_prefix("target/release/").unwrap_or(command).strip_prefix("meshmeter ")
+            else {
+                continue;
+            };
+            // With --help, options and their values are read as ever, and then nothing is done.
+            let arguments: Vec<&str> = arguments.split_whitespace().chain(["--help"]).collect();
+            let output = meshmeter(&arguments);
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: `{command}`: {error}", path.display());
+            commands += 1;
+        }
+    }
+    assert!(commands >= 4, "the README shows commands; {commands} were found");
+}
+
+#[test]
+fn every_experiment_shown_can_be_planned() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut experiments = 0;
+    for (path, text) in documents() {
+        for block in blocks(&text, "yaml") {
+            let file = folder.path().join(format!("{experiments}.yaml"));
+            fs::write(&file, block).unwrap();
+            let output = meshmeter(&["run", file.to_str().unwrap(), "--dry-run"]);
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: {error}", path.display());
+            experiments += 1;
+        }
+    }
+    assert!(experiments >= 1, "the README shows an experiment");
+}
+
+#[test]
+fn every_make_target_named_exists() {
+    let makefile = fs::read_to_string(repository().join("Makefile")).unwrap();
+    let mut targets = 0;
+    for (path, text) in documents() {
+        for named in text.split(['`', '\n']).filter_map(|piece| piece.strip_prefix("make ")) {
+            let target = named.split_whitespace().next().unwrap_or_default();
+            let there = makefile.lines().any(|line| line.starts_with(&format!("{target}:")));
+            assert!(there, "{}: make {target}", path.display());
+            targets += 1;
+        }
+    }
+    assert!(targets >= 2, "make demo and make test are named");
+}
+
+#[test]
+fn every_linked_file_exists() {
+    for (path, text) in documents() {
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            if link.is_empty() || link.contains("://") {
+                continue;
+            }
+            let file = path.parent().unwrap().join(link);
+            assert!(file.exists(), "{} links to {link}", path.display());
+        }
+    }
+}
