@@ -1,5 +1,36 @@
 //! One machine as a lab: namespaces, cgroups, processes and proxies.
+//!
+//! Read [`mod@enter`] first: how a command comes to run inside a lab of its own, and why nothing of a lab can outlive it.
+//! Then [`Lab`] (what there is inside), [`Pod`] (a network namespace with an address), [`Container`] (a supervised
+//! process with a cgroup), [`redirect`] (traffic sent through proxies) and [`registry`] (what is up on this machine, and
+//! how it is taken down).
+//!
+//! What this leaves out: images, volumes, IPv6 between pods, and more than one machine.
 
+pub mod arrangement;
 pub mod certificates;
+pub mod cgroup;
 pub mod components;
+pub mod container;
+pub mod enter;
+pub mod envoy;
 pub mod floor;
+pub mod host;
+mod lab;
+mod namespace;
+mod network;
+mod permission;
+pub mod observe;
+pub mod pod;
+pub mod process_table;
+pub mod redirect;
+pub mod registry;
+pub mod wait;
+
+pub use container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
+pub use enter::{Entered, enter};
+pub use lab::{Lab, Privileges};
+pub use permission::probe;
+pub use pod::{Pod, PodSpec};
+pub use redirect::{ProxyIdentity, Redirect};
+pub use wait::wait_for;

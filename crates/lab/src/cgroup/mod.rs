@@ -1,0 +1,36 @@
+//! Control groups of a lab, version 1 and 2: one for each container, below the one that meshmeter itself runs in.
+//!
+//! [`hierarchy`] says, from what the kernel tells of mounts and membership, where groups could be made; [`tree`] makes
+//! and removes them; [`reading`] parses what they count. Staying below our own group (version 1), or below the nearest
+//! of its ancestors that can hold groups (version 2), keeps every limit that the administrator put on us in force.
+//!
+//! What this leaves out: memory limits, I/O, and CPU sets.
+
+pub mod hierarchy;
+pub mod reading;
+pub mod tree;
+
+pub use reading::{CpuUsage, Memory, Throttling};
+pub use tree::{Cgroup, LabCgroup};
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Which of the two interfaces of the kernel.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Version {
+    /// One hierarchy for each controller.
+    V1,
+    /// One hierarchy for all.
+    V2,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::V1 => "v1",
+            Self::V2 => "v2",
+        })
+    }
+}

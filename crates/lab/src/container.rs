@@ -1,0 +1,223 @@
+//! A supervised process in a pod, with a control group of its own.
+//!
+//! [`launch`] is what happens between fork and exec; here is what can be asked of the process afterwards.
+
+mod launch;
+mod log;
+
+pub(crate) use launch::{Launch, start};
+
+use crate::cgroup::Cgroup;
+use experiment::environment::EnvironmentError;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, Signal};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, ExitStatus};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A process to start.
+#[derive(Clone, Debug)]
+pub struct ContainerSpec {
+    /// Its name within the pod: lower-case letters, digits and dashes.
+    pub name: String,
+    /// The program, a path or a name that is looked for in PATH.
+    pub program: PathBuf,
+    /// Its arguments, the program's name not among them.
+    pub arguments: Vec<OsString>,
+    /// Its whole environment; PATH is added where absent. Nothing is inherited.
+    pub environment: BTreeMap<String, OsString>,
+    /// CPU limit as in a pod's specification, cores; absent: none.
+    pub cpu_limit_cores: Option<f64>,
+    /// Whom it runs as.
+    pub user: ContainerUser,
+    /// The file for its standard output, made with mode 0600 or appended to.
+    pub output_log: PathBuf,
+    /// What becomes of its standard error.
+    pub error_output: ErrorOutput,
+}
+
+/// Whom a process runs as. No process of a lab keeps a capability, but for the one named here.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum ContainerUser {
+    /// The user who runs the lab.
+    #[default]
+    Lab,
+    /// A proxy: user 1337 where that can be had, else the lab's user with `CAP_NET_ADMIN` in the pod, so that it can mark
+    /// its sockets ([`crate::ProxyIdentity`]).
+    Proxy,
+}
+
+/// What becomes of a process's standard error.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum ErrorOutput {
+    /// The same file as standard output.
+    #[default]
+    WithOutput,
+    /// A file of its own, made with mode 0600 or appended to.
+    Log(PathBuf),
+    /// A pipe to us: [`Container::take_error_output`].
+    Piped,
+}
+
+/// A process that was started. Copies mean the same process; its pod ends it.
+#[derive(Clone, Debug)]
+pub struct Container(Arc<Process>);
+
+#[derive(Debug)]
+struct Process {
+    name: String,
+    pod: String,
+    pid: Pid,
+    /// Becomes readable when the process ends.
+    file: OwnedFd,
+    state: Mutex<State>,
+    cgroup: Option<Cgroup>,
+    logs: Vec<PathBuf>,
+}
+
+#[derive(Debug)]
+struct State {
+    child: Child,
+    error_output: Option<ChildStderr>,
+    status: Option<ExitStatus>,
+}
+
+impl Container {
+    /// Its name within the pod.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Its number within the lab, as in the lab's `/proc`.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.0.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Its control group; absent where the lab has none ([`crate::Lab::cgroup_version`]). It can be read until the pod goes.
+    #[must_use]
+    pub fn cgroup(&self) -> Option<&Cgroup> {
+        self.0.cgroup.as_ref()
+    }
+
+    /// Its standard error, where [`ErrorOutput::Piped`] was asked for and it has not been taken yet.
+    #[must_use]
+    pub fn take_error_output(&self) -> Option<ChildStderr> {
+        self.state().error_output.take()
+    }
+
+    /// How it ended, if it has.
+    #[must_use]
+    pub fn has_exited(&self) -> Option<ExitStatus> {
+        self.wait(Duration::ZERO)
+    }
+
+    /// Waits for its end, at most this long.
+    #[must_use]
+    pub fn wait(&self, at_most: Duration) -> Option<ExitStatus> {
+        if let Some(status) = self.state().status {
+            return Some(status);
+        }
+        // Not under the lock: others may want to signal the process meanwhile.
+        if !readable_within(&self.0.file, at_most) {
+            return None;
+        }
+        Some(self.bury(&mut self.state()))
+    }
+
+    /// Ends what is left of the process group, then takes the exit status. In this order the group's number cannot have
+    /// passed to others: it is ours until the dead leader is reaped.
+    fn bury(&self, state: &mut State) -> ExitStatus {
+        if let Some(status) = state.status {
+            return status;
+        }
+        // Refused only where nobody is left in the group.
+        let _ = rustix::process::kill_process_group(self.0.pid, Signal::KILL);
+        let status = state.child.wait().expect("a child of ours that has ended and was not reaped can be waited for");
+        state.status = Some(status);
+        status
+    }
+
+    /// Asks it to end (SIGTERM), and ends it where it has not within `grace`. Its children go with it.
+    ///
+    /// # Errors
+    /// Where the kernel does not end it in time: it is stuck in the kernel.
+    pub fn stop(&self, grace: Duration) -> Result<ExitStatus, EnvironmentError> {
+        self.signal(Signal::TERM);
+        if let Some(status) = self.wait(grace) {
+            return Ok(status);
+        }
+        self.kill();
+        self.wait(ENDED_WITHIN).ok_or_else(|| {
+            EnvironmentError::new(
+                format!("end {}/{}", self.0.pod, self.0.name),
+                format!("process {} did not end within {} s of SIGKILL", self.pid(), ENDED_WITHIN.as_secs()),
+            )
+        })
+    }
+
+    /// Asks it to end early and keep what it has (SIGINT).
+    pub fn interrupt(&self) {
+        self.signal(Signal::INT);
+    }
+
+    /// Ends it and its process group at once, without waiting.
+    pub(crate) fn kill(&self) {
+        let state = self.state();
+        if state.status.is_none() {
+            let _ = rustix::process::kill_process_group(self.0.pid, Signal::KILL);
+        }
+    }
+
+    /// Sends a signal to the process, if it has not been reaped: until then its number cannot pass to another.
+    fn signal(&self, signal: Signal) {
+        let state = self.state();
+        if state.status.is_none() {
+            // Refused only where it has just ended.
+            let _ = rustix::process::kill_process(self.0.pid, signal);
+        }
+    }
+
+    /// The last lines of its logs, at most `lines` of each.
+    #[must_use]
+    pub fn log_tail(&self, lines: usize) -> Vec<String> {
+        self.0.logs.iter().flat_map(|path| log::tail(path, lines)).collect()
+    }
+
+    /// The error of a process that should run but does not: its status and its last words.
+    #[must_use]
+    pub fn ended_early(&self, operation: impl Into<String>, status: ExitStatus) -> EnvironmentError {
+        let tail = self.log_tail(3);
+        let words = if tail.is_empty() { String::new() } else { format!(": {}", tail.join(" / ")) };
+        EnvironmentError::new(operation, format!("{}/{} ended with {status}{words}", self.0.pod, self.0.name))
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How long the kernel may take to bury a process after SIGKILL; it takes microseconds, more with much memory.
+pub(crate) const ENDED_WITHIN: Duration = Duration::from_secs(5);
+
+/// Waits until a process's file says that it has ended.
+pub(crate) fn readable_within(process: &OwnedFd, at_most: Duration) -> bool {
+    let give_up_at = Instant::now() + at_most;
+    loop {
+        let left = give_up_at.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).ok();
+        let mut files = [PollFd::new(process, PollFlags::IN)];
+        match rustix::event::poll(&mut files, timeout.as_ref()) {
+            Ok(0) => return false,
+            Ok(_) => return true,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => unreachable!("poll on an open file with a valid timeout: {}", io::Error::from(error)),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The end of a log file, however long the file has grown.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+/// How much of a log's end is looked at, bytes.
+const LOOKED_AT_BYTES: u64 = 64 * 1024;
+
+/// The last lines of a log; none where it cannot be read.
+pub fn tail(path: &Path, lines: usize) -> Vec<String> {
+    let Some(bytes) = last_bytes(path) else { return Vec::new() };
+    let text = String::from_utf8_lossy(&bytes);
+    let all: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    all[all.len().saturating_sub(lines)..].iter().map(|&line| line.to_owned()).collect()
+}
+
+fn last_bytes(path: &Path) -> Option<Vec<u8>> {
+    let mut file = File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LOOKED_AT_BYTES))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(LOOKED_AT_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+
+    #[test]
+    fn the_last_lines_of_a_long_log_are_found() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("proxy.log");
+        let mut text = String::new();
+        for number in 0..20_000 {
+            let _ = writeln!(text, "line {number}");
+        }
+        std::fs::write(&path, text).expect("it is writable");
+        assert_eq!(tail(&path, 2), ["line 19998", "line 19999"]);
+    }
+
+    #[test]
+    fn no_log_has_no_lines() {
+        assert!(tail(Path::new("/nonexistent/log"), 5).is_empty());
+    }
+}

@@ -1,0 +1,69 @@
+//! The inner process: see [`super`].
+
+use super::{ARMED_FILE, INSIDE_VARIABLE};
+use crate::Lab;
+use crate::namespace::unshare;
+use crate::permission::refused;
+use crate::registry::Record;
+use experiment::environment::EnvironmentError;
+use rustix::fs::{Mode, OFlags};
+use rustix::mount::{MountFlags, MountPropagationFlags};
+use rustix::thread::UnshareFlags;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+pub(super) fn enter(private_dir: PathBuf) -> Result<Lab, EnvironmentError> {
+    let operation = "enter the lab";
+    if rustix::process::getpid().as_raw_nonzero().get() != 1 {
+        return Err(EnvironmentError::new(operation, format!("{INSIDE_VARIABLE} is set, but this is not a lab"))
+            .with_hint(format!("unset {INSIDE_VARIABLE}: meshmeter sets it for itself")));
+    }
+    let stop_requested = handle_signals().map_err(|error| EnvironmentError::new(operation, error))?;
+    fs::write(private_dir.join(ARMED_FILE), []).map_err(|error| EnvironmentError::new(operation, error))?;
+    let record = Record::load(&private_dir)?;
+    // The kernel kills us with the outer process, but not if that ended before we asked for it.
+    if !record.outer.is_alive(Path::new("/proc")) {
+        return Err(EnvironmentError::new(operation, "the process that made the lab has ended"));
+    }
+    let outer_proc = open_proc().map_err(|error| EnvironmentError::new(operation, error))?;
+    unshare(UnshareFlags::NEWNS | UnshareFlags::NEWNET)
+        .map_err(|error| refused("make the lab's network and mount namespaces", error))?;
+    mount_proc()?;
+    Lab::open(record, private_dir, outer_proc, stop_requested)
+}
+
+/// A first signal is noted, for the command to end cleanly; a second ends us at once, and with us the lab.
+fn handle_signals() -> io::Result<Arc<AtomicBool>> {
+    let stop_requested = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // In this order the first signal finds the flag still unset.
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop_requested))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop_requested))?;
+    }
+    Ok(stop_requested)
+}
+
+/// The machine's proc, before ours covers it.
+fn open_proc() -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open("/proc", flags, Mode::empty())?)
+}
+
+/// Mounts a proc that numbers processes as our PID namespace does, for us alone.
+fn mount_proc() -> Result<(), EnvironmentError> {
+    let operation = "mount the lab's /proc";
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    rustix::mount::mount_change("/", private).map_err(|error| refused(operation, error.into()))?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    rustix::mount::mount("proc", "/proc", "proc", flags, None).map_err(|error| {
+        EnvironmentError::new(operation, io::Error::from(error)).with_hint(
+            "the kernel refuses it to a user namespace where parts of /proc are masked, as in most containers: start the \
+             container with `--security-opt systempaths=unconfined` (Podman: `--security-opt unmask=ALL`), or as root",
+        )
+    })
+}

@@ -1,0 +1,141 @@
+//! The outer process: see [`super`].
+
+use super::{ARMED_FILE, INSIDE_VARIABLE};
+use crate::lab::Privileges;
+use crate::namespace::unshare;
+use crate::permission::{first_namespaces, in_child, refused};
+use crate::process_table::ProcessIdentity;
+use crate::registry::{Record, Registration, remove_stale};
+use crate::wait::wait_for;
+use experiment::environment::EnvironmentError;
+use rustix::process::{Pid, Signal};
+use rustix::thread::UnshareFlags;
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::fs;
+use std::io;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::time::Duration;
+
+/// The inner process handles signals some milliseconds after its start; loading the program from a cold disk takes longer.
+const ARMED_WITHIN: Duration = Duration::from_secs(5);
+
+/// Passed on to the inner process. It has a process group of its own, so that each reaches it exactly once: Ctrl-C, which
+/// the terminal sends to our group, and `kill -INT`, which may be sent to us or to our group, look the same to it.
+const PASSED_ON: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+
+pub(super) fn enter(purpose: &str) -> Result<ExitCode, EnvironmentError> {
+    // First of all, so that no signal finds us with half a lab and the default action.
+    let mut signals = Signals::new(PASSED_ON.iter().chain([&SIGCHLD]))
+        .map_err(|error| EnvironmentError::new("handle signals", error))?;
+    let removed_before = remove_stale();
+    let mut registration = Registration::new(|id| record(id, purpose, removed_before))?;
+    registration.make_cgroup()?;
+    make_namespaces()?;
+    let mut child = start_inner(registration.directory())?;
+    let result = match note_inner(&mut registration, &child) {
+        Ok(()) => supervise(&mut signals, &mut child, registration.directory()),
+        Err(error) => Err(error),
+    };
+    // Where we fail, it must not go on; where it has ended, this is refused.
+    let _ = child.kill();
+    let _ = child.wait();
+    registration.remove()?;
+    result
+}
+
+fn record(id: String, purpose: &str, removed_before: Vec<crate::registry::Removed>) -> io::Result<Record> {
+    let privileges = if first_namespaces().contains(UnshareFlags::NEWUSER) {
+        Privileges::UserNamespace
+    } else {
+        Privileges::Root
+    };
+    Ok(Record::new(id, purpose, ProcessIdentity::current()?, privileges, removed_before))
+}
+
+fn note_inner(registration: &mut Registration, child: &Child) -> Result<(), EnvironmentError> {
+    let pid = i32::try_from(child.id()).expect("the kernel numbers processes up to 2^22");
+    // It may have ended already, with an error of its own that is worth more than one of ours.
+    let Ok(identity) = ProcessIdentity::of(Path::new("/proc"), pid) else { return Ok(()) };
+    registration.note_inner(identity)
+}
+
+/// Makes the namespaces that the inner process starts in. The PID namespace is for our children only.
+fn make_namespaces() -> Result<(), EnvironmentError> {
+    let operation = "make namespaces for a lab";
+    let namespaces = first_namespaces();
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    unshare(namespaces).map_err(|error| refused(operation, error))?;
+    if namespaces.contains(UnshareFlags::NEWUSER) {
+        // One user is all that a user may map (user_namespaces(7)); groups only once setgroups(2) is given up.
+        let maps = [
+            ("/proc/self/setgroups", "deny".to_owned()),
+            ("/proc/self/uid_map", format!("0 {} 1", user.as_raw())),
+            ("/proc/self/gid_map", format!("0 {} 1", group.as_raw())),
+        ];
+        for (file, map) in maps {
+            fs::write(file, map).map_err(|error| refused(operation, error))?;
+        }
+    }
+    Ok(())
+}
+
+fn start_inner(directory: &Path) -> Result<Child, EnvironmentError> {
+    let mut arguments = std::env::args_os();
+    // The very file that we are, even if another has taken its path since.
+    let mut command = Command::new("/proc/self/exe");
+    if let Some(name) = arguments.next() {
+        command.arg0(name);
+    }
+    command.args(arguments).env(INSIDE_VARIABLE, directory).process_group(0);
+    in_child(&mut command, || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?));
+    command.spawn().map_err(|error| refused("start the lab's first process", error))
+}
+
+/// Waits for the inner process, passing signals on.
+fn supervise(signals: &mut Signals, child: &mut Child, directory: &Path) -> Result<ExitCode, EnvironmentError> {
+    let mut passed_on = false;
+    loop {
+        if let Some(status) = child.try_wait().map_err(|error| EnvironmentError::new("wait for the lab", error))? {
+            return exit_code(status, passed_on);
+        }
+        for signal in signals.wait() {
+            if signal == SIGCHLD {
+                continue;
+            }
+            passed_on = true;
+            wait_until_armed(child, directory)?;
+            pass_on(child, signal);
+        }
+    }
+}
+
+fn wait_until_armed(child: &mut Child, directory: &Path) -> Result<(), EnvironmentError> {
+    wait_for("the lab's first process handles signals", ARMED_WITHIN, || {
+        let ended = child.try_wait().map_err(|error| EnvironmentError::new("wait for the lab", error))?;
+        Ok((ended.is_some() || directory.join(ARMED_FILE).exists()).then_some(()))
+    })
+}
+
+fn pass_on(child: &Child, signal: i32) {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) {
+        // Refused only where it has ended; it is not reaped yet, so the number is its own.
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// How the inner process ended, as our own exit status.
+fn exit_code(status: ExitStatus, asked_to_end: bool) -> Result<ExitCode, EnvironmentError> {
+    if let Some(code) = status.code() {
+        return Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)));
+    }
+    let signal = status.signal().unwrap_or_default();
+    if asked_to_end {
+        // As shells show it.
+        return Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX)));
+    }
+    Err(EnvironmentError::new("run in the lab", format!("the lab's first process was killed ({status})")))
+}

@@ -1,0 +1,319 @@
+//! What there is inside a lab. Made by [`crate::enter()`]; copies mean the same lab.
+
+use crate::cgroup::{LabCgroup, Version};
+use crate::namespace::{Namespace, Origin};
+use crate::network;
+use crate::permission;
+use crate::pod::{Pod, PodSpec, check_name};
+use crate::redirect::{PROXY_USER, ProxyIdentity};
+use crate::registry::{ContainerNote, Contents, PodNote, Record, Removed};
+use crate::ContainerUser;
+use experiment::environment::EnvironmentError;
+use rustix::fs::{Gid, Uid};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// With which rights a lab was made.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Privileges {
+    /// Those of root.
+    Root,
+    /// Those of an ordinary user, in a user namespace of the lab's own.
+    UserNamespace,
+}
+
+impl Privileges {
+    /// `root` or `user-namespace`, as in `host.json`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::UserNamespace => "user-namespace",
+        }
+    }
+}
+
+/// A lab, from within.
+#[derive(Clone, Debug)]
+pub struct Lab(Arc<Inside>);
+
+/// What [`crate::enter()`] hands over.
+#[derive(Debug)]
+pub(crate) struct Inside {
+    pub(crate) record: Record,
+    pub(crate) private_dir: PathBuf,
+    /// The machine's own proc, opened before ours was mounted over it.
+    pub(crate) outer_proc: OwnedFd,
+    pub(crate) stop_requested: Arc<AtomicBool>,
+    pub(crate) switch: Namespace,
+    pub(crate) identity: ProxyIdentity,
+    /// That file's path.
+    pub(crate) outer_proc_path: PathBuf,
+    pub(crate) state: Mutex<Changing>,
+}
+
+/// What changes while a lab is up.
+#[derive(Debug, Default)]
+pub(crate) struct Changing {
+    next_pod: u16,
+    contents: Contents,
+    /// Programs that were made reachable for the proxy's user.
+    exposed: BTreeMap<PathBuf, PathBuf>,
+}
+
+impl Lab {
+    pub(crate) fn open(
+        record: Record,
+        private_dir: PathBuf,
+        outer_proc: OwnedFd,
+        stop_requested: Arc<AtomicBool>,
+    ) -> Result<Self, EnvironmentError> {
+        let switch = Namespace::open("switch", Origin::Process)?;
+        network::set_up_switch(&switch)?;
+        let outer_proc_path = PathBuf::from(format!("/proc/self/fd/{}", outer_proc.as_raw_fd()));
+        let identity = proxy_identity(record.privileges);
+        let state = Mutex::default();
+        Ok(Self(Arc::new(Inside {
+            record,
+            private_dir,
+            outer_proc,
+            stop_requested,
+            switch,
+            identity,
+            outer_proc_path,
+            state,
+        })))
+    }
+
+    /// Its name in `meshmeter lab status`.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.0.record.id
+    }
+
+    /// A folder of the lab's own, removed with it: for keys and sockets. Its path is short enough for the latter
+    /// (sun_path, 108 bytes, leaves 40 for a name). Others may pass through it where proxies run as a user of their own, so
+    /// secrets belong in [`Self::create_private_dir`].
+    #[must_use]
+    pub fn private_dir(&self) -> &Path {
+        &self.0.private_dir
+    }
+
+    /// Makes a folder in [`Self::private_dir`] that only `user` can enter (mode 0700).
+    ///
+    /// # Errors
+    /// Where it exists or cannot be made.
+    pub fn create_private_dir(&self, name: &str, user: ContainerUser) -> Result<PathBuf, EnvironmentError> {
+        let operation = format!("make the lab's folder {name}");
+        check_name(name).map_err(|reason| EnvironmentError::new(operation.clone(), reason))?;
+        let path = self.0.private_dir.join(name);
+        let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
+        fs::DirBuilder::new().mode(0o700).create(&path).map_err(failed)?;
+        self.give_to(&path, user)?;
+        Ok(path)
+    }
+
+    /// Gives a file to the user that such a container runs as; its mode stays.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub fn give_to(&self, path: &Path, user: ContainerUser) -> Result<(), EnvironmentError> {
+        if user == ContainerUser::Proxy && self.0.identity == ProxyIdentity::Uid {
+            rustix::fs::chown(path, Some(Uid::from_raw(PROXY_USER)), Some(Gid::from_raw(PROXY_USER)))
+                .map_err(|error| EnvironmentError::new(format!("give {} to the proxy", path.display()), io::Error::from(error)))?;
+        }
+        Ok(())
+    }
+
+    /// The machine's own `/proc`, where all its processes show and not only the lab's, as a path for this process.
+    #[must_use]
+    pub fn outer_proc(&self) -> &Path {
+        &self.0.outer_proc_path
+    }
+
+    /// How a proxy's own traffic is told from the application's here.
+    #[must_use]
+    pub fn proxy_identity(&self) -> ProxyIdentity {
+        self.0.identity
+    }
+
+    /// With which rights the lab was made.
+    #[must_use]
+    pub fn privileges(&self) -> Privileges {
+        self.0.record.privileges
+    }
+
+    /// Which control groups the lab uses; absent where it has none.
+    #[must_use]
+    pub fn cgroup_version(&self) -> Option<Version> {
+        self.cgroup().map(|cgroup| cgroup.version)
+    }
+
+    /// Why the lab has no control groups, where it has none.
+    #[must_use]
+    pub fn no_cgroup_because(&self) -> Option<&str> {
+        self.0.record.no_cgroup_because.as_deref()
+    }
+
+    /// Remains of labs whose processes had been killed, removed before this lab was made.
+    #[must_use]
+    pub fn removed_before(&self) -> &[Removed] {
+        &self.0.record.removed_before
+    }
+
+    /// Whether the user or the system asked meshmeter to end (SIGINT, SIGTERM or SIGHUP). A second signal ends it at once.
+    #[must_use]
+    pub fn stop_requested(&self) -> bool {
+        self.0.stop_requested.load(Ordering::Relaxed)
+    }
+
+    /// For loops that wait: an error once [`Self::stop_requested`].
+    ///
+    /// # Errors
+    /// That one.
+    pub fn check_not_stopped(&self) -> Result<(), EnvironmentError> {
+        if self.stop_requested() {
+            return Err(EnvironmentError::new("go on", "meshmeter was asked to stop"));
+        }
+        Ok(())
+    }
+
+    /// Makes a pod, connected to the lab's bridge.
+    ///
+    /// # Errors
+    /// Where the name is taken or no name, or the kernel refuses a part; then nothing of it remains.
+    pub fn create_pod(&self, spec: &PodSpec) -> Result<Pod, EnvironmentError> {
+        let operation = || format!("make pod {}", spec.name);
+        check_name(&spec.name).map_err(|reason| EnvironmentError::new(operation(), reason))?;
+        let number = {
+            let mut state = self.state();
+            if state.contents.pods.values().any(|pod| pod.name == spec.name) {
+                return Err(EnvironmentError::new(operation(), "the lab has a pod of that name already"));
+            }
+            let number = state.next_pod;
+            if number == network::PODS_AT_MOST {
+                return Err(EnvironmentError::new(operation(), "the lab has used up its addresses"));
+            }
+            state.next_pod += 1;
+            number
+        };
+        Pod::create(self, spec, number)
+    }
+
+    pub(crate) fn switch(&self) -> &Namespace {
+        &self.0.switch
+    }
+
+    pub(crate) fn cgroup(&self) -> Option<&LabCgroup> {
+        self.0.record.cgroup.as_ref()
+    }
+
+    /// The error of something that needs control groups.
+    pub(crate) fn no_cgroup_for(&self, operation: &str) -> EnvironmentError {
+        let reason = self.no_cgroup_because().unwrap_or("none can be made");
+        EnvironmentError::new(operation, format!("a CPU limit needs control groups, and there are none here: {reason}"))
+            .with_hint(
+                "run as root, or under `systemd-run --user --scope -p Delegate=yes`, or leave the CPU limits out",
+            )
+    }
+
+    /// Makes a program reachable for the proxy's user, who may not pass through our home folder: mounted under the
+    /// lab's folder, in the lab's own mount namespace. Its name stays, so that it shows in process lists.
+    pub(crate) fn expose_program(&self, program: &Path) -> Result<PathBuf, EnvironmentError> {
+        let operation = format!("make {} reachable for the proxy's user", program.display());
+        let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
+        let Some(name) = program.file_name().filter(|_| program.is_absolute()) else {
+            // A bare name is looked for in PATH, whose folders anyone can enter.
+            return Ok(program.to_owned());
+        };
+        let mut state = self.state();
+        if let Some(exposed) = state.exposed.get(program) {
+            return Ok(exposed.clone());
+        }
+        let folder = self.0.private_dir.join("programs").join(state.exposed.len().to_string());
+        fs::DirBuilder::new().recursive(true).mode(0o755).create(&folder).map_err(failed)?;
+        let exposed = folder.join(name);
+        fs::write(&exposed, []).map_err(failed)?;
+        rustix::mount::mount_bind(program, &exposed).map_err(|error| failed(error.into()))?;
+        state.exposed.insert(program.to_owned(), exposed.clone());
+        Ok(exposed)
+    }
+
+    pub(crate) fn note_pod(&self, number: u16, name: &str) -> Result<(), EnvironmentError> {
+        let address = network::pod_address(number);
+        let note = PodNote { name: name.to_owned(), address, containers: Vec::new() };
+        self.state().contents.pods.insert(number, note);
+        self.save_contents()
+    }
+
+    pub(crate) fn note_container(
+        &self,
+        pod: u16,
+        name: &str,
+        pid: u32,
+        program: &Path,
+    ) -> Result<(), EnvironmentError> {
+        let note = ContainerNote { name: name.to_owned(), pid_in_lab: pid, program: program.to_owned() };
+        if let Some(pod) = self.state().contents.pods.get_mut(&pod) {
+            pod.containers.push(note);
+        }
+        self.save_contents()
+    }
+
+    pub(crate) fn forget_pod(&self, number: u16) {
+        self.state().contents.pods.remove(&number);
+        // `lab status` shows a pod too many, at worst.
+        let _ = self.save_contents();
+    }
+
+    fn save_contents(&self) -> Result<(), EnvironmentError> {
+        self.state().contents.save(&self.0.private_dir)
+    }
+
+    fn state(&self) -> MutexGuard<'_, Changing> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A user of its own for proxies needs our rights and, in a container, that user to be mapped.
+fn proxy_identity(privileges: Privileges) -> ProxyIdentity {
+    let mapped = |file| fs::read_to_string(file).is_ok_and(|map| is_mapped(&map, PROXY_USER));
+    let has_user = mapped("/proc/self/uid_map") && mapped("/proc/self/gid_map");
+    if privileges == Privileges::Root && has_user && permission::can_change_user() {
+        ProxyIdentity::Uid
+    } else {
+        ProxyIdentity::Mark
+    }
+}
+
+/// Whether a user namespace's map has this user or group (user_namespaces(7)).
+fn is_mapped(map: &str, id: u32) -> bool {
+    map.lines().any(|line| {
+        let mut fields = line.split_ascii_whitespace().map(str::parse::<u64>);
+        let (Some(Ok(inside)), Some(Ok(_outside)), Some(Ok(length))) = (fields.next(), fields.next(), fields.next())
+        else {
+            return false;
+        };
+        (inside..inside.saturating_add(length)).contains(&u64::from(id))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_of_one_user_has_no_room_for_the_proxy() {
+        assert!(is_mapped("         0          0 4294967295\n", PROXY_USER));
+        assert!(!is_mapped("         0       1000          1\n", PROXY_USER));
+        assert!(is_mapped("0 1000 1\n1 100000 65536\n", PROXY_USER));
+        assert!(!is_mapped("", PROXY_USER));
+    }
+}

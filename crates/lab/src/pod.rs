@@ -1,0 +1,264 @@
+//! A pod: a network namespace with an address on the lab's bridge, and the processes in it.
+//!
+//! Dropping a pod ends its processes and takes its interface, rules, namespace and control groups with it.
+
+use crate::container::{self, Container, ContainerSpec, ContainerUser, ENDED_WITHIN, Launch};
+use crate::lab::Lab;
+use crate::namespace::{Namespace, Origin};
+use crate::redirect::{self, ProxyIdentity, Redirect};
+use crate::wait::wait_for;
+use crate::{network, process_table};
+use experiment::environment::EnvironmentError;
+use rustix::process::{Pid, Signal, WaitOptions};
+use std::fs;
+use std::net::Ipv4Addr;
+use std::os::linux::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+/// A pod to make.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PodSpec {
+    /// Its name within the lab: lower-case letters, digits and dashes.
+    pub name: String,
+}
+
+impl PodSpec {
+    /// A pod of this name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into() }
+    }
+}
+
+/// A running pod.
+#[derive(Debug)]
+pub struct Pod {
+    lab: Lab,
+    name: String,
+    number: u16,
+    namespace: Namespace,
+    containers: Vec<Container>,
+    open: bool,
+}
+
+impl Pod {
+    pub(crate) fn create(lab: &Lab, spec: &PodSpec, number: u16) -> Result<Self, EnvironmentError> {
+        let namespace = Namespace::open(&spec.name, Origin::New)?;
+        // From here on, dropping the pod takes down what was set up.
+        let pod = Self {
+            lab: lab.clone(),
+            name: spec.name.clone(),
+            number,
+            namespace,
+            containers: Vec::new(),
+            open: true,
+        };
+        network::connect_pod(lab.switch(), &pod.namespace, number)?;
+        lab.note_pod(number, &pod.name)?;
+        Ok(pod)
+    }
+
+    /// Its name within the lab.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its address, reachable from every pod of the lab.
+    #[must_use]
+    pub fn address(&self) -> Ipv4Addr {
+        network::pod_address(self.number)
+    }
+
+    /// Its processes, in the order in which they were started.
+    #[must_use]
+    pub fn containers(&self) -> &[Container] {
+        &self.containers
+    }
+
+    /// Starts a process in the pod.
+    ///
+    /// # Errors
+    /// Where it cannot be started; where a CPU limit is asked for and the lab has no control groups.
+    pub fn start(&mut self, spec: &ContainerSpec) -> Result<Container, EnvironmentError> {
+        let operation = || format!("start {}/{}", self.name, spec.name);
+        check_name(&spec.name).map_err(|reason| EnvironmentError::new(operation(), reason))?;
+        if self.containers.iter().any(|other| other.name() == spec.name) {
+            return Err(EnvironmentError::new(operation(), "the pod has a container of that name already"));
+        }
+        let cgroup = self.lab.cgroup().map(|cgroup| cgroup.create(&self.name, &spec.name)).transpose()?;
+        if let Some(cores) = spec.cpu_limit_cores {
+            let Some(cgroup) = &cgroup else { return Err(self.lab.no_cgroup_for(&operation())) };
+            cgroup.limit_cpu(cores)?;
+        }
+        let identity = self.lab.proxy_identity();
+        let program = if spec.user == ContainerUser::Proxy && identity == ProxyIdentity::Uid {
+            self.lab.expose_program(&spec.program)?
+        } else {
+            spec.program.clone()
+        };
+        let launch = Launch { pod: &self.name, namespace: &self.namespace, cgroup, identity, program };
+        let container = container::start(launch, spec)?;
+        self.containers.push(container.clone());
+        self.lab.note_container(self.number, &spec.name, container.pid(), &spec.program)?;
+        Ok(container)
+    }
+
+    /// Sends the pod's traffic through its proxy, as [`Redirect`] says.
+    ///
+    /// # Errors
+    /// Where iptables is absent, or the kernel refuses the rules.
+    pub fn redirect(&self, redirect: &Redirect) -> Result<(), EnvironmentError> {
+        let rules = redirect::rules(redirect, self.lab.proxy_identity());
+        let lock_file = self.lab.private_dir().join("xtables.lock");
+        self.run(move || redirect::load(&rules, &lock_file))?
+    }
+
+    /// Runs `work` on a thread in the pod's network namespace: sockets opened there belong to the pod. Not to be called
+    /// from within itself.
+    ///
+    /// # Errors
+    /// Where `work` panicked.
+    pub fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, EnvironmentError> {
+        self.namespace.run(work)
+    }
+
+    /// Waits until a process listens on this TCP port of the pod, without connecting to it.
+    ///
+    /// # Errors
+    /// Where that takes too long, or `container`, which should listen, has ended: then with its last words.
+    pub fn wait_until_listening(
+        &self,
+        container: &Container,
+        port: u16,
+        at_most: Duration,
+    ) -> Result<(), EnvironmentError> {
+        let what = format!("{}/{} listens on port {port}", self.name, container.name());
+        wait_for(&what, at_most, || {
+            self.lab.check_not_stopped()?;
+            if let Some(status) = container.has_exited() {
+                return Err(container.ended_early(format!("wait until {what}"), status));
+            }
+            Ok(self.run(move || is_listening(port))?.then_some(()))
+        })
+    }
+
+    /// Takes the pod down and says what could not be. Dropping it does the same without a word.
+    ///
+    /// # Errors
+    /// Where a process does not end or a part cannot be removed. The rest is removed nevertheless.
+    pub fn close(mut self) -> Result<(), EnvironmentError> {
+        self.take_down()
+    }
+
+    fn take_down(&mut self) -> Result<(), EnvironmentError> {
+        if !std::mem::take(&mut self.open) {
+            return Ok(());
+        }
+        for container in &self.containers {
+            container.kill();
+        }
+        let mut ended = Ok(());
+        for container in &self.containers {
+            ended = ended.and(container.stop(ENDED_WITHIN).map(drop));
+        }
+        let strays = self.end_strays();
+        self.namespace.close();
+        let disconnected = network::disconnect_pod(self.lab.switch(), self.number);
+        let removed = self.lab.cgroup().map_or(Ok(()), |cgroup| cgroup.remove_pod(&self.name));
+        self.lab.forget_pod(self.number);
+        ended.and(strays).and(disconnected).and(removed)
+    }
+
+    /// Ends processes of the pod that left the process groups of its containers, known by the network namespace that
+    /// they are in. Orphans among them have fallen to us, the lab's first process, to be reaped.
+    fn end_strays(&self) -> Result<(), EnvironmentError> {
+        let Ok(namespace) = rustix::fs::fstat(self.namespace.file()) else { return Ok(()) };
+        let mut ended: Vec<Pid> = Vec::new();
+        wait_for(&format!("no process is left in pod {}", self.name), ENDED_WITHIN, || {
+            let failed = |error| EnvironmentError::new("list the lab's processes", error);
+            let pids = process_table::pids(Path::new("/proc")).map_err(failed)?;
+            let left: Vec<Pid> = pids
+                .into_iter()
+                .filter(|&pid| pid != 1 && is_in_network(pid, namespace.st_ino))
+                .filter_map(Pid::from_raw)
+                .collect();
+            for &pid in &left {
+                // Refused only where it has just ended.
+                let _ = rustix::process::kill_process(pid, Signal::KILL);
+            }
+            let all_gone = left.is_empty();
+            ended.extend(left);
+            // An error means that it is no child of ours: then another reaps it.
+            ended.retain(|&pid| matches!(rustix::process::waitpid(Some(pid), WaitOptions::NOHANG), Ok(None)));
+            Ok((all_gone && ended.is_empty()).then_some(()))
+        })
+    }
+}
+
+impl Drop for Pod {
+    fn drop(&mut self) {
+        // What cannot be removed here goes when the lab's first process does.
+        let _ = self.take_down();
+    }
+}
+
+/// Whether a process is in the network namespace with this inode number. A dead one is in none.
+fn is_in_network(pid: i32, inode: u64) -> bool {
+    fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|file| file.st_ino() == inode)
+}
+
+/// Whether a TCP socket of the calling thread's network namespace listens on this port.
+fn is_listening(port: u16) -> bool {
+    ["tcp", "tcp6"].iter().any(|table| {
+        let table = fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
+        listens(&table, port)
+    })
+}
+
+/// Looks for a listening socket in `/proc/net/tcp` or `tcp6` (proc_pid_net(5)).
+fn listens(table: &str, port: u16) -> bool {
+    const LISTEN: &str = "0A";
+    let wanted = format!(":{port:04X}");
+    table.lines().skip(1).any(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        let local = fields.nth(1).unwrap_or_default();
+        local.ends_with(&wanted) && fields.nth(1) == Some(LISTEN)
+    })
+}
+
+/// Names become names of folders and threads.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if (1..=40).contains(&name.len()) && name.bytes().all(allowed) && !name.starts_with('-') {
+        return Ok(());
+    }
+    Err(format!("`{name}` is no name: one has 1 to 40 lower-case letters, digits and dashes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TCP_TABLE: &str = "\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 7213 1 0000000000000000 100 0 0 10 0
+   1: 02004D0A:C350 03004D0A:3A99 01 00000000:00000000 00:00000000 00000000     0        0 7219 1 0000000000000000 20 4 30 10 -1
+";
+
+    #[test]
+    fn a_listening_socket_is_told_from_a_connection() {
+        assert!(listens(TCP_TABLE, 8080));
+        assert!(!listens(TCP_TABLE, 50000));
+        assert!(!listens(TCP_TABLE, 80));
+        assert!(!listens("", 8080));
+    }
+
+    #[test]
+    fn names_that_lead_out_of_their_folder_are_refused() {
+        for name in ["", "..", "a/b", "A", "-x", &"x".repeat(41)] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+        assert!(check_name("client-proxy").is_ok());
+    }
+}

@@ -1,0 +1,146 @@
+//! What `/proc` says of processes: enough to know one again later, whoever has its number by then.
+//!
+//! Pure parsing first, reading after it. Leaves out resource figures: those belong to the sampler.
+
+use rustix::process::Pid;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::Path;
+
+/// A process that cannot be taken for another: its number and when it started, in clock ticks since boot.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    /// Its number.
+    pub pid: i32,
+    /// Field 22 of `/proc/<pid>/stat`.
+    pub start_time_ticks: u64,
+}
+
+/// The fields of `/proc/<pid>/stat` that the lab needs (proc_pid_stat(5)).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Stat {
+    /// State, such as `S`; `Z` and `X` are dead.
+    pub state: char,
+    /// The parent's number.
+    pub parent_pid: i32,
+    /// When it started, in clock ticks since boot.
+    pub start_time_ticks: u64,
+}
+
+impl Stat {
+    /// Whether the process has ended, reaped or not.
+    #[must_use]
+    pub fn is_dead(&self) -> bool {
+        matches!(self.state, 'Z' | 'X' | 'x')
+    }
+}
+
+/// Parses `/proc/<pid>/stat`. The command name may hold blanks and parentheses, so fields count from the last `)`.
+#[must_use]
+pub fn parse_stat(text: &str) -> Option<Stat> {
+    let after_name = &text[text.rfind(')')? + 1..];
+    let mut fields = after_name.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    let parent_pid = fields.next()?.parse().ok()?;
+    // Fields 3 and 4 are taken; the start time is field 22.
+    let start_time_ticks = fields.nth(17)?.parse().ok()?;
+    Some(Stat { state, parent_pid, start_time_ticks })
+}
+
+/// The process's number in each PID namespace that it is in, outermost first (`NSpid` of `/proc/<pid>/status`).
+#[must_use]
+pub fn parse_namespace_pids(status: &str) -> Option<Vec<i32>> {
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_ascii_whitespace().map(|pid| pid.parse().ok()).collect()
+}
+
+/// Reads a process's `stat` below this mount of proc.
+///
+/// # Errors
+/// Where there is no such process.
+pub fn stat(proc: &Path, pid: i32) -> io::Result<Stat> {
+    let text = std::fs::read(proc.join(pid.to_string()).join("stat"))?;
+    parse_stat(&String::from_utf8_lossy(&text))
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{pid}/stat is malformed")))
+}
+
+/// Every process shown by this mount of proc.
+///
+/// # Errors
+/// Where it cannot be listed.
+pub fn pids(proc: &Path) -> io::Result<Vec<i32>> {
+    let mut pids = Vec::new();
+    for entry in std::fs::read_dir(proc)? {
+        if let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) {
+            pids.push(pid);
+        }
+    }
+    Ok(pids)
+}
+
+impl ProcessIdentity {
+    /// The process that has this number now.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn of(proc: &Path, pid: i32) -> io::Result<Self> {
+        Ok(Self { pid, start_time_ticks: stat(proc, pid)?.start_time_ticks })
+    }
+
+    /// This process.
+    ///
+    /// # Errors
+    /// Where `/proc` cannot be read.
+    pub fn current() -> io::Result<Self> {
+        Self::of(Path::new("/proc"), rustix::process::getpid().as_raw_nonzero().get())
+    }
+
+    /// Whether that very process still runs. One that has ended and waits to be reaped does not.
+    #[must_use]
+    pub fn is_alive(&self, proc: &Path) -> bool {
+        stat(proc, self.pid)
+            .is_ok_and(|stat| stat.start_time_ticks == self.start_time_ticks && !stat.is_dead())
+    }
+
+    /// The number as the kernel's interface wants it.
+    #[must_use]
+    pub fn raw(&self) -> Option<Pid> {
+        Pid::from_raw(self.pid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE_NAME: &str = "4211 (a) b (c) S 1 4211 4211 0 -1 4194560 208 0 0 0 1 2 0 0 20 0 1 0 861233 \
+                                5652480 377 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
+
+    #[test]
+    fn a_name_with_parentheses_does_not_shift_the_fields() {
+        let stat = parse_stat(HOSTILE_NAME).expect("it is well-formed");
+        assert_eq!(stat, Stat { state: 'S', parent_pid: 1, start_time_ticks: 861_233 });
+    }
+
+    #[test]
+    fn a_cut_line_is_refused() {
+        assert_eq!(parse_stat("12 (sleep) S 1 2"), None);
+        assert_eq!(parse_stat(""), None);
+    }
+
+    #[test]
+    fn the_numbers_in_nested_namespaces_are_read_in_order() {
+        let status = "Name:\tsleep\nNStgid:\t812\t7\nNSpid:\t812\t7\nNSpgid:\t812\t7\n";
+        assert_eq!(parse_namespace_pids(status), Some(vec![812, 7]));
+        assert_eq!(parse_namespace_pids("Name:\tsleep\n"), None);
+    }
+
+    #[test]
+    fn a_number_in_other_hands_is_another_process() {
+        let proc = Path::new("/proc");
+        let mut identity = ProcessIdentity::current().expect("proc is mounted");
+        assert!(identity.is_alive(proc));
+        identity.start_time_ticks += 1;
+        assert!(!identity.is_alive(proc));
+    }
+}

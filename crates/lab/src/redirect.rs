@@ -1,0 +1,172 @@
+//! Traffic of a pod sent through its proxy without the application's knowledge, by rules in the pod's own network
+//! namespace, shaped as Istio's `istio-iptables` shapes them (pilot/cmd/pilot-agent, `tools/istio-iptables`).
+//!
+//! Outbound: every TCP connection but the proxy's own and those on loopback goes to port 15001. Inbound: connections to
+//! the application's ports go to port 15006. The proxy finds the original destination with `SO_ORIGINAL_DST`. What the
+//! proxy itself sends is told apart by its user (1337, as in Istio) or, where we have one user only, by a mark that it
+//! sets on its sockets. Left out: UDP (DNS capture), IPv6, TPROXY.
+
+use experiment::environment::EnvironmentError;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Where outbound connections go.
+pub const OUTBOUND_PORT: u16 = 15001;
+/// Where inbound connections go.
+pub const INBOUND_PORT: u16 = 15006;
+/// The proxy's user and group, as in Istio.
+pub const PROXY_USER: u32 = 1337;
+/// The mark on the proxy's sockets where a user of its own cannot be had.
+pub const PROXY_MARK: u32 = 1337;
+
+/// How a proxy's own traffic is told from the application's.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ProxyIdentity {
+    /// It runs as user [`PROXY_USER`].
+    Uid,
+    /// It marks its sockets with [`PROXY_MARK`] (`SO_MARK`; it keeps the capability for that).
+    Mark,
+}
+
+impl ProxyIdentity {
+    /// `uid` or `mark`, as in `host.json`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Uid => "uid",
+            Self::Mark => "mark",
+        }
+    }
+}
+
+/// What is sent through the pod's proxy.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Redirect {
+    /// Connections that the pod's applications open.
+    pub outbound: bool,
+    /// Connections to these ports of the pod.
+    pub inbound_ports: Vec<u16>,
+}
+
+/// The rules as `iptables-restore` reads them.
+#[must_use]
+pub fn rules(redirect: &Redirect, identity: ProxyIdentity) -> String {
+    let mut rules = String::from("*nat\n");
+    // Writing to a string cannot fail.
+    if !redirect.inbound_ports.is_empty() {
+        rules.push_str(":MESHMETER_INBOUND - [0:0]\n:MESHMETER_IN_REDIRECT - [0:0]\n");
+        rules.push_str("-A PREROUTING -p tcp -j MESHMETER_INBOUND\n");
+        for port in &redirect.inbound_ports {
+            let _ = writeln!(rules, "-A MESHMETER_INBOUND -p tcp --dport {port} -j MESHMETER_IN_REDIRECT");
+        }
+        let _ = writeln!(rules, "-A MESHMETER_IN_REDIRECT -p tcp -j REDIRECT --to-ports {INBOUND_PORT}");
+    }
+    if redirect.outbound {
+        let own = match identity {
+            ProxyIdentity::Uid => format!("-m owner --uid-owner {PROXY_USER}"),
+            ProxyIdentity::Mark => format!("-m mark --mark {PROXY_MARK}"),
+        };
+        rules.push_str(":MESHMETER_OUTPUT - [0:0]\n:MESHMETER_REDIRECT - [0:0]\n");
+        rules.push_str("-A OUTPUT -p tcp -j MESHMETER_OUTPUT\n");
+        let _ = writeln!(rules, "-A MESHMETER_OUTPUT {own} -j RETURN");
+        rules.push_str("-A MESHMETER_OUTPUT -o lo -j RETURN\n");
+        rules.push_str("-A MESHMETER_OUTPUT -d 127.0.0.1/32 -j RETURN\n");
+        rules.push_str("-A MESHMETER_OUTPUT -j MESHMETER_REDIRECT\n");
+        let _ = writeln!(rules, "-A MESHMETER_REDIRECT -p tcp -j REDIRECT --to-ports {OUTBOUND_PORT}");
+    }
+    rules.push_str("COMMIT\n");
+    rules
+}
+
+/// The default of the distribution first, then either back end by name: some kernels have modules for one only.
+const PROGRAMS: [&str; 3] = ["iptables-restore", "iptables-nft-restore", "iptables-legacy-restore"];
+
+/// Ordinary users often lack these in their PATH.
+const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
+
+/// The `iptables-restore` programs of this machine, best first.
+///
+/// # Errors
+/// Where there is none.
+pub fn programs() -> Result<Vec<PathBuf>, EnvironmentError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> =
+        std::env::split_paths(&path).chain(SYSTEM_FOLDERS.iter().map(PathBuf::from)).collect();
+    let found = |name: &&str| folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
+    let programs: Vec<PathBuf> = PROGRAMS.iter().filter_map(found).collect();
+    if programs.is_empty() {
+        return Err(EnvironmentError::new("find iptables-restore", "it is not installed")
+            .with_hint("install the package `iptables` (Debian, Ubuntu, Alpine, Arch) or `iptables-nft` (Fedora, RHEL)"));
+    }
+    Ok(programs)
+}
+
+/// Loads rules into the network namespace of the calling thread.
+pub(crate) fn load(rules: &str, lock_file: &Path) -> Result<(), EnvironmentError> {
+    let mut first_failure = None;
+    for program in programs()? {
+        match restore(&program, rules, lock_file) {
+            Ok(()) => return Ok(()),
+            Err(error) => first_failure = first_failure.or(Some((program, error))),
+        }
+    }
+    let (program, error) = first_failure.expect("a list of programs that is not empty has a first failure");
+    Err(EnvironmentError::new(format!("redirect traffic with {}", program.display()), error).with_hint(
+        "the kernel needs the modules nf_nat, xt_REDIRECT, xt_owner and xt_mark; an ordinary user cannot have them loaded: \
+         as root, `modprobe -a nf_nat xt_REDIRECT xt_owner xt_mark`",
+    ))
+}
+
+fn restore(program: &Path, rules: &str, lock_file: &Path) -> io::Result<()> {
+    let mut child = Command::new(program)
+        .env("XTABLES_LOCKFILE", lock_file)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    // A few hundred bytes fit the pipe whole, so this cannot stall; a reader that went away shows in its exit status.
+    let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(rules.as_bytes()));
+    let output = child.wait_with_output()?;
+    if output.status.success() {
+        return written;
+    }
+    let message = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = message.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
+    Err(io::Error::other(format!("{}: {}", output.status, lines.join("; "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sidecar_redirects_both_ways() {
+        let redirect = Redirect { outbound: true, inbound_ports: vec![8080] };
+        insta::assert_snapshot!(rules(&redirect, ProxyIdentity::Uid), @r"
+        *nat
+        :MESHMETER_INBOUND - [0:0]
+        :MESHMETER_IN_REDIRECT - [0:0]
+        -A PREROUTING -p tcp -j MESHMETER_INBOUND
+        -A MESHMETER_INBOUND -p tcp --dport 8080 -j MESHMETER_IN_REDIRECT
+        -A MESHMETER_IN_REDIRECT -p tcp -j REDIRECT --to-ports 15006
+        :MESHMETER_OUTPUT - [0:0]
+        :MESHMETER_REDIRECT - [0:0]
+        -A OUTPUT -p tcp -j MESHMETER_OUTPUT
+        -A MESHMETER_OUTPUT -m owner --uid-owner 1337 -j RETURN
+        -A MESHMETER_OUTPUT -o lo -j RETURN
+        -A MESHMETER_OUTPUT -d 127.0.0.1/32 -j RETURN
+        -A MESHMETER_OUTPUT -j MESHMETER_REDIRECT
+        -A MESHMETER_REDIRECT -p tcp -j REDIRECT --to-ports 15001
+        COMMIT
+        ");
+    }
+
+    #[test]
+    fn without_a_user_of_its_own_the_proxy_is_known_by_its_mark() {
+        let rules = rules(&Redirect { outbound: true, inbound_ports: Vec::new() }, ProxyIdentity::Mark);
+        assert!(rules.contains("-A MESHMETER_OUTPUT -m mark --mark 1337 -j RETURN\n"));
+        assert!(!rules.contains("INBOUND"));
+    }
+}

@@ -1,0 +1,181 @@
+//! Which labs are up on this machine, and taking them down.
+//!
+//! Each lab has a folder `labs/<id>` with `lab.json` ([`Record`], by the outer process, before anything is made) and
+//! `contents.json` ([`Contents`], by the inner one, whenever pods change). [`place`] says where, [`Registration`] is a
+//! lab's own entry while it runs, [`list`] and [`down`] serve `meshmeter lab`, [`remove_stale`] every start.
+
+mod down;
+mod place;
+mod registration;
+mod status;
+
+pub use down::{Removed, down, remove_stale};
+pub use place::RUNTIME_VARIABLE;
+pub(crate) use registration::Registration;
+pub use status::{ContainerStatus, LabStatus, PodStatus, list};
+
+use crate::cgroup::LabCgroup;
+use crate::lab::Privileges;
+use crate::process_table::ProcessIdentity;
+use experiment::environment::EnvironmentError;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::net::Ipv4Addr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+const RECORD_FILE: &str = "lab.json";
+const CONTENTS_FILE: &str = "contents.json";
+const RECORD_SCHEMA: &str = "meshmeter.lab/1";
+
+/// `lab.json`: what a lab is, and all that could outlive its processes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Record {
+    schema: String,
+    /// Its name.
+    pub id: String,
+    /// What it is for.
+    pub purpose: String,
+    /// When it was made, RFC 3339.
+    pub started_at: String,
+    /// With which rights.
+    pub privileges: Privileges,
+    /// The process that the user started.
+    pub outer: ProcessIdentity,
+    /// The lab's first process, as numbered outside; absent until it has been started.
+    pub inner: Option<ProcessIdentity>,
+    /// Every folder where its control groups can be.
+    pub cgroup_directories: Vec<PathBuf>,
+    /// Its control groups, where it has any.
+    pub cgroup: Option<LabCgroup>,
+    /// Why it has none.
+    pub no_cgroup_because: Option<String>,
+    /// Remains of other labs that were removed when it was made.
+    pub removed_before: Vec<Removed>,
+}
+
+impl Record {
+    pub(crate) fn new(
+        id: String,
+        purpose: &str,
+        outer: ProcessIdentity,
+        privileges: Privileges,
+        removed_before: Vec<Removed>,
+    ) -> Self {
+        Self {
+            schema: RECORD_SCHEMA.to_owned(),
+            id,
+            purpose: purpose.to_owned(),
+            started_at: jiff::Timestamp::now().to_string(),
+            privileges,
+            outer,
+            inner: None,
+            cgroup_directories: Vec::new(),
+            cgroup: None,
+            no_cgroup_because: None,
+            removed_before,
+        }
+    }
+
+    /// Reads the record of the lab with this folder.
+    ///
+    /// # Errors
+    /// Where it is absent or not a record.
+    pub fn load(directory: &Path) -> Result<Self, EnvironmentError> {
+        let path = directory.join(RECORD_FILE);
+        read_json(&path).map_err(|error| EnvironmentError::new(format!("read {}", path.display()), error))
+    }
+
+    fn save(&self, directory: &Path) -> Result<(), EnvironmentError> {
+        let path = directory.join(RECORD_FILE);
+        write_json(&path, self).map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
+    }
+
+    /// Whether any process of it still runs. Its others cannot without these two.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        let proc = Path::new("/proc");
+        self.outer.is_alive(proc) || self.inner.is_some_and(|inner| inner.is_alive(proc))
+    }
+}
+
+/// `contents.json`: what is in a lab now.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Contents {
+    /// Pods by number.
+    pub pods: BTreeMap<u16, PodNote>,
+}
+
+/// A pod in [`Contents`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PodNote {
+    /// Its name.
+    pub name: String,
+    /// Its address within the lab.
+    pub address: Ipv4Addr,
+    /// Its processes.
+    pub containers: Vec<ContainerNote>,
+}
+
+/// A process in [`Contents`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ContainerNote {
+    /// Its name within the pod.
+    pub name: String,
+    /// Its number within the lab.
+    pub pid_in_lab: u32,
+    /// What it runs.
+    pub program: PathBuf,
+}
+
+impl Contents {
+    pub(crate) fn save(&self, directory: &Path) -> Result<(), EnvironmentError> {
+        let path = directory.join(CONTENTS_FILE);
+        write_json(&path, self).map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
+    }
+
+    /// What the lab with this folder holds; nothing where it has not written that yet.
+    fn load(directory: &Path) -> Self {
+        read_json(&directory.join(CONTENTS_FILE)).unwrap_or_default()
+    }
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
+    Ok(serde_json::from_slice(&fs::read(path)?)?)
+}
+
+/// Writes beside and renames, so that a reader sees the old or the new whole.
+fn write_json<T: Serialize>(path: &Path, value: &T) -> io::Result<()> {
+    let new = path.with_extension("json.new");
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    file.write_all(&serde_json::to_vec_pretty(value)?)?;
+    drop(file);
+    fs::rename(new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_comes_back_as_it_was_written() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let outer = ProcessIdentity::current().expect("proc is mounted");
+        let record = Record::new("abc234".into(), "a test", outer, Privileges::Root, Vec::new());
+        record.save(folder.path()).expect("it is writable");
+        let loaded = Record::load(folder.path()).expect("it was written");
+        assert_eq!((loaded.id.as_str(), loaded.outer), ("abc234", outer));
+        assert!(loaded.is_running());
+    }
+
+    #[test]
+    fn a_record_that_is_none_is_an_error_that_names_the_file() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::write(folder.path().join(RECORD_FILE), "{}").expect("it is writable");
+        let error = Record::load(folder.path()).expect_err("fields are missing");
+        assert!(error.to_string().ends_with(RECORD_FILE), "{error}");
+    }
+}

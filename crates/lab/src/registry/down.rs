@@ -1,0 +1,185 @@
+//! Taking labs down, whatever state they are in.
+
+use super::registration::UNFINISHED;
+use super::{Record, place};
+use crate::cgroup::tree::remove_lab;
+use crate::container::{ENDED_WITHIN, readable_within};
+use crate::process_table::ProcessIdentity;
+use experiment::environment::EnvironmentError;
+use rustix::process::{PidfdFlags, Signal};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// How long a lab that is asked to end may take to save what it has.
+const ENDS_BY_ITSELF_WITHIN: Duration = Duration::from_secs(10);
+
+/// An entry that was never finished is left alone for this long: it may be in the making.
+const UNFINISHED_FOR: Duration = Duration::from_secs(600);
+
+/// What was removed of one lab.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Removed {
+    /// The lab.
+    pub id: String,
+    /// What it was for.
+    pub purpose: String,
+    /// Whether it was still running.
+    pub was_running: bool,
+    /// Its control groups that were removed; those that a lab removed by itself on its way out are not among them.
+    pub cgroups: Vec<PathBuf>,
+    /// Its folder.
+    pub directory: PathBuf,
+}
+
+/// Takes labs down: the one with this name, or all of ours. Those running are asked to end first.
+///
+/// # Errors
+/// Where there is no lab of that name, or one cannot be taken down; the others are, nevertheless.
+pub fn down(id: Option<&str>) -> Result<Vec<Removed>, EnvironmentError> {
+    let mut removed = Vec::new();
+    let mut result = Ok(());
+    for labs in place::existing() {
+        for directory in entries(&labs) {
+            if id.is_some_and(|id| !directory.ends_with(id)) {
+                continue;
+            }
+            match take_down(&directory) {
+                Ok(lab) => removed.push(lab),
+                Err(error) => result = Err(error),
+            }
+        }
+        remove_folders_of_all(&labs);
+    }
+    result?;
+    match id {
+        Some(id) if removed.is_empty() => Err(EnvironmentError::new(format!("take lab {id} down"), "there is no such lab")
+            .with_hint("`meshmeter lab status` lists the labs of this user")),
+        _ => Ok(removed),
+    }
+}
+
+/// Removes what is left of labs whose processes have all ended without their doing. Says what it removed.
+#[must_use]
+pub fn remove_stale() -> Vec<Removed> {
+    let mut removed = Vec::new();
+    for labs in place::existing() {
+        remove_unfinished(&labs);
+        for directory in entries(&labs) {
+            // One that cannot be read or removed is for the user, who is told by `lab status` and `lab down`.
+            let Ok(record) = Record::load(&directory) else { continue };
+            if record.is_running() {
+                continue;
+            }
+            if let Ok(lab) = finish(&directory, &record, false) {
+                removed.push(lab);
+            }
+        }
+    }
+    removed
+}
+
+/// The entries of labs in this folder.
+pub(super) fn entries(labs: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(labs) else { return Vec::new() };
+    let is_lab = |path: &PathBuf| path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
+    let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_lab).collect();
+    entries.sort();
+    entries
+}
+
+fn take_down(directory: &Path) -> Result<Removed, EnvironmentError> {
+    let record = match Record::load(directory) {
+        Ok(record) => record,
+        // It removed itself between our looking and our reading.
+        Err(_) if !directory.exists() => return Ok(Removed { directory: directory.to_owned(), ..Removed::default() }),
+        Err(error) => {
+            return Err(error.with_hint(format!("if no lab of yours is running, remove {}", directory.display())));
+        }
+    };
+    let was_running = record.is_running();
+    if !end(record.outer, Signal::TERM, ENDS_BY_ITSELF_WITHIN)? {
+        end(record.outer, Signal::KILL, ENDED_WITHIN)?;
+    }
+    // The kernel kills it with the outer process, and with it all the others before it is gone itself.
+    if let Some(inner) = record.inner
+        && !end(inner, Signal::KILL, ENDED_WITHIN)?
+    {
+        let stuck = format!("process {} did not end within {} s of SIGKILL", inner.pid, ENDED_WITHIN.as_secs());
+        return Err(EnvironmentError::new(format!("take lab {} down", record.id), stuck));
+    }
+    finish(directory, &record, was_running)
+}
+
+fn finish(directory: &Path, record: &Record, was_running: bool) -> Result<Removed, EnvironmentError> {
+    let cgroups = remove_entry(directory, &record.cgroup_directories)?;
+    Ok(Removed {
+        id: record.id.clone(),
+        purpose: record.purpose.clone(),
+        was_running,
+        cgroups,
+        directory: directory.to_owned(),
+    })
+}
+
+/// Sends a signal to this very process, if it still runs, and waits for its end. Says whether it is gone.
+fn end(process: ProcessIdentity, signal: Signal, within: Duration) -> Result<bool, EnvironmentError> {
+    let operation = || format!("end process {}", process.pid);
+    let failed = |error: rustix::io::Errno| EnvironmentError::new(operation(), io::Error::from(error));
+    let Some(pid) = process.raw() else { return Ok(true) };
+    // The file stays that of one process, so once its start time is found right, no other can be hit.
+    let file = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(file) => file,
+        Err(rustix::io::Errno::SRCH) => return Ok(true),
+        Err(error) => return Err(failed(error)),
+    };
+    if !process.is_alive(Path::new("/proc")) {
+        return Ok(true);
+    }
+    match rustix::process::pidfd_send_signal(&file, signal) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(readable_within(&file, within)),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Removes a lab's control groups and then its folder; says which groups there were. All processes must have ended.
+pub(super) fn remove_entry(directory: &Path, cgroups: &[PathBuf]) -> Result<Vec<PathBuf>, EnvironmentError> {
+    let mut removed = Vec::new();
+    for cgroup in cgroups {
+        if remove_lab(cgroup)? {
+            removed.push(cgroup.clone());
+        }
+    }
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(EnvironmentError::new(format!("remove {}", directory.display()), error))
+        }
+        _ => Ok(removed),
+    }
+}
+
+/// Removes the folders that labs share, where no lab is left in them.
+pub(super) fn remove_folders_of_all(labs: &Path) {
+    // Refused as long as there is something in them.
+    if fs::remove_dir(labs).is_ok()
+        && let Some(runtime) = labs.parent()
+    {
+        let _ = fs::remove_dir(runtime);
+    }
+}
+
+/// Removes entries that a process began long ago and did not live to finish.
+fn remove_unfinished(labs: &Path) {
+    let Ok(entries) = fs::read_dir(labs) else { return };
+    for entry in entries.flatten() {
+        let unfinished = entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes());
+        let age = entry.metadata().and_then(|metadata| metadata.modified()).ok();
+        let age = age.and_then(|modified| SystemTime::now().duration_since(modified).ok());
+        if unfinished && age.is_some_and(|age| age > UNFINISHED_FOR) {
+            // It holds a record at most, and the next start tries again.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
