@@ -1,5 +1,18 @@
 //! Histograms, intervals, comparison and findings: from trials to answers.
+//!
+//! Read [`summary`] for how trials become cells, [`interval`] for the intervals, [`findings`] for the sentences,
+//! [`curve`] for whole distributions, [`objective`] for the exit status.
 
+pub mod curve;
+pub mod findings;
 pub mod histogram;
+pub mod interval;
+pub mod objective;
+mod published;
+pub mod summary;
 
+pub use curve::{CurvePoint, Distribution, merged, percentile_curve};
+pub use findings::SAMPLES_BEYOND_A_PERCENTILE;
 pub use histogram::{DecodeError, LatencyHistogram};
+pub use objective::{ObjectiveOutcome, objective_met};
+pub use summary::summarize;

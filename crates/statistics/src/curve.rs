@@ -1,0 +1,115 @@
+//! Whole distributions of a cell: the histograms of its valid trials as one, and points for a plot.
+
+use crate::histogram::{DecodeError, LatencyHistogram};
+use experiment::Mode;
+use experiment::schema::{LoadPoint, LoadResult, TrialRecord};
+
+/// Which of the generator's histograms.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Distribution {
+    /// From the intended start of a request.
+    ResponseTime,
+    /// From its actual send.
+    ServiceTime,
+    /// From the intended start to the actual send.
+    ScheduleLag,
+}
+
+/// One distribution over every valid trial of a cell, merged without loss; absent where no trial is valid.
+///
+/// # Errors
+/// Where a trial's histogram cannot be read.
+pub fn merged(
+    trials: &[TrialRecord],
+    mode: Mode,
+    load: &LoadPoint,
+    distribution: Distribution,
+) -> Result<Option<LatencyHistogram>, DecodeError> {
+    let mut whole: Option<LatencyHistogram> = None;
+    for result in valid_results(trials, mode, load) {
+        let summary = match distribution {
+            Distribution::ResponseTime => &result.response_time_us,
+            Distribution::ServiceTime => &result.service_time_us,
+            Distribution::ScheduleLag => &result.schedule_lag_us,
+        };
+        let histogram = LatencyHistogram::decode(&summary.histogram)?;
+        match &mut whole {
+            Some(whole) => whole.merge(&histogram),
+            None => whole = Some(histogram),
+        }
+    }
+    Ok(whole)
+}
+
+/// What the generator measured in each valid trial of a cell.
+pub(crate) fn valid_results<'a>(
+    trials: &'a [TrialRecord],
+    mode: Mode,
+    load: &'a LoadPoint,
+) -> impl Iterator<Item = &'a LoadResult> {
+    trials
+        .iter()
+        .filter(move |trial| trial.mode == mode && trial.load == *load && is_valid(trial))
+        .filter_map(|trial| trial.result.as_ref())
+}
+
+/// Whether a trial's figures may enter estimates: its verdict says so and there are responses.
+pub(crate) fn is_valid(trial: &TrialRecord) -> bool {
+    trial.verdict.valid && trial.result.as_ref().is_some_and(|result| result.response_time_us.count > 0)
+}
+
+/// A point of a percentile curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CurvePoint {
+    /// 0 to 100.
+    pub percentile: f64,
+    /// The value there, microseconds.
+    pub value_us: f64,
+}
+
+/// Points of a percentile curve for an axis of nines: evenly spaced in −log₁₀(1 − p), so many for each decade, from the
+/// least value to the last percentile that at least ten recorded values lie beyond. Beyond that a curve would draw chance.
+/// Empty where the histogram is empty.
+#[must_use]
+pub fn percentile_curve(histogram: &LatencyHistogram, points_a_decade: usize) -> Vec<CurvePoint> {
+    let count = histogram.count();
+    if count == 0 || points_a_decade == 0 {
+        return Vec::new();
+    }
+    let decades = (count as f64 / crate::SAMPLES_BEYOND_A_PERCENTILE).log10().max(0.0);
+    let last = (decades * points_a_decade as f64).floor() as usize;
+    (0..=last)
+        .map(|step| {
+            let percentile = 100.0 * (1.0 - 10_f64.powf(-(step as f64) / points_a_decade as f64));
+            CurvePoint { percentile, value_us: histogram.percentile_us(percentile) }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_curve_rises_and_ends_where_ten_values_lie_beyond() {
+        let mut histogram = LatencyHistogram::new();
+        for us in 1..=100_000 {
+            histogram.record(Duration::from_micros(us));
+        }
+        let curve = percentile_curve(&histogram, 10);
+        assert_eq!(curve.len(), 41);
+        assert!(
+            curve
+                .windows(2)
+                .all(|pair| pair[0].percentile < pair[1].percentile && pair[0].value_us <= pair[1].value_us)
+        );
+        let p90 = curve[10];
+        assert!(
+            (p90.percentile - 90.0).abs() < 1e-9 && (p90.value_us / 90_000.0 - 1.0).abs() < 0.002,
+            "{p90:?}"
+        );
+        assert!((curve[40].percentile - 99.99).abs() < 1e-9);
+        assert!(percentile_curve(&LatencyHistogram::new(), 10).is_empty());
+    }
+}

@@ -1,0 +1,143 @@
+//! Sentences on what the modes add to a request.
+
+use super::{Run, words};
+use crate::curve::{Distribution, merged, valid_results};
+use experiment::Mode;
+use experiment::schema::{Cell, Estimate, HistogramSummary};
+
+/// Response time above so many times the service time is worth a sentence, where it is a millisecond and more.
+const HIDES_FACTOR: f64 = 3.0;
+const HIDES_AT_LEAST_US: f64 = 1000.0;
+
+/// The answer in one sentence.
+pub(super) fn headline(run: &Run<'_>) -> String {
+    for mode in run.modes_with_proxies() {
+        let Some(cell) = run.reference_cell(mode) else { continue };
+        let cpu = super::resources::cores_a_proxy(cell).map(words::cores_value);
+        let cpu =
+            |join: &str| cpu.as_ref().map_or(String::new(), |cores| format!("{join} uses {cores} a proxy"));
+        let under = words::sentence(&words::under(cell));
+        let subject = words::subject(mode);
+        match (&cell.added_us, &cell.response_time_us) {
+            (Some(added), _) => {
+                let join = if added.p50.excludes_zero() { " and" } else { "; it" };
+                return format!("{under} {}{}.", compared(&subject, &added.p50, "the median"), cpu(join));
+            }
+            (None, Some(response)) => {
+                let median = words::latency(&response.p50);
+                return format!(
+                    "{under} the median response time through {subject} is {median}{}.",
+                    cpu("; it")
+                );
+            }
+            (None, None) => {}
+        }
+    }
+    match run.reference_cell(Mode::None).and_then(|cell| Some((cell, cell.response_time_us.as_ref()?))) {
+        Some((cell, response)) => format!(
+            "{} the median response time without a mesh is {}.",
+            words::sentence(&words::under(cell)),
+            words::latency(&response.p50)
+        ),
+        None => "Nothing can be said: no trial is valid.".into(),
+    }
+}
+
+/// A clause on what a mode adds to mode `none`, as strong as the interval allows.
+fn compared(subject: &str, added_us: &Estimate, what: &str) -> String {
+    if added_us.low.is_none() {
+        let more = words::latency(added_us);
+        return format!("{subject} reads {more} more in {what}, once, which shows no difference yet");
+    }
+    if !added_us.excludes_zero() {
+        let interval = words::latency(added_us);
+        return format!("no difference is shown between {subject} and no mesh in {what}: {interval}");
+    }
+    format!("{subject} {} {what}", changes(added_us))
+}
+
+/// `adds 0.38 ms (0.35–0.41) to`, of an interval that excludes zero.
+fn changes(added_us: &Estimate) -> String {
+    if added_us.estimate > 0.0 {
+        return format!("adds {} to", words::latency(added_us));
+    }
+    let less = Estimate {
+        estimate: -added_us.estimate,
+        low: added_us.high.map(|high| -high),
+        high: added_us.low.map(|low| -low),
+    };
+    format!("takes {} off", words::latency(&less))
+}
+
+/// The 99th percentile of the headline's mode; both percentiles of the other modes.
+pub(super) fn tails_and_other_modes(run: &Run<'_>) -> Vec<String> {
+    let headline_mode = run.modes_with_proxies().into_iter().find(|mode| run.reference_cell(*mode).is_some());
+    let mut sentences = Vec::new();
+    for mode in run.modes_with_proxies() {
+        let Some((cell, added)) =
+            run.reference_cell(mode).and_then(|cell| Some((cell, cell.added_us.as_ref()?)))
+        else {
+            continue;
+        };
+        let subject = words::subject(mode);
+        let median = (headline_mode != Some(mode)).then_some((&added.p50, "the median"));
+        let tail = run.resolves(cell, 99.0).then_some((&added.p99, "the 99th percentile"));
+        let clauses = match (median, tail) {
+            (Some((median, median_name)), Some((tail, tail_name)))
+                if median.excludes_zero() && tail.excludes_zero() =>
+            {
+                format!("{subject} {} {median_name} and {} {tail_name}", changes(median), changes(tail))
+            }
+            (median, tail) => {
+                let clauses: Vec<String> = median
+                    .into_iter()
+                    .chain(tail)
+                    .map(|(added, name)| compared(&subject, added, name))
+                    .collect();
+                clauses.join("; ")
+            }
+        };
+        if !clauses.is_empty() {
+            sentences.push(format!("{} {clauses}.", words::sentence(&words::under(cell))));
+        }
+    }
+    sentences
+}
+
+/// Cells whose service time looks good because requests waited before they were sent.
+pub(super) fn hidden_by_service_time(run: &Run<'_>) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for cell in run.summary.cells.iter().filter(|cell| cell.valid > 0 && cell.load.rate.is_some()) {
+        let (response_us, service_us) = (
+            whole_p99(run, cell, Distribution::ResponseTime),
+            whole_p99(run, cell, Distribution::ServiceTime),
+        );
+        if response_us > service_us * HIDES_FACTOR && response_us > service_us + HIDES_AT_LEAST_US {
+            sentences.push(format!(
+                "{}: the 99th percentile of the response time is {}, while service time reads {}. Requests waited for \
+                 their turn behind slow ones, and service time, which counts from the actual send, hides that.",
+                words::sentence(&words::cell(cell)),
+                words::latency_value(response_us),
+                words::latency_value(service_us)
+            ));
+        }
+    }
+    sentences
+}
+
+/// The 99th percentile over all valid trials of a cell; the mean over trials where a histogram cannot be read.
+fn whole_p99(run: &Run<'_>, cell: &Cell, distribution: Distribution) -> f64 {
+    match merged(run.trials, cell.mode, &cell.load, distribution) {
+        Ok(Some(histogram)) => histogram.percentile_us(99.0),
+        _ => {
+            let summaries: Vec<&HistogramSummary> = valid_results(run.trials, cell.mode, &cell.load)
+                .map(|result| match distribution {
+                    Distribution::ResponseTime => &result.response_time_us,
+                    Distribution::ServiceTime => &result.service_time_us,
+                    Distribution::ScheduleLag => &result.schedule_lag_us,
+                })
+                .collect();
+            summaries.iter().map(|summary| summary.p99).sum::<f64>() / summaries.len().max(1) as f64
+        }
+    }
+}

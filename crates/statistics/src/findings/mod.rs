@@ -1,0 +1,99 @@
+//! What a run found, in words. The first finding is the headline.
+//!
+//! Each sentence rests on figures of the summary and names where it holds. Nothing is said of a percentile that rests on
+//! fewer than ten requests in a trial, and a difference whose interval includes zero is called what it is: not shown.
+//!
+//! Read [`findings`] for the order; [`latency`] for what the modes add, [`resources`] for what the proxies use,
+//! [`validity`] for what may be trusted and what was left out, [`words`] for how figures are written.
+
+mod latency;
+mod resources;
+mod validity;
+pub(crate) mod words;
+
+#[cfg(test)]
+mod tests;
+
+use crate::curve::valid_results;
+use experiment::schema::{Cell, LoadPoint, Summary, TrialRecord};
+use experiment::{Experiment, Mode};
+
+/// Requests that must lie beyond a percentile in each trial for a sentence to speak of it. With fewer, one slow request
+/// more or less moves it.
+pub const SAMPLES_BEYOND_A_PERCENTILE: f64 = 10.0;
+
+/// The rate that the headline speaks of where the run has it: that of the published figures.
+const REFERENCE_RATE: f64 = 1000.0;
+
+/// What sentences are made from.
+pub(crate) struct Run<'a> {
+    pub(crate) experiment: &'a Experiment,
+    pub(crate) summary: &'a Summary,
+    pub(crate) trials: &'a [TrialRecord],
+}
+
+/// Every finding, the headline first.
+pub(crate) fn findings(experiment: &Experiment, summary: &Summary, trials: &[TrialRecord]) -> Vec<String> {
+    let run = Run { experiment, summary, trials };
+    let mut findings = vec![latency::headline(&run)];
+    findings.extend(latency::tails_and_other_modes(&run));
+    findings.extend(resources::proxies(&run));
+    findings.extend(resources::scaling(&run));
+    findings.extend(latency::hidden_by_service_time(&run));
+    findings.extend(validity::saturation(&run));
+    findings.extend(validity::objective(&run));
+    findings.extend(validity::paths(&run));
+    findings.extend(validity::left_out(&run));
+    findings.extend(validity::limits(&run));
+    findings
+}
+
+impl<'a> Run<'a> {
+    /// The cells of a mode that have a valid trial.
+    pub(crate) fn measured(&self, mode: Mode) -> impl Iterator<Item = &'a Cell> {
+        self.summary.cells.iter().filter(move |cell| cell.mode == mode && cell.valid > 0)
+    }
+
+    /// The modes with proxies, the one that the headline is about first.
+    pub(crate) fn modes_with_proxies(&self) -> Vec<Mode> {
+        let mut modes: Vec<Mode> = Vec::new();
+        for cell in &self.summary.cells {
+            if cell.mode != Mode::None && !modes.contains(&cell.mode) {
+                modes.push(cell.mode);
+            }
+        }
+        modes.sort_by_key(|mode| (*mode != Mode::Sidecar, *mode));
+        modes
+    }
+
+    /// The measured cell of a mode whose load is the reference rate, or nearest to it; in closed loop the middle one.
+    /// Cells that can be compared with mode `none` go before others.
+    pub(crate) fn reference_cell(&self, mode: Mode) -> Option<&'a Cell> {
+        let cells: Vec<&Cell> = self.measured(mode).collect();
+        let comparable: Vec<&Cell> = cells.iter().copied().filter(|cell| cell.added_us.is_some()).collect();
+        let cells = if comparable.is_empty() { cells } else { comparable };
+        let distance =
+            |cell: &Cell| cell.load.rate.map_or(f64::INFINITY, |rate| (rate - REFERENCE_RATE).abs());
+        if cells.iter().any(|cell| cell.load.rate.is_some()) {
+            cells.into_iter().min_by(|one, other| distance(one).total_cmp(&distance(other)))
+        } else {
+            cells.get(cells.len() / 2).copied()
+        }
+    }
+
+    /// The fewest requests that lie beyond a percentile (0 to 100) in any valid trial of a cell.
+    pub(crate) fn samples_beyond(&self, mode: Mode, load: &LoadPoint, percentile: f64) -> f64 {
+        valid_results(self.trials, mode, load)
+            .map(|result| result.response_time_us.count as f64 * (1.0 - percentile / 100.0))
+            .fold(f64::INFINITY, f64::min)
+    }
+
+    /// Whether a percentile rests on enough requests in every valid trial of a cell and, where it is compared, of mode
+    /// `none` under the same load.
+    pub(crate) fn resolves(&self, cell: &Cell, percentile: f64) -> bool {
+        // The fraction beyond a percentile is not exact in binary: a count of exactly ten must do.
+        let enough =
+            |mode| self.samples_beyond(mode, &cell.load, percentile) >= SAMPLES_BEYOND_A_PERCENTILE - 1e-6;
+        enough(cell.mode) && (cell.added_us.is_none() || enough(Mode::None))
+    }
+}

@@ -1,0 +1,74 @@
+//! Sentences on what the proxies use.
+
+use super::{Run, words};
+use experiment::schema::{Cell, ComponentSummary, Role};
+
+/// The proxies of a cell, in the order of its components.
+fn proxies_of(cell: &Cell) -> Vec<&ComponentSummary> {
+    cell.components.iter().filter(|component| component.role == Role::Proxy).collect()
+}
+
+/// Mean CPU of a proxy of the cell, cores; nothing where the cell has none.
+pub(super) fn cores_a_proxy(cell: &Cell) -> Option<f64> {
+    let proxies = proxies_of(cell);
+    let total: f64 = proxies.iter().map(|proxy| proxy.cpu_cores.estimate).sum();
+    (!proxies.is_empty()).then(|| total / proxies.len() as f64)
+}
+
+/// CPU and memory of each proxy, by mode.
+pub(super) fn proxies(run: &Run<'_>) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for mode in run.modes_with_proxies() {
+        let Some(cell) = run.reference_cell(mode) else { continue };
+        let proxies: Vec<String> = proxies_of(cell)
+            .into_iter()
+            .map(|proxy| {
+                let memory = proxy
+                    .memory_bytes
+                    .map_or(String::new(), |bytes| format!(" and {}", words::memory(&bytes)));
+                format!("{} uses {}{memory}", proxy.name, words::cores(&proxy.cpu_cores))
+            })
+            .collect();
+        if !proxies.is_empty() {
+            sentences.push(format!("{}: {}.", words::sentence(&words::cell(cell)), proxies.join("; ")));
+        }
+    }
+    sentences
+}
+
+/// How a proxy's CPU goes with the rate, where the run shows it: the lowest and the highest measured rate, and only where
+/// no interval of the one touches the other's.
+pub(super) fn scaling(run: &Run<'_>) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for mode in run.modes_with_proxies() {
+        let cells: Vec<&Cell> = run.measured(mode).filter(|cell| cell.load.rate.is_some()).collect();
+        let (Some(lowest), Some(highest)) = (cells.first(), cells.last()) else { continue };
+        let (Some(low_cores), Some(high_cores)) = (cores_a_proxy(lowest), cores_a_proxy(highest)) else {
+            continue;
+        };
+        let apart = proxies_of(lowest).iter().all(|low| {
+            proxies_of(highest).iter().any(|high| {
+                high.name == low.name
+                    && matches!((low.cpu_cores.high, high.cpu_cores.low), (Some(below), Some(above)) if below < above)
+            })
+        });
+        if apart {
+            let a_thousand = |cell: &Cell| {
+                let proxies = proxies_of(cell);
+                proxies.iter().map(|proxy| proxy.cpu_cores_per_1000_rps.estimate).sum::<f64>()
+                    / proxies.len() as f64
+            };
+            sentences.push(format!(
+                "With {} a proxy's CPU goes from {} {} to {} {}: for every 1000 requests/s {} and {}.",
+                words::subject(mode),
+                words::cores_value(low_cores),
+                words::under(lowest),
+                words::cores_value(high_cores),
+                words::under(highest),
+                words::cores_value(a_thousand(lowest)),
+                words::cores_value(a_thousand(highest))
+            ));
+        }
+    }
+    sentences
+}

@@ -1,0 +1,261 @@
+//! What runs of known figures are said to have found.
+
+use crate::histogram::LatencyHistogram;
+use crate::objective::objective_met;
+use crate::summary::summarize;
+use experiment::plan::load_points;
+use experiment::schema::{
+    ComponentUsage, Host, LOAD_SCHEMA, LoadResult, NetworkUsage, PathProof, ProxyProof, Rates, RequestCounts,
+    Role, Summary, TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
+};
+use experiment::{Experiment, Mode, Plan, PlannedTrial};
+use std::time::Duration;
+
+const THREE_MODES: &str = "{name: t, question: 'What does a sidecar cost?', modes: [none, gateway, sidecar], \
+                           load: {rate: [500, 1000], duration: 2500ms}, repeats: 5}";
+
+/// Median response time of a mode in a repeat, microseconds.
+fn median_us(mode: Mode, repeat: usize) -> f64 {
+    let base = match mode {
+        Mode::None => 62.0,
+        Mode::Gateway => 190.0,
+        _ => 440.0,
+    };
+    base + [0.0, 4.0, -3.0, 1.0, -2.0][repeat % 5] * base / 100.0
+}
+
+/// A histogram of so many requests around a median: 1 in 50 takes five times as long.
+fn histogram(count: usize, median_us: f64, stalled_us: Option<f64>) -> LatencyHistogram {
+    let mut histogram = LatencyHistogram::new();
+    for request in 0..count {
+        let share = request as f64 / count as f64;
+        let us = match stalled_us {
+            Some(stalled_us) if share > 0.9 => stalled_us * (share - 0.9) * 10.0,
+            _ if share > 0.98 => median_us * 5.0,
+            _ => median_us * (0.5 + share),
+        };
+        histogram.record(Duration::from_nanos((us * 1000.0) as u64));
+    }
+    histogram
+}
+
+/// A valid trial of a planned one.
+fn trial(planned: &PlannedTrial) -> TrialRecord {
+    let rate = planned.load.rate.unwrap_or(800.0);
+    let count = (rate * planned.duration.as_secs_f64()) as usize;
+    let times = histogram(count, median_us(planned.mode, planned.repeat), None).summary();
+    let proxies: &[&str] = match planned.mode {
+        Mode::None => &[],
+        Mode::Gateway => &["gateway"],
+        _ => &["client-proxy", "server-proxy"],
+    };
+    let usage = |name: &str, role, cores: f64| ComponentUsage {
+        name: name.into(),
+        role,
+        pod: None,
+        window_s: 2.5,
+        cpu_user_s: cores * 2.0 * (1.0 + planned.repeat as f64 / 100.0),
+        cpu_system_s: cores * 0.5,
+        cpu_source: "cgroup-v1".into(),
+        memory_resident_bytes: 52_000_000,
+        memory_working_set_bytes: Some(41_000_000 + planned.repeat as u64 * 100_000),
+        network: Some(NetworkUsage { received_bytes: 3_000_000, sent_bytes: 2_500_000 }),
+        scheduling: None,
+        throttling: None,
+    };
+    let mut components = vec![usage("generator", Role::Generator, rate * 0.0001)];
+    components.extend(proxies.iter().map(|name| usage(name, Role::Proxy, 0.02 + rate * 0.00019)));
+    TrialRecord {
+        schema: TRIAL_SCHEMA.into(),
+        index: planned.index,
+        repeat: planned.repeat,
+        mode: planned.mode,
+        load: planned.load.clone(),
+        started_at: "2026-11-20T10:00:00Z".into(),
+        outcome: TrialOutcome::Finished,
+        verdict: Verdict { valid: true, ..Verdict::default() },
+        result: Some(LoadResult {
+            schema: LOAD_SCHEMA.into(),
+            urls: vec!["http://10.0.0.2:8080/".into()],
+            started_at: "2026-11-20T10:00:01Z".into(),
+            duration_s: 2.5,
+            threads: 1,
+            connections: 4,
+            clients: planned.load.clients,
+            rate: Rates { offered: planned.load.rate, sent: rate, completed: rate },
+            requests: RequestCounts {
+                scheduled: count as u64,
+                sent: count as u64,
+                completed: count as u64,
+                ..RequestCounts::default()
+            },
+            warmup: Default::default(),
+            response_time_us: times.clone(),
+            service_time_us: times.clone(),
+            schedule_lag_us: times.clone(),
+            generator_lag_us: times.clone(),
+            connect_time_us: times,
+            bytes: Default::default(),
+            generator: Default::default(),
+            series: Vec::new(),
+            verdict: Verdict { valid: true, ..Verdict::default() },
+        }),
+        components,
+        path: PathProof {
+            proven: true,
+            proxies: proxies
+                .iter()
+                .map(|name| ProxyProof {
+                    name: (*name).into(),
+                    requests_received: count as u64,
+                    requests_expected: count as u64,
+                    tls_handshakes: 4,
+                    tls_expected: proxies.len() == 2,
+                    counters: Default::default(),
+                })
+                .collect(),
+            reasons: Vec::new(),
+        },
+        machine: None,
+        log_tails: Default::default(),
+    }
+}
+
+fn invalidate(trial: &mut TrialRecord, reason: &str, saturated: bool) {
+    trial.verdict = Verdict { valid: false, saturated, reasons: vec![reason.into()], notes: Vec::new() };
+}
+
+/// A run of an experiment, each trial changed as the test wants it.
+fn run(text: &str, change: impl Fn(&mut TrialRecord)) -> (Experiment, Summary) {
+    let experiment =
+        Experiment::parse(text, "test").unwrap_or_else(|error| panic!("{}", error.render(false)));
+    let plan = Plan::new(&experiment, 1);
+    let mut trials: Vec<TrialRecord> = plan.trials.iter().map(trial).collect();
+    trials.iter_mut().for_each(change);
+    let summary = summarize(&experiment, 1, plan.trials.len(), &Host::default(), &trials);
+    (experiment, summary)
+}
+
+fn told(summary: &Summary) -> String {
+    summary.findings.join("\n")
+}
+
+#[test]
+fn a_good_run_tells_its_answer_first() {
+    let (experiment, summary) = run(THREE_MODES, |_| {});
+    insta::assert_snapshot!(told(&summary));
+    assert!(objective_met(&experiment, &summary).is_good());
+    let order: Vec<_> = summary.cells.iter().map(|cell| (cell.load.rate.unwrap(), cell.mode)).collect();
+    assert_eq!(order[0], (500.0, Mode::None));
+    assert_eq!(order[5], (1000.0, Mode::Sidecar));
+    let json = serde_json::to_string(&summary).unwrap();
+    assert_eq!(serde_json::from_str::<Summary>(&json).unwrap(), summary);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&summary.published).unwrap());
+}
+
+#[test]
+fn estimates_are_those_of_the_trials() {
+    let (_, summary) = run(THREE_MODES, |_| {});
+    let cell = &summary.cells[5];
+    let p50 = cell.response_time_us.unwrap().p50;
+    assert!((p50.estimate - 440.0).abs() < 5.0, "{p50:?}");
+    assert!(p50.low.unwrap() < 440.0 && p50.high.unwrap() > 440.0);
+    let added = cell.added_us.unwrap().p50;
+    assert!((added.estimate - 378.0).abs() < 5.0, "{added:?}");
+    let proxy = cell.components.iter().find(|component| component.name == "client-proxy").unwrap();
+    assert!((proxy.cpu_cores.estimate - 0.21).abs() < 0.01, "{proxy:?}");
+    assert!((proxy.cpu_cores_per_1000_rps.estimate - proxy.cpu_cores.estimate).abs() < 1e-9);
+    assert_eq!(proxy.memory_bytes.unwrap().estimate, 41_200_000.0);
+    assert_eq!(proxy.network_bytes_received_s.unwrap().estimate, 1_200_000.0);
+    assert_eq!(cell.path.mtls, Some(true));
+    assert_eq!(summary.cells[4].path.mtls, None, "a gateway claims no mutual TLS");
+}
+
+#[test]
+fn a_rough_run_says_what_is_wrong_with_it() {
+    let objective = THREE_MODES.replace("repeats: 5", "repeats: 5, objective: {p99: 1ms, errors: 0.1%}");
+    let (experiment, summary) = run(&objective, |trial| {
+        if trial.mode == Mode::Sidecar && trial.load.rate == Some(1000.0) {
+            invalidate(trial, "saturated: 612 of 1000 requests/s were answered", true);
+            trial.result.as_mut().unwrap().rate.completed = 612.0;
+        }
+        if trial.mode == Mode::Gateway && trial.repeat == 0 {
+            invalidate(trial, "generator-lag: 3 ms at the 99th percentile", false);
+        }
+        if trial.mode == Mode::None && trial.load.rate == Some(500.0) {
+            trial.result.as_mut().unwrap().response_time_us = histogram(1250, 60.0, Some(1e6)).summary();
+        }
+        if trial.mode == Mode::Sidecar && trial.repeat == 1 {
+            trial.result.as_mut().unwrap().requests.failed = 30;
+        }
+    });
+    insta::assert_snapshot!(told(&summary));
+    assert_eq!(summary.cells[5].verdict, "saturated");
+    assert!(summary.cells[5].response_time_us.is_none());
+    insta::assert_snapshot!(format!("{:#?}", objective_met(&experiment, &summary)));
+}
+
+#[test]
+fn no_difference_is_called_so() {
+    let (_, summary) = run(THREE_MODES, |trial| {
+        let us = 60.0 + ((trial.index * 7) % 11) as f64;
+        trial.result.as_mut().unwrap().response_time_us = histogram(2500, us, None).summary();
+    });
+    assert!(summary.findings[0].contains("no difference is shown"), "{}", summary.findings[0]);
+    assert!(!told(&summary).contains("adds"), "{}", told(&summary));
+}
+
+#[test]
+fn a_single_repeat_and_a_run_cut_short_claim_nothing() {
+    let (_, single) = run(&THREE_MODES.replace("repeats: 5", "repeats: 1"), |_| {});
+    insta::assert_snapshot!(told(&single));
+    assert!(single.cells.iter().all(|cell| cell.response_time_us.unwrap().p50.low.is_none()));
+
+    let experiment = Experiment::parse(THREE_MODES, "test").unwrap();
+    let nothing = summarize(&experiment, 1, 30, &Host::default(), &[]);
+    assert_eq!(nothing.findings[0], "Nothing can be said: no trial is valid.");
+    assert!(told(&nothing).contains("0 of 30 trials"));
+    assert!(nothing.cells.iter().all(|cell| cell.verdict == "not-measured"));
+    assert!(!objective_met(&experiment, &nothing).is_good());
+}
+
+#[test]
+fn closed_loops_and_runs_without_a_floor_have_headlines_too() {
+    let (_, closed) = run("{name: c, modes: [none, sidecar], load: {clients: [2, 8]}, repeats: 3}", |_| {});
+    assert!(closed.findings[0].starts_with("With 8 clients a sidecar pair adds"), "{}", closed.findings[0]);
+    let (_, alone) = run("{name: a, modes: [gateway], load: {rate: 900}, repeats: 3}", |_| {});
+    insta::assert_snapshot!(alone.findings[0], @"");
+    let (_, floor) = run("{name: a, modes: [none], load: {rate: 900}, repeats: 3}", |_| {});
+    insta::assert_snapshot!(floor.findings[0], @"");
+}
+
+#[test]
+fn differences_pair_by_repeat_and_fall_back_where_no_repeat_is_whole() {
+    // A machine that slows down by half from repeat to repeat: pairs still agree.
+    let slowing = |trial: &mut TrialRecord| {
+        let slow = 1.5_f64.powi(i32::try_from(trial.repeat).unwrap());
+        let us = if trial.mode == Mode::None { 100.0 * slow } else { 100.0 * slow + 50.0 };
+        trial.result.as_mut().unwrap().response_time_us = histogram(2500, us, None).summary();
+    };
+    let (_, paired) = run(THREE_MODES, slowing);
+    let added = paired.cells[5].added_us.unwrap().p50;
+    assert!(added.excludes_zero() && (added.estimate - 50.0).abs() < 2.0, "{added:?}");
+
+    // Mode none is valid in the first repeats alone, the sidecar in the others.
+    let (_, unpaired) = run(THREE_MODES, |trial| {
+        if (trial.mode == Mode::None) == (trial.repeat >= 2) {
+            invalidate(trial, "steal: 0.3 cores", false);
+        }
+    });
+    let added = unpaired.cells[5].added_us.unwrap().p50;
+    assert!((added.estimate - 378.0).abs() < 20.0 && added.low.is_some(), "{added:?}");
+    assert_eq!(unpaired.cells[3].verdict, "steal");
+}
+
+#[test]
+fn loads_of_the_plan_are_those_of_the_cells() {
+    let (experiment, summary) = run(THREE_MODES, |_| {});
+    for load in load_points(&experiment) {
+        assert_eq!(summary.cells.iter().filter(|cell| cell.load == load).count(), 3);
+    }
+}

@@ -1,0 +1,146 @@
+//! Figures as words: two or three digits, a unit that fits, the interval behind it.
+
+use experiment::Mode;
+use experiment::plan::offered;
+use experiment::schema::{Cell, Estimate};
+
+/// A duration in microseconds such as `0.38 ms (0.35–0.41)`.
+pub(crate) fn latency(estimate_us: &Estimate) -> String {
+    let (unit, unit_us, decimals) = latency_unit(estimate_us.estimate);
+    with_interval(estimate_us, unit_us, decimals, unit)
+}
+
+/// A duration in microseconds without an interval, such as `0.38 ms`.
+pub(crate) fn latency_value(value_us: f64) -> String {
+    latency(&Estimate { estimate: value_us, low: None, high: None })
+}
+
+/// The unit that shows two or three digits.
+fn latency_unit(value_us: f64) -> (&'static str, f64, usize) {
+    match value_us.abs() {
+        us if us < 9.95 => ("µs", 1.0, 1),
+        us if us < 99.5 => ("µs", 1.0, 0),
+        us if us < 9995.0 => ("ms", 1e3, 2),
+        us if us < 99_950.0 => ("ms", 1e3, 1),
+        us if us < 999_500.0 => ("ms", 1e3, 0),
+        _ => ("s", 1e6, 2),
+    }
+}
+
+/// CPU such as `0.21 cores (0.20–0.22)`.
+pub(crate) fn cores(estimate: &Estimate) -> String {
+    with_interval(estimate, 1.0, cores_decimals(estimate.estimate), "cores")
+}
+
+/// CPU without an interval, such as `0.21 cores`.
+pub(crate) fn cores_value(cores: f64) -> String {
+    number(cores, cores_decimals(cores)) + " cores"
+}
+
+fn cores_decimals(cores: f64) -> usize {
+    if cores.abs() < 0.0995 { 3 } else { 2 }
+}
+
+/// Memory such as `41 MB (40–42)`; MB is 1 000 000 bytes, as in the published figures.
+pub(crate) fn memory(estimate_bytes: &Estimate) -> String {
+    let decimals = if estimate_bytes.estimate < 9.95e6 { 1 } else { 0 };
+    with_interval(estimate_bytes, 1e6, decimals, "MB")
+}
+
+/// A fraction such as `0.12 %`.
+pub(crate) fn percent(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    let decimals = if percent >= 10.0 { 0 } else { 2 };
+    format!("{} %", number(percent, decimals))
+}
+
+/// A rate such as `998 requests/s`.
+pub(crate) fn rate(rate: f64) -> String {
+    format!("{} requests/s", number(rate, usize::from(rate < 10.0)))
+}
+
+/// A cell such as `sidecar at 1000 requests/s`.
+pub(crate) fn cell(cell: &Cell) -> String {
+    format!("{} {}", cell.mode, under(cell))
+}
+
+/// A load such as `at 1000 requests/s` or `with 8 clients`.
+pub(crate) fn under(cell: &Cell) -> String {
+    let preposition = if cell.load.rate.is_some() { "at" } else { "with" };
+    format!("{preposition} {}", offered(&cell.load))
+}
+
+/// What stands on the path, as the subject of a sentence.
+pub(crate) fn subject(mode: Mode) -> String {
+    match mode {
+        Mode::None => "no mesh".into(),
+        Mode::Gateway => "a gateway".into(),
+        Mode::Sidecar => "a sidecar pair".into(),
+        other => format!("mode {other}"),
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn list(items: &[String]) -> String {
+    match items.split_last() {
+        None => String::new(),
+        Some((only, [])) => only.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+    }
+}
+
+/// The first letter large.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
+/// `0.38 ms (0.35–0.41)`; where the interval reaches below zero `0.01 ms (−0.02 to 0.03)`.
+fn with_interval(estimate: &Estimate, unit_size: f64, decimals: usize, unit: &str) -> String {
+    let value = number(estimate.estimate / unit_size, decimals);
+    let (Some(low), Some(high)) = (estimate.low, estimate.high) else { return format!("{value} {unit}") };
+    let between = if low < 0.0 { " to " } else { "–" };
+    let (low, high) = (number(low / unit_size, decimals), number(high / unit_size, decimals));
+    format!("{value} {unit} ({low}{between}{high})")
+}
+
+/// A number with so many decimals and a true minus sign; never `−0`.
+fn number(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    match text.strip_prefix('-') {
+        Some(digits) if digits.chars().all(|c| matches!(c, '0' | '.')) => digits.to_owned(),
+        Some(digits) => format!("−{digits}"),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(estimate: f64, low: f64, high: f64) -> Estimate {
+        Estimate { estimate, low: Some(low), high: Some(high) }
+    }
+
+    #[test]
+    fn figures_read_as_one_would_write_them() {
+        let text = [
+            latency(&estimate(380.0, 351.0, 409.0)),
+            latency(&estimate(38.2, 35.0, 41.0)),
+            latency(&estimate(3.21, 2.0, 4.4)),
+            latency(&estimate(8.0, -21.0, 33.0)),
+            latency(&estimate(-120.0, -150.0, -90.0)),
+            latency(&estimate(23_456.0, 20_000.0, 27_000.0)),
+            latency_value(812_000.0),
+            latency_value(1_234_000.0),
+            latency_value(-0.01),
+            cores(&estimate(0.2123, 0.20, 0.224)),
+            cores_value(0.0321),
+            memory(&estimate(41.2e6, 40.4e6, 42.0e6)),
+            percent(0.0012),
+            percent(0.25),
+            list(&["a".into(), "b".into(), "c".into()]),
+        ];
+        insta::assert_snapshot!(text.join("\n"));
+    }
+}

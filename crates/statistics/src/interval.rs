@@ -1,0 +1,104 @@
+//! Intervals for a handful of trials: 95 % of them are to contain the truth.
+//!
+//! Student's t over trials, made to hold where trials are few and their spread is skewed. Why so, and what else was
+//! tried with figures: `docs/decisions/0001-intervals.md`. The tests at the end show the coverage by simulation.
+
+use experiment::schema::Estimate;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// Two-sided 95 %.
+const UPPER_QUANTILE: f64 = 0.975;
+/// Half-widths are this much wider than normal noise would need. It pays for what t does not know of: skewed spread, and
+/// the bias of a high percentile read off a thousand requests (docs/decisions/0001-intervals.md).
+const ALLOWANCE: f64 = 1.1;
+/// The interval on the logarithm widens a side to at most this many half-widths: with three trials it may reach anywhere.
+const WIDEST_SIDE: f64 = 1.5;
+
+/// The mean of values that were measured once in each trial. No interval where there is one value alone; nothing where
+/// there is none. `resolution` is the least difference that the measurement tells apart; the interval is never narrower.
+#[must_use]
+pub fn mean(values: &[f64], resolution: f64) -> Option<Estimate> {
+    let (estimate, standard_error) = mean_and_error(values)?;
+    let Some(standard_error) = standard_error else {
+        return Some(Estimate { estimate, low: None, high: None });
+    };
+    let t = student(values.len() as f64 - 1.0) * ALLOWANCE;
+    let half = (t * standard_error).max(resolution);
+    let (low, high) = widened_by_logarithms(values, estimate, half, t);
+    Some(Estimate { estimate, low: Some(low), high: Some(high) })
+}
+
+/// The mean of `with − without` over pairs from the same repeat. See [`mean`].
+#[must_use]
+pub fn paired_difference(pairs: &[(f64, f64)], resolution: f64) -> Option<Estimate> {
+    let differences: Vec<f64> = pairs.iter().map(|(with, without)| with - without).collect();
+    mean(&differences, resolution)
+}
+
+/// The difference of the means of two groups that do not pair up (Welch's interval). No interval where a group has one
+/// value alone; nothing where one has none.
+#[must_use]
+pub fn unpaired_difference(with: &[f64], without: &[f64], resolution: f64) -> Option<Estimate> {
+    let (with_mean, with_error) = mean_and_error(with)?;
+    let (without_mean, without_error) = mean_and_error(without)?;
+    let estimate = with_mean - without_mean;
+    let (Some(with_error), Some(without_error)) = (with_error, without_error) else {
+        return Some(Estimate { estimate, low: None, high: None });
+    };
+    let (with_variance, without_variance) = (with_error.powi(2), without_error.powi(2));
+    let variance = with_variance + without_variance;
+    // Welch and Satterthwaite: B. L. Welch, Biometrika 34 (1947), 28-35.
+    let freedom = if variance > 0.0 {
+        variance.powi(2)
+            / (with_variance.powi(2) / (with.len() as f64 - 1.0)
+                + without_variance.powi(2) / (without.len() as f64 - 1.0))
+    } else {
+        1.0
+    };
+    let half = (student(freedom) * ALLOWANCE * variance.sqrt()).max(resolution);
+    Some(Estimate { estimate, low: Some(estimate - half), high: Some(estimate + half) })
+}
+
+/// The mean and its standard error; the latter from two values on.
+fn mean_and_error(values: &[f64]) -> Option<(f64, Option<f64>)> {
+    if values.is_empty() {
+        return None;
+    }
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    if values.len() == 1 {
+        return Some((mean, None));
+    }
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    Some((mean, Some((squares / (count - 1.0) / count).sqrt())))
+}
+
+/// The interval `estimate ± half`, each side reaching to where the interval on the logarithms ends, at most
+/// [`WIDEST_SIDE`] half-widths. Latencies have a floor and no ceiling: their spread leans upwards. Values on both sides
+/// of zero have no logarithms and no floor, and stay with `± half`.
+fn widened_by_logarithms(values: &[f64], estimate: f64, half: f64, t: f64) -> (f64, f64) {
+    let plain = (estimate - half, estimate + half);
+    let all_above = values.iter().all(|value| *value > 0.0);
+    if !all_above && !values.iter().all(|value| *value < 0.0) {
+        return plain;
+    }
+    let logarithms: Vec<f64> = values.iter().map(|value| value.abs().ln()).collect();
+    let Some((center, Some(error))) = mean_and_error(&logarithms) else { return plain };
+    let (near, far) = ((center - t * error).exp(), (center + t * error).exp());
+    let (low, high) = if all_above { (near, far) } else { (-far, -near) };
+    (
+        plain.0.min(low.max(estimate - WIDEST_SIDE * half)),
+        plain.1.max(high.min(estimate + WIDEST_SIDE * half)),
+    )
+}
+
+/// The quantile of Student's distribution for two-sided 95 %.
+fn student(freedom: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom.max(1.0))
+        .expect("scale and degrees of freedom are positive")
+        .inverse_cdf(UPPER_QUANTILE)
+}
+
+#[cfg(test)]
+#[path = "interval_tests.rs"]
+mod tests;

@@ -1,0 +1,191 @@
+//! Coverage, shown by simulation: of 100 simulated studies at least 93 contain the truth, for a percentile and for an
+//! added percentile, with 3, 5 and 10 repeats, under every kind of noise that a run is likely to meet.
+//!
+//! A study here is what a run is: modes and rates in a random order within each repeat; the machine drifts from trial to
+//! trial; each trial has its own factor; each trial's percentile is read off a finite number of requests.
+
+use super::*;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+const STUDIES: usize = 1500;
+/// Cells of a study: two of them are looked at.
+const CELLS: usize = 6;
+
+/// What disturbs the trials of a study.
+#[derive(Clone, Copy, Debug)]
+enum Noise {
+    /// Each trial's factor is normal, with this standard deviation.
+    Normal(f64),
+    /// Log-normal with this sigma; the truth is its mean.
+    Skewed(f64),
+    /// Student's t with 3 degrees of freedom: now and then a trial is far off.
+    HeavyTails(f64),
+    /// Gamma-like waiting: 1 + the mean of four exponentials, scaled.
+    Waiting(f64),
+    /// The machine gets slower evenly, by this much over the run.
+    Drift(f64),
+    /// The machine gets slower at a random moment, by this much.
+    Step(f64),
+}
+
+/// One simulated study: the percentile of mode `none` and of another mode in each repeat, and what is true of them.
+struct Study {
+    pairs: Vec<(f64, f64)>,
+    true_with: f64,
+    true_added: f64,
+}
+
+fn normal(random: &mut StdRng) -> f64 {
+    let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
+}
+
+impl Noise {
+    /// The factor of a trial at a moment of the run (0 to 1), where the step comes at another.
+    fn factor(self, random: &mut StdRng, moment: f64, step_at: f64) -> f64 {
+        let small = 1.0 + 0.03 * normal(random);
+        match self {
+            Self::Normal(deviation) => 1.0 + deviation * normal(random),
+            Self::Skewed(sigma) => (sigma * normal(random)).exp(),
+            Self::HeavyTails(scale) => {
+                let squares: f64 = (0..3).map(|_| normal(random).powi(2)).sum();
+                (1.0 + scale * normal(random) / (squares / 3.0).sqrt()).max(0.05)
+            }
+            Self::Waiting(scale) => {
+                let wait: f64 = (0..4).map(|_| -(1.0 - random.random::<f64>()).ln()).sum();
+                1.0 + scale * wait / 4.0
+            }
+            Self::Drift(by) => small * (1.0 + by * (moment - 0.5)),
+            Self::Step(by) => small * if moment > step_at { 1.0 + by } else { 1.0 },
+        }
+    }
+
+    /// The mean of the factor over the run.
+    fn mean(self, step_at: f64) -> f64 {
+        match self {
+            Self::Normal(_) | Self::HeavyTails(_) | Self::Drift(_) => 1.0,
+            Self::Skewed(sigma) => (sigma * sigma / 2.0).exp(),
+            Self::Waiting(scale) => 1.0 + scale,
+            Self::Step(by) => 1.0 + by * (1.0 - step_at),
+        }
+    }
+
+    /// A study of two modes whose percentile is this without noise.
+    fn study(self, random: &mut StdRng, repeats: usize, (with, without): (f64, f64)) -> Study {
+        let step_at: f64 = random.random();
+        let pairs = (0..repeats)
+            .map(|repeat| {
+                let first = random.random_range(0..CELLS);
+                let second = (first + random.random_range(1..CELLS)) % CELLS;
+                let mut measure = |cell: usize, truth: f64| {
+                    let moment = (repeat as f64 + (cell as f64 + 0.5) / CELLS as f64) / repeats as f64;
+                    let within = 1.0 + 0.01 * normal(random);
+                    truth * self.factor(random, moment, step_at) * within
+                };
+                (measure(first, with), measure(second, without))
+            })
+            .collect();
+        let mean = self.mean(step_at);
+        Study { pairs, true_with: with * mean, true_added: (with - without) * mean }
+    }
+}
+
+/// The shares of studies whose intervals contain the truth: of a percentile, and of an added percentile.
+fn coverage(noise: Noise, repeats: usize, truth: (f64, f64)) -> (f64, f64) {
+    let mut random = StdRng::seed_from_u64(20_261_120);
+    let contains = |interval: Estimate, truth: f64| {
+        interval.low.is_some_and(|low| low <= truth) && interval.high.is_some_and(|high| truth <= high)
+    };
+    let (mut of_percentile, mut of_added) = (0, 0);
+    for _ in 0..STUDIES {
+        let study = noise.study(&mut random, repeats, truth);
+        let with: Vec<f64> = study.pairs.iter().map(|(with, _)| *with).collect();
+        of_percentile += usize::from(contains(mean(&with, 0.0).unwrap(), study.true_with));
+        of_added += usize::from(contains(paired_difference(&study.pairs, 0.0).unwrap(), study.true_added));
+    }
+    (of_percentile as f64 / STUDIES as f64, of_added as f64 / STUDIES as f64)
+}
+
+#[test]
+fn at_least_93_of_100_studies_contain_the_truth() {
+    let noises = [
+        Noise::Normal(0.02),
+        Noise::Normal(0.1),
+        Noise::Normal(0.3),
+        Noise::Skewed(0.1),
+        Noise::Skewed(0.3),
+        Noise::Skewed(0.5),
+        Noise::HeavyTails(0.1),
+        Noise::Waiting(0.3),
+        Noise::Drift(0.3),
+        Noise::Drift(1.0),
+        Noise::Step(0.3),
+    ];
+    let mut failures = Vec::new();
+    for noise in noises {
+        for repeats in [3, 5, 10] {
+            // A large difference, and one that is smaller than some of the noise.
+            for truth in [(480.0, 100.0), (112.0, 100.0)] {
+                let (percentile, added) = coverage(noise, repeats, truth);
+                if percentile < 0.93 || added < 0.93 {
+                    failures.push(format!(
+                        "{noise:?}, {repeats} repeats, {truth:?}: {percentile:.3}, {added:.3}"
+                    ));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn with_normal_noise_intervals_are_not_much_wider_than_they_must_be() {
+    for repeats in [3, 5, 10] {
+        let (percentile, added) = coverage(Noise::Normal(0.1), repeats, (480.0, 100.0));
+        assert!(percentile < 0.98 && added < 0.98, "{repeats} repeats: {percentile:.3}, {added:.3}");
+    }
+}
+
+#[test]
+fn intervals_are_those_of_the_textbook_but_for_the_allowance() {
+    // t(0.975, 4) = 2.776445; standard deviation of 1..5 is 1.581139. Values of both signs have no logarithms.
+    let estimate = mean(&[-2.0, -1.0, 0.0, 1.0, 2.0], 0.0).unwrap();
+    let half = 2.776_445 * 1.581_139 / 5.0_f64.sqrt() * ALLOWANCE;
+    assert!((estimate.high.unwrap() - half).abs() < 1e-5, "{estimate:?}");
+    assert!((estimate.low.unwrap() + half).abs() < 1e-5, "{estimate:?}");
+    assert!(!estimate.excludes_zero());
+}
+
+#[test]
+fn few_values_and_equal_values_have_the_interval_they_deserve() {
+    assert_eq!(mean(&[], 0.0), None);
+    assert_eq!(mean(&[7.0], 0.0), Some(Estimate { estimate: 7.0, low: None, high: None }));
+    assert_eq!(mean(&[7.0, 7.0], 0.5), Some(Estimate { estimate: 7.0, low: Some(6.5), high: Some(7.5) }));
+    assert_eq!(unpaired_difference(&[1.0], &[], 0.0), None);
+    assert_eq!(unpaired_difference(&[3.0], &[1.0, 2.0], 0.0).unwrap().low, None);
+    let difference = unpaired_difference(&[10.0, 11.0, 12.0], &[1.0, 2.0, 3.0], 0.0).unwrap();
+    assert!(difference.excludes_zero() && (difference.estimate - 9.0).abs() < 1e-9);
+    assert!(unpaired_difference(&[5.0, 5.0], &[5.0, 5.0], 1.0).is_some_and(|same| !same.excludes_zero()));
+}
+
+#[test]
+fn mirrored_values_have_mirrored_intervals() {
+    let values = [1.0, 2.0, 9.0];
+    let mirrored: Vec<f64> = values.iter().map(|value| -value).collect();
+    let (one, other) = (mean(&values, 0.0).unwrap(), mean(&mirrored, 0.0).unwrap());
+    assert!((one.low.unwrap() + other.high.unwrap()).abs() < 1e-9);
+    assert!((one.high.unwrap() + other.low.unwrap()).abs() < 1e-9);
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_values_have_a_finite_interval_around_their_mean(
+        values in proptest::collection::vec(-1e9_f64..1e9, 2..20),
+    ) {
+        let estimate = mean(&values, 0.5).unwrap();
+        let (low, high) = (estimate.low.unwrap(), estimate.high.unwrap());
+        proptest::prop_assert!(low.is_finite() && high.is_finite());
+        proptest::prop_assert!(low <= estimate.estimate && estimate.estimate <= high);
+    }
+}

@@ -1,0 +1,231 @@
+//! From trials to cells: estimates with intervals for every mode under every load.
+//!
+//! Only valid trials enter estimates; every trial enters the counts and the errors.
+
+use crate::curve::{is_valid, valid_results};
+use crate::{findings, interval, published};
+use experiment::plan::load_points;
+use experiment::schema::{
+    AddedLatency, Cell, CellPath, ComponentSummary, ComponentUsage, Estimate, HistogramSummary, Host,
+    LoadPoint, LoadResult, Percentiles, Role, SUMMARY_SCHEMA, Summary, TrialRecord,
+};
+use experiment::{Experiment, Mode};
+use std::collections::BTreeMap;
+
+/// The verdict of a cell that may be used.
+pub const VALID: &str = "valid";
+/// The verdict of a cell that no trial was recorded of.
+pub const NOT_MEASURED: &str = "not-measured";
+
+/// What a run's trials say together. `planned` is the number of trials of the plan; a run that was cut short has fewer.
+#[must_use]
+pub fn summarize(
+    experiment: &Experiment,
+    seed: u64,
+    planned: usize,
+    host: &Host,
+    trials: &[TrialRecord],
+) -> Summary {
+    let cells =
+        cell_keys(experiment, trials).into_iter().map(|(load, mode)| cell(mode, load, trials)).collect();
+    let mut summary = Summary {
+        schema: SUMMARY_SCHEMA.to_owned(),
+        name: experiment.name.clone(),
+        question: experiment.question.clone(),
+        seed,
+        trials_planned: planned,
+        trials_recorded: trials.len(),
+        host: host.clone(),
+        cells,
+        findings: Vec::new(),
+        published: Vec::new(),
+    };
+    summary.published = published::figures(&summary);
+    summary.findings = findings::findings(experiment, &summary, trials);
+    summary
+}
+
+/// Every cell of the experiment and of the trials, by load, then by mode in the order of [`Mode::ALL`].
+fn cell_keys(experiment: &Experiment, trials: &[TrialRecord]) -> Vec<(LoadPoint, Mode)> {
+    let mut keys: Vec<(LoadPoint, Mode)> = load_points(experiment)
+        .into_iter()
+        .flat_map(|load| experiment.modes.iter().map(move |mode| (load.clone(), *mode)))
+        .collect();
+    for trial in trials {
+        if !keys.iter().any(|(load, mode)| *load == trial.load && *mode == trial.mode) {
+            keys.push((trial.load.clone(), trial.mode));
+        }
+    }
+    keys.sort_by(|(one, one_mode), (other, other_mode)| {
+        let level =
+            |load: &LoadPoint| load.rate.or(load.clients.map(|clients| clients as f64)).unwrap_or(0.0);
+        level(one).total_cmp(&level(other)).then(one_mode.cmp(other_mode))
+    });
+    keys
+}
+
+fn cell(mode: Mode, load: LoadPoint, trials: &[TrialRecord]) -> Cell {
+    let all: Vec<&TrialRecord> =
+        trials.iter().filter(|trial| trial.mode == mode && trial.load == load).collect();
+    let valid: Vec<&TrialRecord> = all.iter().copied().filter(|trial| is_valid(trial)).collect();
+    let results: Vec<&LoadResult> = valid_results(trials, mode, &load).collect();
+    Cell {
+        mode,
+        trials: all.len(),
+        valid: valid.len(),
+        verdict: verdict(&all, valid.len()),
+        response_time_us: percentiles(&results),
+        added_us: added(mode, &load, trials),
+        rate_completed: estimate(results.iter().map(|result| result.rate.completed)),
+        errors: error_fraction(&all),
+        components: components(&valid),
+        path: path(&valid, &all),
+        load,
+    }
+}
+
+/// `valid` where more than half of the trials are, else the commonest kind of reason.
+fn verdict(trials: &[&TrialRecord], valid: usize) -> String {
+    if trials.is_empty() {
+        return NOT_MEASURED.to_owned();
+    }
+    if valid * 2 > trials.len() {
+        return VALID.to_owned();
+    }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for trial in trials.iter().filter(|trial| !is_valid(trial)) {
+        *counts.entry(reason_kind(trial)).or_default() += 1;
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).map_or(VALID, |(kind, _)| kind).to_owned()
+}
+
+/// The kind of the first reason why a trial is not valid: what stands before its colon.
+pub(crate) fn reason_kind(trial: &TrialRecord) -> &str {
+    match trial.verdict.reasons.first() {
+        Some(reason) => reason.split_once(':').map_or(reason.as_str(), |(kind, _)| kind).trim(),
+        None if trial.result.is_none() => "no result",
+        None => "no responses",
+    }
+}
+
+/// The least difference that a histogram tells apart at a value: 1 µs, and a bucket of 3 significant digits above.
+fn resolution_us(value_us: f64) -> f64 {
+    (value_us / 1024.0).max(0.5)
+}
+
+fn percentiles(results: &[&LoadResult]) -> Option<Percentiles> {
+    let estimate = |read: fn(&HistogramSummary) -> f64| {
+        let values: Vec<f64> = results.iter().map(|result| read(&result.response_time_us)).collect();
+        let greatest = values.iter().copied().fold(0.0, f64::max);
+        interval::mean(&values, resolution_us(greatest))
+    };
+    Some(Percentiles {
+        p50: estimate(|histogram| histogram.p50)?,
+        p90: estimate(|histogram| histogram.p90)?,
+        p99: estimate(|histogram| histogram.p99)?,
+        p99_9: estimate(|histogram| histogram.p99_9)?,
+    })
+}
+
+/// What a mode adds to mode `none` under the same load.
+fn added(mode: Mode, load: &LoadPoint, trials: &[TrialRecord]) -> Option<AddedLatency> {
+    if mode == Mode::None {
+        return None;
+    }
+    let by_repeat = |mode: Mode| -> BTreeMap<usize, &HistogramSummary> {
+        trials
+            .iter()
+            .filter(|trial| trial.mode == mode && trial.load == *load && is_valid(trial))
+            .filter_map(|trial| Some((trial.repeat, &trial.result.as_ref()?.response_time_us)))
+            .collect()
+    };
+    let (with, without) = (by_repeat(mode), by_repeat(Mode::None));
+    let difference = |read: fn(&HistogramSummary) -> f64| {
+        let pairs: Vec<(f64, f64)> =
+            with.iter().filter_map(|(repeat, with)| Some((read(with), read(without.get(repeat)?)))).collect();
+        let values =
+            |side: &BTreeMap<usize, &HistogramSummary>| side.values().map(|h| read(h)).collect::<Vec<_>>();
+        let (with, without) = (values(&with), values(&without));
+        let greatest = with.iter().chain(&without).copied().fold(0.0, f64::max);
+        let resolution = resolution_us(greatest) * 2.0;
+        if pairs.len() >= 2 || (pairs.len() == 1 && (with.len() < 2 || without.len() < 2)) {
+            interval::paired_difference(&pairs, resolution)
+        } else {
+            interval::unpaired_difference(&with, &without, resolution)
+        }
+    };
+    Some(AddedLatency {
+        p50: difference(|histogram| histogram.p50)?,
+        p90: difference(|histogram| histogram.p90)?,
+        p99: difference(|histogram| histogram.p99)?,
+    })
+}
+
+fn estimate(values: impl Iterator<Item = f64>) -> Option<Estimate> {
+    interval::mean(&values.collect::<Vec<_>>(), 0.0)
+}
+
+/// Over all trials: an invalid trial's errors are errors too.
+fn error_fraction(trials: &[&TrialRecord]) -> f64 {
+    let counts = || trials.iter().filter_map(|trial| Some(&trial.result.as_ref()?.requests));
+    let sent: u64 = counts().map(|requests| requests.sent).sum();
+    let wrong: u64 = counts().map(|requests| requests.failed + requests.error_statuses()).sum();
+    match sent {
+        0 if counts().any(|requests| !requests.errors.is_empty()) => 1.0,
+        0 => 0.0,
+        _ => wrong as f64 / sent as f64,
+    }
+}
+
+/// What each component used, in the order in which the trials list them.
+fn components(valid: &[&TrialRecord]) -> Vec<ComponentSummary> {
+    let mut keys: Vec<(&str, Role)> = Vec::new();
+    for usage in valid.iter().flat_map(|trial| &trial.components) {
+        if !keys.contains(&(usage.name.as_str(), usage.role)) {
+            keys.push((&usage.name, usage.role));
+        }
+    }
+    keys.into_iter().filter_map(|(name, role)| component(name, role, valid)).collect()
+}
+
+fn component(name: &str, role: Role, valid: &[&TrialRecord]) -> Option<ComponentSummary> {
+    let usages: Vec<(&ComponentUsage, f64)> = valid
+        .iter()
+        .filter_map(|trial| {
+            let usage = trial.components.iter().find(|usage| usage.name == name && usage.role == role)?;
+            Some((usage, trial.result.as_ref()?.rate.completed))
+        })
+        .collect();
+    let each = |read: &dyn Fn(&ComponentUsage, f64) -> Option<f64>| {
+        estimate(usages.iter().filter_map(|(usage, rate)| read(usage, *rate)))
+    };
+    let a_second =
+        |usage: &ComponentUsage, bytes: u64| (usage.window_s > 0.0).then(|| bytes as f64 / usage.window_s);
+    Some(ComponentSummary {
+        name: name.to_owned(),
+        role,
+        cpu_cores: each(&|usage, _| Some(usage.cpu_cores()))?,
+        cpu_cores_per_1000_rps: each(&|usage, rate| (rate > 0.0).then(|| usage.cpu_cores() / rate * 1000.0))
+            .unwrap_or_default(),
+        memory_bytes: each(&|usage, _| {
+            let bytes = usage.memory_working_set_bytes.unwrap_or(usage.memory_resident_bytes);
+            (role != Role::Kernel).then_some(bytes as f64)
+        }),
+        network_bytes_received_s: each(&|usage, _| a_second(usage, usage.network?.received_bytes)),
+        network_bytes_sent_s: each(&|usage, _| a_second(usage, usage.network?.sent_bytes)),
+    })
+}
+
+/// Proof over the valid trials; the names of the proxies from any trial that lists them.
+fn path(valid: &[&TrialRecord], all: &[&TrialRecord]) -> CellPath {
+    let proxies = valid
+        .iter()
+        .chain(all)
+        .find(|trial| !trial.path.proxies.is_empty())
+        .map(|trial| trial.path.proxies.iter().map(|proxy| proxy.name.clone()).collect())
+        .unwrap_or_default();
+    let mut claims =
+        valid.iter().flat_map(|trial| &trial.path.proxies).filter(|proxy| proxy.tls_expected).peekable();
+    let mtls = claims.peek().is_some().then(|| claims.all(|proxy| proxy.tls_handshakes > 0));
+    CellPath { proven: !valid.is_empty() && valid.iter().all(|trial| trial.path.proven), proxies, mtls }
+}
