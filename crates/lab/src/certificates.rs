@@ -174,7 +174,7 @@ impl Credentials {
 }
 
 /// Makes a folder that only its owner may enter.
-pub(crate) fn private_folder(folder: &Path, owner: Option<u32>) -> io::Result<()> {
+fn private_folder(folder: &Path, owner: Option<u32>) -> io::Result<()> {
     match fs::create_dir(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}

@@ -9,6 +9,7 @@ mod install;
 mod subprocess;
 
 pub use install::{Installation, install};
+pub(crate) use subprocess::output_within;
 
 use experiment::environment::EnvironmentError;
 use std::ffi::OsString;
@@ -116,7 +117,7 @@ fn envoy_version(path: &Path) -> Result<String, String> {
     if !path.exists() {
         return Err("there is no such file".to_owned());
     }
-    let output = subprocess::output_within(Command::new(path).arg("--version"), VERSION_LIMIT)
+    let output = output_within(Command::new(path).arg("--version"), VERSION_LIMIT)
         .map_err(|error| format!("it does not run: {error}"))?;
     if !output.status.success() {
         return Err(format!("`--version` ended with {}", output.status));

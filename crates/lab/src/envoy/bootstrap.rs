@@ -11,16 +11,11 @@
 
 use super::{cluster, listener};
 use crate::certificates::CredentialFiles;
+use crate::redirect::{INBOUND_PORT, OUTBOUND_PORT};
 use experiment::environment::AccessLog;
 use serde_json::{Value, json};
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
-
-/// The port that traffic out of a pod is redirected to, as in Istio.
-pub const OUTBOUND_PORT: u16 = 15001;
-
-/// The port that traffic into a pod is redirected to, as in Istio.
-pub const INBOUND_PORT: u16 = 15006;
 
 /// Everything that the configuration of one proxy depends on.
 #[derive(Clone, Debug)]

@@ -4,8 +4,9 @@
 //! hands each connection to the listener of its original destination, and one for everything that enters
 //! (`virtualInbound`, port 15006), which chooses a filter chain by original port and by TLS.
 
-use super::bootstrap::{INBOUND_PORT, MutualTls, OUTBOUND_PORT, Position, ProxyConfiguration};
+use super::bootstrap::{MutualTls, Position, ProxyConfiguration};
 use super::{cluster, connection_manager};
+use crate::redirect::{INBOUND_PORT, OUTBOUND_PORT};
 use serde_json::{Value, json};
 
 pub(super) fn listeners(proxy: &ProxyConfiguration) -> Vec<Value> {

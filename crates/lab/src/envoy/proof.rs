@@ -7,7 +7,8 @@
 //! proxy reads any more, so a few may be missing. And a proxy may retry, as a mesh does, so the one behind it may see
 //! more; the retries are counted too.
 
-use super::bootstrap::{INBOUND_PORT, Position};
+use super::bootstrap::Position;
+use crate::redirect::INBOUND_PORT;
 use experiment::schema::{PathProof, ProxyProof};
 use std::collections::BTreeMap;
 

@@ -1,5 +1,8 @@
 //! One component's counters at both ends of the window, and what it used in between.
 //!
+//! A process that has just ended (a generator at the end of its window) may tell no more than its CPU; its other figures
+//! are then those of the window's opening, or absent.
+//!
 //! CPU comes from the component's cgroup where it has one: exact, with all processes in it, dead ones included. Else it
 //! comes from `/proc`, which counts in clock ticks. Each reading carries its own time, and each component's usage covers
 //! the time between its own two readings.
@@ -44,9 +47,9 @@ pub struct CpuTimes {
 pub struct ComponentReading {
     at: Instant,
     cpu: CpuTimes,
-    resident_bytes: u64,
+    resident_bytes: Option<u64>,
     working_set_bytes: Option<u64>,
-    switches: Switches,
+    switches: Option<Switches>,
     interface: Option<InterfaceBytes>,
     throttling: Option<cgroup::Throttling>,
 }
@@ -64,7 +67,7 @@ impl Watched {
     /// Reads every counter now, CPU first.
     ///
     /// # Errors
-    /// Where the component is gone.
+    /// Where its CPU cannot be read: the component is gone, or its cgroup.
     pub fn read(&self, ticks_per_second: u64) -> io::Result<ComponentReading> {
         let proc = Path::new("/proc");
         let cpu = match &self.cgroup {
@@ -72,22 +75,21 @@ impl Watched {
             None => process_cpu(proc, self.pid, ticks_per_second)?,
         };
         let at = Instant::now();
-        let interface = match &self.interface {
-            Some(name) => Some(process::interface_bytes(proc, self.pid, name)?),
-            None => None,
-        };
         Ok(ComponentReading {
             at,
             cpu,
-            resident_bytes: process::resident_bytes(proc, self.pid)?,
+            resident_bytes: process::resident_bytes(proc, self.pid).ok().filter(|bytes| *bytes > 0),
             // Without its controller (version 2, not delegated) a group tells no memory.
             working_set_bytes: self
                 .cgroup
                 .as_ref()
                 .and_then(|cgroup| cgroup.memory().ok())
                 .map(|memory| memory.working_set_bytes),
-            switches: process::switches(proc, self.pid)?,
-            interface,
+            switches: process::switches(proc, self.pid).ok(),
+            interface: self
+                .interface
+                .as_ref()
+                .and_then(|name| process::interface_bytes(proc, self.pid, name).ok()),
             throttling: self.cgroup.as_ref().and_then(|cgroup| cgroup.throttling().ok()),
         })
     }
@@ -104,16 +106,16 @@ impl Watched {
             cpu_user_s,
             cpu_system_s,
             cpu_source: self.cpu_source().to_owned(),
-            memory_resident_bytes: close.resident_bytes,
+            memory_resident_bytes: close.resident_bytes.or(open.resident_bytes).unwrap_or(0),
             memory_working_set_bytes: close.working_set_bytes,
             network: open.interface.zip(close.interface).map(|(open, close)| NetworkUsage {
                 received_bytes: close.received.saturating_sub(open.received),
                 sent_bytes: close.sent.saturating_sub(open.sent),
             }),
-            scheduling: Some(SchedulingUsage {
-                // Switches of threads that ended in between are lost with them.
-                voluntary_switches: close.switches.voluntary.saturating_sub(open.switches.voluntary),
-                involuntary_switches: close.switches.involuntary.saturating_sub(open.switches.involuntary),
+            // Switches of threads that ended in between are lost with them.
+            scheduling: open.switches.zip(close.switches).map(|(open, close)| SchedulingUsage {
+                voluntary_switches: close.voluntary.saturating_sub(open.voluntary),
+                involuntary_switches: close.involuntary.saturating_sub(open.involuntary),
             }),
             throttling: open.throttling.zip(close.throttling).map(|(open, close)| Throttling {
                 periods: close.throttled_periods.saturating_sub(open.throttled_periods),

@@ -115,9 +115,15 @@ fn descendants(processes: &BTreeMap<i32, ProcessTimes>, root: i32) -> BTreeSet<i
 
 /// What happened between two readings. `lab_cores` is what the components and the observer used.
 #[must_use]
-pub fn usage(open: &MachineReading, close: &MachineReading, lab_cores: f64, ticks_per_second: u64) -> MachineUsage {
+pub fn usage(
+    open: &MachineReading,
+    close: &MachineReading,
+    lab_cores: f64,
+    ticks_per_second: u64,
+) -> MachineUsage {
     let window_s = close.at.duration_since(open.at).as_secs_f64();
-    let cores = |ticks: u64| if window_s > 0.0 { ticks as f64 / ticks_per_second as f64 / window_s } else { 0.0 };
+    let cores =
+        |ticks: u64| if window_s > 0.0 { ticks as f64 / ticks_per_second as f64 / window_s } else { 0.0 };
     let risen = |of: fn(&MachineTimes) -> u64| cores(of(&close.times).saturating_sub(of(&open.times)));
     let busy_cores = risen(|times| times.busy_ticks());
     let by_name = others_ticks(&open.others, &close.others);
@@ -271,7 +277,8 @@ mod tests {
     #[test]
     fn the_kernels_share_is_what_nobody_else_used() {
         let at = Instant::now();
-        let open = reading(at, "cpu  100 0 100 0 0 0 0 0\ncpu0\ncpu1\n", &[(9, process("chromium", 1, 10, 0))]);
+        let open =
+            reading(at, "cpu  100 0 100 0 0 0 0 0\ncpu0\ncpu1\n", &[(9, process("chromium", 1, 10, 0))]);
         let close = reading(
             at + Duration::from_secs(10),
             "cpu  700 0 500 0 0 100 100 50\ncpu0\ncpu1\n",
@@ -302,7 +309,8 @@ mod tests {
         let outside = read(Path::new("/proc"), pid).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
-        let holds = |reading: &MachineReading, pid: i32| reading.others.keys().any(|(other, _)| *other == pid);
+        let holds =
+            |reading: &MachineReading, pid: i32| reading.others.keys().any(|(other, _)| *other == pid);
         assert!(!holds(&inside, own) && !holds(&inside, pid));
         assert!(holds(&outside, own) && !holds(&outside, pid));
         // The kernel's own threads are no other processes: they belong to its share.

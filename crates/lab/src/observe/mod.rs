@@ -39,8 +39,9 @@ impl Vantage {
     /// Where `outer_proc` does not show this process.
     pub fn new(outer_proc: &Path) -> Result<Self, EnvironmentError> {
         // `self` is a link to our number in the PID namespace that the mount belongs to.
-        let own = std::fs::read_link(outer_proc.join("self"))
-            .map_err(|error| EnvironmentError::new(format!("find this process in {}", outer_proc.display()), error))?;
+        let own = std::fs::read_link(outer_proc.join("self")).map_err(|error| {
+            EnvironmentError::new(format!("find this process in {}", outer_proc.display()), error)
+        })?;
         let lab_root = own.to_str().and_then(|number| number.parse().ok()).ok_or_else(|| {
             EnvironmentError::new(
                 format!("find this process in {}", outer_proc.display()),

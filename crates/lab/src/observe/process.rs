@@ -86,7 +86,8 @@ pub fn parse_switches(status: &str) -> Option<Switches> {
 /// The bytes of one interface in `/proc/<pid>/net/dev`.
 #[must_use]
 pub fn parse_interface(table: &str, interface: &str) -> Option<InterfaceBytes> {
-    let counts = table.lines().find_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'))?;
+    let counts =
+        table.lines().find_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'))?;
     let mut counts = counts.split_ascii_whitespace().map(str::parse);
     // Eight counts received, then eight sent; bytes lead each.
     let received = counts.next()?.ok()?;

@@ -1,0 +1,282 @@
+//! One trial's client and server, and the proxies between them, while they run.
+
+use super::LocalLab;
+use super::bring_up::{Pods, Started};
+use super::proxy::Proxy;
+use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
+use crate::envoy::proof::{CountedProxy, prove, requests_counter};
+use crate::network::POD_INTERFACE;
+use crate::observe::component::Watched;
+use crate::observe::{Window, WindowUsage};
+use crate::pod::Pod;
+use experiment::environment::{Arrangement, ArrangementSpec, EnvironmentError, Observation};
+use experiment::schema::{PathProof, Role};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ChildStderr;
+use std::time::{Duration, Instant};
+
+/// The generator's name as a component.
+pub const GENERATOR: &str = "generator";
+
+/// The service's name as a component.
+pub const SERVER: &str = "server";
+
+/// How long proxies may take, after the generator's end, to read what it had sent them.
+const SETTLED_WITHIN: Duration = Duration::from_millis(500);
+
+/// Lines of a dead component's log that are kept.
+const LOG_TAIL_LINES: usize = 20;
+
+/// How long the generator may take to end when it is told to at once.
+const GENERATOR_GRACE: Duration = Duration::from_secs(1);
+
+/// The running pods, proxies and service of one trial. Dropping it takes them down.
+#[derive(Debug)]
+pub struct PairArrangement<'lab> {
+    place: &'lab LocalLab,
+    started: Started,
+    log_dir: PathBuf,
+    client_cpu_limit_cores: Option<f64>,
+    generator: Option<Container>,
+    counters_before: Vec<BTreeMap<String, u64>>,
+    window: Option<Window>,
+    usage: Option<WindowUsage>,
+}
+
+impl<'lab> PairArrangement<'lab> {
+    pub(super) fn new(
+        place: &'lab LocalLab,
+        spec: &ArrangementSpec,
+        log_dir: &Path,
+        started: Started,
+    ) -> Self {
+        Self {
+            place,
+            started,
+            log_dir: log_dir.to_path_buf(),
+            client_cpu_limit_cores: spec.client_cpu_limit_cores,
+            generator: None,
+            counters_before: Vec::new(),
+            window: None,
+            usage: None,
+        }
+    }
+
+    /// The client's pod: where the generator runs.
+    #[must_use]
+    pub fn client_pod(&self) -> &Pod {
+        &self.started.pods.client
+    }
+
+    /// The server's pod.
+    #[must_use]
+    pub fn server_pod(&self) -> &Pod {
+        &self.started.pods.server
+    }
+
+    /// Every component but the generator, with its name.
+    fn supporting(&self) -> impl Iterator<Item = (&str, &Container)> {
+        let proxies = self.started.proxies.iter().map(|proxy| (proxy.name, &proxy.container));
+        proxies.chain(std::iter::once((SERVER, &self.started.server)))
+    }
+
+    /// The first component other than the generator that has died.
+    fn dead(&self) -> Option<(String, String)> {
+        self.supporting()
+            .find_map(|(name, container)| Some((name.to_owned(), container.has_exited()?.to_string())))
+    }
+
+    fn check_alive(&self, operation: &str) -> Result<(), EnvironmentError> {
+        match self.dead() {
+            Some((name, status)) => {
+                Err(EnvironmentError::new(operation, format!("{name} has died: {status}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What is watched: the generator first, then along the path. The component nearest to a pod's interface shows the
+    /// pod's traffic.
+    fn watched(&self) -> Vec<Watched> {
+        let proxied = |pod: &Pod| {
+            self.started.proxies.iter().any(|proxy| proxy_pod(proxy, &self.started.pods) == pod.name())
+        };
+        let application = |name: &str, role: Role, pod: &Pod, container: &Container| {
+            watched(name, role, pod.name(), container, !proxied(pod))
+        };
+        let mut all = Vec::with_capacity(self.started.proxies.len() + 2);
+        if let Some(generator) = &self.generator {
+            all.push(application(GENERATOR, Role::Generator, &self.started.pods.client, generator));
+        }
+        for proxy in &self.started.proxies {
+            all.push(watched(
+                proxy.name,
+                Role::Proxy,
+                proxy_pod(proxy, &self.started.pods),
+                &proxy.container,
+                true,
+            ));
+        }
+        all.push(application(SERVER, Role::App, &self.started.pods.server, &self.started.server));
+        all
+    }
+
+    /// Reads the proxies' counters until they hold every request that was sent, or [`SETTLED_WITHIN`] has passed: the
+    /// generator may be gone while its last requests still lie in sockets.
+    fn counters_after(&self, requests_sent: u64) -> Vec<Result<BTreeMap<String, u64>, String>> {
+        let deadline = Instant::now() + SETTLED_WITHIN;
+        loop {
+            let counters: Vec<_> = self.started.proxies.iter().map(counters_or_reason).collect();
+            let settled = self.started.proxies.iter().enumerate().all(|(index, proxy)| {
+                let name = requests_counter(proxy.position);
+                let before =
+                    self.counters_before.get(index).and_then(|all| all.get(&name)).copied().unwrap_or(0);
+                counters[index].as_ref().map_or(true, |after| {
+                    after.get(&name).copied().unwrap_or(0).saturating_sub(before) >= requests_sent
+                })
+            });
+            if settled || Instant::now() >= deadline {
+                return counters;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn path(&self, requests_sent: u64) -> PathProof {
+        let after = self.counters_after(requests_sent);
+        let counted: Vec<CountedProxy> = self
+            .started
+            .proxies
+            .iter()
+            .zip(after)
+            .enumerate()
+            .map(|(index, (proxy, after))| CountedProxy {
+                name: proxy.name.to_owned(),
+                position: proxy.position,
+                tls_expected: proxy.tls_expected,
+                before: self.counters_before.get(index).cloned().unwrap_or_default(),
+                after,
+            })
+            .collect();
+        prove(&counted, requests_sent)
+    }
+
+    fn log_tails(&self) -> BTreeMap<String, Vec<String>> {
+        self.supporting()
+            .filter(|(_, container)| container.has_exited().is_some())
+            .map(|(name, container)| (name.to_owned(), container.log_tail(LOG_TAIL_LINES)))
+            .collect()
+    }
+}
+
+/// The pod that a proxy runs in.
+fn proxy_pod<'pods>(proxy: &Proxy, pods: &'pods Pods) -> &'pods str {
+    use crate::envoy::bootstrap::Position;
+    match proxy.position {
+        Position::ClientSidecar { .. } => pods.client.name(),
+        Position::ServerSidecar { .. } => pods.server.name(),
+        Position::Gateway { .. } => pods.gateway.as_ref().map_or("gateway", Pod::name),
+    }
+}
+
+fn watched(name: &str, role: Role, pod: &str, container: &Container, nearest_to_network: bool) -> Watched {
+    Watched {
+        name: name.to_owned(),
+        role,
+        pod: pod.to_owned(),
+        pid: container.pid().cast_signed(),
+        cgroup: container.cgroup().cloned(),
+        interface: nearest_to_network.then(|| POD_INTERFACE.to_owned()),
+    }
+}
+
+/// The counters, or in words why not: a dead proxy's status rather than its closed socket.
+fn counters_or_reason(proxy: &Proxy) -> Result<BTreeMap<String, u64>, String> {
+    proxy.admin.counters().map_err(|error| match proxy.container.has_exited() {
+        Some(status) => format!("it has died: {status}"),
+        None => error.cause.to_string(),
+    })
+}
+
+impl Arrangement for PairArrangement<'_> {
+    fn url(&self) -> String {
+        self.started.url.clone()
+    }
+
+    fn start_generator(&mut self, arguments: &[String]) -> Result<ChildStderr, EnvironmentError> {
+        let operation = "start the generator";
+        self.check_alive(operation)?;
+        self.counters_before = self
+            .started
+            .proxies
+            .iter()
+            .map(|proxy| proxy.admin.counters())
+            .collect::<Result<_, _>>()
+            .map_err(|error| EnvironmentError::new("read the proxies' counters before the trial", error))?;
+        let generator = self.started.pods.client.start(&ContainerSpec {
+            name: GENERATOR.to_owned(),
+            program: self.place.programs.meshmeter.clone(),
+            arguments: arguments.iter().map(Into::into).collect(),
+            environment: BTreeMap::new(),
+            cpu_limit_cores: self.client_cpu_limit_cores,
+            user: ContainerUser::Lab,
+            output_log: self.log_dir.join("generator.log"),
+            error_output: ErrorOutput::Piped,
+        })?;
+        let events = generator.take_error_output();
+        self.generator = Some(generator);
+        events.ok_or_else(|| EnvironmentError::new(operation, "its standard error is no pipe"))
+    }
+
+    fn interrupt_generator(&mut self) {
+        if let Some(generator) = &self.generator {
+            generator.interrupt();
+        }
+    }
+
+    fn window_opened(&mut self) -> Result<(), EnvironmentError> {
+        self.check_alive("read the components as the window opens")?;
+        self.window = Some(Window::open(self.place.vantage.clone(), self.watched())?);
+        Ok(())
+    }
+
+    fn window_closed(&mut self) -> Result<(), EnvironmentError> {
+        let operation = "read the components as the window closes";
+        let window = self
+            .window
+            .take()
+            .ok_or_else(|| EnvironmentError::new(operation, "the window was never opened"))?;
+        self.check_alive(operation)?;
+        self.usage = Some(window.close()?);
+        Ok(())
+    }
+
+    fn failed_component(&mut self) -> Option<(String, String)> {
+        self.dead()
+    }
+
+    fn wait_generator(&mut self, at_most: Duration) -> Result<Option<i32>, EnvironmentError> {
+        let operation = "wait for the generator";
+        let generator = self
+            .generator
+            .as_ref()
+            .ok_or_else(|| EnvironmentError::new(operation, "it was never started"))?;
+        if let Some(status) = generator.wait(at_most) {
+            return Ok(status.code());
+        }
+        generator.stop(GENERATOR_GRACE)?;
+        let waited = format!("it had not ended after {:.1} s and was stopped", at_most.as_secs_f64());
+        Err(EnvironmentError::new(operation, waited))
+    }
+
+    fn finish(mut self: Box<Self>, requests_sent: u64) -> Observation {
+        let path = self.path(requests_sent);
+        let log_tails = self.log_tails();
+        let (components, machine) = match self.usage.take() {
+            Some(usage) => (usage.components, Some(usage.machine)),
+            None => (Vec::new(), None),
+        };
+        Observation { components, path, machine, log_tails }
+    }
+}

@@ -1,0 +1,61 @@
+//! Whole arrangements with real Envoy processes, in a lab of this test's own: every mode is brought up, gets requests and
+//! must prove its path; what breaks the path must show.
+//!
+//! This program is also the service (`serve`) and the generator (`load`) of its arrangements: see `programs.rs`. It has no
+//! harness, since a lab is entered by a program of one thread.
+
+#![allow(clippy::print_stdout)]
+
+mod modes;
+mod programs;
+mod sampling;
+
+use lab::arrangement::{LocalLab, Programs};
+use lab::{Entered, Lab};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+/// The cases, each with a lab's environment to itself.
+const CASES: &[(&str, fn(&Lab, &mut LocalLab))] = &[
+    ("every_mode_proves_its_path", modes::every_mode_proves_its_path),
+    ("without_mutual_tls_there_are_no_handshakes", modes::without_mutual_tls_there_are_no_handshakes),
+    ("a_client_past_its_proxy_is_refused_and_shows", modes::a_client_past_its_proxy_is_refused_and_shows),
+    ("traffic_past_both_proxies_shows", modes::traffic_past_both_proxies_shows),
+    ("a_proxy_that_dies_is_named_with_its_log", modes::a_proxy_that_dies_is_named_with_its_log),
+    ("modes_that_cannot_run_say_why", modes::modes_that_cannot_run_say_why),
+    ("secrets_are_the_proxys_alone_and_go_with_it", modes::secrets_are_the_proxys_alone_and_go_with_it),
+    ("a_known_burn_is_read_by_both_sources", sampling::a_known_burn_is_read_by_both_sources),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    match arguments.get(1).map(String::as_str) {
+        Some("serve") => return programs::serve(&arguments),
+        Some("load") => return programs::load(&arguments),
+        Some("burn") => return programs::burn(&arguments),
+        _ => {}
+    }
+    match lab::enter("test of arrangements").expect("this test needs a lab: `meshmeter doctor`") {
+        Entered::Outside(status) => status,
+        Entered::Inside(lab) => {
+            run(&lab, arguments.get(1).map(String::as_str).filter(|name| !name.starts_with('-')))
+        }
+    }
+}
+
+/// Runs the cases whose name holds `only`.
+fn run(lab: &Lab, only: Option<&str>) -> ExitCode {
+    let mut failed = Vec::new();
+    for (name, case) in CASES.iter().filter(|(name, _)| only.is_none_or(|only| name.contains(only))) {
+        let meshmeter = std::env::current_exe().expect("a running program has a path");
+        let programs = Programs { meshmeter, envoy: None };
+        let mut place = LocalLab::new(lab.clone(), programs).expect("the lab is up");
+        let passed = catch_unwind(AssertUnwindSafe(|| case(lab, &mut place))).is_ok();
+        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+        if !passed {
+            failed.push(*name);
+        }
+    }
+    println!("{} failed {failed:?}", failed.len());
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

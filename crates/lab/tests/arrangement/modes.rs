@@ -1,0 +1,215 @@
+//! Modes: what proves a path, and what must not pass for proof.
+
+use experiment::Mode;
+use experiment::environment::{
+    AccessLog, Arrangement, ArrangementSpec, Environment, Observation, ProxySettings, ServerSettings,
+};
+use experiment::schema::{ComponentUsage, Role};
+use lab::arrangement::{LocalLab, pair::PairArrangement};
+use lab::{Lab, Pod};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+const REQUESTS: u64 = 800;
+const CONNECTIONS: u64 = 4;
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn spec(mode: Mode) -> ArrangementSpec {
+    ArrangementSpec {
+        mode,
+        proxy: ProxySettings::default(),
+        server: ServerSettings::default(),
+        client_cpu_limit_cores: None,
+    }
+}
+
+/// What a trial showed, and how many of its requests were not answered (at most 100 are counted).
+struct Trial {
+    observation: Observation,
+    unanswered: i32,
+}
+
+impl Trial {
+    fn component(&self, name: &str) -> &ComponentUsage {
+        let found = self.observation.components.iter().find(|component| component.name == name);
+        found.unwrap_or_else(|| panic!("no component {name} in {:?}", self.observation.components))
+    }
+}
+
+/// Runs the generator in the client's pod and observes its window.
+fn run(mut arrangement: PairArrangement<'_>) -> Trial {
+    let (requests, connections) = (REQUESTS.to_string(), CONNECTIONS.to_string());
+    let arguments = ["load".to_owned(), arrangement.url(), requests, connections];
+    let events = arrangement.start_generator(&arguments).expect("the generator starts");
+    for event in BufReader::new(events).lines() {
+        match event.expect("events are text").as_str() {
+            "window-opened" => arrangement.window_opened().expect("every component is there"),
+            "window-closed" => arrangement.window_closed().expect("every component is there"),
+            other => panic!("the generator said {other}"),
+        }
+    }
+    let unanswered = arrangement.wait_generator(LIMIT).expect("it ends by itself").expect("it exits");
+    Trial { observation: Box::new(arrangement).finish(REQUESTS), unanswered }
+}
+
+fn trial(place: &LocalLab, spec: &ArrangementSpec, tamper: impl FnOnce(&PairArrangement<'_>)) -> Trial {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let arrangement = place.bring_up(spec, logs.path()).unwrap_or_else(|error| {
+        panic!("{error}: {:?}", error.source);
+    });
+    tamper(&arrangement);
+    run(arrangement)
+}
+
+pub fn every_mode_proves_its_path(_lab: &Lab, place: &mut LocalLab) {
+    for (mode, expected) in [
+        (Mode::None, vec!["generator", "server"]),
+        (Mode::Gateway, vec!["generator", "gateway", "server"]),
+        (Mode::Sidecar, vec!["generator", "client-proxy", "server-proxy", "server"]),
+    ] {
+        let trial = trial(place, &spec(mode), |_| ());
+        let Observation { path, machine, .. } = &trial.observation;
+        assert!(path.proven, "{mode}: {:?}", path.reasons);
+        assert_eq!(trial.unanswered, 0, "{mode}");
+        let names: Vec<_> =
+            trial.observation.components.iter().map(|component| component.name.as_str()).collect();
+        assert_eq!(names, [expected.as_slice(), &["meshmeter", "kernel"]].concat(), "{mode}");
+        for name in &expected {
+            check_usage(mode, trial.component(name));
+        }
+        for proxy in &path.proxies {
+            assert_eq!(proxy.requests_received, REQUESTS, "{mode}: {}", proxy.name);
+            let handshakes = if mode == Mode::Sidecar { 1..=CONNECTIONS } else { 0..=0 };
+            assert!(handshakes.contains(&proxy.tls_handshakes), "{mode}: {proxy:?}");
+        }
+        let machine = machine.as_ref().expect("the window was opened and closed");
+        assert!(machine.busy_cores > 0.0 && machine.cpus > 0, "{machine:?}");
+    }
+}
+
+fn check_usage(mode: Mode, component: &ComponentUsage) {
+    let name = &component.name;
+    assert!(component.cpu_user_s + component.cpu_system_s > 0.0005, "{mode}: {component:?}");
+    assert!(component.window_s > 0.0, "{mode}: {component:?}");
+    assert!(component.memory_resident_bytes > 500_000, "{mode}: {component:?}");
+    // In a sidecar's pod the sidecar is the one that faces the network.
+    let behind_proxy = mode == Mode::Sidecar && component.role != Role::Proxy;
+    assert_eq!(component.network.is_none(), behind_proxy, "{mode}: {component:?}");
+    if let Some(network) = component.network {
+        let (least, most) =
+            (network.received_bytes.min(network.sent_bytes), network.received_bytes.max(network.sent_bytes));
+        assert!(least > REQUESTS * 50 && most > REQUESTS * 1024, "{mode}: {name}: {network:?}");
+    }
+}
+
+pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &mut LocalLab) {
+    let proxy = ProxySettings { mtls: false, access_log: AccessLog::Json, ..ProxySettings::default() };
+    let trial = trial(place, &ArrangementSpec { proxy, ..spec(Mode::Sidecar) }, |_| ());
+    let path = &trial.observation.path;
+    assert!(path.proven, "{:?}", path.reasons);
+    assert!(path.proxies.iter().all(|proxy| proxy.tls_handshakes == 0 && !proxy.tls_expected));
+}
+
+/// Takes all redirection of a pod away.
+fn flush_rules(pod: &Pod) {
+    let flushed = pod.run(|| Command::new("iptables").args(["-t", "nat", "-F"]).status());
+    assert!(flushed.expect("the pod is there").expect("iptables is installed").success());
+}
+
+pub fn a_client_past_its_proxy_is_refused_and_shows(_lab: &Lab, place: &mut LocalLab) {
+    let trial = trial(place, &spec(Mode::Sidecar), |arrangement| flush_rules(arrangement.client_pod()));
+    assert_eq!(trial.unanswered, 100, "plain text got past a proxy that wants mutual TLS");
+    let reasons = trial.observation.path.reasons.join("\n");
+    for part in [
+        "client-proxy saw 0 of 800 requests: traffic did not pass it",
+        "server-proxy saw 0 of 800 requests",
+        "server-proxy refused 4 connections",
+    ] {
+        assert!(reasons.contains(part), "{part} is not in: {reasons}");
+    }
+}
+
+pub fn traffic_past_both_proxies_shows(_lab: &Lab, place: &mut LocalLab) {
+    let trial = trial(place, &spec(Mode::Sidecar), |arrangement| {
+        flush_rules(arrangement.client_pod());
+        flush_rules(arrangement.server_pod());
+    });
+    assert_eq!(trial.unanswered, 0);
+    let path = &trial.observation.path;
+    assert!(!path.proven);
+    assert!(path.proxies.iter().all(|proxy| proxy.requests_received == 0));
+}
+
+pub fn a_proxy_that_dies_is_named_with_its_log(_lab: &Lab, place: &mut LocalLab) {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let mut arrangement = place.bring_up(&spec(Mode::Sidecar), logs.path()).expect("it comes up");
+    assert_eq!(arrangement.failed_component(), None);
+    let containers = arrangement.server_pod().containers();
+    let proxy =
+        containers.iter().find(|container| container.name() == "server-proxy").expect("it has a sidecar");
+    let pid = Pid::from_raw(proxy.pid().cast_signed()).expect("a running process has a number");
+    // Envoy writes where it stood when it is aborted.
+    kill_process(pid, Signal::ABORT).expect("it is ours");
+    assert!(proxy.wait(LIMIT).is_some());
+    let (name, status) = arrangement.failed_component().expect("it has died");
+    assert_eq!(name, "server-proxy");
+    assert!(status.contains("signal: 6"), "{status}");
+    let error = arrangement.start_generator(&[]).expect_err("a trial without its proxy is none");
+    assert!(error.source.expect("a cause").to_string().contains("server-proxy has died"));
+    let observation = Box::new(arrangement).finish(1);
+    assert!(!observation.path.proven);
+    let tail = &observation.log_tails["server-proxy"];
+    assert!(tail.iter().any(|line| line.contains("Caught Aborted")), "{tail:?}");
+}
+
+pub fn modes_that_cannot_run_say_why(_lab: &Lab, place: &mut LocalLab) {
+    for mode in Mode::ALL {
+        match mode {
+            Mode::None | Mode::Gateway | Mode::Sidecar => place.can_run(mode).expect("Envoy is installed"),
+            _ => {
+                let error = place.can_run(mode).expect_err("nothing stands in for a mode");
+                assert_eq!(error.to_string(), format!("run mode {mode}"));
+                assert!(error.hint.is_some());
+                let logs = tempfile::tempdir().expect("a temporary folder");
+                assert!(place.prepare(&spec(mode), logs.path()).is_err());
+            }
+        }
+    }
+}
+
+pub fn secrets_are_the_proxys_alone_and_go_with_it(lab: &Lab, place: &mut LocalLab) {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let arrangement = place.bring_up(&spec(Mode::Sidecar), logs.path()).expect("it comes up");
+    let folders = private_folders(lab);
+    assert_eq!(folders.len(), 2, "{folders:?}");
+    for folder in &folders {
+        let mode =
+            |path: &Path| std::fs::symlink_metadata(path).expect("it is there").permissions().mode() & 0o777;
+        assert_eq!(mode(folder), 0o700);
+        assert_eq!(mode(&folder.join("admin")), 0o600);
+        assert_eq!(mode(&folder.join("envoy.json")), 0o600);
+        let key = folder.join("credentials/key.pem");
+        assert_eq!(mode(&key), 0o600);
+        let owner = std::fs::metadata(&key).expect("it is there").uid();
+        let expected = if lab.proxy_identity() == lab::ProxyIdentity::Uid {
+            1337
+        } else {
+            rustix::process::getuid().as_raw()
+        };
+        assert_eq!(owner, expected);
+    }
+    drop(arrangement);
+    assert!(private_folders(lab).is_empty());
+    let logged = std::fs::read_dir(logs.path()).expect("it is there").count();
+    assert_eq!(logged, 3, "logs of the server and two proxies, and nothing else");
+}
+
+fn private_folders(lab: &Lab) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(lab.private_dir()).expect("the lab has a private folder");
+    let paths = entries.map(|entry| entry.expect("it can be listed").path());
+    paths.filter(|path| path.to_string_lossy().contains("-proxy")).collect()
+}

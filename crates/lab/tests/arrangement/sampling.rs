@@ -1,0 +1,54 @@
+//! Sampling against a known truth.
+
+use experiment::schema::Role;
+use lab::arrangement::LocalLab;
+use lab::observe::component::Watched;
+use lab::{ContainerSpec, ContainerUser, ErrorOutput, Lab, PodSpec, wait_for};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const BURN_MS: u64 = 500;
+
+/// A process burns a known CPU time; its control group and `/proc` must both tell it within a tenth.
+pub fn a_known_burn_is_read_by_both_sources(lab: &Lab, _place: &mut LocalLab) {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let log = logs.path().join("burner.log");
+    let mut pod = lab.create_pod(&PodSpec::new("burner")).expect("a pod can be made");
+    let container = pod
+        .start(&ContainerSpec {
+            name: "burner".to_owned(),
+            program: std::env::current_exe().expect("a running program has a path"),
+            arguments: vec!["burn".into(), BURN_MS.to_string().into()],
+            environment: BTreeMap::new(),
+            cpu_limit_cores: None,
+            user: ContainerUser::Lab,
+            output_log: log.clone(),
+            error_output: ErrorOutput::WithOutput,
+        })
+        .expect("it starts");
+    let watched = Watched {
+        name: "burner".to_owned(),
+        role: Role::App,
+        pod: "burner".to_owned(),
+        pid: container.pid().cast_signed(),
+        cgroup: Some(container.cgroup().expect("this test needs control groups").clone()),
+        interface: None,
+    };
+    let by_proc = Watched { cgroup: None, ..watched.clone() };
+    // Its own start is in the reading's difference only as far as it comes after the first reading: a few milliseconds.
+    let (open, open_by_proc) = (watched.read(100).expect("it runs"), by_proc.read(100).expect("it runs"));
+    wait_for("the burner has burnt", Duration::from_secs(60), || {
+        Ok(std::fs::read_to_string(&log).is_ok_and(|text| text.contains("burnt")).then_some(()))
+    })
+    .expect("it burns");
+    for usage in [
+        watched.usage(&open, &watched.read(100).expect("it waits")),
+        by_proc.usage(&open_by_proc, &by_proc.read(100).expect("it waits")),
+    ] {
+        let cpu_ms = (usage.cpu_user_s + usage.cpu_system_s) * 1e3;
+        let error = (cpu_ms - BURN_MS as f64).abs() / BURN_MS as f64;
+        assert!(error < 0.1, "{} ms were burnt, {cpu_ms:.1} read: {usage:?}", BURN_MS);
+        // A loop that does nothing but loop and look at the clock.
+        assert!(usage.cpu_user_s > usage.cpu_system_s, "{usage:?}");
+    }
+}
