@@ -5,6 +5,7 @@
 //!
 //! Leaves out: the path between pods (mode `none` measures it) and anything under load.
 
+use crate::observe::machine::parse_machine;
 use experiment::schema::Floor;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, current_timer_slack, set_current_timer_slack};
 use rustix::time::{Timespec, clock_gettime};
@@ -178,15 +179,9 @@ fn fixed_work_us(at_most: Duration) -> Vec<f64> {
 
 /// Time that the hypervisor took from all CPUs together since boot, seconds.
 fn stolen_s() -> io::Result<f64> {
-    let ticks = stolen_ticks(&fs::read_to_string("/proc/stat")?)
-        .ok_or_else(|| io::Error::other("/proc/stat has no steal time in its first line"))?;
-    Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
-}
-
-/// The eighth figure of the `cpu` line (proc_stat(5)).
-fn stolen_ticks(stat: &str) -> Option<u64> {
-    let line = stat.lines().find(|line| line.starts_with("cpu "))?;
-    line.split_ascii_whitespace().nth(8)?.parse().ok()
+    let times = parse_machine(&fs::read_to_string("/proc/stat")?)
+        .ok_or_else(|| io::Error::other("/proc/stat is malformed"))?;
+    Ok(times.steal_ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
 /// The value at a quantile (0 to 1) of sorted values: the nearest rank.
@@ -252,12 +247,5 @@ mod tests {
         assert_eq!(quantile(&values, 0.99), 99.0);
         assert_eq!(quantile(&values, 1.0), 100.0);
         assert_eq!(quantile(&[7.0], 0.5), 7.0);
-    }
-
-    #[test]
-    fn steal_is_the_eighth_figure() {
-        assert_eq!(stolen_ticks("cpu  1 2 3 4 5 6 7 88 9 10\ncpu0 1 2 3 4 5 6 7 44 9 10\n"), Some(88));
-        assert_eq!(stolen_ticks("cpu  1 2 3\n"), None);
-        assert_eq!(stolen_ticks("intr 5\n"), None);
     }
 }

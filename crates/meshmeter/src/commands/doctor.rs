@@ -1,10 +1,183 @@
-//! `meshmeter doctor`.
+//! `meshmeter doctor`: what works here, what to do about the rest, and this machine's floor.
 
 use crate::cli::DoctorArgs;
-use crate::failure::Failure;
+use crate::failure::{ENVIRONMENT_FAILED, Failure};
+use clap::builder::styling::{AnsiColor, Style};
+use experiment::environment::EnvironmentError;
+use experiment::schema::Floor;
+use lab::Entered;
+use lab::arrangement::Programs;
+use lab::doctor::{self, Check, Diagnosis, ModeCheck, State};
+use std::env;
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
+use std::time::Duration;
 
-/// Runs the command.
-pub fn run(_args: &DoctorArgs) -> Result<ExitCode, Failure> {
-    Err(Failure::wrong_use("not there yet"))
+/// Long enough for about a thousand timers, so that their 99th percentile rests on ten.
+const FLOOR_TIME: Duration = Duration::from_millis(1500);
+
+/// How a line begins where all is well.
+const OK: (&str, AnsiColor) = ("ok", AnsiColor::Green);
+
+/// Runs the command, in a lab of its own where one can be made.
+pub fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    let limits = doctor::limits();
+    let lab = match lab::enter("doctor") {
+        Ok(Entered::Outside(status)) => return Ok(status),
+        Ok(Entered::Inside(lab)) => Ok(lab),
+        Err(error) => Err(error),
+    };
+    let meshmeter = env::current_exe()
+        .map_err(|error| EnvironmentError::new("find this program's file", error))?;
+    let programs = Programs { meshmeter, envoy: args.envoy.clone() };
+    let diagnosis = doctor::examine(lab, limits, programs, FLOOR_TIME);
+    let text = if args.json {
+        serde_json::to_string_pretty(&diagnosis).expect("a diagnosis is plain data") + "\n"
+    } else {
+        render(&diagnosis)
+    };
+    match anstream::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            return Err(EnvironmentError::new("write the diagnosis", error).into());
+        }
+        _ => {}
+    }
+    Ok(if diagnosis.main_job_runs { ExitCode::SUCCESS } else { ExitCode::from(ENVIRONMENT_FAILED) })
+}
+
+/// The diagnosis as a person reads it.
+fn render(diagnosis: &Diagnosis) -> String {
+    let mut text = String::new();
+    heading(&mut text, "This machine");
+    for check in &diagnosis.checks {
+        check_line(&mut text, check);
+    }
+    heading(&mut text, "\nModes");
+    mode_lines(&mut text, &diagnosis.modes);
+    if let Some(floor) = &diagnosis.floor {
+        heading(&mut text, "\nFloor: what this machine shows when there is nothing to measure");
+        floor_lines(&mut text, floor);
+    }
+    let verdict = if diagnosis.main_job_runs {
+        "The main job can run here: `meshmeter run sidecar-cost`"
+    } else {
+        "The main job (`meshmeter run sidecar-cost`) cannot run here yet: see what is missing above"
+    };
+    heading(&mut text, &format!("\n{verdict}"));
+    text
+}
+
+fn heading(text: &mut String, words: &str) {
+    let bold = Style::new().bold();
+    let _ = writeln!(text, "{bold}{words}{bold:#}");
+}
+
+fn check_line(text: &mut String, check: &Check) {
+    let mark = match check.state {
+        State::Ok => OK,
+        State::Warn => ("warn", AnsiColor::Yellow),
+        State::Missing => ("missing", AnsiColor::Red),
+    };
+    line(text, mark, check.name, &check.fact, check.remedy.as_deref());
+}
+
+fn mode_lines(text: &mut String, modes: &[ModeCheck]) {
+    let mut remedies: Vec<&str> = Vec::new();
+    for check in modes {
+        match &check.lacks {
+            None => line(text, OK, check.mode.name(), "can run", None),
+            Some(lacks) => {
+                // The same remedy helps many modes: it is given once.
+                let remedy = check.remedy.as_deref().filter(|remedy| !remedies.contains(remedy));
+                remedies.extend(remedy);
+                line(text, ("no", AnsiColor::Yellow), check.mode.name(), lacks, remedy);
+            }
+        }
+    }
+}
+
+fn line(text: &mut String, mark: (&str, AnsiColor), name: &str, fact: &str, remedy: Option<&str>) {
+    let (word, colour) = mark;
+    let style = colour.on_default();
+    let _ = writeln!(text, "  {style}{word:<7}{style:#}  {name:<20} {fact}");
+    if let Some(remedy) = remedy {
+        let _ = writeln!(text, "  {:<7}  {:<20} → {remedy}", "", "");
+    }
+}
+
+fn floor_lines(text: &mut String, floor: &Floor) {
+    let _ = writeln!(
+        text,
+        "  A timer wakes a thread {:.0} µs late at the median and {:.0} µs at p99.\n  \
+         A byte to another thread over loopback TCP and back takes {:.0} µs at the median and {:.0} µs at p99.\n  \
+         The same piece of work, timed again and again, varies by {:.1} % (half of the timings lie within that).",
+        floor.timer_late_p50_us,
+        floor.timer_late_p99_us,
+        floor.loopback_round_trip_p50_us,
+        floor.loopback_round_trip_p99_us,
+        floor.noise_fraction * 100.0,
+    );
+    let _ = if floor.steal_cores > 0.0 {
+        writeln!(text, "  The hypervisor took {:.3} cores meanwhile.", floor.steal_cores)
+    } else {
+        writeln!(text, "  No hypervisor took time meanwhile.")
+    };
+    let _ =
+        writeln!(text, "  Differences between modes well below these figures are the machine, not the mesh.");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::Mode;
+
+    fn diagnosis(main_job_runs: bool) -> Diagnosis {
+        let check = |name, state, fact: &str, remedy: Option<&str>| Check {
+            name,
+            state,
+            fact: fact.to_owned(),
+            remedy: remedy.map(str::to_owned),
+        };
+        let lacks = (!main_job_runs).then(|| "find Envoy: there is no such file".to_owned());
+        Diagnosis {
+            schema: doctor::DOCTOR_SCHEMA,
+            checks: vec![
+                check("cores", State::Ok, "2 CPUs", None),
+                check("frequency", State::Warn, "governor powersave", Some("set it to performance")),
+                check("redirect", State::Missing, "iptables is not here", Some("install it")),
+            ],
+            modes: vec![
+                ModeCheck { mode: Mode::None, runs: true, lacks: None, remedy: None },
+                ModeCheck {
+                    mode: Mode::Sidecar,
+                    runs: main_job_runs,
+                    remedy: lacks.as_ref().map(|_| "`meshmeter lab install` fetches it".to_owned()),
+                    lacks,
+                },
+            ],
+            main_job_runs,
+            floor: Some(Floor {
+                timer_late_p50_us: 22.4,
+                timer_late_p99_us: 61.0,
+                loopback_round_trip_p50_us: 31.2,
+                loopback_round_trip_p99_us: 55.9,
+                noise_fraction: 0.0042,
+                steal_cores: 0.0,
+            }),
+        }
+    }
+
+    #[test]
+    fn a_diagnosis_reads_as_a_list_with_remedies() {
+        insta::assert_snapshot!(anstream::adapter::strip_str(&render(&diagnosis(true))).to_string());
+    }
+
+    #[test]
+    fn what_stops_the_main_job_is_said_at_the_end() {
+        let text = render(&Diagnosis { floor: None, ..diagnosis(false) });
+        let last = text.trim_end().lines().last().unwrap();
+        assert!(last.contains("cannot run here"), "{last}");
+        assert!(!text.contains("Floor"), "a floor that could not be measured is not made up: {text}");
+    }
 }

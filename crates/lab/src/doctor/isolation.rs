@@ -1,0 +1,175 @@
+//! Namespaces, control groups and redirection, each by using it once in a scratch pod of this lab.
+
+use super::{Check, chain};
+use crate::redirect::{OUTBOUND_PORT, ProxyIdentity, Redirect};
+use crate::{ContainerSpec, ContainerUser, ErrorOutput, Lab, Pod, PodSpec, Privileges};
+use experiment::environment::EnvironmentError;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::ip_original_dst;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+/// Starting a program that prints its version takes milliseconds, more where the disk is cold.
+const PROGRAM_LIMIT: Duration = Duration::from_secs(20);
+/// A connection within a pod takes microseconds.
+const CONNECTION_LIMIT: Duration = Duration::from_secs(2);
+/// Where nobody is: TEST-NET-1 (RFC 5737). Only a redirected connection gets anywhere.
+const NOWHERE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 80);
+/// The limit that is tried, cores.
+const CPU_LIMIT_CORES: f64 = 0.5;
+
+/// Tries a lab's parts. `proxy` is the program that proxies will be.
+pub(super) fn checks(lab: &Result<Lab, EnvironmentError>, proxy: Option<&Path>) -> Vec<Check> {
+    let lab = match lab {
+        Ok(lab) => lab,
+        Err(error) => {
+            return vec![failure(
+                "namespaces",
+                error,
+                "see what stands in the way; without them there is no lab",
+            )];
+        }
+    };
+    let mut pod = match lab.create_pod(&PodSpec::new("doctor")) {
+        Ok(pod) => pod,
+        Err(error) => {
+            return vec![failure("namespaces", &error, "the kernel must have bridges and veth pairs")];
+        }
+    };
+    vec![namespaces(lab), process(lab, &mut pod, proxy), cgroups(lab), redirection(lab, &pod)]
+}
+
+fn namespaces(lab: &Lab) -> Check {
+    let rights = match lab.privileges() {
+        Privileges::Root => "as root",
+        Privileges::UserNamespace => "as an ordinary user, in a user namespace",
+    };
+    Check::ok(
+        "namespaces",
+        format!("process, mount and network namespaces, bridge and veth pair made {rights}"),
+    )
+}
+
+/// Runs a program in the pod as a proxy would run.
+fn process(lab: &Lab, pod: &mut Pod, proxy: Option<&Path>) -> Check {
+    let program = proxy.unwrap_or(Path::new("true"));
+    let spec = ContainerSpec {
+        name: "probe".to_owned(),
+        program: program.to_owned(),
+        arguments: vec!["--version".into()],
+        environment: BTreeMap::new(),
+        cpu_limit_cores: lab.cgroup_version().map(|_| CPU_LIMIT_CORES),
+        user: ContainerUser::Proxy,
+        output_log: lab.private_dir().join("doctor.log"),
+        error_output: ErrorOutput::WithOutput,
+    };
+    let remedy = "see that the program may be run by users other than its owner, from that place";
+    match run_to_end(pod, &spec) {
+        Ok(()) => Check::ok("processes", format!("{} ran in a pod, as a proxy's user", program.display())),
+        Err(error) => failure("processes", &error, remedy),
+    }
+}
+
+fn run_to_end(pod: &mut Pod, spec: &ContainerSpec) -> Result<(), EnvironmentError> {
+    let operation = format!("run {} in a pod", spec.program.display());
+    let container = pod.start(spec)?;
+    let Some(status) = container.wait(PROGRAM_LIMIT) else {
+        return Err(EnvironmentError::new(
+            operation,
+            format!("not ended after {} s", PROGRAM_LIMIT.as_secs()),
+        ));
+    };
+    if !status.success() {
+        return Err(container.ended_early(operation, status));
+    }
+    if let Some(cgroup) = container.cgroup() {
+        let usage =
+            cgroup.cpu_usage().map_err(|error| EnvironmentError::new("read a cgroup's CPU", error))?;
+        if usage.total_ns == 0 {
+            return Err(EnvironmentError::new(
+                "read a cgroup's CPU",
+                "it counted nothing of a program that ran",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn cgroups(lab: &Lab) -> Check {
+    match lab.cgroup_version() {
+        Some(version) => Check::ok(
+            "cgroups",
+            format!("{version}: CPU counted and limited, memory counted for each component"),
+        ),
+        None => Check::warn(
+            "cgroups",
+            format!("none: {}", lab.no_cgroup_because().unwrap_or("none can be made")),
+            "CPU comes from /proc, CPU limits are refused. As root they work; as an ordinary user of cgroup v2 under \
+             `systemd-run --user --scope -p Delegate=yes`",
+        ),
+    }
+}
+
+fn redirection(lab: &Lab, pod: &Pod) -> Check {
+    let redirect = Redirect { outbound: true, inbound_ports: vec![8080] };
+    let tried = pod.redirect(&redirect).and_then(|()| pod.run(redirected_to_proxy)).and_then(|destination| {
+        let operation = "open a connection through the redirection";
+        match destination {
+            Ok(destination) if destination == NOWHERE => Ok(()),
+            Ok(other) => {
+                Err(EnvironmentError::new(operation, format!("it arrived with destination {other}")))
+            }
+            Err(error) => Err(EnvironmentError::new(operation, error)),
+        }
+    });
+    let known_by = match lab.proxy_identity() {
+        ProxyIdentity::Uid => "user",
+        ProxyIdentity::Mark => "socket mark",
+    };
+    match tried {
+        Ok(()) => Check::ok(
+            "redirect",
+            format!(
+                "iptables: a connection arrived at the proxy's port; proxies are known by their {known_by}"
+            ),
+        ),
+        Err(error) => failure("redirect", &error, "install iptables"),
+    }
+}
+
+/// Opens a connection to nowhere, and says for where it was when it arrived at the proxy's port.
+fn redirected_to_proxy() -> io::Result<SocketAddrV4> {
+    let proxy = TcpListener::bind((Ipv4Addr::UNSPECIFIED, OUTBOUND_PORT))?;
+    let _application = TcpStream::connect_timeout(&NOWHERE.into(), CONNECTION_LIMIT)?;
+    let limit = Timespec::try_from(CONNECTION_LIMIT).map_err(io::Error::other)?;
+    if poll(&mut [PollFd::new(&proxy, PollFlags::IN)], Some(&limit))? == 0 {
+        return Err(io::Error::new(io::ErrorKind::TimedOut, "it did not arrive at the proxy's port"));
+    }
+    let (arrived, _) = proxy.accept()?;
+    Ok(ip_original_dst(&arrived)?)
+}
+
+/// A part that does not work; its own hint goes before the general remedy.
+fn failure(name: &'static str, error: &EnvironmentError, remedy: &str) -> Check {
+    Check::missing(name, chain(error), error.hint.as_deref().unwrap_or(remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::State;
+    use super::*;
+
+    #[test]
+    fn a_lab_that_cannot_be_made_is_said_with_its_own_hint() {
+        let refused = EnvironmentError::new("make namespaces for a lab", "Operation not permitted")
+            .with_hint("run as root");
+        let checks = checks(&Err(refused), None);
+        assert_eq!(checks.len(), 1, "nothing is said of what could not be tried: {checks:?}");
+        assert_eq!(checks[0].state, State::Missing);
+        assert_eq!(checks[0].fact, "make namespaces for a lab: Operation not permitted");
+        assert_eq!(checks[0].remedy.as_deref(), Some("run as root"));
+    }
+}

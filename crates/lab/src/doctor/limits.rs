@@ -1,0 +1,76 @@
+//! Limits that the kernel sets this process: open files and local ports.
+
+use super::Check;
+use rustix::process::{Resource, getrlimit};
+use std::fs;
+
+/// Each connection takes a file of the generator and one of the server; a run of the presets takes some hundred.
+const COMFORTABLE_OPEN_FILES: u64 = 4096;
+/// Connections to one address and port that are open or were closed within the last minute.
+const COMFORTABLE_PORTS: u32 = 10_000;
+
+/// Every check of the limits.
+pub fn checks() -> Vec<Check> {
+    vec![open_files(getrlimit(Resource::Nofile).maximum), local_ports()]
+}
+
+/// The hard limit counts: the generator raises its own soft limit to it.
+fn open_files(hard_limit: Option<u64>) -> Check {
+    match hard_limit {
+        Some(limit) if limit < COMFORTABLE_OPEN_FILES => Check::warn(
+            "open files",
+            format!("{limit} at most"),
+            "raise the hard limit (`ulimit -Hn`, /etc/security/limits.conf) for more connections than that",
+        ),
+        Some(limit) => Check::ok("open files", format!("{limit} at most")),
+        None => Check::ok("open files", "no limit"),
+    }
+}
+
+fn local_ports() -> Check {
+    match fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok().as_deref().and_then(port_range) {
+        Some((first, last)) => ports_check(first, last),
+        None => Check::warn(
+            "local ports",
+            "/proc/sys/net/ipv4/ip_local_port_range cannot be read",
+            "see that /proc is mounted",
+        ),
+    }
+}
+
+fn ports_check(first: u32, last: u32) -> Check {
+    let ports = (last + 1).saturating_sub(first);
+    let fact = format!("{first} to {last}: {ports} connections to one address and port");
+    if ports >= COMFORTABLE_PORTS {
+        Check::ok("local ports", fact)
+    } else {
+        Check::warn("local ports", fact, "`sysctl net.ipv4.ip_local_port_range='32768 60999'` for more")
+    }
+}
+
+fn port_range(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.split_ascii_whitespace().map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::State;
+    use super::*;
+
+    #[test]
+    fn few_open_files_are_warned_of() {
+        assert_eq!(open_files(Some(1024)).state, State::Warn);
+        assert_eq!(open_files(Some(20_000)).state, State::Ok);
+        assert_eq!(open_files(None).state, State::Ok);
+    }
+
+    #[test]
+    fn ports_are_counted_with_both_ends() {
+        assert_eq!(port_range("32768\t60999\n"), Some((32_768, 60_999)));
+        assert!(ports_check(32_768, 60_999).fact.contains("28232"));
+        assert_eq!(ports_check(60_000, 60_999).state, State::Warn);
+        assert_eq!(ports_check(5, 4).state, State::Warn);
+        assert_eq!(port_range("what"), None);
+    }
+}

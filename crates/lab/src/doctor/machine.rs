@@ -1,0 +1,193 @@
+//! The machine: cores, memory, kernel, clock, frequency, hypervisor.
+
+use super::Check;
+use experiment::schema::Host;
+use std::fs;
+use std::path::Path;
+use std::thread::available_parallelism;
+
+/// The kernel that brought `epoll_pwait2`: waiting with a time limit in nanoseconds instead of milliseconds.
+const OLDEST_KERNEL: (u32, u32) = (5, 11);
+/// Room for two Envoys of some 70 MB, the service, the generator and the page cache under them.
+const COMFORTABLE_MEMORY_BYTES: u64 = 1 << 30;
+
+/// Every check of the machine.
+pub fn checks(host: &Host) -> Vec<Check> {
+    let usable = available_parallelism().map_or(1, usize::from);
+    vec![
+        cores(host, usable),
+        memory(),
+        kernel(&host.kernel),
+        clock_source(),
+        frequency(),
+        virtualization(host.virtualization.as_deref()),
+    ]
+}
+
+fn cores(host: &Host, usable: usize) -> Check {
+    let used = if usable < host.cpus { format!(", of which {usable} may be used") } else { String::new() };
+    let threads = match host.threads_per_core {
+        0 | 1 => String::new(),
+        threads => format!(", {threads} threads a core"),
+    };
+    let fact = format!("{} × {}{threads}{used}", host.cpus, host.cpu_model);
+    if usable >= 2 {
+        Check::ok("cores", fact)
+    } else {
+        Check::warn(
+            "cores",
+            fact,
+            "generator, proxies and service share one core and wait for each other: use two cores or more",
+        )
+    }
+}
+
+fn memory() -> Check {
+    let Some(meminfo) = read("/proc/meminfo") else {
+        return Check::warn("memory", "/proc/meminfo cannot be read", "see that /proc is mounted");
+    };
+    let kilobytes = |name| meminfo_kilobytes(&meminfo, name).unwrap_or(0);
+    let (total, available) = (kilobytes("MemTotal") * 1024, kilobytes("MemAvailable") * 1024);
+    let fact = format!("{} of {} free to use", gibibytes(available), gibibytes(total));
+    if available >= COMFORTABLE_MEMORY_BYTES {
+        Check::ok("memory", fact)
+    } else {
+        Check::warn("memory", fact, "a run takes about 0.5 GiB: end other programs, or figures show swapping")
+    }
+}
+
+fn meminfo_kilobytes(meminfo: &str, name: &str) -> Option<u64> {
+    let (_, rest) = meminfo.split_once(&format!("{name}:"))?;
+    rest.split_ascii_whitespace().next()?.parse().ok()
+}
+
+fn gibibytes(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
+}
+
+fn kernel(release: &str) -> Check {
+    match kernel_version(release) {
+        Some(version) if version < OLDEST_KERNEL => Check::missing(
+            "kernel",
+            format!("Linux {release} has no epoll_pwait2"),
+            "use Linux 5.11 or newer: timing in microseconds needs it",
+        ),
+        Some(_) => Check::ok("kernel", format!("Linux {release}")),
+        None => Check::warn(
+            "kernel",
+            format!("release {release:?} names no version"),
+            "Linux 5.11 or newer is needed",
+        ),
+    }
+}
+
+/// Major and minor version of a release such as `6.1.0-13-amd64`.
+fn kernel_version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+fn clock_source() -> Check {
+    match read("/sys/devices/system/clocksource/clocksource0/current_clocksource") {
+        Some(source) if reads_without_system_call(&source) => Check::ok("clock", source),
+        Some(source) => Check::warn(
+            "clock",
+            format!("{source}: every reading is a slow system call"),
+            "a clock source of `tsc` gives finer figures: see why the kernel left it (`dmesg | grep -i tsc`)",
+        ),
+        None => Check::ok("clock", "the kernel does not show its clock source"),
+    }
+}
+
+/// Clock sources that the vDSO reads: x86's counter, the hypervisors' pages, ARM's counter.
+fn reads_without_system_call(source: &str) -> bool {
+    ["tsc", "kvm-clock", "arch_sys_counter"].contains(&source) || source.starts_with("hyperv_clocksource")
+}
+
+fn frequency() -> Check {
+    let governor = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+    let boost = read("/sys/devices/system/cpu/cpufreq/boost")
+        .map(|on| on == "1")
+        .or_else(|| read("/sys/devices/system/cpu/intel_pstate/no_turbo").map(|turbo_off| turbo_off == "0"));
+    frequency_check(governor.as_deref(), boost)
+}
+
+fn frequency_check(governor: Option<&str>, boost: Option<bool>) -> Check {
+    let boost_fact = match boost {
+        Some(true) => ", boost on",
+        Some(false) => ", boost off",
+        None => "",
+    };
+    match governor {
+        None => Check::ok("frequency", format!("not visible: host or firmware decides{boost_fact}")),
+        Some("performance") => Check::ok("frequency", format!("governor performance{boost_fact}")),
+        Some(governor) => Check::warn(
+            "frequency",
+            format!("governor {governor}{boost_fact}: the clock follows the load, and latency with it"),
+            "`cpupower frequency-set --governor performance` while measuring",
+        ),
+    }
+}
+
+fn virtualization(hypervisor: Option<&str>) -> Check {
+    match hypervisor {
+        Some(name) => {
+            Check::ok("virtualization", format!("{name}: other guests may take time, see steal below"))
+        }
+        None => Check::ok("virtualization", "no hypervisor shows itself"),
+    }
+}
+
+/// A file of a line, without its end; absent where it cannot be read.
+fn read(path: impl AsRef<Path>) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::State;
+    use super::*;
+
+    #[test]
+    fn one_usable_core_is_too_few_however_many_there_are() {
+        let host = Host { cpu_model: "EPYC".into(), cpus: 8, threads_per_core: 2, ..Host::default() };
+        assert_eq!(cores(&host, 8), Check::ok("cores", "8 × EPYC, 2 threads a core"));
+        let pinned = cores(&host, 1);
+        assert_eq!(pinned.state, State::Warn);
+        assert!(pinned.fact.ends_with("of which 1 may be used"), "{pinned:?}");
+    }
+
+    #[test]
+    fn an_old_kernel_is_missing_something() {
+        assert_eq!(kernel("5.10.0-30-amd64").state, State::Missing);
+        assert_eq!(kernel("6.18.0").state, State::Ok);
+        assert_eq!(kernel("").state, State::Warn);
+    }
+
+    #[test]
+    fn kernel_versions_are_read_and_compared_as_numbers() {
+        assert_eq!(kernel_version("6.1.0-13-amd64"), Some((6, 1)));
+        assert_eq!(kernel_version("5.15-rc1"), Some((5, 15)));
+        assert_eq!(kernel_version("unknown"), None);
+        assert!(kernel_version("5.9.1").unwrap() < OLDEST_KERNEL);
+        assert!(kernel_version("5.11.0").unwrap() >= OLDEST_KERNEL);
+        assert!(kernel_version("6.2").unwrap() >= OLDEST_KERNEL);
+    }
+
+    #[test]
+    fn a_governor_that_saves_power_is_warned_of() {
+        assert_eq!(frequency_check(Some("performance"), Some(true)).state, State::Ok);
+        assert_eq!(frequency_check(None, None).state, State::Ok);
+        let check = frequency_check(Some("powersave"), Some(false));
+        assert_eq!(check.state, State::Warn);
+        assert!(check.fact.contains("powersave, boost off"), "{check:?}");
+        assert!(check.remedy.unwrap().contains("performance"));
+    }
+
+    #[test]
+    fn meminfo_is_read_by_name() {
+        let meminfo = "MemTotal:       24576000 kB\nMemFree:  1 kB\nMemAvailable:   12288000 kB";
+        assert_eq!(meminfo_kilobytes(meminfo, "MemAvailable"), Some(12_288_000));
+        assert_eq!(meminfo_kilobytes(meminfo, "SwapTotal"), None);
+    }
+}
