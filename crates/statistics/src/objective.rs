@@ -3,7 +3,7 @@
 use crate::findings::words;
 use experiment::Experiment;
 use experiment::schema::{Cell, Estimate, Summary};
-use experiment::units::{format_duration, format_fraction};
+use experiment::units::format_fraction;
 
 /// How a run ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -49,7 +49,7 @@ pub(crate) fn misses(experiment: &Experiment, cell: &Cell) -> Vec<String> {
             misses.push(format!(
                 "{place}: {name} is {}, above {}",
                 words::latency(&measured),
-                format_duration(bound)
+                words::bound(bound)
             ));
         }
     }

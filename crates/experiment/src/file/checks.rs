@@ -12,8 +12,8 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 /// Requests that must lie beyond a percentile in each trial for the trial to say something of it: with fewer, one slow
 /// request more or less moves it.
 pub const SAMPLES_BEYOND_A_PERCENTILE: f64 = 10.0;
-/// Fewer requests than this in a trial's window measure nothing.
-const FEWEST_REQUESTS: f64 = 10.0;
+/// Fewer requests than this in a trial's window measure nothing: not ten lie beyond the median.
+const FEWEST_REQUESTS: f64 = 20.0;
 /// No generator on one machine sends more, a second.
 const HIGHEST_RATE: f64 = 10_000_000.0;
 /// Trials of one run.
@@ -64,7 +64,7 @@ fn rates(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
                     format_rate(*rate),
                     format_duration(experiment.load.duration)
                 ),
-                "expected at least 10 requests in each trial: a higher rate or a longer duration",
+                "expected at least 20 requests in each trial: a higher rate or a longer duration",
             ));
         }
     }

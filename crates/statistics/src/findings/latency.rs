@@ -47,7 +47,7 @@ pub(super) fn headline(run: &Run<'_>) -> String {
 fn compared(subject: &str, added_us: &Estimate, what: &str) -> String {
     if added_us.low.is_none() {
         let more = words::latency(added_us);
-        return format!("{subject} reads {more} more in {what}, once, which shows no difference yet");
+        return format!("{subject} reads {more} more in {what} (one trial each, which shows no difference)");
     }
     if !added_us.excludes_zero() {
         let interval = words::latency(added_us);
@@ -86,7 +86,9 @@ pub(super) fn tails_and_other_modes(run: &Run<'_>) -> Vec<String> {
             (Some((median, median_name)), Some((tail, tail_name)))
                 if median.excludes_zero() && tail.excludes_zero() =>
             {
-                format!("{subject} {} {median_name} and {} {tail_name}", changes(median), changes(tail))
+                let (first, second) = (changes(median), changes(tail));
+                let second = if median.estimate > 0.0 { second.trim_start_matches("adds ") } else { &second };
+                format!("{subject} {first} {median_name} and {second} {tail_name}")
             }
             (median, tail) => {
                 let clauses: Vec<String> = median

@@ -59,7 +59,7 @@ pub(super) fn scaling(run: &Run<'_>) -> Vec<String> {
                     / proxies.len() as f64
             };
             sentences.push(format!(
-                "With {} a proxy's CPU goes from {} {} to {} {}: for every 1000 requests/s {} and {}.",
+                "With {} a proxy uses {} {} and {} {}, that is {} and {} for every 1000 requests/s.",
                 words::subject(mode),
                 words::cores_value(low_cores),
                 words::under(lowest),

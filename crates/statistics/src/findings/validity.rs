@@ -70,10 +70,10 @@ pub(super) fn paths(run: &Run<'_>) -> Vec<String> {
         else {
             continue;
         };
-        let who = match proxies {
-            1 => "the proxy".to_owned(),
-            2 => "both proxies".to_owned(),
-            more => format!("all {more} proxies"),
+        let (who, whose) = match proxies {
+            1 => ("the proxy".to_owned(), "its"),
+            2 => ("both proxies".to_owned(), "their"),
+            more => (format!("all {more} proxies"), "their"),
         };
         if cells.iter().all(|cell| cell.path.proven) {
             let tls = match cells.iter().map(|cell| cell.path.mtls).min().flatten() {
@@ -81,7 +81,7 @@ pub(super) fn paths(run: &Run<'_>) -> Vec<String> {
                 _ => "",
             };
             sentences.push(format!(
-                "Path of {}: {who} saw every request{tls}, by their own counters.",
+                "Path of {}: {who} saw every request{tls}, by {whose} own counters.",
                 words::subject(mode)
             ));
         } else {
@@ -100,7 +100,7 @@ pub(super) fn left_out(run: &Run<'_>) -> Vec<String> {
     }
     let mut reasons: BTreeMap<&str, BTreeMap<String, usize>> = BTreeMap::new();
     for trial in run.trials.iter().filter(|trial| !is_valid(trial)) {
-        let place = format!("{} {}", trial.mode, experiment::plan::offered(&trial.load));
+        let place = format!("{}, {}", words::mode(trial.mode), experiment::plan::offered(&trial.load));
         *reasons.entry(reason_kind(trial)).or_default().entry(place).or_default() += 1;
     }
     let invalid: usize = reasons.values().flat_map(BTreeMap::values).sum();
@@ -109,8 +109,8 @@ pub(super) fn left_out(run: &Run<'_>) -> Vec<String> {
             .iter()
             .map(|(kind, places)| {
                 let places: Vec<String> =
-                    places.iter().map(|(place, count)| format!("{place} ×{count}")).collect();
-                format!("{kind} ({})", places.join(", "))
+                    places.iter().map(|(place, count)| format!("{count} of {place}")).collect();
+                format!("{kind} ({})", words::list(&places))
             })
             .collect();
         let verb = if invalid == 1 { "is" } else { "are" };
@@ -134,9 +134,11 @@ pub(super) fn limits(run: &Run<'_>) -> Vec<String> {
             .map(|cell| run.samples_beyond(cell.mode, &cell.load, percentile))
             .fold(f64::INFINITY, f64::min);
         if fewest < super::SAMPLES_BEYOND_A_PERCENTILE - 1e-6 {
+            let requests = if fewest.floor() == 1.0 { "request" } else { "requests" };
             sentences.push(format!(
-                "The {name} percentile rests on as few as {fewest:.0} requests in a trial: too few to say more of it than \
-                 the table shows."
+                "The {name} percentile rests on as few as {:.0} {requests} in a trial: too few to say more of it than the \
+                 table shows.",
+                fewest.floor()
             ));
         }
     }

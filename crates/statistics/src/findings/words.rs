@@ -3,6 +3,8 @@
 use experiment::Mode;
 use experiment::plan::offered;
 use experiment::schema::{Cell, Estimate};
+use experiment::units::format_duration;
+use std::time::Duration;
 
 /// A duration in microseconds such as `0.38 ms (0.35–0.41)`.
 pub(crate) fn latency(estimate_us: &Estimate) -> String {
@@ -47,11 +49,20 @@ pub(crate) fn memory(estimate_bytes: &Estimate) -> String {
     with_interval(estimate_bytes, 1e6, decimals, "MB")
 }
 
-/// A fraction such as `0.12 %`.
+/// A fraction such as `0.12%`.
 pub(crate) fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
     let decimals = if percent >= 10.0 { 0 } else { 2 };
-    format!("{} %", number(percent, decimals))
+    format!("{}%", number(percent, decimals))
+}
+
+/// A bound of an objective such as `20 ms`.
+pub(crate) fn bound(duration: Duration) -> String {
+    let text = format_duration(duration);
+    match text.find(|c: char| c.is_alphabetic()) {
+        Some(unit) => format!("{} {}", &text[..unit], &text[unit..]),
+        None => text,
+    }
 }
 
 /// A rate such as `998 requests/s`.
@@ -61,7 +72,12 @@ pub(crate) fn rate(rate: f64) -> String {
 
 /// A cell such as `sidecar at 1000 requests/s`.
 pub(crate) fn cell(cell: &Cell) -> String {
-    format!("{} {}", cell.mode, under(cell))
+    format!("{} {}", mode(cell.mode), under(cell))
+}
+
+/// A mode as a word of a sentence: `none` would read as "nothing".
+pub(crate) fn mode(mode: Mode) -> &'static str {
+    if mode == Mode::None { "no mesh" } else { mode.name() }
 }
 
 /// A load such as `at 1000 requests/s` or `with 8 clients`.
@@ -73,7 +89,7 @@ pub(crate) fn under(cell: &Cell) -> String {
 /// What stands on the path, as the subject of a sentence.
 pub(crate) fn subject(mode: Mode) -> String {
     match mode {
-        Mode::None => "no mesh".into(),
+        Mode::None => self::mode(mode).into(),
         Mode::Gateway => "a gateway".into(),
         Mode::Sidecar => "a sidecar pair".into(),
         other => format!("mode {other}"),
@@ -95,12 +111,16 @@ pub(crate) fn sentence(text: &str) -> String {
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
-/// `0.38 ms (0.35–0.41)`; where the interval reaches below zero `0.01 ms (−0.02 to 0.03)`.
+/// `0.38 ms (0.35–0.41)`; where the interval reaches below zero `0.01 ms (−0.02 to 0.03)`; where it is narrower than the
+/// last digit `41 MB`.
 fn with_interval(estimate: &Estimate, unit_size: f64, decimals: usize, unit: &str) -> String {
     let value = number(estimate.estimate / unit_size, decimals);
     let (Some(low), Some(high)) = (estimate.low, estimate.high) else { return format!("{value} {unit}") };
     let between = if low < 0.0 { " to " } else { "–" };
     let (low, high) = (number(low / unit_size, decimals), number(high / unit_size, decimals));
+    if low == value && high == value {
+        return format!("{value} {unit}");
+    }
     format!("{value} {unit} ({low}{between}{high})")
 }
 
@@ -137,6 +157,8 @@ mod tests {
             cores(&estimate(0.2123, 0.20, 0.224)),
             cores_value(0.0321),
             memory(&estimate(41.2e6, 40.4e6, 42.0e6)),
+            memory(&estimate(41.2e6, 41.1e6, 41.3e6)),
+            bound(Duration::from_micros(1500)),
             percent(0.0012),
             percent(0.25),
             list(&["a".into(), "b".into(), "c".into()]),
