@@ -117,6 +117,7 @@ impl Connection {
         shared.held_bytes -= self.held_bytes();
         let turn = self.steps(shared).unwrap_or(Turn::Close);
         shared.held_bytes += self.held_bytes();
+        debug_assert!(turn == Turn::Close || shared.composed.is_empty(), "every response was sent or kept");
         shared.composed.clear();
         turn
     }
@@ -167,7 +168,11 @@ impl Connection {
                 }
             }
         }
-        Ok(Turn::Again)
+        // What the last step composed has to leave the worker's room before others use it.
+        Ok(match self.output.send(&self.socket, shared)? {
+            Sent::UntilBlocked => Turn::Wait,
+            Sent::All | Sent::Some => Turn::Again,
+        })
     }
 
     /// Reads where needed and answers what is there. Gives a turn where there is nothing to do.

@@ -168,6 +168,7 @@ impl Worker {
             for event in &events {
                 let (token, flags) = (event.data.u64(), event.flags);
                 if token == STOP || (token == INBOX && self.inboxes[self.index].ended.load(Relaxed)) {
+                    self.close_all();
                     return Ok(());
                 }
                 self.wait_out_stall(stop);
@@ -361,6 +362,14 @@ impl Worker {
         self.shared.held_bytes -= connection.held_bytes();
         self.shared.tally.connections_open.fetch_sub(1, Relaxed);
         self.free.push(slot);
+    }
+
+    fn close_all(&mut self) {
+        let on_their_way = self.inboxes[self.index].take().len();
+        self.shared.tally.connections_open.fetch_sub(on_their_way, Relaxed);
+        for slot in 0..self.slots.len() {
+            self.close(slot as u32);
+        }
     }
 
     /// Ends the connections on which nothing has moved for too long.

@@ -1,0 +1,321 @@
+//! The service over real sockets: what a client sees, and what it can do to it.
+
+mod client;
+
+use client::{Client, Running, settings};
+use service::{Answer, Settings};
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::num::NonZeroU64;
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_connection_carries_many_requests() {
+    let server = Running::start(&settings(1024));
+    let mut client = server.client();
+    for _ in 0..100 {
+        let response = client.get("/");
+        assert_eq!((response.status, response.body.len()), (200, 1024));
+    }
+    assert_eq!(client.get("/?size=3&status=404").text(), (404, "000".into()));
+    let counters = server.stop();
+    assert_eq!((counters.requests, counters.connections_accepted, counters.connections_open), (101, 1, 0));
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_their_order() {
+    let server = Running::start(&settings(0));
+    let mut client = server.client();
+    let requests: String = (0..2000)
+        .map(|index| {
+            // Bodies that are copied, bodies that are not, and a delay now and then.
+            let delay = if index % 500 == 7 { "&delay=1ms" } else { "" };
+            format!("GET /?size={}{delay} HTTP/1.1\r\nHost: a\r\n\r\n", index * 17)
+        })
+        .collect();
+    let mut writer = client.stream();
+    let writing = std::thread::spawn(move || writer.write_all(requests.as_bytes()).unwrap());
+    for index in 0..2000 {
+        assert_eq!(client.read_response(false).body.len(), index * 17);
+    }
+    writing.join().unwrap();
+    assert_eq!(server.stop().requests, 2000);
+}
+
+#[test]
+fn every_way_of_framing_a_request_body_is_read() {
+    let server = Running::start(&settings(5));
+    let mut client = server.client();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
+    client.send(&"x".repeat(100_000));
+    assert_eq!(client.read_response(false).status, 200);
+    client.send("PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    for _ in 0..50 {
+        client.send(&format!("800;x=y\r\n{}\r\n", "y".repeat(0x800)));
+    }
+    client.send("0\r\nTrailer: z\r\n\r\n");
+    assert_eq!(client.read_response(false).status, 200);
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+    assert_eq!(client.read_response(false).status, 100);
+    client.send("ab");
+    assert_eq!(client.read_response(false).status, 200);
+    assert_eq!(server.stop().requests, 3);
+}
+
+#[test]
+fn a_head_has_no_body_and_close_is_honoured() {
+    let server = Running::start(&settings(1024));
+    let mut client = server.client();
+    client.send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let response = client.read_response(true);
+    assert!(response.head.contains("Content-Length: 1024"), "{}", response.head);
+    client.send("GET /?size=1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let response = client.read_response(false);
+    assert!(response.head.contains("Connection: close"), "{}", response.head);
+    assert_eq!(client.read_rest(), b"");
+
+    let mut old = server.client();
+    old.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    assert!(old.read_response(false).head.contains("Connection: keep-alive"));
+    old.send("GET / HTTP/1.0\r\n\r\n");
+    assert!(old.read_response(false).head.contains("Connection: close"));
+    assert_eq!(old.read_rest(), b"");
+}
+
+#[test]
+fn a_limit_of_answers_closes_the_connection() {
+    let server = Running::start(&Settings { requests_per_connection: NonZeroU64::new(2), ..settings(1) });
+    let mut client = server.client();
+    assert!(!client.get("/").head.contains("Connection"));
+    assert!(client.get("/").head.contains("Connection: close"));
+    assert_eq!(client.read_rest(), b"");
+}
+
+#[test]
+fn garbage_is_answered_and_closed() {
+    let server = Running::start(&settings(1));
+    let long = format!("GET / HTTP/1.1\r\nHost: a\r\nx: {}\r\n\r\n", "y".repeat(200_000));
+    for (bytes, status) in [
+        ("\x16\x03\x01\x02\x00\x01", 400),
+        ("GET / HTTP/1.1\r\n\r\n", 400),
+        ("PRI * HTTP/2.0\r\n\r\n", 505),
+        (&long, 431),
+    ] {
+        let mut client = server.client();
+        client.send(bytes);
+        assert_eq!(client.read_response(false).status, status, "{:?}", &bytes[..bytes.len().min(40)]);
+        assert_eq!(client.read_rest(), b"");
+    }
+    let (status, text) = server.client().get("/?delay=soon").text();
+    assert_eq!(status, 400);
+    assert!(text.contains("query `delay`: `soon` is not a duration: expected"), "{text}");
+    assert_eq!(server.stop().rejected, 4);
+}
+
+#[test]
+fn a_byte_at_a_time_is_a_request_too() {
+    let server = Running::start(&settings(10));
+    let mut client = server.client();
+    for byte in
+        "POST /?size=7 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n".chars()
+    {
+        client.send(&byte.to_string());
+    }
+    assert_eq!(client.read_response(false).body.len(), 7);
+}
+
+#[test]
+fn a_client_that_sends_no_more_still_gets_its_answers() {
+    let server = Running::start(&settings(10));
+    let mut client = server.client();
+    client.send("GET /?delay=20ms HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    client.stream().shutdown(Shutdown::Write).unwrap();
+    assert_eq!(client.read_response(false).status, 200);
+    assert_eq!(client.read_response(false).status, 200);
+    assert_eq!(client.read_rest(), b"");
+}
+
+#[test]
+fn answers_are_never_early() {
+    let server = Running::start(&Settings {
+        answer: Answer { delay: Duration::from_millis(3), ..Answer::default() },
+        ..settings(0)
+    });
+    let mut client = server.client();
+    for (target, at_least_us) in [("/", 3000), ("/?delay=250us", 250), ("/?delay=20ms", 20_000)] {
+        for _ in 0..10 {
+            let started = Instant::now();
+            assert_eq!(client.get(target).status, 200);
+            assert!(
+                started.elapsed() >= Duration::from_micros(at_least_us),
+                "{target}: {:?}",
+                started.elapsed()
+            );
+        }
+    }
+}
+
+#[test]
+fn delays_of_different_connections_run_side_by_side() {
+    let server = Running::start(&settings(0));
+    let mut clients: Vec<Client> = (0..50).map(|_| server.client()).collect();
+    let started = Instant::now();
+    for client in &mut clients {
+        client.send("GET /?delay=200ms HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    for client in &mut clients {
+        assert_eq!(client.read_response(false).status, 200);
+    }
+    let took = started.elapsed();
+    assert!(
+        took < Duration::from_secs(5),
+        "50 delays of 0.2 s, one after the other, take 10 s; these took {took:?}"
+    );
+}
+
+#[test]
+fn as_many_errors_as_asked_for() {
+    let server = Running::start(&Settings { seed: Some(7), ..settings(0) });
+    let mut client = server.client();
+    let requests = 10_000;
+    let errors = (0..requests).filter(|_| client.get("/?error-rate=20%").status == 500).count();
+    // Binomial: standard deviation 40, and the seed makes the count the same each time.
+    assert!((1800..=2200).contains(&errors), "{errors} of {requests}");
+    assert_eq!(client.get("/?error-rate=100%").status, 500);
+    assert_eq!(client.get("/?error-rate=0").status, 200);
+    assert_eq!(server.stop().errors, errors as u64 + 1);
+}
+
+#[test]
+fn a_stall_stops_all_connections_of_all_threads() {
+    let server =
+        Running::start(&Settings { stall: Some("300ms/1s".parse().unwrap()), threads: 2, ..settings(0) });
+    let waits: Vec<Vec<Duration>> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..4)
+            .map(|_| {
+                let mut client = server.client();
+                scope.spawn(move || {
+                    let (started, mut waits) = (Instant::now(), Vec::new());
+                    while started.elapsed() < Duration::from_millis(1100) {
+                        let asked = Instant::now();
+                        client.get("/");
+                        waits.push(asked.elapsed());
+                    }
+                    waits
+                })
+            })
+            .collect();
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    });
+    for waits in &waits {
+        let longest = waits.iter().max().unwrap();
+        assert!(*longest >= Duration::from_millis(250), "the longest wait was {longest:?}");
+        assert!(waits.len() > 10, "outside of the stall it answers");
+    }
+}
+
+#[test]
+fn bodies_are_the_same_however_they_are_sent() {
+    let server = Running::start(&settings(0));
+    let mut client = server.client();
+    let large = client.get("/?size=1000000").body;
+    assert_eq!(large.len(), 1_000_000);
+    for size in [1, 8192, 8193, 16_384, 16_385, 300_000] {
+        assert_eq!(client.get(&format!("/?size={size}")).body, &large[..size], "{size}");
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_is_not_read() {
+    let server = Running::start(&settings(0));
+    let mut stuck = server.client().stream();
+    stuck.set_nonblocking(true).unwrap();
+    let request = "GET /?size=100KB HTTP/1.1\r\nHost: a\r\n\r\n".repeat(100);
+    // As much as the kernel keeps on both sides goes; then nothing more does.
+    let mut written = 0;
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let mut blocked_since = None;
+    while blocked_since.is_none_or(|since: Instant| since.elapsed() < Duration::from_millis(300)) {
+        match stuck.write(&request.as_bytes()[written % 41..]) {
+            Ok(length) => {
+                written += length;
+                blocked_since = None;
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                blocked_since.get_or_insert_with(Instant::now);
+                std::thread::yield_now();
+            }
+            Err(error) => panic!("{error}"),
+        }
+        assert!(Instant::now() < deadline && written < 100_000_000, "{written} bytes were taken");
+    }
+    // Others are served all the same.
+    assert_eq!(server.client().get("/").status, 200);
+}
+
+#[test]
+fn idle_connections_end_and_delayed_ones_do_not() {
+    let server = Running::start(&Settings { idle_timeout: Duration::from_millis(100), ..settings(0) });
+    let (mut silent, mut unfinished, mut delayed) = (server.client(), server.client(), server.client());
+    unfinished.send("GET / HT");
+    delayed.send("GET /?delay=400ms HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(silent.read_rest(), b"");
+    assert_eq!(unfinished.read_rest(), b"");
+    assert_eq!(delayed.read_response(false).status, 200);
+}
+
+#[test]
+fn connections_over_the_limit_wait_for_their_turn() {
+    let server = Running::start(&Settings { max_connections: Some(2), threads: 2, ..settings(0) });
+    let (mut first, mut second, mut third) = (server.client(), server.client(), server.client());
+    assert_eq!((first.get("/").status, second.get("/").status), (200, 200));
+    third.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let counters = first.get("/meshmeter/counters").text().1;
+    assert!(counters.contains("\"connections_open\":2"), "{counters}");
+    drop(first);
+    assert_eq!(third.read_response(false).status, 200);
+}
+
+#[test]
+fn threads_get_equal_shares_of_the_connections() {
+    let server = Running::start(&Settings { threads: 4, ..settings(0) });
+    let mut clients: Vec<Client> = (0..8).map(|_| server.client()).collect();
+    for client in &mut clients {
+        assert_eq!(client.get("/").status, 200);
+    }
+    let counters = clients[0].get("/meshmeter/counters").text().1;
+    assert!(
+        counters.contains("\"requests\":8,") && counters.contains("\"connections_open\":8,"),
+        "{counters}"
+    );
+}
+
+#[test]
+fn counters_count_what_the_client_saw() {
+    let server = Running::start(&Settings { threads: 2, ..settings(100) });
+    let (mut sent, mut received) = (0, 0);
+    for _ in 0..3 {
+        let mut stream = server.client().stream();
+        let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).unwrap();
+        sent += request.len();
+        received += stream.read_to_end(&mut Vec::new()).unwrap();
+    }
+    let counters = server.stop();
+    assert_eq!(counters.requests, 3);
+    assert_eq!((counters.bytes_received, counters.bytes_sent), (sent as u64, received as u64));
+}
+
+#[test]
+fn an_address_in_use_is_an_error_and_free_again_afterwards() {
+    let server = Running::start(&settings(0));
+    let address = server.address();
+    // A connection that the server ends leaves TIME_WAIT on its side.
+    server.client().send("GET / HTTP/1.0\r\n\r\n");
+    let again = service::Server::bind(&Settings::new(address)).unwrap_err();
+    assert_eq!(again.to_string(), format!("listen on {address}"));
+    assert!(again.hint().is_some_and(|hint| hint.contains("another port")));
+    server.stop();
+    Running::start(&Settings::new(address)).client().get("/");
+    assert!(TcpStream::connect(address).is_err(), "a stopped server does not listen");
+}
