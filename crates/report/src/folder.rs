@@ -292,3 +292,175 @@ impl FolderError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::Mode;
+    use experiment::schema::{LoadPoint, PathProof, TRIAL_SCHEMA, TrialOutcome, Verdict};
+    use std::collections::BTreeMap;
+
+    fn trial(index: usize) -> TrialRecord {
+        TrialRecord {
+            schema: TRIAL_SCHEMA.to_owned(),
+            index,
+            repeat: 0,
+            mode: Mode::None,
+            load: LoadPoint {
+                protocol: "http/1.1".to_owned(),
+                rate: Some(1000.0),
+                clients: None,
+                connections: 4,
+                payload_bytes: 1024,
+                arrival: "uniform".to_owned(),
+            },
+            started_at: "2026-11-20T09:49:00Z".to_owned(),
+            outcome: TrialOutcome::Finished,
+            verdict: Verdict::default(),
+            result: None,
+            components: vec![],
+            path: PathProof::default(),
+            machine: None,
+            log_tails: BTreeMap::new(),
+        }
+    }
+
+    /// A folder with an experiment, a host and three trials.
+    fn written(path: &Path) -> RunFolder {
+        let mut folder = RunFolder::create(path, Existing::Keep).unwrap();
+        folder.write_experiment("name: x\n").unwrap();
+        folder.write_host(&Host::default()).unwrap();
+        for index in 0..3 {
+            folder.append_trial(&trial(index)).unwrap();
+        }
+        folder
+    }
+
+    fn indexes(run: &RawRun) -> Vec<usize> {
+        run.trials.iter().map(|trial| trial.index).collect()
+    }
+
+    #[test]
+    fn what_was_written_is_read_back() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("runs/first");
+        let folder = written(&path);
+        assert!(folder.trial_logs(7).unwrap().ends_with("logs/trial-007"));
+        let run = read(&path).unwrap();
+        assert_eq!(run.experiment_yaml, "name: x\n");
+        assert_eq!(run.host, Host::default());
+        assert_eq!(run.trials, [trial(0), trial(1), trial(2)]);
+        assert!(run.notes.is_empty());
+        let names: Vec<_> =
+            fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        assert!(names.iter().all(|name| !name.contains("part")), "{names:?}");
+    }
+
+    #[test]
+    fn a_run_that_was_killed_keeps_its_whole_trials() {
+        let root = tempfile::tempdir().unwrap();
+        written(root.path());
+        let file = root.path().join(TRIALS_FILE);
+        let text = fs::read(&file).unwrap();
+        for torn in [text.len() - 2, text.len() - 100] {
+            fs::write(&file, &text[..torn]).unwrap();
+            let run = read(root.path()).unwrap();
+            assert_eq!(indexes(&run), [0, 1], "cut at {torn}");
+            assert_eq!(run.notes.len(), 1, "{:?}", run.notes);
+        }
+        // Only the line break is missing: the trial is whole.
+        fs::write(&file, &text[..text.len() - 1]).unwrap();
+        let run = read(root.path()).unwrap();
+        assert_eq!((indexes(&run), run.notes.len()), (vec![0, 1, 2], 0));
+        // Not even one trial, and no file at all.
+        fs::write(&file, "").unwrap();
+        assert_eq!(indexes(&read(root.path()).unwrap()), [0; 0]);
+        fs::remove_file(&file).unwrap();
+        assert_eq!(indexes(&read(root.path()).unwrap()), [0; 0]);
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_is_left_out_and_named() {
+        let root = tempfile::tempdir().unwrap();
+        written(root.path());
+        let file = root.path().join(TRIALS_FILE);
+        let text = fs::read_to_string(&file).unwrap();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines[0] = lines[0].replace(TRIAL_SCHEMA, "meshmeter.trial/9");
+        lines.insert(1, "\u{fffd}{\"half".to_owned());
+        lines.insert(2, String::new());
+        fs::write(&file, lines.join("\n") + "\n").unwrap();
+        let run = read(root.path()).unwrap();
+        assert_eq!(indexes(&run), [1, 2]);
+        assert_eq!(run.notes.len(), 2, "{:?}", run.notes);
+        assert!(run.notes[0].contains("Line 1") && run.notes[0].contains("meshmeter.trial/9"), "{:?}", run.notes);
+        assert!(run.notes[1].contains("Line 2"), "{:?}", run.notes);
+    }
+
+    #[test]
+    fn an_existing_run_is_replaced_only_where_that_was_said() {
+        let root = tempfile::tempdir().unwrap();
+        written(root.path());
+        let notes = root.path().join("notes.txt");
+        fs::write(&notes, "mine").unwrap();
+        assert!(matches!(RunFolder::create(root.path(), Existing::Keep), Err(FolderError::HasRun { .. })));
+        assert_eq!(indexes(&read(root.path()).unwrap()), [0, 1, 2]);
+        RunFolder::create(root.path(), Existing::Replace).unwrap();
+        assert!(notes.exists(), "what no run has written stays");
+        assert!(!root.path().join(EXPERIMENT_FILE).exists());
+        assert_eq!(fs::read(root.path().join(TRIALS_FILE)).unwrap(), b"");
+    }
+
+    #[test]
+    fn a_folder_with_other_things_is_left_alone() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("thesis.tex"), "").unwrap();
+        for existing in [Existing::Keep, Existing::Replace] {
+            let error = RunFolder::create(root.path(), existing).unwrap_err();
+            assert!(error.to_string().contains("thesis.tex"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_run_folder_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        for (path, missing) in [
+            (root.path().join("absent"), "it is not there"),
+            (root.path().to_owned(), "it has no experiment.yaml"),
+        ] {
+            let error = read(&path).unwrap_err();
+            assert!(matches!(error, FolderError::NoRun { .. }), "{error}");
+            assert!(error.to_string().contains(missing), "{error}");
+        }
+        fs::write(root.path().join(EXPERIMENT_FILE), "name: x").unwrap();
+        fs::write(root.path().join(HOST_FILE), "{").unwrap();
+        let error = read(root.path()).unwrap_err();
+        assert!(error.to_string().contains(HOST_FILE), "{error}");
+    }
+
+    #[test]
+    fn a_full_disk_is_named_and_loses_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let mut folder = written(root.path());
+        let full = OpenOptions::new().append(true).open("/dev/full").unwrap();
+        let trials = std::mem::replace(&mut folder.trials, full);
+        let error = folder.append_trial(&trial(3)).unwrap_err();
+        assert!(error.to_string().contains(TRIALS_FILE), "{error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("kept")), "{error:?}");
+        folder.trials = trials;
+        folder.append_trial(&trial(4)).unwrap();
+        assert_eq!(indexes(&read(root.path()).unwrap()), [0, 1, 2, 4]);
+    }
+
+    #[test]
+    fn a_whole_file_that_cannot_be_written_leaves_the_old_one() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join(REPORT_FILE);
+        // A folder in its place cannot be replaced by a file.
+        fs::create_dir_all(file.join("old")).unwrap();
+        let error = write_whole(&file, b"new").unwrap_err();
+        assert!(error.to_string().contains(REPORT_FILE), "{error}");
+        assert!(file.join("old").exists());
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "no part is left behind");
+    }
+}

@@ -280,7 +280,7 @@ pub fn cores(cores: f64) -> String {
 pub fn cores_number(cores: f64) -> String {
     if cores > 0.0 && cores < 0.0005 {
         "<0.001".to_owned()
-    } else if cores.abs() < 1.0 && cores.is_finite() {
+    } else if cores != 0.0 && cores.abs() < 1.0 && cores.is_finite() {
         fixed(cores, 3)
     } else {
         digits(cores)
@@ -300,31 +300,31 @@ pub fn cores_interval(estimate: &Estimate) -> Interval {
     Interval { estimate: cores_number(estimate.estimate), range }
 }
 
-/// Unit of the sizes in one table or chart.
+/// Unit of the sizes in one table or chart; decimal, as published figures of memory mostly are.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SizeUnit {
     /// B.
     Bytes,
-    /// KiB, 1024 bytes.
-    Kibibytes,
-    /// MiB.
-    Mebibytes,
-    /// GiB.
-    Gibibytes,
+    /// kB, 1000 bytes.
+    Kilobytes,
+    /// MB.
+    Megabytes,
+    /// GB.
+    Gigabytes,
 }
 
 impl SizeUnit {
     /// The unit in which these sizes, bytes, read best together: that of the greatest.
     pub fn for_sizes(sizes_bytes: impl IntoIterator<Item = f64>) -> Self {
         let greatest = sizes_bytes.into_iter().filter(|size| size.is_finite()).map(f64::abs).fold(0.0, f64::max);
-        if greatest < 1024.0 {
+        if greatest < 1e3 {
             Self::Bytes
-        } else if greatest < 1024.0 * 1024.0 {
-            Self::Kibibytes
-        } else if greatest < 10.0 * 1024.0 * 1024.0 * 1024.0 {
-            Self::Mebibytes
+        } else if greatest < 1e6 {
+            Self::Kilobytes
+        } else if greatest < 1e9 {
+            Self::Megabytes
         } else {
-            Self::Gibibytes
+            Self::Gigabytes
         }
     }
 
@@ -333,29 +333,42 @@ impl SizeUnit {
     pub fn bytes(self) -> f64 {
         match self {
             Self::Bytes => 1.0,
-            Self::Kibibytes => 1024.0,
-            Self::Mebibytes => 1024.0 * 1024.0,
-            Self::Gibibytes => 1024.0 * 1024.0 * 1024.0,
+            Self::Kilobytes => 1e3,
+            Self::Megabytes => 1e6,
+            Self::Gigabytes => 1e9,
         }
     }
 
-    /// `B`, `KiB`, `MiB` or `GiB`.
+    /// `B`, `kB`, `MB` or `GB`.
     #[must_use]
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Bytes => "B",
-            Self::Kibibytes => "KiB",
-            Self::Mebibytes => "MiB",
-            Self::Gibibytes => "GiB",
+            Self::Kilobytes => "kB",
+            Self::Megabytes => "MB",
+            Self::Gigabytes => "GB",
         }
     }
 }
 
-/// A size in the unit that suits it: `38.2 MiB`.
+/// A size in the unit that suits it: `38.2 MB`.
 #[must_use]
 pub fn size(bytes: f64) -> String {
     let unit = SizeUnit::for_sizes([bytes]);
     with_unit(&tick(bytes / unit.bytes()), unit.symbol())
+}
+
+/// The size of a body as experiments write it: `1 KiB` where it is a whole number of those.
+#[must_use]
+pub fn payload(bytes: u64) -> String {
+    const KIBIBYTE: u64 = 1024;
+    const MEBIBYTE: u64 = 1024 * KIBIBYTE;
+    match bytes {
+        0 => with_unit("0", "B"),
+        bytes if bytes % MEBIBYTE == 0 => with_unit(&count(bytes / MEBIBYTE), "MiB"),
+        bytes if bytes % KIBIBYTE == 0 => with_unit(&count(bytes / KIBIBYTE), "KiB"),
+        bytes => size(bytes as f64),
+    }
 }
 
 /// Seconds as people write a duration: `20 s`, `2 min 30 s`.
@@ -411,7 +424,7 @@ mod tests {
     #[test]
     fn intervals_show_no_more_digits_than_they_know() {
         let text = |estimate: &Estimate| Interval::new(estimate).text();
-        assert_eq!(text(&estimate(0.3812, 0.351, 0.4115)), "0.381 (0.351–0.412)");
+        assert_eq!(text(&estimate(0.3812, 0.351, 0.4118)), "0.381 (0.351–0.412)");
         assert_eq!(text(&estimate(1.2345, 0.3, 2.1)), "1.23 (0.30–2.10)");
         assert_eq!(text(&estimate(12.345, 3.0, 21.1)), "12.3 (3.0–21.1)");
         assert_eq!(text(&estimate(0.012, -0.05, 0.08)), "0.012 (−0.050 to 0.080)");
@@ -436,8 +449,9 @@ mod tests {
         assert_eq!(count(9999), "9999");
         assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
         assert_eq!(counted(1, "trial", "trials"), "1 trial");
-        assert_eq!(size(1024.0), "1\u{a0}KiB");
-        assert_eq!(size(40.0 * 1024.0 * 1024.0), "40\u{a0}MiB");
+        assert_eq!(payload(1024), "1\u{a0}KiB");
+        assert_eq!(payload(1500), "1.5\u{a0}kB");
+        assert_eq!(size(40e6), "40\u{a0}MB");
         assert_eq!(percent(0.001_23), "0.123\u{a0}%");
         assert_eq!(percent(0.0), "0\u{a0}%");
         assert_eq!(percent(1.0), "100\u{a0}%");

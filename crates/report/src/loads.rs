@@ -53,7 +53,7 @@ impl LoadLabels {
             parts.push(connections(load));
         }
         if self.varying.payload {
-            parts.push(format::size(load.payload_bytes as f64));
+            parts.push(format::payload(load.payload_bytes));
         }
         if self.varying.protocol {
             parts.push(load.protocol.clone());
@@ -76,7 +76,7 @@ impl LoadLabels {
             parts.push(connections(load));
         }
         if !self.varying.payload {
-            parts.push(format!("{} responses", format::size(load.payload_bytes as f64)));
+            parts.push(format!("{} responses", format::payload(load.payload_bytes)));
         }
         if !self.varying.arrival && load.rate.is_some() {
             parts.push(format!("{} arrivals", load.arrival));

@@ -1,12 +1,17 @@
-//! A run as the reports see it.
+//! A run as the reports see it: its folder, and what statistics make of the trials.
 
+use crate::folder::{self, EXPERIMENT_FILE, FolderError};
 use experiment::schema::{Host, Summary, TrialRecord};
+use experiment::{Experiment, Plan};
+use std::path::Path;
 
 /// Everything of a run that a report shows.
 #[derive(Clone, Debug)]
 pub struct RunData {
     /// Text of `experiment.yaml`: the experiment as resolved.
     pub experiment_yaml: String,
+    /// The same, read.
+    pub experiment: Experiment,
     /// The machine and the versions.
     pub host: Host,
     /// The trials, in the order of their execution.
@@ -15,4 +20,33 @@ pub struct RunData {
     pub summary: Summary,
     /// What could not be read of the folder.
     pub notes: Vec<String>,
+}
+
+impl RunData {
+    /// Reads a run folder, whole or cut short, and makes the summary again from its trials.
+    ///
+    /// # Errors
+    /// Where it is no run folder, or what is needed of it cannot be read.
+    pub fn read(path: &Path) -> Result<Self, FolderError> {
+        let raw = folder::read(path)?;
+        let file = path.join(EXPERIMENT_FILE);
+        let experiment = Experiment::parse(&raw.experiment_yaml, &file.to_string_lossy())
+            .map_err(|error| FolderError::read(&file, error))?;
+        let mut notes = raw.notes;
+        // A run writes down the seed that it drew: only a folder changed by hand has none.
+        let seed = experiment.seed.unwrap_or_else(|| {
+            notes.push(format!("{EXPERIMENT_FILE} does not say which seed ordered the trials."));
+            0
+        });
+        let planned = Plan::new(&experiment, seed).trials.len();
+        let summary = statistics::summarize(&experiment, seed, planned, &raw.host, &raw.trials);
+        Ok(Self {
+            experiment_yaml: raw.experiment_yaml,
+            experiment,
+            host: raw.host,
+            trials: raw.trials,
+            summary,
+            notes,
+        })
+    }
 }

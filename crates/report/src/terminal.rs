@@ -50,9 +50,9 @@ pub fn render(summary: &Summary, options: Options) -> String {
     }
     for group in &table.groups {
         let _ = writeln!(text, "{}", bold(&plain(&group.load), options));
-        let _ = writeln!(text, "{}\n", load_table(&table, &group.rows, options));
+        let _ = writeln!(text, "{}\n", load_table(&table, &group.rows, options).trim_fmt());
     }
-    for line in footer(summary, &table) {
+    for line in footer(summary, &table, options) {
         for wrapped in wrap(&plain(&line), options.width) {
             let _ = writeln!(text, "{wrapped}");
         }
@@ -68,19 +68,20 @@ fn load_table(table: &ResultTable, rows: &[CellRow], options: Options) -> Table 
     drawn.set_content_arrangement(ContentArrangement::Dynamic);
     drawn.set_width(u16::try_from(options.width.clamp(40, 400)).unwrap_or(80));
     let mut header = vec!["mode".to_owned(), "valid".to_owned()];
-    header.extend(["p50", "p90", "p99"].map(|name| format!("{name} {unit}")));
+    header.extend(["p50", "p90", "p99"].map(|name| format!("{name}\n{unit}")));
     if table.compares {
-        header.push(format!("added p50 {unit}"));
+        header.push(format!("added to\np50, {unit}"));
     }
-    header.push("proxy CPU cores".to_owned());
-    header.push(format!("proxy memory {}", table.memory_unit.symbol()));
+    header.push("proxy\ncores".to_owned());
+    header.push(format!("proxy\n{}", table.memory_unit.symbol()));
     drawn.set_header(header);
     for row in rows {
         drawn.add_row(cells(row, table.compares, options));
     }
-    for column in 1..drawn.column_count() {
-        if let Some(column) = drawn.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
+    for index in 0..drawn.column_count() {
+        if let Some(column) = drawn.column_mut(index) {
+            column.set_padding((u16::from(index > 0), u16::from(wide)));
+            column.set_cell_alignment(if index > 0 { CellAlignment::Right } else { CellAlignment::Left });
         }
     }
     drawn
@@ -130,7 +131,7 @@ fn stacked(interval: &Interval, options: Options) -> String {
     }
 }
 
-fn footer(summary: &Summary, table: &ResultTable) -> Vec<String> {
+fn footer(summary: &Summary, table: &ResultTable, options: Options) -> Vec<String> {
     let mut lines = Vec::new();
     let valid: usize = summary.cells.iter().map(|cell| cell.valid).sum();
     let mut trials = format!(
@@ -143,20 +144,17 @@ fn footer(summary: &Summary, table: &ResultTable) -> Vec<String> {
     }
     lines.push(trials);
     if valid > 0 {
-        lines.push(
-            "Response time from the intended start of each request; under or beside each estimate its 95 % interval."
-                .to_owned(),
-        );
+        let place = if options.width >= WIDE { "beside" } else { "under" };
+        lines.push(format!(
+            "Response time from the intended start of each request; {place} each estimate its 95 % interval. \
+             CPU and memory are of all proxies together."
+        ));
     }
     for cell in summary.cells.iter().filter(|cell| cell.valid < cell.trials) {
         let load = table_label(summary, cell);
-        lines.push(format!(
-            "Left out: {} of {} trials of {} at {load}: {}",
-            cell.trials - cell.valid,
-            cell.trials,
-            cell.mode,
-            cell.verdict
-        ));
+        let why = if cell.valid == 0 { format!(": {}", cell.verdict) } else { String::new() };
+        let trials = format::counted(cell.trials as u64, "trial", "trials");
+        lines.push(format!("Left out: {} of {trials} of {} at {load}{why}", cell.trials - cell.valid, cell.mode));
     }
     lines
 }

@@ -1,7 +1,18 @@
 //! Options of `meshmeter report`.
 
-use clap::Args;
+use clap::{Args, ValueHint};
+use std::path::PathBuf;
 
-/// See the command's help.
+/// Makes report.html and summary.json again from the trials that a run recorded, and prints the result.
 #[derive(Debug, Args)]
-pub struct ReportArgs {}
+pub struct ReportArgs {
+    /// The run's folder
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub folder: PathBuf,
+    /// Write the HTML report to this file, and leave the folder as it is
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Print the summary as JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,10 +1,89 @@
-//! `meshmeter report`.
+//! `meshmeter report`: everything that can be said of a run, made again from its folder.
 
 use crate::cli::ReportArgs;
 use crate::failure::Failure;
+use report::RunData;
+use report::folder::{self, FolderError, REPORT_FILE};
+use report::terminal::{self, Options};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 /// Runs the command.
-pub fn run(_args: &ReportArgs) -> Result<ExitCode, Failure> {
-    Err(Failure::wrong_use("not there yet"))
+pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
+    let run = RunData::read(&args.folder).map_err(folder_failure)?;
+    match &args.output {
+        Some(file) => {
+            print(&run, args.json)?;
+            write_html(&run, file)?;
+        }
+        None => publish(&run, &args.folder, args.json)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a run's result and writes its summary and report into its folder.
+pub fn publish(run: &RunData, folder: &Path, json: bool) -> Result<(), Failure> {
+    print(run, json)?;
+    folder::write_summary(folder, &run.summary).map_err(folder_failure)?;
+    write_html(run, &folder.join(REPORT_FILE))
+}
+
+fn write_html(run: &RunData, file: &Path) -> Result<(), Failure> {
+    folder::write_whole(file, report::html::render(run).as_bytes()).map_err(folder_failure)?;
+    anstream::eprintln!("report: {}", file.display());
+    Ok(())
+}
+
+fn print(run: &RunData, json: bool) -> Result<(), Failure> {
+    let text = if json {
+        let summary = serde_json::to_string_pretty(&run.summary);
+        summary.map_err(|error| Failure::environment(&error))? + "\n"
+    } else {
+        terminal::render(&run.summary, terminal_options())
+    };
+    match anstream::stdout().write_all(text.as_bytes()) {
+        // Whoever reads may stop early, as `head` does.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.map_err(|error| Failure::environment(&StandardOutput(error))),
+    }
+}
+
+/// What the terminal behind the standard output shows; plain text of 120 columns for a file or a pipe.
+pub(super) fn terminal_options() -> Options {
+    let stdout = io::stdout();
+    if !stdout.is_terminal() {
+        return Options { width: 120, colours: false };
+    }
+    let size = rustix::termios::tcgetwinsize(&stdout);
+    let width = size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+    Options { width: width.unwrap_or(80).clamp(60, 160), colours: true }
+}
+
+#[derive(Debug)]
+struct StandardOutput(io::Error);
+
+impl std::fmt::Display for StandardOutput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("write to standard output")
+    }
+}
+
+impl std::error::Error for StandardOutput {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+/// A folder that is no run is wrong use; files that cannot be read or written are the environment's.
+pub(super) pub fn folder_failure(error: FolderError) -> Failure {
+    let failure = match &error {
+        FolderError::NoRun { .. } | FolderError::HasRun { .. } | FolderError::NotEmpty { .. } => {
+            Failure::wrong_use(error.to_string())
+        }
+        _ => Failure::environment(&error),
+    };
+    match error.hint() {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    }
 }

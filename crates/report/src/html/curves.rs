@@ -1,24 +1,15 @@
-//! Percentile curves from the histograms of valid trials, merged whole.
+//! Percentile curves of the cells, for the charts.
 
 use experiment::Mode;
-use experiment::schema::{HistogramSummary, LoadPoint, LoadResult, TrialRecord};
-use statistics::LatencyHistogram;
+use experiment::schema::{LoadPoint, TrialRecord};
+use statistics::{CurvePoint, DecodeError, Distribution, LatencyHistogram};
 
-/// A curve stops where fewer requests than this lie beyond it: what comes after is chance.
-const LEAST_BEYOND: f64 = 10.0;
 /// Points between two nines.
-const STEPS_PER_NINE: usize = 24;
+const POINTS_A_DECADE: usize = 24;
+/// Percentiles that carry a marker.
+const MARKED: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
-/// One point of a curve.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PercentilePoint {
-    /// 0 to under 100.
-    pub percentile: f64,
-    /// Microseconds.
-    pub time_us: f64,
-}
-
-/// The distributions of one mode under one load.
+/// The distributions of one mode under one load, over its valid trials.
 #[derive(Clone, Debug)]
 pub struct Curve {
     /// The arrangement of proxies.
@@ -26,103 +17,49 @@ pub struct Curve {
     /// The load offered.
     pub load: LoadPoint,
     /// From the intended start.
-    pub response: Vec<PercentilePoint>,
+    pub response: Vec<CurvePoint>,
     /// From the actual send.
-    pub service: Vec<PercentilePoint>,
+    pub service: Vec<CurvePoint>,
+    /// The response time at the usual percentiles, as far as the curve goes.
+    pub marks: Vec<CurvePoint>,
 }
 
 impl Curve {
-    /// The curve of one cell; absent where no valid trial has a histogram with enough requests.
-    pub fn of_trials(mode: Mode, load: &LoadPoint, trials: &[TrialRecord]) -> Option<Self> {
-        let results: Vec<&LoadResult> = trials
-            .iter()
-            .filter(|trial| trial.mode == mode && trial.load == *load && trial.verdict.valid)
-            .filter_map(|trial| trial.result.as_ref())
-            .collect();
-        let response = points(&merged(results.iter().map(|result| &result.response_time_us)));
-        let service = points(&merged(results.iter().map(|result| &result.service_time_us)));
-        (!response.is_empty()).then(|| Self { mode, load: load.clone(), response, service })
+    /// The curve of one cell; absent where it has no valid trial or too few requests.
+    ///
+    /// # Errors
+    /// Where a trial's histogram cannot be read.
+    pub fn of_cell(mode: Mode, load: &LoadPoint, trials: &[TrialRecord]) -> Result<Option<Self>, DecodeError> {
+        let merged = |distribution| statistics::merged(trials, mode, load, distribution);
+        let Some(response) = merged(Distribution::ResponseTime)? else { return Ok(None) };
+        let service = merged(Distribution::ServiceTime)?.unwrap_or_default();
+        let points = statistics::percentile_curve(&response, POINTS_A_DECADE);
+        if points.len() < 2 {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            mode,
+            load: load.clone(),
+            marks: marks(&response, &points),
+            response: points,
+            service: statistics::percentile_curve(&service, POINTS_A_DECADE),
+        }))
     }
 
     /// Whether the service time is another curve to the eye: off by over 3 % and 10 µs somewhere.
     pub fn service_differs(&self) -> bool {
         self.response.iter().zip(&self.service).any(|(response, service)| {
-            let difference_us = (response.time_us - service.time_us).abs();
-            difference_us > 10.0 && difference_us > 0.03 * response.time_us
+            let difference_us = (response.value_us - service.value_us).abs();
+            difference_us > 10.0 && difference_us > 0.03 * response.value_us
         })
     }
 }
 
-/// A histogram that cannot be read adds nothing: the figures beside it in the record are still shown.
-fn merged<'a>(summaries: impl Iterator<Item = &'a HistogramSummary>) -> LatencyHistogram {
-    let mut merged = LatencyHistogram::new();
-    for summary in summaries {
-        if let Ok(histogram) = LatencyHistogram::decode(&summary.histogram) {
-            merged.merge(&histogram);
-        }
-    }
-    merged
-}
-
-fn points(histogram: &LatencyHistogram) -> Vec<PercentilePoint> {
-    let greatest = 100.0 * (1.0 - LEAST_BEYOND / histogram.count() as f64);
-    if !greatest.is_finite() || greatest < 50.0 {
-        return Vec::new();
-    }
-    percentiles(greatest)
+fn marks(histogram: &LatencyHistogram, points: &[CurvePoint]) -> Vec<CurvePoint> {
+    let last = points.last().map_or(0.0, |point| point.percentile);
+    MARKED
         .into_iter()
-        .map(|percentile| PercentilePoint { percentile, time_us: histogram.percentile_us(percentile) })
+        .filter(|percentile| *percentile <= last + 1e-9)
+        .map(|percentile| CurvePoint { percentile, value_us: histogram.percentile_us(percentile) })
         .collect()
-}
-
-/// From 0 up to `greatest`, evenly on the axis of nines, the usual percentiles among them.
-fn percentiles(greatest: f64) -> Vec<f64> {
-    let mut percentiles = vec![50.0, 90.0, 99.0, 99.9, 99.99, 99.999, greatest];
-    for step in 0..=5 * STEPS_PER_NINE {
-        percentiles.push(100.0 * (1.0 - 10f64.powf(-(step as f64) / STEPS_PER_NINE as f64)));
-    }
-    percentiles.retain(|percentile| *percentile <= greatest);
-    percentiles.sort_by(f64::total_cmp);
-    percentiles.dedup_by(|later, earlier| {
-        let alike = (*later - *earlier).abs() < 1e-9;
-        // The round one stays: markers look for it.
-        if alike && later.to_string().len() < earlier.to_string().len() {
-            *earlier = *later;
-        }
-        alike
-    });
-    percentiles
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Duration;
-
-    #[test]
-    fn a_curve_stops_where_ten_requests_are_left() {
-        let mut histogram = LatencyHistogram::new();
-        for us in 1..=20_000 {
-            histogram.record(Duration::from_micros(us));
-        }
-        let points = points(&histogram);
-        let last = points.last().unwrap();
-        assert!((last.percentile - 99.95).abs() < 1e-9, "{last:?}");
-        assert!((last.time_us / 19_990.0 - 1.0).abs() < 0.002, "{last:?}");
-        for percentile in [0.0, 50.0, 90.0, 99.0, 99.9] {
-            let found = points.iter().filter(|point| (point.percentile - percentile).abs() < 1e-6).count();
-            assert_eq!(found, 1, "p{percentile}");
-            assert!(points.iter().any(|point| point.percentile == percentile), "exactly p{percentile}");
-        }
-    }
-
-    #[test]
-    fn too_few_requests_make_no_curve() {
-        let mut histogram = LatencyHistogram::new();
-        for us in 1..=19 {
-            histogram.record(Duration::from_micros(us));
-        }
-        assert_eq!(points(&histogram), []);
-        assert_eq!(points(&LatencyHistogram::new()), []);
-    }
 }

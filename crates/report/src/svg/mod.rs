@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 /// Width of a character of chart text, as a part of its size, in the widest fonts that systems use for pages.
 const CHARACTER_WIDTH: f64 = 0.62;
 /// Size of chart text in units, as in the style sheet.
-pub const TEXT_SIZE: f64 = 11.0;
+pub const TEXT_SIZE: f64 = 12.0;
 
 /// Where a text lies relative to its point.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -4,18 +4,17 @@
 
 use super::WIDTH;
 use crate::format::{self, TimeUnit};
-use crate::html::curves::{Curve, PercentilePoint};
+use crate::html::curves::Curve;
 use crate::html::style::ModeStyle;
 use crate::svg::scale::Scale;
 use crate::svg::{Anchor, Drawing};
+use statistics::CurvePoint;
 
 const HEIGHT: f64 = 250.0;
-const LEFT: f64 = 42.0;
+const LEFT: f64 = 46.0;
 const RIGHT: f64 = WIDTH - 14.0;
 const TOP: f64 = 22.0;
 const BOTTOM: f64 = HEIGHT - 40.0;
-/// Percentiles that carry a marker.
-const MARKED: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// The axes that all charts of a page share, so that they can be compared.
 #[derive(Debug)]
@@ -29,9 +28,9 @@ impl Axes {
     /// Axes that hold these curves.
     pub fn new(curves: &[Curve]) -> Self {
         let points = || curves.iter().flat_map(|curve| curve.response.iter().chain(&curve.service));
-        let unit = TimeUnit::for_times(points().map(|point| point.time_us));
+        let unit = TimeUnit::for_times(points().map(|point| point.value_us));
         let greatest = points().map(|point| point.percentile).fold(50.0, f64::max);
-        let times: Vec<f64> = points().map(|point| point.time_us / unit.us()).collect();
+        let times: Vec<f64> = points().map(|point| point.value_us / unit.us()).collect();
         Self {
             percentiles: Scale::tail(greatest, (LEFT, RIGHT)),
             times: Scale::fitting(&times, (BOTTOM, TOP)),
@@ -44,8 +43,8 @@ impl Axes {
         self.times.is_logarithmic()
     }
 
-    fn place(&self, point: &PercentilePoint) -> (f64, f64) {
-        (self.percentiles.place(point.percentile), self.times.place(point.time_us / self.unit.us()))
+    fn place(&self, point: &CurvePoint) -> (f64, f64) {
+        (self.percentiles.place(point.percentile), self.times.place(point.value_us / self.unit.us()))
     }
 }
 
@@ -64,8 +63,8 @@ pub fn chart(id: &str, load: &str, curves: &[&Curve], axes: &Axes) -> String {
     }
     for curve in curves {
         let style = ModeStyle::of(curve.mode);
-        for point in curve.response.iter().filter(|point| MARKED.contains(&point.percentile)) {
-            let tip = format!("{}: p{} {}", curve.mode, point.percentile, axes.unit.time(point.time_us));
+        for point in &curve.marks {
+            let tip = format!("{}: p{} {}", curve.mode, point.percentile, axes.unit.time(point.value_us));
             drawing.marker(style.marker, axes.place(point), 3.4, &format!("mark {}", style.class), &tip);
         }
     }
@@ -73,7 +72,7 @@ pub fn chart(id: &str, load: &str, curves: &[&Curve], axes: &Axes) -> String {
 }
 
 fn draw_axes(drawing: &mut Drawing, axes: &Axes) {
-    for tick in axes.times.ticks(6) {
+    for tick in axes.times.ticks(8) {
         let y = axes.times.place(tick);
         drawing.line((LEFT, y), (RIGHT, y), "grid");
         drawing.text((LEFT - 6.0, y + 3.5), Anchor::End, "tick", &format::tick(tick));
@@ -93,10 +92,9 @@ fn description(curves: &[&Curve], unit: TimeUnit) -> String {
         .iter()
         .map(|curve| {
             let marked: Vec<String> = curve
-                .response
+                .marks
                 .iter()
-                .filter(|point| MARKED.contains(&point.percentile))
-                .map(|point| format!("p{} {}", point.percentile, unit.time(point.time_us)))
+                .map(|point| format!("p{} {}", point.percentile, unit.time(point.value_us)))
                 .collect();
             format!("{}: {}.", curve.mode, marked.join(", "))
         })

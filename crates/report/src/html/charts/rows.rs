@@ -8,11 +8,11 @@ use crate::format;
 use crate::svg::scale::Scale;
 use crate::svg::{Anchor, Drawing, Marker, fitted, text_width};
 
-const LEFT: f64 = 6.0;
+const LEFT: f64 = 5.0;
 const RIGHT: f64 = WIDTH - 8.0;
-const HEADING_HEIGHT: f64 = 24.0;
-const TEXT_HEIGHT: f64 = 17.0;
-const AXIS_HEIGHT: f64 = 38.0;
+const HEADING_HEIGHT: f64 = 26.0;
+const TEXT_HEIGHT: f64 = 18.0;
+const AXIS_HEIGHT: f64 = 40.0;
 const DOT_STEP: f64 = 7.0;
 
 /// A chart of rows.
@@ -22,6 +22,8 @@ pub struct RowChart {
     pub axis: String,
     /// From top to bottom.
     pub lines: Vec<Line>,
+    /// Figures beyond these rows that the axis is to hold, so that several charts share it.
+    pub shared: Vec<f64>,
     /// Logarithmic where the figures span a wide range; else from zero.
     pub may_be_logarithmic: bool,
 }
@@ -106,7 +108,7 @@ impl Mark {
 
     fn height(&self) -> f64 {
         match self {
-            Self::Whisker { .. } => 16.0,
+            Self::Whisker { .. } => 19.0,
             Self::Bar { .. } => 13.0,
             Self::Dots(dots) => {
                 dots.iter().map(|dot| dot.track + 1).max().unwrap_or(1) as f64 * DOT_STEP + 6.0
@@ -119,24 +121,31 @@ impl Mark {
 impl RowChart {
     /// The element.
     pub fn draw(&self, id: &str, title: &str) -> String {
-        let figures: Vec<f64> = self.rows().flat_map(|row| row.mark.figures()).collect();
+        let mut figures = self.figures();
+        figures.extend(&self.shared);
         let range = (LEFT, RIGHT);
         let scale =
             if self.may_be_logarithmic { Scale::fitting(&figures, range) } else { Scale::linear(figures, range) };
         let bottom: f64 = self.lines.iter().map(Line::height).sum();
         let mut drawing = Drawing::new(WIDTH, bottom + AXIS_HEIGHT);
-        self.draw_axis(&mut drawing, &scale, bottom);
+        let ticks = scale.ticks(5);
+        self.draw_axis(&mut drawing, &scale, &ticks, bottom);
         let mut top = 0.0;
         for line in &self.lines {
             match line {
                 Line::Heading(text) => {
-                    drawing.text((0.0, top + 16.0), Anchor::Start, "heading", &fitted(text, WIDTH));
+                    drawing.text((0.0, top + 17.0), Anchor::Start, "heading", &fitted(text, WIDTH));
                 }
-                Line::Row(row) => row.draw(&mut drawing, &scale, top),
+                Line::Row(row) => row.draw(&mut drawing, &scale, &ticks, top),
             }
             top += line.height();
         }
         drawing.finish(id, title, &self.description())
+    }
+
+    /// Every figure that is drawn, ends of intervals included, in the unit of the axis.
+    pub fn figures(&self) -> Vec<f64> {
+        self.rows().flat_map(|row| row.mark.figures()).collect()
     }
 
     fn rows(&self) -> impl Iterator<Item = &Row> {
@@ -146,16 +155,16 @@ impl RowChart {
         })
     }
 
-    fn draw_axis(&self, drawing: &mut Drawing, scale: &Scale, bottom: f64) {
-        for tick in scale.ticks(5) {
-            let x = scale.place(tick);
-            let class = if tick == 0.0 { "axis" } else { "grid" };
-            drawing.line((x, 4.0), (x, bottom + 4.0), class);
-            let text = format::tick(tick);
+    fn draw_axis(&self, drawing: &mut Drawing, scale: &Scale, ticks: &[f64], bottom: f64) {
+        drawing.line((LEFT, bottom), (RIGHT, bottom), "axis");
+        for tick in ticks {
+            let x = scale.place(*tick);
+            drawing.line((x, bottom), (x, bottom + 4.0), "axis");
+            let text = format::tick(*tick);
             let half = text_width(&text) / 2.0;
-            drawing.text((x.clamp(half, WIDTH - half), bottom + 16.0), Anchor::Middle, "tick", &text);
+            drawing.text((x.clamp(half, WIDTH - half), bottom + 17.0), Anchor::Middle, "tick", &text);
         }
-        drawing.text((WIDTH / 2.0, bottom + 32.0), Anchor::Middle, "tick", &fitted(&self.axis, WIDTH));
+        drawing.text((WIDTH / 2.0, bottom + 34.0), Anchor::Middle, "tick", &fitted(&self.axis, WIDTH));
     }
 
     fn description(&self) -> String {
@@ -181,19 +190,25 @@ impl Line {
 }
 
 impl Row {
-    fn draw(&self, drawing: &mut Drawing, scale: &Scale, top: f64) {
+    fn draw(&self, drawing: &mut Drawing, scale: &Scale, ticks: &[f64], top: f64) {
         let indent = if self.symbol.is_some() { 14.0 } else { 0.0 };
         if let Some((marker, class)) = self.symbol {
-            drawing.marker(marker, (5.0, top + 8.5), 3.6, &format!("mark {class}"), "");
+            drawing.marker(marker, (5.0, top + 9.5), 3.6, &format!("mark {class}"), "");
         }
         let room = WIDTH - indent - text_width(&self.value) - 8.0;
-        let text_y = top + 12.5;
-        drawing.text((indent, text_y), Anchor::Start, "label halo", &fitted(&self.label, room));
-        drawing.text((WIDTH, text_y), Anchor::End, "value halo", &fitted(&self.value, WIDTH));
+        let text_y = top + 13.5;
+        drawing.text((indent, text_y), Anchor::Start, "label", &fitted(&self.label, room));
+        drawing.text((WIDTH, text_y), Anchor::End, "value", &fitted(&self.value, WIDTH));
         let top = top + TEXT_HEIGHT;
+        // The grid keeps to the drawn part: words stay clear of it.
+        for tick in ticks {
+            let x = scale.place(*tick);
+            let class = if *tick == 0.0 { "axis" } else { "grid" };
+            drawing.line((x, top), (x, top + self.mark.height() - 3.0), class);
+        }
         match &self.mark {
             Mark::Whisker { estimate, interval, marker, class } => {
-                let y = top + 6.0;
+                let y = top + 8.0;
                 draw_interval(drawing, scale, *interval, y, 4.0, &format!("whisker {class}"));
                 drawing.marker(*marker, (scale.place(*estimate), y), 4.2, &format!("mark {class}"), "");
             }

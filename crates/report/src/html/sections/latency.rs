@@ -17,16 +17,23 @@ pub struct PercentileSection {
     logarithmic: bool,
     /// Somewhere the service time is another curve.
     service_differs: bool,
+    /// Cells without a curve, and why.
+    unreadable: Vec<String>,
 }
 
 pub fn percentiles(context: &Context) -> Option<PercentileSection> {
-    let mut curves = Vec::new();
+    let (mut curves, mut unreadable) = (Vec::new(), Vec::new());
     for load in context.loads.loads() {
         for mode in &context.modes {
-            curves.extend(Curve::of_trials(*mode, load, &context.run.trials));
+            match Curve::of_cell(*mode, load, &context.run.trials) {
+                Ok(curve) => curves.extend(curve),
+                Err(error) => {
+                    unreadable.push(format!("{mode} at {}: {error}", context.loads.label(load)));
+                }
+            }
         }
     }
-    if curves.is_empty() {
+    if curves.is_empty() && unreadable.is_empty() {
         return None;
     }
     let axes = Axes::new(&curves);
@@ -48,6 +55,7 @@ pub fn percentiles(context: &Context) -> Option<PercentileSection> {
         charts,
         logarithmic: axes.is_logarithmic(),
         service_differs: curves.iter().any(Curve::service_differs),
+        unreadable,
     })
 }
 
@@ -61,10 +69,14 @@ pub fn added(context: &Context) -> Option<Vec<Figure>> {
         ("p90", "90th percentile", |added| &added.p90),
         ("p99", "99th percentile", |added| &added.p99),
     ];
+    let differences = context.run.summary.cells.iter().filter_map(|cell| cell.added_us.as_ref());
+    let unit = TimeUnit::for_times(
+        differences.flat_map(|added| percentiles.map(|(_, _, pick)| pick(added).estimate)),
+    );
     let figures: Vec<Figure> = percentiles
         .into_iter()
         .filter_map(|(name, caption, pick)| {
-            let chart = added_chart(context, name, pick)?;
+            let chart = added_chart(context, name, pick, unit)?;
             let svg = chart.draw(&format!("added-{name}"), &format!("Added latency: {caption}"));
             Some(Figure { caption: caption.to_owned(), svg })
         })
@@ -72,10 +84,7 @@ pub fn added(context: &Context) -> Option<Vec<Figure>> {
     (!figures.is_empty()).then_some(figures)
 }
 
-fn added_chart(context: &Context, name: &str, pick: Pick) -> Option<RowChart> {
-    let compared =
-        || context.run.summary.cells.iter().filter_map(|cell| cell.added_us.as_ref().map(|added| (cell, pick(added))));
-    let unit = TimeUnit::for_times(compared().map(|(_, estimate)| estimate.estimate));
+fn added_chart(context: &Context, name: &str, pick: Pick, unit: TimeUnit) -> Option<RowChart> {
     let mut lines = Vec::new();
     for load in context.loads.loads() {
         let rows: Vec<Line> = context
@@ -103,7 +112,7 @@ fn added_chart(context: &Context, name: &str, pick: Pick) -> Option<RowChart> {
         }
     }
     let axis = format!("added to the {name} of mode none, {}", unit.symbol());
-    (!lines.is_empty()).then_some(RowChart { axis, lines, may_be_logarithmic: false })
+    (!lines.is_empty()).then_some(RowChart { axis, lines, shared: Vec::new(), may_be_logarithmic: false })
 }
 
 fn value_text(difference: &Difference, unit: TimeUnit) -> String {

@@ -23,7 +23,8 @@ pub struct Opening {
 impl Opening {
     pub fn new(context: &Context) -> Self {
         let summary = &context.run.summary;
-        let mut findings = summary.findings.iter().filter(|finding| !finding.trim().is_empty()).cloned();
+        let findings = summary.findings.iter().filter(|finding| !finding.trim().is_empty());
+        let mut findings = findings.map(|finding| unbroken(finding));
         let headline = findings.next().unwrap_or_else(|| nothing_measured(context));
         Self {
             name: summary.name.clone(),
@@ -35,6 +36,26 @@ impl Opening {
         }
     }
 }
+
+/// The text with each range and each number with its unit kept on one line.
+fn unbroken(text: &str) -> String {
+    let text = text.replace('–', "\u{2060}–\u{2060}");
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(space) = rest.find(' ') {
+        let (before, after) = rest.split_at(space);
+        let unit = after[1..].split([' ', '.', ',', ';', ')']).next().unwrap_or_default();
+        let kept = before.ends_with(|last: char| last.is_ascii_digit()) && UNITS.contains(&unit);
+        result.push_str(before);
+        result.push(if kept { '\u{a0}' } else { ' ' });
+        rest = &after[1..];
+    }
+    result + rest
+}
+
+/// What a number in a finding may be followed by.
+const UNITS: [&str; 13] =
+    ["µs", "ms", "s", "%", "core", "cores", "B", "KiB", "MiB", "GiB", "MB", "vCPU", "requests/s"];
 
 fn nothing_measured(context: &Context) -> String {
     let summary = &context.run.summary;
@@ -184,5 +205,19 @@ impl GlanceRow {
             proxies: row.proxies,
             memory: row.proxy_memory.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unbroken;
+
+    #[test]
+    fn a_number_stays_with_its_unit() {
+        let text = unbroken("adds 0.38 ms (0.35–0.41) to 4 of 5 at 1000 requests/s, 10 %.");
+        assert_eq!(
+            text,
+            "adds 0.38\u{a0}ms (0.35\u{2060}–\u{2060}0.41) to 4 of 5 at 1000\u{a0}requests/s, 10\u{a0}%."
+        );
     }
 }

@@ -1,17 +1,17 @@
 //! CPU and memory of every component: proxies, application, generator, the kernel's share and our own sampling.
 
 use super::{Context, Figure};
-use crate::format::{self, SizeUnit};
+use crate::format::{self, Interval, SizeUnit};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use experiment::Mode;
 use experiment::schema::{Cell, ComponentSummary, Estimate, LoadPoint, Role};
 use serde::Serialize;
 
-/// With more loads than this, all but the greatest are folded away.
-const MOST_OPEN_LOADS: usize = 3;
+/// With more loads than this, the CPU of all but the last is folded away.
+const MOST_OPEN_LOADS: usize = 2;
 
-/// A chart for each load.
+/// Charts of CPU for each load, and of memory at the last.
 #[derive(Debug, Serialize)]
 pub struct ResourceSection {
     charts: Vec<Figure>,
@@ -19,81 +19,91 @@ pub struct ResourceSection {
     folded: Vec<Figure>,
 }
 
-impl ResourceSection {
-    /// Keeps the last charts, those of the greatest loads, open.
-    fn new(mut charts: Vec<Figure>, most_open: usize) -> Option<Self> {
-        if charts.is_empty() {
-            return None;
-        }
-        let folded = if charts.len() > most_open { charts.drain(..charts.len() - 1).collect() } else { Vec::new() };
-        Some(Self { charts, folded })
+/// Absent where no component was measured.
+pub fn resources(context: &Context) -> Option<ResourceSection> {
+    let mut cpu = figures(context, "cpu", "CPU", &cpu_charts(context));
+    let mut memory = figures(context, "memory", "Memory", &memory_charts(context));
+    let mut folded = Vec::new();
+    if cpu.len() > MOST_OPEN_LOADS {
+        folded.extend(cpu.drain(..cpu.len() - 1));
     }
+    // Memory hardly follows the load: one chart is enough to read.
+    folded.extend(memory.drain(..memory.len().saturating_sub(1)));
+    cpu.append(&mut memory);
+    (!cpu.is_empty()).then_some(ResourceSection { charts: cpu, folded })
 }
 
-pub fn cpu(context: &Context) -> Option<ResourceSection> {
-    let charts = charts(context, "cpu", "CPU", |load| {
-        resource_chart(context, load, "cores, mean over the measured window", |component, class| Row {
+fn cpu_charts(context: &Context) -> Vec<RowChart> {
+    let row = |component: &ComponentSummary, class| {
+        Some(Row {
             label: component.name.clone(),
             symbol: None,
             value: format::cores_interval(&component.cpu_cores).text(),
             mark: bar(&component.cpu_cores, 1.0, class),
         })
-    });
-    ResourceSection::new(charts, MOST_OPEN_LOADS)
+    };
+    charts(context, "cores, mean over the measured window", row)
 }
 
-pub fn memory(context: &Context) -> Option<ResourceSection> {
+fn memory_charts(context: &Context) -> Vec<RowChart> {
     let sizes = context.run.summary.cells.iter().flat_map(|cell| &cell.components);
     let unit =
         SizeUnit::for_sizes(sizes.filter_map(|component| component.memory_bytes.map(|memory| memory.estimate)));
-    let axis = format!("working set, {}", unit.symbol());
-    let charts = charts(context, "memory", "Memory", |load| {
-        let mut chart = resource_chart(context, load, &axis, |component, class| {
-            let memory = component.memory_bytes.unwrap_or(Estimate { estimate: f64::NAN, low: None, high: None });
-            Row {
-                label: component.name.clone(),
-                symbol: None,
-                value: format::Interval::scaled(&memory, 1.0 / unit.bytes()).text(),
-                mark: bar(&memory, 1.0 / unit.bytes(), class),
-            }
-        });
-        // The kernel has no memory of its own here.
-        chart.lines.retain(|line| !matches!(line, Line::Row(row) if row.value == format::ABSENT));
-        chart
-    });
-    // Memory hardly follows the load: one chart is enough to read.
-    ResourceSection::new(charts, 1)
+    let factor = 1.0 / unit.bytes();
+    let row = |component: &ComponentSummary, class| {
+        component.memory_bytes.as_ref().map(|memory| Row {
+            label: component.name.clone(),
+            symbol: None,
+            value: Interval::scaled(memory, factor).text(),
+            mark: bar(memory, factor, class),
+        })
+    };
+    charts(context, &format!("{} at the end of the window", unit.symbol()), row)
 }
 
-fn charts(context: &Context, id: &str, what: &str, chart: impl Fn(&LoadPoint) -> RowChart) -> Vec<Figure> {
-    let mut figures = Vec::new();
-    for (index, load) in context.loads.loads().iter().enumerate() {
-        let chart = chart(load);
-        if chart.lines.iter().any(|line| matches!(line, Line::Row(_))) {
-            let caption = context.loads.label(load);
-            let svg = chart.draw(&format!("{id}-{index}"), &format!("{what} by component at {caption}"));
-            figures.push(Figure { caption, svg });
-        }
+/// A chart for each load, without captions; they share an axis.
+fn charts(
+    context: &Context,
+    axis: &str,
+    row: impl Fn(&ComponentSummary, &'static str) -> Option<Row>,
+) -> Vec<RowChart> {
+    let mut charts: Vec<RowChart> =
+        context.loads.loads().iter().map(|load| chart(context, load, axis, &row)).collect();
+    let shared: Vec<f64> = charts.iter().flat_map(RowChart::figures).collect();
+    for chart in &mut charts {
+        chart.shared.clone_from(&shared);
     }
-    figures
+    charts
 }
 
-fn resource_chart(
+fn chart(
     context: &Context,
     load: &LoadPoint,
     axis: &str,
-    row: impl Fn(&ComponentSummary, &'static str) -> Row,
+    row: &impl Fn(&ComponentSummary, &'static str) -> Option<Row>,
 ) -> RowChart {
     let mut lines = Vec::new();
     for cell in context.cells_of(load) {
-        let components = in_order(cell);
-        if components.is_empty() {
-            continue;
+        let rows = in_order(cell).into_iter().filter_map(|component| row(component, class(cell.mode, component)));
+        let rows: Vec<Line> = rows.map(Line::Row).collect();
+        if !rows.is_empty() {
+            lines.push(Line::Heading(cell.mode.name().to_owned()));
+            lines.extend(rows);
         }
-        lines.push(Line::Heading(cell.mode.name().to_owned()));
-        lines.extend(components.into_iter().map(|component| Line::Row(row(component, class(cell.mode, component)))));
     }
-    RowChart { axis: axis.to_owned(), lines, may_be_logarithmic: false }
+    RowChart { axis: axis.to_owned(), lines, shared: Vec::new(), may_be_logarithmic: false }
+}
+
+fn figures(context: &Context, id: &str, what: &str, charts: &[RowChart]) -> Vec<Figure> {
+    let loads = context.loads.loads().iter().zip(charts).enumerate();
+    loads
+        .filter(|(_, (_, chart))| !chart.lines.is_empty())
+        .map(|(index, (load, chart))| {
+            let caption = format!("{what} at {}", context.loads.label(load));
+            let svg = chart.draw(&format!("{id}-{index}"), &format!("{what} by component"));
+            Figure { caption, svg }
+        })
+        .collect()
 }
 
 /// Proxies first: they are the question.

@@ -19,8 +19,9 @@ pub struct TrialSection {
 
 pub fn trials(context: &Context) -> Option<TrialSection> {
     let times =
-        context.run.trials.iter().filter_map(percentiles).flat_map(|(p50_us, p99_us)| [p50_us, p99_us]);
-    let unit = TimeUnit::for_times(times);
+        || context.run.trials.iter().filter_map(percentiles).flat_map(|(p50_us, p99_us)| [p50_us, p99_us]);
+    let unit = TimeUnit::for_times(times());
+    let shared: Vec<f64> = times().map(|time_us| time_us / unit.us()).collect();
     let mut charts = Vec::new();
     for (index, load) in context.loads.loads().iter().enumerate() {
         let lines: Vec<Line> =
@@ -30,7 +31,7 @@ pub fn trials(context: &Context) -> Option<TrialSection> {
         }
         let caption = context.loads.label(load);
         let axis = format!("response time, {}", unit.symbol());
-        let chart = RowChart { axis, lines, may_be_logarithmic: true };
+        let chart = RowChart { axis, lines, shared: shared.clone(), may_be_logarithmic: true };
         let svg = chart.draw(&format!("trials-{index}"), &format!("Every trial at {caption}"));
         charts.push(Figure { caption, svg });
     }

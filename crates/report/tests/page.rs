@@ -1,0 +1,200 @@
+//! Structure of the HTML report, for every kind of run.
+
+mod fixture;
+
+use experiment::Mode;
+use experiment::schema::{Estimate, TrialRecord};
+use report::RunData;
+use report::html::render;
+use report::svg::escape;
+
+/// The page, checked for what every page must be.
+fn page(run: &RunData) -> String {
+    let page = render(run);
+    assert!(page.starts_with("<!doctype html>"));
+    for outside in ["http:", "https:", "//", "<script", "<link", "<img", "<iframe", "@import", "url("] {
+        let text = page.replace("http://10.77.0.3", "");
+        assert!(!text.contains(outside), "the page has {outside:?}: {}", around(&text, outside));
+    }
+    for broken in ["NaN", "inf\"", "undefined", "{{", "{%"] {
+        assert!(!page.contains(broken), "the page has {broken:?}: {}", around(&page, broken));
+    }
+    assert_eq!(page.matches("<section").count(), page.matches("</section>").count());
+    assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
+    assert_eq!(page.matches("<table").count(), page.matches("<caption").count(), "every table has a caption");
+    assert_eq!(page.matches("<h1").count(), 1);
+    for svg in page.split("<svg class=\"chart\"").skip(1) {
+        let head = svg.split("</svg>").next().unwrap_or_default();
+        assert!(head.contains("<title id=") && head.contains("<desc id="), "{head}");
+    }
+    unique_ids(&page);
+    page
+}
+
+fn around(text: &str, part: &str) -> String {
+    let at = text.find(part).unwrap_or(0);
+    text.chars().skip(text[..at].chars().count().saturating_sub(80)).take(200).collect()
+}
+
+fn unique_ids(page: &str) {
+    let mut ids: Vec<&str> =
+        page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all, "an id is there twice");
+}
+
+fn has_section(page: &str, id: &str) -> bool {
+    page.contains(&format!("<section id=\"{id}\">"))
+}
+
+#[test]
+fn the_usual_run_has_every_section() {
+    let run = fixture::run(fixture::usual_trials());
+    let page = page(&run);
+    for id in [
+        "glance", "percentiles", "added", "resources", "trials", "left-out", "path", "published", "machine",
+        "method", "repeat", "tables",
+    ] {
+        assert!(has_section(&page, id), "no section {id}");
+    }
+    let headline = page.find("id=\"headline\"").unwrap();
+    assert!(headline < page.find("<section").unwrap(), "the answer comes first");
+    for text in [
+        "other-process: dpkg used 0.62 cores",
+        "[critical] error initializing configuration",
+        "service time hides a pause",
+        "AMD EPYC 9354P",
+        "6.18.5",
+        "Seed 42",
+        "connections: 4, rate: [500, 1000]",
+        "28 of 30 trials valid",
+    ] {
+        assert!(page.contains(text), "the page does not say {text:?}");
+    }
+    // Three modes at two rates, median and tail of every trial with a result: a dot each, and its cross where it is out.
+    assert_eq!(page.matches("<title>trial ").count(), 2 * 29);
+    assert_eq!(page.matches(", left out</title>").count(), 2);
+}
+
+#[test]
+fn text_from_elsewhere_is_never_markup() {
+    let evil = "</title></style><script>alert(1)</script>\"'><img src=x onerror=alert(1)>";
+    let mut run = fixture::run(fixture::usual_trials());
+    run.summary.name = evil.to_owned();
+    run.summary.question = evil.to_owned();
+    run.summary.findings = vec![evil.to_owned(), evil.to_owned()];
+    run.experiment_yaml = evil.to_owned();
+    run.notes = vec![evil.to_owned()];
+    run.host.cpu_model = evil.to_owned();
+    run.host.versions[0].version = evil.to_owned();
+    for figure in &mut run.summary.published {
+        figure.differs = evil.to_owned();
+    }
+    for cell in &mut run.summary.cells {
+        cell.verdict = evil.to_owned();
+        for component in &mut cell.components {
+            component.name = evil.to_owned();
+        }
+    }
+    for trial in &mut run.trials {
+        trial.verdict.reasons.push(evil.to_owned());
+        trial.verdict.notes.push(evil.to_owned());
+        trial.log_tails.insert(evil.to_owned(), vec![evil.to_owned()]);
+        trial.started_at = evil.to_owned();
+        trial.load.protocol = evil.to_owned();
+        for proxy in &mut trial.path.proxies {
+            proxy.name = evil.to_owned();
+        }
+    }
+    for cell in &mut run.summary.cells {
+        cell.load.protocol = evil.to_owned();
+    }
+    let page = render(&run);
+    assert!(!page.contains("<script") && !page.contains("<img"), "{}", around(&page, "<script"));
+    assert_eq!(page.matches("</style>").count(), 1);
+    assert!(page.contains(&escape("<script>alert(1)</script>")), "shown as text");
+}
+
+#[test]
+fn figures_that_are_missing_break_nothing() {
+    let mut run = fixture::run(fixture::usual_trials());
+    let missing = Estimate { estimate: f64::NAN, low: Some(f64::NEG_INFINITY), high: Some(f64::INFINITY) };
+    for cell in &mut run.summary.cells {
+        if let Some(times) = &mut cell.response_time_us {
+            times.p50 = missing;
+        }
+        if let Some(added) = &mut cell.added_us {
+            added.p99 = missing;
+        }
+        for component in &mut cell.components {
+            component.cpu_cores = missing;
+            component.memory_bytes = Some(missing);
+        }
+    }
+    for trial in &mut run.trials {
+        if let Some(result) = &mut trial.result {
+            result.response_time_us.p50 = f64::NAN;
+            result.duration_s = f64::NAN;
+        }
+    }
+    page(&run);
+}
+
+#[test]
+fn a_histogram_that_cannot_be_read_is_said() {
+    let mut run = fixture::run(fixture::usual_trials());
+    let spoilt = run.trials.iter_mut().find(|trial| trial.mode == Mode::Gateway).and_then(|trial| trial.result.as_mut());
+    spoilt.expect("there is such a trial").response_time_us.histogram = "AAAA".to_owned();
+    let page = page(&run);
+    assert!(page.contains("No curve for gateway at 500/s"), "the page does not say so");
+    assert!(has_section(&page, "percentiles"), "the other curves stay");
+}
+
+#[test]
+fn a_run_without_a_valid_trial_still_says_what_happened() {
+    let page = page(&fixture::run(fixture::invalid_trials()));
+    assert!(page.contains("schedule-lag: p99 2.31 ms"));
+    for id in ["left-out", "trials", "machine", "repeat"] {
+        assert!(has_section(&page, id), "no section {id}");
+    }
+    for id in ["percentiles", "added", "resources"] {
+        assert!(!has_section(&page, id), "section {id} without a figure");
+    }
+}
+
+#[test]
+fn a_run_without_any_trial_says_that_nothing_was_measured() {
+    let page = page(&fixture::run_of(vec![], 30));
+    assert!(page.contains("0 of 30 planned trials"), "{page}");
+    assert!(page.contains("No trial was recorded."), "{page}");
+}
+
+#[test]
+fn a_run_cut_short_says_so_first() {
+    let trials: Vec<TrialRecord> = fixture::usual_trials().into_iter().take(14).collect();
+    let page = page(&fixture::run_of(trials, 30));
+    let warning = page.find("14 of 30 planned trials").expect("the page says that the run was cut short");
+    assert!(warning < page.find("<section").unwrap());
+}
+
+#[test]
+fn one_mode_alone_is_not_compared() {
+    let page = page(&fixture::run(fixture::trials(&[Mode::Sidecar], &[1000.0], 3)));
+    assert!(!has_section(&page, "added"));
+    assert!(!page.contains("Added to median"));
+    assert!(has_section(&page, "percentiles"));
+}
+
+#[test]
+fn a_single_trial_has_no_interval() {
+    let page = page(&fixture::run(fixture::trials(&[Mode::None, Mode::Sidecar], &[1000.0], 1)));
+    assert!(page.contains("no interval"));
+}
+
+#[test]
+fn forty_cells_are_all_there() {
+    let page = page(&fixture::run(fixture::many_trials()));
+    assert_eq!(page.matches("<svg class=\"chart\"").count(), 8 + 3 + 2 * 8 + 8);
+}

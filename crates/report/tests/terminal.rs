@@ -1,0 +1,107 @@
+//! What users see on the terminal.
+
+mod fixture;
+
+use experiment::Mode;
+use experiment::schema::{HistogramSummary, LoadResult};
+use report::terminal::{Options, load_text, render};
+
+fn text(trials: Vec<experiment::schema::TrialRecord>, width: usize) -> String {
+    let text = render(&fixture::run(trials).summary, Options { width, colours: false });
+    for line in text.lines() {
+        assert!(line.chars().count() <= width, "over {width} columns: {line:?}");
+    }
+    text
+}
+
+#[test]
+fn a_run_at_80_columns() {
+    insta::assert_snapshot!(text(fixture::usual_trials(), 80));
+}
+
+#[test]
+fn a_run_at_120_columns() {
+    insta::assert_snapshot!(text(fixture::usual_trials(), 120));
+}
+
+#[test]
+fn one_mode_alone_has_nothing_to_compare() {
+    let text = text(fixture::trials(&[Mode::Sidecar], &[1000.0], 3), 80);
+    assert!(!text.contains("added"), "{text}");
+    assert!(text.contains("sidecar"), "{text}");
+}
+
+#[test]
+fn nothing_valid_is_said_with_its_reason() {
+    insta::assert_snapshot!(text(fixture::invalid_trials(), 80));
+}
+
+#[test]
+fn no_trial_at_all_is_said() {
+    insta::assert_snapshot!(text(vec![], 80));
+}
+
+#[test]
+fn colour_only_where_asked() {
+    let summary = fixture::run(fixture::usual_trials()).summary;
+    assert!(!render(&summary, Options { width: 80, colours: false }).contains('\u{1b}'));
+    assert!(render(&summary, Options { width: 80, colours: true }).contains('\u{1b}'));
+}
+
+#[test]
+fn a_terminal_is_not_obeyed_by_text_from_elsewhere() {
+    let mut summary = fixture::run(fixture::invalid_trials()).summary;
+    summary.findings.push("\u{1b}]0;title\u{7}\u{1b}[2J".to_owned());
+    for cell in &mut summary.cells {
+        cell.verdict = "broken: \u{1b}[31mred".to_owned();
+    }
+    let text = render(&summary, Options { width: 80, colours: false });
+    assert!(!text.contains(['\u{1b}', '\u{7}']), "{text:?}");
+}
+
+fn load_result() -> LoadResult {
+    let mut trials = fixture::trials(&[Mode::None], &[1000.0], 1);
+    trials.remove(0).result.expect("the fixture has a result")
+}
+
+#[test]
+fn a_load_run() {
+    insta::assert_snapshot!(load_text(&load_result()));
+}
+
+#[test]
+fn a_saturated_load_run_cannot_be_taken_for_a_good_one() {
+    let mut result = load_result();
+    result.rate.sent = 612.3;
+    result.rate.completed = 611.9;
+    result.requests.sent = 1837;
+    result.requests.unsent = 1163;
+    result.requests.completed = 1836;
+    result.requests.failed = 1;
+    result.requests.errors.insert("timeout".to_owned(), 1);
+    result.requests.status.insert("200".to_owned(), 1800);
+    result.requests.status.insert("503".to_owned(), 36);
+    result.verdict.valid = false;
+    result.verdict.saturated = true;
+    result.verdict.reasons = vec!["saturated: 61 % of the offered rate was completed".to_owned()];
+    result.verdict.notes = vec!["the generator used 97 % of a core".to_owned()];
+    insta::assert_snapshot!(load_text(&result));
+}
+
+#[test]
+fn a_load_run_without_an_answer_shows_no_times() {
+    let mut result = load_result();
+    for times in
+        [&mut result.response_time_us, &mut result.service_time_us, &mut result.schedule_lag_us]
+    {
+        *times = HistogramSummary::default();
+    }
+    result.requests.completed = 0;
+    result.requests.sent = 0;
+    result.requests.unsent = 3000;
+    result.requests.status.clear();
+    result.requests.errors.insert("connect: refused \u{1b}[2J".to_owned(), 12);
+    result.verdict.valid = false;
+    result.verdict.reasons = vec!["errors: no connection could be opened".to_owned()];
+    insta::assert_snapshot!(load_text(&result));
+}
