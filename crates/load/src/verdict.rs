@@ -102,7 +102,10 @@ fn judge_lag(result: &LoadResult, verdict: &mut Verdict) {
 
 fn note_hidden_waiting(result: &LoadResult, verdict: &mut Verdict) {
     let (response, service) = (result.response_time_us.p99, result.service_time_us.p99);
-    if result.rate.offered.is_some() && response > HIDDEN_FACTOR * service && response - service > HIDDEN_US {
+    let hidden = response - service;
+    // What the generator itself was late says nothing of the service.
+    let of_the_service = result.rate.offered.is_some() && result.generator_lag_us.p99 < hidden / 2.0;
+    if of_the_service && response > HIDDEN_FACTOR * service && hidden > HIDDEN_US {
         verdict.notes.push(format!(
             "service-time-hides: callers waited {:.1} ms at p99; service time, counted from the actual send as many tools \
              do, would read {:.1} ms (coordinated omission)",

@@ -27,9 +27,25 @@ impl Failure {
         Self { status: WRONG_USE, message: message.into(), hint: None }
     }
 
+    /// The same, from an error with its causes.
+    pub fn from_wrong_use(error: &dyn Error) -> Self {
+        Self::wrong_use(chain(error))
+    }
+
+    /// The target cannot be reached.
+    pub fn unreachable(message: impl Into<String>) -> Self {
+        Self { status: ENVIRONMENT_FAILED, message: message.into(), hint: None }
+    }
+
     /// Something outside the program is not as it must be.
     pub fn environment(error: &dyn Error) -> Self {
         Self { status: ENVIRONMENT_FAILED, message: chain(error), hint: None }
+    }
+
+    /// Puts the operation and its subject before the cause.
+    pub fn about(mut self, operation: &str) -> Self {
+        self.message = format!("{operation}: {}", self.message);
+        self
     }
 
     /// Adds what to do about it.
@@ -61,7 +77,7 @@ impl From<EnvironmentError> for Failure {
 }
 
 /// An error and its causes on one line.
-fn chain(error: &dyn Error) -> String {
+pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -3,6 +3,9 @@
 mod cli;
 mod commands;
 mod failure;
+mod interrupt;
+mod progress;
+mod studies;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -1,7 +1,195 @@
 //! Options of `meshmeter load`.
 
-use clap::Args;
+use clap::{ArgGroup, Args, ValueEnum};
+use experiment::units::{parse_duration, parse_rate, parse_size};
+use load::{Arrival, RateStage};
+use std::path::PathBuf;
+use std::time::Duration;
 
-/// See the command's help.
+/// Longest run: what the histograms of response times can hold.
+const MAX_DURATION: Duration = Duration::from_secs(3600);
+
+/// Load URLs and measure how long answers take from the instant at which each request was due.
+///
+/// --rate is an open loop: requests are due at that rate, whatever the target does, and a target that falls behind shows
+/// it. --clients is a closed loop: each client sends again when it is answered.
+///
+/// Exit status: 0 a valid measurement, 1 one that is not valid (saturated, errors), 2 wrong use, 3 the target could not
+/// be reached.
 #[derive(Debug, Args)]
-pub struct LoadArgs {}
+#[command(
+    group = ArgGroup::new("load").required(true).args(["rate", "clients", "stages"]),
+    after_help = "Examples:\n  meshmeter load --rate 1000 --connections 4 --duration 30s http://127.0.0.1:8080/\n  \
+                  meshmeter load --clients 64 --duration 10s http://127.0.0.1:8080/\n  \
+                  meshmeter load --stages 500:30s,1000:30s,2000:30s --json result.json http://127.0.0.1:8080/"
+)]
+pub struct LoadArgs {
+    /// Requests a second, in total: open loop
+    #[arg(long, value_name = "R", value_parser = parse_positive_rate, help_heading = "Load")]
+    pub rate: Option<f64>,
+
+    /// Clients that each send again when answered: closed loop
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
+    pub clients: Option<u32>,
+
+    /// Open loop in stages, such as 500:30s,1000:1m: each rate held for its time
+    #[arg(long, value_name = "R:D,…", value_delimiter = ',', value_parser = parse_stage, conflicts_with = "duration",
+          help_heading = "Load")]
+    pub stages: Option<Vec<RateStage>>,
+
+    /// How requests of an open loop are spread
+    #[arg(long, value_enum, default_value_t, help_heading = "Load")]
+    pub arrival: ArrivalName,
+
+    /// Connections kept open [default: 16 in an open loop, one for each client in a closed one]
+    #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
+    pub connections: Option<u32>,
+
+    /// How long to measure
+    #[arg(long, value_name = "D", default_value = "10s", value_parser = parse_run_duration, help_heading = "Load")]
+    pub duration: Duration,
+
+    /// Load before the measurement that is not measured
+    #[arg(long, value_name = "D", default_value = "0s", value_parser = parse_run_duration_or_zero, help_heading = "Load")]
+    pub warmup: Duration,
+
+    /// Worker threads [default: half of the CPUs, at most one for each connection]
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Load")]
+    pub threads: Option<u32>,
+
+    /// Seed of Poisson arrivals: the same seed gives the same schedule
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
+    pub seed: u64,
+
+    /// HTTP method
+    #[arg(long, short = 'X', value_name = "M", default_value = "GET", help_heading = "Request")]
+    pub method: http::Method,
+
+    /// Add a header, such as 'Accept: text/plain'; may be given several times
+    #[arg(long, short = 'H', value_name = "K: V", value_parser = parse_header, help_heading = "Request")]
+    pub header: Vec<(http::HeaderName, http::HeaderValue)>,
+
+    /// Body of each request: text, or @FILE
+    #[arg(long, value_name = "TEXT|@FILE", help_heading = "Request")]
+    pub body: Option<String>,
+
+    /// Body of each request: so many bytes of filler, such as 1KiB
+    #[arg(long, value_name = "S", value_parser = parse_body_size, conflicts_with = "body", help_heading = "Request")]
+    pub body_size: Option<u64>,
+
+    /// HTTP version
+    #[arg(long, value_enum, default_value_t, help_heading = "Request")]
+    pub http: HttpVersion,
+
+    /// Bound on each request from its send, and on opening a connection
+    #[arg(long, value_name = "D", default_value = "10s", value_parser = parse_run_duration, help_heading = "Request")]
+    pub timeout: Duration,
+
+    /// Connect there instead of to the host and port of the URL
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_endpoint, help_heading = "Request")]
+    pub connect_to: Option<String>,
+
+    /// Write the result as JSON to FILE, or to standard output with -
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub json: Option<PathBuf>,
+
+    /// How to show progress on standard error
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    pub progress: ProgressStyle,
+
+    /// What to load, such as `http://127.0.0.1:8080/path`; several URLs are taken in turn
+    #[arg(required = true, value_name = "URL")]
+    pub urls: Vec<String>,
+}
+
+/// How requests are spread at a given rate.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum ArrivalName {
+    /// At even distances
+    #[default]
+    Uniform,
+    /// At random, as independent users come
+    Poisson,
+}
+
+impl From<ArrivalName> for Arrival {
+    fn from(name: ArrivalName) -> Self {
+        match name {
+            ArrivalName::Uniform => Self::Uniform,
+            ArrivalName::Poisson => Self::Poisson,
+        }
+    }
+}
+
+/// Versions of HTTP that can be spoken.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum HttpVersion {
+    /// HTTP/1.1 with keep-alive
+    #[default]
+    #[value(name = "1.1")]
+    Http1,
+}
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum ProgressStyle {
+    /// A live line on a terminal, else plain lines
+    #[default]
+    Auto,
+    /// A line for each second
+    Plain,
+    /// A JSON object for each event
+    Json,
+    /// Nothing
+    Off,
+}
+
+fn parse_positive_rate(text: &str) -> Result<f64, String> {
+    let rate = parse_rate(text).map_err(|error| error.to_string())?;
+    if rate > 0.0 && rate <= load::MAX_RATE {
+        Ok(rate)
+    } else {
+        Err(format!("a rate lies above 0 and up to {} requests a second", load::MAX_RATE))
+    }
+}
+
+fn parse_stage(text: &str) -> Result<RateStage, String> {
+    let (rate, duration) = text.split_once(':').ok_or("a stage is a rate and a duration, such as 500:30s")?;
+    let rate = parse_rate(rate).map_err(|error| error.to_string())?;
+    if rate > load::MAX_RATE {
+        return Err(format!("a rate goes up to {} requests a second", load::MAX_RATE));
+    }
+    Ok(RateStage { rate, duration: parse_run_duration(duration)? })
+}
+
+fn parse_run_duration(text: &str) -> Result<Duration, String> {
+    let duration = parse_run_duration_or_zero(text)?;
+    if duration.is_zero() { Err("must be longer than zero".to_owned()) } else { Ok(duration) }
+}
+
+fn parse_run_duration_or_zero(text: &str) -> Result<Duration, String> {
+    let duration = parse_duration(text).map_err(|error| error.to_string())?;
+    if duration > MAX_DURATION { Err("must be at most 1h".to_owned()) } else { Ok(duration) }
+}
+
+fn parse_body_size(text: &str) -> Result<u64, String> {
+    let bytes = parse_size(text).map_err(|error| error.to_string())?;
+    if bytes > load::MAX_BODY_BYTES { Err("a body has at most 64MiB".to_owned()) } else { Ok(bytes) }
+}
+
+fn parse_header(text: &str) -> Result<(http::HeaderName, http::HeaderValue), String> {
+    let (name, value) =
+        text.split_once(':').ok_or("a header is a name and a value, such as 'Accept: text/plain'")?;
+    let name = name.trim().parse().map_err(|_| format!("`{name}` is not a header name"))?;
+    let value = value.trim().parse().map_err(|_| format!("`{}` is not a header value", value.trim()))?;
+    Ok((name, value))
+}
+
+fn parse_endpoint(text: &str) -> Result<String, String> {
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => {
+            Ok(text.to_owned())
+        }
+        _ => Err("expected a host and a port, such as 127.0.0.1:8080".to_owned()),
+    }
+}

@@ -9,7 +9,7 @@ mod serve;
 
 pub use doctor::DoctorArgs;
 pub use lab::LabArgs;
-pub use load::LoadArgs;
+pub use load::{LoadArgs, ProgressStyle};
 pub use report::ReportArgs;
 pub use run::RunArgs;
 pub use serve::ServeArgs;

@@ -28,8 +28,8 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
         Ok(Entered::Inside(lab)) => Ok(lab),
         Err(error) => Err(error),
     };
-    let meshmeter = env::current_exe()
-        .map_err(|error| EnvironmentError::new("find this program's file", error))?;
+    let meshmeter =
+        env::current_exe().map_err(|error| EnvironmentError::new("find this program's file", error))?;
     let programs = Programs { meshmeter, envoy: args.envoy.clone() };
     let diagnosis = doctor::examine(lab, limits, programs, FLOOR_TIME);
     let text = if args.json {

@@ -1,10 +1,155 @@
 //! `meshmeter load`.
 
 use crate::cli::LoadArgs;
-use crate::failure::Failure;
+use crate::failure::{ENVIRONMENT_FAILED, Failure, MEASUREMENT_FAILED};
+use crate::interrupt;
+use crate::progress::LoadProgress;
+use experiment::schema::LoadResult;
+use load::{ErrorKind, LoadSpec, RateStage, RequestTemplate, ScheduleSpec};
+use std::io::{Read as _, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
+use std::{fs, thread};
+
+/// Connections of an open loop for which no number is given.
+const DEFAULT_CONNECTIONS: usize = 16;
 
 /// Runs the command.
-pub fn run(_args: &LoadArgs) -> Result<ExitCode, Failure> {
-    Err(Failure::wrong_use("not there yet"))
+pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
+    let spec = plan(args)?;
+    let stop = interrupt::on_signals()?;
+    let mut progress = LoadProgress::new(args.progress, &spec);
+    let result = load::run(&spec, &stop, &mut progress).map_err(|error| Failure::environment(&error))?;
+    progress.finish();
+    write_result(args, &result)?;
+    Ok(exit_status(&spec, &result))
+}
+
+/// What was typed, decided.
+fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
+    let template = RequestTemplate {
+        method: args.method.clone(),
+        headers: args.header.clone(),
+        body: body(args)?,
+        connect_to: args.connect_to.clone(),
+    };
+    let targets = load::resolve(&args.urls, &template).map_err(|error| match error {
+        load::TargetError::Resolve { .. } | load::TargetError::NoAddress(_) => Failure::environment(&error),
+        _ => Failure::from_wrong_use(&error).with_hint("such as http://127.0.0.1:8080/path"),
+    })?;
+    let connections = connections(args, targets.len())?;
+    let half_of_cpus = thread::available_parallelism().map_or(1, |cpus| (cpus.get() / 2).max(1));
+    let threads = args.threads.map_or(half_of_cpus, |threads| threads as usize).min(connections);
+    Ok(LoadSpec {
+        urls: args.urls.clone(),
+        targets,
+        head_only: args.method == http::Method::HEAD,
+        duration: args
+            .stages
+            .as_ref()
+            .map_or(args.duration, |stages| stages.iter().map(|stage| stage.duration).sum()),
+        schedule: schedule(args)?,
+        connections,
+        threads,
+        warmup: args.warmup,
+        timeout: args.timeout,
+        seed: args.seed,
+    })
+}
+
+fn schedule(args: &LoadArgs) -> Result<ScheduleSpec, Failure> {
+    let stages = match (&args.stages, args.rate, args.clients) {
+        (Some(stages), _, _) => stages.clone(),
+        (None, Some(rate), _) => vec![RateStage { rate, duration: args.duration }],
+        (None, None, Some(clients)) => return Ok(ScheduleSpec::Closed { clients: clients as usize }),
+        (None, None, None) => {
+            return Err(Failure::wrong_use("one of --rate, --clients and --stages is needed"));
+        }
+    };
+    if stages.iter().all(|stage| stage.rate == 0.0) {
+        return Err(Failure::wrong_use("every stage has the rate 0: nothing would be sent"));
+    }
+    Ok(ScheduleSpec::Open { stages, arrival: args.arrival.into() })
+}
+
+fn connections(args: &LoadArgs, targets: usize) -> Result<usize, Failure> {
+    let default =
+        args.clients.map_or(DEFAULT_CONNECTIONS.max(targets), |clients| (clients as usize).max(targets));
+    let connections = args.connections.map_or(default, |connections| connections as usize);
+    if connections < targets {
+        return Err(Failure::wrong_use(format!(
+            "{connections} connections are too few for {targets} servers"
+        ))
+        .with_hint("each server needs at least one of the --connections"));
+    }
+    Ok(connections)
+}
+
+fn body(args: &LoadArgs) -> Result<Vec<u8>, Failure> {
+    if let Some(size) = args.body_size {
+        let size = usize::try_from(size)
+            .map_err(|_| Failure::wrong_use("the body is too large for this machine"))?;
+        return Ok(vec![b'x'; size]);
+    }
+    match args.body.as_deref() {
+        Some(text) if text.starts_with('@') => read_body(Path::new(&text[1..])),
+        Some(text) => Ok(text.as_bytes().to_vec()),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn read_body(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut body = Vec::new();
+    fs::File::open(path)
+        .and_then(|file| file.take(load::MAX_BODY_BYTES + 1).read_to_end(&mut body))
+        .map_err(|error| Failure::wrong_use(format!("read the body from `{}`: {error}", path.display())))?;
+    if body.len() as u64 > load::MAX_BODY_BYTES {
+        return Err(Failure::wrong_use(format!("the body in `{}` is larger than 64 MiB", path.display())));
+    }
+    Ok(body)
+}
+
+/// Shows the result as text, or as JSON where that was asked for on standard output.
+fn write_result(args: &LoadArgs, result: &LoadResult) -> Result<(), Failure> {
+    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
+    let json = || serde_json::to_vec_pretty(result).expect("results have string keys and finite numbers");
+    let mut stdout = anstream::stdout();
+    let shown = if to_stdout {
+        stdout.write_all(&json()).and_then(|()| stdout.write_all(b"\n"))
+    } else {
+        stdout.write_all(report::terminal::load_text(result).as_bytes())
+    };
+    match shown.and_then(|()| stdout.flush()) {
+        // Whoever read has had enough.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            return Err(Failure::environment(&error).about("write the result to standard output"));
+        }
+        _ => {}
+    }
+    match &args.json {
+        Some(path) if !to_stdout => {
+            report::folder::write_whole(path, &json()).map_err(|error| Failure::environment(&error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn exit_status(spec: &LoadSpec, result: &LoadResult) -> ExitCode {
+    if result.verdict.valid {
+        return ExitCode::SUCCESS;
+    }
+    let requests = &result.requests;
+    if requests.scheduled > 0 || requests.errors.is_empty() {
+        return ExitCode::from(MEASUREMENT_FAILED);
+    }
+    let kind = ErrorKind::ALL.into_iter().filter(|kind| requests.errors.contains_key(kind.name()));
+    let worst = kind.max_by_key(|kind| requests.errors[kind.name()]).unwrap_or(ErrorKind::ConnectFailed);
+    let servers: Vec<&str> = spec.targets.iter().map(|target| target.authority.as_str()).collect();
+    let failure = Failure::unreachable(format!("connect to {}: {}", servers.join(", "), worst.meaning()));
+    let failure = match worst.hint() {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    };
+    failure.report();
+    ExitCode::from(ENVIRONMENT_FAILED)
 }

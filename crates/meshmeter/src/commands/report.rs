@@ -6,6 +6,7 @@ use report::RunData;
 use report::folder::{self, FolderError, REPORT_FILE};
 use report::terminal::{self, Options};
 use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -75,7 +76,7 @@ impl std::error::Error for StandardOutput {
 }
 
 /// A folder that is no run is wrong use; files that cannot be read or written are the environment's.
-pub(super) pub fn folder_failure(error: FolderError) -> Failure {
+pub(super) fn folder_failure(error: FolderError) -> Failure {
     let failure = match &error {
         FolderError::NoRun { .. } | FolderError::HasRun { .. } | FolderError::NotEmpty { .. } => {
             Failure::wrong_use(error.to_string())

@@ -1,0 +1,175 @@
+//! `meshmeter run`: from an experiment to its report.
+//!
+//! Experiment → plan → a lab of its own → trial after trial, each on the disk as it ends → summary → report. `trial.rs`
+//! follows one trial, `verdict.rs` decides whether its figures may be used.
+
+mod progress;
+mod trial;
+mod verdict;
+
+use super::report::{folder_failure, publish};
+use crate::cli::RunArgs;
+use crate::failure::{Failure, MEASUREMENT_FAILED};
+use crate::studies;
+use experiment::environment::{Environment as _, EnvironmentError};
+use experiment::schema::TrialOutcome;
+use experiment::{Experiment, Override, Plan};
+use lab::arrangement::{LocalLab, Programs};
+use lab::{Entered, Lab};
+use progress::RunProgress;
+use report::RunData;
+use report::folder::{Existing, RunFolder};
+use statistics::{ObjectiveOutcome, objective_met};
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// After so many trials in a row that could not be measured, the environment is taken to be broken.
+const FAILURES_IN_A_ROW: usize = 3;
+/// Time for measuring the machine's floor before the first trial.
+const FLOOR_TIME: Duration = Duration::from_millis(1500);
+
+/// Runs the command.
+pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    let mut experiment = read(args)?;
+    let seed = args.seed.or(experiment.seed).unwrap_or_else(draw_seed);
+    experiment.seed = Some(seed);
+    let plan = Plan::new(&experiment, seed);
+    if args.dry_run {
+        // Whoever reads may stop early.
+        let _ = write!(anstream::stdout(), "{plan}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    match lab::enter(&format!("run {}", experiment.name))? {
+        Entered::Outside(status) => Ok(status),
+        Entered::Inside(lab) => Session { args, experiment, plan, lab }.run(),
+    }
+}
+
+/// Reads the experiment, with the changes that the command line makes.
+fn read(args: &RunArgs) -> Result<Experiment, Failure> {
+    let mut overrides: Vec<Override> = args.set.iter().map(Override::set).collect();
+    overrides.extend(args.repeats.as_ref().map(Override::repeats));
+    overrides.extend(args.duration.as_ref().map(Override::duration));
+    overrides.extend(args.scale.as_ref().map(Override::scale));
+    let (text, name) = match studies::find(&args.experiment) {
+        Some(study) => (study.yaml.to_owned(), format!("{} (preset)", study.name)),
+        None => (read_file(&args.experiment)?, args.experiment.clone()),
+    };
+    let colours = std::io::stderr().is_terminal();
+    Experiment::parse_with(&text, &name, &overrides)
+        .map_err(|error| Failure::wrong_use(error.render(colours)))
+}
+
+fn read_file(name: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(name).map_err(|error| {
+        let names: Vec<&str> = studies::STUDIES.iter().map(|study| study.name).collect();
+        let failure = Failure::wrong_use(format!("read the experiment `{name}`: {error}"));
+        if error.kind() == std::io::ErrorKind::NotFound {
+            failure.with_hint(format!("name a file, or one of the preset studies: {}", names.join(", ")))
+        } else {
+            failure
+        }
+    })
+}
+
+/// A seed for a run that was given none. Small, so that it is easily typed again.
+fn draw_seed() -> u64 {
+    let nanos = jiff::Timestamp::now().as_nanosecond();
+    // The low digits of the clock are as good as a die for the order of trials.
+    u64::try_from(nanos.rem_euclid(1_000_000)).expect("between 0 and 999 999")
+}
+
+/// A run inside its lab.
+struct Session<'a> {
+    args: &'a RunArgs,
+    experiment: Experiment,
+    plan: Plan,
+    lab: Lab,
+}
+
+impl Session<'_> {
+    fn run(self) -> Result<ExitCode, Failure> {
+        let programs = Programs { meshmeter: "/proc/self/exe".into(), envoy: self.args.envoy.clone() };
+        let mut environment = LocalLab::new(self.lab.clone(), programs)?;
+        for mode in &self.experiment.modes {
+            environment.can_run(*mode)?;
+        }
+        let mut folder = self.create_folder()?;
+        let mut host = environment.host();
+        let mut progress = RunProgress::new(&self.plan, folder.path());
+        host.floor = Some(lab::floor::measure(FLOOR_TIME).map_err(|error| Failure::environment(&error))?);
+        folder.write_host(&host).map_err(folder_failure)?;
+        let broken = self.run_trials(&mut environment, &mut folder, &mut progress);
+        progress.finish();
+        // What was measured is reported whatever ended the run.
+        let reported = self.report(folder.path());
+        match broken {
+            Ok(()) => reported,
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn create_folder(&self) -> Result<RunFolder, Failure> {
+        let path = self.args.out.clone().unwrap_or_else(|| default_folder(&self.experiment.name));
+        let existing = if self.args.overwrite { Existing::Replace } else { Existing::Keep };
+        let folder = RunFolder::create(&path, existing).map_err(folder_failure)?;
+        folder.write_experiment(&self.experiment.to_yaml()).map_err(folder_failure)?;
+        Ok(folder)
+    }
+
+    /// Runs trial after trial until the end, an interruption, or a disk or an environment that fails for good.
+    fn run_trials(
+        &self,
+        environment: &mut LocalLab,
+        folder: &mut RunFolder,
+        progress: &mut RunProgress,
+    ) -> Result<(), Failure> {
+        let stop = || self.lab.stop_requested();
+        let mut failures_in_a_row = 0;
+        for planned in &self.plan.trials {
+            if stop() {
+                break;
+            }
+            let log_dir = folder.trial_logs(planned.index).map_err(folder_failure)?;
+            progress.trial_begins(planned);
+            let (record, failure) = trial::run(environment, planned, &log_dir, &stop, progress);
+            folder.append_trial(&record).map_err(folder_failure)?;
+            progress.trial_ended(planned, &record);
+            failures_in_a_row =
+                if record.outcome == TrialOutcome::Failed { failures_in_a_row + 1 } else { 0 };
+            if let Some(failure) = failure.filter(|_| failures_in_a_row >= FAILURES_IN_A_ROW) {
+                return Err(
+                    Failure::from(failure).about(&format!("{FAILURES_IN_A_ROW} trials in a row failed"))
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self, folder: &Path) -> Result<ExitCode, Failure> {
+        let run = RunData::read(folder).map_err(folder_failure)?;
+        publish(&run, folder, self.args.json)?;
+        match objective_met(&self.experiment, &run.summary) {
+            ObjectiveOutcome::Good => Ok(ExitCode::SUCCESS),
+            ObjectiveOutcome::Failed(misses) => {
+                for miss in misses {
+                    anstream::eprintln!("objective not met: {miss}");
+                }
+                Ok(ExitCode::from(MEASUREMENT_FAILED))
+            }
+        }
+    }
+}
+
+/// `runs/<name>-<time>`, the time in UTC to the second.
+fn default_folder(name: &str) -> PathBuf {
+    let time = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
+    Path::new("runs").join(format!("{name}-{time}"))
+}
+
+/// Words for an error of the environment with its causes.
+fn in_words(error: &EnvironmentError) -> String {
+    crate::failure::chain(error)
+}

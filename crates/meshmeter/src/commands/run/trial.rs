@@ -1,0 +1,206 @@
+//! One trial: bring up the arrangement, let the generator run, read the counters at the edges of its window.
+
+use super::in_words;
+use super::progress::RunProgress;
+use super::verdict::{self, Ending};
+use experiment::PlannedTrial;
+use experiment::environment::{Arrangement, Environment, EnvironmentError, Observation};
+use experiment::schema::{LoadEvent, LoadResult, TRIAL_SCHEMA, TrialOutcome, TrialRecord};
+use experiment::units::format_duration;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::ChildStderr;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Where the generator leaves its result, in the trial's log folder.
+const RESULT_FILE: &str = "load.json";
+/// How often components are looked at while nothing else happens.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// Time beyond its plan that a generator gets before it is taken to hang.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Lines of the generator's own messages that are kept.
+const MESSAGES_KEPT: usize = 20;
+
+/// Runs a trial. An error of the environment comes beside the record that tells of it.
+pub(super) fn run(
+    environment: &mut dyn Environment,
+    planned: &PlannedTrial,
+    log_dir: &Path,
+    stop: &dyn Fn() -> bool,
+    progress: &mut RunProgress,
+) -> (TrialRecord, Option<EnvironmentError>) {
+    let started_at = jiff::Timestamp::now();
+    let attempt = attempt(environment, planned, log_dir, stop, progress);
+    let (seen, failure) = match attempt {
+        Ok(seen) => (seen, None),
+        Err(error) => (Seen { ending: Ending::Failed(in_words(&error)), ..Seen::default() }, Some(error)),
+    };
+    let record = TrialRecord {
+        schema: TRIAL_SCHEMA.to_owned(),
+        index: planned.index,
+        repeat: planned.repeat,
+        mode: planned.mode,
+        load: planned.load.clone(),
+        started_at: started_at.to_string(),
+        outcome: match seen.ending {
+            Ending::Finished => TrialOutcome::Finished,
+            Ending::Interrupted => TrialOutcome::Interrupted,
+            Ending::Failed(_) => TrialOutcome::Failed,
+        },
+        verdict: verdict::judge(&seen.ending, seen.result.as_ref(), &seen.observation),
+        result: seen.result,
+        components: seen.observation.components,
+        path: seen.observation.path,
+        machine: seen.observation.machine,
+        log_tails: seen.observation.log_tails,
+    };
+    (record, failure)
+}
+
+/// What came of a trial.
+#[derive(Default)]
+struct Seen {
+    ending: Ending,
+    result: Option<LoadResult>,
+    observation: Observation,
+}
+
+fn attempt(
+    environment: &mut dyn Environment,
+    planned: &PlannedTrial,
+    log_dir: &Path,
+    stop: &dyn Fn() -> bool,
+    progress: &mut RunProgress,
+) -> Result<Seen, EnvironmentError> {
+    let mut arrangement = environment.prepare(&planned.spec, log_dir)?;
+    let result_path = log_dir.join(RESULT_FILE);
+    let arguments = generator_arguments(planned, &result_path, &arrangement.url());
+    let events = listen(arrangement.start_generator(&arguments)?);
+    let mut following = Following {
+        arrangement: &mut *arrangement,
+        events,
+        stop,
+        ending: Ending::Finished,
+        messages: Vec::new(),
+    };
+    following.follow(planned, progress)?;
+    let Following { mut ending, messages, .. } = following;
+    let exit_code = arrangement.wait_generator(PATIENCE)?;
+    let result = read_result(&result_path);
+    if let (Err(error), Ending::Finished) = (&result, &ending) {
+        let said = messages.last().cloned().unwrap_or_else(|| error.clone());
+        ending = Ending::Failed(format!("the generator ended with status {}: {said}", in_digits(exit_code)));
+    }
+    let result = result.ok();
+    let sent = result.as_ref().map_or(0, |result| result.requests.sent + result.warmup.sent);
+    Ok(Seen { ending, observation: arrangement.finish(sent), result })
+}
+
+/// What the generator is to do, as its command line.
+fn generator_arguments(planned: &PlannedTrial, result: &Path, url: &str) -> Vec<String> {
+    let load = &planned.load;
+    let (kind, amount) = match (load.rate, load.clients) {
+        (Some(rate), _) => ("--rate", rate.to_string()),
+        (None, clients) => ("--clients", clients.unwrap_or(1).to_string()),
+    };
+    let mut arguments = vec!["load".to_owned(), url.to_owned()];
+    for (option, value) in [
+        (kind, amount),
+        ("--arrival", load.arrival.clone()),
+        ("--connections", load.connections.to_string()),
+        ("--threads", planned.threads.to_string()),
+        ("--warmup", format_duration(planned.warmup)),
+        ("--duration", format_duration(planned.duration)),
+        ("--timeout", format_duration(planned.timeout)),
+        ("--seed", planned.generator_seed.to_string()),
+        ("--progress", "json".to_owned()),
+        ("--json", result.to_string_lossy().into_owned()),
+    ] {
+        arguments.extend([option.to_owned(), value]);
+    }
+    arguments
+}
+
+/// What the generator writes to its standard error.
+enum Heard {
+    Event(LoadEvent),
+    Message(String),
+}
+
+/// Reads the generator's standard error on a thread of its own: it ends with the generator.
+fn listen(stderr: ChildStderr) -> Receiver<Heard> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            let heard = serde_json::from_str(&line).map_or(Heard::Message(line), Heard::Event);
+            if sender.send(heard).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+/// A generator at work.
+struct Following<'a> {
+    arrangement: &'a mut dyn Arrangement,
+    events: Receiver<Heard>,
+    stop: &'a dyn Fn() -> bool,
+    ending: Ending,
+    messages: Vec<String>,
+}
+
+impl Following<'_> {
+    /// Follows the generator until it closes its standard error.
+    fn follow(&mut self, planned: &PlannedTrial, progress: &mut RunProgress) -> Result<(), EnvironmentError> {
+        let give_up = Instant::now() + planned.warmup + planned.duration + 2 * planned.timeout + PATIENCE;
+        let mut last_look = Instant::now();
+        loop {
+            match self.events.recv_timeout(LOOK_INTERVAL) {
+                Ok(Heard::Event(LoadEvent::WindowOpened)) => self.arrangement.window_opened()?,
+                Ok(Heard::Event(LoadEvent::WindowClosed)) => self.arrangement.window_closed()?,
+                Ok(Heard::Event(LoadEvent::Second(point))) => progress.second(&point),
+                Ok(Heard::Event(LoadEvent::Connecting | LoadEvent::WarmingUp))
+                | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Heard::Message(message)) if self.messages.len() < MESSAGES_KEPT => {
+                    self.messages.push(message)
+                }
+                Ok(Heard::Message(_)) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            if last_look.elapsed() >= LOOK_INTERVAL {
+                self.look(give_up);
+                last_look = Instant::now();
+            }
+        }
+    }
+
+    /// Ends the generator early where there is a reason.
+    fn look(&mut self, give_up: Instant) {
+        if self.ending != Ending::Finished {
+            return;
+        }
+        if let Some((component, status)) = self.arrangement.failed_component() {
+            self.ending = Ending::Failed(format!("{component} ended in the trial: {status}"));
+        } else if (self.stop)() {
+            self.ending = Ending::Interrupted;
+        } else if Instant::now() > give_up {
+            self.ending = Ending::Failed("the generator did not end in time".to_owned());
+        } else {
+            return;
+        }
+        self.arrangement.interrupt_generator();
+    }
+}
+
+fn read_result(path: &Path) -> Result<LoadResult, String> {
+    let text = fs::read(path).map_err(|error| format!("read {}: {error}", path.display()))?;
+    serde_json::from_slice(&text).map_err(|error| format!("read {}: {error}", path.display()))
+}
+
+fn in_digits(exit_code: Option<i32>) -> String {
+    exit_code.map_or_else(|| "of a signal".to_owned(), |code| code.to_string())
+}

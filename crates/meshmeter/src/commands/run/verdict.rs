@@ -1,0 +1,152 @@
+//! Whether a trial's figures may be used: the generator's own verdict, and what the environment saw.
+//! docs/method.md gives each bound with its reason.
+
+use experiment::environment::Observation;
+use experiment::schema::{LoadResult, MachineUsage, Verdict};
+
+/// Processes outside the experiment may take this share of all CPUs.
+const OTHER_PROCESSES_SHARE: f64 = 0.10;
+/// Time stolen by the hypervisor is mentioned from this share of all CPUs on.
+const STEAL_SHARE: f64 = 0.02;
+
+/// How a trial ended.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(super) enum Ending {
+    /// The generator ran its whole time.
+    #[default]
+    Finished,
+    /// The user stopped the run.
+    Interrupted,
+    /// Something failed: what, in words.
+    Failed(String),
+}
+
+/// Judges a trial.
+pub(super) fn judge(ending: &Ending, result: Option<&LoadResult>, observation: &Observation) -> Verdict {
+    let mut verdict = result.map(|result| result.verdict.clone()).unwrap_or_default();
+    match ending {
+        Ending::Finished => {}
+        Ending::Interrupted => {
+            verdict.reasons.push("interrupted: the run was stopped during this trial".to_owned())
+        }
+        Ending::Failed(what) => verdict.reasons.insert(0, format!("failed: {what}")),
+    }
+    if result.is_some() {
+        judge_observation(observation, &mut verdict);
+    }
+    verdict.valid = result.is_some() && verdict.reasons.is_empty();
+    verdict
+}
+
+fn judge_observation(observation: &Observation, verdict: &mut Verdict) {
+    if !observation.path.proven {
+        verdict.reasons.push(format!("path-not-proven: {}", observation.path.reasons.join("; ")));
+    }
+    for component in &observation.components {
+        if let Some(throttling) = component.throttling.filter(|throttling| throttling.periods > 0) {
+            let (name, periods, ms) = (&component.name, throttling.periods, throttling.time_s * 1000.0);
+            verdict
+                .reasons
+                .push(format!("throttled: {name}, in {periods} periods for {ms:.0} ms by its CPU limit"));
+        }
+    }
+    match &observation.machine {
+        Some(machine) => judge_machine(machine, verdict),
+        None => verdict
+            .reasons
+            .push("not-observed: the components were not read at both ends of the window".to_owned()),
+    }
+}
+
+fn judge_machine(machine: &MachineUsage, verdict: &mut Verdict) {
+    let cpus = machine.cpus as f64;
+    if machine.other_processes_cores > OTHER_PROCESSES_SHARE * cpus {
+        let names: Vec<String> = machine
+            .top_other_processes
+            .iter()
+            .map(|process| format!("{} {:.2}", process.name, process.cpu_cores))
+            .collect();
+        verdict.reasons.push(format!(
+            "other-processes: others took {:.2} cores ({})",
+            machine.other_processes_cores,
+            names.join(", ")
+        ));
+    }
+    if machine.steal_cores > STEAL_SHARE * cpus {
+        verdict.notes.push(format!("steal: the hypervisor took {:.2} cores away", machine.steal_cores));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::schema::{ComponentUsage, PathProof, Role, Throttling, TopProcess};
+
+    fn observation() -> Observation {
+        Observation {
+            path: PathProof { proven: true, ..PathProof::default() },
+            machine: Some(MachineUsage { cpus: 2, ..MachineUsage::default() }),
+            ..Observation::default()
+        }
+    }
+
+    fn result() -> LoadResult {
+        let text = include_str!("../../../tests/load-result.json");
+        serde_json::from_str(text).expect("a result as the generator writes it")
+    }
+
+    fn reasons(ending: &Ending, observation: &Observation) -> Vec<String> {
+        let verdict = judge(ending, Some(&result()), observation);
+        assert_eq!(verdict.valid, verdict.reasons.is_empty());
+        verdict.reasons.iter().map(|reason| reason.split(':').next().unwrap_or_default().to_owned()).collect()
+    }
+
+    #[test]
+    fn nothing_against_it_is_valid() {
+        assert!(reasons(&Ending::Finished, &observation()).is_empty());
+    }
+
+    #[test]
+    fn each_cause_has_its_reason() {
+        let mut unproven = observation();
+        unproven.path.proven = false;
+        assert_eq!(reasons(&Ending::Finished, &unproven), ["path-not-proven"]);
+
+        let mut busy = observation();
+        let machine = busy.machine.as_mut().unwrap();
+        machine.other_processes_cores = 0.5;
+        machine.top_other_processes = vec![TopProcess { name: "rustc".into(), cpu_cores: 0.5 }];
+        assert_eq!(reasons(&Ending::Finished, &busy), ["other-processes"]);
+
+        let mut throttled = observation();
+        throttled.components = vec![ComponentUsage {
+            name: "client-proxy".into(),
+            role: Role::Proxy,
+            pod: None,
+            window_s: 1.0,
+            cpu_user_s: 0.0,
+            cpu_system_s: 0.0,
+            cpu_source: "cgroup-v2".into(),
+            memory_resident_bytes: 0,
+            memory_working_set_bytes: None,
+            network: None,
+            scheduling: None,
+            throttling: Some(Throttling { periods: 3, time_s: 0.1 }),
+        }];
+        assert_eq!(reasons(&Ending::Finished, &throttled), ["throttled"]);
+
+        assert_eq!(reasons(&Ending::Interrupted, &observation()), ["interrupted"]);
+        assert_eq!(reasons(&Ending::Failed("server died".into()), &observation()), ["failed"]);
+        assert_eq!(
+            reasons(&Ending::Finished, &Observation { machine: None, ..observation() }),
+            ["not-observed"]
+        );
+    }
+
+    #[test]
+    fn without_a_result_nothing_is_valid() {
+        let verdict = judge(&Ending::Failed("no proxy".into()), None, &Observation::default());
+        assert!(!verdict.valid);
+        assert_eq!(verdict.reasons, ["failed: no proxy"]);
+    }
+}

@@ -1,0 +1,109 @@
+//! Progress of a load on standard error: a live line on a terminal, plain lines elsewhere, events for a program.
+
+use crate::cli::ProgressStyle;
+use experiment::schema::{LoadEvent, SeriesPoint};
+use indicatif::{ProgressBar, ProgressStyle as BarStyle};
+use load::{LoadSpec, Observer, Progress};
+use std::io::{IsTerminal as _, Write as _};
+
+/// Plain lines come every second at first, then every so many.
+const PLAIN_INTERVAL_S: u64 = 10;
+
+/// Shows the progress of a run of the generator.
+pub struct LoadProgress {
+    style: Style,
+    duration_s: f64,
+    failed: u64,
+}
+
+enum Style {
+    Bar(ProgressBar),
+    Plain,
+    Json,
+    Off,
+}
+
+impl LoadProgress {
+    /// For one run.
+    pub fn new(style: ProgressStyle, spec: &LoadSpec) -> Self {
+        let duration_s = spec.duration.as_secs_f64();
+        let style = match style {
+            ProgressStyle::Auto if std::io::stderr().is_terminal() => Style::Bar(bar(duration_s)),
+            ProgressStyle::Auto | ProgressStyle::Plain => Style::Plain,
+            ProgressStyle::Json => Style::Json,
+            ProgressStyle::Off => Style::Off,
+        };
+        Self { style, duration_s, failed: 0 }
+    }
+
+    /// Takes the live line away.
+    pub fn finish(&self) {
+        if let Style::Bar(bar) = &self.style {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn tell(&mut self, text: &str) {
+        match &self.style {
+            Style::Bar(bar) => bar.set_message(text.to_owned()),
+            Style::Plain => line(text),
+            Style::Json | Style::Off => {}
+        }
+    }
+
+    fn second(&mut self, point: &SeriesPoint) {
+        self.failed += point.failed;
+        let elapsed_s = point.t_s as u64 + 1;
+        if let Style::Bar(bar) = &self.style {
+            bar.set_position(elapsed_s);
+        } else if elapsed_s > PLAIN_INTERVAL_S && !elapsed_s.is_multiple_of(PLAIN_INTERVAL_S) {
+            return;
+        }
+        let text = format!("{}  {} failed", second_text(point), self.failed);
+        match self.style {
+            Style::Plain => self.tell(&format!("{elapsed_s:>4}/{:.0} s  {text}", self.duration_s)),
+            _ => self.tell(&text),
+        }
+    }
+}
+
+impl Observer for LoadProgress {
+    fn progress(&mut self, progress: Progress) {
+        if let Style::Json = self.style {
+            return line(&serde_json::to_string(&event(progress)).expect("events have string keys"));
+        }
+        match progress {
+            Progress::Connecting => self.tell("connecting"),
+            Progress::WarmingUp => self.tell("warming up"),
+            Progress::WindowOpened => self.tell("measuring"),
+            Progress::Second(point) => self.second(&point),
+            Progress::WindowClosed => {}
+        }
+    }
+}
+
+fn event(progress: Progress) -> LoadEvent {
+    match progress {
+        Progress::Connecting => LoadEvent::Connecting,
+        Progress::WarmingUp => LoadEvent::WarmingUp,
+        Progress::WindowOpened => LoadEvent::WindowOpened,
+        Progress::Second(point) => LoadEvent::Second(point),
+        Progress::WindowClosed => LoadEvent::WindowClosed,
+    }
+}
+
+/// `998/s  p50 0.214 ms  p99 0.803 ms`.
+fn second_text(point: &SeriesPoint) -> String {
+    let ms = |us: f64| us / 1000.0;
+    format!("{}/s  p50 {:.3} ms  p99 {:.3} ms", point.completed, ms(point.p50_us), ms(point.p99_us))
+}
+
+fn bar(duration_s: f64) -> ProgressBar {
+    let style = BarStyle::with_template("{bar:20} {pos}/{len} s  {msg}").expect("the template is constant");
+    ProgressBar::new(duration_s.ceil() as u64).with_style(style)
+}
+
+/// One line on standard error. Nobody may be listening, which is no reason to stop measuring.
+fn line(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
