@@ -7,11 +7,12 @@
 //! comes from `/proc`, which counts in clock ticks. Each reading carries its own time, and each component's usage covers
 //! the time between its own two readings.
 
-use super::process::{self, InterfaceBytes, Switches};
+use super::process::{self, InterfaceBytes, Interfaces, Switches};
 use crate::cgroup::{self, Cgroup, Version};
 use experiment::schema::{ComponentUsage, NetworkUsage, Role, SchedulingUsage, Throttling};
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A component to watch.
@@ -50,6 +51,7 @@ pub struct ComponentReading {
     resident_bytes: Option<u64>,
     working_set_bytes: Option<u64>,
     switches: Option<Switches>,
+    interfaces: Option<Arc<Interfaces>>,
     interface: Option<InterfaceBytes>,
     throttling: Option<cgroup::Throttling>,
 }
@@ -64,17 +66,27 @@ impl Watched {
         }
     }
 
-    /// Reads every counter now, CPU first.
+    /// Reads every counter now, CPU first. `open` is the reading at the window's opening, where this is not that one.
     ///
     /// # Errors
     /// Where its CPU cannot be read: the component is gone, or its cgroup.
-    pub fn read(&self, ticks_per_second: u64) -> io::Result<ComponentReading> {
+    pub fn read(
+        &self,
+        open: Option<&ComponentReading>,
+        ticks_per_second: u64,
+    ) -> io::Result<ComponentReading> {
         let proc = Path::new("/proc");
         let cpu = match &self.cgroup {
             Some(cgroup) => cgroup_cpu(cgroup)?,
             None => process_cpu(proc, self.pid, ticks_per_second)?,
         };
         let at = Instant::now();
+        let interfaces = match open {
+            Some(open) => open.interfaces.clone(),
+            None if self.interface.is_some() => Interfaces::of(proc, self.pid).ok().map(Arc::new),
+            None => None,
+        };
+        let interface = interfaces.as_ref().zip(self.interface.as_ref());
         Ok(ComponentReading {
             at,
             cpu,
@@ -86,10 +98,8 @@ impl Watched {
                 .and_then(|cgroup| cgroup.memory().ok())
                 .map(|memory| memory.working_set_bytes),
             switches: process::switches(proc, self.pid).ok(),
-            interface: self
-                .interface
-                .as_ref()
-                .and_then(|name| process::interface_bytes(proc, self.pid, name).ok()),
+            interface: interface.and_then(|(interfaces, name)| interfaces.bytes(name).ok()),
+            interfaces,
             throttling: self.cgroup.as_ref().and_then(|cgroup| cgroup.throttling().ok()),
         })
     }
@@ -188,9 +198,9 @@ mod tests {
             interface: Some("lo".to_owned()),
         };
         let ticks_per_second = rustix::param::clock_ticks_per_second();
-        let open = watched.read(ticks_per_second).unwrap();
+        let open = watched.read(None, ticks_per_second).unwrap();
         burn(Duration::from_millis(400));
-        let usage = watched.usage(&open, &watched.read(ticks_per_second).unwrap());
+        let usage = watched.usage(&open, &watched.read(Some(&open), ticks_per_second).unwrap());
         // Other tests of this process may run beside it, and ticks are 10 ms.
         let cpu_s = usage.cpu_user_s + usage.cpu_system_s;
         assert!(cpu_s > 0.36, "{usage:?}");
@@ -211,6 +221,6 @@ mod tests {
             cgroup: None,
             interface: None,
         };
-        assert!(watched.read(100).is_err());
+        assert!(watched.read(None, 100).is_err());
     }
 }

@@ -82,7 +82,7 @@ impl Window {
             .map_err(|error| EnvironmentError::new("read meshmeter's own counters", error))?;
         let mut components = Vec::with_capacity(watched.len());
         for watched in watched {
-            let reading = read_component(&watched, &vantage)?;
+            let reading = read_component(&watched, None, &vantage)?;
             components.push((watched, reading));
         }
         let machine = read_machine(&vantage)?;
@@ -96,7 +96,7 @@ impl Window {
     pub fn close(self) -> Result<WindowUsage, EnvironmentError> {
         let mut components = Vec::with_capacity(self.components.len() + 2);
         for (watched, open) in &self.components {
-            components.push(watched.usage(open, &read_component(watched, &self.vantage)?));
+            components.push(watched.usage(open, &read_component(watched, Some(open), &self.vantage)?));
         }
         let machine = read_machine(&self.vantage)?;
         let observer = observer::read(self.vantage.ticks_per_second)
@@ -109,9 +109,13 @@ impl Window {
     }
 }
 
-fn read_component(watched: &Watched, vantage: &Vantage) -> Result<ComponentReading, EnvironmentError> {
+fn read_component(
+    watched: &Watched,
+    open: Option<&ComponentReading>,
+    vantage: &Vantage,
+) -> Result<ComponentReading, EnvironmentError> {
     watched
-        .read(vantage.ticks_per_second)
+        .read(open, vantage.ticks_per_second)
         .map_err(|error| EnvironmentError::new(format!("read the counters of {}", watched.name), error))
 }
 

@@ -3,8 +3,8 @@
 //! CPU times are those of the process with all its threads, ended ones included; the kernel scales them to what the
 //! scheduler measured and prints them in clock ticks (10 ms). See proc_pid_stat(5), proc_pid_status(5).
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// `PF_KTHREAD` of the kernel's `include/linux/sched.h`: it runs in the kernel alone.
@@ -137,15 +137,34 @@ pub fn switches(proc: &Path, pid: i32) -> io::Result<Switches> {
     Ok(sum)
 }
 
-/// Reads the bytes of an interface in the network namespace of a process.
-///
-/// # Errors
-/// Where there is no such process, or no such interface.
-pub fn interface_bytes(proc: &Path, pid: i32, interface: &str) -> io::Result<InterfaceBytes> {
-    let path = proc.join(pid.to_string()).join("net/dev");
-    parse_interface(&fs::read_to_string(&path)?, interface).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::NotFound, format!("no interface {interface} in {}", path.display()))
-    })
+/// The interfaces of the network namespace that a process is in. The namespace can be read through this even when the
+/// process has ended.
+#[derive(Debug)]
+pub struct Interfaces(File);
+
+impl Interfaces {
+    /// Opens those of a running process.
+    ///
+    /// # Errors
+    /// Where there is no such process.
+    pub fn of(proc: &Path, pid: i32) -> io::Result<Self> {
+        File::open(proc.join(pid.to_string()).join("net/dev")).map(Self)
+    }
+
+    /// Reads the bytes of one of them.
+    ///
+    /// # Errors
+    /// Where there is no such interface.
+    pub fn bytes(&self, interface: &str) -> io::Result<InterfaceBytes> {
+        // From its beginning, the table is made anew.
+        let mut file = &self.0;
+        file.seek(SeekFrom::Start(0))?;
+        let mut table = String::new();
+        file.read_to_string(&mut table)?;
+        parse_interface(&table, interface).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::NotFound, format!("there is no interface {interface}"))
+        })
+    }
 }
 
 fn malformed(path: &Path) -> io::Error {
@@ -209,8 +228,19 @@ mod tests {
         assert!(!times(proc, pid).unwrap().kernel_thread);
         assert!(resident_bytes(proc, pid).unwrap() > 0);
         assert!(switches(proc, pid).unwrap().voluntary + switches(proc, pid).unwrap().involuntary > 0);
-        assert!(interface_bytes(proc, pid, "lo").is_ok());
-        assert!(interface_bytes(proc, pid, "no-such").is_err());
+        assert!(Interfaces::of(proc, pid).unwrap().bytes("no-such").is_err());
+    }
+
+    #[test]
+    fn interfaces_are_read_after_their_processs_end() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let interfaces = Interfaces::of(Path::new("/proc"), child.id().cast_signed()).unwrap();
+        let before = interfaces.bytes("lo").unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        assert!(interfaces.bytes("lo").unwrap().received > before.received);
     }
 
     proptest! {

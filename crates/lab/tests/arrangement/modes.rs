@@ -41,13 +41,16 @@ impl Trial {
 }
 
 /// Runs the generator in the client's pod and observes its window.
-fn run(mut arrangement: PairArrangement<'_>) -> Trial {
+fn run(mut arrangement: PairArrangement<'_>, go: &Path) -> Trial {
     let (requests, connections) = (REQUESTS.to_string(), CONNECTIONS.to_string());
-    let arguments = ["load".to_owned(), arrangement.url(), requests, connections];
+    let arguments = ["load".to_owned(), arrangement.url(), requests, connections, go.display().to_string()];
     let events = arrangement.start_generator(&arguments).expect("the generator starts");
     for event in BufReader::new(events).lines() {
         match event.expect("events are text").as_str() {
-            "window-opened" => arrangement.window_opened().expect("every component is there"),
+            "window-opened" => {
+                arrangement.window_opened().expect("every component is there");
+                std::fs::write(go, []).expect("a temporary folder can be written");
+            }
             "window-closed" => arrangement.window_closed().expect("every component is there"),
             other => panic!("the generator said {other}"),
         }
@@ -62,7 +65,7 @@ fn trial(place: &LocalLab, spec: &ArrangementSpec, tamper: impl FnOnce(&PairArra
         panic!("{error}: {:?}", error.source);
     });
     tamper(&arrangement);
-    run(arrangement)
+    run(arrangement, &logs.path().join("go"))
 }
 
 pub fn every_mode_proves_its_path(_lab: &Lab, place: &mut LocalLab) {

@@ -36,14 +36,15 @@ pub fn a_known_burn_is_read_by_both_sources(lab: &Lab, _place: &mut LocalLab) {
     };
     let by_proc = Watched { cgroup: None, ..watched.clone() };
     // Its own start is in the reading's difference only as far as it comes after the first reading: a few milliseconds.
-    let (open, open_by_proc) = (watched.read(100).expect("it runs"), by_proc.read(100).expect("it runs"));
+    let (open, open_by_proc) =
+        (watched.read(None, 100).expect("it runs"), by_proc.read(None, 100).expect("it runs"));
     wait_for("the burner has burnt", Duration::from_secs(60), || {
         Ok(std::fs::read_to_string(&log).is_ok_and(|text| text.contains("burnt")).then_some(()))
     })
     .expect("it burns");
     for usage in [
-        watched.usage(&open, &watched.read(100).expect("it waits")),
-        by_proc.usage(&open_by_proc, &by_proc.read(100).expect("it waits")),
+        watched.usage(&open, &watched.read(Some(&open), 100).expect("it waits")),
+        by_proc.usage(&open_by_proc, &by_proc.read(Some(&open_by_proc), 100).expect("it waits")),
     ] {
         let cpu_ms = (usage.cpu_user_s + usage.cpu_system_s) * 1e3;
         let error = (cpu_ms - BURN_MS as f64).abs() / BURN_MS as f64;
