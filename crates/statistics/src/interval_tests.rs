@@ -139,6 +139,39 @@ fn at_least_93_of_100_studies_contain_the_truth() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// A sum of exponentials: a gamma variable of a whole shape. Large shapes are near enough to normal.
+fn gamma(random: &mut StdRng, shape: usize) -> f64 {
+    if shape > 100 {
+        let (shape, deviation) = (shape as f64, (shape as f64).sqrt());
+        return shape + deviation * normal(random);
+    }
+    (0..shape).map(|_| -(1.0 - random.random::<f64>()).ln()).sum()
+}
+
+#[test]
+fn percentiles_of_short_trials_are_covered_although_they_read_low() {
+    let mut random = StdRng::seed_from_u64(7);
+    // The request of rank k of n is the 99th percentile of a trial; where it lies among all is a beta variable of
+    // k and n + 1 - k. Latencies are exponential above a floor.
+    let (requests, rank) = (1100, 1089);
+    let latency_us = |lies_at: f64| 100.0 - 200.0 * (1.0 - lies_at).ln();
+    let truth = latency_us(0.99);
+    for repeats in [3, 5, 10] {
+        let covered = (0..STUDIES).filter(|_| {
+            let percentiles: Vec<f64> = (0..repeats)
+                .map(|_| {
+                    let (below, above) = (gamma(&mut random, rank), gamma(&mut random, requests + 1 - rank));
+                    latency_us(below / (below + above)) * (1.0 + 0.02 * normal(&mut random))
+                })
+                .collect();
+            let interval = mean(&percentiles, 0.5).unwrap();
+            interval.low.unwrap() <= truth && truth <= interval.high.unwrap()
+        });
+        let share = covered.count() as f64 / STUDIES as f64;
+        assert!(share >= 0.93, "{repeats} repeats: {share:.3}");
+    }
+}
+
 #[test]
 fn with_normal_noise_intervals_are_not_much_wider_than_they_must_be() {
     for repeats in [3, 5, 10] {
