@@ -4,6 +4,7 @@
 //! authority's key never leaves this process. The proxies' keys are written only to the folder that the caller names,
 //! which must be private to the lab; nothing here may be copied to a run's results.
 
+use jiff::Timestamp;
 use rcgen::string::Ia5String;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -105,7 +106,7 @@ impl fmt::Debug for RunAuthority {
 
 /// `CertificateParams` of today, with ECDSA P-256 as `KeyPair::generate` has it.
 fn dated_parameters() -> CertificateParams {
-    let now = SystemTime::now();
+    let now = SystemTime::from(Timestamp::now());
     let mut parameters = CertificateParams::default();
     parameters.not_before = (now - BACKDATED).into();
     parameters.not_after = (now + VALIDITY).into();

@@ -96,7 +96,9 @@ pub fn every_mode_proves_its_path(_lab: &Lab, place: &mut LocalLab) {
 
 fn check_usage(mode: Mode, component: &ComponentUsage) {
     let name = &component.name;
-    assert!(component.cpu_user_s + component.cpu_system_s > 0.0005, "{mode}: {component:?}");
+    // Without control groups CPU is counted in ticks of 10 ms, which such a short window may not hold.
+    let least_cpu_s = if component.cpu_source == "proc" { 0.0 } else { 0.0005 };
+    assert!(component.cpu_user_s + component.cpu_system_s >= least_cpu_s, "{mode}: {component:?}");
     assert!(component.window_s > 0.0, "{mode}: {component:?}");
     assert!(component.memory_resident_bytes > 500_000, "{mode}: {component:?}");
     // In a sidecar's pod the sidecar is the one that faces the network.
