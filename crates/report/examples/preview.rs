@@ -18,6 +18,8 @@ fn main() -> std::io::Result<()> {
         ("no-trials", fixture::run(vec![])),
     ] {
         std::fs::write(folder.join(format!("{name}.html")), report::html::render(&run))?;
+        let summary = serde_json::to_vec_pretty(&run.summary).map_err(std::io::Error::other)?;
+        std::fs::write(folder.join(format!("{name}.json")), summary)?;
         for width in [80, 120] {
             let options = report::terminal::Options { width, colours: true };
             let text = report::terminal::render(&run.summary, options);

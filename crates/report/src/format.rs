@@ -171,6 +171,26 @@ pub fn with_unit(number: &str, unit: &str) -> String {
     if number == ABSENT || unit.is_empty() { number.to_owned() } else { format!("{number}\u{a0}{unit}") }
 }
 
+/// What a number in a sentence may be followed by.
+const UNITS: [&str; 13] =
+    ["µs", "ms", "s", "%", "core", "cores", "B", "kB", "MB", "GB", "KiB", "vCPU", "requests/s"];
+
+/// A sentence with each number and its unit kept on one line, by no-break spaces.
+#[must_use]
+pub fn unbroken(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(space) = rest.find(' ') {
+        let (before, after) = (&rest[..space], &rest[space + 1..]);
+        let unit = after.split([' ', '.', ',', ';', ')']).next().unwrap_or_default();
+        let kept = before.ends_with(|last: char| last.is_ascii_digit()) && UNITS.contains(&unit);
+        result.push_str(before);
+        result.push(if kept { '\u{a0}' } else { ' ' });
+        rest = after;
+    }
+    result + rest
+}
+
 /// 3 significant digits, never an exponent: `0.0421`, `4.21`, `421`, `42100`.
 #[must_use]
 pub fn digits(value: f64) -> String {
@@ -442,6 +462,15 @@ mod tests {
         assert_eq!(TimeUnit::for_times([80.0, 999.0]), TimeUnit::Microseconds);
         assert_eq!(TimeUnit::for_times([]), TimeUnit::Microseconds);
         assert_eq!(TimeUnit::for_times([12e6]), TimeUnit::Seconds);
+    }
+
+    #[test]
+    fn a_number_stays_with_its_unit() {
+        assert_eq!(
+            unbroken("adds 0.38 ms (0.35–0.41) to 4 of 5 at 1000 requests/s, 10 %."),
+            "adds 0.38\u{a0}ms (0.35–0.41) to 4 of 5 at 1000\u{a0}requests/s, 10\u{a0}%."
+        );
+        assert_eq!(unbroken(" 5 "), " 5 ");
     }
 
     #[test]

@@ -16,8 +16,10 @@ pub struct ResultTable {
     pub compares: bool,
     /// What all loads share, in words.
     pub shared_load: String,
-    /// One for each load.
+    /// One for each load that any trial was recorded of.
     pub groups: Vec<LoadGroup>,
+    /// What the plan has and no trial was recorded of: `gateway at 1000/s`, `every mode at 2000/s`.
+    pub not_measured: Vec<String>,
 }
 
 /// The modes under one load.
@@ -96,21 +98,21 @@ impl ResultTable {
         let memory_unit = SizeUnit::for_sizes(
             summary.cells.iter().filter_map(|cell| sum(proxies(cell).filter_map(|proxy| proxy.memory_bytes))),
         );
-        let groups = labels
-            .loads()
-            .iter()
-            .map(|load| LoadGroup {
-                load: labels.label(load),
-                rows: summary
-                    .cells
-                    .iter()
-                    .filter(|cell| cell.load == *load)
-                    .map(|cell| CellRow::new(cell, unit, memory_unit))
-                    .collect(),
-            })
-            .collect();
+        let (mut groups, mut not_measured) = (Vec::new(), Vec::new());
+        for load in labels.loads() {
+            let label = labels.label(load);
+            let of_load = summary.cells.iter().filter(|cell| cell.load == *load);
+            let (recorded, missing): (Vec<&Cell>, Vec<&Cell>) = of_load.partition(|cell| cell.trials > 0);
+            if recorded.is_empty() {
+                not_measured.push(format!("every mode at {label}"));
+                continue;
+            }
+            not_measured.extend(missing.iter().map(|cell| format!("{} at {label}", cell.mode)));
+            let rows = recorded.iter().map(|cell| CellRow::new(cell, unit, memory_unit)).collect();
+            groups.push(LoadGroup { load: label, rows });
+        }
         let compares = summary.cells.iter().any(|cell| cell.added_us.is_some());
-        Self { unit, memory_unit, compares, shared_load: labels.shared(), groups }
+        Self { unit, memory_unit, compares, shared_load: labels.shared(), groups, not_measured }
     }
 }
 

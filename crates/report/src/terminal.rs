@@ -34,7 +34,7 @@ pub fn render(summary: &Summary, options: Options) -> String {
     let table = ResultTable::new(summary);
     let mut text = String::new();
     for (index, finding) in summary.findings.iter().enumerate() {
-        let finding = plain(finding);
+        let finding = format::unbroken(&plain(finding));
         let (first, rest) = if index == 0 { ("", "") } else { ("· ", "  ") };
         for line in wrap(&finding, options.width.saturating_sub(first.chars().count())).into_iter().enumerate() {
             let indent = if line.0 == 0 { first } else { rest };
@@ -150,6 +150,9 @@ fn footer(summary: &Summary, table: &ResultTable, options: Options) -> Vec<Strin
              CPU and memory are of all proxies together."
         ));
     }
+    if !table.not_measured.is_empty() {
+        lines.push(format!("Not measured: {}.", table.not_measured.join(", ")));
+    }
     for cell in summary.cells.iter().filter(|cell| cell.valid < cell.trials) {
         let load = table_label(summary, cell);
         let why = if cell.valid == 0 { format!(": {}", cell.verdict) } else { String::new() };
@@ -172,7 +175,7 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
-/// Lines of at most `width` characters, broken at spaces; a longer word has a line of its own.
+/// Lines of at most `width` characters, broken at spaces but not at no-break spaces; a longer word has a line of its own.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -189,5 +192,5 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     if !line.is_empty() {
         lines.push(line);
     }
-    lines
+    lines.into_iter().map(|line| line.replace('\u{a0}', " ")).collect()
 }

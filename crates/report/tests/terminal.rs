@@ -3,54 +3,68 @@
 mod fixture;
 
 use experiment::Mode;
-use experiment::schema::{HistogramSummary, LoadResult};
+use experiment::schema::{HistogramSummary, LoadResult, Summary, TrialRecord};
 use report::terminal::{Options, load_text, render};
 
-fn text(trials: Vec<experiment::schema::TrialRecord>, width: usize) -> String {
-    let text = render(&fixture::run(trials).summary, Options { width, colours: false });
+fn text(summary: &Summary, width: usize) -> String {
+    let text = render(summary, Options { width, colours: false });
     for line in text.lines() {
         assert!(line.chars().count() <= width, "over {width} columns: {line:?}");
     }
     text
 }
 
+/// The summary of these trials, with one finding of ours.
+fn summary(trials: Vec<TrialRecord>) -> Summary {
+    let mut summary = fixture::run(trials).summary;
+    summary.findings = vec!["What was found.".to_owned()];
+    summary
+}
+
 #[test]
 fn a_run_at_80_columns() {
-    insta::assert_snapshot!(text(fixture::usual_trials(), 80));
+    insta::assert_snapshot!(text(&fixture::kept_summary(), 80));
 }
 
 #[test]
 fn a_run_at_120_columns() {
-    insta::assert_snapshot!(text(fixture::usual_trials(), 120));
+    insta::assert_snapshot!(text(&fixture::kept_summary(), 120));
+}
+
+#[test]
+fn forty_cells_keep_to_the_width() {
+    for width in [60, 80, 100, 160] {
+        text(&summary(fixture::many_trials()), width);
+    }
 }
 
 #[test]
 fn one_mode_alone_has_nothing_to_compare() {
-    let text = text(fixture::trials(&[Mode::Sidecar], &[1000.0], 3), 80);
+    let text = text(&summary(fixture::trials(&[Mode::Sidecar], &[1000.0], 3)), 80);
     assert!(!text.contains("added"), "{text}");
     assert!(text.contains("sidecar"), "{text}");
 }
 
 #[test]
 fn nothing_valid_is_said_with_its_reason() {
-    insta::assert_snapshot!(text(fixture::invalid_trials(), 80));
+    insta::assert_snapshot!(text(&summary(fixture::invalid_trials()), 80));
 }
 
 #[test]
 fn no_trial_at_all_is_said() {
-    insta::assert_snapshot!(text(vec![], 80));
+    insta::assert_snapshot!(text(&summary(vec![]), 80));
 }
 
 #[test]
 fn colour_only_where_asked() {
-    let summary = fixture::run(fixture::usual_trials()).summary;
+    let summary = fixture::kept_summary();
     assert!(!render(&summary, Options { width: 80, colours: false }).contains('\u{1b}'));
     assert!(render(&summary, Options { width: 80, colours: true }).contains('\u{1b}'));
 }
 
 #[test]
 fn a_terminal_is_not_obeyed_by_text_from_elsewhere() {
-    let mut summary = fixture::run(fixture::invalid_trials()).summary;
+    let mut summary = summary(fixture::invalid_trials());
     summary.findings.push("\u{1b}]0;title\u{7}\u{1b}[2J".to_owned());
     for cell in &mut summary.cells {
         cell.verdict = "broken: \u{1b}[31mred".to_owned();

@@ -37,25 +37,10 @@ impl Opening {
     }
 }
 
-/// The text with each range and each number with its unit kept on one line.
-fn unbroken(text: &str) -> String {
-    let text = text.replace('–', "\u{2060}–\u{2060}");
-    let mut result = String::with_capacity(text.len());
-    let mut rest = text.as_str();
-    while let Some(space) = rest.find(' ') {
-        let (before, after) = rest.split_at(space);
-        let unit = after[1..].split([' ', '.', ',', ';', ')']).next().unwrap_or_default();
-        let kept = before.ends_with(|last: char| last.is_ascii_digit()) && UNITS.contains(&unit);
-        result.push_str(before);
-        result.push(if kept { '\u{a0}' } else { ' ' });
-        rest = &after[1..];
-    }
-    result + rest
+/// A finding that breaks neither between a number and its unit nor within a range.
+fn unbroken(finding: &str) -> String {
+    format::unbroken(finding).replace('–', "\u{2060}–\u{2060}")
 }
-
-/// What a number in a finding may be followed by.
-const UNITS: [&str; 13] =
-    ["µs", "ms", "s", "%", "core", "cores", "B", "KiB", "MiB", "GiB", "MB", "vCPU", "requests/s"];
 
 fn nothing_measured(context: &Context) -> String {
     let summary = &context.run.summary;
@@ -121,6 +106,7 @@ pub struct Glance {
     memory_unit: &'static str,
     compares: bool,
     groups: Vec<GlanceGroup>,
+    not_measured: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -175,6 +161,7 @@ impl Glance {
             memory_unit: table.memory_unit.symbol(),
             compares: table.compares,
             groups,
+            not_measured: table.not_measured,
         }
     }
 }
@@ -205,19 +192,5 @@ impl GlanceRow {
             proxies: row.proxies,
             memory: row.proxy_memory.clone(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::unbroken;
-
-    #[test]
-    fn a_number_stays_with_its_unit() {
-        let text = unbroken("adds 0.38 ms (0.35–0.41) to 4 of 5 at 1000 requests/s, 10 %.");
-        assert_eq!(
-            text,
-            "adds 0.38\u{a0}ms (0.35\u{2060}–\u{2060}0.41) to 4 of 5 at 1000\u{a0}requests/s, 10\u{a0}%."
-        );
     }
 }

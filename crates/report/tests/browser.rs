@@ -1,0 +1,147 @@
+//! The report in a real browser, on a phone and on a wide screen: nothing fetched, nothing cut off, no text over another.
+//!
+//! Needs Chromium (`chromium`, `chromium-browser` or `google-chrome` on the path, or the path in `CHROMIUM`) and fails
+//! where there is none. Pages are shown in frames of a harness whose script looks at them: the reports themselves stay
+//! as they are and run no script.
+
+mod fixture;
+
+use report::html::render;
+use report::svg::escape;
+use serde::Deserialize;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// A phone and a wide screen, pixels.
+const WIDTHS: [u32; 3] = [360, 390, 1280];
+/// Chromium takes about two seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Deserialize)]
+struct Seen {
+    name: String,
+    charts: usize,
+    texts: usize,
+    problems: Vec<String>,
+}
+
+#[test]
+fn reports_are_whole_on_a_phone_and_on_a_wide_screen() {
+    let pages: Vec<(&str, String)> = [
+        ("usual", fixture::usual_trials()),
+        ("forty cells", fixture::many_trials()),
+        ("nothing valid", fixture::invalid_trials()),
+        ("no trials", vec![]),
+    ]
+    .into_iter()
+    .map(|(name, trials)| (name, render(&fixture::run(trials))))
+    .collect();
+    let (seen, errors) = look_at(&pages);
+    assert_eq!(seen.len(), pages.len() * WIDTHS.len());
+    for page in &seen {
+        assert!(page.problems.is_empty(), "{}: {:#?}", page.name, page.problems);
+        assert!(page.charts * 10 <= page.texts, "{}: charts without words", page.name);
+    }
+    assert!(seen[0].charts >= 8, "{:?}", seen[0]);
+    assert_eq!(errors, Vec::<String>::new(), "errors on the console");
+}
+
+/// Proves that the probe can find what the test above does not.
+#[test]
+fn the_probe_sees_what_is_wrong() {
+    let page = r#"<!doctype html><body><h1 id="headline" style="display:none">x</h1><p style="width:2000px">wide</p>
+        <svg class="chart" viewBox="0 0 100 20" width="100"><text x="90" y="9">beyond the edge</text>
+        <text x="1" y="9">one</text><text x="3" y="9">other</text></svg><img src="file:///absent.png">
+        <meta http-equiv="Content-Security-Policy" content="default-src 'none'"><script>1</script>"#;
+    let (seen, errors) = look_at(&[("broken", page.to_owned())]);
+    for problem in
+        ["wide in a window", "cut off: P wide", "headline", "outside its chart", "overlap: text one", "fetched"]
+    {
+        let found = seen[0].problems.iter().any(|found| found.contains(problem));
+        assert!(found, "the probe misses {problem:?}: {:#?}", seen[0].problems);
+    }
+    assert!(!errors.is_empty(), "the console's errors are not seen");
+}
+
+/// What the probe sees of each page at each width, and errors on the browser's console.
+fn look_at(pages: &[(&str, String)]) -> (Vec<Seen>, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let harness = folder.path().join("harness.html");
+    std::fs::write(&harness, harness_page(pages)).unwrap();
+    let (dom, log) = run_chromium(&harness, &folder.path().join("profile"));
+    let result = dom
+        .split_once("<pre id=\"result\">")
+        .and_then(|(_, rest)| rest.split_once("</pre>"))
+        .unwrap_or_else(|| panic!("no result of the probe; Chromium says:\n{log}"))
+        .0;
+    let result = result.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", "\u{a0}").replace("&amp;", "&");
+    let seen = serde_json::from_str(&result).unwrap_or_else(|error| panic!("{error}: {result:?}\n{log}"));
+    (seen, log.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned).collect())
+}
+
+fn harness_page(pages: &[(&str, String)]) -> String {
+    let mut harness = String::from("<!doctype html><meta charset=\"utf-8\"><body>");
+    for (name, page) in pages {
+        for width in WIDTHS {
+            // Line breaks matter within <pre> and the style sheet: only markup is escaped.
+            let page: Vec<String> = page.lines().map(escape).collect();
+            harness += &format!(
+                "<iframe title=\"{} at {width}\" style=\"width:{width}px;height:900px;border:0\" srcdoc=\"{}\"></iframe>",
+                escape(name),
+                page.join("\n")
+            );
+        }
+    }
+    harness + "<pre id=\"result\"></pre><script>" + include_str!("browser/probe.js") + "</script>"
+}
+
+/// The page after its scripts have run, and the browser's log.
+fn run_chromium(page: &Path, profile: &Path) -> (String, String) {
+    let mut browser = Command::new(chromium())
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"])
+        .args(["--enable-logging=stderr", "--window-size=1400,1000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("file://{}", page.display()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (dom, log) = (read_in_background(browser.stdout.take()), read_in_background(browser.stderr.take()));
+    let texts = dom.recv_timeout(PATIENCE).and_then(|dom| Ok((dom, log.recv_timeout(PATIENCE)?)));
+    end(&mut browser);
+    texts.unwrap_or_else(|_| panic!("Chromium did not end within {PATIENCE:?}"))
+}
+
+fn read_in_background(stream: Option<impl std::io::Read + Send + 'static>) -> mpsc::Receiver<String> {
+    let mut stream = stream.unwrap();
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
+    });
+    receiver
+}
+
+fn end(browser: &mut Child) {
+    let _ = browser.kill();
+    let _ = browser.wait();
+}
+
+fn chromium() -> PathBuf {
+    if let Some(path) = std::env::var_os("CHROMIUM") {
+        return path.into();
+    }
+    let folders: Vec<PathBuf> =
+        std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
+    ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
+        .find(|path| path.is_file())
+        .expect("this test needs Chromium: install it (apt-get install chromium) or set CHROMIUM to its path")
+}
