@@ -8,7 +8,7 @@ use super::*;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-const STUDIES: usize = 1500;
+const STUDIES: usize = 1000;
 /// Cells of a study: two of them are looked at.
 const CELLS: usize = 6;
 
