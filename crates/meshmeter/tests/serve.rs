@@ -4,7 +4,7 @@
 mod contest;
 
 use contest::Contest;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
@@ -134,18 +134,10 @@ fn what_cannot_be_served_is_one_line_a_hint_and_a_status() {
 
 #[test]
 fn no_free_files_left_is_no_spin() {
-    // Enough for the service itself and a few connections; the limit that it derives from this is passed over by asking
-    // for more threads' files than there are.
-    let child = Command::new("sh")
-        .args(["-c", "ulimit -n 45; exec \"$0\" serve --listen 127.0.0.1:0", MESHMETER])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut serving = Serving { child, address: String::new() };
-    let mut line = String::new();
-    BufReader::new(serving.child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    serving.address = line.trim().strip_prefix("listening on http://").unwrap().to_owned();
+    let serving = Serving::start(&[]);
+    let process = Pid::from_raw(serving.child.id() as i32);
+    let few = Rlimit { current: Some(20), maximum: Some(20) };
+    prlimit(process, Resource::Nofile, few).unwrap();
     let held: Vec<TcpStream> = (0..60).map(|_| TcpStream::connect(&serving.address).unwrap()).collect();
     let cpu_ms = |serving: &Serving| {
         let text = std::fs::read_to_string(format!("/proc/{}/schedstat", serving.child.id())).unwrap();

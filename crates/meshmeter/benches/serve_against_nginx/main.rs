@@ -1,0 +1,31 @@
+//! `cargo bench --bench serve_against_nginx`: is `meshmeter serve` ever the bottleneck? Both servers answer 1 KB, alternately,
+//! pinned to CPU 0, to wrk on CPU 1. Takes about a minute; leave the machine alone meanwhile. The same contest runs tiny in
+//! the tests of `serve`.
+//! Ends with status 1 where a promise is not kept.
+
+mod contest;
+
+use contest::Contest;
+use std::process::ExitCode;
+
+/// What the service promises: idle memory, and requests for each CPU second as a share of what nginx does.
+const IDLE_MEMORY_MAX_BYTES: u64 = 5_000_000;
+const REQUESTS_PER_CORE_RATIO_MIN: f64 = 0.9;
+
+#[allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark's result is its output")]
+fn main() -> ExitCode {
+    let contest =
+        Contest { meshmeter: env!("CARGO_BIN_EXE_meshmeter").into(), rounds: 7, seconds: 3, connections: 64 };
+    match contest.run() {
+        Ok(result) => {
+            println!("{result}");
+            let small = result.servers[0].idle_memory_bytes <= IDLE_MEMORY_MAX_BYTES;
+            let fast = result.requests_per_core_ratio() >= REQUESTS_PER_CORE_RATIO_MIN;
+            if small && fast { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
