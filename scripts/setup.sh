@@ -42,6 +42,8 @@ need_for_demo() {
 need_for_test() {
   need_for_demo
   need_command nginx nginx-light 'a server that the load generator is tested against'
+  need_command openssl openssl 'judges the certificates of a run'
+  need_command taskset util-linux 'gives server and client a core each'
   need_command shellcheck shellcheck 'checks the scripts'
 }
 
@@ -91,7 +93,8 @@ install_packages() {
 need_rust_components() {
   absent=''
   for component in rustfmt clippy; do
-    command -v "cargo-${component#rust}" >/dev/null 2>&1 || absent="$absent $component"
+    # The command may be there as a stand-in of rustup while the component is not.
+    cargo "${component#rust}" --version >/dev/null 2>&1 || absent="$absent $component"
   done
   [ -n "$absent" ] || return 0
   command -v rustup >/dev/null 2>&1 || fail "Rust lacks$absent: install them from where Rust came from"

@@ -1,8 +1,9 @@
 //! What works on this machine, what does not, and what to do about it.
 //!
-//! Read [`examine`]: it tries each thing that the lab needs rather than looking for signs of it, and takes everything
-//! down again. [`Diagnosis::modes`] is what the lab itself says of each mode, so that the doctor never promises more than
-//! a run keeps.
+//! Read [`examine`]: it tries each thing that a run needs rather than looking for signs of it, and takes everything down
+//! again. What needs a lab is tried by a child of its own ([`examine_lab`]), since a process that failed to enter a lab
+//! is of no use for anything else. [`Diagnosis::modes`] is what the lab itself says of each mode, so that the doctor
+//! never promises more than a run keeps.
 //!
 //! Leaves out: the network beyond this machine, and how fast things are beyond the floor.
 
@@ -11,14 +12,16 @@ mod limits;
 mod machine;
 
 use crate::arrangement::{LocalLab, Programs};
-use crate::components::{self, Envoy};
+use crate::components::{find_envoy, output_within};
 use crate::floor::{self, FloorError};
 use crate::{Lab, host};
 use experiment::Mode;
 use experiment::environment::{Environment as _, EnvironmentError};
 use experiment::schema::Floor;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::error::Error;
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 /// The value of [`Diagnosis::schema`].
@@ -27,11 +30,14 @@ pub const DOCTOR_SCHEMA: &str = "meshmeter.doctor/1";
 /// The modes of the preset `sidecar-cost`: the main job.
 const MAIN_JOB: [Mode; 3] = [Mode::None, Mode::Gateway, Mode::Sidecar];
 
+/// Trying every part of a lab takes half a second, more where the disk is cold.
+const LAB_LIMIT: Duration = Duration::from_secs(60);
+
 /// Everything that was found out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diagnosis {
     /// Always [`DOCTOR_SCHEMA`].
-    pub schema: &'static str,
+    pub schema: String,
     /// Each thing looked at, in the order in which to read them.
     pub checks: Vec<Check>,
     /// Every mode, and whether it can run here.
@@ -43,10 +49,10 @@ pub struct Diagnosis {
 }
 
 /// One thing that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
     /// What was looked at, such as `cgroups`.
-    pub name: &'static str,
+    pub name: String,
     /// How it stands.
     pub state: State,
     /// What was found.
@@ -56,7 +62,7 @@ pub struct Check {
 }
 
 /// How a thing stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// As it should be.
@@ -68,7 +74,7 @@ pub enum State {
 }
 
 /// Whether a mode can run here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModeCheck {
     /// The mode.
     pub mode: Mode,
@@ -81,69 +87,110 @@ pub struct ModeCheck {
 }
 
 impl Check {
-    fn ok(name: &'static str, fact: impl Into<String>) -> Self {
-        Self { name, state: State::Ok, fact: fact.into(), remedy: None }
+    fn ok(name: &str, fact: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), state: State::Ok, fact: fact.into(), remedy: None }
     }
 
-    fn warn(name: &'static str, fact: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { name, state: State::Warn, fact: fact.into(), remedy: Some(remedy.into()) }
+    fn warn(name: &str, fact: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), state: State::Warn, fact: fact.into(), remedy: Some(remedy.into()) }
     }
 
-    fn missing(name: &'static str, fact: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { name, state: State::Missing, fact: fact.into(), remedy: Some(remedy.into()) }
+    fn missing(name: &str, fact: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), state: State::Missing, fact: fact.into(), remedy: Some(remedy.into()) }
     }
 }
 
-/// What was looked at before the lab was entered: a lab has limits of its own.
-#[must_use]
-pub fn limits() -> Vec<Check> {
-    limits::checks()
+/// What was found out within a lab.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LabDiagnosis {
+    /// Each part of a lab.
+    pub checks: Vec<Check>,
+    /// Every mode.
+    pub modes: Vec<ModeCheck>,
 }
 
-/// Looks at everything else, in a lab made for that; the floor takes about `floor_time` of it. `lab` is what entering
-/// gave, `limits` is what [`limits()`] found before, `programs` what a run would start.
+/// Looks at everything; the floor takes about `floor_time` of it. `programs` is what a run would start.
 #[must_use]
-pub fn examine(
-    lab: Result<Lab, EnvironmentError>,
-    limits: Vec<Check>,
-    programs: Programs,
-    floor_time: Duration,
-) -> Diagnosis {
+pub fn examine(programs: &Programs, floor_time: Duration) -> Diagnosis {
     let mut checks = machine::checks(&host::describe(&host::Sources::read()));
-    checks.extend(limits);
-    let envoy = components::find_envoy(programs.envoy.as_deref());
-    checks.extend(isolation::checks(&lab, envoy.as_ref().ok().map(|envoy| envoy.path.as_path())));
-    checks.push(envoy_check(&envoy));
+    checks.extend(limits::checks());
+    let lab = examine_lab_in_child(programs).unwrap_or_else(|error| without_lab(&error));
+    checks.extend(lab.checks);
+    checks.push(envoy_check(programs.envoy.as_deref()));
     let floor = floor::measure(floor_time);
     if let Err(error) = &floor {
         checks.push(floor_failure(error));
     }
-    let modes = mode_checks(lab.and_then(|lab| LocalLab::new(lab, programs)));
-    let modes_run = modes.iter().all(|check| check.runs || !MAIN_JOB.contains(&check.mode));
+    let modes_run = lab.modes.iter().all(|check| check.runs || !MAIN_JOB.contains(&check.mode));
     let main_job_runs = modes_run && checks.iter().all(|check| check.state != State::Missing);
-    Diagnosis { schema: DOCTOR_SCHEMA, checks, modes, main_job_runs, floor: floor.ok() }
+    Diagnosis { schema: DOCTOR_SCHEMA.to_owned(), checks, modes: lab.modes, main_job_runs, floor: floor.ok() }
+}
+
+/// Looks at a lab from within. `lab` is what entering it gave.
+#[must_use]
+pub fn examine_lab(lab: Result<Lab, EnvironmentError>, programs: Programs) -> LabDiagnosis {
+    match lab {
+        Ok(lab) => LabDiagnosis {
+            checks: isolation::checks(&lab, programs.envoy.as_deref()),
+            modes: mode_checks(LocalLab::new(lab, programs)),
+        },
+        Err(error) => without_lab(&error),
+    }
+}
+
+fn without_lab(error: &EnvironmentError) -> LabDiagnosis {
+    let check = isolation::failure(
+        "namespaces",
+        error,
+        "without namespaces there is no lab: see what stands in the way",
+    );
+    let no_lab = EnvironmentError::new("make a lab", "see namespaces");
+    LabDiagnosis { checks: vec![check], modes: mode_checks(Err(no_lab)) }
+}
+
+/// Runs `meshmeter doctor --within-lab`, which gives a [`LabDiagnosis`] as JSON.
+fn examine_lab_in_child(programs: &Programs) -> Result<LabDiagnosis, EnvironmentError> {
+    let operation = "look at a lab from within";
+    let mut command = Command::new(&programs.meshmeter);
+    command.args(["doctor", "--within-lab"]);
+    if let Some(envoy) = &programs.envoy {
+        command.arg("--envoy").arg(envoy);
+    }
+    let output =
+        output_within(&mut command, LAB_LIMIT).map_err(|error| EnvironmentError::new(operation, error))?;
+    serde_json::from_slice(&output.stdout).map_err(|_| {
+        let words = String::from_utf8_lossy(&output.stderr);
+        EnvironmentError::new(operation, format!("it ended with {}: {}", output.status, words.trim()))
+    })
 }
 
 /// Every mode, as the lab itself says.
 fn mode_checks(lab: Result<LocalLab, EnvironmentError>) -> Vec<ModeCheck> {
-    let check = |mode| match lab.as_ref().map(|lab| lab.can_run(mode)) {
-        Ok(Ok(())) => ModeCheck { mode, runs: true, lacks: None, remedy: None },
-        Ok(Err(error)) => ModeCheck { mode, runs: false, lacks: Some(chain(&error)), remedy: error.hint },
-        Err(_) => {
-            ModeCheck { mode, runs: false, lacks: Some("there is no lab to run it in".into()), remedy: None }
+    let check = |mode| {
+        let can_run = match &lab {
+            Ok(lab) => lab.can_run(mode),
+            Err(error) => Err(EnvironmentError::new("run", chain(error))),
+        };
+        match can_run {
+            Ok(()) => ModeCheck { mode, runs: true, lacks: None, remedy: None },
+            Err(error) => {
+                // The operation is known: to run this mode.
+                let lacks = error.source().map_or_else(|| error.to_string(), chain);
+                ModeCheck { mode, runs: false, lacks: Some(lacks), remedy: error.hint }
+            }
         }
     };
     Mode::ALL.into_iter().map(check).collect()
 }
 
 /// Envoy, by running it.
-fn envoy_check(envoy: &Result<Envoy, EnvironmentError>) -> Check {
-    match envoy {
+fn envoy_check(named: Option<&Path>) -> Check {
+    match find_envoy(named) {
         Ok(envoy) => Check::ok("envoy", format!("{} at {}", envoy.version, envoy.path.display())),
         Err(error) => {
             let remedy =
                 error.hint.clone().unwrap_or_else(|| "`meshmeter lab install` fetches it".to_owned());
-            Check::missing("envoy", chain(error), remedy)
+            Check::missing("envoy", chain(&error), remedy)
         }
     }
 }
@@ -153,7 +200,36 @@ fn floor_failure(error: &FloorError) -> Check {
 }
 
 /// An error and its causes on one line.
-fn chain(error: &dyn Error) -> String {
+fn chain(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(error.source(), |error| (*error).source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lab_that_cannot_be_made_is_said_with_its_own_hint_and_no_mode_runs() {
+        let refused = EnvironmentError::new("make namespaces for a lab", "Operation not permitted")
+            .with_hint("run as root");
+        let programs = Programs { meshmeter: "/nowhere".into(), envoy: None };
+        let LabDiagnosis { checks, modes } = examine_lab(Err(refused), programs);
+        assert_eq!(checks.len(), 1, "nothing is said of what could not be tried: {checks:?}");
+        assert_eq!(checks[0].state, State::Missing);
+        assert_eq!(checks[0].fact, "make namespaces for a lab: Operation not permitted");
+        assert_eq!(checks[0].remedy.as_deref(), Some("run as root"));
+        assert_eq!(modes.len(), Mode::ALL.len());
+        assert!(modes.iter().all(|check| !check.runs && check.lacks.is_some()), "{modes:?}");
+    }
+
+    #[test]
+    fn a_child_that_says_nothing_of_use_is_a_lab_that_does_not_work() {
+        let programs = Programs { meshmeter: "true".into(), envoy: None };
+        let error = examine_lab_in_child(&programs).unwrap_err();
+        assert!(chain(&error).starts_with("look at a lab from within: it ended with"), "{}", chain(&error));
+        let diagnosis = examine(&programs, Duration::from_millis(20));
+        assert!(!diagnosis.main_job_runs);
+        assert!(diagnosis.floor.is_some(), "the floor needs no lab");
+    }
 }

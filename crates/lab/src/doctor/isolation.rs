@@ -1,6 +1,7 @@
 //! Namespaces, control groups and redirection, each by using it once in a scratch pod of this lab.
 
 use super::{Check, chain};
+use crate::components::find_envoy;
 use crate::redirect::{OUTBOUND_PORT, ProxyIdentity, Redirect};
 use crate::{ContainerSpec, ContainerUser, ErrorOutput, Lab, Pod, PodSpec, Privileges};
 use experiment::environment::EnvironmentError;
@@ -9,7 +10,7 @@ use rustix::net::sockopt::ip_original_dst;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Starting a program that prints its version takes milliseconds, more where the disk is cold.
@@ -21,25 +22,15 @@ const NOWHERE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 80)
 /// The limit that is tried, cores.
 const CPU_LIMIT_CORES: f64 = 0.5;
 
-/// Tries a lab's parts. `proxy` is the program that proxies will be.
-pub(super) fn checks(lab: &Result<Lab, EnvironmentError>, proxy: Option<&Path>) -> Vec<Check> {
-    let lab = match lab {
-        Ok(lab) => lab,
-        Err(error) => {
-            return vec![failure(
-                "namespaces",
-                error,
-                "see what stands in the way; without them there is no lab",
-            )];
-        }
-    };
+/// Tries a lab's parts. `envoy` is the one that the user named.
+pub(super) fn checks(lab: &Lab, envoy: Option<&Path>) -> Vec<Check> {
     let mut pod = match lab.create_pod(&PodSpec::new("doctor")) {
         Ok(pod) => pod,
         Err(error) => {
             return vec![failure("namespaces", &error, "the kernel must have bridges and veth pairs")];
         }
     };
-    vec![namespaces(lab), process(lab, &mut pod, proxy), cgroups(lab), redirection(lab, &pod)]
+    vec![namespaces(lab), process(lab, &mut pod, envoy), cgroups(lab), redirection(lab, &pod)]
 }
 
 fn namespaces(lab: &Lab) -> Check {
@@ -53,12 +44,12 @@ fn namespaces(lab: &Lab) -> Check {
     )
 }
 
-/// Runs a program in the pod as a proxy would run.
-fn process(lab: &Lab, pod: &mut Pod, proxy: Option<&Path>) -> Check {
-    let program = proxy.unwrap_or(Path::new("true"));
+/// Runs a program in the pod as a proxy would run: Envoy, or any other where there is none.
+fn process(lab: &Lab, pod: &mut Pod, envoy: Option<&Path>) -> Check {
+    let program = find_envoy(envoy).map_or_else(|_| PathBuf::from("true"), |envoy| envoy.path);
     let spec = ContainerSpec {
         name: "probe".to_owned(),
-        program: program.to_owned(),
+        program: program.clone(),
         arguments: vec!["--version".into()],
         environment: BTreeMap::new(),
         cpu_limit_cores: lab.cgroup_version().map(|_| CPU_LIMIT_CORES),
@@ -153,23 +144,6 @@ fn redirected_to_proxy() -> io::Result<SocketAddrV4> {
 }
 
 /// A part that does not work; its own hint goes before the general remedy.
-fn failure(name: &'static str, error: &EnvironmentError, remedy: &str) -> Check {
+pub(super) fn failure(name: &str, error: &EnvironmentError, remedy: &str) -> Check {
     Check::missing(name, chain(error), error.hint.as_deref().unwrap_or(remedy))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::State;
-    use super::*;
-
-    #[test]
-    fn a_lab_that_cannot_be_made_is_said_with_its_own_hint() {
-        let refused = EnvironmentError::new("make namespaces for a lab", "Operation not permitted")
-            .with_hint("run as root");
-        let checks = checks(&Err(refused), None);
-        assert_eq!(checks.len(), 1, "nothing is said of what could not be tried: {checks:?}");
-        assert_eq!(checks[0].state, State::Missing);
-        assert_eq!(checks[0].fact, "make namespaces for a lab: Operation not permitted");
-        assert_eq!(checks[0].remedy.as_deref(), Some("run as root"));
-    }
 }

@@ -10,6 +10,8 @@ use std::thread::available_parallelism;
 const OLDEST_KERNEL: (u32, u32) = (5, 11);
 /// Room for two Envoys of some 70 MB, the service, the generator and the page cache under them.
 const COMFORTABLE_MEMORY_BYTES: u64 = 1 << 30;
+/// A load average above this share of the CPUs is no quiet machine.
+const BUSY_FRACTION: f64 = 0.25;
 
 /// Every check of the machine.
 pub fn checks(host: &Host) -> Vec<Check> {
@@ -17,6 +19,7 @@ pub fn checks(host: &Host) -> Vec<Check> {
     vec![
         cores(host, usable),
         memory(),
+        quiet(host.cpus, read("/proc/loadavg").as_deref()),
         kernel(&host.kernel),
         clock_source(),
         frequency(),
@@ -53,6 +56,20 @@ fn memory() -> Check {
         Check::ok("memory", fact)
     } else {
         Check::warn("memory", fact, "a run takes about 0.5 GiB: end other programs, or figures show swapping")
+    }
+}
+
+/// Whether others use the machine: by the load average of the last minute, in runnable threads.
+fn quiet(cpus: usize, loadavg: Option<&str>) -> Check {
+    let average = loadavg.and_then(|text| text.split_ascii_whitespace().next()?.parse::<f64>().ok());
+    match average {
+        Some(average) if average > BUSY_FRACTION * cpus as f64 => Check::warn(
+            "quiet",
+            format!("{average:.1} threads ran at once over the last minute"),
+            "end other programs while you measure, or give them other cores: they show as noise",
+        ),
+        Some(average) => Check::ok("quiet", format!("{average:.1} threads ran at once over the last minute")),
+        None => Check::warn("quiet", "/proc/loadavg cannot be read", "see that /proc is mounted"),
     }
 }
 
@@ -155,6 +172,13 @@ mod tests {
         let pinned = cores(&host, 1);
         assert_eq!(pinned.state, State::Warn);
         assert!(pinned.fact.ends_with("of which 1 may be used"), "{pinned:?}");
+    }
+
+    #[test]
+    fn a_busy_machine_is_warned_of() {
+        assert_eq!(quiet(2, Some("0.08 0.03 0.01 1/88 4211")).state, State::Ok);
+        assert_eq!(quiet(2, Some("1.90 1.03 0.41 3/88 4211")).state, State::Warn);
+        assert_eq!(quiet(2, Some("?")).state, State::Warn);
     }
 
     #[test]

@@ -13,4 +13,8 @@ pub struct DoctorArgs {
     /// The Envoy to look at instead of the installed one
     #[arg(long, value_name = "PATH")]
     pub envoy: Option<PathBuf>,
+
+    /// Look at a lab alone, from within: what the doctor starts as its child
+    #[arg(long, hide = true)]
+    pub within_lab: bool,
 }

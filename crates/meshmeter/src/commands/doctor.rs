@@ -8,6 +8,7 @@ use experiment::schema::Floor;
 use lab::Entered;
 use lab::arrangement::Programs;
 use lab::doctor::{self, Check, Diagnosis, ModeCheck, State};
+use serde::Serialize;
 use std::env;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
@@ -20,30 +21,40 @@ const FLOOR_TIME: Duration = Duration::from_millis(1500);
 /// How a line begins where all is well.
 const OK: (&str, AnsiColor) = ("ok", AnsiColor::Green);
 
-/// Runs the command, in a lab of its own where one can be made.
+/// Runs the command.
 pub fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
-    let limits = doctor::limits();
+    let meshmeter =
+        env::current_exe().map_err(|error| EnvironmentError::new("find this program's file", error))?;
+    let programs = Programs { meshmeter, envoy: args.envoy.clone() };
+    if args.within_lab {
+        return examine_lab(programs);
+    }
+    let diagnosis = doctor::examine(&programs, FLOOR_TIME);
+    print(&if args.json { json(&diagnosis) } else { render(&diagnosis) })?;
+    Ok(if diagnosis.main_job_runs { ExitCode::SUCCESS } else { ExitCode::from(ENVIRONMENT_FAILED) })
+}
+
+fn examine_lab(programs: Programs) -> Result<ExitCode, Failure> {
     let lab = match lab::enter("doctor") {
         Ok(Entered::Outside(status)) => return Ok(status),
         Ok(Entered::Inside(lab)) => Ok(lab),
         Err(error) => Err(error),
     };
-    let meshmeter =
-        env::current_exe().map_err(|error| EnvironmentError::new("find this program's file", error))?;
-    let programs = Programs { meshmeter, envoy: args.envoy.clone() };
-    let diagnosis = doctor::examine(lab, limits, programs, FLOOR_TIME);
-    let text = if args.json {
-        serde_json::to_string_pretty(&diagnosis).expect("a diagnosis is plain data") + "\n"
-    } else {
-        render(&diagnosis)
-    };
+    print(&json(&doctor::examine_lab(lab, programs)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn json(diagnosis: &impl Serialize) -> String {
+    serde_json::to_string_pretty(diagnosis).expect("a diagnosis is plain data") + "\n"
+}
+
+fn print(text: &str) -> Result<(), EnvironmentError> {
     match anstream::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            return Err(EnvironmentError::new("write the diagnosis", error).into());
+            Err(EnvironmentError::new("write the diagnosis", error))
         }
-        _ => {}
+        _ => Ok(()),
     }
-    Ok(if diagnosis.main_job_runs { ExitCode::SUCCESS } else { ExitCode::from(ENVIRONMENT_FAILED) })
 }
 
 /// The diagnosis as a person reads it.
@@ -79,20 +90,26 @@ fn check_line(text: &mut String, check: &Check) {
         State::Warn => ("warn", AnsiColor::Yellow),
         State::Missing => ("missing", AnsiColor::Red),
     };
-    line(text, mark, check.name, &check.fact, check.remedy.as_deref());
+    line(text, mark, &check.name, &check.fact, check.remedy.as_deref());
 }
 
+/// A line for each mode that runs; modes that lack the same thing share one.
 fn mode_lines(text: &mut String, modes: &[ModeCheck]) {
-    let mut remedies: Vec<&str> = Vec::new();
+    let mut lacking: Vec<(&ModeCheck, Vec<&str>)> = Vec::new();
     for check in modes {
-        match &check.lacks {
-            None => line(text, OK, check.mode.name(), "can run", None),
-            Some(lacks) => {
-                // The same remedy helps many modes: it is given once.
-                let remedy = check.remedy.as_deref().filter(|remedy| !remedies.contains(remedy));
-                remedies.extend(remedy);
-                line(text, ("no", AnsiColor::Yellow), check.mode.name(), lacks, remedy);
-            }
+        let same = lacking.iter_mut().find(|(first, _)| first.lacks == check.lacks);
+        match same {
+            _ if check.runs => line(text, OK, check.mode.name(), "can run", None),
+            Some((_, names)) => names.push(check.mode.name()),
+            None => lacking.push((check, vec![check.mode.name()])),
+        }
+    }
+    for (first, names) in lacking {
+        let lacks = first.lacks.as_deref().unwrap_or_default();
+        line(text, ("no", AnsiColor::Yellow), &names.join(", "), "", None);
+        continued(text, lacks);
+        if let Some(remedy) = &first.remedy {
+            continued(text, &format!("→ {remedy}"));
         }
     }
 }
@@ -100,10 +117,15 @@ fn mode_lines(text: &mut String, modes: &[ModeCheck]) {
 fn line(text: &mut String, mark: (&str, AnsiColor), name: &str, fact: &str, remedy: Option<&str>) {
     let (word, colour) = mark;
     let style = colour.on_default();
-    let _ = writeln!(text, "  {style}{word:<7}{style:#}  {name:<20} {fact}");
+    let _ = writeln!(text, "  {style}{word:<7}{style:#}  {}", format!("{name:<15} {fact}").trim_end());
     if let Some(remedy) = remedy {
-        let _ = writeln!(text, "  {:<7}  {:<20} → {remedy}", "", "");
+        continued(text, &format!("→ {remedy}"));
     }
+}
+
+/// A line under the facts.
+fn continued(text: &mut String, words: &str) {
+    let _ = writeln!(text, "  {:<7}  {:<15} {words}", "", "");
 }
 
 fn floor_lines(text: &mut String, floor: &Floor) {
@@ -134,14 +156,14 @@ mod tests {
 
     fn diagnosis(main_job_runs: bool) -> Diagnosis {
         let check = |name, state, fact: &str, remedy: Option<&str>| Check {
-            name,
+            name: str::to_owned(name),
             state,
             fact: fact.to_owned(),
             remedy: remedy.map(str::to_owned),
         };
         let lacks = (!main_job_runs).then(|| "find Envoy: there is no such file".to_owned());
         Diagnosis {
-            schema: doctor::DOCTOR_SCHEMA,
+            schema: doctor::DOCTOR_SCHEMA.to_owned(),
             checks: vec![
                 check("cores", State::Ok, "2 CPUs", None),
                 check("frequency", State::Warn, "governor powersave", Some("set it to performance")),

@@ -1,0 +1,54 @@
+//! `meshmeter doctor` on this machine: it must be able to run the main job, as all tests of the lab need.
+
+use std::process::{Command, Output};
+
+fn doctor(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_meshmeter"))
+        .arg("doctor")
+        .args(arguments)
+        .output()
+        .expect("meshmeter starts")
+}
+
+#[test]
+fn the_main_job_can_run_here_and_every_part_was_tried() {
+    let output = doctor(&["--json"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let diagnosis: serde_json::Value = serde_json::from_str(&text).expect("standard output is JSON alone");
+    assert_eq!(diagnosis["schema"], "meshmeter.doctor/1");
+    assert_eq!(diagnosis["main_job_runs"], true, "{text}");
+    for part in ["kernel", "clock", "open files", "namespaces", "processes", "cgroups", "redirect", "envoy"] {
+        let checks = diagnosis["checks"].as_array().unwrap();
+        assert!(checks.iter().any(|check| check["name"] == part), "{part} was not looked at: {text}");
+    }
+    let runs = |mode: &str| {
+        let modes = diagnosis["modes"].as_array().unwrap();
+        modes.iter().find(|check| check["mode"] == mode).unwrap()["runs"].as_bool().unwrap()
+    };
+    assert!(runs("none") && runs("gateway") && runs("sidecar"), "{text}");
+    assert!(!runs("ambient"), "nothing stands in for a mode: {text}");
+    assert!(diagnosis["floor"]["timer_late_p50_us"].as_f64().unwrap() > 0.0, "{text}");
+}
+
+#[test]
+fn without_envoy_it_says_what_to_do_and_fails() {
+    let output = doctor(&["--envoy", "/nowhere/envoy"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("/nowhere/envoy: there is no such file"), "{text}");
+    assert!(text.contains("meshmeter lab install"), "{text}");
+    assert!(text.trim_end().ends_with("see what is missing above"), "{text}");
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_no_panic() {
+    let output = Command::new(env!("CARGO_BIN_EXE_meshmeter"))
+        .arg("doctor")
+        .stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap())
+        .output()
+        .expect("meshmeter starts");
+    assert_eq!(output.status.code(), Some(3));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(error.trim_end(), "error: write the diagnosis: No space left on device (os error 28)");
+}
