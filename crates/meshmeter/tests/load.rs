@@ -1,0 +1,175 @@
+//! `meshmeter load` as users meet it, against `meshmeter serve`.
+
+mod command;
+
+use command::{Serving, meshmeter, run, stderr, stdout};
+use experiment::schema::LoadResult;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::process::Stdio;
+
+fn result_of(arguments: &[&str]) -> (LoadResult, Option<i32>) {
+    let output = run(&[&["load", "--progress", "off", "--json", "-"], arguments].concat());
+    let result = serde_json::from_slice(&output.stdout);
+    (
+        result.unwrap_or_else(|error| panic!("{error}: {}{}", stdout(&output), stderr(&output))),
+        output.status.code(),
+    )
+}
+
+#[test]
+fn the_server_counts_what_the_generator_counts() {
+    let server = Serving::start(&["--size", "1KiB"]);
+    let (result, status) = result_of(&[
+        "--rate",
+        "500",
+        "--connections",
+        "4",
+        "--warmup",
+        "100ms",
+        "--duration",
+        "1s",
+        &server.url(),
+    ]);
+    assert_eq!(result.requests.completed + result.requests.failed + result.warmup.sent, 550);
+    assert_eq!(server.requests(), 550);
+    assert_eq!(result.requests.status["200"], 500);
+    // Head and body of every response.
+    assert!(result.bytes.received > 500 * 1024, "{:?}", result.bytes);
+    assert!(matches!(status, Some(0 | 1)), "a busy machine may make the result invalid, no more: {status:?}");
+}
+
+#[test]
+fn a_stalling_server_is_told_from_a_fast_one() {
+    let server = Serving::start(&["--stall", "300ms/3s"]);
+    let (result, _) = result_of(&["--rate", "1000", "--connections", "4", "--duration", "3s", &server.url()]);
+    let expected_us = 0.9 * 300_000.0;
+    let measured_us = result.response_time_us.p99;
+    assert!(
+        (measured_us / expected_us - 1.0).abs() < 0.05,
+        "p99 {measured_us} µs, by arithmetic {expected_us} µs"
+    );
+    assert!(result.service_time_us.p99 < 0.2 * measured_us);
+    assert!(
+        result.verdict.notes.iter().any(|note| note.starts_with("service-time-hides")),
+        "{:?}",
+        result.verdict
+    );
+}
+
+#[test]
+fn saturation_is_said_and_is_a_failed_measurement() {
+    let server = Serving::start(&["--delay", "20ms"]);
+    let output = run(&[
+        "load",
+        "--progress",
+        "off",
+        "--rate",
+        "2000",
+        "--connections",
+        "4",
+        "--duration",
+        "1s",
+        &server.url(),
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).starts_with("SATURATED"), "{}", stdout(&output));
+}
+
+#[test]
+fn errors_of_the_server_are_counted_by_status() {
+    let server = Serving::start(&["--error-rate", "50%"]);
+    let (result, status) = result_of(&["--rate", "200", "--duration", "1s", &server.url()]);
+    assert_eq!(status, Some(1));
+    assert_eq!(result.requests.status["200"] + result.requests.status["500"], 200);
+}
+
+#[test]
+fn a_refused_connection_is_one_line_and_a_hint() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("http://127.0.0.1:{port}/");
+    let output = run(&["load", "--progress", "off", "--rate", "100", "--duration", "20s", &url]);
+    assert_eq!(output.status.code(), Some(3));
+    let expected = format!(
+        "error: connect to 127.0.0.1:{port}: connection refused: nothing listens there\nhint: is the server running, and is \
+         the port right?\n"
+    );
+    assert_eq!(stderr(&output), expected);
+}
+
+#[test]
+fn wrong_use_is_refused_with_what_was_expected() {
+    for (arguments, expected) in [
+        (&["--rate", "100", "https://127.0.0.1/"][..], "scheme `https`"),
+        (&["http://127.0.0.1/"], "--rate"),
+        (&["--rate", "-5", "http://127.0.0.1/"], "--rate"),
+        (&["--rate", "100", "--duration", "10", "http://127.0.0.1/"], "a unit is missing"),
+        (&["--rate", "100", "--clients", "5", "http://127.0.0.1/"], "cannot be used with"),
+        (&["--stages", "100", "http://127.0.0.1/"], "500:30s"),
+        (&["--rate", "1", "--header", "nonsense", "http://127.0.0.1/"], "Accept: text/plain"),
+        (&["--rate", "1", "--body", "@/does/not/exist", "http://127.0.0.1/"], "/does/not/exist"),
+        (&["--rate", "1", "--http", "2", "http://127.0.0.1/"], "1.1"),
+        (&["--rate", "1"], "URL"),
+    ] {
+        let output = run(&[&["load"], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
+        assert!(!stderr(&output).contains("panicked"), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_still_shown() {
+    let server = Serving::start(&[]);
+    let output = run(&[
+        "load",
+        "--progress",
+        "off",
+        "--rate",
+        "100",
+        "--duration",
+        "200ms",
+        "--json",
+        "/dev/full/x.json",
+        &server.url(),
+    ]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stdout(&output).contains("response time"), "{}", stdout(&output));
+    assert!(stderr(&output).contains("/dev/full/x.json"), "{}", stderr(&output));
+}
+
+#[test]
+fn an_interrupt_ends_the_run_with_the_results_so_far() {
+    let server = Serving::start(&[]);
+    let mut child = meshmeter()
+        .args([
+            "load",
+            "--progress",
+            "plain",
+            "--rate",
+            "200",
+            "--duration",
+            "60s",
+            "--json",
+            "-",
+            &server.url(),
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Its first second is over when it says so.
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    for line in lines {
+        if line.trim_start().starts_with("1/60 s") {
+            break;
+        }
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let result: LoadResult = serde_json::from_slice(&output.stdout).unwrap();
+    assert!((1.0..30.0).contains(&result.duration_s), "{}", result.duration_s);
+    assert!(result.requests.completed >= 200);
+    assert!(result.verdict.notes.iter().any(|note| note.starts_with("interrupted")), "{:?}", result.verdict);
+}

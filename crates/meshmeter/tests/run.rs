@@ -1,0 +1,158 @@
+//! `meshmeter run` as users meet it, with real Envoy in a real lab.
+
+mod command;
+
+use command::{meshmeter, run, stderr, stdout};
+use experiment::Mode;
+use experiment::schema::{Role, Summary, TrialOutcome, TrialRecord};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::Stdio;
+
+fn trials(folder: &Path) -> Vec<TrialRecord> {
+    let text = fs::read_to_string(folder.join("trials.jsonl")).expect("trials are recorded");
+    text.lines().map(|line| serde_json::from_str(line).expect("a trial a line")).collect()
+}
+
+fn summary(folder: &Path) -> Summary {
+    serde_json::from_slice(&fs::read(folder.join("summary.json")).expect("a summary")).expect("its schema")
+}
+
+#[test]
+fn every_mode_is_measured_on_a_proven_path_and_can_be_reported_again() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("run");
+    let out = folder.to_str().unwrap();
+    let output = run(&[
+        "run",
+        "sidecar-cost",
+        "--repeats",
+        "1",
+        "--duration",
+        "1s",
+        "--set",
+        "load.rate=[300]",
+        "--seed",
+        "1",
+        "--out",
+        out,
+    ]);
+    // A busy machine may leave no trial valid; nothing else may go wrong.
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}{}", stdout(&output), stderr(&output));
+    let trials = trials(&folder);
+    assert_eq!(trials.len(), 3);
+    for trial in &trials {
+        assert_eq!(trial.outcome, TrialOutcome::Finished, "{:?}", trial.verdict);
+        assert!(trial.path.proven, "{}: {:?}", trial.mode, trial.path);
+        let result = trial.result.as_ref().expect("a result");
+        assert_eq!(result.requests.scheduled, 300);
+        let proxies: Vec<&str> = trial.path.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
+        let expected: &[&str] = match trial.mode {
+            Mode::None => &[],
+            Mode::Gateway => &["gateway"],
+            _ => &["client-proxy", "server-proxy"],
+        };
+        assert_eq!(proxies, expected);
+        if trial.mode == Mode::Sidecar {
+            assert!(trial.path.proxies.iter().all(|proxy| proxy.tls_handshakes > 0), "{:?}", trial.path);
+        }
+        let role = |role| trial.components.iter().filter(|component| component.role == role).count();
+        assert_eq!((role(Role::Proxy), role(Role::App), role(Role::Generator)), (expected.len(), 1, 1));
+        for component in trial.components.iter().filter(|component| component.role == Role::Proxy) {
+            assert!(component.cpu_cores() > 0.001, "{component:?}");
+            assert!(component.memory_resident_bytes > 20_000_000, "{component:?}");
+        }
+        assert!(trial.machine.is_some());
+    }
+    assert_eq!(summary(&folder).trials_recorded, 3);
+    let html = fs::read_to_string(folder.join("report.html")).unwrap();
+    assert!(html.contains("sidecar") && html.contains("</html>"));
+
+    // The report is made again from the trials alone, even where the last line was cut short.
+    fs::remove_file(folder.join("summary.json")).unwrap();
+    fs::remove_file(folder.join("report.html")).unwrap();
+    let mut torn = fs::OpenOptions::new().append(true).open(folder.join("trials.jsonl")).unwrap();
+    torn.write_all(b"{\"schema\":\"meshmeter.trial/1\",\"ind").unwrap();
+    let again = run(&["report", out]);
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    assert_eq!(summary(&folder).trials_recorded, 3);
+
+    // An earlier run is not overwritten by accident.
+    let second = run(&["run", "sidecar-cost", "--out", out]);
+    assert_eq!(second.status.code(), Some(2), "{}", stderr(&second));
+}
+
+#[test]
+fn an_interrupt_keeps_the_trials_so_far() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("run");
+    let mut child = meshmeter()
+        .args([
+            "run",
+            "sidecar-cost",
+            "--duration",
+            "1s",
+            "--set",
+            "load.rate=[100]",
+            "--set",
+            "modes=[none]",
+            "--out",
+        ])
+        .arg(&folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.trim_start().starts_with("2/5")), "the second trial ends");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
+    let trials = trials(&folder);
+    assert!((2..5).contains(&trials.len()), "{} trials", trials.len());
+    assert_eq!(summary(&folder).trials_planned, 5);
+    assert!(folder.join("report.html").exists());
+}
+
+#[test]
+fn a_plan_is_printed_without_a_lab() {
+    let output = run(&["run", "sidecar-cost", "--repeats", "2", "--seed", "7", "--dry-run"]);
+    assert_eq!(output.status.code(), Some(0));
+    insta::assert_snapshot!(stdout(&output));
+}
+
+#[test]
+fn what_is_wrong_with_an_experiment_is_shown_at_its_place() {
+    let scratch = tempfile::tempdir().unwrap();
+    let wrong = [
+        (
+            "unknown-key",
+            "name: x\nmesh: envoy\nmodes: [none]\nload:\n  rate: 100\n  conections: 4\n  duration: 5s\n",
+        ),
+        (
+            "wrong-unit",
+            "name: x\nmesh: envoy\nmodes: [none]\nload:\n  rate: 100\n  connections: 4\n  duration: 5\n",
+        ),
+        (
+            "contradiction",
+            "name: x\nmesh: envoy\nmodes: [none]\nload:\n  rate: 100\n  clients: 4\n  duration: 5s\n",
+        ),
+        (
+            "foreign-mode",
+            "name: x\nmesh: envoy\nmodes: [none, ambient]\nload:\n  rate: 100\n  connections: 4\n  duration: 5s\n",
+        ),
+        ("no-yaml", "name: [x\nmesh"),
+    ];
+    for (name, text) in wrong {
+        let file = scratch.path().join("experiment.yaml");
+        fs::write(&file, text).unwrap();
+        let output = meshmeter().args(["run", "experiment.yaml"]).current_dir(&scratch).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{name}: {}", stderr(&output));
+        insta::assert_snapshot!(name, stderr(&output));
+    }
+    let output = run(&["run", "does-not-exist"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("sidecar-cost"), "{}", stderr(&output));
+}
