@@ -139,7 +139,8 @@ impl Container {
         }
         // Refused only where nobody is left in the group.
         let _ = rustix::process::kill_process_group(self.0.pid, Signal::KILL);
-        let status = state.child.wait().expect("a child of ours that has ended and was not reaped can be waited for");
+        let status =
+            state.child.wait().expect("a child of ours that has ended and was not reaped can be waited for");
         state.status = Some(status);
         status
     }
@@ -217,7 +218,9 @@ pub(crate) fn readable_within(process: &OwnedFd, at_most: Duration) -> bool {
             Ok(0) => return false,
             Ok(_) => return true,
             Err(rustix::io::Errno::INTR) => {}
-            Err(error) => unreachable!("poll on an open file with a valid timeout: {}", io::Error::from(error)),
+            Err(error) => {
+                unreachable!("poll on an open file with a valid timeout: {}", io::Error::from(error))
+            }
         }
     }
 }

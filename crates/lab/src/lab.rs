@@ -1,5 +1,6 @@
 //! What there is inside a lab. Made by [`crate::enter()`]; copies mean the same lab.
 
+use crate::ContainerUser;
 use crate::cgroup::{LabCgroup, Version};
 use crate::namespace::{Namespace, Origin};
 use crate::network;
@@ -7,7 +8,6 @@ use crate::permission;
 use crate::pod::{Pod, PodSpec, check_name};
 use crate::redirect::{PROXY_USER, ProxyIdentity};
 use crate::registry::{ContainerNote, Contents, PodNote, Record, Removed};
-use crate::ContainerUser;
 use experiment::environment::EnvironmentError;
 use rustix::fs::{Gid, Uid};
 use std::collections::BTreeMap;
@@ -46,22 +46,22 @@ pub struct Lab(Arc<Inside>);
 
 /// What [`crate::enter()`] hands over.
 #[derive(Debug)]
-pub(crate) struct Inside {
-    pub(crate) record: Record,
-    pub(crate) private_dir: PathBuf,
-    /// The machine's own proc, opened before ours was mounted over it.
-    pub(crate) outer_proc: OwnedFd,
-    pub(crate) stop_requested: Arc<AtomicBool>,
-    pub(crate) switch: Namespace,
-    pub(crate) identity: ProxyIdentity,
-    /// That file's path.
-    pub(crate) outer_proc_path: PathBuf,
-    pub(crate) state: Mutex<Changing>,
+struct Inside {
+    record: Record,
+    private_dir: PathBuf,
+    stop_requested: Arc<AtomicBool>,
+    switch: Namespace,
+    identity: ProxyIdentity,
+    /// The machine's own proc, opened before ours was mounted over it, as a path.
+    outer_proc: PathBuf,
+    /// What that path leads through: to be kept open.
+    _outer_proc_file: OwnedFd,
+    state: Mutex<Changing>,
 }
 
 /// What changes while a lab is up.
 #[derive(Debug, Default)]
-pub(crate) struct Changing {
+struct Changing {
     next_pod: u16,
     contents: Contents,
     /// Programs that were made reachable for the proxy's user.
@@ -72,22 +72,22 @@ impl Lab {
     pub(crate) fn open(
         record: Record,
         private_dir: PathBuf,
-        outer_proc: OwnedFd,
+        outer_proc_file: OwnedFd,
         stop_requested: Arc<AtomicBool>,
     ) -> Result<Self, EnvironmentError> {
         let switch = Namespace::open("switch", Origin::Process)?;
         network::set_up_switch(&switch)?;
-        let outer_proc_path = PathBuf::from(format!("/proc/self/fd/{}", outer_proc.as_raw_fd()));
+        let outer_proc = PathBuf::from(format!("/proc/self/fd/{}", outer_proc_file.as_raw_fd()));
         let identity = proxy_identity(record.privileges);
         let state = Mutex::default();
         Ok(Self(Arc::new(Inside {
             record,
             private_dir,
             outer_proc,
+            _outer_proc_file: outer_proc_file,
             stop_requested,
             switch,
             identity,
-            outer_proc_path,
             state,
         })))
     }
@@ -127,7 +127,12 @@ impl Lab {
     pub fn give_to(&self, path: &Path, user: ContainerUser) -> Result<(), EnvironmentError> {
         if user == ContainerUser::Proxy && self.0.identity == ProxyIdentity::Uid {
             rustix::fs::chown(path, Some(Uid::from_raw(PROXY_USER)), Some(Gid::from_raw(PROXY_USER)))
-                .map_err(|error| EnvironmentError::new(format!("give {} to the proxy", path.display()), io::Error::from(error)))?;
+                .map_err(|error| {
+                    EnvironmentError::new(
+                        format!("give {} to the proxy", path.display()),
+                        io::Error::from(error),
+                    )
+                })?;
         }
         Ok(())
     }
@@ -135,7 +140,7 @@ impl Lab {
     /// The machine's own `/proc`, where all its processes show and not only the lab's, as a path for this process.
     #[must_use]
     pub fn outer_proc(&self) -> &Path {
-        &self.0.outer_proc_path
+        &self.0.outer_proc
     }
 
     /// How a proxy's own traffic is told from the application's here.
@@ -218,10 +223,13 @@ impl Lab {
     /// The error of something that needs control groups.
     pub(crate) fn no_cgroup_for(&self, operation: &str) -> EnvironmentError {
         let reason = self.no_cgroup_because().unwrap_or("none can be made");
-        EnvironmentError::new(operation, format!("a CPU limit needs control groups, and there are none here: {reason}"))
-            .with_hint(
-                "run as root, or under `systemd-run --user --scope -p Delegate=yes`, or leave the CPU limits out",
-            )
+        EnvironmentError::new(
+            operation,
+            format!("a CPU limit needs control groups, and there are none here: {reason}"),
+        )
+        .with_hint(
+            "run as root, or under `systemd-run --user --scope -p Delegate=yes`, or leave the CPU limits out",
+        )
     }
 
     /// Makes a program reachable for the proxy's user, who may not pass through our home folder: mounted under the
@@ -297,7 +305,8 @@ fn proxy_identity(privileges: Privileges) -> ProxyIdentity {
 fn is_mapped(map: &str, id: u32) -> bool {
     map.lines().any(|line| {
         let mut fields = line.split_ascii_whitespace().map(str::parse::<u64>);
-        let (Some(Ok(inside)), Some(Ok(_outside)), Some(Ok(length))) = (fields.next(), fields.next(), fields.next())
+        let (Some(Ok(inside)), Some(Ok(_outside)), Some(Ok(length))) =
+            (fields.next(), fields.next(), fields.next())
         else {
             return false;
         };

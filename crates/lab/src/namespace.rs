@@ -82,7 +82,12 @@ impl Namespace {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, EnvironmentError> {
-        let gone = || EnvironmentError::new(format!("work in the network namespace of {}", self.name), "its thread has ended");
+        let gone = || {
+            EnvironmentError::new(
+                format!("work in the network namespace of {}", self.name),
+                "its thread has ended",
+            )
+        };
         let (answer, answered) = mpsc::channel();
         let task: Task = Box::new(move || {
             // Nobody waits any longer only if the caller itself was unwound.

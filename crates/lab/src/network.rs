@@ -41,7 +41,12 @@ pub(crate) fn set_up_switch(switch: &Namespace) -> Result<(), EnvironmentError> 
     in_namespace(switch, "set up the lab's bridge", || {
         disable_ipv6_on_new_interfaces()?;
         with_netlink(async |netlink| {
-            netlink.link().set(LinkUnspec::new_with_name("lo").up().build()).execute().await.map_err(failed)?;
+            netlink
+                .link()
+                .set(LinkUnspec::new_with_name("lo").up().build())
+                .execute()
+                .await
+                .map_err(failed)?;
             let bridge = LinkBridge::new(BRIDGE)
                 .stp_state(BridgeStpState::Disabled)
                 .forward_delay(0)
@@ -79,7 +84,12 @@ pub(crate) fn connect_pod(switch: &Namespace, pod: &Namespace, number: u16) -> R
     in_namespace(pod, &operation, move || {
         with_netlink(async |netlink| {
             for name in ["lo", POD_INTERFACE] {
-                netlink.link().set(LinkUnspec::new_with_name(name).up().build()).execute().await.map_err(failed)?;
+                netlink
+                    .link()
+                    .set(LinkUnspec::new_with_name(name).up().build())
+                    .execute()
+                    .await
+                    .map_err(failed)?;
             }
             let address = pod_address(number).into();
             let index = interface_index(POD_INTERFACE)?;

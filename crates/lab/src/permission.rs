@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// What bears on permission for namespaces.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Facts {
     /// Effective user is root.
     root: bool,
@@ -107,7 +107,11 @@ pub(crate) fn can_change_user() -> bool {
 
 /// The namespaces that a lab starts with; its network and mounts follow inside.
 pub(crate) fn first_namespaces() -> UnshareFlags {
-    if has_system_administration() { UnshareFlags::NEWPID } else { UnshareFlags::NEWUSER | UnshareFlags::NEWPID }
+    if has_system_administration() {
+        UnshareFlags::NEWPID
+    } else {
+        UnshareFlags::NEWUSER | UnshareFlags::NEWPID
+    }
 }
 
 /// Whether a lab's namespaces can be made here, tried in a process of its own.
@@ -148,11 +152,11 @@ mod tests {
     #[test]
     fn each_cause_has_its_own_remedy() {
         let user = Facts { user_namespaces_at_most: Some(100), ..Facts::default() };
-        let debian = Facts { unprivileged_clone: Some(0), ..user.clone() };
+        let debian = Facts { unprivileged_clone: Some(0), ..user };
         assert!(hint_for(Errno::PERM, &debian).contains("kernel.unprivileged_userns_clone=1"));
-        let ubuntu = Facts { unprivileged_clone: Some(1), apparmor_restricts: Some(1), ..user.clone() };
+        let ubuntu = Facts { unprivileged_clone: Some(1), apparmor_restricts: Some(1), ..user };
         assert!(hint_for(Errno::ACCESS, &ubuntu).contains("apparmor_restrict_unprivileged_userns=0"));
-        let switched_off = Facts { user_namespaces_at_most: Some(0), ..user.clone() };
+        let switched_off = Facts { user_namespaces_at_most: Some(0), ..user };
         assert!(hint_for(Errno::NOSPC, &switched_off).contains("user.max_user_namespaces=10000"));
         assert!(hint_for(Errno::NOSPC, &user).contains("limit of namespaces is reached"));
         let docker = Facts { root: true, container: true, ..Facts::default() };

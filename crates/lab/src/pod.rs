@@ -119,7 +119,10 @@ impl Pod {
     ///
     /// # Errors
     /// Where `work` panicked.
-    pub fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, EnvironmentError> {
+    pub fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, EnvironmentError> {
         self.namespace.run(work)
     }
 

@@ -97,8 +97,9 @@ pub fn programs() -> Result<Vec<PathBuf>, EnvironmentError> {
     let found = |name: &&str| folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
     let programs: Vec<PathBuf> = PROGRAMS.iter().filter_map(found).collect();
     if programs.is_empty() {
-        return Err(EnvironmentError::new("find iptables-restore", "it is not installed")
-            .with_hint("install the package `iptables` (Debian, Ubuntu, Alpine, Arch) or `iptables-nft` (Fedora, RHEL)"));
+        return Err(EnvironmentError::new("find iptables-restore", "it is not installed").with_hint(
+            "install the package `iptables` (Debian, Ubuntu, Alpine, Arch) or `iptables-nft` (Fedora, RHEL)",
+        ));
     }
     Ok(programs)
 }

@@ -91,7 +91,8 @@ impl Record {
 
     fn save(&self, directory: &Path) -> Result<(), EnvironmentError> {
         let path = directory.join(RECORD_FILE);
-        write_json(&path, self).map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
+        write_json(&path, self)
+            .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
     }
 
     /// Whether any process of it still runs. Its others cannot without these two.
@@ -134,7 +135,8 @@ pub struct ContainerNote {
 impl Contents {
     pub(crate) fn save(&self, directory: &Path) -> Result<(), EnvironmentError> {
         let path = directory.join(CONTENTS_FILE);
-        write_json(&path, self).map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
+        write_json(&path, self)
+            .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
     }
 
     /// What the lab with this folder holds; nothing where it has not written that yet.

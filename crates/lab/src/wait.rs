@@ -49,7 +49,8 @@ mod tests {
 
     #[test]
     fn the_error_names_what_was_awaited() {
-        let error = wait_for::<()>("pigs fly", Duration::from_millis(20), || Ok(None)).expect_err("they never do");
+        let error =
+            wait_for::<()>("pigs fly", Duration::from_millis(20), || Ok(None)).expect_err("they never do");
         assert_eq!(error.to_string(), "wait until pigs fly");
         assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("still not so after 0.0 s"));
     }
@@ -57,7 +58,9 @@ mod tests {
     #[test]
     fn an_error_ends_the_wait_at_once() {
         let before = Instant::now();
-        let result = wait_for::<()>("nothing", Duration::from_secs(60), || Err(EnvironmentError::new("look", "blind")));
+        let result = wait_for::<()>("nothing", Duration::from_secs(60), || {
+            Err(EnvironmentError::new("look", "blind"))
+        });
         assert!(result.is_err());
         assert!(before.elapsed() < Duration::from_secs(10));
     }

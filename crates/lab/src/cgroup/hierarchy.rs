@@ -93,7 +93,8 @@ pub fn parse_memberships(text: &str) -> Vec<Membership> {
         .filter_map(|line| {
             let mut fields = line.splitn(3, ':');
             let (_hierarchy, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-            let controllers = controllers.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+            let controllers =
+                controllers.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
             Some(Membership { controllers, path: path.to_owned() })
         })
         .collect()
@@ -132,7 +133,8 @@ pub fn v2_candidates(mounts: &[Mount], memberships: &[Membership]) -> Vec<PathBu
 /// sees it: `/../…`) is stood for by the mount's root.
 fn folder(mount: &Mount, group: &str) -> PathBuf {
     let below = Path::new(group).strip_prefix(&mount.root).unwrap_or(Path::new(""));
-    if below.components().any(|part| part == std::path::Component::ParentDir) || below.as_os_str().is_empty() {
+    if below.components().any(|part| part == std::path::Component::ParentDir) || below.as_os_str().is_empty()
+    {
         return mount.point.clone();
     }
     mount.point.join(below)

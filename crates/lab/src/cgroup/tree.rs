@@ -102,7 +102,8 @@ fn establish_v1(homes: &[Home]) -> Result<LabCgroup, String> {
             return Err(format!("{}: {error}", home.directory.display()));
         }
     }
-    let branch = |home: &Home| Branch { directory: home.directory.clone(), controllers: home.controllers.clone() };
+    let branch =
+        |home: &Home| Branch { directory: home.directory.clone(), controllers: home.controllers.clone() };
     Ok(LabCgroup { version: Version::V1, branches: homes.iter().map(branch).collect(), enabled: Vec::new() })
 }
 
@@ -228,7 +229,8 @@ impl Cgroup {
     /// # Errors
     /// Where they cannot be opened.
     pub(crate) fn doors(&self) -> io::Result<Vec<File>> {
-        let open = |branch: &Branch| OpenOptions::new().write(true).open(branch.directory.join("cgroup.procs"));
+        let open =
+            |branch: &Branch| OpenOptions::new().write(true).open(branch.directory.join("cgroup.procs"));
         self.branches.iter().map(open).collect()
     }
 
@@ -267,7 +269,9 @@ impl Cgroup {
             let refused_as_too_high = error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error());
             let error = EnvironmentError::new(operation, error);
             if refused_as_too_high {
-                error.with_hint("a limit cannot be higher than that of the control group which meshmeter itself runs in")
+                error.with_hint(
+                    "a limit cannot be higher than that of the control group which meshmeter itself runs in",
+                )
             } else {
                 error
             }
@@ -329,7 +333,10 @@ impl Cgroup {
 }
 
 fn malformed(what: &str) -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, format!("the kernel's account of {what} is not of the shape known"))
+    io::Error::new(
+        ErrorKind::InvalidData,
+        format!("the kernel's account of {what} is not of the shape known"),
+    )
 }
 
 /// Quota for each period; nothing where the limit makes no sense.

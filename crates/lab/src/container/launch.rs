@@ -10,7 +10,7 @@ use crate::namespace::Namespace;
 use crate::permission::in_child;
 use crate::redirect::{PROXY_USER, ProxyIdentity};
 use experiment::environment::EnvironmentError;
-use rustix::process::{Gid, PidfdFlags, Pid, Resource, Rlimit, Signal, Uid};
+use rustix::process::{Gid, Pid, PidfdFlags, Resource, Rlimit, Signal, Uid};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -67,7 +67,10 @@ fn abandon(child: &mut Child, error: EnvironmentError) -> EnvironmentError {
 }
 
 fn pid_of(child: &Child) -> Pid {
-    i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("the kernel numbers processes from 1 to 2^22")
+    i32::try_from(child.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .expect("the kernel numbers processes from 1 to 2^22")
 }
 
 fn command(program: &Path, spec: &ContainerSpec) -> io::Result<Command> {
@@ -114,7 +117,9 @@ impl Rights {
             (ContainerUser::Proxy, ProxyIdentity::Uid) => {
                 Self { user: Some(PROXY_USER), keep: CapabilitySet::empty() }
             }
-            (ContainerUser::Proxy, ProxyIdentity::Mark) => Self { user: None, keep: CapabilitySet::NET_ADMIN },
+            (ContainerUser::Proxy, ProxyIdentity::Mark) => {
+                Self { user: None, keep: CapabilitySet::NET_ADMIN }
+            }
         }
     }
 }
@@ -134,7 +139,11 @@ fn become_container(doors: &[File], rights: &Rights) -> io::Result<()> {
     }
     rustix::thread::set_capabilities(
         None,
-        CapabilitySets { effective: rights.keep, permitted: rights.keep, inheritable: CapabilitySet::empty() },
+        CapabilitySets {
+            effective: rights.keep,
+            permitted: rights.keep,
+            inheritable: CapabilitySet::empty(),
+        },
     )?;
     rustix::thread::set_no_new_privs(true)?;
     // Last, since a change of user clears it.

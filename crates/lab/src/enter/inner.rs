@@ -7,12 +7,13 @@ use crate::permission::refused;
 use crate::registry::Record;
 use experiment::environment::EnvironmentError;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::FdFlags;
 use rustix::mount::{MountFlags, MountPropagationFlags};
 use rustix::thread::UnshareFlags;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,9 +21,13 @@ use std::sync::atomic::AtomicBool;
 pub(super) fn enter(private_dir: PathBuf) -> Result<Lab, EnvironmentError> {
     let operation = "enter the lab";
     if rustix::process::getpid().as_raw_nonzero().get() != 1 {
-        return Err(EnvironmentError::new(operation, format!("{INSIDE_VARIABLE} is set, but this is not a lab"))
-            .with_hint(format!("unset {INSIDE_VARIABLE}: meshmeter sets it for itself")));
+        return Err(EnvironmentError::new(
+            operation,
+            format!("{INSIDE_VARIABLE} is set, but this is not a lab"),
+        )
+        .with_hint(format!("unset {INSIDE_VARIABLE}: meshmeter sets it for itself")));
     }
+    keep_files_to_ourselves().map_err(|error| EnvironmentError::new(operation, error))?;
     let stop_requested = handle_signals().map_err(|error| EnvironmentError::new(operation, error))?;
     fs::write(private_dir.join(ARMED_FILE), []).map_err(|error| EnvironmentError::new(operation, error))?;
     let record = Record::load(&private_dir)?;
@@ -35,6 +40,25 @@ pub(super) fn enter(private_dir: PathBuf) -> Result<Lab, EnvironmentError> {
         .map_err(|error| refused("make the lab's network and mount namespaces", error))?;
     mount_proc()?;
     Lab::open(record, private_dir, outer_proc, stop_requested)
+}
+
+/// Files that our parent left open beside the three of every process (a shell's, a build tool's) are not for the lab's
+/// processes: they would keep pipes of others open.
+#[allow(unsafe_code)]
+fn keep_files_to_ourselves() -> io::Result<()> {
+    for entry in fs::read_dir("/proc/self/fd")? {
+        let Some(number) = entry?.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok()) else {
+            continue;
+        };
+        if number <= 2 {
+            continue;
+        }
+        // SAFETY: the number was just listed as open, and we are the only thread, so nobody closes it meanwhile. The
+        // listing's own file is among them, is open until the loop ends, and has the flag already.
+        let file = unsafe { BorrowedFd::borrow_raw(number) };
+        rustix::io::fcntl_setfd(file, FdFlags::CLOEXEC)?;
+    }
+    Ok(())
 }
 
 /// A first signal is noted, for the command to end cleanly; a second ends us at once, and with us the lab.

@@ -95,10 +95,16 @@ fn start_inner(directory: &Path) -> Result<Child, EnvironmentError> {
 }
 
 /// Waits for the inner process, passing signals on.
-fn supervise(signals: &mut Signals, child: &mut Child, directory: &Path) -> Result<ExitCode, EnvironmentError> {
+fn supervise(
+    signals: &mut Signals,
+    child: &mut Child,
+    directory: &Path,
+) -> Result<ExitCode, EnvironmentError> {
     let mut passed_on = false;
     loop {
-        if let Some(status) = child.try_wait().map_err(|error| EnvironmentError::new("wait for the lab", error))? {
+        if let Some(status) =
+            child.try_wait().map_err(|error| EnvironmentError::new("wait for the lab", error))?
+        {
             return exit_code(status, passed_on);
         }
         for signal in signals.wait() {

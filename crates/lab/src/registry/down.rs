@@ -6,18 +6,19 @@ use crate::cgroup::tree::remove_lab;
 use crate::container::{ENDED_WITHIN, readable_within};
 use crate::process_table::ProcessIdentity;
 use experiment::environment::EnvironmentError;
+use jiff::{SignedDuration, Timestamp};
 use rustix::process::{PidfdFlags, Signal};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// How long a lab that is asked to end may take to save what it has.
 const ENDS_BY_ITSELF_WITHIN: Duration = Duration::from_secs(10);
 
 /// An entry that was never finished is left alone for this long: it may be in the making.
-const UNFINISHED_FOR: Duration = Duration::from_secs(600);
+const UNFINISHED_FOR: SignedDuration = SignedDuration::from_mins(10);
 
 /// What was removed of one lab.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
@@ -55,8 +56,10 @@ pub fn down(id: Option<&str>) -> Result<Vec<Removed>, EnvironmentError> {
     }
     result?;
     match id {
-        Some(id) if removed.is_empty() => Err(EnvironmentError::new(format!("take lab {id} down"), "there is no such lab")
-            .with_hint("`meshmeter lab status` lists the labs of this user")),
+        Some(id) if removed.is_empty() => {
+            Err(EnvironmentError::new(format!("take lab {id} down"), "there is no such lab")
+                .with_hint("`meshmeter lab status` lists the labs of this user"))
+        }
         _ => Ok(removed),
     }
 }
@@ -84,7 +87,8 @@ pub fn remove_stale() -> Vec<Removed> {
 /// The entries of labs in this folder.
 pub(super) fn entries(labs: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(labs) else { return Vec::new() };
-    let is_lab = |path: &PathBuf| path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
+    let is_lab =
+        |path: &PathBuf| path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
     let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_lab).collect();
     entries.sort();
     entries
@@ -94,9 +98,13 @@ fn take_down(directory: &Path) -> Result<Removed, EnvironmentError> {
     let record = match Record::load(directory) {
         Ok(record) => record,
         // It removed itself between our looking and our reading.
-        Err(_) if !directory.exists() => return Ok(Removed { directory: directory.to_owned(), ..Removed::default() }),
+        Err(_) if !directory.exists() => {
+            return Ok(Removed { directory: directory.to_owned(), ..Removed::default() });
+        }
         Err(error) => {
-            return Err(error.with_hint(format!("if no lab of yours is running, remove {}", directory.display())));
+            return Err(
+                error.with_hint(format!("if no lab of yours is running, remove {}", directory.display()))
+            );
         }
     };
     let was_running = record.is_running();
@@ -107,7 +115,8 @@ fn take_down(directory: &Path) -> Result<Removed, EnvironmentError> {
     if let Some(inner) = record.inner
         && !end(inner, Signal::KILL, ENDED_WITHIN)?
     {
-        let stuck = format!("process {} did not end within {} s of SIGKILL", inner.pid, ENDED_WITHIN.as_secs());
+        let stuck =
+            format!("process {} did not end within {} s of SIGKILL", inner.pid, ENDED_WITHIN.as_secs());
         return Err(EnvironmentError::new(format!("take lab {} down", record.id), stuck));
     }
     finish(directory, &record, was_running)
@@ -175,9 +184,11 @@ fn remove_unfinished(labs: &Path) {
     let Ok(entries) = fs::read_dir(labs) else { return };
     for entry in entries.flatten() {
         let unfinished = entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes());
-        let age = entry.metadata().and_then(|metadata| metadata.modified()).ok();
-        let age = age.and_then(|modified| SystemTime::now().duration_since(modified).ok());
-        if unfinished && age.is_some_and(|age| age > UNFINISHED_FOR) {
+        let modified = entry.metadata().and_then(|metadata| metadata.modified()).ok();
+        let modified = modified.and_then(|modified| Timestamp::try_from(modified).ok());
+        if unfinished
+            && modified.is_some_and(|modified| Timestamp::now().duration_since(modified) > UNFINISHED_FOR)
+        {
             // It holds a record at most, and the next start tries again.
             let _ = fs::remove_dir_all(entry.path());
         }

@@ -30,7 +30,8 @@ pub(super) fn open() -> Result<PathBuf, EnvironmentError> {
 /// The folders where labs of ours may be written down, those that exist and are ours.
 pub(super) fn existing() -> Vec<PathBuf> {
     let labs = candidates().into_iter().map(|runtime| runtime.join("labs"));
-    labs.filter(|labs| labs.parent().is_some_and(|runtime| check(runtime).is_ok()) && check(labs).is_ok()).collect()
+    labs.filter(|labs| labs.parent().is_some_and(|runtime| check(runtime).is_ok()) && check(labs).is_ok())
+        .collect()
 }
 
 /// Best first. Which one a lab is in may depend on how the user logged in, so all are looked at afterwards.

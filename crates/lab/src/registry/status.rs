@@ -99,8 +99,10 @@ fn pod_status(pod: PodNote, processes: &BTreeMap<i32, i32>) -> PodStatus {
 fn processes_with(inner: ProcessIdentity) -> BTreeMap<i32, i32> {
     let namespace_of = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
     let Some(namespace) = namespace_of(inner.pid) else { return BTreeMap::new() };
-    let pids = process_table::pids(Path::new("/proc")).unwrap_or_default();
+    let proc = Path::new("/proc");
+    let pids = process_table::pids(proc).unwrap_or_default();
     pids.into_iter()
+        .filter(|&pid| process_table::stat(proc, pid).is_ok_and(|stat| !stat.is_dead()))
         .filter(|&pid| namespace_of(pid).as_ref() == Some(&namespace))
         .filter_map(|pid| {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;

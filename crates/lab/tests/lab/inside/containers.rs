@@ -1,0 +1,213 @@
+//! Processes: supervision, rights, limits, accounts.
+
+use super::{OrFail as _, Test};
+use crate::ensure;
+use crate::roles::{PATIENCE, log_path, proc_file, program};
+use lab::{ContainerSpec, ContainerUser, ErrorOutput, Lab, PodSpec, ProxyIdentity};
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::time::{Duration, Instant};
+
+pub const TESTS: &[Test] = &[
+    ("a_process_that_ends_is_noticed_with_its_last_words", end_is_noticed),
+    ("a_process_that_ignores_sigterm_is_killed_with_its_children", stubborn_process_is_killed),
+    ("standard_error_can_be_read_as_it_comes", error_output_is_piped),
+    ("a_process_has_no_rights_and_nothing_open", no_rights),
+    ("a_proxy_has_the_rights_to_be_told_apart_and_no_others", rights_of_a_proxy),
+    ("a_proxy_s_program_may_lie_in_a_folder_closed_to_it", program_in_closed_folder),
+    ("a_cpu_limit_limits_and_is_counted", cpu_limit),
+    ("memory_is_counted", memory_is_counted),
+    ("a_program_that_is_not_there_is_an_error", no_such_program),
+    ("waiting_for_a_port_ends_when_it_is_open_or_the_process_has_ended", waiting_for_a_port),
+];
+
+fn shell(lab: &Lab, name: &str, script: &str) -> ContainerSpec {
+    let mut spec = program(lab, name, ContainerUser::Lab, &["-c", script]);
+    spec.program = "sh".into();
+    spec
+}
+
+fn end_is_noticed(lab: &Lab) -> Result<(), String> {
+    let mut pod = lab.create_pod(&PodSpec::new("pod")).or_fail()?;
+    let spec = shell(lab, "app", "echo first; echo last words >&2; exit 7");
+    let container = pod.start(&spec).or_fail()?;
+    let status = container.wait(PATIENCE).ok_or("it does not end")?;
+    ensure(status.code() == Some(7), format!("it ended with {status}"))?;
+    ensure(container.has_exited() == Some(status), "its status is forgotten")?;
+    ensure(container.log_tail(1) == ["last words"], format!("{:?}", container.log_tail(1)))?;
+    let mode = fs::metadata(&spec.output_log).or_fail()?.permissions().mode() & 0o777;
+    ensure(mode == 0o600, format!("others may read the log: {mode:o}"))
+}
+
+fn stubborn_process_is_killed(lab: &Lab) -> Result<(), String> {
+    let mut pod = lab.create_pod(&PodSpec::new("pod")).or_fail()?;
+    let spec = shell(lab, "app", "trap '' TERM; sleep 60 & echo $!; wait");
+    let container = pod.start(&spec).or_fail()?;
+    let child = lab::wait_for("the child's number is logged", PATIENCE, || Ok(container.log_tail(1).pop()))
+        .or_fail()?;
+    let status = container.stop(Duration::from_millis(50)).or_fail()?;
+    ensure(status.signal() == Some(9), format!("it ended with {status}"))?;
+    // The child is an orphan then, and dead within moments: a zombie until the pod goes.
+    let child = child.parse().map_err(|_| "no number")?;
+    lab::wait_for("the child is dead", PATIENCE, || {
+        let stat = lab::process_table::stat("/proc".as_ref(), child);
+        Ok(stat.map_or(true, |stat| stat.is_dead()).then_some(()))
+    })
+    .or_fail()
+}
+
+fn error_output_is_piped(lab: &Lab) -> Result<(), String> {
+    let mut pod = lab.create_pod(&PodSpec::new("pod")).or_fail()?;
+    let mut spec = shell(lab, "app", "echo to the log; echo to us >&2");
+    spec.error_output = ErrorOutput::Piped;
+    let container = pod.start(&spec).or_fail()?;
+    let mut output = String::new();
+    container.take_error_output().ok_or("there is no pipe")?.read_to_string(&mut output).or_fail()?;
+    ensure(output == "to us\n", format!("{output:?}"))?;
+    ensure(container.take_error_output().is_none(), "it can be taken twice")?;
+    container.wait(PATIENCE).ok_or("it does not end")?;
+    ensure(container.log_tail(5) == ["to the log"], format!("{:?}", container.log_tail(5)))
+}
+
+/// The value of a line of `/proc/<pid>/status`.
+fn status_line(pid: u32, name: &str) -> String {
+    let status = proc_file(pid, "status");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+const NO_CAPABILITIES: &str = "0000000000000000";
+const NETWORK_ADMINISTRATION: &str = "0000000000001000";
+
+fn no_rights(lab: &Lab) -> Result<(), String> {
+    let mut pod = lab.create_pod(&PodSpec::new("pod")).or_fail()?;
+    let container = pod.start(&program(lab, "app", ContainerUser::Lab, &["role:sleep"])).or_fail()?;
+    for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+        let capabilities = status_line(container.pid(), set);
+        ensure(capabilities == NO_CAPABILITIES, format!("{set} is {capabilities}"))?;
+    }
+    ensure(status_line(container.pid(), "NoNewPrivs") == "1", "it may gain rights")?;
+    let limits = proc_file(container.pid(), "limits");
+    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap_or_default();
+    ensure(core.split_whitespace().nth(4) == Some("0"), format!("core files: {core}"))?;
+    let stat = proc_file(container.pid(), "stat");
+    let group = stat.split_whitespace().nth(4).unwrap_or_default();
+    ensure(group == container.pid().to_string(), "it is in the process group of another")?;
+    let open = fs::read_dir(format!("/proc/{}/fd", container.pid())).or_fail()?.flatten();
+    let open: Vec<_> = open
+        .map(|entry| entry.file_name())
+        .filter(|name| !["0", "1", "2"].iter().any(|std| name == std))
+        .collect();
+    ensure(open.is_empty(), format!("it has files open beside the three: {open:?}"))
+}
+
+fn rights_of_a_proxy(lab: &Lab) -> Result<(), String> {
+    let mut pod = lab.create_pod(&PodSpec::new("pod")).or_fail()?;
+    let proxy = pod.start(&program(lab, "proxy", ContainerUser::Proxy, &["role:sleep"])).or_fail()?;
+    let users = status_line(proxy.pid(), "Uid");
+    let capabilities = status_line(proxy.pid(), "CapEff");
+    let (expected_users, expected_capabilities) = match lab.proxy_identity() {
+        ProxyIdentity::Uid => ("1337 1337 1337 1337", NO_CAPABILITIES),
+        ProxyIdentity::Mark => ("0 0 0 0", NETWORK_ADMINISTRATION),
+    };
+    ensure(users == expected_users, format!("users {users}"))?;
+    ensure(capabilities == expected_capabilities, format!("capabilities {capabilities}"))?;
+    let folder = lab.create_private_dir("proxy-keys", ContainerUser::Proxy).or_fail()?;
+    let metadata = fs::metadata(&folder).or_fail()?;
+    let owner = if lab.proxy_identity() == ProxyIdentity::Uid { 1337 } else { 0 };
+    ensure(metadata.uid() == owner && metadata.mode() & 0o777 == 0o700, format!("{metadata:?}"))
+}
+
+fn program_in_closed_folder(lab: &Lab) -> Result<(), String> {
+    let folder = lab.create_private_dir("closed", ContainerUser::Lab).or_fail()?;
+    let binary = folder.join("copied-program");
+    fs::copy(std::env::current_exe().or_fail()?, &binary).or_fail()?;
+    let mut pod = lab.create_pod(&PodSpec::new("pod")).or_fail()?;
+    let mut spec = program(lab, "proxy", ContainerUser::Proxy, &["role:sleep"]);
+    spec.program = binary;
+    let proxy = pod.start(&spec).or_fail()?;
+    let name = proc_file(proxy.pid(), "comm");
+    ensure(name.trim() == "copied-program", format!("it shows as {name:?} in process lists"))
+}
+
+fn cpu_limit(lab: &Lab) -> Result<(), String> {
+    let mut pod = lab.create_pod(&PodSpec::new("pod")).or_fail()?;
+    let mut spec = program(lab, "spinner", ContainerUser::Lab, &["role:spin"]);
+    spec.cpu_limit_cores = Some(0.2);
+    if lab.cgroup_version().is_none() {
+        let error = pod.start(&spec).expect_err("there is nothing to limit it with");
+        return ensure(error.hint.is_some(), "the error does not say what to do");
+    }
+    let spinner = pod.start(&spec).or_fail()?;
+    let cgroup = spinner.cgroup().ok_or("it has no cgroup")?;
+    let (before, began) = (cgroup.cpu_usage().or_fail()?, Instant::now());
+    // It is measured over time, so time must pass; the process's end would end the wait.
+    ensure(spinner.wait(Duration::from_millis(1500)).is_none(), "it ended")?;
+    let (after, elapsed) = (cgroup.cpu_usage().or_fail()?, began.elapsed());
+    #[allow(clippy::cast_precision_loss)] // Some 10^8 ns.
+    let cores = (after.total_ns - before.total_ns) as f64 / elapsed.as_nanos() as f64;
+    ensure((0.1..0.3).contains(&cores), format!("it used {cores:.3} cores"))?;
+    let split = after.user_ns + after.system_ns;
+    let split_difference = after.total_ns.abs_diff(split);
+    ensure(
+        split_difference < 50_000_000,
+        format!("user and system are {split_difference} ns off the total"),
+    )?;
+    let throttling = cgroup.throttling().or_fail()?;
+    ensure(throttling.throttled_periods >= 5 && throttling.time_ns > 100_000_000, format!("{throttling:?}"))?;
+    spec.name = "senseless".to_owned();
+    spec.cpu_limit_cores = Some(f64::NAN);
+    ensure(pod.start(&spec).is_err(), "a limit that is no number is taken")
+}
+
+fn memory_is_counted(lab: &Lab) -> Result<(), String> {
+    let mut pod = lab.create_pod(&PodSpec::new("pod")).or_fail()?;
+    // The shell holds some 16 MB in a variable, says so, and waits for its end.
+    let script = "v=$(head -c 16000000 /dev/zero | tr '\\0' x); echo ${#v}; read never < /dev/zero; sleep 60";
+    let spec = shell(lab, "holder", script);
+    let container = pod.start(&spec).or_fail()?;
+    let Some(cgroup) = container.cgroup() else {
+        return ensure(lab.no_cgroup_because().is_some(), "there is no cgroup, and no reason why");
+    };
+    lab::wait_for("the memory is held", PATIENCE, || {
+        Ok((container.log_tail(1) == ["16000000"]).then_some(()))
+    })
+    .or_fail()?;
+    let memory = cgroup.memory().or_fail()?;
+    ensure(memory.anonymous_bytes >= 15_000_000, format!("{memory:?}"))?;
+    ensure(memory.usage_bytes >= memory.working_set_bytes, format!("{memory:?}"))?;
+    ensure(memory.working_set_bytes >= memory.anonymous_bytes / 2, format!("{memory:?}"))
+}
+
+fn no_such_program(lab: &Lab) -> Result<(), String> {
+    let mut pod = lab.create_pod(&PodSpec::new("pod")).or_fail()?;
+    for user in [ContainerUser::Lab, ContainerUser::Proxy] {
+        let mut spec = program(lab, "ghost", user, &[]);
+        spec.program = "/nonexistent/program".into();
+        let error = pod.start(&spec).expect_err("there is no such program");
+        ensure(error.to_string().contains("/nonexistent/program"), error.to_string())?;
+    }
+    let mut spec = program(lab, "logless", ContainerUser::Lab, &[]);
+    spec.output_log = "/nonexistent/log".into();
+    ensure(pod.start(&spec).is_err(), "it runs without a log")
+}
+
+fn waiting_for_a_port(lab: &Lab) -> Result<(), String> {
+    let mut pod = lab.create_pod(&PodSpec::new("pod")).or_fail()?;
+    let sleeper = pod.start(&program(lab, "sleeper", ContainerUser::Lab, &["role:sleep"])).or_fail()?;
+    let short = Duration::from_millis(30);
+    let error = pod.wait_until_listening(&sleeper, 8080, short).expect_err("nobody listens");
+    ensure(error.to_string() == "wait until pod/sleeper listens on port 8080", error.to_string())?;
+    let listener = pod.run(|| std::net::TcpListener::bind("0.0.0.0:8080")).or_fail()?.or_fail()?;
+    pod.wait_until_listening(&sleeper, 8080, PATIENCE).or_fail()?;
+    drop(listener);
+    let mut spec = shell(lab, "dead", "echo cannot bind >&2; exit 1");
+    spec.error_output = ErrorOutput::Log(log_path(lab, "dead-errors"));
+    let dead = pod.start(&spec).or_fail()?;
+    let began = Instant::now();
+    let error = pod.wait_until_listening(&dead, 8080, PATIENCE).or_fail().expect_err("it has ended");
+    ensure(error.contains("cannot bind"), error)?;
+    ensure(began.elapsed() < PATIENCE, "it waited for the dead")
+}

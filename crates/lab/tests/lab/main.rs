@@ -1,0 +1,36 @@
+//! The lab on the machine at hand: with real namespaces, control groups and processes, as root and as an ordinary user.
+//!
+//! One binary in several roles, since a lab is entered by starting the same program again: without a role it is the test
+//! harness ([`outside`]); in the role `inside` it enters a lab and tests it from within ([`inside`]); the other
+//! [`roles`] are labs to be killed from outside and programs to be run in pods.
+
+mod inside;
+mod outside;
+mod roles;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    match arguments.next().as_deref().and_then(|first| first.strip_prefix("role:")) {
+        Some(role) => roles::play(role, &arguments.collect::<Vec<_>>()),
+        None => outside::run(),
+    }
+}
+
+/// Fails a test with a reason: the shape that the harness wants.
+fn ensure(condition: bool, reason: impl Into<String>) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(reason.into()) }
+}
+
+/// An error with its causes and hint, for a test's report.
+fn explain(error: &experiment::environment::EnvironmentError) -> String {
+    use std::error::Error as _;
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    error.hint.iter().fold(text, |text, hint| format!("{text} (hint: {hint})"))
+}

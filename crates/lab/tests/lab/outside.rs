@@ -1,0 +1,213 @@
+//! The harness: runs the tests from within in labs of both kinds, and kills labs to see what they leave.
+
+mod stage;
+
+use crate::ensure;
+use libtest_mimic::{Arguments, Failed, Trial};
+use rustix::process::Signal;
+use stage::{Held, Stage, User};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Bound of a run of all tests from within; it takes seconds.
+const INSIDE_WITHIN: Duration = Duration::from_secs(90);
+
+type Test = (&'static str, fn(&Stage) -> Result<(), String>);
+
+const TESTS: &[Test] = &[
+    ("from_within", from_within),
+    ("ctrl_c_ends_a_lab_cleanly", interrupt),
+    ("a_signal_right_at_the_start_is_not_lost", early_signal),
+    ("a_second_ctrl_c_ends_a_lab_at_once", two_interrupts),
+    ("kill_9_of_the_outer_process", kill_outer),
+    ("kill_9_of_the_inner_process", kill_inner),
+    ("kill_9_of_both", kill_both),
+    ("lab_down_ends_a_lab_that_runs", down_ends_a_running_lab),
+    ("two_labs_do_not_touch_each_other", two_labs),
+    ("the_next_lab_removes_what_a_killed_one_left", next_lab_cleans),
+    ("a_lab_that_is_not_there_cannot_be_taken_down", no_such_lab),
+    ("a_registry_that_others_can_write_to_is_refused", open_registry),
+];
+
+/// Runs the harness. Root tests labs of root and of an ordinary user; an ordinary user tests those of their own, and the
+/// others are shown as ignored.
+pub fn run() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let is_root = rustix::process::geteuid().is_root();
+    let mut trials = Vec::new();
+    for user in [User::Root, User::Ordinary] {
+        for &(name, test) in TESTS {
+            let trial = Trial::test(format!("{}::{name}", user.name()), move || {
+                let stage = Stage::set(user)?;
+                test(&stage).and_then(|()| stage.nothing_is_left()).map_err(Failed::from)
+            });
+            trials.push(trial.with_ignored_flag(user == User::Root && !is_root));
+        }
+    }
+    trials.push(
+        Trial::test("version_2_groups_are_made_filled_read_and_removed", || {
+            version_2().map_err(Failed::from)
+        })
+        .with_ignored_flag(!is_root || stage::v2_mount().is_none()),
+    );
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn from_within(stage: &Stage) -> Result<(), String> {
+    let (status, output) = stage.run(&["role:inside"], INSIDE_WITHIN)?;
+    ensure(status.success(), format!("{status}\n{output}"))
+}
+
+fn interrupt(stage: &Stage) -> Result<(), String> {
+    let mut lab = stage.hold()?;
+    lab.signal_outer(Signal::INT);
+    let status = lab.ended()?;
+    ensure(status.success(), format!("it ended with {status}"))?;
+    lab.nothing_is_left(stage)
+}
+
+fn early_signal(stage: &Stage) -> Result<(), String> {
+    let mut lab = stage.start_holding()?;
+    // The outer process handles signals once it has written the lab down; the inner one is only being started then.
+    stage.wait_until("a lab is written down", || Ok(stage.labs()?.first().is_some()))?;
+    lab.signal_outer(Signal::TERM);
+    lab.ended()?;
+    ensure(stage.labs()?.is_empty(), "the lab is still written down")
+}
+
+fn two_interrupts(stage: &Stage) -> Result<(), String> {
+    let mut lab = stage.hold()?;
+    // Held still, the lab's first process cannot end between the two.
+    lab.signal_inner(Signal::STOP);
+    lab.signal_outer(Signal::INT);
+    lab.signal_outer(Signal::TERM);
+    lab.signal_inner(Signal::CONT);
+    lab.ended()?;
+    lab.nothing_is_left(stage)
+}
+
+fn kill_outer(stage: &Stage) -> Result<(), String> {
+    let mut lab = stage.hold()?;
+    lab.signal_outer(Signal::KILL);
+    lab.ended()?;
+    lab.wait_until_no_process_is_left(stage)?;
+    ensure(!stage.labs()?[0].running, "it is said to run")?;
+    stage.down(&lab.id)?;
+    lab.nothing_is_left(stage)
+}
+
+fn kill_inner(stage: &Stage) -> Result<(), String> {
+    let mut lab = stage.hold()?;
+    lab.signal_inner(Signal::KILL);
+    let status = lab.ended()?;
+    ensure(status.code() == Some(3), format!("the outer process ended with {status}"))?;
+    // The outer process has removed the rest: nothing to take down.
+    lab.nothing_is_left(stage)
+}
+
+fn kill_both(stage: &Stage) -> Result<(), String> {
+    let mut lab = stage.hold()?;
+    lab.signal_outer(Signal::STOP);
+    lab.signal_inner(Signal::KILL);
+    lab.signal_outer(Signal::KILL);
+    lab.ended()?;
+    stage.down(&lab.id)?;
+    lab.nothing_is_left(stage)
+}
+
+fn down_ends_a_running_lab(stage: &Stage) -> Result<(), String> {
+    let mut lab = stage.hold()?;
+    let labs = stage.labs()?;
+    let held = labs.iter().find(|held| held.id == lab.id).ok_or("it is not listed")?;
+    ensure(held.running && held.processes >= 5, format!("{held:?}"))?;
+    let pods: Vec<&str> = held.pods.iter().map(|pod| pod.name.as_str()).collect();
+    ensure(pods == ["client", "server"], format!("{pods:?}"))?;
+    let app = held.pods[0].containers[0].pid.ok_or("the app's number is not known")?;
+    ensure(Path::new(&format!("/proc/{app}")).exists(), "the app's number is wrong")?;
+    stage.down(&lab.id)?;
+    lab.ended()?;
+    lab.nothing_is_left(stage)
+}
+
+fn two_labs(stage: &Stage) -> Result<(), String> {
+    let (mut one, mut other) = (stage.hold()?, stage.hold()?);
+    ensure(one.id != other.id && one.network()? != other.network()?, "they share something")?;
+    stage.down(&one.id)?;
+    one.ended()?;
+    one.nothing_is_left(stage)?;
+    let labs = stage.labs()?;
+    ensure(labs.len() == 1 && labs[0].id == other.id && labs[0].running, format!("{labs:?}"))?;
+    ensure(labs[0].pods.len() == 2, "the other has lost pods")?;
+    other.signal_outer(Signal::TERM);
+    ensure(other.ended()?.success(), "the other did not end well")?;
+    other.nothing_is_left(stage)
+}
+
+fn next_lab_cleans(stage: &Stage) -> Result<(), String> {
+    let mut killed = stage.hold()?;
+    killed.signal_outer(Signal::KILL);
+    killed.ended()?;
+    killed.wait_until_no_process_is_left(stage)?;
+    let mut next = stage.hold()?;
+    killed.nothing_is_left(stage)?;
+    next.signal_outer(Signal::INT);
+    next.ended()?;
+    next.nothing_is_left(stage)
+}
+
+fn no_such_lab(stage: &Stage) -> Result<(), String> {
+    let (status, output) = stage.run(&["role:down", "nosuch"], INSIDE_WITHIN)?;
+    ensure(!status.success() && output.contains("there is no such lab"), format!("{status}: {output}"))?;
+    let (status, output) = stage.run(&["role:down"], INSIDE_WITHIN)?;
+    ensure(status.success() && output.trim() == "[]", format!("{status}: {output}"))
+}
+
+fn open_registry(stage: &Stage) -> Result<(), String> {
+    stage.open_registry_to_others()?;
+    let (status, output) = stage.run(&["role:hold"], INSIDE_WITHIN)?;
+    ensure(
+        status.code() == Some(3) && output.contains("others may write to it"),
+        format!("{status}: {output}"),
+    )?;
+    stage.remove_registry()
+}
+
+/// Version 2 as far as this machine has it: without controllers, its groups still hold and count processes.
+fn version_2() -> Result<(), String> {
+    let mount = stage::v2_mount().ok_or("no hierarchy of version 2 is mounted")?;
+    let all_labs = mount.join("meshmeter");
+    let directory = all_labs.join(format!("test-{}", std::process::id()));
+    let lab = lab::cgroup::tree::establish_v2(std::slice::from_ref(&directory), &[])?;
+    let result = (|| {
+        let group = lab.create("pod", "container").map_err(|error| crate::explain(&error))?;
+        let mut spinner =
+            std::process::Command::new(std::env::current_exe().map_err(|error| error.to_string())?)
+                .arg("role:spin")
+                .spawn()
+                .map_err(|error| error.to_string())?;
+        let path = group.directory("cpu").ok_or("it has no folder")?;
+        let moved = std::fs::write(path.join("cgroup.procs"), spinner.id().to_string());
+        let used = lab::wait_for("10 ms of CPU are counted", Duration::from_secs(10), || {
+            let usage = group.cpu_usage();
+            Ok(usage.ok().filter(|usage| usage.total_ns > 10_000_000))
+        });
+        let processes = group.processes();
+        let _ = spinner.kill();
+        let _ = spinner.wait();
+        moved.map_err(|error| error.to_string())?;
+        used.map_err(|error| crate::explain(&error))?;
+        let processes = processes.map_err(|error| error.to_string())?;
+        ensure(processes == [i32::try_from(spinner.id()).unwrap_or(0)], format!("{processes:?}"))
+    })();
+    let removed = lab::cgroup::tree::remove_lab(&directory).map_err(|error| crate::explain(&error));
+    result?;
+    ensure(removed?, "there was nothing to remove")?;
+    ensure(!directory.exists(), "the group is still there")
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.end_at_once();
+    }
+}

@@ -1,0 +1,335 @@
+//! A registry of a test's own, the user who acts in it, and what the machine looked like before.
+
+use crate::roles::{PATIENCE, send};
+use crate::{ensure, explain};
+use lab::process_table::{ProcessIdentity, pids, stat};
+use rustix::process::Signal;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// `nobody`: a user without a home, a session or rights.
+const NOBODY: u32 = 65534;
+
+/// Who makes the labs of a test.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum User {
+    Root,
+    Ordinary,
+}
+
+impl User {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Root => "as_root",
+            Self::Ordinary => "as_an_ordinary_user",
+        }
+    }
+}
+
+/// Where a test takes place.
+#[derive(Debug)]
+pub struct Stage {
+    user: User,
+    folder: TempDir,
+    binary: PathBuf,
+    interfaces: BTreeSet<String>,
+    mounts: String,
+}
+
+/// What the test reads of `lab::registry::LabStatus`.
+#[derive(Debug, Deserialize)]
+pub struct ListedLab {
+    pub id: String,
+    pub running: bool,
+    pub processes: usize,
+    pub pods: Vec<ListedPod>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct ListedPod {
+    pub name: String,
+    pub containers: Vec<ListedContainer>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct ListedContainer {
+    pub pid: Option<i32>,
+}
+
+impl Stage {
+    /// A folder that the user can reach, with a copy of this binary, and a registry of its own in it.
+    pub fn set(user: User) -> Result<Self, String> {
+        let set = || {
+            let folder = tempfile::Builder::new().prefix("mm-").tempdir()?;
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
+            let binary = folder.path().join("lab-test");
+            let own = std::env::current_exe()?;
+            // A link costs nothing, but the binary's own folder may be closed to the user, or on another file system.
+            fs::hard_link(&own, &binary).or_else(|_| fs::copy(&own, &binary).map(drop))?;
+            let stage = Self { user, folder, binary, interfaces: interfaces()?, mounts: mounts()? };
+            fs::create_dir(stage.registry())?;
+            if stage.changes_user() {
+                chown(stage.registry(), Some(NOBODY), Some(NOBODY))?;
+            }
+            Ok(stage)
+        };
+        set().map_err(|error: std::io::Error| format!("set the stage: {error}"))
+    }
+
+    fn changes_user(&self) -> bool {
+        self.user == User::Ordinary && rustix::process::geteuid().is_root()
+    }
+
+    fn registry(&self) -> PathBuf {
+        self.folder.path().join("run")
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.args(arguments).env("MESHMETER_RUNTIME_DIR", self.registry().join("mm")).current_dir("/");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if self.changes_user() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command
+    }
+
+    /// Runs a role to its end; gives its status and all that it printed.
+    pub fn run(&self, arguments: &[&str], within: Duration) -> Result<(ExitStatus, String), String> {
+        let mut child = self.command(arguments).spawn().map_err(|error| error.to_string())?;
+        let readers: Vec<_> = [
+            child.stdout.take().map(|output| Box::new(output) as Box<dyn std::io::Read + Send>),
+            child.stderr.take().map(|output| Box::new(output) as Box<dyn std::io::Read + Send>),
+        ]
+        .into_iter()
+        .flatten()
+        .map(|mut output| {
+            std::thread::spawn(move || {
+                let mut text = String::new();
+                let _ = output.read_to_string(&mut text);
+                text
+            })
+        })
+        .collect();
+        let status = wait(&mut child, within)?;
+        let output =
+            readers.into_iter().filter_map(|reader| reader.join().ok()).collect::<Vec<_>>().join("\n");
+        Ok((status, output))
+    }
+
+    /// Starts a lab that waits to be ended, without waiting until it is up.
+    pub fn start_holding(&self) -> Result<Held, String> {
+        let mut command = self.command(&["role:hold"]);
+        command.stderr(Stdio::inherit());
+        let child = command.spawn().map_err(|error| error.to_string())?;
+        Ok(Held { child: Some(child), id: String::new(), inner: None })
+    }
+
+    /// The same, and waits until it is up.
+    pub fn hold(&self) -> Result<Held, String> {
+        let mut held = self.start_holding()?;
+        let child = held.child.as_mut().ok_or("it was just started")?;
+        let output = child.stdout.take().ok_or("its output is a pipe")?;
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line).map_err(|error| error.to_string())?;
+        let id = line.trim().strip_prefix("ready ").ok_or(format!("the lab did not come up: {line:?}"))?;
+        held.id = id.to_owned();
+        let record =
+            fs::read_to_string(self.directory(id).join("lab.json")).map_err(|error| error.to_string())?;
+        let record: HeldRecord = serde_json::from_str(&record).map_err(|error| error.to_string())?;
+        held.inner = Some(Inner::of(record.inner)?);
+        Ok(held)
+    }
+
+    fn directory(&self, id: &str) -> PathBuf {
+        self.registry().join("mm/labs").join(id)
+    }
+
+    pub fn down(&self, id: &str) -> Result<(), String> {
+        let (status, output) = self.run(&["role:down", id], Duration::from_secs(30))?;
+        ensure(status.success() && output.contains(id), format!("lab down: {status}: {output}"))
+    }
+
+    pub fn labs(&self) -> Result<Vec<ListedLab>, String> {
+        let (status, output) = self.run(&["role:list"], Duration::from_secs(30))?;
+        ensure(status.success(), format!("lab status: {status}: {output}"))?;
+        serde_json::from_str(&output).map_err(|error| format!("{error}: {output}"))
+    }
+
+    pub fn wait_until(&self, what: &str, check: impl Fn() -> Result<bool, String>) -> Result<(), String> {
+        lab::wait_for(what, PATIENCE, || {
+            let there =
+                check().map_err(|reason| experiment::environment::EnvironmentError::new("look", reason))?;
+            Ok(there.then_some(()))
+        })
+        .map_err(|error| explain(&error))
+    }
+
+    pub fn open_registry_to_others(&self) -> Result<(), String> {
+        let open = || {
+            let folder = self.registry().join("mm");
+            fs::create_dir(&folder)?;
+            if self.changes_user() {
+                chown(&folder, Some(NOBODY), Some(NOBODY))?;
+            }
+            fs::set_permissions(&folder, fs::Permissions::from_mode(0o777))
+        };
+        open().map_err(|error| error.to_string())
+    }
+
+    pub fn remove_registry(&self) -> Result<(), String> {
+        fs::remove_dir(self.registry().join("mm")).map_err(|error| error.to_string())
+    }
+
+    /// What must be as before once no lab of the stage is left.
+    pub fn nothing_is_left(&self) -> Result<(), String> {
+        let left: Vec<_> =
+            fs::read_dir(self.registry()).map_err(|error| error.to_string())?.flatten().collect();
+        ensure(left.is_empty(), format!("the registry holds {left:?}"))?;
+        let interfaces = interfaces().map_err(|error| error.to_string())?;
+        ensure(interfaces == self.interfaces, format!("interfaces are now {interfaces:?}"))?;
+        ensure(mounts().map_err(|error| error.to_string())? == self.mounts, "there are other mounts now")
+    }
+}
+
+#[derive(Deserialize)]
+struct HeldRecord {
+    inner: ProcessIdentity,
+}
+
+/// A lab that waits to be ended; ended when dropped.
+#[derive(Debug)]
+pub struct Held {
+    child: Option<Child>,
+    pub id: String,
+    inner: Option<Inner>,
+}
+
+/// The lab's first process and its PID namespace.
+#[derive(Debug)]
+struct Inner {
+    process: ProcessIdentity,
+    namespace: PathBuf,
+}
+
+impl Inner {
+    fn of(process: ProcessIdentity) -> Result<Self, String> {
+        let namespace =
+            fs::read_link(format!("/proc/{}/ns/pid", process.pid)).map_err(|error| error.to_string())?;
+        Ok(Self { process, namespace })
+    }
+
+    /// Its processes as numbered here; dead ones that the machine's first process has yet to bury are none.
+    fn processes(&self) -> Vec<i32> {
+        let pids = pids(Path::new("/proc")).unwrap_or_default();
+        let in_namespace =
+            |pid: &i32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok().as_ref() == Some(&self.namespace);
+        let lives = |pid: &i32| stat(Path::new("/proc"), *pid).is_ok_and(|stat| !stat.is_dead());
+        pids.into_iter().filter(in_namespace).filter(lives).collect()
+    }
+}
+
+impl Held {
+    pub fn signal_outer(&self, signal: Signal) {
+        // Ours, and not waited for before `ended`.
+        if let Some(child) = &self.child {
+            send(i32::try_from(child.id()).unwrap_or(0), signal);
+        }
+    }
+
+    pub fn signal_inner(&self, signal: Signal) {
+        if let Some(inner) = &self.inner
+            && inner.process.is_alive(Path::new("/proc"))
+        {
+            send(inner.process.pid, signal);
+        }
+    }
+
+    /// The lab's network namespace.
+    pub fn network(&self) -> Result<PathBuf, String> {
+        let inner = self.inner.as_ref().ok_or("it did not come up")?;
+        fs::read_link(format!("/proc/{}/ns/net", inner.process.pid)).map_err(|error| error.to_string())
+    }
+
+    /// Waits for the outer process.
+    pub fn ended(&mut self) -> Result<ExitStatus, String> {
+        let mut child = self.child.take().ok_or("it was waited for before")?;
+        wait(&mut child, Duration::from_secs(20))
+    }
+
+    pub fn wait_until_no_process_is_left(&self, stage: &Stage) -> Result<(), String> {
+        let inner = self.inner.as_ref().ok_or("it did not come up")?;
+        stage.wait_until("no process of the lab is left", || {
+            Ok(inner.processes().is_empty() && !inner.process.is_alive(Path::new("/proc")))
+        })
+    }
+
+    /// That there is no process, folder or control group of this lab.
+    pub fn nothing_is_left(&self, stage: &Stage) -> Result<(), String> {
+        let inner = self.inner.as_ref().ok_or("it did not come up")?;
+        let processes = inner.processes();
+        ensure(processes.is_empty(), format!("processes are left: {processes:?}"))?;
+        ensure(!stage.directory(&self.id).exists(), "its folder is left")?;
+        let mut groups = Vec::new();
+        find_named(Path::new("/sys/fs/cgroup"), &self.id, 0, &mut groups);
+        ensure(groups.is_empty(), format!("control groups are left: {groups:?}"))
+    }
+
+    /// For a test that failed half-way: the kernel ends the lab with its outer process.
+    pub fn end_at_once(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn wait(child: &mut Child, within: Duration) -> Result<ExitStatus, String> {
+    let waited = lab::wait_for("the process ends", within, || {
+        child.try_wait().map_err(|error| experiment::environment::EnvironmentError::new("wait", error))
+    });
+    waited.map_err(|error| {
+        let _ = child.kill();
+        let _ = child.wait();
+        explain(&error)
+    })
+}
+
+/// Folders of this name, below.
+fn find_named(folder: &Path, name: &str, depth: usize, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        if entry.file_name() == name {
+            found.push(entry.path());
+        } else if depth < 12 {
+            find_named(&entry.path(), name, depth + 1, found);
+        }
+    }
+}
+
+fn interfaces() -> std::io::Result<BTreeSet<String>> {
+    fs::read_dir("/sys/class/net")?
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect()
+}
+
+fn mounts() -> std::io::Result<String> {
+    fs::read_to_string("/proc/self/mountinfo")
+}
+
+/// Where version 2 is mounted.
+pub fn v2_mount() -> Option<PathBuf> {
+    let mounts = lab::cgroup::hierarchy::parse_mounts(&mounts().ok()?);
+    mounts.into_iter().find(|mount| mount.version == lab::cgroup::Version::V2).map(|mount| mount.point)
+}
