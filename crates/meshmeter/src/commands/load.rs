@@ -1,7 +1,7 @@
 //! `meshmeter load`.
 
 use crate::cli::LoadArgs;
-use crate::failure::{ENVIRONMENT_FAILED, Failure, MEASUREMENT_FAILED};
+use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::interrupt;
 use crate::progress::LoadProgress;
 use experiment::schema::LoadResult;
@@ -11,6 +11,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::{fs, thread};
 
+/// The file name that means standard output.
+const STDOUT: &str = "-";
 /// Connections of an open loop for which no number is given.
 const DEFAULT_CONNECTIONS: usize = 16;
 
@@ -21,8 +23,15 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let mut progress = LoadProgress::new(args.progress, &spec);
     let result = load::run(&spec, &stop, &mut progress).map_err(|error| Failure::environment(&error))?;
     progress.finish();
-    write_result(args, &result)?;
-    Ok(exit_status(&spec, &result))
+    show(args, &result)?;
+    write_file(args, &result)?;
+    if result.verdict.valid {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(kind) = unreachable(&result) {
+        return Err(unreachable_failure(&spec, kind));
+    }
+    Ok(ExitCode::from(MEASUREMENT_FAILED))
 }
 
 /// What was typed, decided.
@@ -109,47 +118,56 @@ fn read_body(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(body)
 }
 
-/// Shows the result as text, or as JSON where that was asked for on standard output.
-fn write_result(args: &LoadArgs, result: &LoadResult) -> Result<(), Failure> {
-    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
-    let json = || serde_json::to_vec_pretty(result).expect("results have string keys and finite numbers");
-    let mut stdout = anstream::stdout();
-    let shown = if to_stdout {
-        stdout.write_all(&json()).and_then(|()| stdout.write_all(b"\n"))
+/// Shows the result as text, or as JSON where that was asked for on standard output. Where the target could not be
+/// reached there is nothing to show as text.
+fn show(args: &LoadArgs, result: &LoadResult) -> Result<(), Failure> {
+    let text = if args.json.as_deref() == Some(Path::new(STDOUT)) {
+        json(result)
+    } else if unreachable(result).is_some() {
+        return Ok(());
     } else {
-        stdout.write_all(report::terminal::load_text(result).as_bytes())
+        report::terminal::load_text(result).into_bytes()
     };
-    match shown.and_then(|()| stdout.flush()) {
+    let mut stdout = anstream::stdout();
+    match stdout.write_all(&text).and_then(|()| stdout.flush()) {
         // Whoever read has had enough.
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            return Err(Failure::environment(&error).about("write the result to standard output"));
-        }
-        _ => {}
-    }
-    match &args.json {
-        Some(path) if !to_stdout => {
-            report::folder::write_whole(path, &json()).map_err(|error| Failure::environment(&error))
+            Err(Failure::environment(&error).about("write the result to standard output"))
         }
         _ => Ok(()),
     }
 }
 
-fn exit_status(spec: &LoadSpec, result: &LoadResult) -> ExitCode {
-    if result.verdict.valid {
-        return ExitCode::SUCCESS;
+fn write_file(args: &LoadArgs, result: &LoadResult) -> Result<(), Failure> {
+    match args.json.as_deref() {
+        Some(path) if path != Path::new(STDOUT) => {
+            report::folder::write_whole(path, &json(result)).map_err(|error| Failure::environment(&error))
+        }
+        _ => Ok(()),
     }
+}
+
+fn json(result: &LoadResult) -> Vec<u8> {
+    let mut text = serde_json::to_vec_pretty(result).expect("results have string keys and finite numbers");
+    text.push(b'\n');
+    text
+}
+
+/// The commonest error where no connection could be opened, so that nothing was sent.
+fn unreachable(result: &LoadResult) -> Option<ErrorKind> {
     let requests = &result.requests;
-    if requests.scheduled > 0 || requests.errors.is_empty() {
-        return ExitCode::from(MEASUREMENT_FAILED);
+    if requests.scheduled > 0 {
+        return None;
     }
-    let kind = ErrorKind::ALL.into_iter().filter(|kind| requests.errors.contains_key(kind.name()));
-    let worst = kind.max_by_key(|kind| requests.errors[kind.name()]).unwrap_or(ErrorKind::ConnectFailed);
+    let seen = ErrorKind::ALL.into_iter().filter(|kind| requests.errors.contains_key(kind.name()));
+    seen.max_by_key(|kind| requests.errors[kind.name()])
+}
+
+fn unreachable_failure(spec: &LoadSpec, kind: ErrorKind) -> Failure {
     let servers: Vec<&str> = spec.targets.iter().map(|target| target.authority.as_str()).collect();
-    let failure = Failure::unreachable(format!("connect to {}: {}", servers.join(", "), worst.meaning()));
-    let failure = match worst.hint() {
+    let failure = Failure::unreachable(format!("connect to {}: {}", servers.join(", "), kind.meaning()));
+    match kind.hint() {
         Some(hint) => failure.with_hint(hint),
         None => failure,
-    };
-    failure.report();
-    ExitCode::from(ENVIRONMENT_FAILED)
+    }
 }
