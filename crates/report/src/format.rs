@@ -21,11 +21,12 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// The unit in which these times, microseconds, read best together: that of the greatest.
+    /// The unit in which these times, microseconds, read best together: that of the greatest;
+    /// milliseconds where there is none.
     pub fn for_times(times_us: impl IntoIterator<Item = f64>) -> Self {
         let greatest_us =
             times_us.into_iter().filter(|time| time.is_finite()).map(f64::abs).fold(0.0, f64::max);
-        if greatest_us < 1e3 {
+        if greatest_us > 0.0 && greatest_us < 1e3 {
             Self::Microseconds
         } else if greatest_us < 10e6 {
             Self::Milliseconds
@@ -334,12 +335,13 @@ pub enum SizeUnit {
 }
 
 impl SizeUnit {
-    /// The unit in which these sizes, bytes, read best together: that of the greatest.
+    /// The unit in which these sizes, bytes, read best together: that of the greatest;
+    /// MB where there is none.
     pub fn for_sizes(sizes_bytes: impl IntoIterator<Item = f64>) -> Self {
         let greatest = sizes_bytes.into_iter().filter(|size| size.is_finite()).map(f64::abs).fold(0.0, f64::max);
-        if greatest < 1e3 {
+        if greatest > 0.0 && greatest < 1e3 {
             Self::Bytes
-        } else if greatest < 1e6 {
+        } else if greatest > 0.0 && greatest < 1e6 {
             Self::Kilobytes
         } else if greatest < 1e9 {
             Self::Megabytes
@@ -460,7 +462,7 @@ mod tests {
         assert_eq!(unit, TimeUnit::Milliseconds);
         assert_eq!(unit.time(2340.0), "2.34\u{a0}ms");
         assert_eq!(TimeUnit::for_times([80.0, 999.0]), TimeUnit::Microseconds);
-        assert_eq!(TimeUnit::for_times([]), TimeUnit::Microseconds);
+        assert_eq!(TimeUnit::for_times([]), TimeUnit::Milliseconds);
         assert_eq!(TimeUnit::for_times([12e6]), TimeUnit::Seconds);
     }
 

@@ -9,7 +9,7 @@ mod fixture;
 use report::html::render;
 use report::svg::escape;
 use serde::Deserialize;
-use std::io::Read as _;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -43,7 +43,7 @@ fn reports_are_whole_on_a_phone_and_on_a_wide_screen() {
     assert_eq!(seen.len(), pages.len() * WIDTHS.len());
     for page in &seen {
         assert!(page.problems.is_empty(), "{}: {:#?}", page.name, page.problems);
-        assert!(page.charts * 10 <= page.texts, "{}: charts without words", page.name);
+        assert!(page.charts * 3 <= page.texts, "{}: charts without words", page.name);
     }
     assert!(seen[0].charts >= 8, "{:?}", seen[0]);
     assert_eq!(errors, Vec::<String>::new(), "errors on the console");
@@ -52,11 +52,15 @@ fn reports_are_whole_on_a_phone_and_on_a_wide_screen() {
 /// Proves that the probe can find what the test above does not.
 #[test]
 fn the_probe_sees_what_is_wrong() {
-    let page = r#"<!doctype html><body><h1 id="headline" style="display:none">x</h1><p style="width:2000px">wide</p>
+    // A port of our own where nobody listens any more.
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let page = format!(
+        r#"<!doctype html><body><h1 id="headline" style="display:none">x</h1><p style="width:2000px">wide</p>
         <svg class="chart" viewBox="0 0 100 20" width="100"><text x="90" y="9">beyond the edge</text>
-        <text x="1" y="9">one</text><text x="3" y="9">other</text></svg><img src="file:///absent.png">
-        <meta http-equiv="Content-Security-Policy" content="default-src 'none'"><script>1</script>"#;
-    let (seen, errors) = look_at(&[("broken", page.to_owned())]);
+        <text x="1" y="9">one</text><text x="3" y="9">other</text></svg><img src="http://{address}/x.png">
+        <script>console.error("seen")</script>"#
+    );
+    let (seen, errors) = look_at(&[("broken", page)]);
     for problem in
         ["wide in a window", "cut off: P wide", "headline", "outside its chart", "overlap: text one", "fetched"]
     {

@@ -105,19 +105,16 @@ fn linear_ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
     (first..=last).map(|index| index as f64 * step).filter(|tick| *tick >= low).collect()
 }
 
-/// All steps of 1, 2 and 5 where they are few enough, else of 1 alone, else every second power and so on.
+/// All steps of 1, 2 and 5 where they are few enough, else the powers of ten where there are three or more, else some.
 fn logarithmic_ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
     let all = steps_125(low, high);
     if all.len() <= most {
         return all;
     }
     let powers: Vec<f64> = all.iter().copied().filter(|step| is_power_of_ten(*step)).collect();
-    let stride = powers.len().div_ceil(most.max(1)).max(1);
-    if powers.len() < 2 {
-        let stride = all.len().div_ceil(most.max(1)).max(1);
-        return all.into_iter().step_by(stride).collect();
-    }
-    powers.into_iter().step_by(stride).collect()
+    let ticks = if powers.len() >= 3 { powers } else { all };
+    let stride = ticks.len().div_ceil(most.max(1));
+    ticks.into_iter().step_by(stride).collect()
 }
 
 fn is_power_of_ten(value: f64) -> bool {
@@ -168,7 +165,8 @@ mod tests {
         assert_eq!(scale.domain, (100.0, 5000.0));
         assert_eq!(scale.place(100.0), 100.0);
         assert_eq!(scale.ticks(6), [100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0]);
-        assert_eq!(scale.ticks(3), [100.0, 1000.0]);
+        assert_eq!(scale.ticks(3), [100.0, 500.0, 2000.0]);
+        assert_eq!(Scale::logarithmic([1.0, 1e6], (0.0, 1.0)).ticks(4), [1.0, 100.0, 1e4, 1e6]);
         for lone in [1.0, 200.0, 0.003] {
             let scale = Scale::logarithmic([lone], (0.0, 1.0));
             assert!(scale.place(lone).is_finite() && !scale.ticks(5).is_empty(), "{lone}: {scale:?}");

@@ -10,10 +10,10 @@ use crate::svg::scale::Scale;
 use crate::svg::{Anchor, Drawing};
 use statistics::CurvePoint;
 
-const HEIGHT: f64 = 250.0;
+const HEIGHT: f64 = 256.0;
 const LEFT: f64 = 46.0;
 const RIGHT: f64 = WIDTH - 14.0;
-const TOP: f64 = 22.0;
+const TOP: f64 = 26.0;
 const BOTTOM: f64 = HEIGHT - 40.0;
 
 /// The axes that all charts of a page share, so that they can be compared.
@@ -83,7 +83,7 @@ fn draw_axes(drawing: &mut Drawing, axes: &Axes) {
         drawing.text((x, BOTTOM + 16.0), Anchor::Middle, "tick", &tick.to_string());
     }
     drawing.line((LEFT, BOTTOM), (RIGHT, BOTTOM), "axis");
-    drawing.text((LEFT - 6.0, 10.0), Anchor::End, "tick unit", axes.unit.symbol());
+    drawing.text((LEFT - 6.0, 12.0), Anchor::End, "tick unit", axes.unit.symbol());
     drawing.text(((LEFT + RIGHT) / 2.0, HEIGHT - 6.0), Anchor::Middle, "tick", "percentile of requests");
 }
 

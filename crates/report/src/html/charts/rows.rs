@@ -161,7 +161,7 @@ impl RowChart {
             let x = scale.place(*tick);
             drawing.line((x, bottom), (x, bottom + 4.0), "axis");
             let text = format::tick(*tick);
-            let half = text_width(&text) / 2.0;
+            let half = text_width(&text) / 2.0 + 3.0;
             drawing.text((x.clamp(half, WIDTH - half), bottom + 17.0), Anchor::Middle, "tick", &text);
         }
         drawing.text((WIDTH / 2.0, bottom + 34.0), Anchor::Middle, "tick", &fitted(&self.axis, WIDTH));
