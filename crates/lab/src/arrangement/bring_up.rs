@@ -29,6 +29,17 @@ pub(super) struct Pods {
     pub gateway: Option<Pod>,
 }
 
+impl Pods {
+    /// The pod of a proxy at this position.
+    pub fn of(&self, position: Position) -> &Pod {
+        match position {
+            Position::ClientSidecar { .. } => &self.client,
+            Position::ServerSidecar { .. } => &self.server,
+            Position::Gateway { .. } => self.gateway.as_ref().expect("a gateway has a pod of its own"),
+        }
+    }
+}
+
 /// Everything of an arrangement that was started. Pods come first, so that they, and all processes with them, are the
 /// first to be dropped.
 #[derive(Debug)]
@@ -55,7 +66,7 @@ pub(super) fn bring_up(
     let proxies = start_proxies(place, &mut pods, spec, log_dir)?;
     pods.server.wait_until_listening(&server, SERVICE_PORT, SERVICE_READY_WITHIN)?;
     for proxy in &proxies {
-        proxy.wait_until_ready()?;
+        proxy.wait_until_ready(&place.lab, pods.of(proxy.position))?;
     }
     if spec.mode == Mode::Sidecar {
         redirect(&pods)?;

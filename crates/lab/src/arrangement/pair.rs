@@ -1,7 +1,7 @@
 //! One trial's client and server, and the proxies between them, while they run.
 
 use super::LocalLab;
-use super::bring_up::{Pods, Started};
+use super::bring_up::Started;
 use super::proxy::Proxy;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::proof::{CountedProxy, prove, requests_counter};
@@ -12,6 +12,7 @@ use crate::pod::Pod;
 use experiment::environment::{Arrangement, ArrangementSpec, EnvironmentError, Observation};
 use experiment::schema::{PathProof, Role};
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ChildStderr;
 use std::time::{Duration, Instant};
@@ -100,7 +101,7 @@ impl<'lab> PairArrangement<'lab> {
     /// pod's traffic.
     fn watched(&self) -> Vec<Watched> {
         let proxied = |pod: &Pod| {
-            self.started.proxies.iter().any(|proxy| proxy_pod(proxy, &self.started.pods) == pod.name())
+            self.started.proxies.iter().any(|proxy| self.started.pods.of(proxy.position).name() == pod.name())
         };
         let application = |name: &str, role: Role, pod: &Pod, container: &Container| {
             watched(name, role, pod.name(), container, !proxied(pod))
@@ -113,7 +114,7 @@ impl<'lab> PairArrangement<'lab> {
             all.push(watched(
                 proxy.name,
                 Role::Proxy,
-                proxy_pod(proxy, &self.started.pods),
+                self.started.pods.of(proxy.position).name(),
                 &proxy.container,
                 true,
             ));
@@ -170,16 +171,6 @@ impl<'lab> PairArrangement<'lab> {
     }
 }
 
-/// The pod that a proxy runs in.
-fn proxy_pod<'pods>(proxy: &Proxy, pods: &'pods Pods) -> &'pods str {
-    use crate::envoy::bootstrap::Position;
-    match proxy.position {
-        Position::ClientSidecar { .. } => pods.client.name(),
-        Position::ServerSidecar { .. } => pods.server.name(),
-        Position::Gateway { .. } => pods.gateway.as_ref().map_or("gateway", Pod::name),
-    }
-}
-
 fn watched(name: &str, role: Role, pod: &str, container: &Container, nearest_to_network: bool) -> Watched {
     Watched {
         name: name.to_owned(),
@@ -195,8 +186,14 @@ fn watched(name: &str, role: Role, pod: &str, container: &Container, nearest_to_
 fn counters_or_reason(proxy: &Proxy) -> Result<BTreeMap<String, u64>, String> {
     proxy.admin.counters().map_err(|error| match proxy.container.has_exited() {
         Some(status) => format!("it has died: {status}"),
-        None => error.cause.to_string(),
+        None => chain(&error.cause),
     })
+}
+
+/// An error and its causes on one line: reasons of a proof are text.
+fn chain(error: &dyn Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| (*error).source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 impl Arrangement for PairArrangement<'_> {

@@ -150,10 +150,11 @@ fn admin_socket(folder: &Path) -> Result<PathBuf, EnvironmentError> {
 }
 
 impl Proxy {
-    /// Waits until the proxy serves: it says so itself, and listens on every worker by then.
-    pub fn wait_until_ready(&self) -> Result<(), EnvironmentError> {
+    /// Waits until the proxy serves: it says so itself, and its port listens.
+    pub fn wait_until_ready(&self, lab: &Lab, pod: &Pod) -> Result<(), EnvironmentError> {
         let what = format!("{} is ready", self.name);
         wait_for(&what, READY_WITHIN, || {
+            lab.check_not_stopped()?;
             if let Some(status) = self.container.has_exited() {
                 return Err(self.container.ended_early(format!("start {}", self.name), status));
             }
@@ -162,6 +163,7 @@ impl Proxy {
                 .ready()
                 .map_err(|error| EnvironmentError::new(format!("wait until {what}"), error))?;
             Ok(ready.then_some(()))
-        })
+        })?;
+        pod.wait_until_listening(&self.container, self.position.listening_port(), READY_WITHIN)
     }
 }

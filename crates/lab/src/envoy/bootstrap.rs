@@ -76,6 +76,16 @@ impl Position {
         }
     }
 
+    /// The port that the proxy listens on.
+    #[must_use]
+    pub fn listening_port(self) -> u16 {
+        match self {
+            Self::ClientSidecar { .. } => OUTBOUND_PORT,
+            Self::ServerSidecar { .. } => INBOUND_PORT,
+            Self::Gateway { port, .. } => port,
+        }
+    }
+
     /// The name of the cluster that requests leave through, as Istio composes it.
     #[must_use]
     pub fn cluster_name(self) -> String {
@@ -97,7 +107,7 @@ pub fn configuration(proxy: &ProxyConfiguration) -> Value {
     json!({
         "node": {"id": proxy.name, "cluster": "meshmeter"},
         "admin": admin(proxy),
-        "layered_runtime": runtime(),
+        "overload_manager": overload_manager(),
         "stats_config": statistics(proxy.position),
         "static_resources": {
             "listeners": listener::listeners(proxy),
@@ -111,11 +121,14 @@ fn admin(proxy: &ProxyConfiguration) -> Value {
     json!({"address": {"pipe": {"path": proxy.admin_socket, "mode": 0o600}}})
 }
 
-/// Istio's bootstrap sets the same: without it Envoy warns that connections have no limit.
-fn runtime() -> Value {
-    json!({"layers": [{
-        "name": "global config",
-        "static_layer": {"overload.global_downstream_max_connections": "2147483647"},
+/// As good as no limit on connections, as in Istio; without any Envoy warns.
+fn overload_manager() -> Value {
+    json!({"resource_monitors": [{
+        "name": "envoy.resource_monitors.global_downstream_max_connections",
+        "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig",
+            "max_active_downstream_connections": "2147483647",
+        },
     }]})
 }
 

@@ -10,6 +10,7 @@
 use super::process::{self, InterfaceBytes, Interfaces, Switches};
 use crate::cgroup::{self, Cgroup, Version};
 use experiment::schema::{ComponentUsage, NetworkUsage, Role, SchedulingUsage, Throttling};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -50,7 +51,7 @@ pub struct ComponentReading {
     cpu: CpuTimes,
     resident_bytes: Option<u64>,
     working_set_bytes: Option<u64>,
-    switches: Option<Switches>,
+    switches: BTreeMap<i32, Switches>,
     interfaces: Option<Arc<Interfaces>>,
     interface: Option<InterfaceBytes>,
     throttling: Option<cgroup::Throttling>,
@@ -97,7 +98,7 @@ impl Watched {
                 .as_ref()
                 .and_then(|cgroup| cgroup.memory().ok())
                 .map(|memory| memory.working_set_bytes),
-            switches: process::switches(proc, self.pid).ok(),
+            switches: process::switches(proc, self.pid).unwrap_or_default(),
             interface: interface.and_then(|(interfaces, name)| interfaces.bytes(name).ok()),
             interfaces,
             throttling: self.cgroup.as_ref().and_then(|cgroup| cgroup.throttling().ok()),
@@ -122,11 +123,7 @@ impl Watched {
                 received_bytes: close.received.saturating_sub(open.received),
                 sent_bytes: close.sent.saturating_sub(open.sent),
             }),
-            // Switches of threads that ended in between are lost with them.
-            scheduling: open.switches.zip(close.switches).map(|(open, close)| SchedulingUsage {
-                voluntary_switches: close.voluntary.saturating_sub(open.voluntary),
-                involuntary_switches: close.involuntary.saturating_sub(open.involuntary),
-            }),
+            scheduling: scheduling(&open.switches, &close.switches),
             throttling: open.throttling.zip(close.throttling).map(|(open, close)| Throttling {
                 periods: close.throttled_periods.saturating_sub(open.throttled_periods),
                 time_s: seconds(close.time_ns.saturating_sub(open.time_ns)),
@@ -155,6 +152,17 @@ pub(super) fn split(open: CpuTimes, close: CpuTimes) -> (f64, f64) {
     // Too short for a tick: nothing tells the modes apart.
     let user_share = if user + system > 0.0 { user / (user + system) } else { 1.0 };
     (total_s * user_share, total_s * (1.0 - user_share))
+}
+
+/// Context switches between two readings of all threads.
+pub(super) fn scheduling(
+    open: &BTreeMap<i32, Switches>,
+    close: &BTreeMap<i32, Switches>,
+) -> Option<SchedulingUsage> {
+    process::switches_between(open, close).map(|switches| SchedulingUsage {
+        voluntary_switches: switches.voluntary,
+        involuntary_switches: switches.involuntary,
+    })
 }
 
 fn seconds(ns: u64) -> f64 {

@@ -1,19 +1,20 @@
 //! What watching itself costs: this process, listed as a component so that it can be judged.
 
-use super::component::{CpuTimes, split};
+use super::component::{CpuTimes, scheduling, split};
 use super::process;
-use experiment::schema::{ComponentUsage, Role, SchedulingUsage};
+use experiment::schema::{ComponentUsage, Role};
 use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::time::Instant;
 
 /// What this process had used at one moment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ObserverReading {
     at: Instant,
     cpu: CpuTimes,
-    switches: process::Switches,
+    switches: BTreeMap<i32, process::Switches>,
     resident_bytes: u64,
 }
 
@@ -52,10 +53,7 @@ pub fn usage(open: &ObserverReading, close: &ObserverReading) -> ComponentUsage 
         memory_resident_bytes: close.resident_bytes,
         memory_working_set_bytes: None,
         network: None,
-        scheduling: Some(SchedulingUsage {
-            voluntary_switches: close.switches.voluntary.saturating_sub(open.switches.voluntary),
-            involuntary_switches: close.switches.involuntary.saturating_sub(open.switches.involuntary),
-        }),
+        scheduling: scheduling(&open.switches, &close.switches),
         throttling: None,
     }
 }

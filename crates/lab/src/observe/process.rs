@@ -3,6 +3,7 @@
 //! CPU times are those of the process with all its threads, ended ones included; the kernel scales them to what the
 //! scheduler measured and prints them in clock ticks (10 ms). See proc_pid_stat(5), proc_pid_status(5).
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -120,21 +121,38 @@ pub fn resident_bytes(proc: &Path, pid: i32) -> io::Result<u64> {
     Ok(parse_resident_bytes(&String::from_utf8_lossy(&status)))
 }
 
-/// Sums the context switches of all threads that a process has now.
+/// Reads the context switches of each thread that a process has now, by the thread's number.
 ///
 /// # Errors
 /// Where there is no such process.
-pub fn switches(proc: &Path, pid: i32) -> io::Result<Switches> {
-    let mut sum = Switches::default();
+pub fn switches(proc: &Path, pid: i32) -> io::Result<BTreeMap<i32, Switches>> {
+    let mut threads = BTreeMap::new();
     for task in fs::read_dir(proc.join(pid.to_string()).join("task"))? {
+        let task = task?;
+        let Some(thread) = task.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
         // A thread may end between the listing and the reading.
-        let Ok(status) = fs::read(task?.path().join("status")) else { continue };
+        let Ok(status) = fs::read(task.path().join("status")) else { continue };
         if let Some(switches) = parse_switches(&String::from_utf8_lossy(&status)) {
-            sum.voluntary += switches.voluntary;
-            sum.involuntary += switches.involuntary;
+            threads.insert(thread, switches);
         }
     }
-    Ok(sum)
+    Ok(threads)
+}
+
+/// The context switches of all threads between two readings; nothing where a thread ended in between and took its count
+/// with it.
+#[must_use]
+pub fn switches_between(open: &BTreeMap<i32, Switches>, close: &BTreeMap<i32, Switches>) -> Option<Switches> {
+    if open.is_empty() || open.keys().any(|thread| !close.contains_key(thread)) {
+        return None;
+    }
+    let mut sum = Switches::default();
+    for (thread, close) in close {
+        let open = open.get(thread).copied().unwrap_or_default();
+        sum.voluntary += close.voluntary.saturating_sub(open.voluntary);
+        sum.involuntary += close.involuntary.saturating_sub(open.involuntary);
+    }
+    Some(sum)
 }
 
 /// The interfaces of the network namespace that a process is in. The namespace can be read through this even when the
@@ -227,8 +245,18 @@ mod tests {
         let (proc, pid) = (Path::new("/proc"), std::process::id().cast_signed());
         assert!(!times(proc, pid).unwrap().kernel_thread);
         assert!(resident_bytes(proc, pid).unwrap() > 0);
-        assert!(switches(proc, pid).unwrap().voluntary + switches(proc, pid).unwrap().involuntary > 0);
+        assert!(switches(proc, pid).unwrap().contains_key(&pid));
         assert!(Interfaces::of(proc, pid).unwrap().bytes("no-such").is_err());
+    }
+
+    #[test]
+    fn switches_of_a_thread_that_ended_make_the_sum_unknown() {
+        let switches = |voluntary| Switches { voluntary, involuntary: 1 };
+        let open = BTreeMap::from([(1, switches(10)), (2, switches(20))]);
+        let begun = BTreeMap::from([(1, switches(15)), (2, switches(21)), (3, switches(7))]);
+        assert_eq!(switches_between(&open, &begun), Some(Switches { voluntary: 13, involuntary: 1 }));
+        assert_eq!(switches_between(&open, &BTreeMap::from([(1, switches(15))])), None);
+        assert_eq!(switches_between(&BTreeMap::new(), &BTreeMap::new()), None);
     }
 
     #[test]

@@ -31,6 +31,8 @@ fn spec(mode: Mode) -> ArrangementSpec {
 struct Trial {
     observation: Observation,
     unanswered: i32,
+    /// What the proxies wrote.
+    proxy_logs: String,
 }
 
 impl Trial {
@@ -41,7 +43,8 @@ impl Trial {
 }
 
 /// Runs the generator in the client's pod and observes its window.
-fn run(mut arrangement: PairArrangement<'_>, go: &Path) -> Trial {
+fn run(mut arrangement: PairArrangement<'_>, logs: &Path) -> Trial {
+    let go = logs.join("go");
     let (requests, connections) = (REQUESTS.to_string(), CONNECTIONS.to_string());
     let arguments = ["load".to_owned(), arrangement.url(), requests, connections, go.display().to_string()];
     let events = arrangement.start_generator(&arguments).expect("the generator starts");
@@ -49,14 +52,17 @@ fn run(mut arrangement: PairArrangement<'_>, go: &Path) -> Trial {
         match event.expect("events are text").as_str() {
             "window-opened" => {
                 arrangement.window_opened().expect("every component is there");
-                std::fs::write(go, []).expect("a temporary folder can be written");
+                std::fs::write(&go, []).expect("a temporary folder can be written");
             }
             "window-closed" => arrangement.window_closed().expect("every component is there"),
             other => panic!("the generator said {other}"),
         }
     }
     let unanswered = arrangement.wait_generator(LIMIT).expect("it ends by itself").expect("it exits");
-    Trial { observation: Box::new(arrangement).finish(REQUESTS), unanswered }
+    let observation = Box::new(arrangement).finish(REQUESTS);
+    let logs = observation.path.proxies.iter().map(|proxy| logs.join(format!("{}.log", proxy.name)));
+    let proxy_logs = logs.map(|log| std::fs::read_to_string(log).expect("every proxy has a log")).collect();
+    Trial { observation, unanswered, proxy_logs }
 }
 
 fn trial(place: &LocalLab, spec: &ArrangementSpec, tamper: impl FnOnce(&PairArrangement<'_>)) -> Trial {
@@ -65,7 +71,7 @@ fn trial(place: &LocalLab, spec: &ArrangementSpec, tamper: impl FnOnce(&PairArra
         panic!("{error}: {:?}", error.source);
     });
     tamper(&arrangement);
-    run(arrangement, &logs.path().join("go"))
+    run(arrangement, logs.path())
 }
 
 pub fn every_mode_proves_its_path(_lab: &Lab, place: &mut LocalLab) {
@@ -78,6 +84,8 @@ pub fn every_mode_proves_its_path(_lab: &Lab, place: &mut LocalLab) {
         let Observation { path, machine, .. } = &trial.observation;
         assert!(path.proven, "{mode}: {:?}", path.reasons);
         assert_eq!(trial.unanswered, 0, "{mode}");
+        // The access log is off, and Envoy found nothing to warn of.
+        assert_eq!(trial.proxy_logs, "", "{mode}");
         let names: Vec<_> =
             trial.observation.components.iter().map(|component| component.name.as_str()).collect();
         assert_eq!(names, [expected.as_slice(), &["meshmeter", "kernel"]].concat(), "{mode}");
@@ -89,6 +97,9 @@ pub fn every_mode_proves_its_path(_lab: &Lab, place: &mut LocalLab) {
             let handshakes = if mode == Mode::Sidecar { 1..=CONNECTIONS } else { 0..=0 };
             assert!(handshakes.contains(&proxy.tls_handshakes), "{mode}: {proxy:?}");
         }
+        // Two readings: at most 1 % of a core over a window of 5 s.
+        let observer = trial.component("meshmeter");
+        assert!(observer.cpu_user_s + observer.cpu_system_s < 0.05, "{mode}: {observer:?}");
         let machine = machine.as_ref().expect("the window was opened and closed");
         assert!(machine.busy_cores > 0.0 && machine.cpus > 0, "{machine:?}");
     }
@@ -117,6 +128,7 @@ pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &mut LocalL
     let path = &trial.observation.path;
     assert!(path.proven, "{:?}", path.reasons);
     assert!(path.proxies.iter().all(|proxy| proxy.tls_handshakes == 0 && !proxy.tls_expected));
+    assert!(trial.proxy_logs.starts_with('{') && trial.proxy_logs.contains("\"response_code\":200"));
 }
 
 /// Takes all redirection of a pod away.
