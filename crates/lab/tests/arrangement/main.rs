@@ -15,8 +15,11 @@ use lab::{Entered, Lab};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
+/// A case gets the lab, and an environment of its own in it.
+type Case = fn(&Lab, &mut LocalLab);
+
 /// The cases, each with a lab's environment to itself.
-const CASES: &[(&str, fn(&Lab, &mut LocalLab))] = &[
+const CASES: &[(&str, Case)] = &[
     ("every_mode_proves_its_path", modes::every_mode_proves_its_path),
     ("without_mutual_tls_there_are_no_handshakes", modes::without_mutual_tls_there_are_no_handshakes),
     ("a_client_past_its_proxy_is_refused_and_shows", modes::a_client_past_its_proxy_is_refused_and_shows),
