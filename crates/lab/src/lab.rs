@@ -6,8 +6,9 @@ use crate::namespace::{Namespace, Origin};
 use crate::network;
 use crate::permission;
 use crate::pod::{Pod, PodSpec, check_name};
+use crate::process_table::ProcessIdentity;
 use crate::redirect::{PROXY_USER, ProxyIdentity};
-use crate::registry::{ContainerNote, Contents, PodNote, Record, Removed};
+use crate::registry::{ContainerNote, Contents, LabStatus, PodNote, Record, Removed, status};
 use experiment::environment::EnvironmentError;
 use rustix::fs::{Gid, Uid};
 use std::collections::BTreeMap;
@@ -190,6 +191,20 @@ impl Lab {
         Ok(())
     }
 
+    /// The lab as `meshmeter lab status` shows it.
+    ///
+    /// # Errors
+    /// Where the machine's `/proc` cannot be read.
+    pub fn status(&self) -> Result<LabStatus, EnvironmentError> {
+        let mut record = self.0.record.clone();
+        // The outer process notes our number after it has started us; the machine's proc tells it too.
+        let number = fs::read_link(self.outer_proc().join("self"));
+        let pid = number.ok().and_then(|number| number.to_str()?.parse().ok());
+        let identity = pid.map(|pid| ProcessIdentity::of(self.outer_proc(), pid)).transpose();
+        record.inner = identity.map_err(|error| EnvironmentError::new("read the machine's /proc", error))?;
+        Ok(status(record, self.0.private_dir.clone(), self.outer_proc()))
+    }
+
     /// Makes a pod, connected to the lab's bridge.
     ///
     /// # Errors
@@ -254,9 +269,18 @@ impl Lab {
         Ok(exposed)
     }
 
-    pub(crate) fn note_pod(&self, number: u16, name: &str) -> Result<(), EnvironmentError> {
-        let address = network::pod_address(number);
-        let note = PodNote { name: name.to_owned(), address, containers: Vec::new() };
+    pub(crate) fn note_pod(
+        &self,
+        number: u16,
+        name: &str,
+        namespace: &Namespace,
+    ) -> Result<(), EnvironmentError> {
+        let note = PodNote {
+            name: name.to_owned(),
+            address: network::pod_address(number),
+            namespace_file: namespace.file().as_raw_fd(),
+            containers: Vec::new(),
+        };
         self.state().contents.pods.insert(number, note);
         self.save_contents()
     }

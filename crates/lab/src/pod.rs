@@ -54,7 +54,7 @@ impl Pod {
             open: true,
         };
         network::connect_pod(lab.switch(), &pod.namespace, number)?;
-        lab.note_pod(number, &pod.name)?;
+        lab.note_pod(number, &pod.name, &pod.namespace)?;
         Ok(pod)
     }
 

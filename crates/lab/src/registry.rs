@@ -12,6 +12,7 @@ mod status;
 pub use down::{Removed, down, remove_stale};
 pub use place::RUNTIME_VARIABLE;
 pub(crate) use registration::Registration;
+pub(crate) use status::status;
 pub use status::{ContainerStatus, LabStatus, PodStatus, list};
 
 use crate::cgroup::LabCgroup;
@@ -24,6 +25,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
 use std::net::Ipv4Addr;
+use std::os::fd::RawFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -95,11 +97,11 @@ impl Record {
             .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
     }
 
-    /// Whether any process of it still runs. Its others cannot without these two.
+    /// Whether it runs, as this mount of proc shows it: the kernel kills the others with its outer process, if not in the
+    /// same instant.
     #[must_use]
-    pub fn is_running(&self) -> bool {
-        let proc = Path::new("/proc");
-        self.outer.is_alive(proc) || self.inner.is_some_and(|inner| inner.is_alive(proc))
+    pub fn is_running(&self, proc: &Path) -> bool {
+        self.outer.is_alive(proc)
     }
 }
 
@@ -117,6 +119,8 @@ pub struct PodNote {
     pub name: String,
     /// Its address within the lab.
     pub address: Ipv4Addr,
+    /// The file descriptor by which the lab's first process holds its network namespace.
+    pub namespace_file: RawFd,
     /// Its processes.
     pub containers: Vec<ContainerNote>,
 }
@@ -170,7 +174,7 @@ mod tests {
         record.save(folder.path()).expect("it is writable");
         let loaded = Record::load(folder.path()).expect("it was written");
         assert_eq!((loaded.id.as_str(), loaded.outer), ("abc234", outer));
-        assert!(loaded.is_running());
+        assert!(loaded.is_running(Path::new("/proc")));
     }
 
     #[test]

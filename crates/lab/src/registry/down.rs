@@ -64,22 +64,22 @@ pub fn down(id: Option<&str>) -> Result<Vec<Removed>, EnvironmentError> {
     }
 }
 
-/// Removes what is left of labs whose processes have all ended without their doing. Says what it removed.
+/// Removes what is left of labs whose outer process was killed. Says what it removed.
 #[must_use]
 pub fn remove_stale() -> Vec<Removed> {
     let mut removed = Vec::new();
     for labs in place::existing() {
         remove_unfinished(&labs);
         for directory in entries(&labs) {
-            // One that cannot be read or removed is for the user, who is told by `lab status` and `lab down`.
+            // One that cannot be read or removed is for the user, whom `lab status` and `lab down ID` tell why.
             let Ok(record) = Record::load(&directory) else { continue };
-            if record.is_running() {
-                continue;
-            }
-            if let Ok(lab) = finish(&directory, &record, false) {
+            if !record.is_running(Path::new("/proc"))
+                && let Ok(lab) = take_down(&directory)
+            {
                 removed.push(lab);
             }
         }
+        remove_folders_of_all(&labs);
     }
     removed
 }
@@ -107,7 +107,20 @@ fn take_down(directory: &Path) -> Result<Removed, EnvironmentError> {
             );
         }
     };
-    let was_running = record.is_running();
+    let was_running = record.is_running(Path::new("/proc"));
+    finish_off(&record)?;
+    let cgroups = remove_entry(directory, &record.cgroup_directories)?;
+    Ok(Removed {
+        id: record.id,
+        purpose: record.purpose,
+        was_running,
+        cgroups,
+        directory: directory.to_owned(),
+    })
+}
+
+/// Ends a lab's processes: asks the outer one first, where it runs.
+fn finish_off(record: &Record) -> Result<(), EnvironmentError> {
     if !end(record.outer, Signal::TERM, ENDS_BY_ITSELF_WITHIN)? {
         end(record.outer, Signal::KILL, ENDED_WITHIN)?;
     }
@@ -119,18 +132,7 @@ fn take_down(directory: &Path) -> Result<Removed, EnvironmentError> {
             format!("process {} did not end within {} s of SIGKILL", inner.pid, ENDED_WITHIN.as_secs());
         return Err(EnvironmentError::new(format!("take lab {} down", record.id), stuck));
     }
-    finish(directory, &record, was_running)
-}
-
-fn finish(directory: &Path, record: &Record, was_running: bool) -> Result<Removed, EnvironmentError> {
-    let cgroups = remove_entry(directory, &record.cgroup_directories)?;
-    Ok(Removed {
-        id: record.id.clone(),
-        purpose: record.purpose.clone(),
-        was_running,
-        cgroups,
-        directory: directory.to_owned(),
-    })
+    Ok(())
 }
 
 /// Sends a signal to this very process, if it still runs, and waits for its end. Says whether it is gone.

@@ -25,14 +25,12 @@ impl Registration {
     /// Writes a lab down under a new name.
     pub(crate) fn new(record: impl FnOnce(String) -> io::Result<Record>) -> Result<Self, EnvironmentError> {
         let failed = |error| EnvironmentError::new("write the lab down", error);
-        let labs = place::open()?;
         let id = new_id().map_err(failed)?;
         let mut record = record(id).map_err(failed)?;
         let plan = Plan::read(&record.id).map_err(failed)?;
         record.cgroup_directories = plan.directories();
-        let unfinished = labs.join(format!("{UNFINISHED}{}", record.id));
-        let directory = labs.join(&record.id);
-        fs::DirBuilder::new().mode(place::mode()).create(&unfinished).map_err(failed)?;
+        let unfinished = make_unfinished(&record.id)?;
+        let directory = unfinished.with_file_name(&record.id);
         record.save(&unfinished)?;
         fs::rename(&unfinished, &directory).map_err(failed)?;
         Ok(Self { directory, record, removed: false })
@@ -81,6 +79,23 @@ impl Drop for Registration {
     fn drop(&mut self) {
         // On the way out of an error that is worth more; the next start removes the rest.
         let _ = self.take_down();
+    }
+}
+
+/// Makes the folder of an entry under its first name. Another lab that ends may remove the common folder between its
+/// making and ours, when it was the last; then both are made again, a few times.
+fn make_unfinished(id: &str) -> Result<PathBuf, EnvironmentError> {
+    let mut tries_left = 8;
+    loop {
+        let unfinished = place::open()?.join(format!("{UNFINISHED}{id}"));
+        tries_left -= 1;
+        match fs::DirBuilder::new().mode(place::mode()).create(&unfinished) {
+            Ok(()) => return Ok(unfinished),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && tries_left > 0 => {}
+            Err(error) => {
+                return Err(EnvironmentError::new(format!("make the folder {}", unfinished.display()), error));
+            }
+        }
     }
 }
 

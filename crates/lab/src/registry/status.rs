@@ -2,12 +2,14 @@
 
 use super::down::entries;
 use super::{Contents, PodNote, Record, place};
+use crate::lab::Privileges;
 use crate::process_table::{self, ProcessIdentity};
 use experiment::environment::EnvironmentError;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::Ipv4Addr;
+use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 /// A lab of this user.
@@ -36,6 +38,8 @@ pub struct PodStatus {
     pub name: String,
     /// Its address within the lab.
     pub address: Ipv4Addr,
+    /// How to run a command in its network: this, and the command after it.
+    pub enter: Vec<String>,
     /// Its processes.
     pub containers: Vec<ContainerStatus>,
 }
@@ -60,7 +64,7 @@ pub fn list() -> Result<Vec<LabStatus>, EnvironmentError> {
     for folder in place::existing() {
         for directory in entries(&folder) {
             match Record::load(&directory) {
-                Ok(record) => labs.push(status(record, directory)),
+                Ok(record) => labs.push(status(record, directory, Path::new("/proc"))),
                 // It removed itself between our looking and our reading.
                 Err(_) if !directory.exists() => {}
                 Err(error) => return Err(error),
@@ -71,41 +75,57 @@ pub fn list() -> Result<Vec<LabStatus>, EnvironmentError> {
     Ok(labs)
 }
 
-fn status(record: Record, directory: PathBuf) -> LabStatus {
-    let running = record.is_running();
-    let processes = record.inner.filter(|_| running).map(processes_with).unwrap_or_default();
-    let pods = if running { Contents::load(&directory).pods } else { BTreeMap::new() };
+/// A lab as this mount of proc shows it, which must be the machine's.
+pub(crate) fn status(record: Record, directory: PathBuf, proc: &Path) -> LabStatus {
+    let inner = record.inner.filter(|inner| inner.is_alive(proc));
+    let running = record.is_running(proc);
+    let processes = inner.map(|inner| processes_with(inner, proc)).unwrap_or_default();
+    // Pods go with the lab's first process.
+    let pods = inner.map(|inner| {
+        let pods = Contents::load(&directory).pods.into_values();
+        pods.map(|pod| pod_status(pod, inner.pid, record.privileges, &processes)).collect()
+    });
     LabStatus {
         id: record.id,
         purpose: record.purpose,
         started_at: record.started_at,
         running,
-        processes: processes.len() + usize::from(record.outer.is_alive(Path::new("/proc"))),
-        pods: pods.into_values().map(|pod| pod_status(pod, &processes)).collect(),
+        processes: processes.len() + usize::from(running),
+        pods: pods.unwrap_or_default(),
         directory,
     }
 }
 
-fn pod_status(pod: PodNote, processes: &BTreeMap<i32, i32>) -> PodStatus {
+fn pod_status(pod: PodNote, inner: i32, privileges: Privileges, processes: &BTreeMap<i32, i32>) -> PodStatus {
     let containers = pod.containers.into_iter().map(|container| ContainerStatus {
         name: container.name,
         program: container.program,
         pid: i32::try_from(container.pid_in_lab).ok().and_then(|pid| processes.get(&pid)).copied(),
     });
-    PodStatus { name: pod.name, address: pod.address, containers: containers.collect() }
+    let enter = enter_command(inner, pod.namespace_file, privileges);
+    PodStatus { name: pod.name, address: pod.address, enter, containers: containers.collect() }
+}
+
+/// nsenter(1) by the file that holds the namespace, so that it works for a pod without processes too. An ordinary user
+/// must enter the lab's user namespace first, to have rights over its networks.
+fn enter_command(inner: i32, namespace_file: RawFd, privileges: Privileges) -> Vec<String> {
+    let network = format!("--net=/proc/{inner}/fd/{namespace_file}");
+    let user = [format!("--user=/proc/{inner}/ns/user"), "--preserve-credentials".to_owned()];
+    let user = user.into_iter().filter(|_| privileges == Privileges::UserNamespace);
+    std::iter::once("nsenter".to_owned()).chain(user).chain([network]).collect()
 }
 
 /// The processes that share a PID namespace with the lab's first: their number within to their number here.
-fn processes_with(inner: ProcessIdentity) -> BTreeMap<i32, i32> {
-    let namespace_of = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+fn processes_with(inner: ProcessIdentity, proc: &Path) -> BTreeMap<i32, i32> {
+    let file = |pid: i32, name: &str| proc.join(pid.to_string()).join(name);
+    let namespace_of = |pid: i32| fs::read_link(file(pid, "ns/pid")).ok();
     let Some(namespace) = namespace_of(inner.pid) else { return BTreeMap::new() };
-    let proc = Path::new("/proc");
     let pids = process_table::pids(proc).unwrap_or_default();
     pids.into_iter()
         .filter(|&pid| process_table::stat(proc, pid).is_ok_and(|stat| !stat.is_dead()))
         .filter(|&pid| namespace_of(pid).as_ref() == Some(&namespace))
         .filter_map(|pid| {
-            let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            let status = fs::read_to_string(file(pid, "status")).ok()?;
             Some((*process_table::parse_namespace_pids(&status)?.last()?, pid))
         })
         .collect()

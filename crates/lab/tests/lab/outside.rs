@@ -112,7 +112,8 @@ fn kill_both(stage: &Stage) -> Result<(), String> {
     lab.signal_inner(Signal::KILL);
     lab.signal_outer(Signal::KILL);
     lab.ended()?;
-    stage.down(&lab.id)?;
+    // At once, and without its name: what was killed is found.
+    stage.clear()?;
     lab.nothing_is_left(stage)
 }
 
@@ -125,6 +126,8 @@ fn down_ends_a_running_lab(stage: &Stage) -> Result<(), String> {
     ensure(pods == ["client", "server"], format!("{pods:?}"))?;
     let app = held.pods[0].containers[0].pid.ok_or("the app's number is not known")?;
     ensure(Path::new(&format!("/proc/{app}")).exists(), "the app's number is wrong")?;
+    let address = stage.run_command(&held.pods[1].enter, &["ip", "-brief", "address", "show", "eth0"])?;
+    ensure(address.contains(&held.pods[1].address), format!("entered, the pod has {address:?}"))?;
     stage.down(&lab.id)?;
     lab.ended()?;
     lab.nothing_is_left(stage)

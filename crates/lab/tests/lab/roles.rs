@@ -31,6 +31,10 @@ pub fn play(role: &str, arguments: &[String]) -> ExitCode {
                     |()| ExitCode::SUCCESS,
                 )
         }
+        "clear" => {
+            println!("{}", registry::remove_stale().len());
+            ExitCode::SUCCESS
+        }
         "list" => {
             let labs = registry::list().expect("the registry can be read");
             println!("{}", serde_json::to_string(&labs).expect("plain values"));

@@ -1,7 +1,76 @@
 //! Options of `meshmeter lab`.
 
-use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use clap::{Args, Subcommand};
+use experiment::Mode;
+use std::path::PathBuf;
 
-/// See the command's help.
+/// Labs on this machine.
+///
+/// A lab is a small network of pods on this machine, made of namespaces and control groups. Every run has one of its own,
+/// which goes when the run ends; what `kill -9` may leave, `lab down` removes.
 #[derive(Debug, Args)]
-pub struct LabArgs {}
+pub struct LabArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: LabCommand,
+}
+
+/// The verbs of `meshmeter lab`.
+#[derive(Debug, Subcommand)]
+pub enum LabCommand {
+    /// Install the components that labs run: the pinned Envoy
+    Install,
+    /// Bring up a lab with a client, a server and the proxies of a mode, until Ctrl-C
+    Up(UpArgs),
+    /// Show the labs of this user, those that are up and what killed ones have left
+    Status(StatusArgs),
+    /// Take labs down and remove what killed ones have left
+    Down(DownArgs),
+}
+
+/// Options of `meshmeter lab up`.
+#[derive(Debug, Args)]
+pub struct UpArgs {
+    /// The arrangement of proxies
+    #[arg(long, default_value = "sidecar", value_parser = mode_parser())]
+    pub mode: Mode,
+
+    /// The Envoy to run instead of the installed one
+    #[arg(long, value_name = "PATH")]
+    pub envoy: Option<PathBuf>,
+
+    /// Print JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `meshmeter lab status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Print JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `meshmeter lab down`.
+#[derive(Debug, Args)]
+pub struct DownArgs {
+    /// The lab to take down, as `lab status` names it; without one, what killed labs have left is removed
+    pub id: Option<String>,
+
+    /// Take down every lab of this user, those of running experiments too
+    #[arg(long, conflicts_with = "id")]
+    pub all: bool,
+
+    /// Print JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn mode_parser() -> impl clap::builder::TypedValueParser<Value = Mode> {
+    let names = PossibleValuesParser::new(Mode::ALL.map(Mode::name));
+    names.map(|name| {
+        Mode::ALL.into_iter().find(|mode| mode.name() == name).expect("clap takes these names only")
+    })
+}

@@ -8,7 +8,7 @@ mod run;
 mod serve;
 
 pub use doctor::DoctorArgs;
-pub use lab::LabArgs;
+pub use lab::{DownArgs, LabArgs, LabCommand, StatusArgs, UpArgs};
 pub use load::{LoadArgs, ProgressStyle};
 pub use report::ReportArgs;
 pub use run::RunArgs;

@@ -56,6 +56,8 @@ pub struct ListedLab {
 #[derive(Debug, Deserialize)]
 pub struct ListedPod {
     pub name: String,
+    pub address: String,
+    pub enter: Vec<String>,
     pub containers: Vec<ListedContainer>,
 }
 
@@ -125,6 +127,19 @@ impl Stage {
         Ok((status, output))
     }
 
+    /// Runs a command of the machine as the stage's user, with these words before it; gives what it prints.
+    pub fn run_command(&self, before: &[String], command: &[&str]) -> Result<String, String> {
+        let (program, arguments) = before.split_first().ok_or("there is no command")?;
+        let mut command_line = Command::new(program);
+        command_line.args(arguments).args(command);
+        if self.changes_user() {
+            command_line.uid(NOBODY).gid(NOBODY);
+        }
+        let output = command_line.output().map_err(|error| format!("{program}: {error}"))?;
+        ensure(output.status.success(), format!("{program}: {}", String::from_utf8_lossy(&output.stderr)))?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     /// Starts a lab that waits to be ended, without waiting until it is up.
     pub fn start_holding(&self) -> Result<Held, String> {
         let mut command = self.command(&["role:hold"]);
@@ -156,6 +171,12 @@ impl Stage {
     pub fn down(&self, id: &str) -> Result<(), String> {
         let (status, output) = self.run(&["role:down", id], Duration::from_secs(30))?;
         ensure(status.success() && output.contains(id), format!("lab down: {status}: {output}"))
+    }
+
+    /// What `meshmeter lab down` does without a name.
+    pub fn clear(&self) -> Result<(), String> {
+        let (status, output) = self.run(&["role:clear"], Duration::from_secs(30))?;
+        ensure(status.success(), format!("lab down: {status}: {output}"))
     }
 
     pub fn labs(&self) -> Result<Vec<ListedLab>, String> {
