@@ -15,6 +15,7 @@ fn main() -> std::io::Result<()> {
         ("many-cells", fixture::run(fixture::many_trials())),
         ("one-mode", fixture::run(fixture::trials(&[Mode::Sidecar], &[1000.0], 3))),
         ("nothing-valid", fixture::run(fixture::invalid_trials())),
+        ("stalled", fixture::run(fixture::stalled_trials())),
         ("no-trials", fixture::run(vec![])),
     ] {
         std::fs::write(folder.join(format!("{name}.html")), report::html::render(&run))?;

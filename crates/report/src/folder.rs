@@ -158,18 +158,28 @@ pub fn write_summary(folder: &Path, summary: &Summary) -> Result<(), FolderError
 }
 
 /// Writes a whole file in one step: a reader sees the old contents or the new, never a part, and where it fails the old
-/// ones stay.
+/// ones stay. What is no ordinary file, such as a pipe or `/dev/null`, is written to, not replaced; a link is followed.
 ///
 /// # Errors
 /// Where the file cannot be written.
 pub fn write_whole(path: &Path, contents: &[u8]) -> Result<(), FolderError> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
+    let failed = |error| FolderError::write("write", path, error);
+    let target = match fs::canonicalize(path) {
+        Ok(target) if target.is_file() => target,
+        Ok(_) => {
+            let written =
+                OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(contents));
+            return written.map_err(failed);
+        }
+        Err(_) => path.to_owned(),
+    };
+    let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.part", std::process::id()));
-    let part = path.with_file_name(name);
-    let written = write_and_sync(&part, contents).and_then(|()| fs::rename(&part, path));
+    let part = target.with_file_name(name);
+    let written = write_and_sync(&part, contents).and_then(|()| fs::rename(&part, &target));
     written.map_err(|error| {
         let _ = fs::remove_file(&part);
-        FolderError::write("write", path, error)
+        failed(error)
     })
 }
 
@@ -195,7 +205,9 @@ enum Contents {
 
 fn contents(path: &Path) -> Result<Contents, FolderError> {
     let names: Vec<String> = fs::read_dir(path)
-        .and_then(|entries| entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect())
+        .and_then(|entries| {
+            entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+        })
         .map_err(|error| FolderError::read(path, error))?;
     if names.iter().any(|name| name == EXPERIMENT_FILE || name == TRIALS_FILE) {
         return Ok(Contents::Run);
@@ -282,9 +294,7 @@ impl FolderError {
         match self {
             Self::HasRun { .. } => Some("name another folder, or say that it may be replaced".to_owned()),
             Self::NotEmpty { .. } => Some("name a new folder".to_owned()),
-            Self::NoRun { .. } => {
-                Some("give the folder that `meshmeter run` printed at its end".to_owned())
-            }
+            Self::NoRun { .. } => Some("give the folder that `meshmeter run` printed at its end".to_owned()),
             Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Some("make room on the disk; the trials recorded until now are kept".to_owned())
             }
@@ -351,8 +361,10 @@ mod tests {
         assert_eq!(run.host, Host::default());
         assert_eq!(run.trials, [trial(0), trial(1), trial(2)]);
         assert!(run.notes.is_empty());
-        let names: Vec<_> =
-            fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let names: Vec<_> = fs::read_dir(&path)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         assert!(names.iter().all(|name| !name.contains("part")), "{names:?}");
     }
 
@@ -393,7 +405,11 @@ mod tests {
         let run = read(root.path()).unwrap();
         assert_eq!(indexes(&run), [1, 2]);
         assert_eq!(run.notes.len(), 2, "{:?}", run.notes);
-        assert!(run.notes[0].contains("Line 1") && run.notes[0].contains("meshmeter.trial/9"), "{:?}", run.notes);
+        assert!(
+            run.notes[0].contains("Line 1") && run.notes[0].contains("meshmeter.trial/9"),
+            "{:?}",
+            run.notes
+        );
         assert!(run.notes[1].contains("Line 2"), "{:?}", run.notes);
     }
 
@@ -450,6 +466,23 @@ mod tests {
         folder.trials = trials;
         folder.append_trial(&trial(4)).unwrap();
         assert_eq!(indexes(&read(root.path()).unwrap()), [0, 1, 2, 4]);
+    }
+
+    #[test]
+    fn devices_and_links_are_written_to_and_stay_what_they_are() {
+        let root = tempfile::tempdir().unwrap();
+        let (device, link, file) =
+            (root.path().join("device"), root.path().join("link"), root.path().join("file"));
+        std::os::unix::fs::symlink("/dev/null", &device).unwrap();
+        write_whole(&device, b"text").unwrap();
+        assert!(fs::symlink_metadata(&device).unwrap().is_symlink());
+        let error = write_whole(Path::new("/dev/full"), b"text").unwrap_err();
+        assert!(error.to_string().contains("/dev/full"), "{error}");
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        write_whole(&link, b"new").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&file).unwrap(), b"new");
     }
 
     #[test]

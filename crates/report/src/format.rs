@@ -250,7 +250,7 @@ pub fn count(count: u64) -> String {
     }
     let mut text = String::with_capacity(digits.len() * 2);
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push('\u{202f}');
         }
         text.push(digit);
@@ -338,7 +338,8 @@ impl SizeUnit {
     /// The unit in which these sizes, bytes, read best together: that of the greatest;
     /// MB where there is none.
     pub fn for_sizes(sizes_bytes: impl IntoIterator<Item = f64>) -> Self {
-        let greatest = sizes_bytes.into_iter().filter(|size| size.is_finite()).map(f64::abs).fold(0.0, f64::max);
+        let greatest =
+            sizes_bytes.into_iter().filter(|size| size.is_finite()).map(f64::abs).fold(0.0, f64::max);
         if greatest > 0.0 && greatest < 1e3 {
             Self::Bytes
         } else if greatest > 0.0 && greatest < 1e6 {
@@ -452,7 +453,10 @@ mod tests {
         assert_eq!(text(&estimate(0.012, -0.05, 0.08)), "0.012 (−0.050 to 0.080)");
         assert_eq!(text(&Estimate { estimate: 5.0, low: None, high: None }), "5.00");
         assert_eq!(text(&estimate(f64::NAN, f64::NAN, 1.0)), ABSENT);
-        assert_eq!(Interval::new(&estimate(0.4, 0.3, 0.5)).signed().text_with_unit("ms"), "+0.40\u{a0}ms (0.30–0.50)");
+        assert_eq!(
+            Interval::new(&estimate(0.4, 0.3, 0.5)).signed().text_with_unit("ms"),
+            "+0.40\u{a0}ms (0.30–0.50)"
+        );
         assert_eq!(Interval::new(&estimate(-0.4, -0.5, -0.3)).signed().text(), "−0.40 (−0.50 to −0.30)");
     }
 

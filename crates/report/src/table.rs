@@ -125,8 +125,9 @@ impl CellRow {
             valid: cell.valid,
             trials: cell.trials,
             no_figures: percentiles.is_none().then(|| cell.verdict.clone()),
-            percentiles: percentiles
-                .map(|all| [&all.p50, &all.p90, &all.p99, &all.p99_9].map(|estimate| unit.interval(estimate))),
+            percentiles: percentiles.map(|all| {
+                [&all.p50, &all.p90, &all.p99, &all.p99_9].map(|estimate| unit.interval(estimate))
+            }),
             added: cell.added_us.as_ref().map(|added| Difference::new(&added.p50, unit)),
             proxy_cores: sum(proxies(cell).map(|proxy| proxy.cpu_cores)),
             proxy_memory: memory_bytes.map(|bytes| format::digits(bytes / memory_unit.bytes())),

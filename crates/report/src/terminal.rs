@@ -36,7 +36,9 @@ pub fn render(summary: &Summary, options: Options) -> String {
     for (index, finding) in summary.findings.iter().enumerate() {
         let finding = format::unbroken(&plain(finding));
         let (first, rest) = if index == 0 { ("", "") } else { ("· ", "  ") };
-        for line in wrap(&finding, options.width.saturating_sub(first.chars().count())).into_iter().enumerate() {
+        for line in
+            wrap(&finding, options.width.saturating_sub(first.chars().count())).into_iter().enumerate()
+        {
             let indent = if line.0 == 0 { first } else { rest };
             let styled = if index == 0 { bold(&line.1, options) } else { line.1 };
             let _ = writeln!(text, "{indent}{styled}");
@@ -157,7 +159,11 @@ fn footer(summary: &Summary, table: &ResultTable, options: Options) -> Vec<Strin
         let load = table_label(summary, cell);
         let why = if cell.valid == 0 { format!(": {}", cell.verdict) } else { String::new() };
         let trials = format::counted(cell.trials as u64, "trial", "trials");
-        lines.push(format!("Left out: {} of {trials} of {} at {load}{why}", cell.trials - cell.valid, cell.mode));
+        lines.push(format!(
+            "Left out: {} of {trials} of {} at {load}{why}",
+            cell.trials - cell.valid,
+            cell.mode
+        ));
     }
     lines
 }

@@ -61,9 +61,14 @@ fn the_probe_sees_what_is_wrong() {
         <script>console.error("seen")</script>"#
     );
     let (seen, errors) = look_at(&[("broken", page)]);
-    for problem in
-        ["wide in a window", "cut off: P wide", "headline", "outside its chart", "overlap: text one", "fetched"]
-    {
+    for problem in [
+        "wide in a window",
+        "cut off: P wide",
+        "headline",
+        "outside its chart",
+        "overlap: text one",
+        "fetched",
+    ] {
         let found = seen[0].problems.iter().any(|found| found.contains(problem));
         assert!(found, "the probe misses {problem:?}: {:#?}", seen[0].problems);
     }
@@ -81,7 +86,8 @@ fn look_at(pages: &[(&str, String)]) -> (Vec<Seen>, Vec<String>) {
         .and_then(|(_, rest)| rest.split_once("</pre>"))
         .unwrap_or_else(|| panic!("no result of the probe; Chromium says:\n{log}"))
         .0;
-    let result = result.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", "\u{a0}").replace("&amp;", "&");
+    let result =
+        result.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", "\u{a0}").replace("&amp;", "&");
     let seen = serde_json::from_str(&result).unwrap_or_else(|error| panic!("{error}: {result:?}\n{log}"));
     (seen, log.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned).collect())
 }

@@ -37,8 +37,7 @@ fn around(text: &str, part: &str) -> String {
 }
 
 fn unique_ids(page: &str) {
-    let mut ids: Vec<&str> =
-        page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let mut ids: Vec<&str> = page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     let all = ids.len();
     ids.sort_unstable();
     ids.dedup();
@@ -59,8 +58,18 @@ fn the_usual_run_has_every_section() {
     let run = fixture::run(fixture::usual_trials());
     let page = page(&run);
     for id in [
-        "glance", "percentiles", "added", "resources", "trials", "left-out", "path", "published", "machine",
-        "method", "repeat", "tables",
+        "glance",
+        "percentiles",
+        "added",
+        "resources",
+        "trials",
+        "left-out",
+        "path",
+        "published",
+        "machine",
+        "method",
+        "repeat",
+        "tables",
     ] {
         assert!(has_section(&page, id), "no section {id}");
     }
@@ -150,7 +159,11 @@ fn figures_that_are_missing_break_nothing() {
 #[test]
 fn a_histogram_that_cannot_be_read_is_said() {
     let mut run = fixture::run(fixture::usual_trials());
-    let spoilt = run.trials.iter_mut().find(|trial| trial.mode == Mode::Gateway).and_then(|trial| trial.result.as_mut());
+    let spoilt = run
+        .trials
+        .iter_mut()
+        .find(|trial| trial.mode == Mode::Gateway)
+        .and_then(|trial| trial.result.as_mut());
     spoilt.expect("there is such a trial").response_time_us.histogram = "AAAA".to_owned();
     let page = page(&run);
     assert!(page.contains(&shown("No curve for gateway at 500/s")), "the page does not say so");
@@ -190,6 +203,15 @@ fn one_mode_alone_is_not_compared() {
     assert!(!has_section(&page, "added"));
     assert!(!page.contains("Added to median"));
     assert!(has_section(&page, "percentiles"));
+}
+
+#[test]
+fn service_time_is_shown_where_it_is_another_curve() {
+    let stalled = page(&fixture::run(fixture::stalled_trials()));
+    assert_eq!(stalled.matches("class=\"service ").count(), 1, "the sidecar's alone");
+    assert!(stalled.contains("thin dashed line is service time"));
+    let usual = page(&fixture::run(fixture::usual_trials()));
+    assert!(!usual.contains("class=\"service ") && !usual.contains("thin dashed line"));
 }
 
 #[test]

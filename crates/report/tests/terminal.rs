@@ -105,9 +105,7 @@ fn a_saturated_load_run_cannot_be_taken_for_a_good_one() {
 #[test]
 fn a_load_run_without_an_answer_shows_no_times() {
     let mut result = load_result();
-    for times in
-        [&mut result.response_time_us, &mut result.service_time_us, &mut result.schedule_lag_us]
-    {
+    for times in [&mut result.response_time_us, &mut result.service_time_us, &mut result.schedule_lag_us] {
         *times = HistogramSummary::default();
     }
     result.requests.completed = 0;

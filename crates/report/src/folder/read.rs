@@ -76,7 +76,10 @@ fn read_trials(path: &Path, notes: &mut Vec<String>) -> Result<Vec<TrialRecord>,
         }
         let whole = line.last() == Some(&b'\n');
         if !whole && bytes as u64 == LINE_LIMIT_BYTES {
-            return Err(FolderError::read(path, format!("line {number} is over {LINE_LIMIT_BYTES} bytes long")));
+            return Err(FolderError::read(
+                path,
+                format!("line {number} is over {LINE_LIMIT_BYTES} bytes long"),
+            ));
         }
         match parse_trial(&line) {
             Ok(Some(trial)) => trials.push(trial),
@@ -85,7 +88,8 @@ fn read_trials(path: &Path, notes: &mut Vec<String>) -> Result<Vec<TrialRecord>,
                 notes.push(format!("The last line of {TRIALS_FILE} was cut short; that trial is lost."));
             }
             Err(error) => {
-                notes.push(format!("Line {number} of {TRIALS_FILE} cannot be read and is left out: {error}."));
+                notes
+                    .push(format!("Line {number} of {TRIALS_FILE} cannot be read and is left out: {error}."));
             }
         }
     }

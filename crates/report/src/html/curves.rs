@@ -29,7 +29,11 @@ impl Curve {
     ///
     /// # Errors
     /// Where a trial's histogram cannot be read.
-    pub fn of_cell(mode: Mode, load: &LoadPoint, trials: &[TrialRecord]) -> Result<Option<Self>, DecodeError> {
+    pub fn of_cell(
+        mode: Mode,
+        load: &LoadPoint,
+        trials: &[TrialRecord],
+    ) -> Result<Option<Self>, DecodeError> {
         let merged = |distribution| statistics::merged(trials, mode, load, distribution);
         let Some(response) = merged(Distribution::ResponseTime)? else { return Ok(None) };
         let service = merged(Distribution::ServiceTime)?.unwrap_or_default();

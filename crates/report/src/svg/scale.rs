@@ -58,7 +58,8 @@ impl Scale {
     /// Logarithmic where the positive figures span more than a factor of 15, else linear.
     pub fn fitting(values: &[f64], range: (f64, f64)) -> Self {
         let positive = || values.iter().copied().filter(|value| value.is_finite() && *value > 0.0);
-        let (low, high) = positive().fold((f64::INFINITY, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
+        let (low, high) =
+            positive().fold((f64::INFINITY, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
         if high > low * 15.0 { Self::logarithmic(positive(), range) } else { Self::linear(positive(), range) }
     }
 
@@ -92,9 +93,10 @@ impl Scale {
         match self.kind {
             Kind::Linear => linear_ticks(low, high, most),
             Kind::Logarithmic => logarithmic_ticks(low, high, most),
-            Kind::Tail => {
-                [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999].into_iter().filter(|tick| *tick <= high).collect()
-            }
+            Kind::Tail => [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999]
+                .into_iter()
+                .filter(|tick| *tick <= high)
+                .collect(),
         }
     }
 }

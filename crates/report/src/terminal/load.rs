@@ -33,7 +33,9 @@ fn verdict(text: &mut String, result: &LoadResult) {
             let requests = format::counted(unsent, "due request was", "due requests were");
             let _ = write!(text, "; {requests} never sent");
         }
-        text.push_str(".\nThe percentiles below are of completed requests alone: the true response time is longer.\n");
+        text.push_str(
+            ".\nThe percentiles below are of completed requests alone: the true response time is longer.\n",
+        );
     }
     if verdict.valid {
         text.push_str("valid\n");
@@ -62,8 +64,11 @@ fn rates(text: &mut String, result: &LoadResult) {
         format::counted(result.connections as u64, "connection", "connections"),
         format::counted(result.threads as u64, "thread", "threads"),
     );
-    let offered =
-        result.rate.offered.map(|rate| format!("offered {}, ", format::offered_rate(rate))).unwrap_or_default();
+    let offered = result
+        .rate
+        .offered
+        .map(|rate| format!("offered {}, ", format::offered_rate(rate)))
+        .unwrap_or_default();
     let _ = writeln!(
         text,
         "{:<14} {offered}sent {}, completed {}",

@@ -124,8 +124,11 @@ impl RowChart {
         let mut figures = self.figures();
         figures.extend(&self.shared);
         let range = (LEFT, RIGHT);
-        let scale =
-            if self.may_be_logarithmic { Scale::fitting(&figures, range) } else { Scale::linear(figures, range) };
+        let scale = if self.may_be_logarithmic {
+            Scale::fitting(&figures, range)
+        } else {
+            Scale::linear(figures, range)
+        };
         let bottom: f64 = self.lines.iter().map(Line::height).sum();
         let mut drawing = Drawing::new(WIDTH, bottom + AXIS_HEIGHT);
         let ticks = scale.ticks(5);
@@ -214,7 +217,12 @@ impl Row {
             }
             Mark::Bar { value, interval, class } => {
                 let (start, end) = (scale.place(0.0), scale.place(*value));
-                drawing.rectangle((start.min(end), top + 1.0), (end - start).abs(), 7.0, &format!("bar {class}"));
+                drawing.rectangle(
+                    (start.min(end), top + 1.0),
+                    (end - start).abs(),
+                    7.0,
+                    &format!("bar {class}"),
+                );
                 draw_interval(drawing, scale, *interval, top + 4.5, 3.0, "whisker on-bar");
             }
             Mark::Dots(dots) => {

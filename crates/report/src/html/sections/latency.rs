@@ -99,7 +99,10 @@ fn added_chart(context: &Context, name: &str, pick: Pick, unit: TimeUnit) -> Opt
                     value: value_text(&Difference::new(estimate, unit), unit),
                     mark: Mark::Whisker {
                         estimate: estimate.estimate / unit.us(),
-                        interval: estimate.low.zip(estimate.high).map(|(low, high)| (low / unit.us(), high / unit.us())),
+                        interval: estimate
+                            .low
+                            .zip(estimate.high)
+                            .map(|(low, high)| (low / unit.us(), high / unit.us())),
                         marker: style.marker,
                         class: style.class,
                     },

@@ -91,7 +91,8 @@ impl<'a> Context<'a> {
         let modes = Mode::ALL
             .into_iter()
             .filter(|mode| {
-                cells.iter().any(|cell| cell.mode == *mode) || run.trials.iter().any(|trial| trial.mode == *mode)
+                cells.iter().any(|cell| cell.mode == *mode)
+                    || run.trials.iter().any(|trial| trial.mode == *mode)
             })
             .collect();
         Self { run, loads, modes }

@@ -46,10 +46,9 @@ fn nothing_measured(context: &Context) -> String {
     let summary = &context.run.summary;
     match (summary.trials_recorded, valid(context)) {
         (0, _) => "Nothing was measured: the run ended before its first trial did.".to_owned(),
-        (trials, 0) => format!(
-            "No answer: none of the {} is valid.",
-            format::counted(trials as u64, "trial", "trials")
-        ),
+        (trials, 0) => {
+            format!("No answer: none of the {} is valid.", format::counted(trials as u64, "trial", "trials"))
+        }
         _ => "The figures are below.".to_owned(),
     }
 }
@@ -90,11 +89,7 @@ fn basis(context: &Context) -> String {
         parts.push(format::moment(&first.started_at));
     }
     if !host.cpu_model.is_empty() {
-        parts.push(format!(
-            "{}, {}",
-            host.cpu_model,
-            format::counted(host.cpus as u64, "CPU", "CPUs")
-        ));
+        parts.push(format!("{}, {}", host.cpu_model, format::counted(host.cpus as u64, "CPU", "CPUs")));
     }
     parts.join(" · ")
 }

@@ -47,8 +47,9 @@ fn cpu_charts(context: &Context) -> Vec<RowChart> {
 
 fn memory_charts(context: &Context) -> Vec<RowChart> {
     let sizes = context.run.summary.cells.iter().flat_map(|cell| &cell.components);
-    let unit =
-        SizeUnit::for_sizes(sizes.filter_map(|component| component.memory_bytes.map(|memory| memory.estimate)));
+    let unit = SizeUnit::for_sizes(
+        sizes.filter_map(|component| component.memory_bytes.map(|memory| memory.estimate)),
+    );
     let factor = 1.0 / unit.bytes();
     let row = |component: &ComponentSummary, class| {
         component.memory_bytes.as_ref().map(|memory| Row {
@@ -84,7 +85,8 @@ fn chart(
 ) -> RowChart {
     let mut lines = Vec::new();
     for cell in context.cells_of(load) {
-        let rows = in_order(cell).into_iter().filter_map(|component| row(component, class(cell.mode, component)));
+        let rows =
+            in_order(cell).into_iter().filter_map(|component| row(component, class(cell.mode, component)));
         let rows: Vec<Line> = rows.map(Line::Row).collect();
         if !rows.is_empty() {
             lines.push(Line::Heading(cell.mode.name().to_owned()));

@@ -50,7 +50,8 @@ impl Machine {
             facts.push(Fact::new("Proxy’s own traffic told by", &host.redirect_by));
         }
         facts.extend(machine_in_trials(context));
-        let versions = host.versions.iter().map(|version| Fact::new(&version.name, &version.version)).collect();
+        let versions =
+            host.versions.iter().map(|version| Fact::new(&version.name, &version.version)).collect();
         Self { facts, versions, floor: host.floor.as_ref().map(floor).unwrap_or_default() }
     }
 }
@@ -92,10 +93,7 @@ fn floor(floor: &Floor) -> Vec<Fact> {
     vec![
         Fact::new("A timer wakes late by", pair(times[0], times[1])),
         Fact::new("A byte on loopback and back", pair(times[2], times[3])),
-        Fact::new(
-            "The same work, timed again and again, varies by",
-            format::percent(floor.noise_fraction),
-        ),
+        Fact::new("The same work, timed again and again, varies by", format::percent(floor.noise_fraction)),
         Fact::new("Stolen by the hypervisor meanwhile", format::cores(floor.steal_cores)),
     ]
 }

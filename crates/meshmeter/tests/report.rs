@@ -1,0 +1,121 @@
+//! `meshmeter report` as users meet it.
+
+mod command;
+#[path = "../../report/tests/fixture/mod.rs"]
+mod fixture;
+
+use command::{meshmeter, run, stderr, stdout};
+use experiment::schema::Summary;
+use report::folder::{Existing, RunFolder};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// A run folder as `meshmeter run` leaves it, without report and summary.
+fn run_folder(path: &Path) {
+    let run = fixture::run(fixture::usual_trials());
+    let mut folder = RunFolder::create(path, Existing::Keep).unwrap();
+    folder.write_experiment(&run.experiment_yaml).unwrap();
+    folder.write_host(&run.host).unwrap();
+    for trial in &run.trials {
+        folder.append_trial(trial).unwrap();
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("the test's folders have plain names")
+}
+
+#[test]
+fn a_report_is_made_again_from_the_trials() {
+    let root = tempfile::tempdir().unwrap();
+    run_folder(root.path());
+    let output = run(&["report", text(root.path())]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let summary: Summary =
+        serde_json::from_slice(&fs::read(root.path().join("summary.json")).unwrap()).unwrap();
+    assert_eq!((summary.trials_recorded, summary.trials_planned, summary.seed), (30, 30, 42));
+    assert!(stdout(&output).starts_with(&summary.findings[0]), "{}", stdout(&output));
+    assert!(!stdout(&output).contains('\u{1b}'), "no colour in a pipe");
+    let html = fs::read_to_string(root.path().join("report.html")).unwrap();
+    assert!(html.contains("id=\"headline\""));
+    assert!(stderr(&output).contains("report.html"));
+}
+
+#[test]
+fn json_is_the_summary_alone() {
+    let root = tempfile::tempdir().unwrap();
+    run_folder(root.path());
+    let output = run(&["report", text(root.path()), "--json"]);
+    let summary: Summary = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary.cells.len(), 6);
+}
+
+#[test]
+fn another_file_leaves_the_folder_as_it_is() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("run");
+    run_folder(&folder);
+    let file = root.path().join("mine.html");
+    let output = run(&["report", text(&folder), "--output", text(&file)]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(fs::read_to_string(&file).unwrap().starts_with("<!doctype html>"));
+    assert!(!folder.join("report.html").exists() && !folder.join("summary.json").exists());
+}
+
+#[test]
+fn a_run_that_was_killed_has_a_report() {
+    let root = tempfile::tempdir().unwrap();
+    run_folder(root.path());
+    let trials = root.path().join("trials.jsonl");
+    let bytes = fs::read(&trials).unwrap();
+    fs::write(&trials, &bytes[..bytes.len() / 2]).unwrap();
+    let output = run(&["report", text(root.path())]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let html = fs::read_to_string(root.path().join("report.html")).unwrap();
+    assert!(html.contains("The run was cut short") && html.contains("was cut short; that trial is lost"));
+}
+
+#[test]
+fn what_is_no_run_is_wrong_use_with_a_hint() {
+    let root = tempfile::tempdir().unwrap();
+    for path in [root.path().to_owned(), root.path().join("absent")] {
+        let output = run(&["report", text(&path)]);
+        assert_eq!(output.status.code(), Some(2));
+        let said = stderr(&output);
+        assert!(said.contains("is no run folder") && said.contains("hint"), "{said}");
+        assert_eq!(said.lines().count(), 2, "{said}");
+    }
+}
+
+#[test]
+fn an_experiment_that_cannot_be_read_is_named() {
+    let root = tempfile::tempdir().unwrap();
+    run_folder(root.path());
+    fs::write(root.path().join("experiment.yaml"), "name: x\nrate: 5\n").unwrap();
+    let output = run(&["report", text(root.path())]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("experiment.yaml"), "{}", stderr(&output));
+}
+
+/// A limit on the size of files stands in for a full disk: writing fails in the middle of the file.
+#[test]
+fn a_full_disk_keeps_the_old_report() {
+    let root = tempfile::tempdir().unwrap();
+    run_folder(root.path());
+    fs::write(root.path().join("report.html"), "old").unwrap();
+    let output = Command::new("bash")
+        .args(["-c", "trap '' XFSZ; ulimit -f 40; exec \"$0\" report \"$1\""])
+        .arg(meshmeter().get_program())
+        .arg(root.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("report.html") && said.contains("too large"), "{said}");
+    assert_eq!(fs::read_to_string(root.path().join("report.html")).unwrap(), "old");
+    let parts = fs::read_dir(root.path()).unwrap().filter(|entry| {
+        entry.as_ref().is_ok_and(|entry| entry.file_name().to_string_lossy().contains(".part"))
+    });
+    assert_eq!(parts.count(), 0, "nothing half written is left behind");
+}
