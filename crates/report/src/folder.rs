@@ -292,8 +292,10 @@ impl FolderError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::HasRun { .. } => Some("name another folder, or say that it may be replaced".to_owned()),
-            Self::NotEmpty { .. } => Some("name a new folder".to_owned()),
+            Self::HasRun { .. } => {
+                Some("name another folder with --out, or replace that run with --overwrite".to_owned())
+            }
+            Self::NotEmpty { .. } => Some("name a new folder with --out".to_owned()),
             Self::NoRun { .. } => Some("give the folder that `meshmeter run` printed at its end".to_owned()),
             Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Some("make room on the disk; the trials recorded until now are kept".to_owned())
