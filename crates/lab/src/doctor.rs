@@ -132,7 +132,7 @@ pub fn examine_lab(lab: Result<Lab, EnvironmentError>, programs: Programs) -> La
     match lab {
         Ok(lab) => LabDiagnosis {
             checks: isolation::checks(&lab, programs.envoy.as_deref()),
-            modes: mode_checks(LocalLab::new(lab, programs)),
+            modes: mode_checks(&LocalLab::new(lab, programs)),
         },
         Err(error) => without_lab(&error),
     }
@@ -145,7 +145,7 @@ fn without_lab(error: &EnvironmentError) -> LabDiagnosis {
         "without namespaces there is no lab: see what stands in the way",
     );
     let no_lab = EnvironmentError::new("make a lab", "see namespaces");
-    LabDiagnosis { checks: vec![check], modes: mode_checks(Err(no_lab)) }
+    LabDiagnosis { checks: vec![check], modes: mode_checks(&Err(no_lab)) }
 }
 
 /// Runs `meshmeter doctor --within-lab`, which gives a [`LabDiagnosis`] as JSON.
@@ -165,9 +165,9 @@ fn examine_lab_in_child(programs: &Programs) -> Result<LabDiagnosis, Environment
 }
 
 /// Every mode, as the lab itself says.
-fn mode_checks(lab: Result<LocalLab, EnvironmentError>) -> Vec<ModeCheck> {
+fn mode_checks(lab: &Result<LocalLab, EnvironmentError>) -> Vec<ModeCheck> {
     let check = |mode| {
-        let can_run = match &lab {
+        let can_run = match lab {
             Ok(lab) => lab.can_run(mode),
             Err(error) => Err(EnvironmentError::new("run", chain(error))),
         };
