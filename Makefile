@@ -16,7 +16,7 @@ test: setup-test lint unit ## Formatting, lints, licences, all tests
 
 lint: check-format clippy deny shellcheck ## Formatting, lints and licences alone
 
-bench: build ## Benchmarks (minutes; leave the machine alone meanwhile)
+bench: setup-test build ## Benchmarks (minutes; leave the machine alone meanwhile)
 	$(CARGO) bench --locked --workspace --benches
 
 audit: ## Known vulnerabilities of dependencies (needs the network)

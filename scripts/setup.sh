@@ -39,9 +39,21 @@ need_for_demo() {
   need_python
 }
 
+# Of the names that the tests look for, Debian has the first.
+need_browser() {
+  [ -z "${CHROMIUM:-}" ] || return 0
+  for browser in chromium chromium-browser google-chrome google-chrome-stable; do
+    ! command -v "$browser" >/dev/null 2>&1 || return 0
+  done
+  need_package chromium chromium 'shows reports as readers see them'
+}
+
 need_for_test() {
   need_for_demo
+  need_browser
   need_command nginx nginx-light 'a server that the load generator is tested against'
+  need_command wrk wrk 'loads the service and nginx in turn'
+  need_command bash bash 'continuous integration, and a test of the command line'
   need_command openssl openssl 'judges the certificates of a run'
   need_command taskset util-linux 'gives server and client a core each'
   need_command shellcheck shellcheck 'checks the scripts'
