@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
 
 const RECORD_FILE: &str = "lab.json";
 const CONTENTS_FILE: &str = "contents.json";
+const OWN_PID_NAMESPACE: &str = "/proc/self/ns/pid";
 const RECORD_SCHEMA: &str = "meshmeter.lab/1";
 
 /// `lab.json`: what a lab is, and all that could outlive its processes.
@@ -45,6 +46,8 @@ pub struct Record {
     pub started_at: String,
     /// With which rights.
     pub privileges: Privileges,
+    /// The PID namespace that process numbers here are of.
+    pid_namespace: PathBuf,
     /// The process that the user started.
     pub outer: ProcessIdentity,
     /// The lab's first process, as numbered outside; absent until it has been started.
@@ -66,20 +69,21 @@ impl Record {
         outer: ProcessIdentity,
         privileges: Privileges,
         removed_before: Vec<Removed>,
-    ) -> Self {
-        Self {
+    ) -> io::Result<Self> {
+        Ok(Self {
             schema: RECORD_SCHEMA.to_owned(),
             id,
             purpose: purpose.to_owned(),
             started_at: jiff::Timestamp::now().to_string(),
             privileges,
+            pid_namespace: fs::read_link(OWN_PID_NAMESPACE)?,
             outer,
             inner: None,
             cgroup_directories: Vec::new(),
             cgroup: None,
             no_cgroup_because: None,
             removed_before,
-        }
+        })
     }
 
     /// Reads the record of the lab with this folder.
@@ -95,6 +99,13 @@ impl Record {
         let path = directory.join(RECORD_FILE);
         write_json(&path, self)
             .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
+    }
+
+    /// Whether its process numbers mean the same processes to us. Where a container shares the registry's folder with the
+    /// machine, its labs would look dead to the other side.
+    #[must_use]
+    pub fn is_of_our_pid_namespace(&self) -> bool {
+        fs::read_link(OWN_PID_NAMESPACE).is_ok_and(|namespace| namespace == self.pid_namespace)
     }
 
     /// Whether it runs, as this mount of proc shows it: the kernel kills the others with its outer process, if not in the
@@ -170,11 +181,12 @@ mod tests {
     fn a_record_comes_back_as_it_was_written() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let outer = ProcessIdentity::current().expect("proc is mounted");
-        let record = Record::new("abc234".into(), "a test", outer, Privileges::Root, Vec::new());
+        let record = Record::new("abc234".into(), "a test", outer, Privileges::Root, Vec::new())
+            .expect("proc is mounted");
         record.save(folder.path()).expect("it is writable");
         let loaded = Record::load(folder.path()).expect("it was written");
         assert_eq!((loaded.id.as_str(), loaded.outer), ("abc234", outer));
-        assert!(loaded.is_running(Path::new("/proc")));
+        assert!(loaded.is_running(Path::new("/proc")) && loaded.is_of_our_pid_namespace());
     }
 
     #[test]

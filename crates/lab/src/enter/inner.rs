@@ -11,6 +11,7 @@ use rustix::io::FdFlags;
 use rustix::mount::{MountFlags, MountPropagationFlags};
 use rustix::thread::UnshareFlags;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
@@ -27,6 +28,7 @@ pub(super) fn enter(private_dir: PathBuf) -> Result<Lab, EnvironmentError> {
         )
         .with_hint(format!("unset {INSIDE_VARIABLE}: meshmeter sets it for itself")));
     }
+    show_as_started();
     keep_files_to_ourselves().map_err(|error| EnvironmentError::new(operation, error))?;
     let stop_requested = handle_signals().map_err(|error| EnvironmentError::new(operation, error))?;
     fs::write(private_dir.join(ARMED_FILE), []).map_err(|error| EnvironmentError::new(operation, error))?;
@@ -40,6 +42,16 @@ pub(super) fn enter(private_dir: PathBuf) -> Result<Lab, EnvironmentError> {
         .map_err(|error| refused("make the lab's network and mount namespaces", error))?;
     mount_proc()?;
     Lab::open(record, private_dir, outer_proc, stop_requested)
+}
+
+/// Started through `/proc/self/exe`, we would show as `exe` in process lists.
+fn show_as_started() {
+    let name = std::env::args_os().next().map(PathBuf::from);
+    let name = name.as_deref().and_then(Path::file_name).unwrap_or_default();
+    if let Ok(name) = CString::new(name.as_encoded_bytes()) {
+        // The kernel cuts it to 15 bytes; without a name of ours it only looks odd.
+        let _ = rustix::thread::set_name(&name);
+    }
 }
 
 /// Files that our parent left open beside the three of every process (a shell's, a build tool's) are not for the lab's

@@ -42,8 +42,9 @@ pub(super) fn enter(purpose: &str) -> Result<ExitCode, EnvironmentError> {
     // Where we fail, it must not go on; where it has ended, this is refused.
     let _ = child.kill();
     let _ = child.wait();
-    registration.remove()?;
-    result
+    let removed = registration.remove();
+    let status = result?;
+    removed.map(|()| status)
 }
 
 fn record(id: String, purpose: &str, removed_before: Vec<crate::registry::Removed>) -> io::Result<Record> {
@@ -52,7 +53,7 @@ fn record(id: String, purpose: &str, removed_before: Vec<crate::registry::Remove
     } else {
         Privileges::Root
     };
-    Ok(Record::new(id, purpose, ProcessIdentity::current()?, privileges, removed_before))
+    Record::new(id, purpose, ProcessIdentity::current()?, privileges, removed_before)
 }
 
 fn note_inner(registration: &mut Registration, child: &Child) -> Result<(), EnvironmentError> {
@@ -66,6 +67,7 @@ fn note_inner(registration: &mut Registration, child: &Child) -> Result<(), Envi
 fn make_namespaces() -> Result<(), EnvironmentError> {
     let operation = "make namespaces for a lab";
     let namespaces = first_namespaces();
+    // As seen from outside the new user namespace.
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     unshare(namespaces).map_err(|error| refused(operation, error))?;
     if namespaces.contains(UnshareFlags::NEWUSER) {
@@ -100,18 +102,18 @@ fn supervise(
     child: &mut Child,
     directory: &Path,
 ) -> Result<ExitCode, EnvironmentError> {
-    let mut passed_on = false;
+    let mut asked_to_end = false;
     loop {
         if let Some(status) =
             child.try_wait().map_err(|error| EnvironmentError::new("wait for the lab", error))?
         {
-            return exit_code(status, passed_on);
+            return exit_code(status, asked_to_end);
         }
         for signal in signals.wait() {
             if signal == SIGCHLD {
                 continue;
             }
-            passed_on = true;
+            asked_to_end = true;
             wait_until_armed(child, directory)?;
             pass_on(child, signal);
         }
@@ -127,7 +129,9 @@ fn wait_until_armed(child: &mut Child, directory: &Path) -> Result<(), Environme
 
 fn pass_on(child: &Child, signal: i32) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) {
+    // As the first process of its namespace it ignores what it has no handler for, and SIGQUIT is to end it at once.
+    let signal = if signal == SIGQUIT { Some(Signal::KILL) } else { Signal::from_named_raw(signal) };
+    if let (Some(pid), Some(signal)) = (pid, signal) {
         // Refused only where it has ended; it is not reaped yet, so the number is its own.
         let _ = rustix::process::kill_process(pid, signal);
     }

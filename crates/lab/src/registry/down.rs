@@ -44,7 +44,11 @@ pub fn down(id: Option<&str>) -> Result<Vec<Removed>, EnvironmentError> {
     let mut result = Ok(());
     for labs in place::existing() {
         for directory in entries(&labs) {
-            if id.is_some_and(|id| !directory.ends_with(id)) {
+            let wanted = match id {
+                Some(id) => directory.ends_with(id),
+                None => !is_of_another_container(&directory),
+            };
+            if !wanted {
                 continue;
             }
             match take_down(&directory) {
@@ -73,7 +77,8 @@ pub fn remove_stale() -> Vec<Removed> {
         for directory in entries(&labs) {
             // One that cannot be read or removed is for the user, whom `lab status` and `lab down ID` tell why.
             let Ok(record) = Record::load(&directory) else { continue };
-            if !record.is_running(Path::new("/proc"))
+            if record.is_of_our_pid_namespace()
+                && !record.is_running(Path::new("/proc"))
                 && let Ok(lab) = take_down(&directory)
             {
                 removed.push(lab);
@@ -94,6 +99,11 @@ pub(super) fn entries(labs: &Path) -> Vec<PathBuf> {
     entries
 }
 
+/// All of ours does not mean those that a container made in a folder that it shares with us.
+fn is_of_another_container(directory: &Path) -> bool {
+    Record::load(directory).is_ok_and(|record| !record.is_of_our_pid_namespace())
+}
+
 fn take_down(directory: &Path) -> Result<Removed, EnvironmentError> {
     let record = match Record::load(directory) {
         Ok(record) => record,
@@ -107,6 +117,13 @@ fn take_down(directory: &Path) -> Result<Removed, EnvironmentError> {
             );
         }
     };
+    if !record.is_of_our_pid_namespace() {
+        return Err(EnvironmentError::new(
+            format!("take lab {} down", record.id),
+            "it was made in another container",
+        )
+        .with_hint("take it down there"));
+    }
     let was_running = record.is_running(Path::new("/proc"));
     finish_off(&record)?;
     let cgroups = remove_entry(directory, &record.cgroup_directories)?;

@@ -93,7 +93,10 @@ fn make_unfinished(id: &str) -> Result<PathBuf, EnvironmentError> {
             Ok(()) => return Ok(unfinished),
             Err(error) if error.kind() == io::ErrorKind::NotFound && tries_left > 0 => {}
             Err(error) => {
-                return Err(EnvironmentError::new(format!("make the folder {}", unfinished.display()), error));
+                return Err(EnvironmentError::new(
+                    format!("make the folder {}", unfinished.display()),
+                    error,
+                ));
             }
         }
     }

@@ -64,6 +64,8 @@ pub fn list() -> Result<Vec<LabStatus>, EnvironmentError> {
     for folder in place::existing() {
         for directory in entries(&folder) {
             match Record::load(&directory) {
+                // Of another container that shares the folder with us: nothing of it can be seen from here.
+                Ok(record) if !record.is_of_our_pid_namespace() => {}
                 Ok(record) => labs.push(status(record, directory, Path::new("/proc"))),
                 // It removed itself between our looking and our reading.
                 Err(_) if !directory.exists() => {}

@@ -19,6 +19,7 @@ const TESTS: &[Test] = &[
     ("from_within", from_within),
     ("ctrl_c_ends_a_lab_cleanly", interrupt),
     ("a_signal_right_at_the_start_is_not_lost", early_signal),
+    ("sigquit_ends_a_lab_at_once", quit),
     ("a_second_ctrl_c_ends_a_lab_at_once", two_interrupts),
     ("kill_9_of_the_outer_process", kill_outer),
     ("kill_9_of_the_inner_process", kill_inner),
@@ -70,10 +71,18 @@ fn interrupt(stage: &Stage) -> Result<(), String> {
 fn early_signal(stage: &Stage) -> Result<(), String> {
     let mut lab = stage.start_holding()?;
     // The outer process handles signals once it has written the lab down; the inner one is only being started then.
-    stage.wait_until("a lab is written down", || Ok(stage.labs()?.first().is_some()))?;
+    stage.wait_until("a lab is written down", || Ok(!stage.labs()?.is_empty()))?;
     lab.signal_outer(Signal::TERM);
     lab.ended()?;
     ensure(stage.labs()?.is_empty(), "the lab is still written down")
+}
+
+fn quit(stage: &Stage) -> Result<(), String> {
+    let mut lab = stage.hold()?;
+    lab.signal_outer(Signal::QUIT);
+    let status = lab.ended()?;
+    ensure(status.code() == Some(137), format!("it ended with {status}"))?;
+    lab.nothing_is_left(stage)
 }
 
 fn two_interrupts(stage: &Stage) -> Result<(), String> {
