@@ -1,7 +1,7 @@
 //! Which labs are up on this machine, and taking them down.
 //!
 //! Each lab has a folder `labs/<id>` with `lab.json` ([`Record`], by the outer process, before anything is made) and
-//! `contents.json` ([`Contents`], by the inner one, whenever pods change). [`place`] says where, [`Registration`] is a
+//! `contents.json` ([`Contents`], by the inner one, whenever pods change). `place.rs` says where, `registration.rs` is a
 //! lab's own entry while it runs, [`list`] and [`down`] serve `meshmeter lab`, [`remove_stale`] every start.
 
 mod down;
