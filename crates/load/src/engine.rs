@@ -7,7 +7,7 @@ use crate::protocol::http1::Http1;
 use crate::recorder::{Recorder, SecondOfWorker};
 use crate::schedule::{ClosedLoop, OpenLoop, RateProfile, Schedule};
 use crate::spec::{LoadSpec, ScheduleSpec};
-use crate::usage::{ProcessCpu, memory_peak_bytes};
+use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
 use crate::verdict;
 use crate::worker::{Timeline, Worker, WorkerOutcome};
 use experiment::schema::{Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Rates, SeriesPoint};
@@ -51,7 +51,7 @@ pub trait Observer {
 enum FromWorker {
     Connected(usize),
     Second(SecondOfWorker),
-    Done(io::Result<WorkerOutcome>),
+    Done(io::Result<Box<WorkerOutcome>>),
 }
 
 /// Runs the load to its end, or until `stop` is set, and returns what was measured until then.
@@ -79,7 +79,7 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
                 .spawn_scoped(scope, move || {
                     let outcome = work(spec, timeline, thread, stop, &started, &to_run);
                     // The run may have ended with an error of another worker.
-                    let _ = to_run.send(FromWorker::Done(outcome));
+                    let _ = to_run.send(FromWorker::Done(outcome.map(Box::new)));
                 })
                 .map_err(LoadError::Thread)?;
         }
@@ -160,6 +160,7 @@ struct Measured {
     /// End of the window by the run's clock.
     stopped_at: Nanos,
     cpu: ProcessCpu,
+    switches: Switches,
     busiest_thread_fraction: f64,
 }
 
@@ -196,7 +197,7 @@ impl Course<'_> {
         let mut recorder = Recorder::new(self.timeline.window_start);
         let mut series = Series::new(self.timeline.window_start);
         let mut stopped_at = 0;
-        let mut busiest_thread_fraction: f64 = 0.0;
+        let (mut busiest_thread_fraction, mut switches) = (0.0_f64, Switches::default());
         let mut window = CpuWindow::default();
         if !self.spec.warmup.is_zero() {
             self.observer.progress(Progress::WarmingUp);
@@ -213,6 +214,8 @@ impl Course<'_> {
                     recorder.merge(&outcome.recorder);
                     stopped_at = stopped_at.max(outcome.stopped_at);
                     busiest_thread_fraction = busiest_thread_fraction.max(outcome.busy_fraction);
+                    switches.voluntary += outcome.switches.voluntary;
+                    switches.involuntary += outcome.switches.involuntary;
                     done += 1;
                 }
                 Ok(FromWorker::Second(second)) => series.add(&second),
@@ -227,6 +230,7 @@ impl Course<'_> {
             started_at,
             stopped_at,
             cpu: window.used(),
+            switches,
             busiest_thread_fraction,
         })
     }
@@ -279,13 +283,15 @@ impl Course<'_> {
             started_at: jiff::Timestamp::now(),
             stopped_at: self.timeline.window_start,
             cpu: ProcessCpu::default(),
+            switches: Switches::default(),
             busiest_thread_fraction: 0.0,
         };
         self.result(measured)
     }
 
     fn result(&self, measured: Measured) -> LoadResult {
-        let Measured { recorder, series, started_at, stopped_at, cpu, busiest_thread_fraction } = measured;
+        let Measured { recorder, series, started_at, stopped_at, cpu, switches, busiest_thread_fraction } =
+            measured;
         let duration_s = stopped_at.saturating_sub(self.timeline.window_start) as f64 / SECOND as f64;
         let requests = recorder.request_counts();
         let per_second = |count: u64| if duration_s > 0.0 { count as f64 / duration_s } else { 0.0 };
@@ -317,6 +323,8 @@ impl Course<'_> {
                 cpu_system_s: cpu.system.as_secs_f64(),
                 cpu_us_per_request: cpu.total().as_secs_f64() * 1e6 / requests.sent.max(1) as f64,
                 busiest_thread_fraction,
+                voluntary_switches: switches.voluntary,
+                involuntary_switches: switches.involuntary,
                 memory_peak_bytes: memory_peak_bytes(),
             },
             requests,

@@ -10,6 +10,36 @@ pub(crate) fn thread_cpu() -> Duration {
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
+/// How often a thread has given up the CPU, by itself and by force.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Switches {
+    pub(crate) voluntary: u64,
+    pub(crate) involuntary: u64,
+}
+
+impl Switches {
+    /// Of the calling thread until now; 0 where the kernel does not tell.
+    pub(crate) fn of_thread() -> Self {
+        let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+        let count = |name: &str| {
+            let value = status.lines().find_map(|line| line.strip_prefix(name));
+            value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+        };
+        Self {
+            voluntary: count("voluntary_ctxt_switches:"),
+            involuntary: count("nonvoluntary_ctxt_switches:"),
+        }
+    }
+
+    /// Those since an earlier reading.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        Self {
+            voluntary: self.voluntary.saturating_sub(earlier.voluntary),
+            involuntary: self.involuntary.saturating_sub(earlier.involuntary),
+        }
+    }
+}
+
 /// CPU time of the whole process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ProcessCpu {

@@ -208,7 +208,7 @@ fn component(name: &str, role: Role, valid: &[&TrialRecord]) -> Option<Component
         cpu_cores_per_1000_rps: each(&|usage, rate| (rate > 0.0).then(|| usage.cpu_cores() / rate * 1000.0))
             .unwrap_or_default(),
         memory_bytes: each(&|usage, _| {
-            let bytes = usage.memory_working_set_bytes.unwrap_or(usage.memory_resident_bytes);
+            let bytes = usage.memory_resident_bytes.max(usage.memory_working_set_bytes.unwrap_or(0));
             (role != Role::Kernel).then_some(bytes as f64)
         }),
         network_bytes_received_s: each(&|usage, _| a_second(usage, usage.network?.received_bytes)),

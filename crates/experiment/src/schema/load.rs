@@ -135,6 +135,12 @@ pub struct GeneratorUsage {
     pub cpu_us_per_request: f64,
     /// The share of its time that the busiest worker thread was on a CPU, 0 to 1. Spinning for a due request counts.
     pub busiest_thread_fraction: f64,
+    /// How often its worker threads waited for something.
+    #[serde(default)]
+    pub voluntary_switches: u64,
+    /// How often its worker threads were made to give way.
+    #[serde(default)]
+    pub involuntary_switches: u64,
     /// Peak resident memory of the process, bytes.
     pub memory_peak_bytes: u64,
 }

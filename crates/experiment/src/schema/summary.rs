@@ -115,7 +115,8 @@ pub struct ComponentSummary {
     pub cpu_cores: Estimate,
     /// The same for every 1000 completed requests a second.
     pub cpu_cores_per_1000_rps: Estimate,
-    /// Working set where a cgroup tells it, resident memory elsewhere, bytes; absent for the kernel.
+    /// Resident memory, or the working set where that is more (the working set leaves out file pages that another group
+    /// read first, resident memory leaves out the kernel's buffers), bytes; absent for the kernel.
     pub memory_bytes: Option<Estimate>,
     /// Received by the pod's interface, bytes a second.
     pub network_bytes_received_s: Option<Estimate>,

@@ -14,7 +14,7 @@ use crate::protocol::{Codec, Parsed, ResponseEnd};
 use crate::recorder::{Flight, Recorder, SecondOfWorker};
 use crate::schedule::Schedule;
 use crate::target::Target;
-use crate::usage::thread_cpu;
+use crate::usage::{Switches, thread_cpu};
 use connection::{Connection, State};
 use std::collections::VecDeque;
 use std::io;
@@ -60,6 +60,8 @@ pub(crate) struct WorkerOutcome {
     pub(crate) stopped_at: Nanos,
     /// The share of the window for which this thread was on a CPU, 0 to 1.
     pub(crate) busy_fraction: f64,
+    /// Its context switches in the window.
+    pub(crate) switches: Switches,
 }
 
 impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
@@ -112,13 +114,13 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
         mut on_second: impl FnMut(SecondOfWorker),
     ) -> io::Result<WorkerOutcome> {
         self.restart_times();
-        let (mut cpu_at_start, mut in_window) = (thread_cpu(), false);
+        let (mut at_start, mut in_window) = ((thread_cpu(), Switches::default()), false);
         let stopped_at = loop {
             let now = clock.now();
             if !in_window && now >= self.timeline.window_start {
                 // A backlog of the warm-up would fill the window with requests that are not measured.
                 self.schedule.skip_until(self.timeline.window_start);
-                (in_window, cpu_at_start) = (true, thread_cpu());
+                (in_window, at_start) = (true, (thread_cpu(), Switches::of_thread()));
             }
             if self.stop.load(Ordering::Relaxed)
                 || now >= self.timeline.end + END_GRACE
@@ -131,7 +133,8 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
             self.wait(clock)?;
             self.handle_events(clock)?;
         };
-        let busy_s = thread_cpu().saturating_sub(cpu_at_start).as_secs_f64();
+        let busy_s = thread_cpu().saturating_sub(at_start.0).as_secs_f64();
+        let switches = Switches::of_thread().since(&at_start.1);
         let window_s = clock.now().saturating_sub(self.timeline.window_start) as f64 / 1e9;
         let unsent = self.schedule.skip_until(stopped_at);
         if in_window {
@@ -139,12 +142,17 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
         }
         self.drain(clock, &mut on_second)?;
         let busy_fraction = if in_window && window_s > 0.0 { (busy_s / window_s).min(1.0) } else { 0.0 };
-        Ok(WorkerOutcome { recorder: self.recorder, stopped_at, busy_fraction })
+        Ok(WorkerOutcome { recorder: self.recorder, stopped_at, busy_fraction, switches })
     }
 
     /// The run does not start: only what connecting brought is left.
     pub(crate) fn give_up(self) -> WorkerOutcome {
-        WorkerOutcome { recorder: self.recorder, stopped_at: 0, busy_fraction: 0.0 }
+        WorkerOutcome {
+            recorder: self.recorder,
+            stopped_at: 0,
+            busy_fraction: 0.0,
+            switches: Switches::default(),
+        }
     }
 
     /// Whether the end is reached with nothing left that was due before it.

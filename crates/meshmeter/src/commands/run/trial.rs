@@ -5,7 +5,9 @@ use super::progress::RunProgress;
 use super::verdict::{self, Ending};
 use experiment::PlannedTrial;
 use experiment::environment::{Arrangement, Environment, EnvironmentError, Observation};
-use experiment::schema::{LoadEvent, LoadResult, TRIAL_SCHEMA, TrialOutcome, TrialRecord};
+use experiment::schema::{
+    LoadEvent, LoadResult, Role, SchedulingUsage, TRIAL_SCHEMA, TrialOutcome, TrialRecord,
+};
 use experiment::units::format_duration;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -96,7 +98,22 @@ fn attempt(
     }
     let result = result.ok();
     let sent = result.as_ref().map_or(0, |result| result.requests.sent + result.warmup.sent);
-    Ok(Seen { ending, observation: arrangement.finish(sent), result })
+    let mut observation = arrangement.finish(sent);
+    if let Some(result) = &result {
+        add_own_switches(&mut observation, result);
+    }
+    Ok(Seen { ending, observation, result })
+}
+
+/// The generator's threads end with its window, before anybody can read their context switches: it counts them itself.
+fn add_own_switches(observation: &mut Observation, result: &LoadResult) {
+    let generator = observation.components.iter_mut().find(|component| component.role == Role::Generator);
+    if let Some(generator) = generator {
+        generator.scheduling.get_or_insert(SchedulingUsage {
+            voluntary_switches: result.generator.voluntary_switches,
+            involuntary_switches: result.generator.involuntary_switches,
+        });
+    }
 }
 
 /// What the generator is to do, as its command line.
