@@ -2,6 +2,8 @@
 //!
 //! The line on standard output says that connections are accepted, and where; the counts at the end go to standard error.
 
+mod program_pages;
+
 use crate::cli::ServeArgs;
 use crate::failure::Failure;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -16,6 +18,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let stop = signals().map_err(|error| Failure::environment(&error))?;
     let server = Server::bind(&settings(args)).map_err(|error| failure(&error))?;
     announce(&server).map_err(|error| Failure::environment(&error))?;
+    program_pages::unmap_touched();
     let counters = server.run(stop).map_err(|error| failure(&error))?;
     anstream::eprintln!("served {} requests, {} bytes", counters.requests, counters.bytes_sent);
     Ok(ExitCode::SUCCESS)
