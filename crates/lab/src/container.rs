@@ -10,7 +10,7 @@ pub(crate) use launch::{Launch, start};
 use crate::cgroup::Cgroup;
 use experiment::environment::EnvironmentError;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, WaitOptions};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
@@ -173,6 +173,22 @@ impl Container {
         let state = self.state();
         if state.status.is_none() {
             let _ = rustix::process::kill_process_group(self.0.pid, Signal::KILL);
+        }
+    }
+
+    /// Buries those of its process group that have fallen to us since it ended; says whether none is left. The group's
+    /// number is not given to others as long as one of them is there, dead or not.
+    pub(crate) fn bury_orphans(&self) -> bool {
+        if self.state().status.is_none() {
+            // It could not be ended, which was reported; its own status is not ours to take here.
+            return true;
+        }
+        loop {
+            match rustix::process::waitpgid(self.0.pid, WaitOptions::NOHANG) {
+                Ok(Some(_)) => {}
+                Ok(None) => return false,
+                Err(_) => return true,
+            }
         }
     }
 

@@ -174,7 +174,7 @@ impl Pod {
     }
 
     /// Ends processes of the pod that left the process groups of its containers, known by the network namespace that
-    /// they are in. Orphans among them have fallen to us, the lab's first process, to be reaped.
+    /// they are in, and buries them: as orphans they have fallen to us, the lab's first process.
     fn end_strays(&self) -> Result<(), EnvironmentError> {
         let Ok(namespace) = rustix::fs::fstat(self.namespace.file()) else { return Ok(()) };
         let mut ended: Vec<Pid> = Vec::new();
@@ -194,7 +194,8 @@ impl Pod {
             ended.extend(left);
             // An error means that it is no child of ours: then another reaps it.
             ended.retain(|&pid| matches!(rustix::process::waitpid(Some(pid), WaitOptions::NOHANG), Ok(None)));
-            Ok((all_gone && ended.is_empty()).then_some(()))
+            let groups_are_gone = self.containers.iter().all(Container::bury_orphans);
+            Ok((all_gone && ended.is_empty() && groups_are_gone).then_some(()))
         })
     }
 }

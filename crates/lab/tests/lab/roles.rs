@@ -7,6 +7,7 @@ use rustix::process::{Pid, Signal};
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -47,17 +48,15 @@ pub fn play(role: &str, arguments: &[String]) -> ExitCode {
         "sleep" => loop {
             std::thread::sleep(PATIENCE);
         },
-        // A process that leaves its parent's process group and session, and outlives its parent.
-        "stray" => {
-            rustix::process::setsid().expect("we are no group leader");
-            play("sleep", &[])
-        }
         "leave-stray" => {
             let binary = std::env::current_exe().expect("proc is mounted");
-            // Not waited for on purpose: it is to become an orphan.
+            // In a process group of its own, and not waited for on purpose: it is to become an orphan.
             #[allow(clippy::zombie_processes)]
-            let child =
-                std::process::Command::new(binary).arg("role:stray").spawn().expect("it is this binary");
+            let child = std::process::Command::new(binary)
+                .arg("role:sleep")
+                .process_group(0)
+                .spawn()
+                .expect("it is this binary");
             println!("{}", child.id());
             ExitCode::SUCCESS
         }

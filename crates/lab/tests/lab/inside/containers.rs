@@ -55,7 +55,9 @@ fn stubborn_process_is_killed(lab: &Lab) -> Result<(), String> {
         let stat = lab::process_table::stat("/proc".as_ref(), child);
         Ok(stat.map_or(true, |stat| stat.is_dead()).then_some(()))
     })
-    .or_fail()
+    .or_fail()?;
+    pod.close().or_fail()?;
+    ensure(lab::process_table::stat("/proc".as_ref(), child).is_err(), "the child is not buried")
 }
 
 fn error_output_is_piped(lab: &Lab) -> Result<(), String> {
@@ -95,12 +97,12 @@ fn no_rights(lab: &Lab) -> Result<(), String> {
     let stat = proc_file(container.pid(), "stat");
     let group = stat.split_whitespace().nth(4).unwrap_or_default();
     ensure(group == container.pid().to_string(), "it is in the process group of another")?;
-    let open = fs::read_dir(format!("/proc/{}/fd", container.pid())).or_fail()?.flatten();
-    let open: Vec<_> = open
-        .map(|entry| entry.file_name())
-        .filter(|name| !["0", "1", "2"].iter().any(|std| name == std))
-        .collect();
-    ensure(open.is_empty(), format!("it has files open beside the three: {open:?}"))
+    // The loader has libraries open for a moment at the start.
+    let only_three = lab::wait_for("it has nothing open beside the three", PATIENCE, || {
+        let open = fs::read_dir(format!("/proc/{}/fd", container.pid())).map(|open| open.flatten().count());
+        Ok((open.ok() == Some(3)).then_some(()))
+    });
+    only_three.or_fail()
 }
 
 fn rights_of_a_proxy(lab: &Lab) -> Result<(), String> {
