@@ -68,7 +68,9 @@ fn judge_machine(machine: &MachineUsage, verdict: &mut Verdict) {
             .collect();
         // First: where others took the CPU, all other reasons follow from it.
         let cores = machine.other_processes_cores;
-        verdict.reasons.insert(0, format!("other-processes: others took {cores:.2} cores ({})", names.join(", ")));
+        verdict
+            .reasons
+            .insert(0, format!("other-processes: others took {cores:.2} cores ({})", names.join(", ")));
     }
     if machine.steal_cores > STEAL_SHARE * cpus {
         verdict.notes.push(format!("steal: the hypervisor took {:.2} cores away", machine.steal_cores));
