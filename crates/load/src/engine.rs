@@ -13,6 +13,7 @@ use crate::worker::{Timeline, Worker, WorkerOutcome};
 use experiment::schema::{Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Rates, SeriesPoint};
 use series::Series;
 use std::io;
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -25,7 +26,7 @@ const START_DELAY: Duration = Duration::from_millis(2);
 /// How often the run looks whether it is to stop.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// Time that the kernel may add to a sleep, nanoseconds: the least there is (prctl(2), PR_SET_TIMERSLACK).
-const TIMER_SLACK_NS: u64 = 1;
+const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 
 /// What a run tells while it goes on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,13 +74,13 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
         for thread in 0..spec.threads {
             let (start, started) = channel();
             starts.push(start);
-            let to_run = to_run.clone();
+            let share = Share { spec, timeline, thread, stop, started, to_run: to_run.clone() };
             thread::Builder::new()
                 .name(format!("load-{thread}"))
                 .spawn_scoped(scope, move || {
-                    let outcome = work(spec, timeline, thread, stop, &started, &to_run);
+                    let outcome = share.work();
                     // The run may have ended with an error of another worker.
-                    let _ = to_run.send(FromWorker::Done(outcome.map(Box::new)));
+                    let _ = share.to_run.send(FromWorker::Done(outcome.map(Box::new)));
                 })
                 .map_err(LoadError::Thread)?;
         }
@@ -88,59 +89,56 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
     })
 }
 
-/// What one thread does.
-fn work(
-    spec: &LoadSpec,
+/// One thread's part of a run.
+struct Share<'a> {
+    spec: &'a LoadSpec,
     timeline: Timeline,
     thread: usize,
-    stop: &AtomicBool,
-    started: &Receiver<Instant>,
-    to_run: &Sender<FromWorker>,
-) -> io::Result<WorkerOutcome> {
-    match &spec.schedule {
-        ScheduleSpec::Open { stages, arrival } => {
-            let profile = RateProfile::new(stages, spec.warmup);
-            let schedule = OpenLoop::new(profile, *arrival, spec.seed, thread, spec.threads);
-            work_on(schedule, spec, timeline, thread, stop, started, to_run)
-        }
-        ScheduleSpec::Closed { clients } => {
-            let own = share(*clients, thread, spec.threads);
-            work_on(ClosedLoop::new(own, timeline.end), spec, timeline, thread, stop, started, to_run)
-        }
-    }
+    stop: &'a AtomicBool,
+    started: Receiver<Instant>,
+    to_run: Sender<FromWorker>,
 }
 
-fn work_on<S: Schedule>(
-    schedule: S,
-    spec: &LoadSpec,
-    timeline: Timeline,
-    thread: usize,
-    stop: &AtomicBool,
-    started: &Receiver<Instant>,
-    to_run: &Sender<FromWorker>,
-) -> io::Result<WorkerOutcome> {
-    rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(TIMER_SLACK_NS))?;
-    // Connections are dealt out to the threads, and each thread's to the targets, in turn.
-    let codecs: Vec<_> = (thread..spec.connections)
-        .step_by(spec.threads)
-        .map(|connection| (connection % spec.targets.len(), Http1::new(spec.head_only)))
-        .collect();
-    let network = EpollNetwork::new(codecs.len())?;
-    let mut worker = Worker::new(timeline, &spec.targets, stop, schedule, network, codecs);
-    let open = worker.connect(&Clock::starting_at(Instant::now()))?;
-    // Sending fails only where the run has ended already; receiving tells that.
-    let _ = to_run.send(FromWorker::Connected(open));
-    match started.recv() {
-        Ok(start) => worker.run(&Clock::starting_at(start), |second| {
-            let _ = to_run.send(FromWorker::Second(second));
-        }),
-        Err(_) => Ok(worker.give_up()),
+impl Share<'_> {
+    /// What the thread does.
+    fn work(&self) -> io::Result<WorkerOutcome> {
+        let Self { spec, timeline, thread, .. } = self;
+        match &spec.schedule {
+            ScheduleSpec::Open { stages, arrival } => {
+                let profile = RateProfile::new(stages, spec.warmup);
+                self.follow(OpenLoop::new(profile, *arrival, spec.seed, *thread, spec.threads))
+            }
+            ScheduleSpec::Closed { clients } => {
+                self.follow(ClosedLoop::new(part(*clients, *thread, spec.threads), timeline.end))
+            }
+        }
+    }
+
+    fn follow<S: Schedule>(&self, schedule: S) -> io::Result<WorkerOutcome> {
+        rustix::thread::set_current_timer_slack(Some(TIMER_SLACK_NS))?;
+        let spec = self.spec;
+        // Connections are dealt out to the threads, and each thread's to the targets, in turn.
+        let codecs: Vec<_> = (self.thread..spec.connections)
+            .step_by(spec.threads)
+            .map(|connection| (connection % spec.targets.len(), Http1::new(spec.head_only)))
+            .collect();
+        let network = EpollNetwork::new(codecs.len())?;
+        let mut worker = Worker::new(self.timeline, &spec.targets, self.stop, schedule, network, codecs);
+        let open = worker.connect(&Clock::starting_at(Instant::now()))?;
+        // Sending fails only where the run has ended already; receiving tells that.
+        let _ = self.to_run.send(FromWorker::Connected(open));
+        match self.started.recv() {
+            Ok(start) => worker.run(&Clock::starting_at(start), |second| {
+                let _ = self.to_run.send(FromWorker::Second(second));
+            }),
+            Err(_) => Ok(worker.give_up()),
+        }
     }
 }
 
 /// The part of `total` that falls to one of `parts`.
-fn share(total: usize, part: usize, parts: usize) -> usize {
-    total / parts + usize::from(part < total % parts)
+fn part(total: usize, index: usize, parts: usize) -> usize {
+    total / parts + usize::from(index < total % parts)
 }
 
 /// A run as seen from the thread that directs it.

@@ -117,7 +117,7 @@ fn percentiles(results: &[&LoadResult]) -> Option<Percentiles> {
     let estimate = |read: fn(&HistogramSummary) -> f64| {
         let values: Vec<f64> = results.iter().map(|result| read(&result.response_time_us)).collect();
         let greatest = values.iter().copied().fold(0.0, f64::max);
-        interval::mean(&values, resolution_us(greatest))
+        interval::mean(&values, resolution_us(greatest)).map(not_below_zero)
     };
     Some(Percentiles {
         p50: estimate(|histogram| histogram.p50)?,
@@ -162,7 +162,12 @@ fn added(mode: Mode, load: &LoadPoint, trials: &[TrialRecord]) -> Option<AddedLa
 }
 
 fn estimate(values: impl Iterator<Item = f64>) -> Option<Estimate> {
-    interval::mean(&values.collect::<Vec<_>>(), 0.0)
+    interval::mean(&values.collect::<Vec<_>>(), 0.0).map(not_below_zero)
+}
+
+/// What is counted or timed is never negative: an interval of it ends at zero, and holds the truth as often as before.
+fn not_below_zero(estimate: Estimate) -> Estimate {
+    Estimate { low: estimate.low.map(|low| low.max(0.0)), ..estimate }
 }
 
 /// Over all trials: an invalid trial's errors are errors too.
