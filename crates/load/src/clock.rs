@@ -1,5 +1,6 @@
 //! Time on the hot path: nanoseconds since the start of the run's schedule, from the monotonic clock.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Nanoseconds since [`Clock`]'s origin.
@@ -7,6 +8,9 @@ pub(crate) type Nanos = u64;
 
 /// Nanoseconds in a second.
 pub(crate) const SECOND: Nanos = 1_000_000_000;
+
+/// How long before the origin to begin to spin: about the time by which a sleep ends late.
+const SPIN_BEFORE_ORIGIN: Duration = Duration::from_micros(100);
 
 /// A clock that all workers share.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +22,16 @@ impl Clock {
     /// A clock that reads 0 at `origin`, and before it.
     pub(crate) fn starting_at(origin: Instant) -> Self {
         Self { origin }
+    }
+
+    /// Sleeps, and spins at the end, until the clock begins to count: before, every reading is 0, and what is due at 0
+    /// would be sent too early.
+    pub(crate) fn wait_for_origin(&self) {
+        let ahead = || self.origin.saturating_duration_since(Instant::now());
+        thread::sleep(ahead().saturating_sub(SPIN_BEFORE_ORIGIN));
+        while !ahead().is_zero() {
+            std::hint::spin_loop();
+        }
     }
 
     /// The time now.

@@ -33,13 +33,15 @@ pub enum ErrorKind {
     TlsResponse,
     /// Bytes after the end of a response that nobody asked for. The response before them counts as completed.
     SurplusBytes,
+    /// The run was interrupted before the response was whole.
+    Interrupted,
     /// Another error of the network.
     Network,
 }
 
 impl ErrorKind {
     /// Every kind, in the order of their discriminants.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::ConnectRefused,
         Self::ConnectTimeout,
         Self::ConnectUnreachable,
@@ -53,6 +55,7 @@ impl ErrorKind {
         Self::HeadTooLarge,
         Self::TlsResponse,
         Self::SurplusBytes,
+        Self::Interrupted,
         Self::Network,
     ];
 
@@ -73,6 +76,7 @@ impl ErrorKind {
             Self::HeadTooLarge => "head-too-large",
             Self::TlsResponse => "tls-response",
             Self::SurplusBytes => "surplus-bytes",
+            Self::Interrupted => "interrupted",
             Self::Network => "network",
         }
     }
@@ -94,6 +98,7 @@ impl ErrorKind {
             Self::HeadTooLarge => "the head of the response is beyond 256 KiB",
             Self::TlsResponse => "the peer speaks TLS on what was to be a plain connection",
             Self::SurplusBytes => "bytes followed a response that nobody asked for",
+            Self::Interrupted => "the run was interrupted before the response was whole",
             Self::Network => "the network failed in another way",
         }
     }

@@ -57,6 +57,7 @@ fn run(spec: &LoadSpec) -> LoadResult {
     assert_eq!(result.service_time_us.count, requests.completed);
     assert_eq!(result.schedule_lag_us.count, requests.sent);
     assert_eq!(result.series.iter().map(|point| point.completed).sum::<u64>(), requests.completed);
+    assert_eq!(result.series.iter().map(|point| point.failed).sum::<u64>(), requests.failed);
     result
 }
 
@@ -78,6 +79,18 @@ fn every_slot_is_sent_and_counted_by_both_sides() {
     assert!(result.connect_time_us.count >= 4);
     assert!((result.rate.completed - 500.0).abs() < 1.0);
     assert!(result.generator.cpu_user_s + result.generator.cpu_system_s > 0.0);
+}
+
+#[test]
+fn nothing_is_sent_before_the_start() {
+    let server = TestServer::start(|stream, _| {
+        std::thread::sleep(Duration::from_millis(5));
+        reply(stream, OK)
+    });
+    // The first request is due at the start itself: were it sent earlier, it would seem to be answered sooner.
+    let result = run(&open_spec(&server.url(), 100.0, SHORT));
+    assert!(result.response_time_us.min >= 5000.0, "{} µs", result.response_time_us.min);
+    assert!(result.service_time_us.min >= 5000.0, "{} µs", result.service_time_us.min);
 }
 
 #[test]
@@ -151,7 +164,7 @@ fn what_servers_do_wrong_is_counted_by_its_kind() {
         ("closed", |_, _| false),
         ("timeout", |_, _| true),
         ("head-too-large", |stream, _| {
-            reply(stream, &b"HTTP/1.1 200 OK\r\nA: b\r\n".repeat(1))
+            reply(stream, b"HTTP/1.1 200 OK\r\nA: b\r\n")
                 && reply(stream, &b"A: bcdefghijkl\r\n".repeat(30_000))
         }),
         ("timeout", |stream, _| reply(stream, b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhal")),
@@ -173,6 +186,29 @@ fn what_servers_do_wrong_is_counted_by_its_kind() {
         assert_eq!(server.requests.load(Ordering::SeqCst), result.requests.sent, "{kind}");
         assert!(!result.verdict.valid);
     }
+}
+
+#[test]
+fn a_connection_on_which_a_request_was_answered_unread_is_not_used_again() {
+    // The head alone is read; the body of each request would pile up.
+    let server = TestServer::start(|stream, _| {
+        reply(stream, OK);
+        std::thread::sleep(Duration::from_secs(1));
+        false
+    });
+    let template = RequestTemplate {
+        method: Method::POST,
+        headers: Vec::new(),
+        body: vec![b'x'; 16 << 20],
+        connect_to: None,
+    };
+    let mut spec = spec(&server.url(), ScheduleSpec::Closed { clients: 1 }, SHORT);
+    spec.targets = load::resolve(&spec.urls, &template).unwrap();
+    spec.connections = 1;
+    let result = run(&spec);
+    let opened = result.connect_time_us.count;
+    assert!(result.requests.completed > 1, "{:?}", result.requests);
+    assert!(opened >= result.requests.completed, "{opened} connections, {:?}", result.requests);
 }
 
 #[test]
@@ -298,6 +334,28 @@ fn an_interrupted_run_keeps_what_it_has() {
     assert!((result.requests.completed as f64 - 200.0 * result.duration_s).abs() < 20.0);
     let noted = result.verdict.notes.iter().any(|note| note.starts_with("interrupted"));
     assert!(noted, "{:?}", result.verdict);
+}
+
+#[test]
+fn an_interrupt_does_not_wait_for_answers_that_do_not_come() {
+    let server = TestServer::start(|_, _| true);
+    let stop = AtomicBool::new(false);
+    /// Stops the run when its window is over and answers are awaited.
+    struct StopWhenOver<'a>(&'a AtomicBool);
+    impl Observer for StopWhenOver<'_> {
+        fn progress(&mut self, progress: Progress) {
+            if progress == Progress::WindowClosed {
+                self.0.store(true, Ordering::SeqCst);
+            }
+        }
+    }
+    let mut spec = open_spec(&server.url(), 100.0, SHORT);
+    spec.timeout = Duration::from_secs(60);
+    let started = Instant::now();
+    let result = load::run(&spec, &stop, &mut StopWhenOver(&stop)).unwrap();
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    assert_eq!(result.requests.failed, 4);
+    assert_eq!(result.requests.errors["interrupted"], 4, "{:?}", result.requests);
 }
 
 #[test]

@@ -13,6 +13,13 @@ use std::time::Duration;
 
 /// Events taken from the kernel in one call.
 const EVENTS_A_WAIT: usize = 512;
+/// Reads for one event before the others have their turn: a peer that sends faster than it can be read would else hold
+/// the thread for ever.
+const READS_A_TURN: u32 = 4;
+/// The peer will send no more, or the connection broke.
+const AT_END: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
+/// There is something to read, be it the end.
+const READABLE: EventFlags = EventFlags::IN.union(AT_END);
 
 /// See [`Network`].
 pub(crate) struct EpollNetwork {
@@ -21,6 +28,10 @@ pub(crate) struct EpollNetwork {
     events: Vec<epoll::Event>,
     /// Events of the last wait that are handed out already.
     handed_out: usize,
+    /// Reads for the event that is being handed out.
+    reads: u32,
+    /// Events whose turn ended before all was read. They come again after the next wait: the kernel tells each edge once.
+    unfinished: Vec<epoll::Event>,
 }
 
 #[derive(Default)]
@@ -29,7 +40,9 @@ struct Socket {
     /// Told apart from earlier connections in this slot, whose events may still be in `events`.
     generation: u32,
     opening: bool,
-    unsent: Vec<u8>,
+    /// What the kernel has not taken at once, and how much of that it has taken meanwhile.
+    rest: Vec<u8>,
+    rest_sent: usize,
 }
 
 impl EpollNetwork {
@@ -40,7 +53,15 @@ impl EpollNetwork {
             sockets: (0..slots).map(|_| Socket::default()).collect(),
             events: Vec::with_capacity(EVENTS_A_WAIT.min(slots.max(1))),
             handed_out: 0,
+            reads: 0,
+            unfinished: Vec::new(),
         })
+    }
+
+    /// The event is used up.
+    fn finish_event(&mut self) {
+        self.handed_out += 1;
+        self.reads = 0;
     }
 
     /// What an event means for its slot. `None`: nothing, and the event is used up.
@@ -49,22 +70,31 @@ impl EpollNetwork {
         let (slot, generation) = (data.u64() as u32 as usize, (data.u64() >> 32) as u32);
         let socket = &mut self.sockets[slot];
         if socket.generation != generation || socket.descriptor.is_none() {
-            self.handed_out += 1;
+            self.finish_event();
             return None;
         }
         if socket.opening {
-            self.handed_out += 1;
-            return socket.opened().map(|event| (slot, event));
+            let event = socket.opened();
+            // A peer that speaks first may have done so already, and no other event would tell.
+            let more = matches!(event, Some(Event::Opened)) && flags.intersects(READABLE);
+            if !more {
+                self.finish_event();
+            }
+            return event.map(|event| (slot, event));
         }
         if flags.contains(EventFlags::OUT)
             && let Err(error) = socket.send_rest()
         {
-            self.handed_out += 1;
+            self.finish_event();
             return Some((slot, Event::Failed(error)));
         }
         let (event, finished) = socket.receive(flags, buffer);
+        self.reads += 1;
         if finished {
-            self.handed_out += 1;
+            self.finish_event();
+        } else if self.reads >= READS_A_TURN {
+            self.unfinished.push(self.events[index]);
+            self.finish_event();
         }
         event.map(|event| (slot, event))
     }
@@ -94,9 +124,13 @@ impl Network for EpollNetwork {
     fn send(&mut self, slot: usize, bytes: &[u8]) -> io::Result<()> {
         let socket = &mut self.sockets[slot];
         let Some(descriptor) = &socket.descriptor else { return Err(Errno::NOTCONN.into()) };
-        let sent = if socket.unsent.is_empty() { send_now(descriptor, bytes)? } else { 0 };
-        socket.unsent.extend_from_slice(&bytes[sent..]);
+        let sent = if socket.rest.is_empty() { send_now(descriptor, bytes)? } else { 0 };
+        socket.rest.extend_from_slice(&bytes[sent..]);
         Ok(())
+    }
+
+    fn has_sent_all(&self, slot: usize) -> bool {
+        self.sockets[slot].rest.is_empty()
     }
 
     fn close(&mut self, slot: usize) {
@@ -105,21 +139,27 @@ impl Network for EpollNetwork {
         socket.descriptor = None;
         socket.generation = socket.generation.wrapping_add(1);
         socket.opening = false;
-        socket.unsent.clear();
+        socket.forget_rest();
     }
 
     fn wait(&mut self, at_most: Duration) -> io::Result<bool> {
         self.events.clear();
         self.handed_out = 0;
+        self.reads = 0;
+        let at_most = if self.unfinished.is_empty() { at_most } else { Duration::ZERO };
         let timeout = Timespec {
             tv_sec: i64::try_from(at_most.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(at_most.subsec_nanos()),
         };
-        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&timeout)) {
-            Ok(count) => Ok(count > 0),
-            Err(Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
+        // Where that many are unfinished, they come first: so there are never more than a bounded number.
+        if self.unfinished.len() < EVENTS_A_WAIT {
+            match epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&timeout)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
+        self.events.append(&mut self.unfinished);
+        Ok(!self.events.is_empty())
     }
 
     fn next_event(&mut self, buffer: &mut [u8]) -> Option<(usize, Event)> {
@@ -150,20 +190,27 @@ impl Socket {
     }
 
     fn send_rest(&mut self) -> io::Result<()> {
-        if let (Some(descriptor), false) = (&self.descriptor, self.unsent.is_empty()) {
-            let sent = send_now(descriptor, &self.unsent)?;
-            self.unsent.drain(..sent);
+        if let (Some(descriptor), false) = (&self.descriptor, self.rest.is_empty()) {
+            self.rest_sent += send_now(descriptor, &self.rest[self.rest_sent..])?;
+            if self.rest_sent == self.rest.len() {
+                self.forget_rest();
+            }
         }
         Ok(())
+    }
+
+    fn forget_rest(&mut self) {
+        self.rest.clear();
+        self.rest_sent = 0;
     }
 
     /// Reads once. The flag says that there is nothing more to read until the next event: a read that leaves room in the
     /// buffer has emptied the socket (epoll(7)), unless its end is announced too.
     fn receive(&mut self, flags: EventFlags, buffer: &mut [u8]) -> (Option<Event>, bool) {
-        let at_end = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
-        if !flags.contains(EventFlags::IN) && !at_end {
+        if !flags.intersects(READABLE) {
             return (None, true);
         }
+        let at_end = flags.intersects(AT_END);
         let Some(descriptor) = &self.descriptor else { return (None, true) };
         let room = buffer.len();
         match net::recv(descriptor, buffer, net::RecvFlags::empty()).map(|(_, received)| received) {
@@ -188,4 +235,80 @@ fn send_now(descriptor: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
         }
     }
     Ok(sent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream};
+
+    const SOON: Duration = Duration::from_secs(5);
+
+    /// A connection in slot 0 on which the peer has sent `bytes` before anybody looks.
+    fn connected(bytes: &[u8]) -> (EpollNetwork, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut network = EpollNetwork::new(1).unwrap();
+        network.open(0, listener.local_addr().unwrap()).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        peer.write_all(bytes).unwrap();
+        (network, peer)
+    }
+
+    /// Bytes of all events of one wait, and how many events there were.
+    fn received(network: &mut EpollNetwork, buffer: &mut [u8]) -> (usize, u32) {
+        let (mut bytes, mut events) = (0, 0);
+        while let Some((_, event)) = network.next_event(buffer) {
+            let Event::Received(length) = event else { panic!("{event:?}") };
+            bytes += length;
+            events += 1;
+        }
+        (bytes, events)
+    }
+
+    #[test]
+    fn a_peer_that_speaks_first_is_heard() {
+        let (mut network, _peer) = connected(b"220 mail.example ready\r\n");
+        let mut buffer = [0; 100];
+        assert!(network.wait(SOON).unwrap());
+        assert!(matches!(network.next_event(&mut buffer), Some((0, Event::Opened))));
+        assert_eq!(received(&mut network, &mut buffer), (24, 1));
+    }
+
+    #[test]
+    fn a_peer_that_sends_much_is_read_in_turns_and_nothing_is_lost() {
+        const BYTES: usize = 10_000;
+        let (mut network, _peer) = connected(&[b'x'; BYTES]);
+        let mut buffer = [0; 1000];
+        assert!(network.wait(SOON).unwrap());
+        assert!(matches!(network.next_event(&mut buffer), Some((0, Event::Opened))));
+        let (mut read, mut events) = received(&mut network, &mut buffer);
+        while read < BYTES {
+            assert!(events <= READS_A_TURN, "{events}");
+            // Nothing new has come: what is left is due at once all the same.
+            assert!(network.wait(SOON).unwrap());
+            let (bytes, of_wait) = received(&mut network, &mut buffer);
+            (read, events) = (read + bytes, of_wait);
+        }
+        assert_eq!(read, BYTES);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_take_at_once_follows() {
+        const BYTES: usize = 16 << 20;
+        let (mut network, peer) = connected(b"");
+        let mut buffer = [0; 100];
+        assert!(network.wait(SOON).unwrap());
+        assert!(matches!(network.next_event(&mut buffer), Some((0, Event::Opened))));
+        network.send(0, &vec![b'x'; BYTES]).unwrap();
+        assert!(!network.has_sent_all(0), "no socket takes so much unread");
+        let reader = std::thread::spawn(move || {
+            io::copy(&mut io::Read::take(peer, BYTES as u64), &mut io::sink()).unwrap()
+        });
+        while !network.has_sent_all(0) {
+            assert!(network.wait(SOON).unwrap(), "the peer reads");
+            assert!(network.next_event(&mut buffer).is_none());
+        }
+        assert_eq!(reader.join().unwrap(), BYTES as u64);
+    }
 }

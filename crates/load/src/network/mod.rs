@@ -34,6 +34,9 @@ pub(crate) trait Network {
     /// Sends all of these bytes, now as far as the kernel takes them, the rest as soon as it does.
     fn send(&mut self, slot: usize, bytes: &[u8]) -> io::Result<()>;
 
+    /// Whether the kernel has taken everything that was to be sent in the slot.
+    fn has_sent_all(&self, slot: usize) -> bool;
+
     /// Closes the connection in the slot, if there is one, at once. No event follows.
     fn close(&mut self, slot: usize);
 

@@ -6,7 +6,7 @@
 mod connection;
 mod upkeep;
 
-use crate::clock::{Clock, Nanos};
+use crate::clock::{Clock, Nanos, SECOND};
 use crate::error::ErrorKind;
 use crate::network::{Event, Network};
 use crate::pacing::{Pacer, Wait};
@@ -23,6 +23,8 @@ use std::time::Duration;
 
 /// How long past the end a slot that was due before it may still be sent: more than a thread is usually late.
 const END_GRACE: Nanos = 10_000_000;
+/// How long the answers on their way are awaited once the run is interrupted.
+const INTERRUPTED_PATIENCE: Nanos = SECOND;
 /// Bytes read at once.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 
@@ -113,6 +115,7 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
         clock: &Clock,
         mut on_second: impl FnMut(SecondOfWorker),
     ) -> io::Result<WorkerOutcome> {
+        clock.wait_for_origin();
         self.restart_times();
         let (mut at_start, mut in_window) = ((thread_cpu(), Switches::default()), false);
         let stopped_at = loop {
@@ -162,16 +165,23 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
 
     /// Sends nothing more and waits for the answers on their way, each at most its timeout.
     fn drain(&mut self, clock: &Clock, on_second: &mut impl FnMut(SecondOfWorker)) -> io::Result<()> {
-        let interrupted = self.stop.load(Ordering::Relaxed);
-        let patience =
-            if interrupted { self.timeline.timeout.min(1_000_000_000) } else { self.timeline.timeout };
-        let give_up = clock.now() + patience;
+        let mut give_up = clock.now() + self.timeline.timeout;
+        let mut interrupted = false;
         while self.in_flight > 0 && clock.now() < give_up {
+            if !interrupted && self.stop.load(Ordering::Relaxed) {
+                interrupted = true;
+                give_up = give_up.min(clock.now() + INTERRUPTED_PATIENCE);
+            }
             self.network.wait(Duration::from_millis(1))?;
             self.handle_events(clock)?;
-            self.fail_overdue(clock.now());
+            let now = clock.now();
+            self.fail_overdue(now);
+            self.recorder.take_seconds(now).for_each(&mut *on_second);
         }
-        self.fail_in_flight(clock.now());
+        self.fail_in_flight(
+            clock.now(),
+            if interrupted { ErrorKind::Interrupted } else { ErrorKind::Timeout },
+        );
         self.recorder.take_seconds(Nanos::MAX).for_each(on_second);
         Ok(())
     }
@@ -304,21 +314,25 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
             self.recorder.completed(&flight, now, end.status, bytes);
             self.schedule.request_ended(now);
         }
-        if end.reusable {
+        // A server that answers before it has read the request may never read the rest of it.
+        let reusable = end.reusable && self.network.has_sent_all(slot);
+        if reusable {
             self.set_free(slot, now);
         } else {
             self.close_and_reopen(slot, now);
         }
-        end.reusable
+        reusable
     }
 
     /// The peer will send no more on this connection.
     fn ended(&mut self, slot: usize, now: Nanos) {
-        match self.connections[slot].codec.end() {
+        let connection = &mut self.connections[slot];
+        match connection.codec.end() {
             Ok(Some(end)) => {
                 self.answered(slot, end, now);
             }
-            Ok(None) if self.connections[slot].in_flight == 0 => self.close_and_reopen(slot, now),
+            // An idle connection may be closed; one that never served was refused.
+            Ok(None) if connection.in_flight == 0 && connection.served => self.close_and_reopen(slot, now),
             Ok(None) => self.lose(slot, ErrorKind::Closed, now),
             Err(error) => self.lose(slot, error.0, now),
         }

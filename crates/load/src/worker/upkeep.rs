@@ -74,12 +74,12 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         }
     }
 
-    /// Fails all that is unanswered, as timed out.
-    pub(super) fn fail_in_flight(&mut self, now: Nanos) {
+    /// Fails all that is unanswered.
+    pub(super) fn fail_in_flight(&mut self, now: Nanos, kind: ErrorKind) {
         for slot in 0..self.connections.len() {
             for flight in self.connections[slot].flights.iter_mut().filter_map(Option::take) {
                 self.in_flight -= 1;
-                self.recorder.failed(&flight, now, ErrorKind::Timeout);
+                self.recorder.failed(&flight, now, kind);
             }
         }
     }
