@@ -76,6 +76,7 @@ impl std::error::Error for StandardOutput {
 }
 
 /// A folder that is no run is wrong use; files that cannot be read or written are the environment's.
+#[expect(clippy::needless_pass_by_value, reason = "map_err hands it over")]
 pub(super) fn folder_failure(error: FolderError) -> Failure {
     let failure = match &error {
         FolderError::NoRun { .. } | FolderError::HasRun { .. } | FolderError::NotEmpty { .. } => {

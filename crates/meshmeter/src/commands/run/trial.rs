@@ -183,7 +183,7 @@ impl Following<'_> {
                 Ok(Heard::Event(LoadEvent::Connecting | LoadEvent::WarmingUp))
                 | Err(RecvTimeoutError::Timeout) => {}
                 Ok(Heard::Message(message)) if self.messages.len() < MESSAGES_KEPT => {
-                    self.messages.push(message)
+                    self.messages.push(message);
                 }
                 Ok(Heard::Message(_)) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),

@@ -27,7 +27,7 @@ pub(super) fn judge(ending: &Ending, result: Option<&LoadResult>, observation: &
     match ending {
         Ending::Finished => {}
         Ending::Interrupted => {
-            verdict.reasons.push("interrupted: the run was stopped during this trial".to_owned())
+            verdict.reasons.push("interrupted: the run was stopped during this trial".to_owned());
         }
         Ending::Failed(what) => verdict.reasons.insert(0, format!("failed: {what}")),
     }
