@@ -1,11 +1,13 @@
 //! `cargo bench --bench serve_against_nginx`: is `meshmeter serve` ever the bottleneck? Both servers answer 1 KB, alternately,
 //! pinned to CPU 0, to wrk on CPU 1. Takes about a minute; leave the machine alone meanwhile. The same contest runs tiny in
-//! the tests of `serve`.
+//! the tests.
 //! Ends with status 1 where a promise is not kept.
 
+#[path = "../contest/mod.rs"]
 mod contest;
+mod server_contest;
 
-use contest::Contest;
+use server_contest::Contest;
 use std::process::ExitCode;
 
 /// What the service promises: idle memory, and requests for each CPU second as a share of what nginx does.

@@ -2,9 +2,11 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// `meshmeter`, to be given arguments.
 pub fn meshmeter() -> Command {
@@ -26,7 +28,7 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// `meshmeter serve` on a port of its own; ended when dropped.
+/// `meshmeter serve` on a port of its own; killed when dropped.
 pub struct Serving {
     child: Child,
     authority: String,
@@ -34,35 +36,61 @@ pub struct Serving {
 
 impl Serving {
     pub fn start(arguments: &[&str]) -> Self {
-        let mut child = meshmeter()
+        let child = meshmeter()
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(arguments)
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .expect("the binary runs");
+        let mut serving = Self { child, authority: String::new() };
         let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("piped"))
+        BufReader::new(serving.child.stdout.take().expect("piped"))
             .read_line(&mut line)
             .expect("it says where it listens");
-        let (_, authority) = line.trim().split_once("http://").expect("it says where it listens");
-        Self { authority: authority.trim_end_matches('/').to_owned(), child }
+        let authority = line.trim().strip_prefix("listening on http://");
+        serving.authority = authority.expect("it says where it listens").to_owned();
+        serving
+    }
+
+    /// Address and port.
+    pub fn authority(&self) -> &str {
+        &self.authority
     }
 
     pub fn url(&self) -> String {
         format!("http://{}/", self.authority)
     }
 
+    pub fn process(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// The whole response to a request for a path.
+    pub fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.authority).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a limit above zero");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("it reads");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).expect("it answers");
+        response
+    }
+
     /// The server's own count of requests, but for this one.
     pub fn requests(&self) -> u64 {
-        let mut stream = TcpStream::connect(&self.authority).expect("it listens");
-        write!(stream, "GET /meshmeter/counters HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            .expect("it reads");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it answers");
-        let (_, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+        let response = self.get("/meshmeter/counters");
+        let (_, body) = response.split_once("\r\n\r\n").expect("a head and a body");
         let counters: serde_json::Value = serde_json::from_str(body).expect("JSON");
         counters["requests"].as_u64().expect("a count")
+    }
+
+    /// Sends a signal; gives the exit code, what was said on standard error, and how long it took.
+    pub fn end(mut self, signal: Signal) -> (Option<i32>, String, Duration) {
+        let started = Instant::now();
+        kill_process(self.process(), signal).expect("it runs");
+        let mut said = String::new();
+        self.child.stderr.take().expect("piped").read_to_string(&mut said).expect("it says text");
+        (self.child.wait().expect("it is a child").code(), said, started.elapsed())
     }
 }
 

@@ -1,0 +1,122 @@
+//! Programs on a CPU of their own, run to their end.
+//!
+//! The CPU that a program used is read from `/proc` between its end and its burial: one source for all programs, all threads
+//! and the start included. The kernel tells it in steps of 10 ms.
+
+use super::Outcome;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::thread::{CpuSet, sched_getaffinity};
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, thread};
+
+/// How long a program may take to start, or to end when it is due.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where a program runs.
+#[derive(Clone, Copy)]
+pub enum Place {
+    /// The first CPU that this process may use.
+    Server,
+    /// The second one; where there is only one, the server's.
+    Generator,
+}
+
+/// A program on one CPU, without input.
+///
+/// # Errors
+/// Where the kernel does not say which CPUs may be used.
+pub fn pinned(place: Place, program: &Path) -> Outcome<Command> {
+    let allowed = sched_getaffinity(None)?;
+    let mut cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+    let first = cpus.next().ok_or("no CPU may be used")?;
+    let cpu = match place {
+        Place::Server => first,
+        Place::Generator => cpus.next().unwrap_or(first),
+    };
+    let mut command = Command::new("taskset");
+    command.stdin(Stdio::null());
+    command.args(["-c", &cpu.to_string()]).arg(program);
+    Ok(command)
+}
+
+/// Where a command is, if it is on the PATH.
+pub fn on_path(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// A program that ended.
+pub struct Ended {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+    /// CPU that it used from its start to its end, all threads, seconds.
+    pub cpu_s: f64,
+}
+
+/// Runs a program to its end, which is due `within` so long. Nothing polls meanwhile.
+///
+/// # Errors
+/// Where it does not start, or does not end in time: it is killed then.
+pub fn run_to_end(command: &mut Command, within: Duration) -> Outcome<Ended> {
+    let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
+    let mut child = command.spawn().map_err(|error| format!("start {command:?}: {error}"))?;
+    let used_s = wait_for_end(&child, within).and_then(|()| cpu_of_ended_s(child.id()));
+    if used_s.is_err() {
+        // It may have ended by itself, and is buried below in any case.
+        let _ = child.kill();
+    }
+    let status = child.wait()?;
+    let cpu_s = used_s.map_err(|error| format!("{command:?}: {error}"))?;
+    Ok(Ended { status, stdout: text(&mut stdout)?, stderr: text(&mut stderr)?, cpu_s })
+}
+
+fn wait_for_end(child: &Child, within: Duration) -> Outcome<()> {
+    let deadline = Instant::now() + within;
+    let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let ready = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&Timespec::try_from(left)?));
+        match ready {
+            Ok(0) => return Err(format!("did not end within {} s", within.as_secs()).into()),
+            Ok(_) => return Ok(()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// User and system time of a process that ended and is not buried, seconds.
+fn cpu_of_ended_s(process: u32) -> Outcome<f64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // Behind the name, which may hold anything, fields 14 and 15 are the 12th and 13th.
+    let (_, fields) = stat.rsplit_once(')').ok_or("stat has no name")?;
+    let ticks: Vec<u64> =
+        fields.split_whitespace().skip(11).take(2).map(str::parse).collect::<Result<_, _>>()?;
+    Ok(ticks.iter().sum::<u64>() as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+fn text(file: &mut File) -> Outcome<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Asks until there is an answer or patience ends.
+pub fn until<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let answer = ask();
+        if answer.is_some() || Instant::now() >= deadline {
+            return answer;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,59 @@
+//! A server that runs for as long as it is held.
+
+use super::Outcome;
+use super::process::until;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::process::{Child, Command};
+
+/// A server, ended when dropped.
+pub struct Server {
+    pub child: Child,
+    /// The process that answers, with one thread.
+    pub worker: u32,
+    /// What to load.
+    pub url: String,
+}
+
+impl Server {
+    /// Starts it; who starts it says which process answers and under which URL.
+    pub fn start(command: &mut Command) -> Outcome<Self> {
+        let child = command.spawn().map_err(|error| format!("start {command:?}: {error}"))?;
+        Ok(Self { worker: child.id(), child, url: String::new() })
+    }
+
+    /// CPU that its worker used so far, seconds.
+    pub fn cpu_s(&self) -> Outcome<f64> {
+        let path = format!("/proc/{}/schedstat", self.worker);
+        let text = fs::read_to_string(&path).map_err(|error| format!("read {path}: {error}"))?;
+        let on_cpu_ns: f64 = text.split_whitespace().next().ok_or("schedstat is empty")?.parse()?;
+        Ok(on_cpu_ns / 1e9)
+    }
+
+    /// Resident memory of its processes, bytes.
+    pub fn memory_bytes(&self) -> Outcome<u64> {
+        let mut processes = vec![self.child.id(), self.worker];
+        processes.dedup();
+        let mut sum_kib = 0;
+        for process in processes {
+            let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+            let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+            sum_kib += resident
+                .and_then(|text| text.trim().strip_suffix(" kB"))
+                .ok_or("no VmRSS")?
+                .parse::<u64>()?;
+        }
+        Ok(sum_kib * 1024)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // nginx ends its worker on SIGTERM and leaves it behind on SIGKILL.
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        if until(|| self.child.try_wait().ok().flatten()).is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}

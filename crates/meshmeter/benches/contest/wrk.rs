@@ -1,0 +1,38 @@
+//! wrk: its arguments, and what it prints.
+
+use super::Outcome;
+use super::process::Ended;
+
+/// What wrk counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WrkReading {
+    pub requests: f64,
+    pub requests_per_second: f64,
+}
+
+/// One thread, in a closed loop over so many connections; the URL follows.
+pub fn arguments(connections: u32, seconds: u32) -> Vec<String> {
+    vec!["-t1".to_owned(), format!("-c{connections}"), format!("-d{seconds}s")]
+}
+
+/// Reads what it printed.
+///
+/// # Errors
+/// Where it failed, or any request did.
+pub fn read(ended: &Ended) -> Outcome<WrkReading> {
+    let text = &ended.stdout;
+    if !ended.status.success() || text.contains("Socket errors") || text.contains("Non-2xx") {
+        return Err(format!("wrk: {}: {text}{}", ended.status, ended.stderr).into());
+    }
+    let requests = text
+        .split_once(" requests in ")
+        .and_then(|(before, _)| before.split_whitespace().last())
+        .ok_or("wrk printed no count")?
+        .parse()?;
+    let requests_per_second = text
+        .split_once("Requests/sec:")
+        .and_then(|(_, rest)| rest.split_whitespace().next())
+        .ok_or("wrk printed no rate")?
+        .parse()?;
+    Ok(WrkReading { requests, requests_per_second })
+}

@@ -1,0 +1,179 @@
+//! The load generators: how each is told what to do, and what it says afterwards. One thread each.
+//!
+//! Latency is as each tool states it. In an open loop `meshmeter load` counts from when a request was due, fortio from when it was
+//! sent, so fortio's figures are lower where requests wait.
+
+use crate::contest::process::{Ended, PATIENCE, Place, pinned, run_to_end};
+use crate::contest::{Outcome, wrk};
+use experiment::schema::LoadResult;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What a generator is asked to do.
+#[derive(Clone, Copy, Debug)]
+pub enum Load {
+    /// Each connection sends again when it is answered.
+    Closed { connections: u32 },
+    /// So many requests a second.
+    Open { rate: u32, connections: u32 },
+}
+
+/// A generator, and where it is.
+#[derive(Clone, Debug)]
+pub enum Generator {
+    Meshmeter(PathBuf),
+    /// Closed loops only.
+    Wrk,
+    Fortio(PathBuf),
+}
+
+/// What a generator says that it did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading {
+    pub requests: f64,
+    pub requests_per_second: f64,
+    pub latency_us: Option<Latency>,
+    pub schedule_lag_us_p99: Option<f64>,
+    /// Why its own verdict says that these figures may not be used.
+    pub invalid: Vec<String>,
+}
+
+/// Latency, microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Latency {
+    pub p50: f64,
+    pub p99: f64,
+}
+
+impl Generator {
+    /// fortio, where it is `named`, or else where the PATH has it.
+    ///
+    /// # Errors
+    /// Where it is neither: the text says so.
+    pub fn fortio(named: Option<PathBuf>, on_path: Option<PathBuf>) -> Result<Self, String> {
+        match named {
+            Some(path) if path.is_file() => Ok(Self::Fortio(path)),
+            Some(path) => Err(format!("fortio: FORTIO names `{}`, which is no file", path.display())),
+            None => on_path.map(Self::Fortio).ok_or_else(|| "fortio is not on PATH".to_owned()),
+        }
+    }
+
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Meshmeter(_) => "meshmeter load",
+            Self::Wrk => "wrk",
+            Self::Fortio(_) => "fortio",
+        }
+    }
+
+    /// Runs it for so long; gives what it says, and the CPU that it used, seconds.
+    ///
+    /// # Errors
+    /// Where it is missing, hangs, fails or had answers other than 200.
+    pub fn run(&self, load: Load, seconds: u32, url: &str) -> Outcome<(Reading, f64)> {
+        let (program, arguments) = match self {
+            Self::Meshmeter(program) => (program.as_path(), meshmeter_arguments(load, seconds)),
+            Self::Wrk => {
+                let Load::Closed { connections } = load else {
+                    return Err("wrk knows no open loop".into());
+                };
+                (Path::new("wrk"), wrk::arguments(connections, seconds))
+            }
+            Self::Fortio(program) => (program.as_path(), fortio_arguments(load, seconds)),
+        };
+        let mut command = pinned(Place::Generator, program)?;
+        command.args(arguments).arg(url);
+        let ended = run_to_end(&mut command, Duration::from_secs(seconds.into()) + PATIENCE)?;
+        Ok((self.read(&ended)?, ended.cpu_s))
+    }
+
+    fn read(&self, ended: &Ended) -> Outcome<Reading> {
+        let reading = match self {
+            Self::Meshmeter(_) => read_meshmeter(&ended.stdout),
+            Self::Wrk => wrk::read(ended).map(|reading| Reading {
+                requests: reading.requests,
+                requests_per_second: reading.requests_per_second,
+                ..Reading::default()
+            }),
+            Self::Fortio(_) => read_fortio(&ended.stdout),
+        };
+        match reading {
+            Ok(reading) if reading.requests > 0.0 => Ok(reading),
+            Ok(_) => Err(format!("{} had no answer: {}", self.name(), ended.stderr).into()),
+            Err(error) => {
+                Err(format!("{} ended with {}: {error}: {}", self.name(), ended.status, ended.stderr).into())
+            }
+        }
+    }
+}
+
+fn meshmeter_arguments(load: Load, seconds: u32) -> Vec<String> {
+    let (option, number, connections) = match load {
+        Load::Closed { connections } => ("--clients", connections, connections),
+        Load::Open { rate, connections } => ("--rate", rate, connections),
+    };
+    let mut arguments = words("load --threads 1 --progress off --json -");
+    arguments.extend([option.to_owned(), number.to_string()]);
+    arguments.extend(["--connections".to_owned(), connections.to_string()]);
+    arguments.extend(["--duration".to_owned(), format!("{seconds}s")]);
+    arguments
+}
+
+/// An invalid verdict ends with status 1 and is a result all the same.
+fn read_meshmeter(json: &str) -> Outcome<Reading> {
+    let result: LoadResult = serde_json::from_str(json)?;
+    let response_time = &result.response_time_us;
+    Ok(Reading {
+        requests: result.requests.completed as f64,
+        requests_per_second: result.rate.completed,
+        latency_us: Some(Latency { p50: response_time.p50, p99: response_time.p99 }),
+        schedule_lag_us_p99: Some(result.schedule_lag_us.p99),
+        invalid: result.verdict.reasons,
+    })
+}
+
+/// Its histogram begins with steps of 10 us, which is as fine as it interpolates well.
+fn fortio_arguments(load: Load, seconds: u32) -> Vec<String> {
+    // Its rate 0 is a closed loop.
+    let (rate, connections) = match load {
+        Load::Closed { connections } => (0, connections),
+        Load::Open { rate, connections } => (rate, connections),
+    };
+    let mut arguments = words("load -r 0.00001 -p 50,99 -json -");
+    arguments.extend(["-qps".to_owned(), rate.to_string()]);
+    arguments.extend(["-c".to_owned(), connections.to_string()]);
+    arguments.extend(["-t".to_owned(), format!("{seconds}s")]);
+    arguments
+}
+
+/// Reads the JSON that fortio prints.
+///
+/// # Errors
+/// Where a figure is missing, or an answer was other than 200.
+pub fn read_fortio(json: &str) -> Outcome<Reading> {
+    let result: Value = serde_json::from_str(json)?;
+    let codes = result["RetCodes"].as_object().ok_or("no RetCodes")?;
+    if codes.keys().any(|code| code != "200") {
+        return Err(format!("answers other than 200: {codes:?}").into());
+    }
+    let figure = |pointer: &str| {
+        result.pointer(pointer).and_then(Value::as_f64).ok_or_else(|| format!("no figure {pointer}"))
+    };
+    let percentile_us = |percent: f64| {
+        let listed = result["DurationHistogram"]["Percentiles"].as_array();
+        let entry = listed.into_iter().flatten().find(|entry| entry["Percentile"].as_f64() == Some(percent));
+        let seconds = entry.and_then(|entry| entry["Value"].as_f64());
+        seconds.map(|seconds| seconds * 1e6).ok_or_else(|| format!("no percentile {percent}"))
+    };
+    Ok(Reading {
+        requests: figure("/DurationHistogram/Count")?,
+        requests_per_second: figure("/ActualQPS")?,
+        latency_us: Some(Latency { p50: percentile_us(50.0)?, p99: percentile_us(99.0)? }),
+        ..Reading::default()
+    })
+}
+
+fn words(line: &str) -> Vec<String> {
+    line.split(' ').map(str::to_owned).collect()
+}

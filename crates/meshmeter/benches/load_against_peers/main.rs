@@ -1,0 +1,53 @@
+//! `cargo bench --bench load_against_peers`: `meshmeter load` and its peers alternately, pinned to CPU 1, against nginx on CPU 0
+//! with a body of 1 KB. Takes about five minutes; leave the machine alone meanwhile. wrk must be there; fortio is taken from the PATH or
+//! from where `FORTIO` names it. The same contest runs tiny in the tests.
+//! Ends with status 1 where a promise is not kept.
+
+#[path = "../contest/mod.rs"]
+mod contest;
+mod generator_contest;
+mod generators;
+mod promises;
+
+use contest::Outcome;
+use contest::process::on_path;
+use generator_contest::{Effort, parts};
+use generators::Generator;
+use promises::promises;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Enough rounds for a median, long enough for a p99: at full speed, at 1000 a second, at 20 000 a second.
+const EFFORTS: [Effort; 3] =
+    [Effort { rounds: 7, seconds: 3 }, Effort { rounds: 7, seconds: 5 }, Effort { rounds: 7, seconds: 5 }];
+
+#[allow(clippy::print_stderr, reason = "a benchmark's result is its output")]
+fn main() -> ExitCode {
+    match contest() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether every promise was kept.
+#[allow(clippy::print_stdout, reason = "a benchmark's result is its output")]
+fn contest() -> Outcome<bool> {
+    let meshmeter = Path::new(env!("CARGO_BIN_EXE_meshmeter"));
+    let mut results = Vec::new();
+    let fortio = Generator::fortio(env::var_os("FORTIO").map(PathBuf::from), on_path("fortio"));
+    for (part, effort) in parts(meshmeter, &fortio).into_iter().zip(EFFORTS) {
+        let result = part.run(effort)?;
+        println!("{result}");
+        results.push(result);
+    }
+    let promises = promises(&results);
+    for promise in &promises {
+        println!("{promise}");
+    }
+    Ok(promises.iter().all(|promise| promise.kept))
+}

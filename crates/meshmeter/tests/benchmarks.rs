@@ -1,0 +1,147 @@
+//! The benchmarks in their tiny form, so that they never rot. What they measure here means nothing; that they measure does.
+
+#[path = "../benches/contest/mod.rs"]
+mod contest;
+#[path = "../benches/load_against_peers/generator_contest.rs"]
+mod generator_contest;
+#[path = "../benches/load_against_peers/generators.rs"]
+mod generators;
+#[path = "../benches/load_against_peers/promises.rs"]
+mod promises;
+#[path = "../benches/serve_against_nginx/server_contest.rs"]
+mod server_contest;
+
+use contest::process::run_to_end;
+use contest::{median, turns};
+use generator_contest::{
+    ALONE, CALM, CPU_US, ContenderResult, Effort, LAG_P99_US, P50_US, P99_US, PartResult, RATE, Round, parts,
+};
+use generators::{Generator, Latency, Reading, read_fortio};
+use promises::promises;
+use server_contest::Contest;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const MESHMETER: &str = env!("CARGO_BIN_EXE_meshmeter");
+
+#[test]
+fn serve_against_nginx() {
+    let contest = Contest { meshmeter: MESHMETER.into(), rounds: 1, seconds: 1, connections: 8 };
+    let result = contest.run().unwrap_or_else(|error| panic!("{error}"));
+    for server in &result.servers {
+        assert!(server.idle_memory_bytes > 100_000, "{} has {} bytes", server.name, server.idle_memory_bytes);
+        let rate = server.median(|round| round.requests_per_second);
+        assert!(rate > 100.0, "{} answers {rate} a second", server.name);
+    }
+    assert!(result.requests_per_core_ratio().is_finite(), "{result}");
+}
+
+#[test]
+fn load_against_peers() {
+    let absent = Generator::fortio(None, None);
+    let effort = Effort { rounds: 1, seconds: 1 };
+    let results: Vec<PartResult> = parts(Path::new(MESHMETER), &absent)
+        .into_iter()
+        .map(|part| part.run(effort).unwrap_or_else(|error| panic!("{error}")))
+        .collect();
+    let labels: Vec<Vec<&str>> = results
+        .iter()
+        .map(|result| result.contenders.iter().map(|contender| contender.label).collect())
+        .collect();
+    assert_eq!(
+        labels,
+        [vec!["meshmeter load", "wrk"], vec!["meshmeter load", ALONE], vec!["meshmeter load"]]
+    );
+    for result in &results {
+        let text = result.to_string();
+        assert!(text.contains("not run: fortio is not on PATH"), "{text}");
+        for contender in &result.contenders {
+            assert!(contender.median(RATE) > 100.0, "{text}");
+            assert!(contender.median(CPU_US) > 0.0, "{text}");
+        }
+        let ours = result.contender("meshmeter load").unwrap();
+        assert!((1.0..=ours.median(P99_US)).contains(&ours.median(P50_US)), "{text}");
+        assert!(ours.median(LAG_P99_US).is_finite(), "{text}");
+    }
+    let text = results[0].to_string();
+    assert!(text.contains("meshmeter load over wrk:  answers/s x "), "{text}");
+}
+
+#[test]
+fn promises_are_held_against_medians() {
+    let contender = |label, p50: f64, lag_us_p99: f64, invalid: &[&str]| {
+        let reading = Reading {
+            requests: 5000.0,
+            requests_per_second: 1000.0,
+            latency_us: Some(Latency { p50, p99: 2.0 * p50 }),
+            schedule_lag_us_p99: Some(lag_us_p99),
+            invalid: invalid.iter().map(|reason| (*reason).to_owned()).collect(),
+        };
+        let rounds = vec![Round { reading, cpu_us_per_request: 9.0, server_busy_fraction: 0.5 }];
+        ContenderResult { label, rounds }
+    };
+    let kept = |contenders| {
+        let calm = PartResult { title: CALM, not_run: Vec::new(), contenders };
+        promises(&[calm]).iter().map(|promise| promise.kept).collect::<Vec<bool>>()
+    };
+    let fortio = || contender("fortio", 120.0, f64::NAN, &[]);
+    assert_eq!(kept(vec![contender("meshmeter load", 120.0, 99.0, &[]), fortio()]), [true, true, true]);
+    assert_eq!(
+        kept(vec![contender("meshmeter load", 121.0, 100.0, &["saturated: x"]), fortio()]),
+        [false; 3]
+    );
+    assert_eq!(kept(vec![contender("meshmeter load", 121.0, 99.0, &[])]), [true, true]);
+    assert_eq!(kept(vec![contender("meshmeter load", 121.0, f64::NAN, &[])]), [true, false]);
+}
+
+#[test]
+fn fortio_is_taken_from_where_it_is_named() {
+    let here = || Some(MESHMETER.into());
+    assert!(matches!(Generator::fortio(here(), None), Ok(Generator::Fortio(_))));
+    assert!(matches!(Generator::fortio(None, here()), Ok(Generator::Fortio(_))));
+    // Wrongly named is said: another one is not taken in its place.
+    let error = Generator::fortio(Some("/nonexistent/fortio".into()), here()).unwrap_err();
+    assert!(error.contains("FORTIO names `/nonexistent/fortio`"), "{error}");
+}
+
+#[test]
+fn what_fortio_says_is_understood() {
+    let json = r#"{"ActualQPS": 999.5, "RetCodes": {"200": 5000},
+        "DurationHistogram": {"Count": 5000, "Percentiles":
+            [{"Percentile": 50, "Value": 0.0001252}, {"Percentile": 99, "Value": 0.0004}]}}"#;
+    let reading = read_fortio(json).unwrap();
+    assert_eq!((reading.requests, reading.requests_per_second), (5000.0, 999.5));
+    let Latency { p50, p99 } = reading.latency_us.unwrap();
+    assert!((p50 - 125.2).abs() < 1e-6 && (p99 - 400.0).abs() < 1e-6, "{p50} {p99}");
+    for (from, to, words) in [
+        ("\"200\": 5000", "\"200\": 4999, \"503\": 1", "answers other than 200"),
+        ("\"Percentile\": 99", "\"Percentile\": 98", "no percentile 99"),
+        ("ActualQPS", "QPS", "no figure /ActualQPS"),
+    ] {
+        let error = read_fortio(&json.replace(from, to)).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn programs_are_bounded_and_their_cpu_is_told() {
+    let started = Instant::now();
+    let error = run_to_end(Command::new("sleep").arg("60"), Duration::from_millis(50)).err().unwrap();
+    assert!(error.to_string().contains("did not end within"), "{error}");
+    assert!(started.elapsed() < Duration::from_secs(30));
+    // A child's CPU, here of a shell that counts, is the child's, not that of this process.
+    let count = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo counted";
+    let ended = run_to_end(Command::new("sh").args(["-c", count]), Duration::from_secs(60)).unwrap();
+    assert!(ended.status.success() && ended.stdout == "counted\n", "{} {}", ended.stdout, ended.stderr);
+    assert!(ended.cpu_s > 0.0 && ended.cpu_s < 60.0, "{}", ended.cpu_s);
+}
+
+#[test]
+fn medians_and_turns() {
+    assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
+    assert_eq!(median([4.0, 1.0, 2.0, 3.0].into_iter()), 2.5);
+    assert!(median(std::iter::empty()).is_nan());
+    let orders: Vec<Vec<usize>> = (0..3).map(|round| turns(round, 3).collect()).collect();
+    assert_eq!(orders, [[0, 1, 2], [1, 2, 0], [2, 0, 1]]);
+}
