@@ -8,7 +8,7 @@ use crate::recorder::{Recorder, SecondOfWorker};
 use crate::schedule::{ClosedLoop, OpenLoop, RateProfile, Schedule};
 use crate::spec::{LoadSpec, ScheduleSpec};
 use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
-use crate::verdict;
+use crate::verdict::{self, Circumstances};
 use crate::worker::{Timeline, Worker, WorkerOutcome};
 use experiment::schema::{Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Rates, SeriesPoint};
 use series::Series;
@@ -177,7 +177,7 @@ impl Course<'_> {
             let workers = starts.len();
             // Tells the workers that their start will not come.
             drop(starts);
-            return Ok(self.never_started(workers));
+            return Ok(self.never_started(workers, open));
         }
         let start = Instant::now() + START_DELAY;
         for worker in &starts {
@@ -185,7 +185,7 @@ impl Course<'_> {
             let _ = worker.send(start);
         }
         let measured = self.measure(start, starts.len())?;
-        Ok(self.result(measured))
+        Ok(self.result(measured, open))
     }
 
     /// Follows the workers from the start of the warm-up to the end of the drain.
@@ -260,7 +260,7 @@ impl Course<'_> {
     }
 
     /// No connection could be opened, or the user did not wait for it.
-    fn never_started(self, workers: usize) -> LoadResult {
+    fn never_started(self, workers: usize, open: usize) -> LoadResult {
         let mut recorder = Recorder::new(self.timeline.window_start);
         let mut done = 0;
         while done < workers {
@@ -284,10 +284,11 @@ impl Course<'_> {
             switches: Switches::default(),
             busiest_thread_fraction: 0.0,
         };
-        self.result(measured)
+        self.result(measured, open)
     }
 
-    fn result(&self, measured: Measured) -> LoadResult {
+    /// `open`: connections that were open at the start.
+    fn result(&self, measured: Measured, open: usize) -> LoadResult {
         let Measured { recorder, series, started_at, stopped_at, cpu, switches, busiest_thread_fraction } =
             measured;
         let duration_s = stopped_at.saturating_sub(self.timeline.window_start) as f64 / SECOND as f64;
@@ -329,7 +330,11 @@ impl Course<'_> {
             series,
             verdict: Default::default(),
         };
-        result.verdict = verdict::judge(&result, stopped_at < self.timeline.end);
+        let circumstances = Circumstances {
+            interrupted: stopped_at < self.timeline.end && self.stop.load(Ordering::Relaxed),
+            connections_at_start: open,
+        };
+        result.verdict = verdict::judge(&result, circumstances);
         result
     }
 }

@@ -121,6 +121,19 @@ impl ErrorKind {
         }
     }
 
+    /// Whether it befalls a connection that is being opened.
+    pub(crate) fn is_of_connecting(self) -> bool {
+        matches!(
+            self,
+            Self::ConnectRefused
+                | Self::ConnectTimeout
+                | Self::ConnectUnreachable
+                | Self::ConnectFailed
+                | Self::PortsExhausted
+                | Self::FilesExhausted
+        )
+    }
+
     /// The kind of an error while a connection is opened.
     pub(crate) fn of_connect(error: &io::Error) -> Self {
         match Errno::from_io_error(error) {

@@ -1,10 +1,12 @@
-//! Whether a result may be used, from the result alone. docs/method.md gives each bound with its reason.
+//! Whether a result may be used, from the result and how it came about. docs/method.md gives each bound with its reason.
 
 use crate::error::ErrorKind;
 use experiment::schema::{LoadResult, Verdict};
 
 /// Completed requests under this share of the scheduled ones: the offered rate was not achieved.
 const ACHIEVED_FRACTION: f64 = 0.99;
+/// Fewer connections than this share of those wanted were open at the start: the load was not the one asked for.
+const OPEN_FRACTION: f64 = 0.99;
 /// More requests than this share failed: latency tells of the errors, not of the service.
 const ERROR_FRACTION: f64 = 0.01;
 /// A worker thread on the CPU for more than this share of the window could not have sent more.
@@ -22,18 +24,28 @@ const HIDDEN_FACTOR: f64 = 2.0;
 /// … where it is more than this apart, microseconds.
 const HIDDEN_US: f64 = 1000.0;
 
-/// Judges a result. `interrupted`: it was ended before its time.
-pub(crate) fn judge(result: &LoadResult, interrupted: bool) -> Verdict {
+/// What the figures of a result do not tell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Circumstances {
+    /// The user ended the run before its time.
+    pub(crate) interrupted: bool,
+    /// Connections that were open when the schedule started.
+    pub(crate) connections_at_start: usize,
+}
+
+/// Judges a result.
+pub(crate) fn judge(result: &LoadResult, circumstances: Circumstances) -> Verdict {
     let mut verdict = Verdict::default();
     if result.requests.scheduled == 0 {
-        verdict.reasons.push(nothing_measured(result, interrupted));
+        verdict.reasons.push(nothing_measured(result, circumstances.interrupted));
         return verdict;
     }
-    if interrupted {
+    if circumstances.interrupted {
         verdict
             .notes
             .push(format!("interrupted: ended early, after {:.1} s of the window", result.duration_s));
     }
+    judge_connections(result, circumstances.connections_at_start, &mut verdict);
     judge_rate(result, &mut verdict);
     judge_errors(result, &mut verdict);
     judge_lag(result, &mut verdict);
@@ -43,11 +55,33 @@ pub(crate) fn judge(result: &LoadResult, interrupted: bool) -> Verdict {
 }
 
 fn nothing_measured(result: &LoadResult, interrupted: bool) -> String {
-    let worst = result.requests.errors.iter().max_by_key(|(_, count)| **count).map(|(kind, _)| kind.as_str());
-    match ErrorKind::ALL.into_iter().find(|kind| Some(kind.name()) == worst) {
-        Some(kind) => format!("unreachable: {}", kind.meaning()),
-        None if interrupted => "interrupted: ended before the measured window".to_owned(),
+    if interrupted {
+        return "interrupted: ended before the measured window".to_owned();
+    }
+    match commonest(result, |_| true) {
+        Some((kind, _)) => format!("unreachable: {}", kind.meaning()),
         None => "nothing-measured: no request was due in the window".to_owned(),
+    }
+}
+
+/// The commonest error among those of certain kinds, and how often any of these was seen.
+fn commonest(result: &LoadResult, wanted: impl Fn(ErrorKind) -> bool) -> Option<(ErrorKind, u64)> {
+    let count = |kind: &ErrorKind| result.requests.errors.get(kind.name()).copied().unwrap_or(0);
+    let seen = || ErrorKind::ALL.into_iter().filter(|kind| wanted(*kind) && count(kind) > 0);
+    seen().max_by_key(count).map(|kind| (kind, seen().map(|kind| count(&kind)).sum()))
+}
+
+/// Requests move to the connections that there are: without a word, a dead server among several would go unnoticed.
+fn judge_connections(result: &LoadResult, at_start: usize, verdict: &mut Verdict) {
+    let failed = commonest(result, ErrorKind::is_of_connecting);
+    let why = failed.map_or("they were closed at once", |(kind, _)| kind.meaning());
+    if (at_start as f64) < OPEN_FRACTION * result.connections as f64 {
+        verdict
+            .reasons
+            .push(format!("connections: {at_start} of {} were open at the start; {why}", result.connections));
+    } else if let Some((_, attempts)) = failed {
+        let attempts = if attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
+        verdict.notes.push(format!("connections: {attempts} to open one failed; {why}"));
     }
 }
 
@@ -165,7 +199,9 @@ mod tests {
     fn kinds(change: impl FnOnce(&mut LoadResult)) -> (Vec<String>, Vec<String>) {
         let mut result = result();
         change(&mut result);
-        let verdict = judge(&result, false);
+        let circumstances =
+            Circumstances { interrupted: false, connections_at_start: result.connections.min(10) };
+        let verdict = judge(&result, circumstances);
         assert_eq!(verdict.valid, verdict.reasons.is_empty());
         let kind = |text: &String| text.split(':').next().unwrap_or_default().to_owned();
         (verdict.reasons.iter().map(kind).collect(), verdict.notes.iter().map(kind).collect())
@@ -183,6 +219,17 @@ mod tests {
     #[test]
     fn a_sound_result_is_valid_without_a_word() {
         expect(&[], &[], |_| {});
+    }
+
+    #[test]
+    fn connections_that_could_not_be_opened_are_told() {
+        expect(&["connections"], &[], |result| {
+            result.connections = 16;
+            result.requests.errors.insert("connect-refused".into(), 56);
+        });
+        expect(&[], &["connections"], |result| {
+            result.requests.errors.insert("connect-refused".into(), 1);
+        });
     }
 
     #[test]

@@ -291,6 +291,39 @@ fn a_dead_address_of_several_costs_an_attempt_and_no_request() {
 }
 
 #[test]
+fn a_dead_server_among_several_makes_the_result_invalid() {
+    let server = TestServer::start(|stream, _| reply(stream, OK));
+    let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut spec = open_spec(&server.url(), 100.0, SHORT);
+    let mut other = spec.targets[0].clone();
+    other.addresses = vec![dead];
+    spec.targets.push(other);
+    let result = run(&spec);
+    assert_eq!(result.requests.completed, 40, "the other server takes them all");
+    let reasons = &result.verdict.reasons;
+    assert!(reasons.iter().any(|reason| reason.starts_with("connections: 2 of 4 were open")), "{reasons:?}");
+}
+
+#[test]
+fn an_interrupted_warm_up_is_no_unreachable_server() {
+    let server = TestServer::start(|_, _| true);
+    let stop = AtomicBool::new(false);
+    /// Stops the run as soon as it has started.
+    struct StopWarmUp<'a>(&'a AtomicBool);
+    impl Observer for StopWarmUp<'_> {
+        fn progress(&mut self, progress: Progress) {
+            if progress == Progress::WarmingUp {
+                self.0.store(true, Ordering::SeqCst);
+            }
+        }
+    }
+    let mut spec = open_spec(&server.url(), 100.0, SHORT);
+    spec.warmup = Duration::from_secs(60);
+    let result = load::run(&spec, &stop, &mut StopWarmUp(&stop)).unwrap();
+    assert_eq!(result.verdict.reasons, ["interrupted: ended before the measured window"]);
+}
+
+#[test]
 fn a_server_that_accepts_and_closes_is_not_stormed() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

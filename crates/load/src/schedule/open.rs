@@ -44,6 +44,28 @@ impl OpenLoop {
         schedule
     }
 
+    /// Gives up most of the slots due before `at` without a look at when each was due: at high rates there may be
+    /// thousands of millions. Returns how many.
+    fn leap(&mut self, at: Nanos) -> u64 {
+        // One request less, so that rounding never leaps over a slot that is due later.
+        let position_then = self.profile.requests_until(at) - 1.0;
+        let mut skipped = 0;
+        match &mut self.arrivals {
+            Arrivals::Uniform { ordinal, step } => {
+                skipped = ((position_then - *ordinal as f64).max(0.0) / *step as f64) as u64;
+                *ordinal += skipped * *step;
+            }
+            Arrivals::Poisson { position, mean_gap, random } => {
+                while *position < position_then {
+                    *position += exponential(random, *mean_gap);
+                    skipped += 1;
+                }
+            }
+        }
+        self.look_up();
+        skipped
+    }
+
     fn look_up(&mut self) {
         let position = match &self.arrivals {
             Arrivals::Uniform { ordinal, .. } => *ordinal as f64,
@@ -69,7 +91,7 @@ impl Schedule for OpenLoop {
     fn request_ended(&mut self, _at: Nanos) {}
 
     fn skip_until(&mut self, at: Nanos) -> u64 {
-        let mut skipped = 0;
+        let mut skipped = self.leap(at);
         while self.next_due.is_some_and(|due| due < at) {
             self.take();
             skipped += 1;
@@ -144,5 +166,36 @@ mod tests {
         assert_eq!(schedule.next_due(), Some(1_000_000_000));
         assert_eq!(schedule.skip_until(u64::MAX), 1000);
         assert_eq!(schedule.next_due(), None);
+    }
+
+    #[test]
+    fn skipping_leaves_the_slots_that_taking_would() {
+        let stages = [(7.3, 2), (0.0, 1), (1e4, 3)];
+        let stages = stages.map(|(rate, seconds)| RateStage { rate, duration: Duration::from_secs(seconds) });
+        for arrival in [Arrival::Uniform, Arrival::Poisson] {
+            for at in [0, 1, 137_000_000, 2_500_000_000, 3_000_000_001, 4_123_456_789, u64::MAX] {
+                let profile = RateProfile::new(&stages, Duration::from_secs(1));
+                let mut taking = OpenLoop::new(profile.clone(), arrival, 5, 1, 3);
+                let mut skipping = OpenLoop::new(profile, arrival, 5, 1, 3);
+                let mut taken = 0;
+                while taking.next_due().is_some_and(|due| due < at) {
+                    taking.take();
+                    taken += 1;
+                }
+                assert_eq!(
+                    (skipping.skip_until(at), skipping.next_due()),
+                    (taken, taking.next_due()),
+                    "{at}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_backlog_of_any_length_is_given_up_at_once() {
+        let stages = [RateStage { rate: 1e7, duration: Duration::from_secs(3600) }];
+        let mut schedule =
+            OpenLoop::new(RateProfile::new(&stages, Duration::ZERO), Arrival::Uniform, 0, 0, 1);
+        assert_eq!(schedule.skip_until(u64::MAX), 36_000_000_000);
     }
 }

@@ -52,6 +52,15 @@ impl RateProfile {
         self.end += nanos(stage.duration);
     }
 
+    /// The cumulative number of requests at `instant`.
+    pub(crate) fn requests_until(&self, instant: Nanos) -> f64 {
+        let instant = instant.min(self.end);
+        let index = self.stages.partition_point(|stage| stage.start <= instant).saturating_sub(1);
+        self.stages.get(index).map_or(0.0, |stage| {
+            stage.requests_before + stage.rate * (instant - stage.start) as f64 / SECOND as f64
+        })
+    }
+
     /// When the cumulative number of requests reaches `requests`; absent beyond the end.
     pub(crate) fn instant_of(&self, requests: f64) -> Option<Nanos> {
         let index = self.stages.partition_point(|stage| stage.requests_before <= requests).checked_sub(1)?;

@@ -125,10 +125,12 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
                 self.schedule.skip_until(self.timeline.window_start);
                 (in_window, at_start) = (true, (thread_cpu(), Switches::of_thread()));
             }
-            if self.stop.load(Ordering::Relaxed)
-                || now >= self.timeline.end + END_GRACE
-                || self.has_sent_all(now)
-            {
+            let stopped = self.stop.load(Ordering::Relaxed);
+            if stopped {
+                // What became due while the thread slept is not the target's fault.
+                self.send_due(clock)?;
+            }
+            if stopped || now >= self.timeline.end + END_GRACE || self.has_sent_all(now) {
                 break now.min(self.timeline.end);
             }
             self.send_due(clock)?;
