@@ -17,7 +17,7 @@ test: setup-test lint unit ## Formatting, lints, licences, all tests
 lint: check-format clippy deny shellcheck ## Formatting, lints and licences alone
 
 bench: setup-test build ## Benchmarks (minutes; leave the machine alone meanwhile)
-	$(CARGO) bench --locked --workspace --benches
+	$(CARGO) bench --locked --workspace --no-fail-fast --bench '*'
 
 audit: ## Known vulnerabilities of dependencies (needs the network)
 	scripts/cargo-deny.sh check advisories

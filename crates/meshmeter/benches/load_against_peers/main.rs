@@ -1,5 +1,5 @@
 //! `cargo bench --bench load_against_peers`: `meshmeter load` and its peers alternately, pinned to CPU 1, against nginx on CPU 0
-//! with a body of 1 KB. Takes about five minutes; leave the machine alone meanwhile. wrk must be there; fortio is taken from the PATH or
+//! with a body of 1 KB. Takes about four minutes; leave the machine alone meanwhile. wrk must be there; fortio is taken from the PATH or
 //! from where `FORTIO` names it. The same contest runs tiny in the tests.
 //! Ends with status 1 where a promise is not kept.
 
