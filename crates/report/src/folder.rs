@@ -298,7 +298,11 @@ impl FolderError {
             Self::NotEmpty { .. } => Some("name a new folder with --out".to_owned()),
             Self::NoRun { .. } => Some("give the folder that `meshmeter run` printed at its end".to_owned()),
             Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Some("make room on the disk; the trials recorded until now are kept".to_owned())
+                Some(
+                    "make room on the disk; the trials recorded until now are kept, and `meshmeter report DIR --output \
+                     FILE` writes their report elsewhere"
+                        .to_owned(),
+                )
             }
             Self::Write { .. } | Self::Read { .. } => None,
         }

@@ -157,6 +157,17 @@ fn figures_that_are_missing_break_nothing() {
 }
 
 #[test]
+fn figures_of_hundreds_of_digits_break_nothing() {
+    let mut run = fixture::run(fixture::usual_trials());
+    for trial in &mut run.trials {
+        if let Some(result) = &mut trial.result {
+            result.response_time_us.p99 = 1e308;
+        }
+    }
+    page(&run);
+}
+
+#[test]
 fn a_histogram_that_cannot_be_read_is_said() {
     let mut run = fixture::run(fixture::usual_trials());
     let spoilt = run
