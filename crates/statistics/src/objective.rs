@@ -10,7 +10,9 @@ use experiment::units::format_fraction;
 pub enum ObjectiveOutcome {
     /// Something was measured, and every cell met what was asked; or nothing was asked.
     Good,
-    /// Nothing valid was measured, or a cell did not meet what was asked: each miss in words.
+    /// No trial is valid, whatever was asked.
+    NothingValid,
+    /// A cell did not meet what was asked: each miss in words.
     Failed(Vec<String>),
 }
 
@@ -26,7 +28,7 @@ impl ObjectiveOutcome {
 #[must_use]
 pub fn objective_met(experiment: &Experiment, summary: &Summary) -> ObjectiveOutcome {
     if summary.cells.iter().all(|cell| cell.valid == 0) {
-        return ObjectiveOutcome::Failed(vec!["no trial is valid".into()]);
+        return ObjectiveOutcome::NothingValid;
     }
     let misses: Vec<String> = summary.cells.iter().flat_map(|cell| misses(experiment, cell)).collect();
     if misses.is_empty() { ObjectiveOutcome::Good } else { ObjectiveOutcome::Failed(misses) }

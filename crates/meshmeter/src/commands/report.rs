@@ -12,6 +12,9 @@ use std::process::ExitCode;
 /// Runs the command.
 pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let run = RunData::read(&args.folder).map_err(folder_failure)?;
+    for note in &run.notes {
+        anstream::eprintln!("note: {note}");
+    }
     match &args.output {
         Some(file) => {
             print(&run, args.json)?;

@@ -57,8 +57,9 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
         cpu_user_s: cores * 2.0 * (1.0 + planned.repeat as f64 / 100.0),
         cpu_system_s: cores * 0.5,
         cpu_source: "cgroup-v1".into(),
-        memory_resident_bytes: 52_000_000,
-        memory_working_set_bytes: Some(41_000_000 + planned.repeat as u64 * 100_000),
+        // A working set counts a program's pages only for the group that touched them first: the greater of both is held.
+        memory_resident_bytes: 41_000_000 + planned.repeat as u64 * 100_000,
+        memory_working_set_bytes: Some(15_000_000),
         network: Some(NetworkUsage { received_bytes: 3_000_000, sent_bytes: 2_500_000 }),
         scheduling: None,
         throttling: None,
@@ -193,6 +194,17 @@ fn a_rough_run_says_what_is_wrong_with_it() {
     assert_eq!(summary.cells[5].verdict, "saturated");
     assert!(summary.cells[5].response_time_us.is_none());
     insta::assert_snapshot!(format!("{:#?}", objective_met(&experiment, &summary)));
+}
+
+#[test]
+fn saturation_is_not_claimed_where_another_process_took_the_cpu() {
+    let (_, summary) = run(THREE_MODES, |trial| {
+        if trial.mode == Mode::Sidecar {
+            invalidate(trial, "other-processes: others took 1.70 cores (rustc 1.70)", true);
+        }
+    });
+    assert!(told(&summary).contains("other-processes"), "{}", told(&summary));
+    assert!(!told(&summary).contains("saturated"), "{}", told(&summary));
 }
 
 #[test]

@@ -5,15 +5,16 @@ use crate::curve::is_valid;
 use crate::objective::misses;
 use crate::summary::reason_kind;
 use experiment::Mode;
-use experiment::schema::Cell;
+use experiment::schema::{Cell, TrialRecord};
 use std::collections::BTreeMap;
 
 /// Cells that did not keep up, with what they completed.
 pub(super) fn saturation(run: &Run<'_>) -> Vec<String> {
+    // Where another reason comes first, such as another process that took the CPU, it may be why the target did not keep up.
+    let is_saturated = |trial: &&TrialRecord| trial.verdict.saturated && reason_kind(trial) == "saturated";
     let saturated = |cell: &&Cell| {
         let trials = || run.trials.iter().filter(|trial| trial.mode == cell.mode && trial.load == cell.load);
-        let count = trials().filter(|trial| trial.verdict.saturated).count();
-        count * 2 > trials().count()
+        trials().filter(is_saturated).count() * 2 > trials().count()
     };
     run.summary
         .cells
@@ -23,7 +24,8 @@ pub(super) fn saturation(run: &Run<'_>) -> Vec<String> {
             let completed: Vec<f64> = run
                 .trials
                 .iter()
-                .filter(|trial| trial.mode == cell.mode && trial.load == cell.load && trial.verdict.saturated)
+                .filter(|trial| trial.mode == cell.mode && trial.load == cell.load)
+                .filter(is_saturated)
                 .filter_map(|trial| Some(trial.result.as_ref()?.rate.completed))
                 .collect();
             let what = if completed.is_empty() {

@@ -153,6 +153,10 @@ impl Session<'_> {
         publish(&run, folder, self.args.json)?;
         match objective_met(&self.experiment, &run.summary) {
             ObjectiveOutcome::Good => Ok(ExitCode::SUCCESS),
+            ObjectiveOutcome::NothingValid => {
+                anstream::eprintln!("nothing was measured: no trial is valid");
+                Ok(ExitCode::from(MEASUREMENT_FAILED))
+            }
             ObjectiveOutcome::Failed(misses) => {
                 for miss in misses {
                     anstream::eprintln!("objective not met: {miss}");

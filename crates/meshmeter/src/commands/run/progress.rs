@@ -21,7 +21,8 @@ impl RunProgress {
         let live = std::io::stderr().is_terminal();
         let trials = plan.trials.len();
         let time = format_duration(Duration::from_secs(plan.estimated_time().as_secs()));
-        anstream::eprintln!("{}: {trials} trials, about {time}, into {}", plan.name, folder.display());
+        let plural = if trials == 1 { "" } else { "s" };
+        anstream::eprintln!("{}: {trials} trial{plural}, about {time}, into {}", plan.name, folder.display());
         let bar = if live { ProgressBar::new(trials as u64) } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template("{bar:20} {pos}/{len}  {msg}  {elapsed} of about {eta}");
         bar.set_style(style.expect("the template is constant"));
