@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 fn trials(folder: &Path) -> Vec<TrialRecord> {
     let text = fs::read_to_string(folder.join("trials.jsonl")).expect("trials are recorded");
@@ -114,6 +114,70 @@ fn an_interrupt_keeps_the_trials_so_far() {
     assert!((2..5).contains(&trials.len()), "{} trials", trials.len());
     assert_eq!(summary(&folder).trials_planned, 5);
     assert!(folder.join("report.html").exists());
+}
+
+/// Two trials of mode `none`.
+fn start(folder: &Path) -> Child {
+    meshmeter()
+        .args(["run", "sidecar-cost", "--duration", "2s", "--repeats", "2", "--set", "load.rate=[100]"])
+        .args(["--set", "modes=[none]", "--set", "load.timeout=1s", "--out"])
+        .arg(folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Waits for the process in the lab of this run that does `verb`.
+fn process_of(run: &mut Child, verb: &str) -> Pid {
+    let text = |pid: i32, file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let parent = |pid: i32| -> Option<i32> {
+        let status = text(pid, "status");
+        status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+    };
+    let outer = Pid::from_child(run).as_raw_nonzero().get();
+    let is_it = |pid: &i32| {
+        text(*pid, "cmdline").split('\0').nth(1) == Some(verb) && parent(*pid).and_then(parent) == Some(outer)
+    };
+    loop {
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        if let Some(pid) = pids.into_iter().find(is_it).and_then(Pid::from_raw) {
+            return pid;
+        }
+        assert!(run.try_wait().unwrap().is_none(), "the run ended before its first `{verb}`");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_server_that_dies_fails_its_trial_alone_and_its_log_is_named() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("run");
+    let mut child = start(&folder);
+    // The generator is there: the trial is on its way.
+    process_of(&mut child, "load");
+    kill_process(process_of(&mut child, "serve"), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    let trials = trials(&folder);
+    assert_eq!(trials[0].outcome, TrialOutcome::Failed, "{:?}", trials[0].verdict);
+    assert!(trials[0].verdict.reasons[0].starts_with("failed: "), "{:?}", trials[0].verdict);
+    assert!(trials[0].log_tails.contains_key("server"), "{:?}", trials[0].log_tails);
+    assert_eq!(trials[1].outcome, TrialOutcome::Finished, "{:?}", trials[1].verdict);
+}
+
+#[test]
+fn an_interrupt_does_not_wait_for_ever_for_a_generator_that_stands_still() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("run");
+    let mut child = start(&folder);
+    kill_process(process_of(&mut child, "load"), Signal::STOP).unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    let trials = trials(&folder);
+    assert_eq!(trials.len(), 1);
+    assert_eq!(trials[0].outcome, TrialOutcome::Interrupted, "{:?}", trials[0].verdict);
+    assert!(trials[0].verdict.reasons[0].starts_with("interrupted: "), "{:?}", trials[0].verdict);
 }
 
 #[test]

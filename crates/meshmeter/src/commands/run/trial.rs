@@ -22,7 +22,9 @@ const RESULT_FILE: &str = "load.json";
 /// How often components are looked at while nothing else happens.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// Time beyond its plan that a generator gets before it is taken to hang.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
+/// A window of less than this share of the planned one was cut short.
+const WHOLE_WINDOW: f64 = 0.99;
 /// Lines of the generator's own messages that are kept.
 const MESSAGES_KEPT: usize = 20;
 
@@ -35,11 +37,11 @@ pub(super) fn run(
     progress: &mut RunProgress,
 ) -> (TrialRecord, Option<EnvironmentError>) {
     let started_at = jiff::Timestamp::now();
-    let attempt = attempt(environment, planned, log_dir, stop, progress);
-    let (seen, failure) = match attempt {
-        Ok(seen) => (seen, None),
-        Err(error) => (Seen { ending: Ending::Failed(in_words(&error)), ..Seen::default() }, Some(error)),
-    };
+    let seen = attempt(environment, planned, log_dir, stop, progress).unwrap_or_else(|error| {
+        // Whatever waits while a lab is brought up ends with an error when the user stops the run.
+        let ending = if stop() { Ending::Interrupted } else { Ending::Finished };
+        Seen::failed(error, Seen { ending, ..Seen::default() })
+    });
     let record = TrialRecord {
         schema: TRIAL_SCHEMA.to_owned(),
         index: planned.index,
@@ -59,7 +61,7 @@ pub(super) fn run(
         machine: seen.observation.machine,
         log_tails: seen.observation.log_tails,
     };
-    (record, failure)
+    (record, seen.failure)
 }
 
 /// What came of a trial.
@@ -68,6 +70,19 @@ struct Seen {
     ending: Ending,
     result: Option<LoadResult>,
     observation: Observation,
+    failure: Option<EnvironmentError>,
+}
+
+impl Seen {
+    /// What was seen of a trial that the environment failed.
+    fn failed(error: EnvironmentError, seen: Self) -> Self {
+        let ending = match seen.ending {
+            Ending::Finished => Ending::Failed(in_words(&error)),
+            // What ended it came first, and the error follows from it.
+            ended => ended,
+        };
+        Self { ending, failure: Some(error), ..seen }
+    }
 }
 
 fn attempt(
@@ -88,21 +103,55 @@ fn attempt(
         ending: Ending::Finished,
         messages: Vec::new(),
     };
-    following.follow(planned, progress)?;
+    let followed = following.follow(planned, progress);
     let Following { mut ending, messages, .. } = following;
-    let exit_code = arrangement.wait_generator(PATIENCE)?;
+    if followed.is_err() {
+        arrangement.interrupt_generator();
+    }
+    let ended = arrangement.wait_generator(PATIENCE);
     let result = read_result(&result_path);
-    if let (Err(error), Ending::Finished) = (&result, &ending) {
-        let said = messages.last().cloned().unwrap_or_else(|| error.clone());
-        ending = Ending::Failed(format!("the generator ended with status {}: {said}", in_digits(exit_code)));
+    if ending == Ending::Finished
+        && let Ok(exit_code) = &ended
+    {
+        ending = how_it_ended(*exit_code, &result, planned, messages.last());
     }
     let result = result.ok();
     let sent = result.as_ref().map_or(0, |result| result.requests.sent + result.warmup.sent);
+    // Whatever failed: what was measured until then is kept, and the last words of what died.
     let mut observation = arrangement.finish(sent);
     if let Some(result) = &result {
         add_own_switches(&mut observation, result);
     }
-    Ok(Seen { ending, observation, result })
+    let seen = Seen { ending, observation, result, failure: None };
+    Ok(match followed.and(ended) {
+        Ok(_) => seen,
+        Err(error) => Seen::failed(error, seen),
+    })
+}
+
+/// Whether a generator that nobody here ended did what it was to do.
+fn how_it_ended(
+    exit_code: Option<i32>,
+    result: &Result<LoadResult, String>,
+    planned: &PlannedTrial,
+    said: Option<&String>,
+) -> Ending {
+    match (result, exit_code) {
+        // It was interrupted, and not by us: its result is whole, but of less than the window.
+        (Ok(result), _) if result.duration_s < WHOLE_WINDOW * planned.duration.as_secs_f64() => {
+            let window = format_duration(planned.duration);
+            Ending::Failed(format!(
+                "the generator ended after {:.1} s of its window of {window}",
+                result.duration_s
+            ))
+        }
+        (Ok(_), _) => Ending::Finished,
+        (Err(_), None) => Ending::Failed("the generator was ended by a signal".to_owned()),
+        (Err(error), Some(code)) => Ending::Failed(format!(
+            "the generator ended with status {code}: {}",
+            said.map_or(error.as_str(), String::as_str)
+        )),
+    }
 }
 
 /// The generator's threads end with its window, before anybody can read their context switches: it counts them itself.
@@ -171,10 +220,11 @@ struct Following<'a> {
 }
 
 impl Following<'_> {
-    /// Follows the generator until it closes its standard error.
+    /// Follows the generator until it closes its standard error, or does not although it was told to end.
     fn follow(&mut self, planned: &PlannedTrial, progress: &mut RunProgress) -> Result<(), EnvironmentError> {
         let give_up = Instant::now() + planned.warmup + planned.duration + 2 * planned.timeout + PATIENCE;
         let mut last_look = Instant::now();
+        let mut told_to_end_at = None;
         loop {
             match self.events.recv_timeout(LOOK_INTERVAL) {
                 Ok(Heard::Event(LoadEvent::WindowOpened)) => self.arrangement.window_opened()?,
@@ -191,6 +241,13 @@ impl Following<'_> {
             if last_look.elapsed() >= LOOK_INTERVAL {
                 self.look(give_up);
                 last_look = Instant::now();
+                if self.ending != Ending::Finished {
+                    // It may wait for its last answers, but not for ever: it may itself be stopped, or stuck.
+                    let since = told_to_end_at.get_or_insert(last_look);
+                    if since.elapsed() > planned.timeout {
+                        return Ok(());
+                    }
+                }
             }
         }
     }
@@ -216,8 +273,4 @@ impl Following<'_> {
 fn read_result(path: &Path) -> Result<LoadResult, String> {
     let text = fs::read(path).map_err(|error| format!("read {}: {error}", path.display()))?;
     serde_json::from_slice(&text).map_err(|error| format!("read {}: {error}", path.display()))
-}
-
-fn in_digits(exit_code: Option<i32>) -> String {
-    exit_code.map_or_else(|| "of a signal".to_owned(), |code| code.to_string())
 }

@@ -24,15 +24,18 @@ pub(super) enum Ending {
 /// Judges a trial.
 pub(super) fn judge(ending: &Ending, result: Option<&LoadResult>, observation: &Observation) -> Verdict {
     let mut verdict = result.map(|result| result.verdict.clone()).unwrap_or_default();
-    match ending {
-        Ending::Finished => {}
-        Ending::Interrupted => {
-            verdict.reasons.push("interrupted: the run was stopped during this trial".to_owned());
-        }
-        Ending::Failed(what) => verdict.reasons.insert(0, format!("failed: {what}")),
-    }
     if result.is_some() {
         judge_observation(observation, &mut verdict);
+    }
+    // First: all other reasons may follow from a trial that was cut short, saturation too.
+    let cut_short = match ending {
+        Ending::Finished => None,
+        Ending::Interrupted => Some("interrupted: the run was stopped during this trial".to_owned()),
+        Ending::Failed(what) => Some(format!("failed: {what}")),
+    };
+    if let Some(reason) = cut_short {
+        verdict.reasons.insert(0, reason);
+        verdict.saturated = false;
     }
     verdict.valid = result.is_some() && verdict.reasons.is_empty();
     verdict
@@ -142,6 +145,25 @@ mod tests {
             reasons(&Ending::Finished, &Observation { machine: None, ..observation() }),
             ["not-observed"]
         );
+    }
+
+    #[test]
+    fn a_trial_that_was_cut_short_says_so_first_and_nothing_of_the_target() {
+        let mut result = result();
+        result.verdict = Verdict {
+            saturated: true,
+            reasons: vec!["saturated: 1/s completed of 500/s offered".to_owned()],
+            ..Verdict::default()
+        };
+        let mut busy = observation();
+        busy.machine.as_mut().unwrap().other_processes_cores = 0.5;
+        for (ending, first) in
+            [(Ending::Interrupted, "interrupted:"), (Ending::Failed("x".into()), "failed: x")]
+        {
+            let verdict = judge(&ending, Some(&result), &busy);
+            assert!(verdict.reasons[0].starts_with(first), "{:?}", verdict.reasons);
+            assert!(!verdict.saturated && !verdict.valid);
+        }
     }
 
     #[test]
