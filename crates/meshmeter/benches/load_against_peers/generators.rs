@@ -91,11 +91,14 @@ impl Generator {
     fn read(&self, ended: &Ended) -> Outcome<Reading> {
         let reading = match self {
             Self::Meshmeter(_) => read_meshmeter(&ended.stdout),
-            Self::Wrk => wrk::read(ended).map(|reading| Reading {
-                requests: reading.requests,
-                requests_per_second: reading.requests_per_second,
-                ..Reading::default()
-            }),
+            Self::Wrk => {
+                let reading = wrk::read(ended)?;
+                Ok(Reading {
+                    requests: reading.requests,
+                    requests_per_second: reading.requests_per_second,
+                    ..Reading::default()
+                })
+            }
             Self::Fortio(_) => read_fortio(&ended.stdout),
         };
         match reading {
