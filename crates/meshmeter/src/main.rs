@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod failure;
 mod interrupt;
+mod open_files;
 mod progress;
 mod studies;
 

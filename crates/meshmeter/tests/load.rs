@@ -109,6 +109,8 @@ fn wrong_use_is_refused_with_what_was_expected() {
         (&["--stages", "100", "http://127.0.0.1/"], "500:30s"),
         (&["--rate", "1", "--header", "nonsense", "http://127.0.0.1/"], "Accept: text/plain"),
         (&["--rate", "1", "--body", "@/does/not/exist", "http://127.0.0.1/"], "/does/not/exist"),
+        (&["--rate", "1", "--json", "/does/not/exist.json", "http://127.0.0.1/"], "no folder `/does/not`"),
+        (&["--stages", "0:1s", "http://127.0.0.1/"], "every stage has the rate 0"),
         (&["--rate", "1", "--http", "2", "http://127.0.0.1/"], "1.1"),
         (&["--rate", "1"], "URL"),
     ] {
@@ -131,12 +133,57 @@ fn a_result_that_cannot_be_written_is_still_shown() {
         "--duration",
         "200ms",
         "--json",
-        "/dev/full/x.json",
+        "/dev/full",
         &server.url(),
     ]);
     assert_eq!(output.status.code(), Some(3));
     assert!(stdout(&output).contains("response time"), "{}", stdout(&output));
-    assert!(stderr(&output).contains("/dev/full/x.json"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("/dev/full"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_result_that_cannot_be_shown_is_still_written() {
+    let server = Serving::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("result.json");
+    let status = meshmeter()
+        .args(["load", "--progress", "off", "--rate", "100", "--duration", "200ms", "--json"])
+        .arg(&file)
+        .arg(server.url())
+        .stdout(std::fs::File::options().write(true).open("/dev/full").unwrap())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(3));
+    let result: LoadResult = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert_eq!(result.requests.completed, 20);
+}
+
+#[test]
+fn a_pause_between_stages_sends_nothing() {
+    let server = Serving::start(&[]);
+    let (result, _) = result_of(&["--stages", "100:1s,0:1s,200:1s", &server.url()]);
+    assert_eq!(result.requests.completed, 300);
+    assert_eq!(server.requests(), 300);
+    let due = [100, 0, 200];
+    for (second, expected) in due.into_iter().enumerate() {
+        let completed = result.series.iter().find(|point| point.t_s == second as f64);
+        let completed = completed.map_or(0, |point| point.completed);
+        assert!(completed.abs_diff(expected) <= 20, "second {second}: {completed} of {expected}");
+    }
+}
+
+#[test]
+fn a_soft_limit_on_open_files_is_raised() {
+    let server = Serving::start(&[]);
+    let command = format!(
+        "ulimit -Sn 64; exec {} load --progress off --json - --rate 100 --duration 200ms --connections 200 {}",
+        env!("CARGO_BIN_EXE_meshmeter"),
+        server.url()
+    );
+    let output = std::process::Command::new("sh").args(["-c", &command]).output().unwrap();
+    let result: LoadResult = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result.connect_time_us.count, 200, "{:?}", result.requests.errors);
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub struct LoadArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
     pub clients: Option<u32>,
 
-    /// Open loop in stages, such as 500:30s,1000:1m: each rate held for its time
+    /// Open loop in stages, such as 500:30s,0:5s,1000:1m: each rate held for its time, 0 is a pause
     #[arg(long, value_name = "R:D,…", value_delimiter = ',', value_parser = parse_stage, conflicts_with = "duration",
           help_heading = "Load")]
     pub stages: Option<Vec<RateStage>>,
@@ -155,7 +155,8 @@ fn parse_positive_rate(text: &str) -> Result<f64, String> {
 
 fn parse_stage(text: &str) -> Result<RateStage, String> {
     let (rate, duration) = text.split_once(':').ok_or("a stage is a rate and a duration, such as 500:30s")?;
-    let rate = parse_rate(rate).map_err(|error| error.to_string())?;
+    // A pause between two stages is one with the rate 0, which is no rate anywhere else.
+    let rate = if rate.trim() == "0" { 0.0 } else { parse_rate(rate).map_err(|error| error.to_string())? };
     if rate > load::MAX_RATE {
         return Err(format!("a rate goes up to {} requests a second", load::MAX_RATE));
     }

@@ -3,6 +3,7 @@
 use crate::cli::LoadArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::interrupt;
+use crate::open_files;
 use crate::progress::LoadProgress;
 use experiment::schema::LoadResult;
 use load::{ErrorKind, LoadSpec, RateStage, RequestTemplate, ScheduleSpec};
@@ -19,12 +20,14 @@ const DEFAULT_CONNECTIONS: usize = 16;
 /// Runs the command.
 pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let spec = plan(args)?;
+    open_files::raise_limit();
     let stop = interrupt::on_signals()?;
     let mut progress = LoadProgress::new(args.progress, &spec);
     let result = load::run(&spec, &stop, &mut progress).map_err(|error| Failure::environment(&error))?;
     progress.finish();
-    show(args, &result)?;
+    let shown = show(args, &result);
     write_file(args, &result)?;
+    shown?;
     if result.verdict.valid {
         return Ok(ExitCode::SUCCESS);
     }
@@ -36,6 +39,7 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
 
 /// What was typed, decided.
 fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
+    check_folder_of_result(args)?;
     let template = RequestTemplate {
         method: args.method.clone(),
         headers: args.header.clone(),
@@ -64,6 +68,17 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
         timeout: args.timeout,
         seed: args.seed,
     })
+}
+
+/// A result that would have nowhere to go is told before the measurement, not after it.
+fn check_folder_of_result(args: &LoadArgs) -> Result<(), Failure> {
+    let folder = args.json.as_deref().and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
+    match folder {
+        Some(folder) if !folder.is_dir() => {
+            Err(Failure::wrong_use(format!("--json: there is no folder `{}`", folder.display())))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn schedule(args: &LoadArgs) -> Result<ScheduleSpec, Failure> {
@@ -156,7 +171,7 @@ fn json(result: &LoadResult) -> Vec<u8> {
 /// The commonest error where no connection could be opened, so that nothing was sent.
 fn unreachable(result: &LoadResult) -> Option<ErrorKind> {
     let requests = &result.requests;
-    if requests.scheduled > 0 {
+    if !result.verdict.reasons.iter().any(|reason| reason.starts_with("unreachable:")) {
         return None;
     }
     let seen = ErrorKind::ALL.into_iter().filter(|kind| requests.errors.contains_key(kind.name()));

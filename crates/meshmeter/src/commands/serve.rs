@@ -6,7 +6,7 @@ mod program_pages;
 
 use crate::cli::ServeArgs;
 use crate::failure::Failure;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use crate::open_files;
 use service::{Answer, ServeError, Server, Settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, PipeReader, Write as _};
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 /// Runs the command.
 pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
-    raise_file_limit();
+    open_files::raise_limit();
     let stop = signals().map_err(|error| Failure::environment(&error))?;
     let server = Server::bind(&settings(args)).map_err(|error| failure(&error))?;
     announce(&server).map_err(|error| Failure::environment(&error))?;
@@ -50,12 +50,6 @@ fn failure(error: &ServeError) -> Failure {
         Some(hint) => Failure::environment(error).with_hint(hint),
         None => Failure::environment(error),
     }
-}
-
-/// Lets the process open as many files as it may: each connection is one. Where that is refused, there are fewer.
-fn raise_file_limit() {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 /// What can be read once the process was asked to end.
