@@ -1,5 +1,6 @@
 //! Where requests go and what they say: URLs resolved to addresses, requests written out once before the run.
 
+use http::uri::Authority;
 use http::{HeaderName, HeaderValue, Method, Uri};
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -50,6 +51,14 @@ pub enum TargetError {
     /// No host in the URL.
     #[error("`{0}` names no host")]
     NoHost(String),
+    /// A port that does not exist.
+    #[error("`{url}` has the port `{port}`; ports are 1 to 65535")]
+    Port {
+        /// As given.
+        url: String,
+        /// What stands after the host.
+        port: String,
+    },
     /// The name has no address.
     #[error("look up `{authority}`")]
     Resolve {
@@ -75,11 +84,9 @@ pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Vec<Target
     for url in urls {
         let uri = parse(url)?;
         let authority = uri.authority().ok_or_else(|| TargetError::NoHost(url.clone()))?;
+        let port = port(authority).map_err(|port| TargetError::Port { url: url.clone(), port })?;
         let request = write_request(&uri, authority.as_str(), template);
-        let endpoint = template
-            .connect_to
-            .clone()
-            .unwrap_or_else(|| format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80)));
+        let endpoint = template.connect_to.clone().unwrap_or_else(|| format!("{}:{port}", authority.host()));
         match targets.iter_mut().find(|target| target.authority == endpoint) {
             Some(target) => target.requests.push(request),
             None => targets.push(Target {
@@ -100,6 +107,18 @@ fn parse(url: &str) -> Result<Uri, TargetError> {
         scheme => {
             Err(TargetError::Scheme { url: url.to_owned(), scheme: scheme.unwrap_or_default().to_owned() })
         }
+    }
+}
+
+/// The port of a URL, 80 where there is none; the text of one that does not exist. The `http` crate passes those over in
+/// silence, which would put the load on port 80.
+fn port(authority: &Authority) -> Result<u16, String> {
+    let text = authority.as_str();
+    let host_and_port = text.rsplit_once('@').map_or(text, |(_, rest)| rest);
+    let after_host = host_and_port.strip_prefix(authority.host()).unwrap_or_default();
+    match after_host.strip_prefix(':') {
+        None | Some("") => Ok(80),
+        Some(port) => port.parse().ok().filter(|port| *port > 0).ok_or_else(|| port.to_owned()),
     }
 }
 
@@ -182,6 +201,23 @@ mod tests {
     }
 
     #[test]
+    fn ports_are_the_given_one_or_80() {
+        for (url, expected) in [
+            ("http://127.0.0.1", 80),
+            ("http://127.0.0.1:/", 80),
+            ("http://[::1]/", 80),
+            ("http://127.0.0.1:1", 1),
+            ("http://[::1]:8080/", 8080),
+            ("http://127.0.0.1:65535/", 65535),
+            ("http://user:81@127.0.0.1/", 80),
+            ("http://127.0.0.1:9@127.0.0.1:82/", 82),
+        ] {
+            let targets = resolve(&[url.to_owned()], &template()).unwrap();
+            assert_eq!(targets[0].addresses[0].port(), expected, "{url}");
+        }
+    }
+
+    #[test]
     fn unusable_urls_are_named() {
         for (url, expected) in [
             ("https://a/", "scheme `https`"),
@@ -190,6 +226,9 @@ mod tests {
             ("http://", "not a URL"),
             ("", "not a URL"),
             ("http://a b/", "not a URL"),
+            ("http://127.0.0.1:99999/", "the port `99999`"),
+            ("http://127.0.0.1:0/", "the port `0`"),
+            ("http://[::1]:65536/", "the port `65536`"),
         ] {
             let message = resolve(&[url.to_owned()], &template()).unwrap_err().to_string();
             assert!(message.contains(expected), "{url}: {message}");
