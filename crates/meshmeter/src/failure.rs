@@ -32,8 +32,8 @@ impl Failure {
         Self::wrong_use(chain(error))
     }
 
-    /// The target cannot be reached.
-    pub fn unreachable(message: impl Into<String>) -> Self {
+    /// Something outside the program is not as it must be, in words.
+    pub fn broken(message: impl Into<String>) -> Self {
         Self { status: ENVIRONMENT_FAILED, message: message.into(), hint: None }
     }
 

@@ -100,6 +100,18 @@ fn an_experiment_that_cannot_be_read_is_named() {
 
 /// A limit on the size of files stands in for a full disk: writing fails in the middle of the file.
 #[test]
+fn a_pipe_in_place_of_the_trials_is_named_and_not_waited_for() {
+    let scratch = tempfile::tempdir().unwrap();
+    run_folder(scratch.path());
+    let trials = scratch.path().join("trials.jsonl");
+    std::fs::remove_file(&trials).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &trials, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    let output = run(&["report", text(scratch.path())]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("not a regular file"), "{}", stderr(&output));
+}
+
+#[test]
 fn a_full_disk_keeps_the_old_report() {
     let root = tempfile::tempdir().unwrap();
     run_folder(root.path());

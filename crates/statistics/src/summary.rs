@@ -221,7 +221,8 @@ fn component(name: &str, role: Role, valid: &[&TrialRecord]) -> Option<Component
     })
 }
 
-/// Proof over the valid trials; the names of the proxies from any trial that lists them.
+/// Proof over the valid trials, or over all that have a result where none is valid: a path may be proven though the
+/// figures are of no use. The names of the proxies come from any trial that lists them.
 fn path(valid: &[&TrialRecord], all: &[&TrialRecord]) -> CellPath {
     let proxies = valid
         .iter()
@@ -229,8 +230,10 @@ fn path(valid: &[&TrialRecord], all: &[&TrialRecord]) -> CellPath {
         .find(|trial| !trial.path.proxies.is_empty())
         .map(|trial| trial.path.proxies.iter().map(|proxy| proxy.name.clone()).collect())
         .unwrap_or_default();
+    let measured: Vec<&TrialRecord> = all.iter().copied().filter(|trial| trial.result.is_some()).collect();
+    let judged = if valid.is_empty() { &measured } else { valid };
     let mut claims =
-        valid.iter().flat_map(|trial| &trial.path.proxies).filter(|proxy| proxy.tls_expected).peekable();
+        judged.iter().flat_map(|trial| &trial.path.proxies).filter(|proxy| proxy.tls_expected).peekable();
     let mtls = claims.peek().is_some().then(|| claims.all(|proxy| proxy.tls_handshakes > 0));
-    CellPath { proven: !valid.is_empty() && valid.iter().all(|trial| trial.path.proven), proxies, mtls }
+    CellPath { proven: !judged.is_empty() && judged.iter().all(|trial| trial.path.proven), proxies, mtls }
 }

@@ -180,7 +180,7 @@ fn unreachable(result: &LoadResult) -> Option<ErrorKind> {
 
 fn unreachable_failure(spec: &LoadSpec, kind: ErrorKind) -> Failure {
     let servers: Vec<&str> = spec.targets.iter().map(|target| target.authority.as_str()).collect();
-    let failure = Failure::unreachable(format!("connect to {}: {}", servers.join(", "), kind.meaning()));
+    let failure = Failure::broken(format!("connect to {}: {}", servers.join(", "), kind.meaning()));
     match kind.hint() {
         Some(hint) => failure.with_hint(hint),
         None => failure,

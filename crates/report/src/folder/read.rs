@@ -46,7 +46,11 @@ pub fn read(path: &Path) -> Result<RawRun, FolderError> {
 
 fn needed(folder: &Path, name: &str) -> Result<Vec<u8>, FolderError> {
     let path = folder.join(name);
-    fs::read(&path).map_err(|error| match error.kind() {
+    let contents = open(&path).and_then(|mut file| {
+        let mut contents = Vec::new();
+        file.read_to_end(&mut contents).map(|_| contents)
+    });
+    contents.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
             FolderError::NoRun { path: folder.to_owned(), missing: format!("it has no {name}") }
         }
@@ -54,9 +58,18 @@ fn needed(folder: &Path, name: &str) -> Result<Vec<u8>, FolderError> {
     })
 }
 
+/// Opens a file to be read. Only a file: to open a pipe would wait for whoever writes to it.
+fn open(path: &Path) -> io::Result<File> {
+    if fs::metadata(path)?.is_file() {
+        File::open(path)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
+    }
+}
+
 /// A run that ended before its first trial may have no such file.
 fn read_trials(path: &Path, notes: &mut Vec<String>) -> Result<Vec<TrialRecord>, FolderError> {
-    let file = match File::open(path) {
+    let file = match open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(FolderError::read(path, error)),

@@ -139,10 +139,10 @@ impl Session<'_> {
             progress.trial_ended(planned, &record);
             failures_in_a_row =
                 if record.outcome == TrialOutcome::Failed { failures_in_a_row + 1 } else { 0 };
-            if let Some(failure) = failure.filter(|_| failures_in_a_row >= FAILURES_IN_A_ROW) {
-                return Err(
-                    Failure::from(failure).about(&format!("{FAILURES_IN_A_ROW} trials in a row failed"))
-                );
+            if failures_in_a_row >= FAILURES_IN_A_ROW {
+                let reason = record.verdict.reasons.into_iter().next().unwrap_or_default();
+                let failure = failure.map_or_else(|| Failure::broken(reason), Failure::from);
+                return Err(failure.about(&format!("{FAILURES_IN_A_ROW} trials in a row failed")));
             }
         }
         Ok(())
