@@ -192,7 +192,7 @@ impl Course<'_> {
     fn measure(&mut self, start: Instant, workers: usize) -> Result<Measured, LoadError> {
         let clock = Clock::starting_at(start);
         let started_at = jiff::Timestamp::now() + (START_DELAY + self.spec.warmup);
-        let mut recorder = Recorder::new(self.timeline.window_start);
+        let mut recorder = Recorder::new(self.timeline.window_start, self.timeline.end);
         let mut series = Series::new(self.timeline.window_start);
         let mut stopped_at = 0;
         let (mut busiest_thread_fraction, mut switches) = (0.0_f64, Switches::default());
@@ -261,7 +261,7 @@ impl Course<'_> {
 
     /// No connection could be opened, or the user did not wait for it.
     fn never_started(self, workers: usize, open: usize) -> LoadResult {
-        let mut recorder = Recorder::new(self.timeline.window_start);
+        let mut recorder = Recorder::new(self.timeline.window_start, self.timeline.end);
         let mut done = 0;
         while done < workers {
             match self.from_workers.recv() {

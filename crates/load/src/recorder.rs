@@ -27,6 +27,7 @@ pub(crate) struct Flight {
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     window_start: Nanos,
+    window_end: Nanos,
     pub(crate) response_time: LatencyHistogram,
     pub(crate) service_time: LatencyHistogram,
     pub(crate) schedule_lag: LatencyHistogram,
@@ -36,6 +37,7 @@ pub(crate) struct Recorder {
     sent: u64,
     completed: u64,
     failed: u64,
+    late: u64,
     unsent: u64,
     errors: [u64; ErrorKind::ALL.len()],
     statuses: Box<[u64; STATUS_CODES]>,
@@ -67,10 +69,11 @@ impl SecondOfWorker {
 }
 
 impl Recorder {
-    /// Measures requests due at `window_start` or later.
-    pub(crate) fn new(window_start: Nanos) -> Self {
+    /// Measures requests due at `window_start` or later. Those sent after `window_end` are late.
+    pub(crate) fn new(window_start: Nanos, window_end: Nanos) -> Self {
         Self {
             window_start,
+            window_end,
             response_time: LatencyHistogram::new(),
             service_time: LatencyHistogram::new(),
             schedule_lag: LatencyHistogram::new(),
@@ -80,6 +83,7 @@ impl Recorder {
             sent: 0,
             completed: 0,
             failed: 0,
+            late: 0,
             unsent: 0,
             errors: [0; ErrorKind::ALL.len()],
             statuses: Box::new([0; STATUS_CODES]),
@@ -101,6 +105,7 @@ impl Recorder {
             return;
         }
         self.sent += 1;
+        self.late += u64::from(flight.sent > self.window_end);
         self.bytes_sent += flight.bytes as u64;
         self.schedule_lag.record_ns(flight.sent.saturating_sub(flight.due));
         self.generator_lag.record_ns(flight.sent.saturating_sub(flight.could_send));
@@ -180,6 +185,7 @@ impl Recorder {
             (&mut self.sent, other.sent),
             (&mut self.completed, other.completed),
             (&mut self.failed, other.failed),
+            (&mut self.late, other.late),
             (&mut self.unsent, other.unsent),
             (&mut self.bytes_sent, other.bytes_sent),
             (&mut self.bytes_received, other.bytes_received),
@@ -206,6 +212,7 @@ impl Recorder {
         RequestCounts {
             scheduled: self.sent + self.unsent,
             sent: self.sent,
+            late: self.late,
             unsent: self.unsent,
             completed: self.completed,
             failed: self.failed,

@@ -7,6 +7,8 @@ use experiment::schema::{LoadResult, Verdict};
 const ACHIEVED_FRACTION: f64 = 0.99;
 /// Fewer connections than this share of those wanted were open at the start: the load was not the one asked for.
 const OPEN_FRACTION: f64 = 0.99;
+/// A target that half of the requests had to wait for so long, microseconds, was behind all the time.
+const BEHIND_P50_US: f64 = 1000.0;
 /// More requests than this share failed: latency tells of the errors, not of the service.
 const ERROR_FRACTION: f64 = 0.01;
 /// A worker thread on the CPU for more than this share of the window could not have sent more.
@@ -101,6 +103,17 @@ fn judge_rate(result: &LoadResult, verdict: &mut Verdict) {
              percentiles are lower bounds; {who}",
             result.rate.completed, requests.unsent
         ));
+    } else if requests.late as f64 > (1.0 - ACHIEVED_FRACTION) * requests.scheduled as f64 {
+        let late = format!("{} due requests were sent only after the end of the window", requests.late);
+        // Behind in general, or at the end alone?
+        if result.schedule_lag_us.p50 - result.generator_lag_us.p50 > BEHIND_P50_US {
+            verdict.saturated = true;
+            verdict
+                .reasons
+                .push(format!("saturated: the target did not keep up with {offered:.0}/s; {late}"));
+        } else {
+            verdict.notes.push(format!("behind-at-end: {late}, since the target stalled there"));
+        }
     }
 }
 
@@ -236,6 +249,15 @@ mod tests {
     fn requests_that_were_never_sent_are_saturation() {
         expect(&[], &[], |result| result.requests.unsent = 10);
         expect(&["saturated"], &[], |result| result.requests.unsent = 11);
+    }
+
+    #[test]
+    fn requests_sent_after_the_end_are_saturation_only_where_the_target_was_always_behind() {
+        expect(&[], &["behind-at-end"], |result| result.requests.late = 11);
+        expect(&["saturated"], &[], |result| {
+            result.requests.late = 11;
+            result.schedule_lag_us.p50 = 50_000.0;
+        });
     }
 
     #[test]

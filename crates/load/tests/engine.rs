@@ -135,6 +135,33 @@ fn a_stall_is_in_the_response_time_and_hidden_from_the_service_time() {
 }
 
 #[test]
+fn a_stall_over_the_end_of_the_run_has_its_share_too() {
+    let begun = Instant::now();
+    let (length, stall, duration) =
+        (Duration::from_millis(500), Duration::from_millis(1800), Duration::from_secs(2));
+    let server = TestServer::start(move |stream, _| {
+        let into = begun.elapsed();
+        if (stall..stall + length).contains(&into) {
+            std::thread::sleep(stall + length - into);
+        }
+        reply(stream, OK)
+    });
+    let result = run(&open_spec(&server.url(), 1000.0, duration));
+    assert_eq!((result.requests.scheduled, result.requests.unsent), (2000, 0));
+    assert!((150..=210).contains(&result.requests.late), "{:?}", result.requests);
+    // The slowest 20 of 2000 were due in the first 20 ms of the stall.
+    let expected_us = (length.as_millis() as f64 - 20.0) * 1000.0;
+    let measured_us = result.response_time_us.p99;
+    assert!((measured_us / expected_us - 1.0).abs() < 0.06, "p99 {measured_us} µs, expected {expected_us}");
+    assert!(
+        result.verdict.notes.iter().any(|note| note.starts_with("behind-at-end")),
+        "{:?}",
+        result.verdict
+    );
+    assert!(!result.verdict.saturated);
+}
+
+#[test]
 fn too_high_a_rate_ends_on_time_and_is_called_saturated() {
     let server = TestServer::start(|stream, _| {
         std::thread::sleep(Duration::from_millis(5));

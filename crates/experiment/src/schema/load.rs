@@ -71,6 +71,9 @@ pub struct RequestCounts {
     pub scheduled: u64,
     /// Written to a connection.
     pub sent: u64,
+    /// Of those, sent after the end of the window: a small backlog is still sent, so that its waiting is measured.
+    #[serde(default)]
+    pub late: u64,
     /// Due in the window and never sent: the target or the generator did not keep up.
     pub unsent: u64,
     /// Answered whole, whatever the status.

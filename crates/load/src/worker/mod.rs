@@ -23,6 +23,10 @@ use std::time::Duration;
 
 /// How long past the end a slot that was due before it may still be sent: more than a thread is usually late.
 const END_GRACE: Nanos = 10_000_000;
+/// A backlog of at most one part in this many of the window is still sent after its end, however long within the timeout:
+/// a target that stalls at the end has its due share in the percentiles. A greater backlog is given up: the target is
+/// saturated, and the run ends on time.
+const CATCH_UP_SHARE: Nanos = 10;
 /// How long the answers on their way are awaited once the run is interrupted.
 const INTERRUPTED_PATIENCE: Nanos = SECOND;
 /// Bytes read at once.
@@ -86,7 +90,7 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
             free: VecDeque::new(),
             in_flight: 0,
             opening: 0,
-            recorder: Recorder::new(timeline.window_start),
+            recorder: Recorder::new(timeline.window_start, timeline.end),
             pacer: Pacer::new(),
             next_upkeep: 0,
             buffer: vec![0; READ_BUFFER_BYTES],
@@ -130,7 +134,7 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
                 // What became due while the thread slept is not the target's fault.
                 self.send_due(clock)?;
             }
-            if stopped || now >= self.timeline.end + END_GRACE || self.has_sent_all(now) {
+            if stopped || self.has_sent_all(now) || self.gives_up_backlog(now) {
                 break now.min(self.timeline.end);
             }
             self.send_due(clock)?;
@@ -163,6 +167,16 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
     /// Whether the end is reached with nothing left that was due before it.
     fn has_sent_all(&self, now: Nanos) -> bool {
         now >= self.timeline.end && self.schedule.next_due().is_none()
+    }
+
+    /// Whether what was due before the end is not sent any more.
+    fn gives_up_backlog(&self, now: Nanos) -> bool {
+        let Timeline { window_start, end, timeout } = self.timeline;
+        if now < end + END_GRACE {
+            return false;
+        }
+        let backlog = self.schedule.next_due().map_or(0, |due| end.saturating_sub(due));
+        backlog > end.saturating_sub(window_start) / CATCH_UP_SHARE || now >= end + timeout
     }
 
     /// Sends nothing more and waits for the answers on their way, each at most its timeout.
@@ -243,8 +257,9 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
     /// Sleeps or spins until something is due, or until the network has news.
     fn wait(&mut self, clock: &Clock) -> io::Result<()> {
         let now = clock.now();
-        let mut wake = self.next_upkeep.min(self.timeline.end + END_GRACE);
-        for edge in [self.timeline.window_start, self.timeline.end] {
+        let Timeline { window_start, end, timeout } = self.timeline;
+        let mut wake = self.next_upkeep;
+        for edge in [window_start, end, end + END_GRACE, end + timeout] {
             if edge > now {
                 wake = wake.min(edge);
             }

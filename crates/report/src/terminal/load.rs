@@ -124,6 +124,9 @@ fn counts(text: &mut String, result: &LoadResult) {
         format::count(requests.completed),
         format::count(requests.failed)
     );
+    if requests.late > 0 {
+        let _ = write!(line, ", {} of the sent after the end of the window", format::count(requests.late));
+    }
     if requests.unsent > 0 {
         let _ = write!(line, ", {} never sent", format::count(requests.unsent));
     }
