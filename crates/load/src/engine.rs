@@ -2,7 +2,7 @@
 
 use crate::clock::{Clock, Nanos, SECOND, nanos};
 use crate::error::LoadError;
-use crate::network::EpollNetwork;
+use crate::network::{EpollNetwork, Network, TlsNetwork};
 use crate::protocol::http1::Http1;
 use crate::recorder::{Recorder, SecondOfWorker};
 use crate::schedule::{ClosedLoop, OpenLoop, RateProfile, Schedule};
@@ -14,6 +14,7 @@ use experiment::schema::{Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Rates, 
 use series::Series;
 use std::io;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -118,11 +119,28 @@ impl Share<'_> {
         rustix::thread::set_current_timer_slack(Some(TIMER_SLACK_NS))?;
         let spec = self.spec;
         // Connections are dealt out to the threads, and each thread's to the targets, in turn.
-        let codecs: Vec<_> = (self.thread..spec.connections)
+        let targets: Vec<_> = (self.thread..spec.connections)
             .step_by(spec.threads)
-            .map(|connection| (connection % spec.targets.len(), Http1::new(spec.head_only)))
+            .map(|connection| connection % spec.targets.len())
             .collect();
-        let network = EpollNetwork::new(codecs.len())?;
+        let network = EpollNetwork::new(targets.len())?;
+        match &spec.tls {
+            None => self.follow_on(schedule, network, &targets),
+            Some(tls) => {
+                let names = targets.iter().map(|target| spec.targets[*target].server_name.clone());
+                self.follow_on(schedule, TlsNetwork::new(network, Arc::clone(&tls.0), names), &targets)
+            }
+        }
+    }
+
+    fn follow_on<S: Schedule, N: Network>(
+        &self,
+        schedule: S,
+        network: N,
+        targets: &[usize],
+    ) -> io::Result<WorkerOutcome> {
+        let spec = self.spec;
+        let codecs = targets.iter().map(|target| (*target, Http1::new(spec.head_only))).collect();
         let mut worker = Worker::new(self.timeline, &spec.targets, self.stop, schedule, network, codecs);
         let open = worker.connect(&Clock::starting_at(Instant::now()))?;
         // Sending fails only where the run has ended already; receiving tells that.
@@ -316,6 +334,7 @@ impl Course<'_> {
             schedule_lag_us: recorder.schedule_lag.summary(),
             generator_lag_us: recorder.generator_lag.summary(),
             connect_time_us: recorder.connect_time.summary(),
+            handshake_time_us: recorder.handshake_time.summary(),
             bytes: Bytes { sent: recorder.bytes_sent, received: recorder.bytes_received },
             generator: GeneratorUsage {
                 cpu_user_s: cpu.user.as_secs_f64(),

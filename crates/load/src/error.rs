@@ -1,5 +1,6 @@
 //! What can go wrong with a request or a connection, by kind, and what ends a run before it starts.
 
+use crate::network::TlsFailure;
 use rustix::io::Errno;
 use std::io;
 
@@ -37,11 +38,29 @@ pub enum ErrorKind {
     Interrupted,
     /// Another error of the network.
     Network,
+    /// The peer does not speak TLS, or broke the handshake off without a word.
+    TlsHandshake,
+    /// The TLS handshake was not complete in time.
+    HandshakeTimeout,
+    /// The peer ended the session with an alert.
+    TlsAlert,
+    /// The peer broke the rules of TLS after the handshake.
+    TlsProtocol,
+    /// The server's certificate is expired or not valid yet.
+    CertificateExpired,
+    /// The server's certificate is for another name.
+    CertificateName,
+    /// No trusted authority has signed the server's certificate.
+    CertificateUntrusted,
+    /// The server's certificate cannot be accepted for another reason.
+    CertificateInvalid,
+    /// The peer refused the client's certificate, or that there was none.
+    ClientCertificate,
 }
 
 impl ErrorKind {
     /// Every kind, in the order of their discriminants.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 24] = [
         Self::ConnectRefused,
         Self::ConnectTimeout,
         Self::ConnectUnreachable,
@@ -57,6 +76,15 @@ impl ErrorKind {
         Self::SurplusBytes,
         Self::Interrupted,
         Self::Network,
+        Self::TlsHandshake,
+        Self::HandshakeTimeout,
+        Self::TlsAlert,
+        Self::TlsProtocol,
+        Self::CertificateExpired,
+        Self::CertificateName,
+        Self::CertificateUntrusted,
+        Self::CertificateInvalid,
+        Self::ClientCertificate,
     ];
 
     /// The name in results.
@@ -78,6 +106,15 @@ impl ErrorKind {
             Self::SurplusBytes => "surplus-bytes",
             Self::Interrupted => "interrupted",
             Self::Network => "network",
+            Self::TlsHandshake => "tls-handshake",
+            Self::HandshakeTimeout => "handshake-timeout",
+            Self::TlsAlert => "tls-alert",
+            Self::TlsProtocol => "tls-protocol",
+            Self::CertificateExpired => "certificate-expired",
+            Self::CertificateName => "certificate-name",
+            Self::CertificateUntrusted => "certificate-untrusted",
+            Self::CertificateInvalid => "certificate-invalid",
+            Self::ClientCertificate => "client-certificate",
         }
     }
 
@@ -100,6 +137,15 @@ impl ErrorKind {
             Self::SurplusBytes => "bytes followed a response that nobody asked for",
             Self::Interrupted => "the run was interrupted before the response was whole",
             Self::Network => "the network failed in another way",
+            Self::TlsHandshake => "the peer does not speak TLS, or broke off the handshake",
+            Self::HandshakeTimeout => "the TLS handshake was not complete within the timeout",
+            Self::TlsAlert => "the peer ended the TLS session with an alert",
+            Self::TlsProtocol => "the peer broke the rules of TLS after the handshake",
+            Self::CertificateExpired => "the server's certificate is expired or not valid yet",
+            Self::CertificateName => "the server's certificate is for another name",
+            Self::CertificateUntrusted => "the server's certificate is not signed by a trusted authority",
+            Self::CertificateInvalid => "the server's certificate cannot be accepted",
+            Self::ClientCertificate => "the peer refused the client's certificate, or wants one",
         }
     }
 
@@ -111,7 +157,29 @@ impl ErrorKind {
             Self::ConnectUnreachable | Self::ConnectTimeout => {
                 Some("check the address, the routes and any firewall")
             }
-            Self::TlsResponse => Some("the port wants TLS: use the server's plain HTTP port"),
+            Self::TlsResponse => Some("the port wants TLS: use https://, or the server's plain HTTP port"),
+            Self::TlsHandshake => Some("does the port speak TLS 1.2 or 1.3? plain HTTP is http://"),
+            Self::HandshakeTimeout => {
+                Some("does the port speak TLS? else the server is too slow for --timeout")
+            }
+            Self::TlsAlert => Some(
+                "the server's log says why: a name that it does not serve (--sni), no client certificate (--cert)?",
+            ),
+            Self::CertificateExpired => {
+                Some("renew it, check the clock, or do not verify it with --insecure")
+            }
+            Self::CertificateName => {
+                Some("say with --sni which name it has, or do not verify it with --insecure")
+            }
+            Self::CertificateUntrusted => {
+                Some("name its authority with --cacert, or do not verify it with --insecure")
+            }
+            Self::CertificateInvalid => {
+                Some("see it with `openssl x509`, or do not verify it with --insecure")
+            }
+            Self::ClientCertificate => {
+                Some("give a certificate that the server trusts with --cert and --key")
+            }
             Self::FilesExhausted => Some("use fewer --connections, or raise the limit with `ulimit -n`"),
             Self::PortsExhausted => {
                 Some("keep connections alive, use fewer, or widen net.ipv4.ip_local_port_range")
@@ -131,11 +199,22 @@ impl ErrorKind {
                 | Self::ConnectFailed
                 | Self::PortsExhausted
                 | Self::FilesExhausted
+                | Self::TlsHandshake
+                | Self::HandshakeTimeout
+                | Self::TlsAlert
+                | Self::CertificateExpired
+                | Self::CertificateName
+                | Self::CertificateUntrusted
+                | Self::CertificateInvalid
+                | Self::ClientCertificate
         )
     }
 
     /// The kind of an error while a connection is opened.
     pub(crate) fn of_connect(error: &io::Error) -> Self {
+        if let Some(kind) = TlsFailure::kind_of(error) {
+            return kind;
+        }
         match Errno::from_io_error(error) {
             Some(Errno::CONNREFUSED) => Self::ConnectRefused,
             Some(Errno::TIMEDOUT) => Self::ConnectTimeout,
@@ -148,6 +227,9 @@ impl ErrorKind {
 
     /// The kind of an error on an open connection.
     pub(crate) fn of_transfer(error: &io::Error) -> Self {
+        if let Some(kind) = TlsFailure::kind_of(error) {
+            return kind;
+        }
         match Errno::from_io_error(error) {
             Some(Errno::CONNRESET | Errno::PIPE | Errno::CONNABORTED) => Self::Reset,
             Some(Errno::TIMEDOUT) => Self::Timeout,

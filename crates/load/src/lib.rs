@@ -4,7 +4,7 @@
 //! `schedule` (when is a request due?), `protocol` (what do bytes mean?) and `network` (how do bytes move?). The engine
 //! never prints: it tells an [`Observer`] what happens and returns a [`experiment::schema::LoadResult`].
 //!
-//! Left out for now: TLS, HTTP/2 and everything but HTTP/1.1 over plain TCP.
+//! Left out for now: HTTP/2 and everything but HTTP/1.1 over TCP and TLS.
 
 mod clock;
 mod engine;
@@ -16,6 +16,7 @@ mod recorder;
 mod schedule;
 mod spec;
 mod target;
+mod tls;
 mod usage;
 mod verdict;
 mod worker;
@@ -25,6 +26,7 @@ pub use error::{ErrorKind, LoadError};
 pub use schedule::{Arrival, RateStage};
 pub use spec::{LoadSpec, ScheduleSpec};
 pub use target::{RequestTemplate, Target, TargetError, resolve};
+pub use tls::{ClientIdentity, TlsClient, TlsError, Verification};
 
 /// Greatest rate that may be offered, requests a second.
 pub const MAX_RATE: f64 = 10_000_000.0;

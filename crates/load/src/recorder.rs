@@ -33,6 +33,7 @@ pub(crate) struct Recorder {
     pub(crate) schedule_lag: LatencyHistogram,
     pub(crate) generator_lag: LatencyHistogram,
     pub(crate) connect_time: LatencyHistogram,
+    pub(crate) handshake_time: LatencyHistogram,
     pub(crate) warmup: WarmupCounts,
     sent: u64,
     completed: u64,
@@ -79,6 +80,7 @@ impl Recorder {
             schedule_lag: LatencyHistogram::new(),
             generator_lag: LatencyHistogram::new(),
             connect_time: LatencyHistogram::new(),
+            handshake_time: LatencyHistogram::new(),
             warmup: WarmupCounts::default(),
             sent: 0,
             completed: 0,
@@ -175,6 +177,7 @@ impl Recorder {
             (&mut self.schedule_lag, &other.schedule_lag),
             (&mut self.generator_lag, &other.generator_lag),
             (&mut self.connect_time, &other.connect_time),
+            (&mut self.handshake_time, &other.handshake_time),
         ] {
             mine.merge(theirs);
         }

@@ -2,6 +2,7 @@
 
 use crate::schedule::{Arrival, RateStage};
 use crate::target::Target;
+use crate::tls::TlsClient;
 use std::time::Duration;
 
 /// One run of the generator.
@@ -23,8 +24,10 @@ pub struct LoadSpec {
     pub warmup: Duration,
     /// The measured window. With stages, the sum of their durations.
     pub duration: Duration,
-    /// Bound on opening a connection, and on each request from its actual send.
+    /// Bound on opening a connection, TLS handshake included, and on each request from its actual send.
     pub timeout: Duration,
+    /// For targets with a server name: what their connections trust and show. Present where there is one.
+    pub tls: Option<TlsClient>,
     /// Seed of the arrivals.
     pub seed: u64,
 }

@@ -2,6 +2,7 @@
 
 use http::uri::Authority;
 use http::{HeaderName, HeaderValue, Method, Uri};
+use rustls::pki_types::ServerName;
 use std::net::{SocketAddr, ToSocketAddrs};
 
 /// One server (host and port) and the requests that go there.
@@ -11,6 +12,8 @@ pub struct Target {
     pub authority: String,
     /// The addresses that it resolved to, in the resolver's order; not empty.
     pub addresses: Vec<SocketAddr>,
+    /// Over TLS: the name that the server is asked for and that its certificate must have; absent for plain TCP.
+    pub server_name: Option<ServerName<'static>>,
     /// The requests as they go onto the connection, taken in turn by each connection; not empty.
     pub requests: Vec<Vec<u8>>,
 }
@@ -26,6 +29,8 @@ pub struct RequestTemplate {
     pub body: Vec<u8>,
     /// Connect there instead of to the URL's host and port.
     pub connect_to: Option<String>,
+    /// Over TLS: the name to ask for and to verify instead of the URL's host.
+    pub sni: Option<String>,
 }
 
 /// A URL that cannot be used.
@@ -41,7 +46,7 @@ pub enum TargetError {
         cause: http::uri::InvalidUri,
     },
     /// A URL of another kind.
-    #[error("`{url}` has the scheme `{scheme}`; this version speaks http://")]
+    #[error("`{url}` has the scheme `{scheme}`; this version speaks http:// and https://")]
     Scheme {
         /// As given.
         url: String,
@@ -59,6 +64,9 @@ pub enum TargetError {
         /// What stands after the host.
         port: String,
     },
+    /// A name that no certificate can have.
+    #[error("`{0}` is not a name of a server: TLS needs a DNS name or an IP address")]
+    ServerName(String),
     /// The name has no address.
     #[error("look up `{authority}`")]
     Resolve {
@@ -84,14 +92,19 @@ pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Vec<Target
     for url in urls {
         let uri = parse(url)?;
         let authority = uri.authority().ok_or_else(|| TargetError::NoHost(url.clone()))?;
-        let port = port(authority).map_err(|port| TargetError::Port { url: url.clone(), port })?;
         let request = write_request(&uri, authority.as_str(), template);
+        let server_name = server_name(&uri, template)?;
+        let usual_port = if server_name.is_some() { 443 } else { 80 };
+        let port =
+            port(authority, usual_port).map_err(|port| TargetError::Port { url: url.clone(), port })?;
         let endpoint = template.connect_to.clone().unwrap_or_else(|| format!("{}:{port}", authority.host()));
-        match targets.iter_mut().find(|target| target.authority == endpoint) {
+        let same = |target: &&mut Target| target.authority == endpoint && target.server_name == server_name;
+        match targets.iter_mut().find(same) {
             Some(target) => target.requests.push(request),
             None => targets.push(Target {
                 addresses: look_up(&endpoint)?,
                 authority: endpoint,
+                server_name,
                 requests: vec![request],
             }),
         }
@@ -102,23 +115,37 @@ pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Vec<Target
 fn parse(url: &str) -> Result<Uri, TargetError> {
     let uri: Uri = url.parse().map_err(|cause| TargetError::NotAUrl { url: url.to_owned(), cause })?;
     match uri.scheme_str() {
-        Some("http") if uri.host().is_some_and(|host| !host.is_empty()) => Ok(uri),
-        Some("http") => Err(TargetError::NoHost(url.to_owned())),
+        Some("http" | "https") if uri.host().is_some_and(|host| !host.is_empty()) => Ok(uri),
+        Some("http" | "https") => Err(TargetError::NoHost(url.to_owned())),
         scheme => {
             Err(TargetError::Scheme { url: url.to_owned(), scheme: scheme.unwrap_or_default().to_owned() })
         }
     }
 }
 
-/// The port of a URL, 80 where there is none; the text of one that does not exist. The `http` crate passes those over in
-/// silence, which would put the load on port 80.
-fn port(authority: &Authority) -> Result<u16, String> {
+/// The port of a URL, the usual one where there is none; the text of one that does not exist. The `http` crate passes
+/// those over in silence, which would put the load on the usual port.
+fn port(authority: &Authority, usual: u16) -> Result<u16, String> {
     let text = authority.as_str();
     let host_and_port = text.rsplit_once('@').map_or(text, |(_, rest)| rest);
     let after_host = host_and_port.strip_prefix(authority.host()).unwrap_or_default();
     match after_host.strip_prefix(':') {
-        None | Some("") => Ok(80),
+        None | Some("") => Ok(usual),
         Some(port) => port.parse().ok().filter(|port| *port > 0).ok_or_else(|| port.to_owned()),
+    }
+}
+
+/// The name for TLS; absent where the URL is a plain one.
+fn server_name(uri: &Uri, template: &RequestTemplate) -> Result<Option<ServerName<'static>>, TargetError> {
+    if uri.scheme_str() != Some("https") {
+        return Ok(None);
+    }
+    let host = template.sni.as_deref().or_else(|| uri.host()).unwrap_or_default();
+    // An IPv6 address has brackets in a URL and none in a certificate.
+    let name = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    match ServerName::try_from(name.to_owned()) {
+        Ok(name) => Ok(Some(name)),
+        Err(_) => Err(TargetError::ServerName(host.to_owned())),
     }
 }
 
@@ -166,7 +193,13 @@ mod tests {
     use super::*;
 
     fn template() -> RequestTemplate {
-        RequestTemplate { method: Method::GET, headers: Vec::new(), body: Vec::new(), connect_to: None }
+        RequestTemplate {
+            method: Method::GET,
+            headers: Vec::new(),
+            body: Vec::new(),
+            connect_to: None,
+            sni: None,
+        }
     }
 
     fn text(request: &[u8]) -> String {
@@ -185,12 +218,36 @@ mod tests {
     }
 
     #[test]
+    fn https_goes_to_its_own_port_by_the_name_of_the_host_or_the_one_given() {
+        let urls = ["https://127.0.0.1/", "https://127.0.0.1:80/", "http://127.0.0.1/", "https://[::1]:9/"];
+        let mut template = template();
+        let targets = resolve(&urls.map(String::from), &template).unwrap();
+        let found: Vec<_> = targets
+            .iter()
+            .map(|target| {
+                (
+                    target.addresses[0].port(),
+                    target.server_name.as_ref().map(|name| name.to_str().into_owned()),
+                )
+            })
+            .collect();
+        let name = |name: &str| Some(name.to_owned());
+        // One port spoken to in two ways is two targets.
+        assert_eq!(found, [(443, name("127.0.0.1")), (80, name("127.0.0.1")), (80, None), (9, name("::1"))]);
+        template.sni = Some("shop.example".into());
+        let targets = resolve(&["https://127.0.0.1/".to_owned()], &template).unwrap();
+        assert_eq!(targets[0].server_name, Some("shop.example".try_into().unwrap()));
+        assert!(text(&targets[0].requests[0]).contains("Host: 127.0.0.1\r\n"));
+    }
+
+    #[test]
     fn own_headers_replace_the_usual_ones_and_bodies_have_a_length() {
         let template = RequestTemplate {
             method: Method::POST,
             headers: vec![(http::header::HOST, HeaderValue::from_static("shop.example"))],
             body: b"hello".to_vec(),
             connect_to: Some("127.0.0.1:9".into()),
+            sni: None,
         };
         let targets = resolve(&["http://elsewhere.invalid/x".into()], &template).unwrap();
         let request = text(&targets[0].requests[0]);
@@ -220,7 +277,8 @@ mod tests {
     #[test]
     fn unusable_urls_are_named() {
         for (url, expected) in [
-            ("https://a/", "scheme `https`"),
+            ("ftp://a/", "scheme `ftp`"),
+            ("https://-a-.example/", "not a name of a server"),
             ("a.example/x", "not a URL"),
             ("/x", "scheme ``"),
             ("http://", "not a URL"),

@@ -201,6 +201,7 @@ mod tests {
             schedule_lag_us: times(1.0, 10.0),
             generator_lag_us: times(1.0, 10.0),
             connect_time_us: times(50.0, 50.0),
+            handshake_time_us: Default::default(),
             bytes: Default::default(),
             generator: Default::default(),
             series: Vec::new(),

@@ -23,8 +23,13 @@ impl Observer for Told {
 }
 
 fn spec(url: &str, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
-    let template =
-        RequestTemplate { method: Method::GET, headers: Vec::new(), body: Vec::new(), connect_to: None };
+    let template = RequestTemplate {
+        method: Method::GET,
+        headers: Vec::new(),
+        body: Vec::new(),
+        connect_to: None,
+        sni: None,
+    };
     let urls = vec![url.to_owned()];
     LoadSpec {
         targets: load::resolve(&urls, &template).expect("a good URL"),
@@ -36,6 +41,7 @@ fn spec(url: &str, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
         warmup: Duration::ZERO,
         duration,
         timeout: Duration::from_secs(1),
+        tls: None,
         seed: 1,
     }
 }

@@ -39,8 +39,12 @@ pub struct LoadResult {
     /// The part of the schedule lag that the generator itself caused: from the moment when the request was due and a
     /// connection was free to the actual send.
     pub generator_lag_us: HistogramSummary,
-    /// Opening of connections (TCP, and TLS where used), over the whole run.
+    /// Opening of connections (TCP alone), over the whole run.
     pub connect_time_us: HistogramSummary,
+    /// TLS handshakes, from the open TCP connection to the session that may carry requests, over the whole run. Empty
+    /// where there was none, and in results of before there was TLS.
+    #[serde(default)]
+    pub handshake_time_us: HistogramSummary,
     /// Bytes of the measured requests and responses, heads included.
     pub bytes: Bytes,
     /// What the generator itself used.

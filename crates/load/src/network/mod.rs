@@ -4,8 +4,10 @@
 //! well as on completion queues.
 
 mod epoll;
+mod tls;
 
 pub(crate) use epoll::EpollNetwork;
+pub(crate) use tls::{TlsFailure, TlsNetwork};
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,6 +16,8 @@ use std::time::Duration;
 /// Something that happened to the connection in a slot.
 #[derive(Debug)]
 pub(crate) enum Event {
+    /// Its peer was reached and a TLS handshake begins, which [`Event::Opened`] or [`Event::OpenFailed`] ends.
+    HandshakeStarted,
     /// It is open.
     Opened,
     /// It could not be opened.
@@ -22,6 +26,8 @@ pub(crate) enum Event {
     Received(usize),
     /// The peer will send no more.
     Ended,
+    /// The same, but the end was not signed as TLS wants it: what was received may have been cut short by anybody.
+    Truncated,
     /// It broke.
     Failed(io::Error),
 }

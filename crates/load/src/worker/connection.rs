@@ -31,6 +31,8 @@ pub(super) struct Connection<C> {
     request: usize,
     pub(super) codec: C,
     pub(super) state: State,
+    /// While it is being opened: since when its TLS handshake goes on.
+    pub(super) handshake_since: Option<Nanos>,
     /// Attempts in a row that brought no response: not opened, or closed before the first one.
     failures: u32,
     /// It has brought a response since it was opened.
@@ -52,6 +54,7 @@ impl<C: Codec> Connection<C> {
             address: 0,
             request: 0,
             state: State::Closed { retry_at: 0 },
+            handshake_since: None,
             failures: 0,
             served: false,
             queued: false,

@@ -110,6 +110,7 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
             self.network.wait(Duration::from_millis(5))?;
             self.handle_events(clock)?;
         }
+        self.await_second_thoughts(clock, give_up)?;
         Ok(self.connections.iter().filter(|connection| connection.state == State::Open).count())
     }
 
@@ -287,10 +288,12 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
         while let Some((slot, event)) = self.network.next_event(&mut buffer) {
             let now = clock.now();
             match event {
+                Event::HandshakeStarted => self.handshake_started(slot, now),
                 Event::Opened => self.opened(slot, now),
                 Event::OpenFailed(error) => self.open_failed(slot, ErrorKind::of_connect(&error), now),
                 Event::Received(length) => self.received(slot, &buffer[..length], now),
                 Event::Ended => self.ended(slot, now),
+                Event::Truncated => self.truncated(slot, now),
                 Event::Failed(error) => self.lose(slot, ErrorKind::of_transfer(&error), now),
             }
         }
@@ -352,6 +355,15 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
             Ok(None) if connection.in_flight == 0 && connection.served => self.close_and_reopen(slot, now),
             Ok(None) => self.lose(slot, ErrorKind::Closed, now),
             Err(error) => self.lose(slot, error.0, now),
+        }
+    }
+
+    /// The peer will send no more, and a response that ends there may not be whole.
+    fn truncated(&mut self, slot: usize, now: Nanos) {
+        if self.connections[slot].in_flight == 0 {
+            self.close_and_reopen(slot, now);
+        } else {
+            self.lose(slot, ErrorKind::Closed, now);
         }
     }
 

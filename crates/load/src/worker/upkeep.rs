@@ -2,12 +2,15 @@
 
 use super::Worker;
 use super::connection::{FIRST_BACKOFF, State};
-use crate::clock::Nanos;
+use crate::clock::{Clock, Nanos, nanos};
 use crate::error::ErrorKind;
 use crate::network::Network;
 use crate::protocol::Codec;
 use crate::recorder::SecondOfWorker;
 use crate::schedule::Schedule;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Connections being opened at once by one thread, so that ten thousand do not come as one burst.
 const MAX_OPENING: usize = 64;
@@ -15,6 +18,8 @@ const MAX_OPENING: usize = 64;
 const MAX_UPKEEP_INTERVAL: Nanos = 100_000_000;
 /// Shortest.
 const MIN_UPKEEP_INTERVAL: Nanos = 1_000_000;
+/// What a peer is given at least to refuse a client that holds its handshake for complete.
+const MIN_SECOND_THOUGHTS: Duration = Duration::from_millis(10);
 
 impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
     /// From now on the clock has another origin: times of connections begin anew.
@@ -22,6 +27,7 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         self.next_upkeep = 0;
         for connection in &mut self.connections {
             connection.free_since = 0;
+            connection.handshake_since = connection.handshake_since.map(|_| 0);
             match &mut connection.state {
                 State::Closed { retry_at: time } | State::Opening { since: time } => *time = 0,
                 State::Open => {}
@@ -60,8 +66,11 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
             let connection = &self.connections[slot];
             match connection.state {
                 State::Opening { since } if now.saturating_sub(since) >= timeout => {
+                    let in_handshake = connection.handshake_since.is_some();
+                    let kind =
+                        if in_handshake { ErrorKind::HandshakeTimeout } else { ErrorKind::ConnectTimeout };
                     self.network.close(slot);
-                    self.open_failed(slot, ErrorKind::ConnectTimeout, now);
+                    self.open_failed(slot, kind, now);
                 }
                 State::Open if connection.in_flight > 0 => {
                     let overdue = |sent: Nanos| now.saturating_sub(sent) >= timeout;
@@ -84,6 +93,23 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         }
     }
 
+    /// Waits, before the schedule starts, as long again as the slowest handshake took, where there was one: in TLS 1.3
+    /// the peer looks at the client's certificate only when the client holds the handshake for complete.
+    pub(super) fn await_second_thoughts(&mut self, clock: &Clock, give_up: Nanos) -> io::Result<()> {
+        let handshakes = &self.recorder.handshake_time;
+        if handshakes.count() == 0 {
+            return Ok(());
+        }
+        let slowest = Duration::from_micros(handshakes.max_us() as u64);
+        let until = (clock.now() + nanos(slowest.max(MIN_SECOND_THOUGHTS))).min(give_up);
+        while clock.now() < until && !self.stop.load(Ordering::Relaxed) {
+            self.network
+                .wait(Duration::from_nanos(until.saturating_sub(clock.now())).min(MIN_SECOND_THOUGHTS))?;
+            self.handle_events(clock)?;
+        }
+        Ok(())
+    }
+
     fn begin_to_open(&mut self, slot: usize, now: Nanos) {
         let connection = &mut self.connections[slot];
         connection.served = false;
@@ -91,9 +117,19 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         connection.response_bytes = 0;
         let address = connection.address(self.targets);
         connection.state = State::Opening { since: now };
+        connection.handshake_since = None;
         self.opening += 1;
         if let Err(error) = self.network.open(slot, address) {
             self.open_failed(slot, ErrorKind::of_connect(&error), now);
+        }
+    }
+
+    /// The peer was reached: that is all of the time to connect.
+    pub(super) fn handshake_started(&mut self, slot: usize, now: Nanos) {
+        let connection = &mut self.connections[slot];
+        if let State::Opening { since } = connection.state {
+            connection.handshake_since = Some(now);
+            self.recorder.connect_time.record_ns(now.saturating_sub(since));
         }
     }
 
@@ -101,7 +137,10 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         let connection = &mut self.connections[slot];
         if let State::Opening { since } = connection.state {
             self.opening -= 1;
-            self.recorder.connect_time.record_ns(now.saturating_sub(since));
+            match connection.handshake_since.take() {
+                Some(since) => self.recorder.handshake_time.record_ns(now.saturating_sub(since)),
+                None => self.recorder.connect_time.record_ns(now.saturating_sub(since)),
+            }
         }
         connection.state = State::Open;
         self.set_free(slot, now);

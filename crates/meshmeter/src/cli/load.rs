@@ -21,7 +21,8 @@ const MAX_DURATION: Duration = Duration::from_secs(3600);
     group = ArgGroup::new("load").required(true).args(["rate", "clients", "stages"]),
     after_help = "Examples:\n  meshmeter load --rate 1000 --connections 4 --duration 30s http://127.0.0.1:8080/\n  \
                   meshmeter load --clients 64 --duration 10s http://127.0.0.1:8080/\n  \
-                  meshmeter load --stages 500:30s,1000:30s,2000:30s --json result.json http://127.0.0.1:8080/"
+                  meshmeter load --stages 500:30s,1000:30s,2000:30s --json result.json http://127.0.0.1:8080/\n  \
+                  meshmeter load --rate 100 --cacert authority.pem --sni shop.example https://127.0.0.1:8443/"
 )]
 pub struct LoadArgs {
     /// Requests a second, in total: open loop
@@ -81,13 +82,33 @@ pub struct LoadArgs {
     #[arg(long, value_enum, default_value_t, help_heading = "Request")]
     pub http: HttpVersion,
 
-    /// Bound on each request from its send, and on opening a connection
+    /// Bound on each request from its send, and on opening a connection with its TLS handshake
     #[arg(long, value_name = "D", default_value = "10s", value_parser = parse_run_duration, help_heading = "Request")]
     pub timeout: Duration,
 
     /// Connect there instead of to the host and port of the URL
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_endpoint, help_heading = "Request")]
     pub connect_to: Option<String>,
+
+    /// Take any certificate of a server
+    #[arg(long, conflicts_with = "cacert", help_heading = "TLS (https:// URLs)")]
+    pub insecure: bool,
+
+    /// Trust the authorities in FILE (PEM) instead of the system's
+    #[arg(long, value_name = "FILE", help_heading = "TLS (https:// URLs)")]
+    pub cacert: Option<PathBuf>,
+
+    /// Show the certificate in FILE (PEM), with any between it and its authority
+    #[arg(long, value_name = "FILE", requires = "key", help_heading = "TLS (https:// URLs)")]
+    pub cert: Option<PathBuf>,
+
+    /// Its private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "TLS (https:// URLs)")]
+    pub key: Option<PathBuf>,
+
+    /// Ask the server for NAME, and verify that name, instead of the URL's host
+    #[arg(long, value_name = "NAME", help_heading = "TLS (https:// URLs)")]
+    pub sni: Option<String>,
 
     /// Write the result as JSON to FILE, or to standard output with -
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
@@ -97,7 +118,7 @@ pub struct LoadArgs {
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     pub progress: ProgressStyle,
 
-    /// What to load, such as `http://127.0.0.1:8080/path`; several URLs are taken in turn
+    /// What to load over TCP or TLS, such as `http://127.0.0.1:8080/path`; several URLs are taken in turn
     #[arg(required = true, value_name = "URL")]
     pub urls: Vec<String>,
 }

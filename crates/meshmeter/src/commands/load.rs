@@ -12,6 +12,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::{fs, thread};
 
+mod tls;
+
 /// The file name that means standard output.
 const STDOUT: &str = "-";
 /// Connections of an open loop for which no number is given.
@@ -45,11 +47,13 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
         headers: args.header.clone(),
         body: body(args)?,
         connect_to: args.connect_to.clone(),
+        sni: args.sni.clone(),
     };
     let targets = load::resolve(&args.urls, &template).map_err(|error| match error {
         load::TargetError::Resolve { .. } | load::TargetError::NoAddress(_) => Failure::environment(&error),
         _ => Failure::from_wrong_use(&error).with_hint("such as http://127.0.0.1:8080/path"),
     })?;
+    let tls = tls::plan(args, &targets)?;
     let connections = connections(args, targets.len())?;
     let half_of_cpus = thread::available_parallelism().map_or(1, |cpus| (cpus.get() / 2).max(1));
     let threads = args.threads.map_or(half_of_cpus, |threads| threads as usize).min(connections);
@@ -66,6 +70,7 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
         threads,
         warmup: args.warmup,
         timeout: args.timeout,
+        tls,
         seed: args.seed,
     })
 }

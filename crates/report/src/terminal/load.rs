@@ -136,6 +136,22 @@ fn counts(text: &mut String, result: &LoadResult) {
     }
     let errors = if requests.errors.is_empty() { "none".to_owned() } else { by_kind(&requests.errors) };
     let _ = writeln!(text, "{:<14} {errors}", "errors");
+    handshakes(text, &result.handshake_time_us);
+}
+
+/// A line for the TLS handshakes of the whole run, where there were any.
+fn handshakes(text: &mut String, times: &HistogramSummary) {
+    if times.count > 0 {
+        let _ = writeln!(
+            text,
+            "{:<14} {}: p50 {}, p99 {}, max {}",
+            "TLS",
+            format::counted(times.count, "handshake", "handshakes"),
+            format::time(times.p50),
+            format::time(times.p99),
+            format::time(times.max)
+        );
+    }
 }
 
 fn by_kind(counts: &BTreeMap<String, u64>) -> String {

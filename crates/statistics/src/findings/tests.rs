@@ -96,6 +96,7 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
             schedule_lag_us: times.clone(),
             generator_lag_us: times.clone(),
             connect_time_us: times,
+            handshake_time_us: Default::default(),
             bytes: Default::default(),
             generator: Default::default(),
             series: Vec::new(),

@@ -1,0 +1,65 @@
+//! What goes wrong with TLS, as the kind under which it is counted.
+
+use crate::error::ErrorKind;
+use rustls::{AlertDescription, CertificateError, Error};
+use std::io;
+
+/// A failure of TLS, on its way to the count inside an [`io::Error`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{}", .0.meaning())]
+pub(crate) struct TlsFailure(pub(crate) ErrorKind);
+
+impl TlsFailure {
+    /// The kind of an error of the TLS library.
+    pub(super) fn of(error: &Error, established: bool) -> Self {
+        Self(match error {
+            Error::InvalidCertificate(error) => of_certificate(error),
+            Error::NoCertificatesPresented => ErrorKind::CertificateInvalid,
+            Error::AlertReceived(alert) => of_alert(*alert),
+            _ if established => ErrorKind::TlsProtocol,
+            _ => ErrorKind::TlsHandshake,
+        })
+    }
+
+    /// The kind of the failure inside `error`, if one of TLS is there.
+    pub(crate) fn kind_of(error: &io::Error) -> Option<ErrorKind> {
+        error.get_ref()?.downcast_ref::<Self>().map(|failure| failure.0)
+    }
+}
+
+impl From<TlsFailure> for io::Error {
+    fn from(failure: TlsFailure) -> Self {
+        Self::other(failure)
+    }
+}
+
+fn of_certificate(error: &CertificateError) -> ErrorKind {
+    match error {
+        CertificateError::Expired
+        | CertificateError::ExpiredContext { .. }
+        | CertificateError::NotValidYet
+        | CertificateError::NotValidYetContext { .. } => ErrorKind::CertificateExpired,
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            ErrorKind::CertificateName
+        }
+        // An authority of the same name with another key is another authority.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => ErrorKind::CertificateUntrusted,
+        _ => ErrorKind::CertificateInvalid,
+    }
+}
+
+/// Alerts about a certificate are about the client's: it is the only one that the peer received.
+fn of_alert(alert: AlertDescription) -> ErrorKind {
+    match alert {
+        AlertDescription::CertificateRequired
+        | AlertDescription::NoCertificate
+        | AlertDescription::BadCertificate
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::CertificateRevoked
+        | AlertDescription::CertificateExpired
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::UnknownCA
+        | AlertDescription::AccessDenied => ErrorKind::ClientCertificate,
+        _ => ErrorKind::TlsAlert,
+    }
+}

@@ -1,0 +1,148 @@
+//! What a run's TLS connections trust and show, decided once before the run.
+//!
+//! Versions 1.2 and 1.3 with the key exchanges and ciphers of rustls on ring; ALPN offers `http/1.1`; resumption is off,
+//! so that every handshake is a full one and reconnecting costs the same each time.
+
+mod pem;
+mod unverified;
+
+use rustls::client::{Resumption, WantsClientCert};
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How servers are verified.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum Verification {
+    /// By the authorities that this system trusts.
+    #[default]
+    SystemRoots,
+    /// By the authorities in this file (PEM), and no others.
+    Authorities(PathBuf),
+    /// Not at all: any certificate is taken.
+    Off,
+}
+
+/// The certificate that the client shows where a server asks for one.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ClientIdentity {
+    /// Its certificate and those between it and an authority (PEM).
+    pub certificate: PathBuf,
+    /// Its private key (PEM).
+    pub key: PathBuf,
+}
+
+/// The TLS side of a run, shared by all of its connections.
+#[derive(Clone, Debug)]
+pub struct TlsClient(pub(crate) Arc<ClientConfig>);
+
+/// TLS cannot be set up as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("read the {content} in `{}`", path.display())]
+    Read {
+        /// What was expected in it.
+        content: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// A file is not PEM.
+    #[error("read the {content} in `{}`", path.display())]
+    Pem {
+        /// What was expected in it.
+        content: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: rustls::pki_types::pem::Error,
+    },
+    /// A file has nothing of what was expected.
+    #[error("there is no {content} in `{}`", path.display())]
+    Absent {
+        /// What was expected in it.
+        content: &'static str,
+        /// Which file.
+        path: PathBuf,
+    },
+    /// An authority's certificate is of no use.
+    #[error("trust the certificates in `{}`", path.display())]
+    Authority {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: rustls::Error,
+    },
+    /// The system trusts nobody.
+    #[error("this system has no trusted authorities")]
+    NoSystemRoots,
+    /// The client's certificate and key are of no use.
+    #[error("use the certificate in `{}` with the key in `{}`", certificate.display(), key.display())]
+    Identity {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+        /// Why.
+        #[source]
+        cause: rustls::Error,
+    },
+    /// The cryptographic library cannot do what TLS needs.
+    #[error("set up TLS")]
+    Library(#[source] rustls::Error),
+}
+
+impl TlsClient {
+    /// Reads what is trusted and what is shown.
+    ///
+    /// # Errors
+    /// Where a file cannot be read or used, or the system trusts nobody.
+    pub fn new(verification: &Verification, identity: Option<&ClientIdentity>) -> Result<Self, TlsError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(TlsError::Library)?;
+        let builder = match verification {
+            Verification::SystemRoots => builder.with_root_certificates(system_roots()?),
+            Verification::Authorities(path) => builder.with_root_certificates(authorities(path)?),
+            Verification::Off => unverified::accept_any_certificate(builder, provider),
+        };
+        let mut config = with_identity(builder, identity)?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.resumption = Resumption::disabled();
+        Ok(Self(Arc::new(config)))
+    }
+}
+
+/// What the system trusts. Certificates that cannot be read do not matter while others can.
+fn system_roots() -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() { Err(TlsError::NoSystemRoots) } else { Ok(roots) }
+}
+
+fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in pem::certificates(path)? {
+        roots.add(certificate).map_err(|cause| TlsError::Authority { path: path.to_owned(), cause })?;
+    }
+    Ok(roots)
+}
+
+fn with_identity(
+    builder: ConfigBuilder<ClientConfig, WantsClientCert>,
+    identity: Option<&ClientIdentity>,
+) -> Result<ClientConfig, TlsError> {
+    let Some(ClientIdentity { certificate, key }) = identity else {
+        return Ok(builder.with_no_client_auth());
+    };
+    builder
+        .with_client_auth_cert(pem::certificates(certificate)?, pem::private_key(key)?)
+        .map_err(|cause| TlsError::Identity { certificate: certificate.clone(), key: key.clone(), cause })
+}

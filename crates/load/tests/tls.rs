@@ -1,0 +1,368 @@
+//! HTTP/1.1 over TLS against real servers on loopback: good ones, and all the ways in which a handshake or a session
+//! can go wrong.
+
+mod tls_servers;
+
+use experiment::schema::LoadResult;
+use http::Method;
+use load::{
+    Arrival, ClientIdentity, LoadSpec, Observer, Progress, RateStage, RequestTemplate, ScheduleSpec,
+    TlsClient, Verification,
+};
+use rustls::version::{TLS12, TLS13};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tls_servers::{Authority, Then, TlsServer, TlsStream, config, finish, reply};
+
+/// A whole response with a body of two bytes.
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const DURATION: Duration = Duration::from_millis(400);
+/// At 100 requests a second.
+const REQUESTS: u64 = 40;
+const CONNECTIONS: u64 = 4;
+
+struct Silent;
+
+impl Observer for Silent {
+    fn progress(&mut self, _: Progress) {}
+}
+
+fn trusting(authority: &Authority) -> Verification {
+    Verification::Authorities(authority.file())
+}
+
+fn template() -> RequestTemplate {
+    RequestTemplate {
+        method: Method::GET,
+        headers: Vec::new(),
+        body: Vec::new(),
+        connect_to: None,
+        sni: None,
+    }
+}
+
+fn spec(
+    urls: &[String],
+    template: &RequestTemplate,
+    verification: &Verification,
+    identity: Option<&ClientIdentity>,
+) -> LoadSpec {
+    let stages = vec![RateStage { rate: 100.0, duration: DURATION }];
+    LoadSpec {
+        targets: load::resolve(urls, template).expect("good URLs"),
+        urls: urls.to_vec(),
+        head_only: false,
+        schedule: ScheduleSpec::Open { stages, arrival: Arrival::Uniform },
+        connections: CONNECTIONS as usize,
+        threads: 1,
+        warmup: Duration::ZERO,
+        duration: DURATION,
+        timeout: Duration::from_secs(1),
+        tls: Some(TlsClient::new(verification, identity).expect("usable TLS")),
+        seed: 1,
+    }
+}
+
+fn run(spec: &LoadSpec) -> LoadResult {
+    let started = Instant::now();
+    let result = load::run(spec, &AtomicBool::new(false), &mut Silent).expect("the engine runs");
+    assert!(started.elapsed() < Duration::from_secs(4), "nothing hangs: {:?}", started.elapsed());
+    let requests = &result.requests;
+    assert_eq!(requests.scheduled, requests.sent + requests.unsent, "{requests:?}");
+    assert_eq!(requests.sent, requests.completed + requests.failed, "{requests:?}");
+    result
+}
+
+fn run_on(server: &TlsServer, verification: &Verification) -> LoadResult {
+    run(&spec(&[server.url()], &template(), verification, None))
+}
+
+/// Every request that was sent was answered, and the server counted as many. On a busy machine the last ones that were
+/// due may not have been sent.
+fn assert_all_answered(result: &LoadResult, server: &TlsServer) {
+    let requests = &result.requests;
+    assert_eq!(requests.completed + requests.unsent, REQUESTS, "{requests:?}");
+    assert!(requests.completed > 0, "{requests:?}");
+    assert!(requests.errors.is_empty(), "{requests:?}");
+    assert_eq!(server.requests.load(Ordering::SeqCst), requests.completed);
+}
+
+/// No connection could be opened, all for this reason, and the run ended at once.
+fn assert_unreachable(result: &LoadResult, kind: &str) {
+    assert_eq!(result.requests.scheduled, 0, "{kind}: {:?}", result.requests);
+    let of_kind = result.requests.errors.get(kind).copied().unwrap_or_default();
+    assert!(of_kind >= CONNECTIONS, "{kind}: {:?}", result.requests.errors);
+    assert_eq!(result.requests.errors.len(), 1, "{kind}: {:?}", result.requests.errors);
+    assert!(result.verdict.reasons[0].starts_with("unreachable:"), "{:?}", result.verdict);
+}
+
+fn answer(stream: &mut TlsStream, _: u64) -> Then {
+    reply(stream, OK);
+    Then::GoOn
+}
+
+#[test]
+fn both_versions_of_tls_carry_requests_and_both_sides_count_the_same() {
+    let authority = Authority::new();
+    for version in [&TLS12, &TLS13] {
+        let server = TlsServer::start(config(&authority.issue_usual(), version, None), answer);
+        let result = run_on(&server, &trusting(&authority));
+        assert_all_answered(&result, &server);
+        // Plain bytes are counted, not records.
+        assert_eq!(result.bytes.received, result.requests.completed * OK.len() as u64);
+        assert_eq!(result.connect_time_us.count, CONNECTIONS);
+        assert_eq!(result.handshake_time_us.count, CONNECTIONS);
+        assert!(result.handshake_time_us.min > 0.0);
+    }
+}
+
+#[test]
+fn certificates_that_cannot_be_trusted_are_told_apart_and_taken_only_where_that_is_asked_for() {
+    let (authority, stranger) = (Authority::new(), Authority::named("a stranger"));
+    for (identity, kind) in [
+        (authority.issue("127.0.0.1", 2001, 2002), "certificate-expired"),
+        (authority.issue("127.0.0.1", 2090, 2099), "certificate-expired"),
+        (authority.issue("elsewhere.example", 2020, 2100), "certificate-name"),
+        (stranger.issue_usual(), "certificate-untrusted"),
+        (Authority::new().issue_usual(), "certificate-untrusted"),
+    ] {
+        let server = TlsServer::start(config(&identity, &TLS13, None), answer);
+        assert_unreachable(&run_on(&server, &trusting(&authority)), kind);
+        assert_eq!(server.requests.load(Ordering::SeqCst), 0);
+        assert_all_answered(&run_on(&server, &Verification::Off), &server);
+    }
+}
+
+#[test]
+fn the_name_that_is_asked_for_is_the_name_that_is_verified() {
+    let authority = Authority::new();
+    let shop = authority.issue("shop.example", 2020, 2100);
+    let server = TlsServer::start(config(&shop, &TLS13, None), |stream, _| {
+        assert_eq!(stream.conn.server_name(), Some("shop.example"));
+        answer(stream, 0)
+    });
+    let asking_for = |name: &str| {
+        let template = RequestTemplate { sni: Some(name.to_owned()), ..template() };
+        run(&spec(&[server.url()], &template, &trusting(&authority), None))
+    };
+    assert_all_answered(&asking_for("shop.example"), &server);
+    assert_unreachable(&asking_for("other.example"), "certificate-name");
+}
+
+#[test]
+fn servers_that_want_a_certificate_get_it_or_refuse_before_the_run() {
+    let (authority, stranger) = (Authority::new(), Authority::named("a stranger"));
+    let identity = |from: &Authority| {
+        let issued = from.issue("client.example", 2020, 2100);
+        ClientIdentity { certificate: issued.certificate_file, key: issued.key_file }
+    };
+    for version in [&TLS12, &TLS13] {
+        let config = || config(&authority.issue_usual(), version, Some(&authority));
+        let showing = |server: &TlsServer, identity: Option<&ClientIdentity>| {
+            run(&spec(&[server.url()], &template(), &trusting(&authority), identity))
+        };
+        let server = TlsServer::start(config(), answer);
+        assert_unreachable(&showing(&server, None), "client-certificate");
+        assert_unreachable(&showing(&server, Some(&identity(&stranger))), "client-certificate");
+        assert_all_answered(&showing(&server, Some(&identity(&authority))), &server);
+    }
+}
+
+#[test]
+fn what_is_no_tls_server_ends_the_run_at_once() {
+    type Behaviour = fn(TcpStream);
+    /// Reads something, answers that, and closes.
+    fn say(mut stream: TcpStream, bytes: &[u8]) {
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(bytes);
+        finish(&mut stream);
+    }
+    let cases: [(&str, Behaviour); 7] = [
+        ("tls-handshake", |stream| say(stream, b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")),
+        ("tls-handshake", |stream| say(stream, b"")),
+        ("tls-handshake", drop),
+        ("tls-handshake", |stream| say(stream, &[0xff; 70_000])),
+        // The beginning of a record, and the beginning of a handshake message in a whole record.
+        ("tls-handshake", |stream| say(stream, b"\x16\x03\x03\x00\x7a\x02\x00")),
+        ("tls-handshake", |stream| say(stream, b"\x16\x03\x03\x00\x05\x02\x00\x00\x70\x03")),
+        ("handshake-timeout", |mut stream| {
+            let _ = stream.read_to_end(&mut Vec::new());
+        }),
+    ];
+    for (kind, behaviour) in cases {
+        let server = TlsServer::start_plain(behaviour);
+        assert_unreachable(&run_on(&server, &Verification::Off), kind);
+    }
+}
+
+#[test]
+fn a_handshake_cut_off_anywhere_or_with_a_flipped_byte_fails_as_one() {
+    let authority = Authority::new();
+    let behind = TlsServer::start(config(&authority.issue_usual(), &TLS13, None), answer);
+    let address = behind.address;
+    // Passes the server's first bytes on, and then something else.
+    let relay = |length: usize, flip: bool| {
+        TlsServer::start_plain(move |mut stream| {
+            let mut server = TcpStream::connect(address).expect("it listens");
+            let mut hello = [0; 4096];
+            let read = stream.read(&mut hello).unwrap_or(0);
+            let _ = server.write_all(&hello[..read]);
+            let mut flight = vec![0; length];
+            if server.read_exact(&mut flight).is_ok() {
+                if flip {
+                    flight[length - 1] ^= 1;
+                }
+                let _ = stream.write_all(&flight);
+            }
+            finish(&mut stream);
+        })
+    };
+    for length in [1, 5, 60, 127, 140, 400] {
+        assert_unreachable(&run_on(&relay(length, false), &trusting(&authority)), "tls-handshake");
+    }
+    // Within the encrypted extensions, which no longer decrypt: the record is whole only after more of it.
+    assert_unreachable(&run_on(&relay(400, true), &trusting(&authority)), "tls-handshake");
+}
+
+#[test]
+fn a_server_without_the_protocol_says_so_by_an_alert() {
+    let authority = Authority::new();
+    let mut config = config(&authority.issue_usual(), &TLS13, None);
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let server = TlsServer::start(config, answer);
+    assert_unreachable(&run_on(&server, &trusting(&authority)), "tls-alert");
+}
+
+#[test]
+fn a_body_that_ends_with_the_connection_is_whole_only_where_the_end_is_signed() {
+    let authority = Authority::new();
+    let endless = b"HTTP/1.1 200 OK\r\n\r\nas long as it lasts";
+    for version in [&TLS12, &TLS13] {
+        let config = || config(&authority.issue_usual(), version, None);
+        let signed = TlsServer::start(config(), |stream, _| {
+            reply(stream, endless);
+            Then::Close
+        });
+        assert_all_answered(&run_on(&signed, &trusting(&authority)), &signed);
+
+        let cut = TlsServer::start(config(), |stream, _| {
+            reply(stream, endless);
+            Then::Truncate
+        });
+        let result = run_on(&cut, &trusting(&authority));
+        assert_eq!(result.requests.completed, 0, "{:?}", result.requests);
+        assert_eq!(result.requests.errors["closed"], result.requests.failed);
+        assert_eq!(cut.requests.load(Ordering::SeqCst), result.requests.sent);
+
+        // A length says the same as a signature.
+        let counted = TlsServer::start(config(), |stream, _| {
+            reply(stream, OK);
+            Then::Truncate
+        });
+        let result = run_on(&counted, &trusting(&authority));
+        assert_eq!(
+            result.requests.completed + result.requests.errors.get("closed").copied().unwrap_or_default(),
+            counted.requests.load(Ordering::SeqCst)
+        );
+        assert!(result.requests.completed > 0, "{:?}", result.requests);
+        assert!(result.handshake_time_us.count >= result.requests.completed, "each handshake is a full one");
+    }
+}
+
+#[test]
+fn new_keys_and_tickets_do_not_disturb() {
+    let authority = Authority::new();
+    let mut config = config(&authority.issue_usual(), &TLS13, None);
+    config.send_tls13_tickets = 8;
+    let server = TlsServer::start(config, |stream, _| {
+        stream.conn.refresh_traffic_keys().expect("the handshake is over");
+        answer(stream, 0)
+    });
+    assert_all_answered(&run_on(&server, &trusting(&authority)), &server);
+}
+
+#[test]
+fn bodies_of_any_size_go_both_ways_in_records_of_any_size() {
+    let authority = Authority::new();
+    let large = [b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n".as_slice(), &[b'y'; 300_000]].concat();
+    let server = TlsServer::start(config(&authority.issue_usual(), &TLS13, None), move |stream, ordinal| {
+        if ordinal % 2 == 0 {
+            reply(stream, &large);
+        } else {
+            OK.iter().for_each(|byte| reply(stream, &[*byte]));
+        }
+        Then::GoOn
+    });
+    let template = RequestTemplate { method: Method::POST, body: vec![b'x'; 600_000], ..template() };
+    let mut spec = spec(&[server.url()], &template, &trusting(&authority), None);
+    spec.timeout = Duration::from_secs(3);
+    // The test server reads byte by byte.
+    spec.schedule = ScheduleSpec::Closed { clients: 4 };
+    let result = run(&spec);
+    assert!(result.requests.completed >= 4, "{:?}", result.requests);
+    assert!(result.requests.errors.is_empty(), "{:?}", result.requests.errors);
+    assert_eq!(result.requests.completed, server.requests.load(Ordering::SeqCst));
+    assert!(result.bytes.received > 600_000);
+}
+
+#[test]
+fn nonsense_after_the_handshake_is_counted_as_that() {
+    let authority = Authority::new();
+    let server = TlsServer::start(config(&authority.issue_usual(), &TLS13, None), |stream, _| {
+        let _ = stream.sock.write_all(&[0x17, 3, 3, 0, 40]).and_then(|()| stream.sock.write_all(&[7; 40]));
+        Then::Truncate
+    });
+    let result = run_on(&server, &trusting(&authority));
+    assert_eq!(result.requests.errors["tls-protocol"], result.requests.failed, "{:?}", result.requests);
+    assert!(result.requests.failed > 0);
+    assert_eq!(server.requests.load(Ordering::SeqCst), result.requests.sent);
+}
+
+#[test]
+fn a_run_may_load_plain_and_tls_servers_at_once() {
+    let authority = Authority::new();
+    let plain = TlsServer::start_plain(|mut stream| {
+        let mut request = [0; 4096];
+        while stream.read(&mut request).is_ok_and(|read| read > 0) && stream.write_all(OK).is_ok() {}
+    });
+    let server = TlsServer::start(config(&authority.issue_usual(), &TLS13, None), answer);
+    let urls = [format!("http://{}/", plain.address), server.url()];
+    let result = run(&spec(&urls, &template(), &trusting(&authority), None));
+    assert_eq!(result.requests.completed + result.requests.unsent, REQUESTS, "{:?}", result.requests);
+    assert!(result.requests.errors.is_empty(), "{:?}", result.requests.errors);
+    assert_eq!(result.connect_time_us.count, CONNECTIONS);
+    assert_eq!(result.handshake_time_us.count, CONNECTIONS / 2);
+    let over_tls = server.requests.load(Ordering::SeqCst);
+    assert!((1..result.requests.completed).contains(&over_tls), "{over_tls}");
+}
+
+#[test]
+fn files_that_are_no_certificates_are_named() {
+    let authority = Authority::new();
+    let usual = authority.issue_usual();
+    let other = authority.issue("other.example", 2020, 2100);
+    let empty = authority.folder().join("empty.pem");
+    std::fs::write(&empty, "no certificate here\n").unwrap();
+    let identity = |certificate: &std::path::Path, key: &std::path::Path| ClientIdentity {
+        certificate: certificate.to_owned(),
+        key: key.to_owned(),
+    };
+    let trusted = Verification::Authorities;
+    for (verification, identity, expected) in [
+        (trusted("/does/not/exist".into()), None, "read the certificates in `/does/not/exist`"),
+        (trusted(empty.clone()), None, "there is no certificate in `"),
+        (trusted("/dev/zero".into()), None, "read the certificates in `/dev/zero`"),
+        (Verification::Off, Some(identity(&usual.certificate_file, &empty)), "there is no private key in `"),
+        (Verification::Off, Some(identity(&usual.key_file, &usual.key_file)), "there is no certificate in `"),
+        (
+            Verification::Off,
+            Some(identity(&usual.certificate_file, &other.key_file)),
+            "use the certificate in `",
+        ),
+    ] {
+        let error = TlsClient::new(&verification, identity.as_ref()).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}, expected {expected}");
+    }
+}

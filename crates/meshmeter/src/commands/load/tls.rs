@@ -1,0 +1,45 @@
+//! The TLS side of `meshmeter load`: what the options say, and that they are not given in vain.
+
+use crate::cli::LoadArgs;
+use crate::failure::Failure;
+use load::{ClientIdentity, Target, TlsClient, TlsError, Verification};
+
+/// What connections trust and show; absent where every target is plain.
+pub fn plan(args: &LoadArgs, targets: &[Target]) -> Result<Option<TlsClient>, Failure> {
+    if targets.iter().all(|target| target.server_name.is_none()) {
+        return match in_vain(args) {
+            Some(option) => {
+                Err(Failure::wrong_use(format!("{option} is for https:// URLs, and there is none")))
+            }
+            None => Ok(None),
+        };
+    }
+    let verification = match &args.cacert {
+        _ if args.insecure => Verification::Off,
+        Some(path) => Verification::Authorities(path.clone()),
+        None => Verification::SystemRoots,
+    };
+    let identity = match (&args.cert, &args.key) {
+        (Some(certificate), Some(key)) => {
+            Some(ClientIdentity { certificate: certificate.clone(), key: key.clone() })
+        }
+        _ => None,
+    };
+    TlsClient::new(&verification, identity.as_ref()).map(Some).map_err(|error| match error {
+        TlsError::NoSystemRoots => Failure::environment(&error)
+            .with_hint("name an authority with --cacert, or do not verify the server with --insecure"),
+        TlsError::Library(_) => Failure::environment(&error),
+        _ => Failure::from_wrong_use(&error),
+    })
+}
+
+/// The first option that means nothing without TLS.
+fn in_vain(args: &LoadArgs) -> Option<&'static str> {
+    let options = [
+        ("--insecure", args.insecure),
+        ("--cacert", args.cacert.is_some()),
+        ("--cert", args.cert.is_some()),
+        ("--sni", args.sni.is_some()),
+    ];
+    options.into_iter().find_map(|(option, given)| given.then_some(option))
+}
