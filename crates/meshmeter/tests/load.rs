@@ -101,7 +101,7 @@ fn a_refused_connection_is_one_line_and_a_hint() {
 #[test]
 fn wrong_use_is_refused_with_what_was_expected() {
     for (arguments, expected) in [
-        (&["--rate", "100", "https://127.0.0.1/"][..], "scheme `https`"),
+        (&["--rate", "100", "ftp://127.0.0.1/"][..], "scheme `ftp`"),
         (&["http://127.0.0.1/"], "--rate"),
         (&["--rate", "-5", "http://127.0.0.1/"], "--rate"),
         (&["--rate", "100", "--duration", "10", "http://127.0.0.1/"], "a unit is missing"),

@@ -1,0 +1,199 @@
+//! `meshmeter load` over TLS as users meet it, against nginx (OpenSSL).
+
+mod command;
+
+use command::{run, stderr, stdout};
+use experiment::schema::LoadResult;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use std::fs;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long nginx may take to listen.
+const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// nginx with a certificate for `shop.example` and 127.0.0.1; ended when dropped.
+struct Nginx {
+    child: Child,
+    folder: TempDir,
+    address: SocketAddr,
+}
+
+impl Nginx {
+    /// `settings`: more of its `server` block.
+    fn start(settings: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        write_certificates(&folder);
+        // nginx cannot choose a port itself.
+        let address = TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr()).expect("a port");
+        fs::write(folder.path().join("nginx.conf"), configuration(address, settings)).expect("a file");
+        let child = Command::new("nginx")
+            .arg("-p")
+            .arg(folder.path())
+            .args(["-c", "nginx.conf", "-e", "error.log"])
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("nginx is installed");
+        let nginx = Self { child, folder, address };
+        let give_up = Instant::now() + START_LIMIT;
+        while TcpStream::connect(address).is_err() {
+            let log = fs::read_to_string(nginx.folder.path().join("error.log")).unwrap_or_default();
+            assert!(Instant::now() < give_up, "nginx does not listen after {START_LIMIT:?}: {log}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        nginx
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn url(&self) -> String {
+        format!("https://{}/", self.address)
+    }
+
+    /// Its own count of requests.
+    fn requests(&self) -> u64 {
+        fs::read_to_string(self.folder.path().join("access.log")).expect("a log").lines().count() as u64
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        // It is one process, and gone already where a test ended it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn configuration(address: SocketAddr, settings: &str) -> String {
+    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|kind| format!("{kind}_temp_path {kind};\n"))
+        .concat();
+    format!(
+        "daemon off;\nmaster_process off;\npid nginx.pid;\nevents {{}}\nhttp {{\naccess_log access.log;\n{temporary}\
+         server {{\nlisten {address} ssl;\nssl_certificate server.pem;\nssl_certificate_key server.key;\n{settings}\n\
+         location / {{ return 200 \"a body\"; }}\n}}\n}}\n"
+    )
+}
+
+/// An authority and what it issued: for the server, and for a client.
+fn write_certificates(folder: &TempDir) {
+    let mut parameters = CertificateParams::default();
+    parameters.distinguished_name.push(DnType::CommonName, "an authority of a test");
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().expect("a key");
+    let authority = CertifiedIssuer::self_signed(parameters, key).expect("a certificate");
+    let path = |name: &str| -> PathBuf { folder.path().join(name) };
+    fs::write(path("authority.pem"), authority.pem()).expect("a file");
+    for (name, subjects) in
+        [("server", vec!["shop.example".to_owned(), "127.0.0.1".to_owned()]), ("client", vec![])]
+    {
+        let key = KeyPair::generate().expect("a key");
+        let parameters = CertificateParams::new(subjects).expect("names");
+        let certificate = parameters.signed_by(&key, &authority).expect("a certificate");
+        fs::write(path(&format!("{name}.pem")), certificate.pem()).expect("a file");
+        fs::write(path(&format!("{name}.key")), key.serialize_pem()).expect("a file");
+    }
+}
+
+fn load(arguments: &[&str]) -> std::process::Output {
+    let usual = ["load", "--progress", "off", "--rate", "200", "--connections", "4", "--duration", "500ms"];
+    run(&[&usual, arguments].concat())
+}
+
+fn result_of(arguments: &[&str]) -> LoadResult {
+    let output = load(&[&["--json", "-"], arguments].concat());
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)))
+}
+
+#[test]
+fn nginx_counts_what_the_generator_counts_in_both_versions_of_tls() {
+    for version in ["TLSv1.2", "TLSv1.3"] {
+        let nginx = Nginx::start(&format!("ssl_protocols {version};"));
+        let result = result_of(&["--cacert", &nginx.file("authority.pem"), &nginx.url()]);
+        assert_eq!(result.requests.completed, result.requests.sent, "{version}: {:?}", result.requests);
+        assert!(result.requests.completed > 0);
+        assert_eq!(nginx.requests(), result.requests.completed, "{version}");
+        assert_eq!(result.handshake_time_us.count, 4);
+    }
+}
+
+#[test]
+fn connections_that_nginx_closes_get_a_handshake_each() {
+    let nginx = Nginx::start("keepalive_timeout 0;");
+    let result = result_of(&["--insecure", &nginx.url()]);
+    assert!(result.requests.errors.is_empty(), "{:?}", result.requests);
+    assert_eq!(nginx.requests(), result.requests.completed);
+    assert!(result.handshake_time_us.count >= result.requests.completed);
+}
+
+#[test]
+fn a_client_certificate_opens_a_door_that_is_closed_without() {
+    let nginx = Nginx::start("ssl_client_certificate authority.pem;\nssl_verify_client on;");
+    let (authority, certificate, key) =
+        (nginx.file("authority.pem"), nginx.file("client.pem"), nginx.file("client.key"));
+    let refused = result_of(&["--cacert", &authority, &nginx.url()]);
+    // nginx completes the handshake and answers with a status.
+    assert_eq!(refused.requests.status.keys().collect::<Vec<_>>(), ["400"], "{:?}", refused.requests);
+    let url = nginx.url();
+    let arguments =
+        ["--cacert", &authority, "--cert", &certificate, "--key", &key, "--sni", "shop.example", &url];
+    let welcome = result_of(&arguments);
+    assert_eq!(welcome.requests.status.keys().collect::<Vec<_>>(), ["200"], "{:?}", welcome.requests);
+    let text = stdout(&load(&arguments));
+    assert!(text.lines().any(|line| line.starts_with("TLS  ") && line.contains("4 handshakes")), "{text}");
+}
+
+#[test]
+fn a_server_that_cannot_be_trusted_or_does_not_speak_tls_is_one_line_and_a_hint() {
+    let nginx = Nginx::start("");
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent_address = silent.local_addr().unwrap();
+    let (authority, url) = (nginx.file("authority.pem"), nginx.url());
+    let silent_url = format!("https://{silent_address}/");
+    for (arguments, address, expected) in [
+        (
+            &["--cacert", &nginx.file("client.pem"), &url][..],
+            nginx.address,
+            "the server's certificate is not signed by a trusted authority\nhint: name its authority with --cacert, or do \
+             not verify it with --insecure\n",
+        ),
+        (
+            &["--cacert", &authority, "--sni", "other.example", &url],
+            nginx.address,
+            "the server's certificate is for another name\nhint: say with --sni which name it has, or do not verify it \
+             with --insecure\n",
+        ),
+        (
+            &["--insecure", "--timeout", "300ms", &silent_url],
+            silent_address,
+            "the TLS handshake was not complete within the timeout\nhint: does the port speak TLS? else the server is too \
+             slow for --timeout\n",
+        ),
+    ] {
+        let output = load(arguments);
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}");
+        assert_eq!(stderr(&output), format!("error: connect to {address}: {expected}"), "{arguments:?}");
+    }
+}
+
+#[test]
+fn options_of_tls_that_are_given_in_vain_or_by_halves_are_refused() {
+    for (arguments, expected) in [
+        (&["--insecure", "http://127.0.0.1/"][..], "--insecure is for https:// URLs"),
+        (&["--sni", "shop.example", "http://127.0.0.1/"], "--sni is for https:// URLs"),
+        (&["--cert", "x", "https://127.0.0.1/"], "--key"),
+        (&["--key", "x", "https://127.0.0.1/"], "--cert"),
+        (&["--insecure", "--cacert", "x", "https://127.0.0.1/"], "cannot be used with"),
+        (&["--cacert", "/does/not/exist", "https://127.0.0.1/"], "/does/not/exist"),
+        (&["--sni", "no name", "https://127.0.0.1/"], "`no name` is not a name of a server"),
+    ] {
+        let output = load(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
+    }
+}
