@@ -360,7 +360,9 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
 
     /// The peer will send no more, and a response that ends there may not be whole.
     fn truncated(&mut self, slot: usize, now: Nanos) {
-        if self.connections[slot].in_flight == 0 {
+        let connection = &self.connections[slot];
+        // As where the end is signed: an idle connection may be closed.
+        if connection.in_flight == 0 && connection.served {
             self.close_and_reopen(slot, now);
         } else {
             self.lose(slot, ErrorKind::Closed, now);

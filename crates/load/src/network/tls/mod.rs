@@ -168,6 +168,10 @@ impl<N: Network> Network for TlsNetwork<N> {
         Ok(())
     }
 
+    fn has_sent_all(&self, slot: usize) -> bool {
+        self.inner.has_sent_all(slot)
+    }
+
     fn close(&mut self, slot: usize) {
         if self.unfinished == Some(slot) {
             self.unfinished = None;
