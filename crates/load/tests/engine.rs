@@ -234,6 +234,7 @@ fn a_connection_on_which_a_request_was_answered_unread_is_not_used_again() {
         headers: Vec::new(),
         body: vec![b'x'; 16 << 20],
         connect_to: None,
+        sni: None,
     };
     let mut spec = spec(&server.url(), ScheduleSpec::Closed { clients: 1 }, SHORT);
     spec.targets = load::resolve(&spec.urls, &template).unwrap();

@@ -19,7 +19,7 @@ const MAX_UPKEEP_INTERVAL: Nanos = 100_000_000;
 /// Shortest.
 const MIN_UPKEEP_INTERVAL: Nanos = 1_000_000;
 /// What a peer is given at least to refuse a client that holds its handshake for complete.
-const MIN_SECOND_THOUGHTS: Duration = Duration::from_millis(10);
+const MIN_SECOND_THOUGHTS: Duration = Duration::from_millis(50);
 
 impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
     /// From now on the clock has another origin: times of connections begin anew.
