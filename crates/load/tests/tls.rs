@@ -227,6 +227,26 @@ fn a_handshake_cut_off_anywhere_or_with_a_flipped_byte_fails_as_one() {
 }
 
 #[test]
+fn records_that_come_byte_by_byte_are_put_together() {
+    let authority = Authority::new();
+    let behind = TlsServer::start(config(&authority.issue_usual(), &TLS13, None), answer);
+    let address = behind.address;
+    let relay = TlsServer::start_plain(move |mut client| {
+        let mut server = TcpStream::connect(address).expect("it listens");
+        let (mut from_server, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+        std::thread::spawn(move || {
+            let mut byte = [0];
+            // Segments of their own, since the connection does not wait for more.
+            while from_server.read_exact(&mut byte).is_ok() && to_client.write_all(&byte).is_ok() {}
+        });
+        let _ = std::io::copy(&mut client, &mut server);
+        finish(&mut server);
+    });
+    let result = run_on(&relay, &trusting(&authority));
+    assert_all_answered(&result, &behind);
+}
+
+#[test]
 fn a_server_without_the_protocol_says_so_by_an_alert() {
     let authority = Authority::new();
     let mut config = config(&authority.issue_usual(), &TLS13, None);

@@ -40,7 +40,7 @@ pub(super) enum Step {
 pub(super) struct Session {
     connection: UnbufferedClientConnection,
     established: bool,
-    /// Why it is over; nothing is sent any more.
+    /// How it ended; nothing is sent or taken any more.
     over: Option<Step>,
     /// Received and not taken: less than a whole record, or than a whole message of the handshake.
     rest: Vec<u8>,
@@ -96,7 +96,7 @@ impl Session {
                 Ok(ConnectionState::PeerClosed) => self.over = Some(Step::Ended),
                 Ok(_) => break,
                 Err(error) => {
-                    self.over = Some(Step::Failed(TlsFailure::of(&error, self.established)));
+                    self.fail(TlsFailure::of(&error, self.established));
                     if !matches!(error, Error::AlertReceived(_)) {
                         self.tell_peer(&mut records[taken..], outgoing);
                     }
@@ -156,15 +156,21 @@ impl Session {
                     None
                 }
                 Ok(_) => Some(false),
-                Err(error) => return Err(TlsFailure::of(&error, self.established)),
+                Err(error) => return Err(self.fail(TlsFailure::of(&error, self.established))),
             };
             self.rest.drain(..discard);
             match written {
                 Some(true) => return Ok(()),
-                Some(false) => return Err(TlsFailure(ErrorKind::TlsProtocol)),
+                Some(false) => return Err(self.fail(TlsFailure(ErrorKind::TlsProtocol))),
                 None => {}
             }
         }
+    }
+
+    /// Nothing is sent or taken any more.
+    fn fail(&mut self, failure: TlsFailure) -> TlsFailure {
+        self.over = Some(Step::Failed(failure));
+        failure
     }
 }
 
