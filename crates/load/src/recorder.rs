@@ -15,7 +15,7 @@ const STATUS_CODES: usize = 1000;
 pub(crate) struct Flight {
     /// When it was due.
     pub(crate) due: Nanos,
-    /// When it was due and a connection was free for it.
+    /// When it was due and a connection was free for it, or would have been if the thread had not been away.
     pub(crate) could_send: Nanos,
     /// When it was sent.
     pub(crate) sent: Nanos,

@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::process::Stdio;
+use std::time::Duration;
 
 fn result_of(arguments: &[&str]) -> (LoadResult, Option<i32>) {
     let output = run(&[&["load", "--progress", "off", "--json", "-"], arguments].concat());
@@ -53,6 +54,53 @@ fn a_stalling_server_is_told_from_a_fast_one() {
     assert!(result.service_time_us.p99 < 0.2 * measured_us);
     assert!(
         result.verdict.notes.iter().any(|note| note.starts_with("service-time-hides")),
+        "{:?}",
+        result.verdict
+    );
+}
+
+#[test]
+fn what_waits_because_the_generator_was_away_is_not_blamed_on_the_server() {
+    let server = Serving::start(&["--delay", "1ms"]);
+    let mut child = meshmeter()
+        .args([
+            "load",
+            "--progress",
+            "plain",
+            "--rate",
+            "1000",
+            "--connections",
+            "4",
+            "--duration",
+            "3s",
+            "--json",
+            "-",
+        ])
+        .arg(server.url())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.trim_start().starts_with("1/3 s")), "the first second ends");
+    let process = Pid::from_child(&child);
+    kill_process(process, Signal::STOP).unwrap();
+    // Not to wait for anything: this is how long the generator is away.
+    std::thread::sleep(Duration::from_millis(150));
+    kill_process(process, Signal::CONT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let result: LoadResult = serde_json::from_slice(&output.stdout).unwrap();
+    // 150 of 3000 requests were due meanwhile, and had to wait for a connection afterwards.
+    let (own, all) = (&result.generator_lag_us, &result.schedule_lag_us);
+    assert!(all.p99 > 100_000.0, "{all:?}");
+    assert!((own.p99 / all.p99 - 1.0).abs() < 0.05, "own p99 {} of {}", own.p99, all.p99);
+    assert!(
+        result.verdict.reasons.iter().any(|reason| reason.starts_with("schedule-lag")),
+        "{:?}",
+        result.verdict
+    );
+    assert!(
+        !result.verdict.notes.iter().any(|note| note.starts_with("service-time-hides")),
         "{:?}",
         result.verdict
     );

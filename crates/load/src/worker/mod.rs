@@ -32,6 +32,18 @@ const INTERRUPTED_PATIENCE: Nanos = SECOND;
 /// Bytes read at once.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 
+/// A thread that is later than this by itself has caused whatever backlog it finds: more than it is usually late.
+const LATE: Nanos = 100_000;
+
+/// Whether requests that are due wait to be sent, and who let it come to that. A thread that was away for a while finds
+/// more due than its connections can carry at once; those that then wait for a connection wait because of the thread.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Backlog {
+    None,
+    OfTarget,
+    OfGenerator,
+}
+
 /// When a run's phases begin, by the run's clock, whose 0 is the start of the warm-up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeline {
@@ -53,6 +65,7 @@ pub(crate) struct Worker<'a, S, C, N> {
     free: VecDeque<usize>,
     in_flight: usize,
     opening: usize,
+    backlog: Backlog,
     recorder: Recorder,
     pacer: Pacer,
     next_upkeep: Nanos,
@@ -90,6 +103,7 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
             free: VecDeque::new(),
             in_flight: 0,
             opening: 0,
+            backlog: Backlog::None,
             recorder: Recorder::new(timeline.window_start, timeline.end),
             pacer: Pacer::new(),
             next_upkeep: 0,
@@ -210,10 +224,16 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
             if due > now {
                 break;
             }
-            let Some(slot) = self.next_free() else { break };
+            let Some(slot) = self.next_free() else {
+                if self.backlog == Backlog::None {
+                    self.backlog = Backlog::OfTarget;
+                }
+                return Ok(());
+            };
             self.schedule.take();
             self.send(slot, due, clock);
         }
+        self.backlog = Backlog::None;
         Ok(())
     }
 
@@ -232,8 +252,12 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
         let connection = &mut self.connections[slot];
         let request = connection.next_request(self.targets);
         let (stream, bytes) = connection.codec.begin(request);
-        let flight =
-            Flight { due, could_send: due.max(connection.free_since), sent: clock.now(), bytes: bytes.len() };
+        let (sent, could_send) = (clock.now(), due.max(connection.free_since));
+        if self.backlog == Backlog::None && sent.saturating_sub(could_send) > LATE {
+            self.backlog = Backlog::OfGenerator;
+        }
+        let could_send = if self.backlog == Backlog::OfGenerator { due } else { could_send };
+        let flight = Flight { due, could_send, sent, bytes: bytes.len() };
         connection.flights[stream] = Some(flight);
         connection.in_flight += 1;
         self.in_flight += 1;
@@ -265,22 +289,43 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
                 wake = wake.min(edge);
             }
         }
-        let due = if self.free.is_empty() { None } else { self.schedule.next_due() };
-        let Some(due) = due.filter(|due| *due < wake) else {
-            return self.network.wait(Duration::from_nanos(wake.saturating_sub(now))).map(drop);
+        let next_due = self.schedule.next_due().filter(|due| *due < wake);
+        let sendable = next_due.filter(|_| !self.free.is_empty());
+        let planned = match sendable.map(|due| self.pacer.wait_for(due, now)) {
+            None => Wait::Sleep(wake.saturating_sub(now)),
+            Some(wait) => wait,
         };
-        match self.pacer.wait_for(due, now) {
+        match planned {
             Wait::Sleep(time) => {
-                if !self.network.wait(Duration::from_nanos(time))? {
-                    self.pacer.slept(now + time, clock.now());
+                let interrupted = self.network.wait(Duration::from_nanos(time))?;
+                let woken = clock.now();
+                if sendable.is_some() && !interrupted {
+                    self.pacer.slept(now + time, woken);
                 }
+                let became_due = next_due.is_some_and(|due| due < woken.min(now + time));
+                self.find_backlog(became_due && sendable.is_none(), woken > now + time + LATE);
             }
             Wait::Spin => {
                 self.network.wait(Duration::ZERO)?;
-                self.pacer.spun(clock.now() - now);
+                let woken = clock.now();
+                self.pacer.spun(woken - now);
+                self.find_backlog(false, woken > now + LATE);
             }
         }
         Ok(())
+    }
+
+    /// After a wait: whether a request became due while every connection was busy, and whether the thread was away for
+    /// longer than it meant to. What came first decides whose backlog it is, until it is worked off.
+    fn find_backlog(&mut self, connections_were_busy: bool, was_away: bool) {
+        if self.backlog != Backlog::None {
+            return;
+        }
+        if connections_were_busy {
+            self.backlog = Backlog::OfTarget;
+        } else if was_away {
+            self.backlog = Backlog::OfGenerator;
+        }
     }
 
     fn handle_events(&mut self, clock: &Clock) -> io::Result<()> {
