@@ -282,9 +282,12 @@ fn a_body_that_ends_with_the_connection_is_whole_only_where_the_end_is_signed() 
             Then::Truncate
         });
         let result = run_on(&counted, &trusting(&authority));
-        assert_eq!(
-            result.requests.completed + result.requests.errors.get("closed").copied().unwrap_or_default(),
-            counted.requests.load(Ordering::SeqCst)
+        // A request may be sent before the end of its connection is seen: the server never reads that one.
+        let read = counted.requests.load(Ordering::SeqCst);
+        assert!(
+            (result.requests.completed..=result.requests.sent).contains(&read),
+            "{read}: {:?}",
+            result.requests
         );
         assert!(result.requests.completed > 0, "{:?}", result.requests);
         assert!(result.handshake_time_us.count >= result.requests.completed, "each handshake is a full one");
