@@ -16,7 +16,7 @@ use crate::components::{find_envoy, output_within};
 use crate::floor::{self, FloorError};
 use crate::{Lab, host};
 use experiment::Mode;
-use experiment::environment::{Environment as _, EnvironmentError};
+use experiment::environment::{Environment as _, EnvironmentError, in_one_line};
 use experiment::schema::Floor;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -169,13 +169,13 @@ fn mode_checks(lab: &Result<LocalLab, EnvironmentError>) -> Vec<ModeCheck> {
     let check = |mode| {
         let can_run = match lab {
             Ok(lab) => lab.can_run(mode),
-            Err(error) => Err(EnvironmentError::new("run", chain(error))),
+            Err(error) => Err(EnvironmentError::new("run", in_one_line(error))),
         };
         match can_run {
             Ok(()) => ModeCheck { mode, runs: true, lacks: None, remedy: None },
             Err(error) => {
                 // The operation is known: to run this mode.
-                let lacks = error.source().map_or_else(|| error.to_string(), chain);
+                let lacks = error.source().map_or_else(|| error.to_string(), in_one_line);
                 ModeCheck { mode, runs: false, lacks: Some(lacks), remedy: error.hint }
             }
         }
@@ -190,19 +190,13 @@ fn envoy_check(named: Option<&Path>) -> Check {
         Err(error) => {
             let remedy =
                 error.hint.clone().unwrap_or_else(|| "`meshmeter lab install` fetches it".to_owned());
-            Check::missing("envoy", chain(&error), remedy)
+            Check::missing("envoy", in_one_line(&error), remedy)
         }
     }
 }
 
 fn floor_failure(error: &FloorError) -> Check {
-    Check::warn("floor", chain(error), "reports of this machine lack its floor until this works")
-}
-
-/// An error and its causes on one line.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let causes = std::iter::successors(error.source(), |error| (*error).source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+    Check::warn("floor", in_one_line(error), "reports of this machine lack its floor until this works")
 }
 
 #[cfg(test)]
@@ -227,7 +221,11 @@ mod tests {
     fn a_child_that_says_nothing_of_use_is_a_lab_that_does_not_work() {
         let programs = Programs { meshmeter: "true".into(), envoy: None };
         let error = examine_lab_in_child(&programs).unwrap_err();
-        assert!(chain(&error).starts_with("look at a lab from within: it ended with"), "{}", chain(&error));
+        assert!(
+            in_one_line(&error).starts_with("look at a lab from within: it ended with"),
+            "{}",
+            in_one_line(&error)
+        );
         let diagnosis = examine(&programs, Duration::from_millis(20));
         assert!(!diagnosis.main_job_runs);
         assert!(diagnosis.floor.is_some(), "the floor needs no lab");

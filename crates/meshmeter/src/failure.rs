@@ -1,8 +1,7 @@
 //! How a command ends when it cannot do what was asked: one line, a hint where there is one, the right exit status.
 
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, in_one_line};
 use std::error::Error;
-use std::fmt::Write as _;
 use std::process::ExitCode;
 
 /// Exit status: the measurement failed its objective, or none of it is valid.
@@ -29,7 +28,7 @@ impl Failure {
 
     /// The same, from an error with its causes.
     pub fn from_wrong_use(error: &dyn Error) -> Self {
-        Self::wrong_use(chain(error))
+        Self::wrong_use(in_one_line(error))
     }
 
     /// Something outside the program is not as it must be, in words.
@@ -39,7 +38,7 @@ impl Failure {
 
     /// Something outside the program is not as it must be.
     pub fn environment(error: &dyn Error) -> Self {
-        Self { status: ENVIRONMENT_FAILED, message: chain(error), hint: None }
+        Self { status: ENVIRONMENT_FAILED, message: in_one_line(error), hint: None }
     }
 
     /// Puts the operation and its subject before the cause.
@@ -74,15 +73,4 @@ impl From<EnvironmentError> for Failure {
             None => failure,
         }
     }
-}
-
-/// An error and its causes on one line.
-pub fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let _ = write!(text, ": {error}");
-        cause = error.source();
-    }
-    text
 }

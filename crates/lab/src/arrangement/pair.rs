@@ -9,10 +9,9 @@ use crate::network::POD_INTERFACE;
 use crate::observe::component::Watched;
 use crate::observe::{Window, WindowUsage};
 use crate::pod::Pod;
-use experiment::environment::{Arrangement, ArrangementSpec, EnvironmentError, Observation};
+use experiment::environment::{Arrangement, ArrangementSpec, EnvironmentError, Observation, in_one_line};
 use experiment::schema::{PathProof, Role};
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ChildStderr;
 use std::time::{Duration, Instant};
@@ -186,14 +185,8 @@ fn watched(name: &str, role: Role, pod: &str, container: &Container, nearest_to_
 fn counters_or_reason(proxy: &Proxy) -> Result<BTreeMap<String, u64>, String> {
     proxy.admin.counters().map_err(|error| match proxy.container.has_exited() {
         Some(status) => format!("it has died: {status}"),
-        None => chain(&error.cause),
+        None => in_one_line(&error.cause),
     })
-}
-
-/// An error and its causes on one line: reasons of a proof are text.
-fn chain(error: &dyn Error) -> String {
-    let causes = std::iter::successors(error.source(), |error| (*error).source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 impl Arrangement for PairArrangement<'_> {

@@ -1,10 +1,11 @@
 //! Namespaces, control groups and redirection, each by using it once in a scratch pod of this lab.
 
-use super::{Check, chain};
+use super::Check;
 use crate::components::find_envoy;
 use crate::redirect::{OUTBOUND_PORT, ProxyIdentity, Redirect};
 use crate::{ContainerSpec, ContainerUser, ErrorOutput, Lab, Pod, PodSpec, Privileges};
 use experiment::environment::EnvironmentError;
+use experiment::environment::in_one_line;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::ip_original_dst;
 use std::collections::BTreeMap;
@@ -145,5 +146,5 @@ fn redirected_to_proxy() -> io::Result<SocketAddrV4> {
 
 /// A part that does not work; its own hint goes before the general remedy.
 pub(super) fn failure(name: &str, error: &EnvironmentError, remedy: &str) -> Check {
-    Check::missing(name, chain(error), error.hint.as_deref().unwrap_or(remedy))
+    Check::missing(name, in_one_line(error), error.hint.as_deref().unwrap_or(remedy))
 }

@@ -203,7 +203,7 @@ impl TryFrom<String> for Quoted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::error::Error;
+    use experiment::environment::in_one_line;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixListener;
     use std::thread::JoinHandle;
@@ -239,10 +239,6 @@ mod tests {
         }
     }
 
-    fn chain(error: &dyn Error) -> String {
-        error.source().map_or(error.to_string(), |source| format!("{error}: {}", chain(source)))
-    }
-
     #[test]
     fn counters_and_heap_are_read() {
         let counters = FakeProxy::answering(
@@ -272,7 +268,7 @@ mod tests {
         ];
         for (bytes, expected) in cases {
             let error = FakeProxy::answering(bytes).ask(Admin::counters).unwrap_err();
-            let text = chain(&error);
+            let text = in_one_line(&error);
             assert!(text.starts_with(&format!("ask client-proxy for /stats: {expected}")), "{text}");
         }
     }
@@ -283,7 +279,7 @@ mod tests {
             [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; ANSWER_BYTES + 1]].concat().into_boxed_slice(),
         );
         let error = FakeProxy::answering(answer).ask(Admin::counters).unwrap_err();
-        assert!(chain(&error).contains("length limit exceeded"), "{}", chain(&error));
+        assert!(in_one_line(&error).contains("length limit exceeded"), "{}", in_one_line(&error));
     }
 
     #[test]

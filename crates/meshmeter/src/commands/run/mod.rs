@@ -11,7 +11,7 @@ use super::report::{folder_failure, publish};
 use crate::cli::RunArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::studies;
-use experiment::environment::{Environment as _, EnvironmentError};
+use experiment::environment::Environment as _;
 use experiment::schema::TrialOutcome;
 use experiment::{Experiment, Override, Plan};
 use lab::arrangement::{LocalLab, Programs};
@@ -171,9 +171,4 @@ impl Session<'_> {
 fn default_folder(name: &str) -> PathBuf {
     let time = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
     Path::new("runs").join(format!("{name}-{time}"))
-}
-
-/// Words for an error of the environment with its causes.
-fn in_words(error: &EnvironmentError) -> String {
-    crate::failure::chain(error)
 }

@@ -1,10 +1,9 @@
 //! One trial: bring up the arrangement, let the generator run, read the counters at the edges of its window.
 
-use super::in_words;
 use super::progress::RunProgress;
 use super::verdict::{self, Ending};
 use experiment::PlannedTrial;
-use experiment::environment::{Arrangement, Environment, EnvironmentError, Observation};
+use experiment::environment::{Arrangement, Environment, EnvironmentError, Observation, in_one_line};
 use experiment::schema::{
     LoadEvent, LoadResult, Role, SchedulingUsage, TRIAL_SCHEMA, TrialOutcome, TrialRecord,
 };
@@ -77,7 +76,7 @@ impl Seen {
     /// What was seen of a trial that the environment failed.
     fn failed(error: EnvironmentError, seen: Self) -> Self {
         let ending = match seen.ending {
-            Ending::Finished => Ending::Failed(in_words(&error)),
+            Ending::Finished => Ending::Failed(in_one_line(&error)),
             // What ended it came first, and the error follows from it.
             ended => ended,
         };
