@@ -18,8 +18,8 @@ pub struct Target {
     pub requests: Vec<Vec<u8>>,
 }
 
-/// What every request of a run has in common.
-#[derive(Clone, Debug)]
+/// What every request of a run has in common. By default a `GET` without a body or headers of its own.
+#[derive(Clone, Debug, Default)]
 pub struct RequestTemplate {
     /// Such as `GET`.
     pub method: Method,
@@ -192,16 +192,6 @@ fn write_request(uri: &Uri, authority: &str, template: &RequestTemplate) -> Vec<
 mod tests {
     use super::*;
 
-    fn template() -> RequestTemplate {
-        RequestTemplate {
-            method: Method::GET,
-            headers: Vec::new(),
-            body: Vec::new(),
-            connect_to: None,
-            sni: None,
-        }
-    }
-
     fn text(request: &[u8]) -> String {
         String::from_utf8(request.to_vec()).unwrap()
     }
@@ -210,7 +200,7 @@ mod tests {
     fn urls_of_one_server_share_a_target() {
         let urls =
             ["http://127.0.0.1:81/a", "http://127.0.0.1:81/b?c=d", "http://127.0.0.1/"].map(String::from);
-        let targets = resolve(&urls, &template()).unwrap();
+        let targets = resolve(&urls, &RequestTemplate::default()).unwrap();
         assert_eq!(targets.len(), 2);
         assert_eq!(targets[0].requests.len(), 2);
         assert!(text(&targets[0].requests[1]).starts_with("GET /b?c=d HTTP/1.1\r\nHost: 127.0.0.1:81\r\n"));
@@ -220,7 +210,7 @@ mod tests {
     #[test]
     fn https_goes_to_its_own_port_by_the_name_of_the_host_or_the_one_given() {
         let urls = ["https://127.0.0.1/", "https://127.0.0.1:80/", "http://127.0.0.1/", "https://[::1]:9/"];
-        let mut template = template();
+        let mut template = RequestTemplate::default();
         let targets = resolve(&urls.map(String::from), &template).unwrap();
         let found: Vec<_> = targets
             .iter()
@@ -269,7 +259,7 @@ mod tests {
             ("http://user:81@127.0.0.1/", 80),
             ("http://127.0.0.1:9@127.0.0.1:82/", 82),
         ] {
-            let targets = resolve(&[url.to_owned()], &template()).unwrap();
+            let targets = resolve(&[url.to_owned()], &RequestTemplate::default()).unwrap();
             assert_eq!(targets[0].addresses[0].port(), expected, "{url}");
         }
     }
@@ -288,7 +278,7 @@ mod tests {
             ("http://127.0.0.1:0/", "the port `0`"),
             ("http://[::1]:65536/", "the port `65536`"),
         ] {
-            let message = resolve(&[url.to_owned()], &template()).unwrap_err().to_string();
+            let message = resolve(&[url.to_owned()], &RequestTemplate::default()).unwrap_err().to_string();
             assert!(message.contains(expected), "{url}: {message}");
         }
     }

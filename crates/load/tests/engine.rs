@@ -23,13 +23,7 @@ impl Observer for Told {
 }
 
 fn spec(url: &str, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
-    let template = RequestTemplate {
-        method: Method::GET,
-        headers: Vec::new(),
-        body: Vec::new(),
-        connect_to: None,
-        sni: None,
-    };
+    let template = RequestTemplate::default();
     let urls = vec![url.to_owned()];
     LoadSpec {
         targets: load::resolve(&urls, &template).expect("a good URL"),
@@ -229,13 +223,8 @@ fn a_connection_on_which_a_request_was_answered_unread_is_not_used_again() {
         std::thread::sleep(Duration::from_secs(1));
         false
     });
-    let template = RequestTemplate {
-        method: Method::POST,
-        headers: Vec::new(),
-        body: vec![b'x'; 16 << 20],
-        connect_to: None,
-        sni: None,
-    };
+    let template =
+        RequestTemplate { method: Method::POST, body: vec![b'x'; 16 << 20], ..RequestTemplate::default() };
     let mut spec = spec(&server.url(), ScheduleSpec::Closed { clients: 1 }, SHORT);
     spec.targets = load::resolve(&spec.urls, &template).unwrap();
     spec.connections = 1;

@@ -33,16 +33,6 @@ fn trusting(authority: &Authority) -> Verification {
     Verification::Authorities(authority.file())
 }
 
-fn template() -> RequestTemplate {
-    RequestTemplate {
-        method: Method::GET,
-        headers: Vec::new(),
-        body: Vec::new(),
-        connect_to: None,
-        sni: None,
-    }
-}
-
 fn spec(
     urls: &[String],
     template: &RequestTemplate,
@@ -76,7 +66,7 @@ fn run(spec: &LoadSpec) -> LoadResult {
 }
 
 fn run_on(server: &TlsServer, verification: &Verification) -> LoadResult {
-    run(&spec(&[server.url()], &template(), verification, None))
+    run(&spec(&[server.url()], &RequestTemplate::default(), verification, None))
 }
 
 /// Every request that was sent was answered, and the server counted as many. On a busy machine the last ones that were
@@ -144,7 +134,7 @@ fn the_name_that_is_asked_for_is_the_name_that_is_verified() {
         answer(stream, 0)
     });
     let asking_for = |name: &str| {
-        let template = RequestTemplate { sni: Some(name.to_owned()), ..template() };
+        let template = RequestTemplate { sni: Some(name.to_owned()), ..RequestTemplate::default() };
         run(&spec(&[server.url()], &template, &trusting(&authority), None))
     };
     assert_all_answered(&asking_for("shop.example"), &server);
@@ -161,7 +151,7 @@ fn servers_that_want_a_certificate_get_it_or_refuse_before_the_run() {
     for version in [&TLS12, &TLS13] {
         let config = || config(&authority.issue_usual(), version, Some(&authority));
         let showing = |server: &TlsServer, identity: Option<&ClientIdentity>| {
-            run(&spec(&[server.url()], &template(), &trusting(&authority), identity))
+            run(&spec(&[server.url()], &RequestTemplate::default(), &trusting(&authority), identity))
         };
         let server = TlsServer::start(config(), answer);
         assert_unreachable(&showing(&server, None), "client-certificate");
@@ -318,7 +308,8 @@ fn bodies_of_any_size_go_both_ways_in_records_of_any_size() {
         }
         Then::GoOn
     });
-    let template = RequestTemplate { method: Method::POST, body: vec![b'x'; 600_000], ..template() };
+    let template =
+        RequestTemplate { method: Method::POST, body: vec![b'x'; 600_000], ..RequestTemplate::default() };
     let mut spec = spec(&[server.url()], &template, &trusting(&authority), None);
     spec.timeout = Duration::from_secs(3);
     // The test server reads byte by byte.
@@ -352,7 +343,7 @@ fn a_run_may_load_plain_and_tls_servers_at_once() {
     });
     let server = TlsServer::start(config(&authority.issue_usual(), &TLS13, None), answer);
     let urls = [format!("http://{}/", plain.address), server.url()];
-    let result = run(&spec(&urls, &template(), &trusting(&authority), None));
+    let result = run(&spec(&urls, &RequestTemplate::default(), &trusting(&authority), None));
     assert_eq!(result.requests.completed + result.requests.unsent, REQUESTS, "{:?}", result.requests);
     assert!(result.requests.errors.is_empty(), "{:?}", result.requests.errors);
     assert_eq!(result.connect_time_us.count, CONNECTIONS);

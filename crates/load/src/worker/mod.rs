@@ -297,9 +297,9 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
         };
         match planned {
             Wait::Sleep(time) => {
-                let interrupted = self.network.wait(Duration::from_nanos(time))?;
+                let has_news = self.network.wait(Duration::from_nanos(time))?;
                 let woken = clock.now();
-                if sendable.is_some() && !interrupted {
+                if sendable.is_some() && !has_news {
                     self.pacer.slept(now + time, woken);
                 }
                 let became_due = next_due.is_some_and(|due| due < woken.min(now + time));
