@@ -3,13 +3,16 @@
 use crate::clock::{Clock, Nanos, SECOND, nanos};
 use crate::error::LoadError;
 use crate::network::{EpollNetwork, Network, TlsNetwork};
-use crate::protocol::http1::Http1;
+use crate::protocol::Codec;
+use crate::protocol::http1::{Http1, Http1Request};
+use crate::protocol::raw::{Raw, RawRequest};
 use crate::recorder::{Recorder, SecondOfWorker};
 use crate::schedule::{ClosedLoop, OpenLoop, RateProfile, Schedule};
-use crate::spec::{LoadSpec, ScheduleSpec};
+use crate::spec::{LoadSpec, Protocol, ScheduleSpec};
+use crate::target::Request;
 use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
 use crate::verdict::{self, Circumstances};
-use crate::worker::{Timeline, Worker, WorkerOutcome};
+use crate::worker::{Plan, Timeline, Worker, WorkerOutcome};
 use experiment::schema::{Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Rates, SeriesPoint};
 use series::Series;
 use std::io;
@@ -139,9 +142,31 @@ impl Share<'_> {
         network: N,
         targets: &[usize],
     ) -> io::Result<WorkerOutcome> {
-        let spec = self.spec;
-        let codecs = targets.iter().map(|target| (*target, Http1::new(spec.head_only))).collect();
-        let mut worker = Worker::new(self.timeline, &spec.targets, self.stop, schedule, network, codecs);
+        match self.spec.protocol {
+            Protocol::Http1 => self.speak(schedule, network, targets, Http1Request::new, Http1::new),
+            Protocol::Raw(expected) => {
+                self.speak(schedule, network, targets, RawRequest::new, || Raw::new(expected))
+            }
+        }
+    }
+
+    /// Runs a worker of which each connection has a codec.
+    fn speak<S: Schedule, N: Network, C: Codec>(
+        &self,
+        schedule: S,
+        network: N,
+        targets: &[usize],
+        make_request: impl Fn(&Request) -> C::Request,
+        make_codec: impl Fn() -> C,
+    ) -> io::Result<WorkerOutcome> {
+        let plan = Plan {
+            timeline: self.timeline,
+            targets: &self.spec.targets,
+            requests_per_connection: self.spec.requests_per_connection,
+            stop: self.stop,
+        };
+        let codecs = targets.iter().map(|target| (*target, make_codec())).collect();
+        let mut worker = Worker::new(plan, make_request, schedule, network, codecs);
         let open = worker.connect(&Clock::starting_at(Instant::now()))?;
         // Sending fails only where the run has ended already; receiving tells that.
         let _ = self.to_run.send(FromWorker::Connected(open));

@@ -56,11 +56,13 @@ pub enum ErrorKind {
     CertificateInvalid,
     /// The peer refused the client's certificate, or that there was none.
     ClientCertificate,
+    /// The reply over raw TCP or TLS has other bytes than it should.
+    WrongReply,
 }
 
 impl ErrorKind {
     /// Every kind, in the order of their discriminants.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::ConnectRefused,
         Self::ConnectTimeout,
         Self::ConnectUnreachable,
@@ -85,6 +87,7 @@ impl ErrorKind {
         Self::CertificateUntrusted,
         Self::CertificateInvalid,
         Self::ClientCertificate,
+        Self::WrongReply,
     ];
 
     /// The name in results.
@@ -115,6 +118,7 @@ impl ErrorKind {
             Self::CertificateUntrusted => "certificate-untrusted",
             Self::CertificateInvalid => "certificate-invalid",
             Self::ClientCertificate => "client-certificate",
+            Self::WrongReply => "wrong-reply",
         }
     }
 
@@ -146,6 +150,7 @@ impl ErrorKind {
             Self::CertificateUntrusted => "the server's certificate is not signed by a trusted authority",
             Self::CertificateInvalid => "the server's certificate cannot be accepted",
             Self::ClientCertificate => "the peer refused the client's certificate, or wants one",
+            Self::WrongReply => "the reply has other bytes than byte i = i mod 251",
         }
     }
 
@@ -184,6 +189,7 @@ impl ErrorKind {
             Self::PortsExhausted => {
                 Some("keep connections alive, use fewer, or widen net.ipv4.ip_local_port_range")
             }
+            Self::WrongReply => Some("a server of another kind? --no-reply-check takes any bytes"),
             Self::MalformedResponse => Some("does an HTTP/1.1 server listen on that port?"),
             _ => None,
         }

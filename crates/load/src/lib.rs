@@ -23,9 +23,10 @@ mod worker;
 
 pub use engine::{Observer, Progress, run};
 pub use error::{ErrorKind, LoadError};
+pub use protocol::raw::{ExpectedReply, pattern};
 pub use schedule::{Arrival, RateStage};
-pub use spec::{LoadSpec, ScheduleSpec};
-pub use target::{RequestTemplate, Target, TargetError, resolve};
+pub use spec::{LoadSpec, Protocol, ScheduleSpec};
+pub use target::{Numbers, RangeError, Request, RequestTemplate, Target, TargetError, Text, resolve};
 pub use tls::{ClientIdentity, TlsClient, TlsError, Verification};
 
 /// Greatest rate that may be offered, requests a second.

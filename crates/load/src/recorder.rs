@@ -210,8 +210,9 @@ impl Recorder {
             .iter()
             .filter_map(|kind| named(kind.name(), self.errors[*kind as usize]))
             .collect();
-        let status =
-            self.statuses.iter().enumerate().filter_map(|(code, count)| named(&code.to_string(), *count));
+        // 0 stands for a response of a protocol that has no statuses.
+        let statuses = self.statuses.iter().enumerate().skip(1);
+        let status = statuses.filter_map(|(code, count)| named(&code.to_string(), *count));
         RequestCounts {
             scheduled: self.sent + self.unsent,
             sent: self.sent,

@@ -1,8 +1,10 @@
 //! What a run is to do, fully decided: no defaults are left to the engine.
 
+use crate::protocol::raw::ExpectedReply;
 use crate::schedule::{Arrival, RateStage};
 use crate::target::Target;
 use crate::tls::TlsClient;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// One run of the generator.
@@ -12,12 +14,14 @@ pub struct LoadSpec {
     pub urls: Vec<String>,
     /// The servers and their requests; not empty. Connections are spread over them evenly.
     pub targets: Vec<Target>,
-    /// The method is `HEAD`: responses have no body.
-    pub head_only: bool,
+    /// What is spoken on the connections.
+    pub protocol: Protocol,
     /// When requests are due.
     pub schedule: ScheduleSpec,
     /// Connections kept open in total; at least one for each target and for each thread.
     pub connections: usize,
+    /// Each connection is closed after so many requests, and opened again; absent: never.
+    pub requests_per_connection: Option<NonZeroU64>,
     /// Worker threads; at least 1.
     pub threads: usize,
     /// Load before the measured window.
@@ -30,6 +34,15 @@ pub struct LoadSpec {
     pub tls: Option<TlsClient>,
     /// Seed of the arrivals.
     pub seed: u64,
+}
+
+/// What is spoken on a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Protocol {
+    /// HTTP/1.1 with keep-alive.
+    Http1,
+    /// Messages of given sizes, without any protocol.
+    Raw(ExpectedReply),
 }
 
 /// When requests are due.

@@ -6,7 +6,7 @@ mod servers;
 
 use experiment::schema::{LoadResult, SeriesPoint};
 use http::Method;
-use load::{Arrival, LoadSpec, Observer, Progress, RateStage, RequestTemplate, ScheduleSpec};
+use load::{Arrival, LoadSpec, Observer, Progress, Protocol, RateStage, RequestTemplate, ScheduleSpec};
 use servers::{OK, TestServer, reply, stalled};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,8 +28,9 @@ fn spec(url: &str, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
     LoadSpec {
         targets: load::resolve(&urls, &template).expect("a good URL"),
         urls,
-        head_only: false,
+        protocol: Protocol::Http1,
         schedule,
+        requests_per_connection: None,
         connections: 4,
         threads: 1,
         warmup: Duration::ZERO,
@@ -223,8 +224,11 @@ fn a_connection_on_which_a_request_was_answered_unread_is_not_used_again() {
         std::thread::sleep(Duration::from_secs(1));
         false
     });
-    let template =
-        RequestTemplate { method: Method::POST, body: vec![b'x'; 16 << 20], ..RequestTemplate::default() };
+    let template = RequestTemplate {
+        method: Method::POST,
+        body: vec![b'x'; 16 << 20].into(),
+        ..RequestTemplate::default()
+    };
     let mut spec = spec(&server.url(), ScheduleSpec::Closed { clients: 1 }, SHORT);
     spec.targets = load::resolve(&spec.urls, &template).unwrap();
     spec.connections = 1;

@@ -6,8 +6,8 @@ mod tls_servers;
 use experiment::schema::LoadResult;
 use http::Method;
 use load::{
-    Arrival, ClientIdentity, LoadSpec, Observer, Progress, RateStage, RequestTemplate, ScheduleSpec,
-    TlsClient, Verification,
+    Arrival, ClientIdentity, LoadSpec, Observer, Progress, Protocol, RateStage, RequestTemplate,
+    ScheduleSpec, TlsClient, Verification,
 };
 use rustls::version::{TLS12, TLS13};
 use std::io::{Read as _, Write as _};
@@ -43,8 +43,9 @@ fn spec(
     LoadSpec {
         targets: load::resolve(urls, template).expect("good URLs"),
         urls: urls.to_vec(),
-        head_only: false,
+        protocol: Protocol::Http1,
         schedule: ScheduleSpec::Open { stages, arrival: Arrival::Uniform },
+        requests_per_connection: None,
         connections: CONNECTIONS as usize,
         threads: 1,
         warmup: Duration::ZERO,
@@ -308,8 +309,11 @@ fn bodies_of_any_size_go_both_ways_in_records_of_any_size() {
         }
         Then::GoOn
     });
-    let template =
-        RequestTemplate { method: Method::POST, body: vec![b'x'; 600_000], ..RequestTemplate::default() };
+    let template = RequestTemplate {
+        method: Method::POST,
+        body: vec![b'x'; 600_000].into(),
+        ..RequestTemplate::default()
+    };
     let mut spec = spec(&[server.url()], &template, &trusting(&authority), None);
     spec.timeout = Duration::from_secs(3);
     // The test server reads byte by byte.

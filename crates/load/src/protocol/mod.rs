@@ -1,29 +1,45 @@
 //! What bytes mean: how a request goes out and when its response is whole.
 //!
-//! A [`Codec`] holds one connection's state and does no I/O. Each request sent gets a stream number, under which its
-//! response is reported: HTTP/1.1 has the one stream 0, a multiplexed protocol has as many as its capacity.
+//! A [`Codec`] holds one connection's state and does no I/O: bytes come in as they were received, and what is to be sent is
+//! appended to a buffer. Each request gets a stream number, under which its response is reported: a protocol of one request
+//! at a time has the one stream 0, a multiplexed one as many as may be unanswered at once.
 
 pub(crate) mod http1;
+pub(crate) mod raw;
 
 use crate::error::ErrorKind;
 
 /// One connection's side of a protocol.
 pub(crate) trait Codec {
-    /// How many requests may be unanswered at once.
-    fn capacity(&self) -> usize;
+    /// A request of the run as this protocol needs it, made ready once before the run.
+    type Request;
 
-    /// Forgets everything: the connection is new.
-    fn reset(&mut self);
+    /// Several requests may be unanswered at once. What is sent for those that are due together is then sent as one.
+    const MULTIPLEXED: bool;
 
-    /// The bytes to send for a request, and its stream. Called only while fewer than `capacity` requests are unanswered.
-    fn begin<'a>(&mut self, request: &'a [u8]) -> (usize, &'a [u8]);
+    /// Stream numbers are below this: the most requests that may ever be unanswered at once.
+    fn streams(&self) -> usize;
 
-    /// Takes bytes from the connection and says how far they brought it; to be called again with the rest of them after
-    /// a [`Parsed::Response`].
+    /// Whether another request may begin now, as far as the protocol and the peer are concerned.
+    fn has_room(&self) -> bool;
+
+    /// A new connection is open: forgets everything of the one before; appends what is to be sent first.
+    fn open(&mut self, out: &mut Vec<u8>);
+
+    /// Begins a request, for which there must be room: appends its bytes, with `numbers` in the places of its text that want
+    /// one; returns its stream.
+    fn begin(&mut self, request: &Self::Request, numbers: &[u64], out: &mut Vec<u8>) -> usize;
+
+    /// Takes bytes from the connection and says how far they brought it; to be called again with the rest of them, where
+    /// there is one. Appends what is to be sent in turn.
     ///
     /// # Errors
     /// Where they make no sense: the connection is of no more use.
-    fn receive(&mut self, bytes: &[u8]) -> Result<(usize, Parsed), ProtocolError>;
+    fn receive(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, Parsed), ProtocolError>;
+
+    /// Gives up the response of a stream; appends what is to be sent to say so. `false` where the connection cannot go on
+    /// without that response.
+    fn cancel(&mut self, stream: usize, out: &mut Vec<u8>) -> bool;
 
     /// The peer will send no more. A response whose end is the connection's end is whole now.
     ///
@@ -39,6 +55,12 @@ pub enum Parsed {
     Incomplete,
     /// A response is whole.
     Response(ResponseEnd),
+    /// The request of this stream has failed; the connection goes on.
+    Failed(usize, ErrorKind),
+    /// There may be room for more requests than before.
+    Room,
+    /// The peer takes no more requests on this connection; those unanswered may still be answered.
+    Closing,
 }
 
 /// A response that is whole.
@@ -48,6 +70,8 @@ pub struct ResponseEnd {
     pub stream: usize,
     /// Its status code.
     pub status: u16,
+    /// Its bytes on the connection, head included.
+    pub bytes: u64,
     /// The connection may carry another request.
     pub reusable: bool,
 }

@@ -41,10 +41,16 @@ pub(super) struct Connection<C> {
     pub(super) queued: bool,
     pub(super) free_since: Nanos,
     /// Unanswered requests by stream.
-    pub(super) flights: Vec<Option<Flight>>,
+    flights: Vec<Option<Flight>>,
     pub(super) in_flight: usize,
-    /// Bytes of the response that is being received.
-    pub(super) response_bytes: u64,
+    /// Requests begun since it was opened.
+    pub(super) requests: u64,
+    /// It takes no more requests and is closed when those unanswered have ended.
+    pub(super) closing: bool,
+    /// When the peer last sent anything.
+    pub(super) heard_at: Nanos,
+    /// What it has to send, until that is handed to the network.
+    pub(super) outgoing: Vec<u8>,
 }
 
 impl<C: Codec> Connection<C> {
@@ -59,16 +65,60 @@ impl<C: Codec> Connection<C> {
             served: false,
             queued: false,
             free_since: 0,
-            flights: vec![None; codec.capacity()],
+            flights: vec![None; codec.streams()],
             in_flight: 0,
-            response_bytes: 0,
+            requests: 0,
+            closing: false,
+            heard_at: 0,
+            outgoing: Vec::new(),
             codec,
         }
     }
 
-    /// Whether it may take another request.
-    pub(super) fn has_room(&self) -> bool {
-        self.state == State::Open && self.in_flight < self.codec.capacity()
+    /// It is open.
+    pub(super) fn opened(&mut self, now: Nanos) {
+        self.state = State::Open;
+        (self.requests, self.closing, self.heard_at) = (0, false, now);
+        self.outgoing.clear();
+        self.codec.open(&mut self.outgoing);
+    }
+
+    /// Whether it takes another request, as far as it is concerned.
+    pub(super) fn takes_requests(&self) -> bool {
+        self.state == State::Open && !self.closing && self.codec.has_room()
+    }
+
+    /// Begins its next request: of those of its target, in turn. Returns its stream.
+    pub(super) fn begin(&mut self, requests: &[Vec<C::Request>]) -> usize {
+        let requests = &requests[self.target];
+        let request = &requests[self.request];
+        self.request = (self.request + 1) % requests.len();
+        self.codec.begin(request, &[], &mut self.outgoing)
+    }
+
+    /// A request is on its way.
+    pub(super) fn begun(&mut self, stream: usize, flight: Flight) {
+        self.flights[stream] = Some(flight);
+        self.in_flight += 1;
+        self.requests += 1;
+    }
+
+    /// The request of a stream has ended. Returns it, unless it has ended before.
+    pub(super) fn ended(&mut self, stream: usize) -> Option<Flight> {
+        let flight = self.flights.get_mut(stream)?.take()?;
+        self.in_flight -= 1;
+        Some(flight)
+    }
+
+    /// All its requests have ended.
+    pub(super) fn all_ended(&mut self) -> impl Iterator<Item = Flight> {
+        self.in_flight = 0;
+        self.flights.iter_mut().filter_map(Option::take)
+    }
+
+    /// A stream whose request was sent at this time or before.
+    pub(super) fn overdue(&self, sent: Nanos) -> Option<usize> {
+        self.flights.iter().position(|flight| flight.is_some_and(|flight| flight.sent <= sent))
     }
 
     /// Whether each address has been tried in vain, or one is open: nothing more to wait for before a run.
@@ -78,14 +128,6 @@ impl<C: Codec> Connection<C> {
             State::Opening { .. } => false,
             State::Closed { .. } => self.failures as usize >= targets[self.target].addresses.len(),
         }
-    }
-
-    /// The target's requests in turn.
-    pub(super) fn next_request<'t>(&mut self, targets: &'t [Target]) -> &'t [u8] {
-        let requests = &targets[self.target].requests;
-        let request = &requests[self.request];
-        self.request = (self.request + 1) % requests.len();
-        request
     }
 
     /// The address to connect to. Another one after each failure, so that a dead address costs one attempt.

@@ -4,20 +4,23 @@
 //! they move ([`Network`]); a new protocol or schedule brings no second loop.
 
 mod connection;
+mod receiving;
+mod sending;
 mod upkeep;
 
 use crate::clock::{Clock, Nanos, SECOND};
 use crate::error::ErrorKind;
-use crate::network::{Event, Network};
+use crate::network::Network;
 use crate::pacing::{Pacer, Wait};
-use crate::protocol::{Codec, Parsed, ResponseEnd};
-use crate::recorder::{Flight, Recorder, SecondOfWorker};
+use crate::protocol::Codec;
+use crate::recorder::{Recorder, SecondOfWorker};
 use crate::schedule::Schedule;
-use crate::target::Target;
+use crate::target::{Request, Target};
 use crate::usage::{Switches, thread_cpu};
 use connection::{Connection, State};
 use std::collections::VecDeque;
 use std::io;
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -53,10 +56,24 @@ pub(crate) struct Timeline {
     pub(crate) timeout: Nanos,
 }
 
+/// What a worker is to do besides its schedule.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan<'a> {
+    pub(crate) timeline: Timeline,
+    pub(crate) targets: &'a [Target],
+    /// Connections are closed after so many requests.
+    pub(crate) requests_per_connection: Option<NonZeroU64>,
+    pub(crate) stop: &'a AtomicBool,
+}
+
 /// One thread's part of a run.
-pub(crate) struct Worker<'a, S, C, N> {
+pub(crate) struct Worker<'a, S, C: Codec, N> {
     timeline: Timeline,
     targets: &'a [Target],
+    /// The requests of each target, as the protocol has them.
+    requests: Vec<Vec<C::Request>>,
+    /// Each connection is closed after so many.
+    requests_per_connection: u64,
     stop: &'a AtomicBool,
     schedule: S,
     network: N,
@@ -65,6 +82,10 @@ pub(crate) struct Worker<'a, S, C, N> {
     free: VecDeque<usize>,
     in_flight: usize,
     opening: usize,
+    /// Connections with something to send that waits for what else is due: see [`Codec::MULTIPLEXED`].
+    unsent: Vec<usize>,
+    /// Empty buffers, for connections that have something to send.
+    buffers: Vec<Vec<u8>>,
     backlog: Backlog,
     recorder: Recorder,
     pacer: Pacer,
@@ -86,16 +107,19 @@ pub(crate) struct WorkerOutcome {
 impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
     /// A worker with one closed connection for each of `codecs`; the number beside it is its target.
     pub(crate) fn new(
-        timeline: Timeline,
-        targets: &'a [Target],
-        stop: &'a AtomicBool,
+        plan: Plan<'a>,
+        make_request: impl Fn(&Request) -> C::Request,
         schedule: S,
         network: N,
         codecs: Vec<(usize, C)>,
     ) -> Self {
+        let Plan { timeline, targets, requests_per_connection, stop } = plan;
+        let requests = targets.iter().map(|target| target.requests.iter().map(&make_request).collect());
         Self {
             timeline,
             targets,
+            requests: requests.collect(),
+            requests_per_connection: requests_per_connection.map_or(u64::MAX, NonZeroU64::get),
             stop,
             schedule,
             network,
@@ -103,6 +127,8 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
             free: VecDeque::new(),
             in_flight: 0,
             opening: 0,
+            unsent: Vec::new(),
+            buffers: Vec::new(),
             backlog: Backlog::None,
             recorder: Recorder::new(timeline.window_start, timeline.end),
             pacer: Pacer::new(),
@@ -217,68 +243,6 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
         Ok(())
     }
 
-    /// Sends every request that is due, as far as connections are free.
-    fn send_due(&mut self, clock: &Clock) -> io::Result<()> {
-        while let Some(due) = self.schedule.next_due() {
-            let now = clock.now();
-            if due > now {
-                break;
-            }
-            let Some(slot) = self.next_free() else {
-                if self.backlog == Backlog::None {
-                    self.backlog = Backlog::OfTarget;
-                }
-                return Ok(());
-            };
-            self.schedule.take();
-            self.send(slot, due, clock);
-        }
-        self.backlog = Backlog::None;
-        Ok(())
-    }
-
-    /// The connection that has been idle longest, taken off the queue.
-    fn next_free(&mut self) -> Option<usize> {
-        while let Some(slot) = self.free.pop_front() {
-            self.connections[slot].queued = false;
-            if self.connections[slot].has_room() {
-                return Some(slot);
-            }
-        }
-        None
-    }
-
-    fn send(&mut self, slot: usize, due: Nanos, clock: &Clock) {
-        let connection = &mut self.connections[slot];
-        let request = connection.next_request(self.targets);
-        let (stream, bytes) = connection.codec.begin(request);
-        let (sent, could_send) = (clock.now(), due.max(connection.free_since));
-        if self.backlog == Backlog::None && sent.saturating_sub(could_send) > LATE {
-            self.backlog = Backlog::OfGenerator;
-        }
-        let could_send = if self.backlog == Backlog::OfGenerator { due } else { could_send };
-        let flight = Flight { due, could_send, sent, bytes: bytes.len() };
-        connection.flights[stream] = Some(flight);
-        connection.in_flight += 1;
-        self.in_flight += 1;
-        self.recorder.sent(&flight);
-        let outcome = self.network.send(slot, bytes);
-        match outcome {
-            Ok(()) => self.set_free(slot, flight.sent),
-            Err(error) => self.lose(slot, ErrorKind::of_transfer(&error), clock.now()),
-        }
-    }
-
-    /// Puts the connection into the queue if it may take a request.
-    fn set_free(&mut self, slot: usize, now: Nanos) {
-        let connection = &mut self.connections[slot];
-        if connection.has_room() && !connection.queued {
-            connection.queued = true;
-            connection.free_since = now;
-            self.free.push_back(slot);
-        }
-    }
-
     /// Sleeps or spins until something is due, or until the network has news.
     fn wait(&mut self, clock: &Clock) -> io::Result<()> {
         let now = clock.now();
@@ -326,105 +290,5 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
         } else if was_away {
             self.backlog = Backlog::OfGenerator;
         }
-    }
-
-    fn handle_events(&mut self, clock: &Clock) -> io::Result<()> {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        while let Some((slot, event)) = self.network.next_event(&mut buffer) {
-            let now = clock.now();
-            match event {
-                Event::HandshakeStarted => self.handshake_started(slot, now),
-                Event::Opened => self.opened(slot, now),
-                Event::OpenFailed(error) => self.open_failed(slot, ErrorKind::of_connect(&error), now),
-                Event::Received(length) => self.received(slot, &buffer[..length], now),
-                Event::Ended => self.ended(slot, now),
-                Event::Truncated => self.truncated(slot, now),
-                Event::Failed(error) => self.lose(slot, ErrorKind::of_transfer(&error), now),
-            }
-        }
-        self.buffer = buffer;
-        Ok(())
-    }
-
-    fn received(&mut self, slot: usize, mut bytes: &[u8], now: Nanos) {
-        while !bytes.is_empty() {
-            let connection = &mut self.connections[slot];
-            if connection.in_flight == 0 {
-                // Nobody asked for these bytes: whatever they are, what follows on this connection is not to be trusted.
-                return self.lose(slot, ErrorKind::SurplusBytes, now);
-            }
-            match connection.codec.receive(bytes) {
-                Ok((taken, parsed)) => {
-                    connection.response_bytes += taken as u64;
-                    bytes = &bytes[taken..];
-                    if let Parsed::Response(end) = parsed
-                        && !self.answered(slot, end, now)
-                    {
-                        return;
-                    }
-                }
-                Err(error) => return self.lose(slot, error.0, now),
-            }
-        }
-    }
-
-    /// A response is whole. Returns whether the connection is still there.
-    fn answered(&mut self, slot: usize, end: ResponseEnd, now: Nanos) -> bool {
-        let connection = &mut self.connections[slot];
-        let bytes = std::mem::take(&mut connection.response_bytes);
-        if let Some(flight) = connection.flights[end.stream].take() {
-            connection.in_flight -= 1;
-            connection.served = true;
-            self.in_flight -= 1;
-            self.recorder.completed(&flight, now, end.status, bytes);
-            self.schedule.request_ended(now);
-        }
-        // A server that answers before it has read the request may never read the rest of it.
-        let reusable = end.reusable && self.network.has_sent_all(slot);
-        if reusable {
-            self.set_free(slot, now);
-        } else {
-            self.close_and_reopen(slot, now);
-        }
-        reusable
-    }
-
-    /// The peer will send no more on this connection.
-    fn ended(&mut self, slot: usize, now: Nanos) {
-        let connection = &mut self.connections[slot];
-        match connection.codec.end() {
-            Ok(Some(end)) => {
-                self.answered(slot, end, now);
-            }
-            // An idle connection may be closed; one that never served was refused.
-            Ok(None) if connection.in_flight == 0 && connection.served => self.close_and_reopen(slot, now),
-            Ok(None) => self.lose(slot, ErrorKind::Closed, now),
-            Err(error) => self.lose(slot, error.0, now),
-        }
-    }
-
-    /// The peer will send no more, and a response that ends there may not be whole.
-    fn truncated(&mut self, slot: usize, now: Nanos) {
-        let connection = &self.connections[slot];
-        // As where the end is signed: an idle connection may be closed.
-        if connection.in_flight == 0 && connection.served {
-            self.close_and_reopen(slot, now);
-        } else {
-            self.lose(slot, ErrorKind::Closed, now);
-        }
-    }
-
-    /// The connection is of no more use: its requests have failed.
-    fn lose(&mut self, slot: usize, kind: ErrorKind, now: Nanos) {
-        let connection = &mut self.connections[slot];
-        if connection.in_flight == 0 {
-            self.recorder.error(kind);
-        }
-        for flight in connection.flights.iter_mut().filter_map(Option::take) {
-            self.in_flight -= 1;
-            self.recorder.failed(&flight, now, kind);
-            self.schedule.request_ended(now);
-        }
-        self.close_and_reopen(slot, now);
     }
 }

@@ -26,7 +26,7 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
     pub(super) fn restart_times(&mut self) {
         self.next_upkeep = 0;
         for connection in &mut self.connections {
-            connection.free_since = 0;
+            (connection.free_since, connection.heard_at) = (0, 0);
             connection.handshake_since = connection.handshake_since.map(|_| 0);
             match &mut connection.state {
                 State::Closed { retry_at: time } | State::Opening { since: time } => *time = 0,
@@ -62,31 +62,43 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
     /// Fails requests and attempts to connect that are older than the timeout.
     pub(super) fn fail_overdue(&mut self, now: Nanos) {
         let timeout = self.timeline.timeout;
+        let Some(longest_ago) = now.checked_sub(timeout) else { return };
         for slot in 0..self.connections.len() {
             let connection = &self.connections[slot];
             match connection.state {
-                State::Opening { since } if now.saturating_sub(since) >= timeout => {
+                State::Opening { since } if since <= longest_ago => {
                     let in_handshake = connection.handshake_since.is_some();
                     let kind =
                         if in_handshake { ErrorKind::HandshakeTimeout } else { ErrorKind::ConnectTimeout };
                     self.network.close(slot);
                     self.open_failed(slot, kind, now);
                 }
-                State::Open if connection.in_flight > 0 => {
-                    let overdue = |sent: Nanos| now.saturating_sub(sent) >= timeout;
-                    if connection.flights.iter().flatten().any(|flight| overdue(flight.sent)) {
-                        self.lose(slot, ErrorKind::Timeout, now);
-                    }
-                }
+                State::Open if connection.in_flight > 0 => self.fail_overdue_requests(slot, longest_ago, now),
                 _ => {}
             }
         }
     }
 
+    /// Fails a connection's requests that were sent `longest_ago` or before: by themselves where the protocol can do that and
+    /// the peer is heard of, else with the connection.
+    fn fail_overdue_requests(&mut self, slot: usize, longest_ago: Nanos, now: Nanos) {
+        while let Some(stream) = self.connections[slot].overdue(longest_ago) {
+            let connection = &mut self.connections[slot];
+            let is_heard = connection.heard_at > longest_ago;
+            if !is_heard || !connection.codec.cancel(stream, &mut connection.outgoing) {
+                return self.lose(slot, ErrorKind::Timeout, now);
+            }
+            if !self.request_failed(slot, stream, ErrorKind::Timeout, now) {
+                return;
+            }
+        }
+        self.flush(slot, now);
+    }
+
     /// Fails all that is unanswered.
     pub(super) fn fail_in_flight(&mut self, now: Nanos, kind: ErrorKind) {
         for slot in 0..self.connections.len() {
-            for flight in self.connections[slot].flights.iter_mut().filter_map(Option::take) {
+            for flight in self.connections[slot].all_ended() {
                 self.in_flight -= 1;
                 self.recorder.failed(&flight, now, kind);
             }
@@ -113,8 +125,6 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
     fn begin_to_open(&mut self, slot: usize, now: Nanos) {
         let connection = &mut self.connections[slot];
         connection.served = false;
-        connection.codec.reset();
-        connection.response_bytes = 0;
         let address = connection.address(self.targets);
         connection.state = State::Opening { since: now };
         connection.handshake_since = None;
@@ -142,8 +152,9 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
                 None => self.recorder.connect_time.record_ns(now.saturating_sub(since)),
             }
         }
-        connection.state = State::Open;
+        connection.opened(now);
         self.set_free(slot, now);
+        self.flush(slot, now);
     }
 
     pub(super) fn open_failed(&mut self, slot: usize, kind: ErrorKind, now: Nanos) {
@@ -161,7 +172,6 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
             self.opening -= 1;
         }
         let connection = &mut self.connections[slot];
-        connection.in_flight = 0;
         connection.state = connection.closed(self.targets, now);
         if connection.state == (State::Closed { retry_at: now })
             && self.opening < MAX_OPENING

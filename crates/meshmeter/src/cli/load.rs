@@ -3,6 +3,7 @@
 use clap::{ArgGroup, Args, ValueEnum};
 use experiment::units::{parse_duration, parse_rate, parse_size};
 use load::{Arrival, RateStage};
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -45,6 +46,10 @@ pub struct LoadArgs {
     /// Connections kept open [default: 16 in an open loop, one for each client in a closed one]
     #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
     pub connections: Option<u32>,
+
+    /// Close each connection after so many requests and open another in its place
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub requests_per_connection: Option<NonZeroU64>,
 
     /// How long to measure
     #[arg(long, value_name = "D", default_value = "10s", value_parser = parse_run_duration, help_heading = "Load")]

@@ -6,7 +6,7 @@ use crate::interrupt;
 use crate::open_files;
 use crate::progress::LoadProgress;
 use experiment::schema::LoadResult;
-use load::{ErrorKind, LoadSpec, RateStage, RequestTemplate, ScheduleSpec};
+use load::{ErrorKind, LoadSpec, Protocol, RateStage, RequestTemplate, ScheduleSpec};
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -45,7 +45,7 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     let template = RequestTemplate {
         method: args.method.clone(),
         headers: args.header.clone(),
-        body: body(args)?,
+        body: body(args)?.into(),
         connect_to: args.connect_to.clone(),
         sni: args.sni.clone(),
     };
@@ -60,13 +60,14 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     Ok(LoadSpec {
         urls: args.urls.clone(),
         targets,
-        head_only: args.method == http::Method::HEAD,
+        protocol: Protocol::Http1,
         duration: args
             .stages
             .as_ref()
             .map_or(args.duration, |stages| stages.iter().map(|stage| stage.duration).sum()),
         schedule: schedule(args)?,
         connections,
+        requests_per_connection: args.requests_per_connection,
         threads,
         warmup: args.warmup,
         timeout: args.timeout,

@@ -2,40 +2,63 @@
 
 mod body;
 mod head;
+mod request;
 mod response;
 
+pub(crate) use request::Http1Request;
 pub use response::ResponseParser;
 
 use super::{Codec, Parsed, ProtocolError, ResponseEnd};
+use crate::error::ErrorKind;
 
 /// One connection's side of HTTP/1.1.
 pub(crate) struct Http1 {
     parser: ResponseParser,
+    /// A request is unanswered.
+    awaits: bool,
 }
 
 impl Http1 {
-    /// `head_only`: responses have no body, since the method is `HEAD`.
-    pub(crate) fn new(head_only: bool) -> Self {
-        Self { parser: ResponseParser::new(head_only) }
+    pub(crate) fn new() -> Self {
+        Self { parser: ResponseParser::new(false), awaits: false }
     }
 }
 
 impl Codec for Http1 {
-    fn capacity(&self) -> usize {
+    type Request = Http1Request;
+    const MULTIPLEXED: bool = false;
+
+    fn streams(&self) -> usize {
         1
     }
 
-    fn reset(&mut self) {
-        self.parser.reset();
+    fn has_room(&self) -> bool {
+        !self.awaits
     }
 
-    fn begin<'a>(&mut self, request: &'a [u8]) -> (usize, &'a [u8]) {
-        self.parser.reset();
-        (0, request)
+    fn open(&mut self, _out: &mut Vec<u8>) {
+        self.awaits = false;
     }
 
-    fn receive(&mut self, bytes: &[u8]) -> Result<(usize, Parsed), ProtocolError> {
-        self.parser.receive(bytes)
+    fn begin(&mut self, request: &Http1Request, numbers: &[u64], out: &mut Vec<u8>) -> usize {
+        self.awaits = true;
+        self.parser.begin(request.head_only);
+        request.write(numbers, out);
+        0
+    }
+
+    fn receive(&mut self, bytes: &[u8], _out: &mut Vec<u8>) -> Result<(usize, Parsed), ProtocolError> {
+        if !self.awaits {
+            // Nobody asked for these bytes: whatever they are, what follows on this connection is not to be trusted.
+            return Err(ProtocolError(ErrorKind::SurplusBytes));
+        }
+        let (taken, parsed) = self.parser.receive(bytes)?;
+        self.awaits = parsed == Parsed::Incomplete;
+        Ok((taken, parsed))
+    }
+
+    fn cancel(&mut self, _stream: usize, _out: &mut Vec<u8>) -> bool {
+        false
     }
 
     fn end(&mut self) -> Result<Option<ResponseEnd>, ProtocolError> {

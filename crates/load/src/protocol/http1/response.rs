@@ -15,6 +15,8 @@ const SHORT_HEAD_BYTES: usize = 1024;
 pub struct ResponseParser {
     head_only: bool,
     state: State,
+    /// Bytes taken of the response so far, interim ones included.
+    bytes: u64,
     /// The part of the head that has arrived, where it came in pieces.
     partial_head: Vec<u8>,
 }
@@ -29,12 +31,18 @@ impl ResponseParser {
     /// `head_only`: responses have no body, since the method is `HEAD`.
     #[must_use]
     pub fn new(head_only: bool) -> Self {
-        Self { head_only, state: State::Head, partial_head: Vec::new() }
+        Self { head_only, state: State::Head, bytes: 0, partial_head: Vec::new() }
     }
 
-    /// Begins anew with the next response.
-    pub fn reset(&mut self) {
+    /// Begins anew with the next response. `head_only`: it has no body, since the method is `HEAD`.
+    pub fn begin(&mut self, head_only: bool) {
+        self.head_only = head_only;
+        self.reset();
+    }
+
+    fn reset(&mut self) {
         self.state = State::Head;
+        self.bytes = 0;
         self.partial_head.clear();
     }
 
@@ -44,29 +52,34 @@ impl ResponseParser {
     /// # Errors
     /// Where the bytes are no HTTP/1.1 response, or its head is beyond 256 KiB.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<(usize, Parsed), ProtocolError> {
+        let before = self.bytes;
+        let (taken, head) = self.receive_up_to_end(bytes)?;
+        self.bytes = before + taken as u64;
+        Ok((taken, head.map_or(Parsed::Incomplete, |head| self.response_ended(head))))
+    }
+
+    /// The head of the response that ended, if one did.
+    fn receive_up_to_end(&mut self, bytes: &[u8]) -> Result<(usize, Option<Head>), ProtocolError> {
         let mut taken = 0;
         loop {
             match &mut self.state {
                 State::Head => {
                     let Some((step, head)) = self.receive_head(&bytes[taken..])? else {
-                        return Ok((bytes.len(), Parsed::Incomplete));
+                        return Ok((bytes.len(), None));
                     };
                     taken += step;
                     match head.status {
                         // 101 would change the protocol, which nobody asked for.
                         101 => return Err(ProtocolError(ErrorKind::MalformedResponse)),
                         100..200 => continue,
-                        _ if head.framing == Framing::Length(0) => {
-                            return Ok((taken, self.response_ended(head)));
-                        }
+                        _ if head.framing == Framing::Length(0) => return Ok((taken, Some(head))),
                         _ => self.state = State::Body { head, body: Body::new(head.framing) },
                     }
                 }
                 State::Body { head, body } => {
                     let (step, ended) = body.receive(&bytes[taken..])?;
                     taken += step;
-                    let head = *head;
-                    return Ok((taken, if ended { self.response_ended(head) } else { Parsed::Incomplete }));
+                    return Ok((taken, ended.then_some(*head)));
                 }
             }
         }
@@ -79,7 +92,7 @@ impl ResponseParser {
     pub fn end(&mut self) -> Result<Option<ResponseEnd>, ProtocolError> {
         let outcome = match &self.state {
             State::Body { head, body: Body::UntilEnd } => {
-                Ok(Some(ResponseEnd { stream: 0, status: head.status, reusable: false }))
+                Ok(Some(ResponseEnd { stream: 0, status: head.status, bytes: self.bytes, reusable: false }))
             }
             State::Head if self.partial_head.is_empty() => Ok(None),
             State::Head | State::Body { .. } => Err(ProtocolError(ErrorKind::Closed)),
@@ -119,8 +132,9 @@ impl ResponseParser {
     }
 
     fn response_ended(&mut self, head: Head) -> Parsed {
+        let bytes = self.bytes;
         self.reset();
-        Parsed::Response(ResponseEnd { stream: 0, status: head.status, reusable: head.keep_alive })
+        Parsed::Response(ResponseEnd { stream: 0, status: head.status, bytes, reusable: head.keep_alive })
     }
 }
 

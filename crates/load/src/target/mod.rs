@@ -1,9 +1,18 @@
-//! Where requests go and what they say: URLs resolved to addresses, requests written out once before the run.
+//! Where requests go and what they say: URLs resolved to addresses, requests made once before the run, for any protocol.
 
+mod text;
+
+pub use text::{Numbers, RangeError, Text};
+
+use http::header::USER_AGENT;
 use http::uri::Authority;
 use http::{HeaderName, HeaderValue, Method, Uri};
 use rustls::pki_types::ServerName;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+
+/// The usual `User-Agent`.
+const THIS_PROGRAM: &str = concat!("meshmeter/", env!("CARGO_PKG_VERSION"));
 
 /// One server (host and port) and the requests that go there.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,8 +23,30 @@ pub struct Target {
     pub addresses: Vec<SocketAddr>,
     /// Over TLS: the name that the server is asked for and that its certificate must have; absent for plain TCP.
     pub server_name: Option<ServerName<'static>>,
-    /// The requests as they go onto the connection, taken in turn by each connection; not empty.
-    pub requests: Vec<Vec<u8>>,
+    /// The requests, taken in turn by each connection; not empty.
+    pub requests: Vec<Request>,
+}
+
+/// A request, as any protocol may write it out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Such as `GET`.
+    pub method: Method,
+    /// Host and port as the server is to be told them, unless there is a `Host` among the headers.
+    pub authority: String,
+    /// Path and query.
+    pub path: Text,
+    /// In their order; a `User-Agent` is among them.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The body; empty for none.
+    pub body: Arc<[u8]>,
+}
+
+impl Request {
+    /// Whether a server may expect a body, be it an empty one.
+    pub(crate) fn may_have_body(&self) -> bool {
+        !self.body.is_empty() || matches!(self.method, Method::POST | Method::PUT | Method::PATCH)
+    }
 }
 
 /// What every request of a run has in common. By default a `GET` without a body or headers of its own.
@@ -26,7 +57,7 @@ pub struct RequestTemplate {
     /// Added to each request; a `Host` here replaces the URL's.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body; empty for none.
-    pub body: Vec<u8>,
+    pub body: Arc<[u8]>,
     /// Connect there instead of to the URL's host and port.
     pub connect_to: Option<String>,
     /// Over TLS: the name to ask for and to verify instead of the URL's host.
@@ -92,7 +123,7 @@ pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Vec<Target
     for url in urls {
         let uri = parse(url)?;
         let authority = uri.authority().ok_or_else(|| TargetError::NoHost(url.clone()))?;
-        let request = write_request(&uri, authority.as_str(), template);
+        let request = request(&uri, authority.as_str(), template);
         let server_name = server_name(&uri, template)?;
         let usual_port = if server_name.is_some() { 443 } else { 80 };
         let port =
@@ -157,44 +188,25 @@ fn look_up(endpoint: &str) -> Result<Vec<SocketAddr>, TargetError> {
     if addresses.is_empty() { Err(TargetError::NoAddress(endpoint.to_owned())) } else { Ok(addresses) }
 }
 
-/// The request's head and body as HTTP/1.1 has them.
-fn write_request(uri: &Uri, authority: &str, template: &RequestTemplate) -> Vec<u8> {
+/// The request, as every protocol can write it out.
+fn request(uri: &Uri, authority: &str, template: &RequestTemplate) -> Request {
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let mut request = format!("{} {path} HTTP/1.1\r\n", template.method).into_bytes();
-    let given = |name: HeaderName| template.headers.iter().any(|(given, _)| *given == name);
-    let mut header = |name: &str, value: &[u8]| {
-        request.extend_from_slice(name.as_bytes());
-        request.extend_from_slice(b": ");
-        request.extend_from_slice(value);
-        request.extend_from_slice(b"\r\n");
-    };
-    if !given(http::header::HOST) {
-        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-        header("Host", host.as_bytes());
+    let mut headers = template.headers.clone();
+    if !headers.iter().any(|(name, _)| *name == USER_AGENT) {
+        headers.insert(0, (USER_AGENT, HeaderValue::from_static(THIS_PROGRAM)));
     }
-    if !given(http::header::USER_AGENT) {
-        header("User-Agent", concat!("meshmeter/", env!("CARGO_PKG_VERSION")).as_bytes());
+    Request {
+        method: template.method.clone(),
+        authority: authority.rsplit_once('@').map_or(authority, |(_, host)| host).to_owned(),
+        path: Text::from(path.to_owned()),
+        headers,
+        body: Arc::clone(&template.body),
     }
-    for (name, value) in &template.headers {
-        header(name.as_str(), value.as_bytes());
-    }
-    let may_have_body =
-        !template.body.is_empty() || matches!(template.method, Method::POST | Method::PUT | Method::PATCH);
-    if may_have_body && !given(http::header::CONTENT_LENGTH) {
-        header("Content-Length", template.body.len().to_string().as_bytes());
-    }
-    request.extend_from_slice(b"\r\n");
-    request.extend_from_slice(&template.body);
-    request
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn text(request: &[u8]) -> String {
-        String::from_utf8(request.to_vec()).unwrap()
-    }
 
     #[test]
     fn urls_of_one_server_share_a_target() {
@@ -203,7 +215,8 @@ mod tests {
         let targets = resolve(&urls, &RequestTemplate::default()).unwrap();
         assert_eq!(targets.len(), 2);
         assert_eq!(targets[0].requests.len(), 2);
-        assert!(text(&targets[0].requests[1]).starts_with("GET /b?c=d HTTP/1.1\r\nHost: 127.0.0.1:81\r\n"));
+        assert_eq!(targets[0].requests[1].path, Text::from("/b?c=d".to_owned()));
+        assert_eq!(targets[0].requests[1].authority, "127.0.0.1:81");
         assert_eq!(targets[1].addresses, ["127.0.0.1:80".parse().unwrap()]);
     }
 
@@ -227,24 +240,7 @@ mod tests {
         template.sni = Some("shop.example".into());
         let targets = resolve(&["https://127.0.0.1/".to_owned()], &template).unwrap();
         assert_eq!(targets[0].server_name, Some("shop.example".try_into().unwrap()));
-        assert!(text(&targets[0].requests[0]).contains("Host: 127.0.0.1\r\n"));
-    }
-
-    #[test]
-    fn own_headers_replace_the_usual_ones_and_bodies_have_a_length() {
-        let template = RequestTemplate {
-            method: Method::POST,
-            headers: vec![(http::header::HOST, HeaderValue::from_static("shop.example"))],
-            body: b"hello".to_vec(),
-            connect_to: Some("127.0.0.1:9".into()),
-            sni: None,
-        };
-        let targets = resolve(&["http://elsewhere.invalid/x".into()], &template).unwrap();
-        let request = text(&targets[0].requests[0]);
-        assert_eq!(request.matches("ost: ").count(), 1, "{request}");
-        assert!(request.contains("host: shop.example\r\n"), "{request}");
-        assert!(request.ends_with("Content-Length: 5\r\n\r\nhello"), "{request}");
-        assert_eq!(targets[0].addresses[0].port(), 9);
+        assert_eq!(targets[0].requests[0].authority, "127.0.0.1");
     }
 
     #[test]

@@ -1,0 +1,167 @@
+//! Text with places for numbers that are drawn for each request, such as `/get/{1..100}`.
+
+use std::io::Write as _;
+
+/// Longest distance between the ends of a range of numbers: a range beyond it is a slip of the pen.
+const MOST_NUMBERS: u64 = 1_000_000_000;
+
+/// See the module.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Text {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Piece {
+    Literal(Vec<u8>),
+    Number(Numbers),
+}
+
+/// The numbers that may stand in one place.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Numbers {
+    /// The least.
+    pub first: u64,
+    /// The greatest.
+    pub last: u64,
+    /// Digits at least, filled up with zeros on the left, as in `{001..100}`.
+    pub digits: usize,
+}
+
+/// A range of numbers that makes no sense.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum RangeError {
+    /// A brace without its partner, or something else between braces.
+    #[error("`{0}` is not a range of numbers such as {{1..100}}")]
+    Malformed(String),
+    /// It runs backwards or is too long.
+    #[error("`{0}` must run upwards over at most 1000000000 numbers")]
+    Bounds(String),
+}
+
+impl From<String> for Text {
+    fn from(literal: String) -> Self {
+        Self { pieces: vec![Piece::Literal(literal.into_bytes())] }
+    }
+}
+
+impl Text {
+    /// Reads text in which `{a..b}` is a place for a number.
+    ///
+    /// # Errors
+    /// Where braces hold anything else.
+    pub fn parse(text: &str) -> Result<Self, RangeError> {
+        let mut parsed = Self::default();
+        let mut rest = text;
+        while let Some(brace) = rest.find(['{', '}']) {
+            parsed.push(&rest.as_bytes()[..brace]);
+            let length =
+                rest[brace..].find('}').ok_or_else(|| RangeError::Malformed(rest[brace..].to_owned()))?;
+            let range = &rest[brace..=brace + length];
+            parsed.pieces.push(Piece::Number(Numbers::parse(range)?));
+            rest = &rest[brace + length + 1..];
+        }
+        parsed.push(rest.as_bytes());
+        Ok(parsed)
+    }
+
+    /// Adds literal text.
+    pub fn push(&mut self, literal: &[u8]) {
+        match self.pieces.last_mut() {
+            Some(Piece::Literal(last)) => last.extend_from_slice(literal),
+            _ if literal.is_empty() => {}
+            _ => self.pieces.push(Piece::Literal(literal.to_vec())),
+        }
+    }
+
+    /// Adds other text with its places.
+    pub fn append(&mut self, other: &Self) {
+        for piece in &other.pieces {
+            match piece {
+                Piece::Literal(literal) => self.push(literal),
+                Piece::Number(_) => self.pieces.push(piece.clone()),
+            }
+        }
+    }
+
+    /// The places for numbers, in their order.
+    pub fn places(&self) -> impl Iterator<Item = Numbers> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Literal(_) => None,
+            Piece::Number(numbers) => Some(*numbers),
+        })
+    }
+
+    /// Appends the text to `out`, with `numbers` in its places: one for each.
+    pub fn write(&self, numbers: &[u64], out: &mut Vec<u8>) {
+        let mut numbers = numbers.iter();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Literal(literal) => out.extend_from_slice(literal),
+                Piece::Number(Numbers { first, digits, .. }) => {
+                    let number = numbers.next().unwrap_or(first);
+                    // Writing to memory does not fail.
+                    let _ = write!(out, "{number:0digits$}");
+                }
+            }
+        }
+    }
+}
+
+impl Numbers {
+    /// How many there are; at least 1.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.last - self.first + 1
+    }
+
+    /// Reads `{a..b}`.
+    fn parse(range: &str) -> Result<Self, RangeError> {
+        let malformed = || RangeError::Malformed(range.to_owned());
+        let inner = range.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+        let (first, last) = inner.and_then(|inner| inner.split_once("..")).ok_or_else(malformed)?;
+        let number = |text: &str| {
+            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            digits.then(|| text.parse().ok()).flatten().ok_or_else(malformed)
+        };
+        let digits = if first.starts_with('0') { first.len() } else { 1 };
+        let numbers = Self { first: number(first)?, last: number(last)?, digits };
+        if numbers.first > numbers.last || numbers.last - numbers.first >= MOST_NUMBERS {
+            return Err(RangeError::Bounds(range.to_owned()));
+        }
+        Ok(numbers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str, numbers: &[u64]) -> String {
+        let mut out = Vec::new();
+        Text::parse(text).unwrap().write(numbers, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn numbers_stand_in_their_places() {
+        assert_eq!(written("/get/{1..100}", &[7]), "/get/7");
+        assert_eq!(written("{0..9}-{0..9}", &[1, 2]), "1-2");
+        assert_eq!(written("{001..120}x", &[42]), "042x");
+        assert_eq!(written("", &[]), "");
+        let places: Vec<_> = Text::parse("a{5..9}").unwrap().places().map(|place| place.count()).collect();
+        assert_eq!(places, [5]);
+    }
+
+    #[test]
+    fn what_is_no_range_is_named() {
+        for text in
+            ["{", "}", "a{1..2", "{}", "{1}", "{1..}", "{a..b}", "{1..2}}", "{-1..2}", "{1,2}", "{{1..2}}"]
+        {
+            assert!(matches!(Text::parse(text), Err(RangeError::Malformed(_))), "{text}");
+        }
+        for text in ["{2..1}", "{0..1000000000}", "{0..18446744073709551615}"] {
+            assert!(matches!(Text::parse(text), Err(RangeError::Bounds(_))), "{text}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Taking what came back: events of the network, responses, failures.
+
+use super::Worker;
+use crate::clock::{Clock, Nanos};
+use crate::error::ErrorKind;
+use crate::network::{Event, Network};
+use crate::protocol::{Codec, Parsed, ResponseEnd};
+use crate::schedule::Schedule;
+use std::io;
+
+impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
+    pub(super) fn handle_events(&mut self, clock: &Clock) -> io::Result<()> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        while let Some((slot, event)) = self.network.next_event(&mut buffer) {
+            let now = clock.now();
+            match event {
+                Event::HandshakeStarted => self.handshake_started(slot, now),
+                Event::Opened => self.opened(slot, now),
+                Event::OpenFailed(error) => self.open_failed(slot, ErrorKind::of_connect(&error), now),
+                Event::Received(length) => self.received(slot, &buffer[..length], now),
+                Event::Ended => self.ended(slot, now),
+                Event::Truncated => self.truncated(slot, now),
+                Event::Failed(error) => self.lose(slot, ErrorKind::of_transfer(&error), now),
+            }
+        }
+        self.buffer = buffer;
+        Ok(())
+    }
+
+    fn received(&mut self, slot: usize, mut bytes: &[u8], now: Nanos) {
+        self.connections[slot].heard_at = now;
+        while !bytes.is_empty() {
+            let connection = &mut self.connections[slot];
+            let (taken, parsed) = match connection.codec.receive(bytes, &mut connection.outgoing) {
+                Ok(progress) => progress,
+                Err(error) => {
+                    // What the protocol has to say about it is said as far as that goes at once.
+                    self.flush(slot, now);
+                    return self.lose(slot, error.0, now);
+                }
+            };
+            bytes = &bytes[taken..];
+            let goes_on = match parsed {
+                Parsed::Incomplete => true,
+                Parsed::Response(end) => self.answered(slot, end, now),
+                Parsed::Failed(stream, kind) => self.request_failed(slot, stream, kind, now),
+                Parsed::Room => {
+                    self.set_free(slot, now);
+                    true
+                }
+                Parsed::Closing => {
+                    self.connections[slot].closing = true;
+                    self.go_on(slot, now)
+                }
+            };
+            if !goes_on {
+                return;
+            }
+        }
+        self.flush(slot, now);
+    }
+
+    /// A response is whole. Returns whether the connection is still there.
+    fn answered(&mut self, slot: usize, end: ResponseEnd, now: Nanos) -> bool {
+        let connection = &mut self.connections[slot];
+        if let Some(flight) = connection.ended(end.stream) {
+            connection.served = true;
+            self.in_flight -= 1;
+            self.recorder.completed(&flight, now, end.status, end.bytes);
+            self.schedule.request_ended(now);
+        }
+        // A server that answers before it has read the request may never read the rest of it.
+        let read = C::MULTIPLEXED || self.network.has_sent_all(slot);
+        self.connections[slot].closing |= !end.reusable || !read;
+        self.go_on(slot, now)
+    }
+
+    /// A request has failed and its connection may go on. Returns whether that is still there.
+    pub(super) fn request_failed(&mut self, slot: usize, stream: usize, kind: ErrorKind, now: Nanos) -> bool {
+        if let Some(flight) = self.connections[slot].ended(stream) {
+            self.in_flight -= 1;
+            self.recorder.failed(&flight, now, kind);
+            self.schedule.request_ended(now);
+        }
+        self.go_on(slot, now)
+    }
+
+    /// After the end of a request: the connection may take another one, or is closed after its last one. Returns whether it
+    /// is still there.
+    fn go_on(&mut self, slot: usize, now: Nanos) -> bool {
+        let connection = &mut self.connections[slot];
+        connection.closing |= connection.requests >= self.requests_per_connection;
+        if connection.closing && connection.in_flight == 0 {
+            self.flush(slot, now);
+            self.close_and_reopen(slot, now);
+            return false;
+        }
+        self.set_free(slot, now);
+        true
+    }
+
+    /// The peer will send no more on this connection.
+    fn ended(&mut self, slot: usize, now: Nanos) {
+        let connection = &mut self.connections[slot];
+        match connection.codec.end() {
+            Ok(Some(end)) => {
+                self.answered(slot, end, now);
+            }
+            // An idle connection may be closed; one that never served was refused.
+            Ok(None) if connection.in_flight == 0 && connection.served => self.close_and_reopen(slot, now),
+            Ok(None) => self.lose(slot, ErrorKind::Closed, now),
+            Err(error) => self.lose(slot, error.0, now),
+        }
+    }
+
+    /// The peer will send no more, and a response that ends there may not be whole.
+    fn truncated(&mut self, slot: usize, now: Nanos) {
+        let connection = &self.connections[slot];
+        // As where the end is signed: an idle connection may be closed.
+        if connection.in_flight == 0 && connection.served {
+            self.close_and_reopen(slot, now);
+        } else {
+            self.lose(slot, ErrorKind::Closed, now);
+        }
+    }
+
+    /// The connection is of no more use: its requests have failed.
+    pub(super) fn lose(&mut self, slot: usize, kind: ErrorKind, now: Nanos) {
+        let connection = &mut self.connections[slot];
+        if connection.in_flight == 0 {
+            self.recorder.error(kind);
+        }
+        for flight in connection.all_ended() {
+            self.in_flight -= 1;
+            self.recorder.failed(&flight, now, kind);
+            self.schedule.request_ended(now);
+        }
+        self.close_and_reopen(slot, now);
+    }
+}
