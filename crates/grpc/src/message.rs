@@ -151,7 +151,7 @@ mod tests {
     fn one_object_an_array_and_lines_are_messages() {
         let bytes = [0x12, 1, 65].to_vec();
         let one = r#"{"data": "QQ=="}"#;
-        assert_eq!(encode(&order(), one).unwrap(), [bytes.clone()]);
+        assert_eq!(encode(&order(), one).unwrap(), std::slice::from_ref(&bytes));
         for three in [format!("[{one}, {{}}, {one}]"), format!("{one}\n{{}}\n{one}\n")] {
             assert_eq!(encode(&order(), &three).unwrap(), [bytes.clone(), Vec::new(), bytes.clone()]);
         }

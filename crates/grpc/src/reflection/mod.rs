@@ -175,8 +175,10 @@ async fn ask(
     let request = Request::new(tokio_stream::iter(requests.collect::<Vec<_>>()));
     let codec: ProstCodec<ServerReflectionRequest, ServerReflectionResponse> = ProstCodec::default();
     grpc.ready().await.map_err(ReflectionError::Answer)?;
-    let response =
-        grpc.streaming(request, PathAndQuery::from_static(path), codec).await.map_err(of_status)?;
+    let response = grpc
+        .streaming(request, PathAndQuery::from_static(path), codec)
+        .await
+        .map_err(|status| of_status(&status))?;
     let mut stream = response.into_inner();
     let mut answers = Vec::with_capacity(expected);
     while answers.len() < expected {
@@ -185,7 +187,7 @@ async fn ask(
             Ok(None) => break,
             // Some servers end the call where they should answer that there is no such thing.
             Err(status) if status.code() == Code::NotFound => break,
-            Err(status) => return Err(of_status(status)),
+            Err(status) => return Err(of_status(&status)),
         }
     }
     Ok(answers)
@@ -229,7 +231,7 @@ fn missing(files: &BTreeMap<String, FileDescriptorProto>) -> Vec<String> {
 }
 
 /// What an answer with an error means.
-fn of_status(status: Status) -> ReflectionError {
+fn of_status(status: &Status) -> ReflectionError {
     let of_connection = status.source().and_then(|cause| cause.downcast_ref::<AnswerError>());
     match (of_connection, status.code()) {
         (Some(cause), _) => ReflectionError::Answer(cause.clone()),
