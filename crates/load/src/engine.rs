@@ -6,8 +6,9 @@ use crate::network::{EpollNetwork, Network, TlsNetwork};
 use crate::protocol::Codec;
 use crate::protocol::http1::{Http1, Http1Request};
 use crate::protocol::raw::{Raw, RawRequest};
-use crate::recorder::{Recorder, SecondOfWorker};
+use crate::recorder::Recorder;
 use crate::schedule::{ClosedLoop, OpenLoop, RateProfile, Schedule};
+use crate::second::{Second, SecondCounts};
 use crate::spec::{LoadSpec, Protocol, ScheduleSpec};
 use crate::target::Request;
 use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
@@ -33,16 +34,16 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 
 /// What a run tells while it goes on.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Progress {
+#[derive(Clone, Copy, Debug)]
+pub enum Progress<'a> {
     /// Connections are being opened.
     Connecting,
     /// The schedule has started; nothing is measured yet.
     WarmingUp,
     /// The measured window has just opened.
     WindowOpened,
-    /// A second of the window is over. The total of requests that are due by then in an open loop stands beside it.
-    Second(SeriesPoint),
+    /// A second is over. All that were measured are told, in their order; the last come after the window's end.
+    Second(&'a Second),
     /// The measured window has just closed; answers to requests on their way are still awaited.
     WindowClosed,
 }
@@ -50,13 +51,14 @@ pub enum Progress {
 /// Is told of the progress of a run, on the thread that called [`run`].
 pub trait Observer {
     /// Something happened. Should return soon: the next event waits.
-    fn progress(&mut self, progress: Progress);
+    fn progress(&mut self, progress: Progress<'_>);
 }
 
 enum FromWorker {
     Connected(usize),
-    Second(SecondOfWorker),
-    Done(io::Result<Box<WorkerOutcome>>),
+    /// From which worker.
+    Second(usize, Box<SecondCounts>),
+    Done(usize, io::Result<Box<WorkerOutcome>>),
 }
 
 /// Runs the load to its end, or until `stop` is set, and returns what was measured until then.
@@ -74,23 +76,32 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
     observer.progress(Progress::Connecting);
     thread::scope(|scope| {
         let (to_run, from_workers) = channel();
-        let mut starts = Vec::new();
+        let mut workers = Vec::new();
         for thread in 0..spec.threads {
             let (start, started) = channel();
-            starts.push(start);
-            let share = Share { spec, timeline, thread, stop, started, to_run: to_run.clone() };
+            let (spare, spares) = channel();
+            workers.push(ToWorker { start, spare });
+            let share = Share { spec, timeline, thread, stop, started, spares, to_run: to_run.clone() };
             thread::Builder::new()
                 .name(format!("load-{thread}"))
                 .spawn_scoped(scope, move || {
                     let outcome = share.work();
                     // The run may have ended with an error of another worker.
-                    let _ = share.to_run.send(FromWorker::Done(outcome.map(Box::new)));
+                    let _ = share.to_run.send(FromWorker::Done(thread, outcome.map(Box::new)));
                 })
                 .map_err(LoadError::Thread)?;
         }
         drop(to_run);
-        Course { spec, timeline, stop, observer, from_workers }.follow(starts)
+        Course { spec, timeline, stop, observer, from_workers }.follow(workers)
     })
+}
+
+/// The way to one worker.
+struct ToWorker {
+    /// When the schedule starts.
+    start: Sender<Instant>,
+    /// Seconds that are done with, empty.
+    spare: Sender<SecondCounts>,
 }
 
 /// One thread's part of a run.
@@ -100,6 +111,7 @@ struct Share<'a> {
     thread: usize,
     stop: &'a AtomicBool,
     started: Receiver<Instant>,
+    spares: Receiver<SecondCounts>,
     to_run: Sender<FromWorker>,
 }
 
@@ -163,6 +175,7 @@ impl Share<'_> {
             timeline: self.timeline,
             targets: &self.spec.targets,
             requests_per_connection: self.spec.requests_per_connection,
+            whole_seconds: self.spec.whole_seconds,
             stop: self.stop,
         };
         let codecs = targets.iter().map(|target| (*target, make_codec())).collect();
@@ -172,7 +185,8 @@ impl Share<'_> {
         let _ = self.to_run.send(FromWorker::Connected(open));
         match self.started.recv() {
             Ok(start) => worker.run(&Clock::starting_at(start), |second| {
-                let _ = self.to_run.send(FromWorker::Second(second));
+                let _ = self.to_run.send(FromWorker::Second(self.thread, Box::new(second)));
+                self.spares.try_recv().ok()
             }),
             Err(_) => Ok(worker.give_up()),
         }
@@ -206,37 +220,38 @@ struct Measured {
 }
 
 impl Course<'_> {
-    fn follow(mut self, starts: Vec<Sender<Instant>>) -> Result<LoadResult, LoadError> {
+    fn follow(mut self, to_workers: Vec<ToWorker>) -> Result<LoadResult, LoadError> {
         let mut outcomes = Vec::new();
         let mut open = 0;
-        for _ in &starts {
+        for _ in &to_workers {
             match self.from_workers.recv() {
                 Ok(FromWorker::Connected(connections)) => open += connections,
-                Ok(FromWorker::Done(outcome)) => outcomes.push(outcome.map_err(LoadError::EventLoop)?),
-                Ok(FromWorker::Second(_)) | Err(_) => {}
+                Ok(FromWorker::Done(_, outcome)) => outcomes.push(outcome.map_err(LoadError::EventLoop)?),
+                Ok(FromWorker::Second(..)) | Err(_) => {}
             }
         }
         if open == 0 || self.stop.load(Ordering::Relaxed) {
-            let workers = starts.len();
+            let workers = to_workers.len();
             // Tells the workers that their start will not come.
-            drop(starts);
+            drop(to_workers);
             return Ok(self.never_started(workers, open));
         }
         let start = Instant::now() + START_DELAY;
-        for worker in &starts {
+        for worker in &to_workers {
             // A worker that is gone has said why.
-            let _ = worker.send(start);
+            let _ = worker.start.send(start);
         }
-        let measured = self.measure(start, starts.len())?;
+        let measured = self.measure(start, &to_workers)?;
         Ok(self.result(measured, open))
     }
 
     /// Follows the workers from the start of the warm-up to the end of the drain.
-    fn measure(&mut self, start: Instant, workers: usize) -> Result<Measured, LoadError> {
+    fn measure(&mut self, start: Instant, to_workers: &[ToWorker]) -> Result<Measured, LoadError> {
         let clock = Clock::starting_at(start);
         let started_at = jiff::Timestamp::now() + (START_DELAY + self.spec.warmup);
-        let mut recorder = Recorder::new(self.timeline.window_start, self.timeline.end);
-        let mut series = Series::new(self.timeline.window_start);
+        let mut recorder = Recorder::new(self.timeline.window_start, self.timeline.end, false);
+        let window_seconds = nanos(self.spec.duration).div_ceil(SECOND);
+        let mut series = Series::new(window_seconds, to_workers.len());
         let mut stopped_at = 0;
         let (mut busiest_thread_fraction, mut switches) = (0.0_f64, Switches::default());
         let mut window = CpuWindow::default();
@@ -244,14 +259,13 @@ impl Course<'_> {
             self.observer.progress(Progress::WarmingUp);
         }
         let mut done = 0;
-        while done < workers {
+        while done < to_workers.len() {
             self.pass_edges(&clock, &mut window);
-            for second in series.finished(clock.now()) {
-                self.observer.progress(Progress::Second(second));
-            }
+            self.tell_finished(&mut series, started_at);
             match self.from_workers.recv_timeout(self.until_next_look(&clock, &window)) {
-                Ok(FromWorker::Done(outcome)) => {
+                Ok(FromWorker::Done(worker, outcome)) => {
                     let outcome = outcome.map_err(LoadError::EventLoop)?;
+                    series.worker_done(worker);
                     recorder.merge(&outcome.recorder);
                     stopped_at = stopped_at.max(outcome.stopped_at);
                     busiest_thread_fraction = busiest_thread_fraction.max(outcome.busy_fraction);
@@ -259,12 +273,18 @@ impl Course<'_> {
                     switches.involuntary += outcome.switches.involuntary;
                     done += 1;
                 }
-                Ok(FromWorker::Second(second)) => series.add(&second),
+                Ok(FromWorker::Second(worker, mut second)) => {
+                    series.add(worker, &second);
+                    second.clear();
+                    // A worker that is done needs no more.
+                    let _ = to_workers[worker].spare.send(*second);
+                }
                 Ok(FromWorker::Connected(_)) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
         self.close_window(&mut window);
+        self.tell_finished(&mut series, started_at);
         Ok(Measured {
             recorder,
             series: series.into_points(),
@@ -274,6 +294,14 @@ impl Course<'_> {
             switches,
             busiest_thread_fraction,
         })
+    }
+
+    fn tell_finished(&mut self, series: &mut Series, window_started_at: jiff::Timestamp) {
+        while let Some(second) = series.next_finished() {
+            let due = self.spec.due_in_second(second.index);
+            let second = second.told(window_started_at, due);
+            self.observer.progress(Progress::Second(&second));
+        }
     }
 
     /// Opens and closes the window when it is time.
@@ -304,11 +332,11 @@ impl Course<'_> {
 
     /// No connection could be opened, or the user did not wait for it.
     fn never_started(self, workers: usize, open: usize) -> LoadResult {
-        let mut recorder = Recorder::new(self.timeline.window_start, self.timeline.end);
+        let mut recorder = Recorder::new(self.timeline.window_start, self.timeline.end, false);
         let mut done = 0;
         while done < workers {
             match self.from_workers.recv() {
-                Ok(FromWorker::Done(outcome)) => {
+                Ok(FromWorker::Done(_, outcome)) => {
                     done += 1;
                     if let Ok(outcome) = outcome {
                         recorder.merge(&outcome.recorder);

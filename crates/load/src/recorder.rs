@@ -2,6 +2,7 @@
 
 use crate::clock::{Nanos, SECOND};
 use crate::error::ErrorKind;
+use crate::second::SecondCounts;
 use experiment::schema::{RequestCounts, WarmupCounts};
 use statistics::LatencyHistogram;
 use std::collections::BTreeMap;
@@ -44,34 +45,18 @@ pub(crate) struct Recorder {
     statuses: Box<[u64; STATUS_CODES]>,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
-    second: SecondOfWorker,
+    /// By time of completion, and of sending for what was sent.
+    second: SecondCounts,
     /// Seconds that are over and have not been taken.
-    finished: Vec<SecondOfWorker>,
-}
-
-/// What one worker saw in one second, by time of completion.
-#[derive(Clone, Debug)]
-pub(crate) struct SecondOfWorker {
-    /// Which second of the window, from 0.
-    pub(crate) index: u64,
-    pub(crate) completed: u64,
-    pub(crate) failed: u64,
-    pub(crate) response_time: LatencyHistogram,
-}
-
-impl SecondOfWorker {
-    pub(crate) fn new(index: u64) -> Self {
-        Self { index, completed: 0, failed: 0, response_time: LatencyHistogram::new() }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.completed == 0 && self.failed == 0
-    }
+    finished: Vec<SecondCounts>,
+    /// An empty one to go on with.
+    spare: Option<SecondCounts>,
 }
 
 impl Recorder {
-    /// Measures requests due at `window_start` or later. Those sent after `window_end` are late.
-    pub(crate) fn new(window_start: Nanos, window_end: Nanos) -> Self {
+    /// Measures requests due at `window_start` or later. Those sent after `window_end` are late. `whole_seconds`: each
+    /// second has all its distributions, not response times alone.
+    pub(crate) fn new(window_start: Nanos, window_end: Nanos, whole_seconds: bool) -> Self {
         Self {
             window_start,
             window_end,
@@ -91,9 +76,17 @@ impl Recorder {
             statuses: Box::new([0; STATUS_CODES]),
             bytes_sent: 0,
             bytes_received: 0,
-            second: SecondOfWorker::new(0),
+            second: SecondCounts::new(0, whole_seconds),
             finished: Vec::new(),
+            spare: None,
         }
+    }
+
+    /// The schedule starts: what came before is in no second.
+    pub(crate) fn start_seconds(&mut self) {
+        self.finished.clear();
+        self.second.clear();
+        self.second.index = 0;
     }
 
     fn measures(&self, flight: &Flight) -> bool {
@@ -109,7 +102,14 @@ impl Recorder {
         self.sent += 1;
         self.late += u64::from(flight.sent > self.window_end);
         self.bytes_sent += flight.bytes as u64;
-        self.schedule_lag.record_ns(flight.sent.saturating_sub(flight.due));
+        let schedule_lag = flight.sent.saturating_sub(flight.due);
+        self.schedule_lag.record_ns(schedule_lag);
+        self.enter_second(flight.sent);
+        self.second.sent += 1;
+        self.second.bytes_sent += flight.bytes as u64;
+        if let Some(detail) = &mut self.second.detail {
+            detail.schedule_lag.record_ns(schedule_lag);
+        }
         self.generator_lag.record_ns(flight.sent.saturating_sub(flight.could_send));
     }
 
@@ -124,17 +124,22 @@ impl Recorder {
         self.statuses[usize::from(status).min(STATUS_CODES - 1)] += 1;
         self.enter_second(at);
         let response_time = at.saturating_sub(flight.due);
+        let service_time = at.saturating_sub(flight.sent);
         self.response_time.record_ns(response_time);
-        self.service_time.record_ns(at.saturating_sub(flight.sent));
+        self.service_time.record_ns(service_time);
         self.second.completed += 1;
+        self.second.bytes_received += bytes;
+        self.second.status(status, 1);
         self.second.response_time.record_ns(response_time);
+        if let Some(detail) = &mut self.second.detail {
+            detail.service_time.record_ns(service_time);
+        }
     }
 
     /// It failed.
     pub(crate) fn failed(&mut self, flight: &Flight, at: Nanos, kind: ErrorKind) {
-        self.error(kind);
+        self.error(kind, at);
         if self.measures(flight) {
-            self.enter_second(at);
             self.failed += 1;
             self.second.failed += 1;
         } else {
@@ -142,9 +147,13 @@ impl Recorder {
         }
     }
 
-    /// Something went wrong outside a request.
-    pub(crate) fn error(&mut self, kind: ErrorKind) {
+    /// Something went wrong outside a request. What comes before the window is in the total alone, and in no second.
+    pub(crate) fn error(&mut self, kind: ErrorKind, at: Nanos) {
         self.errors[kind as usize] += 1;
+        if at >= self.window_start {
+            self.enter_second(at);
+            self.second.error(kind);
+        }
     }
 
     /// Requests that were due in the window and not sent.
@@ -155,18 +164,32 @@ impl Recorder {
     /// Ends the current second where another one has begun.
     fn enter_second(&mut self, now: Nanos) {
         let index = now.saturating_sub(self.window_start) / SECOND;
-        if index != self.second.index {
-            let over = mem::replace(&mut self.second, SecondOfWorker::new(index));
-            if !over.is_empty() {
-                self.finished.push(over);
-            }
+        if index > self.second.index {
+            let mut next =
+                self.spare.take().unwrap_or_else(|| SecondCounts::new(index, self.second.detail.is_some()));
+            next.index = index;
+            self.finished.push(mem::replace(&mut self.second, next));
         }
     }
 
-    /// Gives away the seconds that are over at `now`, but for those in which nothing ended.
-    pub(crate) fn take_seconds(&mut self, now: Nanos) -> impl Iterator<Item = SecondOfWorker> {
+    /// Gives away the seconds that are over at `now`. `connections_open`: at this time.
+    pub(crate) fn take_seconds(&mut self, now: Nanos, connections_open: usize) -> Vec<SecondCounts> {
         self.enter_second(now);
-        self.finished.drain(..)
+        if let Some(last) = self.finished.last_mut() {
+            last.connections_open = connections_open;
+        }
+        mem::take(&mut self.finished)
+    }
+
+    /// Gives away the last second too: nothing more will be recorded.
+    pub(crate) fn take_last_seconds(&mut self, connections_open: usize) -> Vec<SecondCounts> {
+        let next = (self.second.index + 1).saturating_mul(SECOND).saturating_add(self.window_start);
+        self.take_seconds(next, connections_open)
+    }
+
+    /// Takes back a second that was given away, cleared: its memory serves again.
+    pub(crate) fn reuse(&mut self, second: SecondCounts) {
+        self.spare = Some(second);
     }
 
     /// Adds what another worker measured.

@@ -1,7 +1,8 @@
 //! What a run is to do, fully decided: no defaults are left to the engine.
 
+use crate::clock::SECOND;
 use crate::protocol::raw::ExpectedReply;
-use crate::schedule::{Arrival, RateStage};
+use crate::schedule::{Arrival, RateProfile, RateStage};
 use crate::target::Target;
 use crate::tls::TlsClient;
 use std::num::NonZeroU64;
@@ -34,6 +35,8 @@ pub struct LoadSpec {
     pub tls: Option<TlsClient>,
     /// Seed of the arrivals.
     pub seed: u64,
+    /// Tell the service time and schedule lag of each second too: [`crate::Second::detail`].
+    pub whole_seconds: bool,
 }
 
 /// What is spoken on a connection.
@@ -60,6 +63,20 @@ pub enum ScheduleSpec {
         /// How many clients; at least 1.
         clients: usize,
     },
+}
+
+impl LoadSpec {
+    /// Requests that are due in a second of the window, counted from 0; absent in closed loop.
+    pub(crate) fn due_in_second(&self, index: u64) -> Option<f64> {
+        match &self.schedule {
+            ScheduleSpec::Open { stages, .. } => {
+                let profile = RateProfile::new(stages, Duration::ZERO);
+                let start = index.saturating_mul(SECOND);
+                Some(profile.requests_until(start.saturating_add(SECOND)) - profile.requests_until(start))
+            }
+            ScheduleSpec::Closed { .. } => None,
+        }
+    }
 }
 
 impl ScheduleSpec {

@@ -6,19 +6,34 @@ mod servers;
 
 use experiment::schema::{LoadResult, SeriesPoint};
 use http::Method;
-use load::{Arrival, LoadSpec, Observer, Progress, Protocol, RateStage, RequestTemplate, ScheduleSpec};
+use load::{
+    Arrival, LoadSpec, Observer, Progress, Protocol, RateStage, RequestTemplate, ScheduleSpec, Second,
+};
 use servers::{OK, TestServer, reply, stalled};
+use statistics::LatencyHistogram;
 use std::net::TcpListener;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Keeps what it is told.
 #[derive(Default)]
-struct Told(Vec<Progress>);
+struct Told {
+    kinds: Vec<&'static str>,
+    seconds: Vec<Second>,
+}
 
 impl Observer for Told {
-    fn progress(&mut self, progress: Progress) {
-        self.0.push(progress);
+    fn progress(&mut self, progress: Progress<'_>) {
+        self.kinds.push(match progress {
+            Progress::Connecting => "connecting",
+            Progress::WarmingUp => "warming up",
+            Progress::WindowOpened => "opened",
+            Progress::Second(_) => "second",
+            Progress::WindowClosed => "closed",
+        });
+        if let Progress::Second(second) = progress {
+            self.seconds.push(second.clone());
+        }
     }
 }
 
@@ -38,6 +53,7 @@ fn spec(url: &str, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
         timeout: Duration::from_secs(1),
         tls: None,
         seed: 1,
+        whole_seconds: false,
     }
 }
 
@@ -338,8 +354,8 @@ fn an_interrupted_warm_up_is_no_unreachable_server() {
     /// Stops the run as soon as it has started.
     struct StopWarmUp<'a>(&'a AtomicBool);
     impl Observer for StopWarmUp<'_> {
-        fn progress(&mut self, progress: Progress) {
-            if progress == Progress::WarmingUp {
+        fn progress(&mut self, progress: Progress<'_>) {
+            if let Progress::WarmingUp = progress {
                 self.0.store(true, Ordering::SeqCst);
             }
         }
@@ -379,9 +395,9 @@ fn an_interrupted_run_keeps_what_it_has() {
     /// Stops the run after its first second.
     struct StopAfterASecond<'a>(&'a AtomicBool, Vec<SeriesPoint>);
     impl Observer for StopAfterASecond<'_> {
-        fn progress(&mut self, progress: Progress) {
-            if let Progress::Second(point) = progress {
-                self.1.push(point);
+        fn progress(&mut self, progress: Progress<'_>) {
+            if let Progress::Second(second) = progress {
+                self.1.push(second.point);
                 self.0.store(true, Ordering::SeqCst);
             }
         }
@@ -403,8 +419,8 @@ fn an_interrupt_does_not_wait_for_answers_that_do_not_come() {
     /// Stops the run when its window is over and answers are awaited.
     struct StopWhenOver<'a>(&'a AtomicBool);
     impl Observer for StopWhenOver<'_> {
-        fn progress(&mut self, progress: Progress) {
-            if progress == Progress::WindowClosed {
+        fn progress(&mut self, progress: Progress<'_>) {
+            if let Progress::WindowClosed = progress {
                 self.0.store(true, Ordering::SeqCst);
             }
         }
@@ -425,16 +441,44 @@ fn progress_is_told_in_order() {
     spec.warmup = Duration::from_millis(100);
     let mut told = Told::default();
     load::run(&spec, &AtomicBool::new(false), &mut told).unwrap();
-    let kinds: Vec<&str> = told
-        .0
-        .iter()
-        .map(|progress| match progress {
-            Progress::Connecting => "connecting",
-            Progress::WarmingUp => "warming up",
-            Progress::WindowOpened => "opened",
-            Progress::Second(_) => "second",
-            Progress::WindowClosed => "closed",
-        })
-        .collect();
-    assert_eq!(kinds, ["connecting", "warming up", "opened", "second", "closed"]);
+    // A second is told when it is over, the last one with the window.
+    assert_eq!(told.kinds, ["connecting", "warming up", "opened", "second", "closed", "second"]);
+}
+
+#[test]
+fn the_seconds_told_are_the_whole_run() {
+    let served = AtomicU64::new(0);
+    let server = TestServer::start(move |stream, _| match served.fetch_add(1, Ordering::SeqCst) % 10 {
+        0 => false,
+        1 => reply(stream, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
+        _ => reply(stream, OK),
+    });
+    let mut spec = open_spec(&server.url(), 200.0, Duration::from_millis(2500));
+    (spec.warmup, spec.threads, spec.whole_seconds) = (Duration::from_millis(100), 2, true);
+    let mut told = Told::default();
+    let result = load::run(&spec, &AtomicBool::new(false), &mut told).unwrap();
+    let total = |count: fn(&Second) -> u64| told.seconds.iter().map(count).sum::<u64>();
+    assert_eq!(total(|second| second.point.sent), result.requests.sent);
+    assert_eq!(total(|second| second.point.completed), result.requests.completed);
+    assert_eq!(total(|second| second.point.failed), result.requests.failed);
+    assert_eq!(total(|second| second.bytes_received), result.bytes.received);
+    assert_eq!(total(|second| second.detail.as_ref().unwrap().schedule_lag.count()), result.requests.sent);
+    assert_eq!(
+        total(|second| second.detail.as_ref().unwrap().service_time.count()),
+        result.requests.completed
+    );
+    let not_found =
+        total(|second| second.statuses.iter().filter(|(code, _)| *code == 404).map(|(_, count)| count).sum());
+    assert_eq!(not_found, result.requests.status["404"]);
+    // Errors of the warm-up are in the total alone.
+    assert!(total(|second| second.errors.iter().map(|(_, count)| count).sum()) >= result.requests.failed);
+    let due: Vec<_> = told.seconds.iter().map(|second| second.due.unwrap()).collect();
+    assert_eq!(due[..3], [200.0, 200.0, 100.0]);
+    let mut merged = LatencyHistogram::new();
+    for second in &told.seconds {
+        merged.merge(&second.response_time);
+    }
+    assert_eq!(merged.summary(), result.response_time_us);
+    assert!((1..=4).contains(&told.seconds[0].connections_open), "{}", told.seconds[0].connections_open);
+    assert_eq!(told.seconds.iter().map(|second| second.point).collect::<Vec<_>>(), result.series);
 }

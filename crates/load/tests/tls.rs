@@ -53,6 +53,7 @@ fn spec(
         timeout: Duration::from_secs(1),
         tls: Some(TlsClient::new(verification, identity).expect("usable TLS")),
         seed: 1,
+        whole_seconds: false,
     }
 }
 

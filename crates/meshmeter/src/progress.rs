@@ -68,7 +68,7 @@ impl LoadProgress {
 }
 
 impl Observer for LoadProgress {
-    fn progress(&mut self, progress: Progress) {
+    fn progress(&mut self, progress: Progress<'_>) {
         if let Style::Json = self.style {
             return line(&serde_json::to_string(&event(progress)).expect("events have string keys"));
         }
@@ -76,18 +76,18 @@ impl Observer for LoadProgress {
             Progress::Connecting => self.tell("connecting"),
             Progress::WarmingUp => self.tell("warming up"),
             Progress::WindowOpened => self.tell("measuring"),
-            Progress::Second(point) => self.second(&point),
+            Progress::Second(second) => self.second(&second.point),
             Progress::WindowClosed => {}
         }
     }
 }
 
-fn event(progress: Progress) -> LoadEvent {
+fn event(progress: Progress<'_>) -> LoadEvent {
     match progress {
         Progress::Connecting => LoadEvent::Connecting,
         Progress::WarmingUp => LoadEvent::WarmingUp,
         Progress::WindowOpened => LoadEvent::WindowOpened,
-        Progress::Second(point) => LoadEvent::Second(point),
+        Progress::Second(second) => LoadEvent::Second(second.point),
         Progress::WindowClosed => LoadEvent::WindowClosed,
     }
 }

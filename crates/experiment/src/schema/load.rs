@@ -157,14 +157,26 @@ pub struct GeneratorUsage {
 pub struct SeriesPoint {
     /// Start of the second, from the start of the window.
     pub t_s: f64,
+    /// Requests sent in this second.
+    #[serde(default)]
+    pub sent: u64,
     /// Responses received whole in this second.
     pub completed: u64,
     /// Requests that failed in this second.
     pub failed: u64,
     /// Median response time of the completed; 0 where none completed.
     pub p50_us: f64,
-    /// 99th percentile of the response time of the completed; 0 where none completed.
+    /// 90th percentile of the same.
+    #[serde(default)]
+    pub p90_us: f64,
+    /// 99th percentile of the same.
     pub p99_us: f64,
+    /// 99.9th percentile of the same.
+    #[serde(default, rename = "p99.9_us")]
+    pub p99_9_us: f64,
+    /// The longest of the same.
+    #[serde(default)]
+    pub max_us: f64,
 }
 
 /// A distribution: its usual figures, and the whole of it.

@@ -1,53 +1,126 @@
 //! The seconds of a run, put together from what the workers saw.
 
-use crate::clock::{Nanos, SECOND};
-use crate::recorder::SecondOfWorker;
+use crate::second::SecondCounts;
 use experiment::schema::SeriesPoint;
-use statistics::LatencyHistogram;
 use std::collections::BTreeMap;
 
-/// How long after its end a second is held for workers that are late: more than their longest pause between looks.
-const PATIENCE: Nanos = SECOND / 2;
-
-/// Points of finished seconds, and the few seconds that are not finished. Only a few histograms are ever held.
+/// Points of the seconds that are over, and the few whole seconds that are not.
+///
+/// A second is over once every worker has handed it over, or a later one: nothing can be added to it any more.
 pub(super) struct Series {
-    window_start: Nanos,
-    points: BTreeMap<u64, SeriesPoint>,
-    unfinished: BTreeMap<u64, LatencyHistogram>,
+    /// Seconds of the window, the last one perhaps not whole.
+    window_seconds: u64,
+    points: Vec<SeriesPoint>,
+    unfinished: BTreeMap<u64, SecondCounts>,
+    /// For each worker: the first second that it has not handed over.
+    handed_over: Vec<u64>,
     next_to_tell: u64,
 }
 
 impl Series {
-    pub(super) fn new(window_start: Nanos) -> Self {
-        Self { window_start, points: BTreeMap::new(), unfinished: BTreeMap::new(), next_to_tell: 0 }
-    }
-
-    pub(super) fn add(&mut self, second: &SecondOfWorker) {
-        let point = self.points.entry(second.index).or_default();
-        point.t_s = second.index as f64;
-        point.completed += second.completed;
-        point.failed += second.failed;
-        self.unfinished.entry(second.index).or_default().merge(&second.response_time);
-        let histogram = &self.unfinished[&second.index];
-        point.p50_us = histogram.percentile_us(50.0);
-        point.p99_us = histogram.percentile_us(99.0);
-    }
-
-    /// Seconds that are over at `now` and have not been told yet. Seconds in which nothing ended are told as empty.
-    pub(super) fn finished(&mut self, now: Nanos) -> Vec<SeriesPoint> {
-        let mut told = Vec::new();
-        while now >= self.window_start + (self.next_to_tell + 1) * SECOND + PATIENCE {
-            let index = self.next_to_tell;
-            self.unfinished.remove(&index);
-            told.push(
-                *self.points.entry(index).or_insert(SeriesPoint { t_s: index as f64, ..Default::default() }),
-            );
-            self.next_to_tell += 1;
+    pub(super) fn new(window_seconds: u64, workers: usize) -> Self {
+        Self {
+            window_seconds,
+            points: Vec::new(),
+            unfinished: BTreeMap::new(),
+            handed_over: vec![0; workers],
+            next_to_tell: 0,
         }
-        told
+    }
+
+    /// Takes a second of one worker. A worker hands its seconds over in order. Those behind the window are for late
+    /// answers: without any there is no such second.
+    pub(super) fn add(&mut self, worker: usize, second: &SecondCounts) {
+        self.handed_over[worker] = second.index + 1;
+        if second.index >= self.window_seconds && second.is_empty() {
+            return;
+        }
+        let whole = self
+            .unfinished
+            .entry(second.index)
+            .or_insert_with(|| SecondCounts::new(second.index, second.detail.is_some()));
+        whole.merge(second);
+    }
+
+    /// This worker will hand over no more.
+    pub(super) fn worker_done(&mut self, worker: usize) {
+        self.handed_over[worker] = u64::MAX;
+    }
+
+    /// The next second that is over and has not been told yet. One in which nothing happened is told as empty, unless it
+    /// is behind the last one.
+    pub(super) fn next_finished(&mut self) -> Option<SecondCounts> {
+        let over = self.handed_over.iter().copied().min().unwrap_or(u64::MAX);
+        let last = self.unfinished.last_key_value().map(|(index, _)| *index);
+        let index = self.next_to_tell;
+        if index >= over || last.is_none_or(|last| index > last) {
+            return None;
+        }
+        let second = self.unfinished.remove(&index).unwrap_or_else(|| SecondCounts::new(index, false));
+        self.points.push(second.point());
+        self.next_to_tell += 1;
+        Some(second)
     }
 
     pub(super) fn into_points(self) -> Vec<SeriesPoint> {
-        self.points.into_values().collect()
+        self.points
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn second(index: u64, completed: u64) -> SecondCounts {
+        let mut second = SecondCounts::new(index, true);
+        second.completed = completed;
+        for _ in 0..completed {
+            second.response_time.record(Duration::from_millis(1));
+        }
+        second
+    }
+
+    fn told(series: &mut Series) -> Vec<(u64, u64)> {
+        std::iter::from_fn(|| series.next_finished()).map(|second| (second.index, second.completed)).collect()
+    }
+
+    #[test]
+    fn a_second_is_told_once_every_worker_is_past_it() {
+        let mut series = Series::new(10, 2);
+        series.add(0, &second(0, 3));
+        series.add(0, &second(1, 5));
+        assert_eq!(told(&mut series), []);
+        series.add(1, &second(0, 4));
+        assert_eq!(told(&mut series), [(0, 7)]);
+        // The other was away for three seconds.
+        series.add(1, &second(3, 1));
+        assert_eq!(told(&mut series), [(1, 5)]);
+        series.worker_done(0);
+        assert_eq!(told(&mut series), [(2, 0), (3, 1)]);
+        series.worker_done(1);
+        assert_eq!(told(&mut series), []);
+        assert_eq!(series.into_points().len(), 4);
+    }
+
+    #[test]
+    fn behind_the_window_there_are_seconds_only_for_late_answers() {
+        let mut series = Series::new(1, 1);
+        for (index, completed) in [(0, 0), (1, 0), (2, 1), (3, 0)] {
+            series.add(0, &second(index, completed));
+        }
+        assert_eq!(told(&mut series), [(0, 0), (1, 0), (2, 1)]);
+    }
+
+    #[test]
+    fn percentiles_of_a_second_are_those_of_all_its_workers() {
+        let mut series = Series::new(10, 2);
+        for worker in 0..2 {
+            series.add(worker, &second(0, 2));
+            series.worker_done(worker);
+        }
+        let whole = series.next_finished().expect("it is over");
+        assert_eq!(whole.response_time.count(), 4);
+        assert_eq!(series.into_points()[0].p50_us, 1000.0);
     }
 }

@@ -13,8 +13,9 @@ use crate::error::ErrorKind;
 use crate::network::Network;
 use crate::pacing::{Pacer, Wait};
 use crate::protocol::Codec;
-use crate::recorder::{Recorder, SecondOfWorker};
+use crate::recorder::Recorder;
 use crate::schedule::Schedule;
+use crate::second::SecondCounts;
 use crate::target::{Request, Target};
 use crate::usage::{Switches, thread_cpu};
 use connection::{Connection, State};
@@ -63,8 +64,15 @@ pub(crate) struct Plan<'a> {
     pub(crate) targets: &'a [Target],
     /// Connections are closed after so many requests.
     pub(crate) requests_per_connection: Option<NonZeroU64>,
+    /// The seconds handed over have all their distributions, not response times alone.
+    pub(crate) whole_seconds: bool,
     pub(crate) stop: &'a AtomicBool,
 }
+
+/// Takes each second that is over; gives back an empty one where there is one, to be filled next.
+pub(crate) trait OnSecond: FnMut(SecondCounts) -> Option<SecondCounts> {}
+
+impl<F: FnMut(SecondCounts) -> Option<SecondCounts>> OnSecond for F {}
 
 /// One thread's part of a run.
 pub(crate) struct Worker<'a, S, C: Codec, N> {
@@ -82,6 +90,8 @@ pub(crate) struct Worker<'a, S, C: Codec, N> {
     free: VecDeque<usize>,
     in_flight: usize,
     opening: usize,
+    /// As many as the last upkeep found open.
+    connections_open: usize,
     /// Connections with something to send that waits for what else is due: see [`Codec::MULTIPLEXED`].
     unsent: Vec<usize>,
     /// Empty buffers, for connections that have something to send.
@@ -113,7 +123,7 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
         network: N,
         codecs: Vec<(usize, C)>,
     ) -> Self {
-        let Plan { timeline, targets, requests_per_connection, stop } = plan;
+        let Plan { timeline, targets, requests_per_connection, whole_seconds, stop } = plan;
         let requests = targets.iter().map(|target| target.requests.iter().map(&make_request).collect());
         Self {
             timeline,
@@ -127,10 +137,11 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
             free: VecDeque::new(),
             in_flight: 0,
             opening: 0,
+            connections_open: 0,
             unsent: Vec::new(),
             buffers: Vec::new(),
             backlog: Backlog::None,
-            recorder: Recorder::new(timeline.window_start, timeline.end),
+            recorder: Recorder::new(timeline.window_start, timeline.end, whole_seconds),
             pacer: Pacer::new(),
             next_upkeep: 0,
             buffer: vec![0; READ_BUFFER_BYTES],
@@ -155,11 +166,7 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
     }
 
     /// Follows the schedule to its end. `clock` reads 0 at the start of the warm-up.
-    pub(crate) fn run(
-        mut self,
-        clock: &Clock,
-        mut on_second: impl FnMut(SecondOfWorker),
-    ) -> io::Result<WorkerOutcome> {
+    pub(crate) fn run(mut self, clock: &Clock, mut on_second: impl OnSecond) -> io::Result<WorkerOutcome> {
         clock.wait_for_origin();
         self.restart_times();
         let (mut at_start, mut in_window) = ((thread_cpu(), Switches::default()), false);
@@ -221,7 +228,7 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
     }
 
     /// Sends nothing more and waits for the answers on their way, each at most its timeout.
-    fn drain(&mut self, clock: &Clock, on_second: &mut impl FnMut(SecondOfWorker)) -> io::Result<()> {
+    fn drain(&mut self, clock: &Clock, on_second: &mut impl OnSecond) -> io::Result<()> {
         let mut give_up = clock.now() + self.timeline.timeout;
         let mut interrupted = false;
         while self.in_flight > 0 && clock.now() < give_up {
@@ -233,13 +240,15 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
             self.handle_events(clock)?;
             let now = clock.now();
             self.fail_overdue(now);
-            self.recorder.take_seconds(now).for_each(&mut *on_second);
+            let over = self.recorder.take_seconds(now, self.connections_open);
+            self.hand_over(over, on_second);
         }
         self.fail_in_flight(
             clock.now(),
             if interrupted { ErrorKind::Interrupted } else { ErrorKind::Timeout },
         );
-        self.recorder.take_seconds(Nanos::MAX).for_each(on_second);
+        let over = self.recorder.take_last_seconds(self.connections_open);
+        self.hand_over(over, on_second);
         Ok(())
     }
 

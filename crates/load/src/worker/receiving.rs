@@ -128,7 +128,7 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
     pub(super) fn lose(&mut self, slot: usize, kind: ErrorKind, now: Nanos) {
         let connection = &mut self.connections[slot];
         if connection.in_flight == 0 {
-            self.recorder.error(kind);
+            self.recorder.error(kind, now);
         }
         for flight in connection.all_ended() {
             self.in_flight -= 1;

@@ -1,13 +1,13 @@
 //! Looking after the connections: opening, reopening with back-off, timeouts.
 
-use super::Worker;
 use super::connection::{FIRST_BACKOFF, State};
+use super::{OnSecond, Worker};
 use crate::clock::{Clock, Nanos, nanos};
 use crate::error::ErrorKind;
 use crate::network::Network;
 use crate::protocol::Codec;
-use crate::recorder::SecondOfWorker;
 use crate::schedule::Schedule;
+use crate::second::SecondCounts;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -25,6 +25,7 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
     /// From now on the clock has another origin: times of connections begin anew.
     pub(super) fn restart_times(&mut self) {
         self.next_upkeep = 0;
+        self.recorder.start_seconds();
         for connection in &mut self.connections {
             (connection.free_since, connection.heard_at) = (0, 0);
             connection.handshake_since = connection.handshake_since.map(|_| 0);
@@ -36,25 +37,40 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
     }
 
     /// Upkeep when it is time for it, and the end of each second.
-    pub(super) fn look_after(&mut self, now: Nanos, on_second: &mut impl FnMut(SecondOfWorker)) {
+    pub(super) fn look_after(&mut self, now: Nanos, on_second: &mut impl OnSecond) {
         if now >= self.next_upkeep {
             self.upkeep(now);
-            self.recorder.take_seconds(now).for_each(on_second);
+            let over = self.recorder.take_seconds(now, self.connections_open);
+            self.hand_over(over, on_second);
+        }
+    }
+
+    /// Hands over seconds that are over.
+    pub(super) fn hand_over(&mut self, seconds: Vec<SecondCounts>, on_second: &mut impl OnSecond) {
+        for second in seconds {
+            if let Some(spare) = on_second(second) {
+                self.recorder.reuse(spare);
+            }
         }
     }
 
     /// Opens closed connections whose time has come, and ends what takes too long.
     pub(super) fn upkeep(&mut self, now: Nanos) {
         self.fail_overdue(now);
-        let mut waiting = false;
+        let (mut waiting, mut open) = (false, 0);
         for slot in 0..self.connections.len() {
-            if let State::Closed { retry_at } = self.connections[slot].state {
-                if retry_at <= now && self.opening < MAX_OPENING {
-                    self.begin_to_open(slot, now);
+            match self.connections[slot].state {
+                State::Open => open += 1,
+                State::Opening { .. } => {}
+                State::Closed { retry_at } => {
+                    if retry_at <= now && self.opening < MAX_OPENING {
+                        self.begin_to_open(slot, now);
+                    }
+                    waiting = true;
                 }
-                waiting = true;
             }
         }
+        self.connections_open = open;
         let usual = (self.timeline.timeout / 20).clamp(MIN_UPKEEP_INTERVAL, MAX_UPKEEP_INTERVAL);
         self.next_upkeep = now + if waiting { usual.min(FIRST_BACKOFF) } else { usual };
     }
@@ -158,7 +174,7 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
     }
 
     pub(super) fn open_failed(&mut self, slot: usize, kind: ErrorKind, now: Nanos) {
-        self.recorder.error(kind);
+        self.recorder.error(kind, now);
         self.network.close(slot);
         self.opening -= 1;
         let connection = &mut self.connections[slot];

@@ -73,6 +73,7 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
         timeout: args.timeout,
         tls,
         seed: args.seed,
+        whole_seconds: false,
     })
 }
 

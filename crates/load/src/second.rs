@@ -1,0 +1,175 @@
+//! One second of a run: what one worker saw in it, and what all of them saw together.
+//!
+//! Workers hand over their seconds whole, histograms included, and get them back empty: however long a run is, no more
+//! than a few are ever held. Whoever wants to keep them is an observer of the run.
+
+use crate::error::ErrorKind;
+use experiment::schema::SeriesPoint;
+use statistics::LatencyHistogram;
+
+/// A second of the measured window, by time of completion. Answers of after the window have seconds of their own.
+#[derive(Clone, Debug)]
+pub struct Second {
+    /// When the window began.
+    pub window_started_at: jiff::Timestamp,
+    /// Its usual figures.
+    pub point: SeriesPoint,
+    /// Requests that were due in it by the schedule; absent in closed loop.
+    pub due: Option<f64>,
+    /// Everything that went wrong in it, by kind, errors outside of requests included.
+    pub errors: Vec<(ErrorKind, u64)>,
+    /// Responses by status code.
+    pub statuses: Vec<(u16, u64)>,
+    /// Connections open at its end.
+    pub connections_open: usize,
+    /// Bytes of the measured requests written in it.
+    pub bytes_sent: u64,
+    /// Bytes of the measured responses that were complete in it.
+    pub bytes_received: u64,
+    /// Response times of the completed.
+    pub response_time: LatencyHistogram,
+    /// What is recorded only where [`crate::LoadSpec::whole_seconds`] asks for it.
+    pub detail: Option<SecondDetail>,
+}
+
+/// The other distributions of one second.
+#[derive(Clone, Debug, Default)]
+pub struct SecondDetail {
+    /// Service times of the completed.
+    pub service_time: LatencyHistogram,
+    /// Schedule lag of the sent.
+    pub schedule_lag: LatencyHistogram,
+}
+
+impl SecondDetail {
+    fn clear(&mut self) {
+        self.service_time.clear();
+        self.schedule_lag.clear();
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.service_time.merge(&other.service_time);
+        self.schedule_lag.merge(&other.schedule_lag);
+    }
+}
+
+/// What one worker, or several, saw in one second.
+#[derive(Clone, Debug)]
+pub(crate) struct SecondCounts {
+    /// Which second of the window, from 0.
+    pub(crate) index: u64,
+    pub(crate) sent: u64,
+    pub(crate) completed: u64,
+    pub(crate) failed: u64,
+    pub(crate) bytes_sent: u64,
+    pub(crate) bytes_received: u64,
+    pub(crate) connections_open: usize,
+    errors: [u64; ErrorKind::ALL.len()],
+    /// Few in practice: looked through from the front.
+    statuses: Vec<(u16, u64)>,
+    pub(crate) response_time: LatencyHistogram,
+    pub(crate) detail: Option<SecondDetail>,
+}
+
+impl SecondCounts {
+    pub(crate) fn new(index: u64, with_detail: bool) -> Self {
+        Self {
+            index,
+            sent: 0,
+            completed: 0,
+            failed: 0,
+            bytes_sent: 0,
+            bytes_received: 0,
+            connections_open: 0,
+            errors: [0; ErrorKind::ALL.len()],
+            statuses: Vec::new(),
+            response_time: LatencyHistogram::new(),
+            detail: with_detail.then(SecondDetail::default),
+        }
+    }
+
+    /// Forgets everything, keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        let mut statuses = std::mem::take(&mut self.statuses);
+        statuses.clear();
+        self.response_time.clear();
+        if let Some(detail) = &mut self.detail {
+            detail.clear();
+        }
+        (self.sent, self.completed, self.failed) = (0, 0, 0);
+        (self.bytes_sent, self.bytes_received, self.connections_open) = (0, 0, 0);
+        self.errors = [0; ErrorKind::ALL.len()];
+        self.statuses = statuses;
+    }
+
+    /// Nothing happened in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sent + self.completed + self.failed == 0 && self.errors.iter().all(|count| *count == 0)
+    }
+
+    pub(crate) fn error(&mut self, kind: ErrorKind) {
+        self.errors[kind as usize] += 1;
+    }
+
+    pub(crate) fn status(&mut self, code: u16, count: u64) {
+        match self.statuses.iter_mut().find(|(known, _)| *known == code) {
+            Some((_, known)) => *known += count,
+            None => self.statuses.push((code, count)),
+        }
+    }
+
+    /// Adds what another worker saw in the same second.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.completed += other.completed;
+        self.failed += other.failed;
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+        self.connections_open += other.connections_open;
+        for (mine, theirs) in self.errors.iter_mut().zip(&other.errors) {
+            *mine += theirs;
+        }
+        for (code, count) in &other.statuses {
+            self.status(*code, *count);
+        }
+        self.response_time.merge(&other.response_time);
+        if let (Some(mine), Some(theirs)) = (&mut self.detail, &other.detail) {
+            mine.merge(theirs);
+        }
+    }
+
+    pub(crate) fn point(&self) -> SeriesPoint {
+        let times = &self.response_time;
+        SeriesPoint {
+            t_s: self.index as f64,
+            sent: self.sent,
+            completed: self.completed,
+            failed: self.failed,
+            p50_us: times.percentile_us(50.0),
+            p90_us: times.percentile_us(90.0),
+            p99_us: times.percentile_us(99.0),
+            p99_9_us: times.percentile_us(99.9),
+            max_us: times.max_us(),
+        }
+    }
+
+    /// The same for observers. `due`: by the schedule, where there is one.
+    pub(crate) fn told(self, window_started_at: jiff::Timestamp, due: Option<f64>) -> Second {
+        let point = self.point();
+        let errors = ErrorKind::ALL.into_iter().map(|kind| (kind, self.errors[kind as usize]));
+        let mut statuses = self.statuses;
+        statuses.sort_unstable();
+        Second {
+            window_started_at,
+            point,
+            due,
+            errors: errors.filter(|(_, count)| *count > 0).collect(),
+            statuses,
+            connections_open: self.connections_open,
+            bytes_sent: self.bytes_sent,
+            bytes_received: self.bytes_received,
+            response_time: self.response_time,
+            detail: self.detail,
+        }
+    }
+}
