@@ -7,7 +7,7 @@ use crate::protocol::Codec;
 use crate::protocol::http1::{Http1, Http1Request};
 use crate::protocol::raw::{Raw, RawRequest};
 use crate::recorder::Recorder;
-use crate::schedule::{ClosedLoop, OpenLoop, RateProfile, Schedule};
+use crate::schedule::{ClosedLoop, ClosedLoopSettings, OpenLoop, RateProfile, Schedule};
 use crate::second::{Second, SecondCounts};
 use crate::spec::{LoadSpec, Protocol, ScheduleSpec};
 use crate::target::Request;
@@ -15,16 +15,20 @@ use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
 use crate::verdict::{self, Circumstances};
 use crate::worker::{Plan, Timeline, Worker, WorkerOutcome};
 use experiment::schema::{Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Rates, SeriesPoint};
+use jiff::SignedDuration;
 use series::Series;
 use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
+use window::{Edge, Window};
 
 mod series;
+mod start;
+mod window;
 
 /// Between the last connection's opening and the start of the schedule: time for every worker to get ready.
 const START_DELAY: Duration = Duration::from_millis(2);
@@ -36,6 +40,8 @@ const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 /// What a run tells while it goes on.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
+    /// The agreed instant of the start is awaited.
+    Waiting,
     /// Connections are being opened.
     Connecting,
     /// The schedule has started; nothing is measured yet.
@@ -73,6 +79,14 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
         end: nanos(spec.warmup) + nanos(spec.duration),
         timeout: nanos(spec.timeout),
     };
+    if let Some(start) = spec.start_at {
+        observer.progress(Progress::Waiting);
+        start::await_connecting(start - spec.warmup, spec.timeout, stop)?;
+    }
+    let quota = match &spec.schedule {
+        ScheduleSpec::Closed { requests: Some(requests), .. } => Some(Arc::new(AtomicU64::new(*requests))),
+        _ => None,
+    };
     observer.progress(Progress::Connecting);
     thread::scope(|scope| {
         let (to_run, from_workers) = channel();
@@ -81,7 +95,8 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
             let (start, started) = channel();
             let (spare, spares) = channel();
             workers.push(ToWorker { start, spare });
-            let share = Share { spec, timeline, thread, stop, started, spares, to_run: to_run.clone() };
+            let (quota, to_run) = (quota.clone(), to_run.clone());
+            let share = Share { spec, timeline, thread, stop, started, spares, quota, to_run };
             thread::Builder::new()
                 .name(format!("load-{thread}"))
                 .spawn_scoped(scope, move || {
@@ -112,6 +127,8 @@ struct Share<'a> {
     stop: &'a AtomicBool,
     started: Receiver<Instant>,
     spares: Receiver<SecondCounts>,
+    /// How many requests of a closed loop may still be begun, where their number is fixed.
+    quota: Option<Arc<AtomicU64>>,
     to_run: Sender<FromWorker>,
 }
 
@@ -121,11 +138,20 @@ impl Share<'_> {
         let Self { spec, timeline, thread, .. } = self;
         match &spec.schedule {
             ScheduleSpec::Open { stages, arrival } => {
-                let profile = RateProfile::new(stages, spec.warmup);
+                let profile = RateProfile::new(stages, spec.warmup).ending_at(timeline.end);
                 self.follow(OpenLoop::new(profile, *arrival, spec.seed, *thread, spec.threads))
             }
-            ScheduleSpec::Closed { clients } => {
-                self.follow(ClosedLoop::new(part(*clients, *thread, spec.threads), timeline.end))
+            ScheduleSpec::Closed { clients, think_time, .. } => {
+                let settings = ClosedLoopSettings {
+                    clients: *clients,
+                    threads: spec.threads,
+                    think_time: *think_time,
+                    seed: spec.seed,
+                    window_start: timeline.window_start,
+                    end: timeline.end,
+                    quota: self.quota.clone(),
+                };
+                self.follow(ClosedLoop::new(settings, *thread))
             }
         }
     }
@@ -193,11 +219,6 @@ impl Share<'_> {
     }
 }
 
-/// The part of `total` that falls to one of `parts`.
-fn part(total: usize, index: usize, parts: usize) -> usize {
-    total / parts + usize::from(index < total % parts)
-}
-
 /// A run as seen from the thread that directs it.
 struct Course<'a> {
     spec: &'a LoadSpec,
@@ -212,6 +233,8 @@ struct Measured {
     recorder: Recorder,
     series: Vec<SeriesPoint>,
     started_at: jiff::Timestamp,
+    /// By how much the wall clock was set during the window.
+    clock_moved: SignedDuration,
     /// End of the window by the run's clock.
     stopped_at: Nanos,
     cpu: ProcessCpu,
@@ -230,13 +253,16 @@ impl Course<'_> {
                 Ok(FromWorker::Second(..)) | Err(_) => {}
             }
         }
+        let start = match self.spec.start_at {
+            Some(start) if open > 0 => start::await_start(start - self.spec.warmup, self.stop)?,
+            _ => Instant::now() + START_DELAY,
+        };
         if open == 0 || self.stop.load(Ordering::Relaxed) {
             let workers = to_workers.len();
             // Tells the workers that their start will not come.
             drop(to_workers);
             return Ok(self.never_started(workers, open));
         }
-        let start = Instant::now() + START_DELAY;
         for worker in &to_workers {
             // A worker that is gone has said why.
             let _ = worker.start.send(start);
@@ -248,20 +274,24 @@ impl Course<'_> {
     /// Follows the workers from the start of the warm-up to the end of the drain.
     fn measure(&mut self, start: Instant, to_workers: &[ToWorker]) -> Result<Measured, LoadError> {
         let clock = Clock::starting_at(start);
-        let started_at = jiff::Timestamp::now() + (START_DELAY + self.spec.warmup);
+        let planned_start =
+            jiff::Timestamp::now() + (start.saturating_duration_since(Instant::now()) + self.spec.warmup);
         let mut recorder = Recorder::new(self.timeline.window_start, self.timeline.end, false);
         let window_seconds = nanos(self.spec.duration).div_ceil(SECOND);
         let mut series = Series::new(window_seconds, to_workers.len());
         let mut stopped_at = 0;
         let (mut busiest_thread_fraction, mut switches) = (0.0_f64, Switches::default());
-        let mut window = CpuWindow::default();
+        let mut window = Window::default();
         if !self.spec.warmup.is_zero() {
             self.observer.progress(Progress::WarmingUp);
         }
         let mut done = 0;
         while done < to_workers.len() {
             self.pass_edges(&clock, &mut window);
-            self.tell_finished(&mut series, started_at);
+            self.tell_finished(
+                &mut series,
+                window.started_at(self.timeline.window_start).unwrap_or(planned_start),
+            );
             match self.from_workers.recv_timeout(self.until_next_look(&clock, &window)) {
                 Ok(FromWorker::Done(worker, outcome)) => {
                     let outcome = outcome.map_err(LoadError::EventLoop)?;
@@ -283,12 +313,14 @@ impl Course<'_> {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        self.close_window(&mut window);
+        self.close_window(&clock, &mut window);
+        let started_at = window.started_at(self.timeline.window_start).unwrap_or(planned_start);
         self.tell_finished(&mut series, started_at);
         Ok(Measured {
             recorder,
             series: series.into_points(),
             started_at,
+            clock_moved: window.clock_moved(),
             stopped_at,
             cpu: window.used(),
             switches,
@@ -305,25 +337,25 @@ impl Course<'_> {
     }
 
     /// Opens and closes the window when it is time.
-    fn pass_edges(&mut self, clock: &Clock, window: &mut CpuWindow) {
+    fn pass_edges(&mut self, clock: &Clock, window: &mut Window) {
         let now = clock.now();
         if window.opened.is_none() && now >= self.timeline.window_start {
-            window.opened = Some(ProcessCpu::now());
+            window.opened = Some(Edge::now(clock));
             self.observer.progress(Progress::WindowOpened);
         }
         if now >= self.timeline.end || self.stop.load(Ordering::Relaxed) {
-            self.close_window(window);
+            self.close_window(clock, window);
         }
     }
 
-    fn close_window(&mut self, window: &mut CpuWindow) {
+    fn close_window(&mut self, clock: &Clock, window: &mut Window) {
         if window.opened.is_some() && window.closed.is_none() {
-            window.closed = Some(ProcessCpu::now());
+            window.closed = Some(Edge::now(clock));
             self.observer.progress(Progress::WindowClosed);
         }
     }
 
-    fn until_next_look(&self, clock: &Clock, window: &CpuWindow) -> Duration {
+    fn until_next_look(&self, clock: &Clock, window: &Window) -> Duration {
         let now = clock.now();
         let edge = if window.opened.is_none() { self.timeline.window_start } else { self.timeline.end };
         let until_edge = if window.closed.is_none() && edge > now { edge - now } else { u64::MAX };
@@ -350,6 +382,7 @@ impl Course<'_> {
             recorder,
             series: Vec::new(),
             started_at: jiff::Timestamp::now(),
+            clock_moved: SignedDuration::ZERO,
             stopped_at: self.timeline.window_start,
             cpu: ProcessCpu::default(),
             switches: Switches::default(),
@@ -360,8 +393,16 @@ impl Course<'_> {
 
     /// `open`: connections that were open at the start.
     fn result(&self, measured: Measured, open: usize) -> LoadResult {
-        let Measured { recorder, series, started_at, stopped_at, cpu, switches, busiest_thread_fraction } =
-            measured;
+        let Measured {
+            recorder,
+            series,
+            started_at,
+            clock_moved,
+            stopped_at,
+            cpu,
+            switches,
+            busiest_thread_fraction,
+        } = measured;
         let duration_s = stopped_at.saturating_sub(self.timeline.window_start) as f64 / SECOND as f64;
         let requests = recorder.request_counts();
         let per_second = |count: u64| if duration_s > 0.0 { count as f64 / duration_s } else { 0.0 };
@@ -373,11 +414,11 @@ impl Course<'_> {
             threads: self.spec.threads,
             connections: self.spec.connections,
             clients: match self.spec.schedule {
-                ScheduleSpec::Closed { clients } => Some(clients),
+                ScheduleSpec::Closed { clients, .. } => Some(clients),
                 ScheduleSpec::Open { .. } => None,
             },
             rate: Rates {
-                offered: self.spec.schedule.mean_rate(),
+                offered: self.spec.schedule.mean_rate(self.spec.duration),
                 sent: per_second(requests.sent),
                 completed: per_second(requests.completed),
             },
@@ -405,24 +446,15 @@ impl Course<'_> {
         let circumstances = Circumstances {
             interrupted: stopped_at < self.timeline.end && self.stop.load(Ordering::Relaxed),
             connections_at_start: open,
+            requests_wanted: match self.spec.schedule {
+                ScheduleSpec::Closed { requests, .. } => requests,
+                ScheduleSpec::Open { .. } => None,
+            },
+            start_at: self.spec.start_at,
+            started_at,
+            clock_moved,
         };
         result.verdict = verdict::judge(&result, circumstances);
         result
-    }
-}
-
-/// The process's CPU at the window's ends.
-#[derive(Debug, Default)]
-struct CpuWindow {
-    opened: Option<ProcessCpu>,
-    closed: Option<ProcessCpu>,
-}
-
-impl CpuWindow {
-    fn used(&self) -> ProcessCpu {
-        match (&self.opened, &self.closed) {
-            (Some(opened), Some(closed)) => closed.since(opened),
-            _ => ProcessCpu::default(),
-        }
     }
 }

@@ -253,6 +253,9 @@ pub enum LoadError {
     /// The kernel refused something that the engine's loop needs.
     #[error("set up the event loop")]
     EventLoop(#[source] io::Error),
+    /// The agreed start is past, by so much.
+    #[error("start at the agreed instant: with its warm-up the run should have started {0:.1?} ago")]
+    StartMissed(std::time::Duration),
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ mod worker;
 pub use engine::{Observer, Progress, run};
 pub use error::{ErrorKind, LoadError};
 pub use protocol::raw::{ExpectedReply, pattern};
-pub use schedule::{Arrival, RateStage};
+pub use schedule::{Arrival, RateStage, ThinkTime, duration_of};
 pub use second::{Second, SecondDetail};
 pub use spec::{LoadSpec, Protocol, ScheduleSpec};
 pub use target::{Numbers, RangeError, Request, RequestTemplate, Target, TargetError, Text, resolve};

@@ -1,8 +1,8 @@
 //! What a run is to do, fully decided: no defaults are left to the engine.
 
-use crate::clock::SECOND;
+use crate::clock::{SECOND, nanos};
 use crate::protocol::raw::ExpectedReply;
-use crate::schedule::{Arrival, RateProfile, RateStage};
+use crate::schedule::{Arrival, RateProfile, RateStage, ThinkTime};
 use crate::target::Target;
 use crate::tls::TlsClient;
 use std::num::NonZeroU64;
@@ -27,16 +27,19 @@ pub struct LoadSpec {
     pub threads: usize,
     /// Load before the measured window.
     pub warmup: Duration,
-    /// The measured window. With stages, the sum of their durations.
+    /// The measured window. Stages go on for as long at least; what they bring after it is left out. A fixed number of requests
+    /// of a closed loop may end it before its time.
     pub duration: Duration,
     /// Bound on opening a connection, TLS handshake included, and on each request from its actual send.
     pub timeout: Duration,
     /// For targets with a server name: what their connections trust and show. Present where there is one.
     pub tls: Option<TlsClient>,
-    /// Seed of the arrivals.
+    /// Seed of arrivals and think times.
     pub seed: u64,
     /// Tell the service time and schedule lag of each second too: [`crate::Second::detail`].
     pub whole_seconds: bool,
+    /// When the measured window is to open, so that several generators measure the same time; absent: as soon as may be.
+    pub start_at: Option<jiff::Timestamp>,
 }
 
 /// What is spoken on a connection.
@@ -58,10 +61,14 @@ pub enum ScheduleSpec {
         /// How requests are spread at a given rate.
         arrival: Arrival,
     },
-    /// Closed loop: each client sends again as soon as it is answered.
+    /// Closed loop: each client sends again when it has been answered and has thought.
     Closed {
         /// How many clients; at least 1.
         clients: usize,
+        /// Between an answer and the client's next request, which is due then.
+        think_time: ThinkTime,
+        /// The window ends with the answers to so many requests, where its duration does not end it before.
+        requests: Option<u64>,
     },
 }
 
@@ -80,16 +87,16 @@ impl LoadSpec {
 }
 
 impl ScheduleSpec {
-    /// Open loop: the mean rate over all stages, requests a second.
-    pub(crate) fn mean_rate(&self) -> Option<f64> {
-        match self {
-            Self::Open { stages, .. } => {
-                let total_s: f64 = stages.iter().map(|stage| stage.duration.as_secs_f64()).sum();
-                let requests: f64 =
-                    stages.iter().map(|stage| stage.rate * stage.duration.as_secs_f64()).sum();
-                Some(if total_s > 0.0 { requests / total_s } else { 0.0 })
-            }
-            Self::Closed { .. } => None,
-        }
+    /// Closed loop whose clients send as soon as they are answered, until the time is over.
+    #[must_use]
+    pub fn closed(clients: usize) -> Self {
+        Self::Closed { clients, think_time: ThinkTime::NONE, requests: None }
+    }
+
+    /// Open loop: the mean rate over a window of such a length, requests a second.
+    pub(crate) fn mean_rate(&self, window: Duration) -> Option<f64> {
+        let Self::Open { stages, .. } = self else { return None };
+        let requests = RateProfile::new(stages, Duration::ZERO).requests_until(nanos(window));
+        Some(if window.is_zero() { 0.0 } else { requests / window.as_secs_f64() })
     }
 }

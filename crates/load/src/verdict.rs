@@ -2,6 +2,8 @@
 
 use crate::error::ErrorKind;
 use experiment::schema::{LoadResult, Verdict};
+use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
 
 /// Completed requests under this share of the scheduled ones: the offered rate was not achieved.
 const ACHIEVED_FRACTION: f64 = 0.99;
@@ -26,6 +28,11 @@ const HIDDEN_FACTOR: f64 = 2.0;
 /// … where it is more than this apart, microseconds.
 const HIDDEN_US: f64 = 1000.0;
 
+/// A wall clock that is off by more than this after the window was set meanwhile …
+const CLOCK_TOLERANCE: Duration = Duration::from_millis(10);
+/// … or by more than this share of the window: ntpd and adjtime(3) slew by 0.05 % at most.
+const CLOCK_DRIFT: f64 = 0.001;
+
 /// What the figures of a result do not tell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Circumstances {
@@ -33,6 +40,14 @@ pub(crate) struct Circumstances {
     pub(crate) interrupted: bool,
     /// Connections that were open when the schedule started.
     pub(crate) connections_at_start: usize,
+    /// A fixed number of requests that a closed loop was to send.
+    pub(crate) requests_wanted: Option<u64>,
+    /// The agreed instant at which the window was to open …
+    pub(crate) start_at: Option<Timestamp>,
+    /// … and when it did.
+    pub(crate) started_at: Timestamp,
+    /// By how much the wall clock was set or drifted during the window.
+    pub(crate) clock_moved: SignedDuration,
 }
 
 /// Judges a result.
@@ -52,6 +67,8 @@ pub(crate) fn judge(result: &LoadResult, circumstances: Circumstances) -> Verdic
     judge_errors(result, &mut verdict);
     judge_lag(result, &mut verdict);
     note_hidden_waiting(result, &mut verdict);
+    note_number(result, &circumstances, &mut verdict);
+    note_clock(result, &circumstances, &mut verdict);
     verdict.valid = verdict.reasons.is_empty();
     verdict
 }
@@ -171,6 +188,37 @@ fn note_hidden_waiting(result: &LoadResult, verdict: &mut Verdict) {
     }
 }
 
+fn note_number(result: &LoadResult, circumstances: &Circumstances, verdict: &mut Verdict) {
+    let Some(wanted) = circumstances.requests_wanted.filter(|wanted| *wanted > result.requests.sent) else {
+        return;
+    };
+    if !circumstances.interrupted {
+        verdict
+            .notes
+            .push(format!("requests: {} of {wanted} were sent when the time was over", result.requests.sent));
+    }
+}
+
+/// Several generators agree on a time by their wall clocks.
+fn note_clock(result: &LoadResult, circumstances: &Circumstances, verdict: &mut Verdict) {
+    let moved = circumstances.clock_moved;
+    if moved.unsigned_abs() > CLOCK_TOLERANCE.max(Duration::from_secs_f64(result.duration_s * CLOCK_DRIFT)) {
+        verdict.notes.push(format!(
+            "clock: the machine's clock was set by {:+.3} s during the window; started_at is by the clock as it was at its start",
+            moved.as_secs_f64()
+        ));
+    }
+    if let Some(wanted) = circumstances.start_at {
+        let away = circumstances.started_at.duration_since(wanted);
+        if away.unsigned_abs() > CLOCK_TOLERANCE {
+            verdict.notes.push(format!(
+                "start-at: the window opened {:+.3} s away from the agreed instant: the clock was set meanwhile",
+                away.as_secs_f64()
+            ));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,11 +262,26 @@ mod tests {
         let mut result = result();
         change(&mut result);
         let circumstances =
-            Circumstances { interrupted: false, connections_at_start: result.connections.min(10) };
+            Circumstances { connections_at_start: result.connections.min(10), ..circumstances() };
         let verdict = judge(&result, circumstances);
         assert_eq!(verdict.valid, verdict.reasons.is_empty());
         let kind = |text: &String| text.split(':').next().unwrap_or_default().to_owned();
         (verdict.reasons.iter().map(kind).collect(), verdict.notes.iter().map(kind).collect())
+    }
+
+    fn circumstances() -> Circumstances {
+        Circumstances {
+            interrupted: false,
+            connections_at_start: 1,
+            requests_wanted: None,
+            start_at: None,
+            started_at: Timestamp::UNIX_EPOCH,
+            clock_moved: SignedDuration::ZERO,
+        }
+    }
+
+    fn notes(circumstances: Circumstances) -> String {
+        judge(&result(), circumstances).notes.join("\n")
     }
 
     fn expect(reasons: &[&str], notes: &[&str], change: impl FnOnce(&mut LoadResult)) {
@@ -289,6 +352,26 @@ mod tests {
             result.response_time_us.p99 = 9000.0;
             result.generator_lag_us.p99 = 8000.0;
         });
+    }
+
+    #[test]
+    fn fewer_requests_than_wanted_are_noted() {
+        assert_eq!(notes(Circumstances { requests_wanted: Some(1000), ..circumstances() }), "");
+        let text = notes(Circumstances { requests_wanted: Some(1001), ..circumstances() });
+        assert_eq!(text, "requests: 1000 of 1001 were sent when the time was over");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_noted() {
+        let moved = |milliseconds| Circumstances {
+            clock_moved: SignedDuration::from_millis(milliseconds),
+            ..circumstances()
+        };
+        assert_eq!(notes(moved(-10)), "");
+        assert!(notes(moved(-11)).starts_with("clock: the machine's clock was set by -0.011 s"));
+        let start_at = Some(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(3));
+        let text = notes(Circumstances { start_at, ..circumstances() });
+        assert!(text.starts_with("start-at: the window opened -3.000 s"), "{text}");
     }
 
     #[test]

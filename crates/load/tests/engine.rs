@@ -25,6 +25,7 @@ struct Told {
 impl Observer for Told {
     fn progress(&mut self, progress: Progress<'_>) {
         self.kinds.push(match progress {
+            Progress::Waiting => "waiting",
             Progress::Connecting => "connecting",
             Progress::WarmingUp => "warming up",
             Progress::WindowOpened => "opened",
@@ -54,11 +55,12 @@ fn spec(url: &str, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
         tls: None,
         seed: 1,
         whole_seconds: false,
+        start_at: None,
     }
 }
 
 fn open_loop(rate: f64, duration: Duration) -> ScheduleSpec {
-    ScheduleSpec::Open { stages: vec![RateStage { rate, duration }], arrival: Arrival::Uniform }
+    ScheduleSpec::Open { stages: vec![RateStage::steady(rate, duration)], arrival: Arrival::Uniform }
 }
 
 fn open_spec(url: &str, rate: f64, duration: Duration) -> LoadSpec {
@@ -116,7 +118,7 @@ fn a_closed_loop_keeps_its_clients_busy_even_on_fewer_connections() {
         std::thread::sleep(Duration::from_millis(10));
         reply(stream, OK)
     });
-    let mut spec = spec(&server.url(), ScheduleSpec::Closed { clients: 8 }, SHORT);
+    let mut spec = spec(&server.url(), ScheduleSpec::closed(8), SHORT);
     spec.connections = 4;
     let result = run(&spec);
     assert_eq!(result.rate.offered, None);
@@ -245,7 +247,7 @@ fn a_connection_on_which_a_request_was_answered_unread_is_not_used_again() {
         body: vec![b'x'; 16 << 20].into(),
         ..RequestTemplate::default()
     };
-    let mut spec = spec(&server.url(), ScheduleSpec::Closed { clients: 1 }, Duration::from_secs(1));
+    let mut spec = spec(&server.url(), ScheduleSpec::closed(1), Duration::from_secs(1));
     spec.targets = load::resolve(&spec.urls, &template).unwrap();
     spec.connections = 1;
     let result = run(&spec);

@@ -39,7 +39,7 @@ fn spec(
     verification: &Verification,
     identity: Option<&ClientIdentity>,
 ) -> LoadSpec {
-    let stages = vec![RateStage { rate: 100.0, duration: DURATION }];
+    let stages = vec![RateStage::steady(100.0, DURATION)];
     LoadSpec {
         targets: load::resolve(urls, template).expect("good URLs"),
         urls: urls.to_vec(),
@@ -54,6 +54,7 @@ fn spec(
         tls: Some(TlsClient::new(verification, identity).expect("usable TLS")),
         seed: 1,
         whole_seconds: false,
+        start_at: None,
     }
 }
 
@@ -318,7 +319,7 @@ fn bodies_of_any_size_go_both_ways_in_records_of_any_size() {
     let mut spec = spec(&[server.url()], &template, &trusting(&authority), None);
     spec.timeout = Duration::from_secs(3);
     // The test server reads byte by byte.
-    spec.schedule = ScheduleSpec::Closed { clients: 4 };
+    spec.schedule = ScheduleSpec::closed(4);
     let result = run(&spec);
     assert!(result.requests.completed >= 4, "{:?}", result.requests);
     assert!(result.requests.errors.is_empty(), "{:?}", result.requests.errors);

@@ -3,7 +3,7 @@
 use crate::cli::ProgressStyle;
 use experiment::schema::{LoadEvent, SeriesPoint};
 use indicatif::{ProgressBar, ProgressStyle as BarStyle};
-use load::{LoadSpec, Observer, Progress};
+use load::{LoadSpec, Observer, Progress, ScheduleSpec};
 use std::io::{IsTerminal as _, Write as _};
 
 /// Plain lines come every second at first, then every so many.
@@ -12,7 +12,8 @@ const PLAIN_INTERVAL_S: u64 = 10;
 /// Shows the progress of a run of the generator.
 pub struct LoadProgress {
     style: Style,
-    duration_s: f64,
+    /// Absent where requests end the window, not the time.
+    duration_s: Option<f64>,
     failed: u64,
 }
 
@@ -26,7 +27,10 @@ enum Style {
 impl LoadProgress {
     /// For one run.
     pub fn new(style: ProgressStyle, spec: &LoadSpec) -> Self {
-        let duration_s = spec.duration.as_secs_f64();
+        let duration_s = match spec.schedule {
+            ScheduleSpec::Closed { requests: Some(_), .. } => None,
+            _ => Some(spec.duration.as_secs_f64()),
+        };
         let style = match style {
             ProgressStyle::Auto if std::io::stderr().is_terminal() => Style::Bar(bar(duration_s)),
             ProgressStyle::Auto | ProgressStyle::Plain => Style::Plain,
@@ -61,7 +65,10 @@ impl LoadProgress {
         }
         let text = format!("{}  {} failed", second_text(point), self.failed);
         match self.style {
-            Style::Plain => self.tell(&format!("{elapsed_s:>4}/{:.0} s  {text}", self.duration_s)),
+            Style::Plain => {
+                let of = self.duration_s.map_or_else(String::new, |duration_s| format!("/{duration_s:.0}"));
+                self.tell(&format!("{elapsed_s:>4}{of} s  {text}"));
+            }
             _ => self.tell(&text),
         }
     }
@@ -73,6 +80,7 @@ impl Observer for LoadProgress {
             return line(&serde_json::to_string(&event(progress)).expect("events have string keys"));
         }
         match progress {
+            Progress::Waiting => self.tell("waiting for the agreed start"),
             Progress::Connecting => self.tell("connecting"),
             Progress::WarmingUp => self.tell("warming up"),
             Progress::WindowOpened => self.tell("measuring"),
@@ -84,6 +92,7 @@ impl Observer for LoadProgress {
 
 fn event(progress: Progress<'_>) -> LoadEvent {
     match progress {
+        Progress::Waiting => LoadEvent::Waiting,
         Progress::Connecting => LoadEvent::Connecting,
         Progress::WarmingUp => LoadEvent::WarmingUp,
         Progress::WindowOpened => LoadEvent::WindowOpened,
@@ -98,7 +107,11 @@ fn second_text(point: &SeriesPoint) -> String {
     format!("{}/s  p50 {:.3} ms  p99 {:.3} ms", point.completed, ms(point.p50_us), ms(point.p99_us))
 }
 
-fn bar(duration_s: f64) -> ProgressBar {
+fn bar(duration_s: Option<f64>) -> ProgressBar {
+    let Some(duration_s) = duration_s else {
+        let style = BarStyle::with_template("{spinner} {pos} s  {msg}").expect("the template is constant");
+        return ProgressBar::no_length().with_style(style);
+    };
     let style = BarStyle::with_template("{bar:20} {pos}/{len} s  {msg}").expect("the template is constant");
     ProgressBar::new(duration_s.ceil() as u64).with_style(style)
 }

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum LoadEvent {
+    /// The agreed instant of the start is awaited.
+    Waiting,
     /// Connections are being opened.
     Connecting,
     /// The schedule has started; nothing is measured yet.

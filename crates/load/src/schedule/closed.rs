@@ -1,51 +1,136 @@
-//! Closed loop: each client sends again as soon as it is answered.
+//! Closed loop: each client sends again when it has been answered and has thought.
 
-use super::Schedule;
-use crate::clock::Nanos;
-use std::collections::VecDeque;
+use super::{Schedule, exponential};
+use crate::clock::{Nanos, nanos};
+use rand::SeedableRng as _;
+use rand::rngs::ChaCha8Rng;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-/// Clients start over this time, so that they do not all fire together.
+/// Clients that do not think start over this time, so that they do not all fire together.
 const START_SPREAD: Nanos = 1_000_000;
+
+/// How long a client of a closed loop waits between an answer and its next request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ThinkTime {
+    /// Always as long; zero: it does not wait.
+    Constant(Duration),
+    /// At random around a mean, as people do: exponentially distributed.
+    Exponential(Duration),
+}
+
+impl ThinkTime {
+    /// Clients that send again at once.
+    pub const NONE: Self = Self::Constant(Duration::ZERO);
+
+    /// The mean.
+    #[must_use]
+    pub fn mean(self) -> Duration {
+        match self {
+            Self::Constant(time) | Self::Exponential(time) => time,
+        }
+    }
+}
+
+/// What all clients of all threads share.
+#[derive(Clone, Debug)]
+pub(crate) struct ClosedLoopSettings {
+    /// Clients of all threads together.
+    pub(crate) clients: usize,
+    pub(crate) threads: usize,
+    pub(crate) think_time: ThinkTime,
+    pub(crate) seed: u64,
+    pub(crate) window_start: Nanos,
+    pub(crate) end: Nanos,
+    /// How many requests of the window may still be begun; absent: as many as the time allows.
+    pub(crate) quota: Option<Arc<AtomicU64>>,
+}
 
 /// The clients of one thread.
 pub(crate) struct ClosedLoop {
-    /// When each waiting client became ready, the earliest first: at most one entry a client.
-    ready: VecDeque<Nanos>,
-    end: Nanos,
+    settings: ClosedLoopSettings,
+    /// When each waiting client sends next, the earliest first: at most one entry a client. Those of the window have taken
+    /// their request from the quota.
+    ready: BinaryHeap<Reverse<Nanos>>,
+    random: Box<ChaCha8Rng>,
+    last_ended: Nanos,
 }
 
 impl ClosedLoop {
-    /// `clients` of this thread, sending until `end`.
-    pub(crate) fn new(clients: usize, end: Nanos) -> Self {
-        let ready = (0..clients as u64).map(|client| client * START_SPREAD / clients.max(1) as u64).collect();
-        Self { ready, end }
+    /// The clients that fall to `thread`: they are dealt out in turn, and start one after the other over a mean think time,
+    /// a millisecond at least.
+    pub(crate) fn new(settings: ClosedLoopSettings, thread: usize) -> Self {
+        let mut random = ChaCha8Rng::seed_from_u64(settings.seed);
+        random.set_stream(thread as u64);
+        let (clients, threads) = (settings.clients, settings.threads);
+        let spread = nanos(settings.think_time.mean()).max(START_SPREAD);
+        let mut schedule =
+            Self { settings, ready: BinaryHeap::new(), random: Box::new(random), last_ended: 0 };
+        for client in (thread..clients).step_by(threads) {
+            schedule.add((u128::from(spread) * client as u128 / clients as u128) as Nanos);
+        }
+        schedule
+    }
+
+    /// A client sends next at `due`, if it may.
+    fn add(&mut self, due: Nanos) {
+        if due < self.settings.window_start || self.take_from_quota() {
+            self.ready.push(Reverse(due));
+        }
+    }
+
+    fn take_from_quota(&self) -> bool {
+        let Some(quota) = &self.settings.quota else { return true };
+        quota.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |requests| requests.checked_sub(1)).is_ok()
+    }
+
+    fn think(&mut self) -> Nanos {
+        match self.settings.think_time {
+            ThinkTime::Constant(time) => nanos(time),
+            ThinkTime::Exponential(mean) => {
+                exponential(&mut self.random, nanos(mean) as f64).round() as Nanos
+            }
+        }
     }
 }
 
 impl Schedule for ClosedLoop {
     fn next_due(&self) -> Option<Nanos> {
-        self.ready.front().copied().filter(|due| *due < self.end)
+        self.ready.peek().map(|Reverse(due)| *due).filter(|due| *due < self.settings.end)
     }
 
     fn take(&mut self) {
-        self.ready.pop_front();
+        self.ready.pop();
     }
 
     fn request_ended(&mut self, at: Nanos) {
-        self.ready.push_back(at);
+        self.last_ended = at;
+        let due = at.saturating_add(self.think());
+        self.add(due);
     }
 
     /// Clients do not go away: what was due is due again at `at`. None is given up, unless `at` is the end.
     fn skip_until(&mut self, at: Nanos) -> u64 {
-        if at >= self.end {
-            let waiting = self.ready.iter().filter(|due| **due < self.end).count() as u64;
-            self.ready.clear();
-            return waiting;
+        let mut overdue = 0;
+        while self.ready.peek().is_some_and(|Reverse(due)| *due < at) {
+            self.ready.pop();
+            overdue += 1;
         }
-        for due in &mut self.ready {
-            *due = (*due).max(at);
+        if at >= self.settings.end {
+            return overdue;
+        }
+        for _ in 0..overdue {
+            self.add(at);
         }
         0
+    }
+
+    fn used_up_since(&self) -> Option<Nanos> {
+        let quota = self.settings.quota.as_ref()?.load(Ordering::Relaxed);
+        (quota == 0 && self.ready.is_empty()).then_some(self.last_ended)
     }
 }
 
@@ -53,18 +138,106 @@ impl Schedule for ClosedLoop {
 mod tests {
     use super::*;
 
+    fn settings(clients: usize, threads: usize) -> ClosedLoopSettings {
+        ClosedLoopSettings {
+            clients,
+            threads,
+            think_time: ThinkTime::NONE,
+            seed: 1,
+            window_start: 0,
+            end: 100_000_000,
+            quota: None,
+        }
+    }
+
+    fn all_due(schedule: &mut ClosedLoop) -> Vec<Nanos> {
+        std::iter::from_fn(|| schedule.next_due().inspect(|_| schedule.take())).collect()
+    }
+
     #[test]
     fn a_client_is_due_again_when_it_is_answered_and_not_after_the_end() {
-        let mut schedule = ClosedLoop::new(2, 1000);
+        let mut schedule = ClosedLoop::new(ClosedLoopSettings { end: 600_000, ..settings(2, 1) }, 0);
         assert_eq!(schedule.next_due(), Some(0));
         schedule.take();
-        schedule.skip_until(0);
         schedule.request_ended(70);
         schedule.take();
-        assert_eq!(schedule.next_due(), Some(70));
+        assert_eq!(schedule.next_due(), Some(500_000));
         schedule.take();
         assert_eq!(schedule.next_due(), None);
-        schedule.request_ended(1000);
+        schedule.request_ended(600_000);
         assert_eq!(schedule.next_due(), None);
+    }
+
+    #[test]
+    fn no_two_clients_of_any_thread_start_together() {
+        for (think_time, spread) in
+            [(ThinkTime::NONE, START_SPREAD), (ThinkTime::Constant(Duration::from_millis(20)), 20_000_000)]
+        {
+            let settings = ClosedLoopSettings { think_time, ..settings(10, 3) };
+            let mut starts: Vec<Nanos> =
+                (0..3).flat_map(|thread| all_due(&mut ClosedLoop::new(settings.clone(), thread))).collect();
+            starts.sort_unstable();
+            let expected: Vec<Nanos> = (0..10).map(|client| client * spread / 10).collect();
+            assert_eq!(starts, expected);
+        }
+    }
+
+    #[test]
+    fn a_client_thinks_after_its_answer() {
+        let think_time = ThinkTime::Constant(Duration::from_millis(10));
+        let mut schedule = ClosedLoop::new(ClosedLoopSettings { think_time, ..settings(1, 1) }, 0);
+        schedule.take();
+        schedule.request_ended(3_000_000);
+        assert_eq!(schedule.next_due(), Some(13_000_000));
+    }
+
+    #[test]
+    fn think_times_at_random_have_their_mean_and_come_from_the_seed() {
+        let think_time = ThinkTime::Exponential(Duration::from_millis(10));
+        let times = |seed, thread| {
+            let settings = ClosedLoopSettings {
+                think_time,
+                seed,
+                end: u64::MAX,
+                clients: 2,
+                threads: 2,
+                ..settings(2, 2)
+            };
+            let mut schedule = ClosedLoop::new(settings, thread);
+            schedule.take();
+            let think = |_| {
+                schedule.request_ended(0);
+                schedule.next_due().inspect(|_| schedule.take()).expect("it thinks for some time")
+            };
+            (0..20_000).map(think).collect::<Vec<Nanos>>()
+        };
+        let first = times(7, 0);
+        let mean = first.iter().sum::<u64>() as f64 / first.len() as f64;
+        assert!((mean / 1e7 - 1.0).abs() < 0.03, "{mean}");
+        assert_eq!(first, times(7, 0));
+        assert_ne!(first, times(8, 0));
+        assert_ne!(first, times(7, 1));
+    }
+
+    #[test]
+    fn all_threads_together_begin_as_many_requests_as_are_wanted() {
+        let quota = Some(Arc::new(AtomicU64::new(7)));
+        let settings = ClosedLoopSettings { quota, window_start: 1000, ..settings(4, 2) };
+        let mut threads = [0, 1].map(|thread| ClosedLoop::new(settings.clone(), thread));
+        // The first client is due in the warm-up, which the quota does not count.
+        threads[0].take();
+        threads[0].request_ended(999);
+        threads[0].take();
+        let mut begun = 0;
+        while threads.iter().any(|schedule| schedule.used_up_since().is_none()) {
+            for schedule in &mut threads {
+                if schedule.next_due().is_some() {
+                    schedule.take();
+                    begun += 1;
+                }
+                schedule.request_ended(2000 + begun);
+            }
+        }
+        assert_eq!(begun, 7);
     }
 }

@@ -8,12 +8,16 @@ mod closed;
 mod open;
 mod profile;
 
-pub(crate) use closed::ClosedLoop;
+pub use closed::ThinkTime;
+pub(crate) use closed::{ClosedLoop, ClosedLoopSettings};
 pub(crate) use open::OpenLoop;
+pub use open::duration_of;
 pub(crate) use profile::RateProfile;
 pub use profile::RateStage;
 
 use crate::clock::Nanos;
+use rand::RngExt as _;
+use rand::rngs::ChaCha8Rng;
 
 /// How requests are spread at a given rate.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -38,4 +42,15 @@ pub(crate) trait Schedule {
 
     /// Gives up all slots due before `at`; returns how many they were.
     fn skip_until(&mut self, at: Nanos) -> u64;
+
+    /// Where a fixed number of requests is wanted and all have been begun: when the last request of this thread ended. Once
+    /// none is on its way the run is over, before its time.
+    fn used_up_since(&self) -> Option<Nanos>;
+}
+
+/// An exponential variate by inversion.
+fn exponential(random: &mut ChaCha8Rng, mean: f64) -> f64 {
+    let uniform: f64 = random.random();
+    // 1 − u lies in (0, 1], whose logarithm is finite.
+    -mean * (1.0 - uniform).ln()
 }

@@ -1,9 +1,10 @@
 //! Open loop: requests are due at given instants, whatever became of the earlier ones.
 
-use super::{Arrival, RateProfile, Schedule};
-use crate::clock::Nanos;
+use super::{Arrival, RateProfile, RateStage, Schedule, exponential};
+use crate::clock::{Nanos, nanos};
+use rand::SeedableRng as _;
 use rand::rngs::ChaCha8Rng;
-use rand::{RngExt as _, SeedableRng as _};
+use std::time::Duration;
 
 /// The slots of one thread among several. Together the threads' slots make the whole schedule: uniform ones take turns,
 /// Poisson processes add up to a Poisson process. So threads never fire together.
@@ -98,35 +99,60 @@ impl Schedule for OpenLoop {
         }
         skipped
     }
+
+    /// However many there are, they are due within the window, which ends the run.
+    fn used_up_since(&self) -> Option<Nanos> {
+        None
+    }
 }
 
-/// An exponential variate by inversion.
-fn exponential(random: &mut ChaCha8Rng, mean: f64) -> f64 {
-    let uniform: f64 = random.random();
-    // 1 − u lies in (0, 1], whose logarithm is finite.
-    -mean * (1.0 - uniform).ln()
+/// How long the window is in which just so many requests are due: it ends when the next one would be. Absent where the
+/// stages bring fewer. Takes a time in proportion to the requests where arrivals are at random.
+#[must_use]
+pub fn duration_of(
+    requests: u64,
+    stages: &[RateStage],
+    arrival: Arrival,
+    warmup: Duration,
+    seed: u64,
+    threads: usize,
+) -> Option<Duration> {
+    let profile = RateProfile::new(stages, warmup);
+    let window_start = nanos(warmup);
+    let mut schedules: Vec<OpenLoop> =
+        (0..threads).map(|thread| OpenLoop::new(profile.clone(), arrival, seed, thread, threads)).collect();
+    if let Arrival::Uniform = arrival {
+        let in_warmup: u64 = schedules.iter_mut().map(|schedule| schedule.skip_until(window_start)).sum();
+        let end = profile.instant_of((in_warmup + requests) as f64)?;
+        return Some(Duration::from_nanos(end - window_start));
+    }
+    for schedule in &mut schedules {
+        schedule.skip_until(window_start);
+    }
+    for _ in 0..requests {
+        schedules
+            .iter_mut()
+            .filter(|schedule| schedule.next_due.is_some())
+            .min_by_key(|schedule| schedule.next_due)?
+            .take();
+    }
+    let end = schedules.iter().filter_map(Schedule::next_due).min()?;
+    Some(Duration::from_nanos(end - window_start))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::RateStage;
-    use std::time::Duration;
 
     fn slots(rate: f64, duration_s: u64, arrival: Arrival, seed: u64, threads: usize) -> Vec<Vec<Nanos>> {
-        let stages = [RateStage { rate, duration: Duration::from_secs(duration_s) }];
-        (0..threads)
-            .map(|thread| {
-                let profile = RateProfile::new(&stages, Duration::ZERO);
-                let mut schedule = OpenLoop::new(profile, arrival, seed, thread, threads);
-                let mut due = Vec::new();
-                while let Some(at) = schedule.next_due() {
-                    due.push(at);
-                    schedule.take();
-                }
-                due
-            })
-            .collect()
+        let stages = [RateStage::steady(rate, Duration::from_secs(duration_s))];
+        (0..threads).map(|thread| due(&stages, arrival, seed, thread, threads)).collect()
+    }
+
+    fn due(stages: &[RateStage], arrival: Arrival, seed: u64, thread: usize, threads: usize) -> Vec<Nanos> {
+        let profile = RateProfile::new(stages, Duration::ZERO);
+        let mut schedule = OpenLoop::new(profile, arrival, seed, thread, threads);
+        std::iter::from_fn(|| schedule.next_due().inspect(|_| schedule.take())).collect()
     }
 
     #[test]
@@ -135,6 +161,49 @@ mod tests {
         all.sort_unstable();
         let expected: Vec<Nanos> = (0..1000).map(|slot| slot * 1_000_000).collect();
         assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn threads_never_fire_together_on_a_ramp() {
+        let stages = [RateStage::ramp(0.0, 1000.0, Duration::from_secs(2))];
+        for arrival in [Arrival::Uniform, Arrival::Poisson] {
+            let mut all: Vec<Nanos> = (0..3).flat_map(|thread| due(&stages, arrival, 1, thread, 3)).collect();
+            all.sort_unstable();
+            let before = all.len();
+            all.dedup();
+            assert_eq!(all.len(), before, "no two requests are due at once");
+            // Of a thousand, a quarter falls to the first half of the time.
+            let early = all.iter().filter(|at| **at < 1_000_000_000).count();
+            let tolerance = if arrival == Arrival::Uniform { 1.0 } else { 5.0 * 250_f64.sqrt() };
+            assert!((early as f64 - 250.0).abs() <= tolerance, "{early}");
+        }
+    }
+
+    #[test]
+    fn a_window_of_so_many_requests_holds_just_these() {
+        let stages = [
+            RateStage::ramp(0.0, 1000.0, Duration::from_secs(2)),
+            RateStage::steady(50.0, Duration::from_secs(9)),
+        ];
+        for (arrival, threads) in [(Arrival::Uniform, 1), (Arrival::Uniform, 3), (Arrival::Poisson, 3)] {
+            for (requests, warmup) in [(1, 0), (100, 0), (1100, 1)] {
+                let warmup = Duration::from_secs(warmup);
+                let duration =
+                    duration_of(requests, &stages, arrival, warmup, 5, threads).expect("there are more");
+                let end = nanos(warmup + duration);
+                let in_window = (0..threads)
+                    .map(|thread| {
+                        let profile = RateProfile::new(&stages, warmup);
+                        let mut schedule = OpenLoop::new(profile, arrival, 5, thread, threads);
+                        schedule.skip_until(nanos(warmup));
+                        schedule.skip_until(end)
+                    })
+                    .sum::<u64>();
+                assert_eq!(in_window, requests, "{arrival:?} on {threads} threads");
+            }
+        }
+        assert_eq!(duration_of(9999, &stages, Arrival::Uniform, Duration::ZERO, 5, 2), None);
+        assert_eq!(duration_of(9999, &stages, Arrival::Poisson, Duration::ZERO, 5, 2), None);
     }
 
     #[test]
@@ -159,7 +228,7 @@ mod tests {
 
     #[test]
     fn skipping_counts_what_is_given_up() {
-        let stages = [RateStage { rate: 1000.0, duration: Duration::from_secs(2) }];
+        let stages = [RateStage::steady(1000.0, Duration::from_secs(2))];
         let mut schedule =
             OpenLoop::new(RateProfile::new(&stages, Duration::ZERO), Arrival::Uniform, 0, 0, 1);
         assert_eq!(schedule.skip_until(1_000_000_000), 1000);
@@ -170,8 +239,9 @@ mod tests {
 
     #[test]
     fn skipping_leaves_the_slots_that_taking_would() {
-        let stages = [(7.3, 2), (0.0, 1), (1e4, 3)];
-        let stages = stages.map(|(rate, seconds)| RateStage { rate, duration: Duration::from_secs(seconds) });
+        let stages = [(7.3, 7.3, 2), (0.0, 0.0, 1), (0.0, 1e4, 1), (1e4, 1e4, 2), (1e4, 0.0, 1)];
+        let stages =
+            stages.map(|(from, to, seconds)| RateStage::ramp(from, to, Duration::from_secs(seconds)));
         for arrival in [Arrival::Uniform, Arrival::Poisson] {
             for at in [0, 1, 137_000_000, 2_500_000_000, 3_000_000_001, 4_123_456_789, u64::MAX] {
                 let profile = RateProfile::new(&stages, Duration::from_secs(1));
@@ -193,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_backlog_of_any_length_is_given_up_at_once() {
-        let stages = [RateStage { rate: 1e7, duration: Duration::from_secs(3600) }];
+        let stages = [RateStage::steady(1e7, Duration::from_secs(3600))];
         let mut schedule =
             OpenLoop::new(RateProfile::new(&stages, Duration::ZERO), Arrival::Uniform, 0, 0, 1);
         assert_eq!(schedule.skip_until(u64::MAX), 36_000_000_000);

@@ -3,13 +3,35 @@
 use crate::clock::{Nanos, SECOND, nanos};
 use std::time::Duration;
 
-/// A rate held for some time.
+/// A stretch of the schedule: a rate that is held, or that changes evenly from one to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateStage {
-    /// Requests a second, offered by all threads together; 0 is a pause.
-    pub rate: f64,
+    /// Requests a second at its start, offered by all threads together; 0 is a pause.
+    pub start_rate: f64,
+    /// Requests a second at its end; another rate than at the start makes a ramp.
+    pub end_rate: f64,
     /// For how long.
     pub duration: Duration,
+}
+
+impl RateStage {
+    /// A rate that is held.
+    #[must_use]
+    pub fn steady(rate: f64, duration: Duration) -> Self {
+        Self::ramp(rate, rate, duration)
+    }
+
+    /// A rate that changes evenly.
+    #[must_use]
+    pub fn ramp(start_rate: f64, end_rate: f64, duration: Duration) -> Self {
+        Self { start_rate, end_rate, duration }
+    }
+
+    /// How many requests are due in it.
+    #[must_use]
+    pub fn requests(&self) -> f64 {
+        f64::midpoint(self.start_rate, self.end_rate) * self.duration.as_secs_f64()
+    }
 }
 
 /// Rates over the whole run, warm-up included.
@@ -27,28 +49,57 @@ pub(crate) struct RateProfile {
 struct CumulativeStage {
     start: Nanos,
     requests_before: f64,
-    rate: f64,
+    start_rate: f64,
+    /// By how much the rate grows in a second; negative where it falls.
+    growth: f64,
+}
+
+impl CumulativeStage {
+    /// Requests from the start of the stage to so many seconds later: the area under the rate.
+    fn requests_in(&self, offset_s: f64) -> f64 {
+        offset_s * (self.start_rate + self.growth * offset_s / 2.0)
+    }
+
+    /// The inverse: how many seconds after its start the stage has brought so many requests; absent where it never does.
+    fn offset_of(&self, requests: f64) -> Option<f64> {
+        if requests <= 0.0 {
+            return (self.start_rate > 0.0 || self.growth > 0.0).then_some(0.0);
+        }
+        // The root of growth/2·t² + rate·t = requests, in the form that loses no digits where the growth is slight, and
+        // that holds without growth. At the end of a fall to 0, rounding may leave less than nothing under the root.
+        let rate_then = (self.start_rate.powi(2) + 2.0 * self.growth * requests).max(0.0).sqrt();
+        let sum = self.start_rate + rate_then;
+        (sum > 0.0).then(|| 2.0 * requests / sum)
+    }
 }
 
 impl RateProfile {
-    /// A profile that opens with `warmup` at the first stage's rate.
+    /// A profile that opens with `warmup` at the rate at which the first stage starts.
     pub(crate) fn new(stages: &[RateStage], warmup: Duration) -> Self {
-        let first_rate = stages.first().map_or(0.0, |stage| stage.rate);
+        let first_rate = stages.first().map_or(0.0, |stage| stage.start_rate);
         let mut profile = Self { stages: Vec::new(), end: 0, total_requests: 0.0 };
-        profile.push(RateStage { rate: first_rate, duration: warmup });
+        profile.push(RateStage::steady(first_rate, warmup));
         for stage in stages {
             profile.push(*stage);
         }
         profile
     }
 
+    /// The same, with nothing at `end` or after it.
+    pub(crate) fn ending_at(self, end: Nanos) -> Self {
+        Self { end: self.end.min(end), ..self }
+    }
+
     fn push(&mut self, stage: RateStage) {
+        let duration_s = stage.duration.as_secs_f64();
+        let growth = if duration_s > 0.0 { (stage.end_rate - stage.start_rate) / duration_s } else { 0.0 };
         self.stages.push(CumulativeStage {
             start: self.end,
             requests_before: self.total_requests,
-            rate: stage.rate,
+            start_rate: stage.start_rate,
+            growth,
         });
-        self.total_requests += stage.rate * stage.duration.as_secs_f64();
+        self.total_requests += stage.requests();
         self.end += nanos(stage.duration);
     }
 
@@ -57,7 +108,7 @@ impl RateProfile {
         let instant = instant.min(self.end);
         let index = self.stages.partition_point(|stage| stage.start <= instant).saturating_sub(1);
         self.stages.get(index).map_or(0.0, |stage| {
-            stage.requests_before + stage.rate * (instant - stage.start) as f64 / SECOND as f64
+            stage.requests_before + stage.requests_in((instant - stage.start) as f64 / SECOND as f64)
         })
     }
 
@@ -65,10 +116,7 @@ impl RateProfile {
     pub(crate) fn instant_of(&self, requests: f64) -> Option<Nanos> {
         let index = self.stages.partition_point(|stage| stage.requests_before <= requests).checked_sub(1)?;
         let stage = &self.stages[index];
-        if stage.rate <= 0.0 {
-            return None;
-        }
-        let offset_s = (requests - stage.requests_before) / stage.rate;
+        let offset_s = stage.offset_of(requests - stage.requests_before)?;
         let instant = stage.start + (offset_s * SECOND as f64).round() as Nanos;
         (instant < self.end).then_some(instant)
     }
@@ -84,7 +132,7 @@ mod tests {
 
     #[test]
     fn requests_are_due_at_even_distances() {
-        let profile = RateProfile::new(&[RateStage { rate: 1000.0, duration: seconds(2) }], seconds(1));
+        let profile = RateProfile::new(&[RateStage::steady(1000.0, seconds(2))], seconds(1));
         assert_eq!(profile.instant_of(0.0), Some(0));
         assert_eq!(profile.instant_of(1.0), Some(1_000_000));
         assert_eq!(profile.instant_of(2999.0), Some(2_999_000_000));
@@ -94,9 +142,9 @@ mod tests {
     #[test]
     fn stages_follow_each_other_and_pauses_hold_no_request() {
         let stages = [
-            RateStage { rate: 10.0, duration: seconds(1) },
-            RateStage { rate: 0.0, duration: seconds(5) },
-            RateStage { rate: 100.0, duration: seconds(1) },
+            RateStage::steady(10.0, seconds(1)),
+            RateStage::steady(0.0, seconds(5)),
+            RateStage::steady(100.0, seconds(1)),
         ];
         let profile = RateProfile::new(&stages, Duration::ZERO);
         assert_eq!(profile.instant_of(9.0), Some(900_000_000));
@@ -107,9 +155,45 @@ mod tests {
 
     #[test]
     fn a_pause_at_the_end_is_no_request() {
-        let stages =
-            [RateStage { rate: 10.0, duration: seconds(1) }, RateStage { rate: 0.0, duration: seconds(1) }];
+        let stages = [RateStage::steady(10.0, seconds(1)), RateStage::steady(0.0, seconds(1))];
         let profile = RateProfile::new(&stages, Duration::ZERO);
         assert_eq!(profile.instant_of(10.0), None);
+    }
+
+    #[test]
+    fn a_ramp_brings_the_area_under_its_rate() {
+        // From 0 to 100/s in 10 s: t seconds bring 5·t² requests.
+        let up = RateProfile::new(&[RateStage::ramp(0.0, 100.0, seconds(10))], Duration::ZERO);
+        for (requests, at_s) in [(0.0, 0), (5.0, 1), (20.0, 2), (405.0, 9)] {
+            assert_eq!(up.instant_of(requests), Some(at_s * SECOND), "{requests}");
+        }
+        assert_eq!(up.instant_of(500.0), None);
+        // And from 100/s down to 0 the mirror image.
+        let down = RateProfile::new(&[RateStage::ramp(100.0, 0.0, seconds(10))], Duration::ZERO);
+        for (requests, at_s) in [(0.0, 0), (95.0, 1), (480.0, 8), (495.0, 9)] {
+            assert_eq!(down.instant_of(requests), Some(at_s * SECOND), "{requests}");
+        }
+        assert_eq!(down.instant_of(500.0), None);
+    }
+
+    #[test]
+    fn the_inverse_of_a_ramp_is_its_inverse() {
+        let stages = [
+            RateStage::ramp(0.0, 500.0, seconds(3)),
+            RateStage::steady(500.0, seconds(2)),
+            RateStage::ramp(500.0, 500.001, seconds(2)),
+            RateStage::ramp(500.0, 20.0, seconds(5)),
+            RateStage::ramp(20.0, 0.0, seconds(1)),
+        ];
+        let profile = RateProfile::new(&stages, seconds(1));
+        let total: f64 = stages.iter().map(RateStage::requests).sum();
+        let mut last = 0;
+        for ordinal in 0..total as u64 {
+            let at = profile.instant_of(ordinal as f64).expect("within the run");
+            assert!(ordinal == 0 || at > last, "{ordinal} is due at {at}, the one before at {last}");
+            let there = profile.requests_until(at);
+            assert!((there - ordinal as f64).abs() < 1e-5, "{ordinal}: {there}");
+            last = at;
+        }
     }
 }

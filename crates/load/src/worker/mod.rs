@@ -185,6 +185,9 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
             if stopped || self.has_sent_all(now) || self.gives_up_backlog(now) {
                 break now.min(self.timeline.end);
             }
+            if let Some(last_answer) = self.schedule.used_up_since().filter(|_| self.in_flight == 0) {
+                break last_answer.clamp(self.timeline.window_start, self.timeline.end);
+            }
             self.send_due(clock)?;
             self.look_after(clock.now(), &mut on_second);
             self.wait(clock)?;

@@ -1,5 +1,7 @@
 //! Servers that behave in one particular way, on loopback, for tests of the engine.
 
+#![allow(dead_code, reason = "each test binary uses a part of this")]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;

@@ -1,19 +1,22 @@
 //! Options of `meshmeter load`.
 
 use clap::{ArgGroup, Args, ValueEnum};
-use experiment::units::{parse_duration, parse_rate, parse_size};
-use load::{Arrival, RateStage};
+use experiment::units::{parse_duration, parse_size};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
+mod schedule;
+
+pub use schedule::{OfferedRate, ScheduleArgs, StartAt};
+
 /// Longest run: what the histograms of response times can hold.
-const MAX_DURATION: Duration = Duration::from_secs(3600);
+pub const MAX_DURATION: Duration = Duration::from_secs(3600);
 
 /// Load URLs and measure how long answers take from the instant at which each request was due.
 ///
-/// --rate is an open loop: requests are due at that rate, whatever the target does, and a target that falls behind shows
-/// it. --clients is a closed loop: each client sends again when it is answered.
+/// --rate and --stages are an open loop: requests are due at these rates, whatever the target does, and a target that falls
+/// behind shows it. --clients is a closed loop: each client sends again when it is answered.
 ///
 /// Exit status: 0 a valid measurement, 1 one that is not valid (saturated, errors), 2 wrong use, 3 the target could not
 /// be reached.
@@ -26,22 +29,8 @@ const MAX_DURATION: Duration = Duration::from_secs(3600);
                   meshmeter load --rate 100 --cacert authority.pem --sni shop.example https://127.0.0.1:8443/"
 )]
 pub struct LoadArgs {
-    /// Requests a second, in total: open loop
-    #[arg(long, value_name = "R", value_parser = parse_positive_rate, help_heading = "Load")]
-    pub rate: Option<f64>,
-
-    /// Clients that each send again when answered: closed loop
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
-    pub clients: Option<u32>,
-
-    /// Open loop in stages, such as 500:30s,0:5s,1000:1m: each rate held for its time, 0 is a pause
-    #[arg(long, value_name = "R:D,…", value_delimiter = ',', value_parser = parse_stage, conflicts_with = "duration",
-          help_heading = "Load")]
-    pub stages: Option<Vec<RateStage>>,
-
-    /// How requests of an open loop are spread
-    #[arg(long, value_enum, default_value_t, help_heading = "Load")]
-    pub arrival: ArrivalName,
+    #[command(flatten)]
+    pub schedule: ScheduleArgs,
 
     /// Connections kept open [default: 16 in an open loop, one for each client in a closed one]
     #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
@@ -51,21 +40,9 @@ pub struct LoadArgs {
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub requests_per_connection: Option<NonZeroU64>,
 
-    /// How long to measure
-    #[arg(long, value_name = "D", default_value = "10s", value_parser = parse_run_duration, help_heading = "Load")]
-    pub duration: Duration,
-
-    /// Load before the measurement that is not measured
-    #[arg(long, value_name = "D", default_value = "0s", value_parser = parse_run_duration_or_zero, help_heading = "Load")]
-    pub warmup: Duration,
-
     /// Worker threads [default: half of the CPUs, at most one for each connection]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Load")]
     pub threads: Option<u32>,
-
-    /// Seed of Poisson arrivals: the same seed gives the same schedule
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
-    pub seed: u64,
 
     /// HTTP method
     #[arg(long, short = 'X', value_name = "M", default_value = "GET", help_heading = "Request")]
@@ -128,25 +105,6 @@ pub struct LoadArgs {
     pub urls: Vec<String>,
 }
 
-/// How requests are spread at a given rate.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub enum ArrivalName {
-    /// At even distances
-    #[default]
-    Uniform,
-    /// At random, as independent users come
-    Poisson,
-}
-
-impl From<ArrivalName> for Arrival {
-    fn from(name: ArrivalName) -> Self {
-        match name {
-            ArrivalName::Uniform => Self::Uniform,
-            ArrivalName::Poisson => Self::Poisson,
-        }
-    }
-}
-
 /// Versions of HTTP that can be spoken.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum HttpVersion {
@@ -170,31 +128,12 @@ pub enum ProgressStyle {
     Off,
 }
 
-fn parse_positive_rate(text: &str) -> Result<f64, String> {
-    let rate = parse_rate(text).map_err(|error| error.to_string())?;
-    if rate > 0.0 && rate <= load::MAX_RATE {
-        Ok(rate)
-    } else {
-        Err(format!("a rate lies above 0 and up to {} requests a second", load::MAX_RATE))
-    }
-}
-
-fn parse_stage(text: &str) -> Result<RateStage, String> {
-    let (rate, duration) = text.split_once(':').ok_or("a stage is a rate and a duration, such as 500:30s")?;
-    // A pause between two stages is one with the rate 0, which is no rate anywhere else.
-    let rate = if rate.trim() == "0" { 0.0 } else { parse_rate(rate).map_err(|error| error.to_string())? };
-    if rate > load::MAX_RATE {
-        return Err(format!("a rate goes up to {} requests a second", load::MAX_RATE));
-    }
-    Ok(RateStage { rate, duration: parse_run_duration(duration)? })
-}
-
-fn parse_run_duration(text: &str) -> Result<Duration, String> {
+pub(in crate::cli) fn parse_run_duration(text: &str) -> Result<Duration, String> {
     let duration = parse_run_duration_or_zero(text)?;
     if duration.is_zero() { Err("must be longer than zero".to_owned()) } else { Ok(duration) }
 }
 
-fn parse_run_duration_or_zero(text: &str) -> Result<Duration, String> {
+pub(in crate::cli) fn parse_run_duration_or_zero(text: &str) -> Result<Duration, String> {
     let duration = parse_duration(text).map_err(|error| error.to_string())?;
     if duration > MAX_DURATION { Err("must be at most 1h".to_owned()) } else { Ok(duration) }
 }

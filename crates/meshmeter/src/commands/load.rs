@@ -6,12 +6,13 @@ use crate::interrupt;
 use crate::open_files;
 use crate::progress::LoadProgress;
 use experiment::schema::LoadResult;
-use load::{ErrorKind, LoadSpec, Protocol, RateStage, RequestTemplate, ScheduleSpec};
+use load::{ErrorKind, LoadSpec, Protocol, RequestTemplate};
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::{fs, thread};
 
+mod schedule;
 mod tls;
 
 /// The file name that means standard output.
@@ -57,23 +58,22 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     let connections = connections(args, targets.len())?;
     let half_of_cpus = thread::available_parallelism().map_or(1, |cpus| (cpus.get() / 2).max(1));
     let threads = args.threads.map_or(half_of_cpus, |threads| threads as usize).min(connections);
+    let schedule::Planned { schedule, duration } = schedule::plan(args, connections, threads)?;
     Ok(LoadSpec {
         urls: args.urls.clone(),
         targets,
         protocol: Protocol::Http1,
-        duration: args
-            .stages
-            .as_ref()
-            .map_or(args.duration, |stages| stages.iter().map(|stage| stage.duration).sum()),
-        schedule: schedule(args)?,
+        schedule,
         connections,
         requests_per_connection: args.requests_per_connection,
         threads,
-        warmup: args.warmup,
+        warmup: args.schedule.warmup,
+        duration,
         timeout: args.timeout,
         tls,
-        seed: args.seed,
+        seed: args.schedule.seed,
         whole_seconds: false,
+        start_at: schedule::start_at(args)?,
     })
 }
 
@@ -88,24 +88,11 @@ fn check_folder_of_result(args: &LoadArgs) -> Result<(), Failure> {
     }
 }
 
-fn schedule(args: &LoadArgs) -> Result<ScheduleSpec, Failure> {
-    let stages = match (&args.stages, args.rate, args.clients) {
-        (Some(stages), _, _) => stages.clone(),
-        (None, Some(rate), _) => vec![RateStage { rate, duration: args.duration }],
-        (None, None, Some(clients)) => return Ok(ScheduleSpec::Closed { clients: clients as usize }),
-        (None, None, None) => {
-            return Err(Failure::wrong_use("one of --rate, --clients and --stages is needed"));
-        }
-    };
-    if stages.iter().all(|stage| stage.rate == 0.0) {
-        return Err(Failure::wrong_use("every stage has the rate 0: nothing would be sent"));
-    }
-    Ok(ScheduleSpec::Open { stages, arrival: args.arrival.into() })
-}
-
 fn connections(args: &LoadArgs, targets: usize) -> Result<usize, Failure> {
-    let default =
-        args.clients.map_or(DEFAULT_CONNECTIONS.max(targets), |clients| (clients as usize).max(targets));
+    let default = args
+        .schedule
+        .clients
+        .map_or(DEFAULT_CONNECTIONS.max(targets), |clients| (clients as usize).max(targets));
     let connections = args.connections.map_or(default, |connections| connections as usize);
     if connections < targets {
         return Err(Failure::wrong_use(format!(

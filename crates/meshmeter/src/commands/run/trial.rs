@@ -229,7 +229,7 @@ impl Following<'_> {
                 Ok(Heard::Event(LoadEvent::WindowOpened)) => self.arrangement.window_opened()?,
                 Ok(Heard::Event(LoadEvent::WindowClosed)) => self.arrangement.window_closed()?,
                 Ok(Heard::Event(LoadEvent::Second(point))) => progress.second(&point),
-                Ok(Heard::Event(LoadEvent::Connecting | LoadEvent::WarmingUp))
+                Ok(Heard::Event(LoadEvent::Waiting | LoadEvent::Connecting | LoadEvent::WarmingUp))
                 | Err(RecvTimeoutError::Timeout) => {}
                 Ok(Heard::Message(message)) if self.messages.len() < MESSAGES_KEPT => {
                     self.messages.push(message);

@@ -1,0 +1,108 @@
+//! When a run starts by the clock on the wall, so that several generators measure the same time, and what that clock did
+//! meanwhile.
+//!
+//! The window opens at the agreed instant, and the warm-up before it: results of several generators are added over their
+//! windows. Connections are opened shortly before that, so that no server closes them as idle. Once the schedule has
+//! started, the monotonic clock alone counts; the wall clock is read at the edges of the window to say how it went.
+
+use super::LOOK_INTERVAL;
+use crate::clock::{Clock, Nanos};
+use crate::error::LoadError;
+use jiff::{SignedDuration, Timestamp};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How much earlier than need be the connections are opened.
+const CONNECT_LEAD: Duration = Duration::from_secs(1);
+/// So long before the start the workers are told of it; until then the wall clock may still be set right.
+const TELL_LEAD: Duration = Duration::from_millis(20);
+
+/// Waits until it is time to open connections for a schedule that starts at `start`; each attempt takes `timeout` at most.
+///
+/// # Errors
+/// Where the start is past.
+pub(super) fn await_connecting(
+    start: Timestamp,
+    timeout: Duration,
+    stop: &AtomicBool,
+) -> Result<(), LoadError> {
+    until(start)?;
+    sleep_until(start, CONNECT_LEAD + timeout, stop);
+    Ok(())
+}
+
+/// Waits until shortly before `start`, and gives it as an instant of the monotonic clock.
+///
+/// # Errors
+/// Where opening the connections took until then.
+pub(super) fn await_start(start: Timestamp, stop: &AtomicBool) -> Result<Instant, LoadError> {
+    sleep_until(start, TELL_LEAD, stop);
+    let (now, ahead) = (Instant::now(), until(start)?);
+    Ok(now + ahead)
+}
+
+fn until(start: Timestamp) -> Result<Duration, LoadError> {
+    let ahead = start.duration_since(Timestamp::now());
+    Duration::try_from(ahead).map_err(|_| LoadError::StartMissed(ahead.unsigned_abs()))
+}
+
+/// Sleeps until `lead` before `start` by the wall clock, which may be set meanwhile, or until `stop` is set.
+fn sleep_until(start: Timestamp, lead: Duration, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        match until(start).ok().and_then(|ahead| ahead.checked_sub(lead)) {
+            None | Some(Duration::ZERO) => return,
+            Some(ahead) => thread::sleep(ahead.min(LOOK_INTERVAL)),
+        }
+    }
+}
+
+/// The wall clock beside the clock of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WallClock {
+    read: Timestamp,
+    at: Nanos,
+}
+
+impl WallClock {
+    pub(super) fn read(clock: &Clock) -> Self {
+        Self { read: Timestamp::now(), at: clock.now() }
+    }
+
+    /// The time on the wall when the run's clock read `at`, were it never set.
+    pub(super) fn time_of(&self, at: Nanos) -> Timestamp {
+        self.read + (signed(at) - signed(self.at))
+    }
+
+    /// By how much the wall clock was set or drifted since: forwards above zero.
+    pub(super) fn moved_until(&self, later: &Self) -> SignedDuration {
+        later.read.duration_since(self.time_of(later.at))
+    }
+}
+
+fn signed(nanos: Nanos) -> SignedDuration {
+    SignedDuration::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_is_told_from_one_that_goes_on() {
+        let read: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
+        let first = WallClock { read, at: 5_000_000_000 };
+        assert_eq!(first.time_of(4_000_000_000), "2026-11-20T11:59:59Z".parse().unwrap());
+        let later =
+            |seconds| WallClock { read: read + SignedDuration::from_secs(seconds), at: 15_000_000_000 };
+        assert_eq!(first.moved_until(&later(10)), SignedDuration::ZERO);
+        assert_eq!(first.moved_until(&later(7)), SignedDuration::from_secs(-3));
+    }
+
+    #[test]
+    fn a_start_in_the_past_is_refused() {
+        let start = Timestamp::now() - SignedDuration::from_secs(2);
+        let error = await_connecting(start, Duration::ZERO, &AtomicBool::new(false)).unwrap_err();
+        assert!(matches!(error, LoadError::StartMissed(by) if by >= Duration::from_secs(2)), "{error}");
+    }
+}

@@ -1,0 +1,147 @@
+//! Options of `meshmeter load` that say when requests are due.
+
+use super::{parse_run_duration, parse_run_duration_or_zero};
+use clap::{Args, ValueEnum};
+use experiment::units::parse_rate;
+use jiff::Timestamp;
+use load::{Arrival, RateStage, ThinkTime};
+use std::time::Duration;
+
+/// Most requests that --requests may ask for.
+const MOST_REQUESTS: u64 = 1_000_000_000;
+
+/// See the module.
+#[derive(Debug, Args)]
+pub struct ScheduleArgs {
+    /// Requests a second, in total: open loop. Or `unlimited`: a closed loop with a client for each connection, which
+    /// measures throughput, not latency under load
+    #[arg(long, value_name = "R", value_parser = parse_offered_rate, help_heading = "Load")]
+    pub rate: Option<OfferedRate>,
+
+    /// Clients that each send again when answered: closed loop
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
+    pub clients: Option<u32>,
+
+    /// Open loop in stages, such as 500:30s,0:5s,500..2000:1m: a rate is held for its time, two make a ramp from one to the
+    /// other, 0 is a pause
+    #[arg(long, value_name = "R[..R]:D,…", value_delimiter = ',', value_parser = parse_stage, conflicts_with = "duration",
+          help_heading = "Load")]
+    pub stages: Option<Vec<RateStage>>,
+
+    /// How requests of an open loop are spread
+    #[arg(long, value_enum, default_value_t, help_heading = "Load")]
+    pub arrival: ArrivalName,
+
+    /// Closed loop: how long a client waits after an answer; its next request is due then. Such as 10ms, or exp:10ms for
+    /// times at random with that mean
+    #[arg(long, value_name = "[exp:]D", value_parser = parse_think_time, conflicts_with_all = ["rate", "stages"], help_heading = "Load")]
+    pub think_time: Option<ThinkTime>,
+
+    /// Send so many requests in the measured window, which ends with them, or with --duration where that is given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_REQUESTS), help_heading = "Load")]
+    pub requests: Option<u64>,
+
+    /// How long to measure [default: 10s; with --requests as long as they take, 1h at most]
+    #[arg(long, value_name = "D", value_parser = parse_run_duration, help_heading = "Load")]
+    pub duration: Option<Duration>,
+
+    /// Load before the measurement that is not measured; stages begin after it, at the rate at which the first one starts
+    #[arg(long, value_name = "D", default_value = "0s", value_parser = parse_run_duration_or_zero, help_heading = "Load")]
+    pub warmup: Duration,
+
+    /// Begin to measure at an agreed instant, such as 2026-11-20T12:00:00Z, or after a time, such as +5s. Connections are
+    /// opened and the warm-up runs before it
+    #[arg(long, value_name = "INSTANT|+D", value_parser = parse_start, help_heading = "Load")]
+    pub start_at: Option<StartAt>,
+
+    /// Seed of Poisson arrivals and think times at random: the same seed gives the same schedule
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
+    pub seed: u64,
+}
+
+/// What `--rate` says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum OfferedRate {
+    /// Requests a second.
+    PerSecond(f64),
+    /// As many as the connections carry.
+    Unlimited,
+}
+
+/// When the measured window is to open.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StartAt {
+    /// By the clock on the wall.
+    Instant(Timestamp),
+    /// So long after the command was started.
+    After(Duration),
+}
+
+/// How requests are spread at a given rate.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum ArrivalName {
+    /// At even distances
+    #[default]
+    Uniform,
+    /// At random, as independent users come
+    Poisson,
+}
+
+impl From<ArrivalName> for Arrival {
+    fn from(name: ArrivalName) -> Self {
+        match name {
+            ArrivalName::Uniform => Self::Uniform,
+            ArrivalName::Poisson => Self::Poisson,
+        }
+    }
+}
+
+fn parse_offered_rate(text: &str) -> Result<OfferedRate, String> {
+    if text.trim() == "unlimited" {
+        return Ok(OfferedRate::Unlimited);
+    }
+    parse_positive_rate(text).map(OfferedRate::PerSecond)
+}
+
+pub(in crate::cli) fn parse_positive_rate(text: &str) -> Result<f64, String> {
+    let rate = parse_rate(text).map_err(|error| error.to_string())?;
+    if rate > 0.0 && rate <= load::MAX_RATE {
+        Ok(rate)
+    } else {
+        Err(format!("a rate lies above 0 and up to {} requests a second", load::MAX_RATE))
+    }
+}
+
+fn parse_stage(text: &str) -> Result<RateStage, String> {
+    let (rates, duration) = text
+        .split_once(':')
+        .ok_or("a stage is a rate and a duration, such as 500:30s, or a ramp, such as 500..2000:1m")?;
+    let (start_rate, end_rate) = match rates.split_once("..") {
+        Some((start, end)) => (parse_stage_rate(start)?, parse_stage_rate(end)?),
+        None => (parse_stage_rate(rates)?, parse_stage_rate(rates)?),
+    };
+    Ok(RateStage::ramp(start_rate, end_rate, parse_run_duration(duration)?))
+}
+
+/// The rate 0 is a pause between two stages, or an end of a ramp, and no rate anywhere else.
+fn parse_stage_rate(text: &str) -> Result<f64, String> {
+    if text.trim() == "0" { Ok(0.0) } else { parse_positive_rate(text) }
+}
+
+fn parse_think_time(text: &str) -> Result<ThinkTime, String> {
+    match text.split_once(':') {
+        Some(("exp", mean)) => parse_run_duration(mean).map(ThinkTime::Exponential),
+        Some((kind, _)) => Err(format!("`{kind}` is no kind of think time: expected 10ms or exp:10ms")),
+        None => parse_run_duration_or_zero(text).map(ThinkTime::Constant),
+    }
+}
+
+fn parse_start(text: &str) -> Result<StartAt, String> {
+    if let Some(duration) = text.strip_prefix('+') {
+        return parse_run_duration(duration).map(StartAt::After);
+    }
+    let instant = text.parse().map(StartAt::Instant);
+    instant.map_err(|_| {
+        "expected an instant such as 2026-11-20T12:00:00Z, or a time from now such as +5s".to_owned()
+    })
+}

@@ -1,0 +1,92 @@
+//! When requests are due: from what was typed to what the engine follows.
+
+use crate::cli::{LoadArgs, MAX_DURATION, OfferedRate, StartAt};
+use crate::failure::Failure;
+use jiff::{SignedDuration, Timestamp};
+use load::{RateStage, ScheduleSpec, ThinkTime};
+use std::time::Duration;
+
+/// How long to measure where nothing says otherwise.
+const DEFAULT_DURATION: Duration = Duration::from_secs(10);
+
+/// A schedule and the length of the window.
+pub struct Planned {
+    pub schedule: ScheduleSpec,
+    pub duration: Duration,
+}
+
+/// `connections` and `threads` as decided.
+pub fn plan(args: &LoadArgs, connections: usize, threads: usize) -> Result<Planned, Failure> {
+    let given = &args.schedule;
+    let bound = given.duration.unwrap_or(match given.requests {
+        Some(_) => MAX_DURATION,
+        None => DEFAULT_DURATION,
+    });
+    let stages = match (&given.stages, given.rate, given.clients) {
+        (Some(stages), _, _) => stages.clone(),
+        (None, Some(OfferedRate::PerSecond(rate)), _) => vec![RateStage::steady(rate, bound)],
+        (None, Some(OfferedRate::Unlimited), _) => return Ok(closed(args, connections, bound)),
+        (None, None, Some(clients)) => return Ok(closed(args, clients as usize, bound)),
+        (None, None, None) => {
+            return Err(Failure::wrong_use("one of --rate, --clients and --stages is needed"));
+        }
+    };
+    if stages.iter().all(|stage| stage.requests() == 0.0) {
+        return Err(Failure::wrong_use("every stage has the rate 0: nothing would be sent"));
+    }
+    let duration = open_duration(args, &stages, threads)?;
+    Ok(Planned { schedule: ScheduleSpec::Open { stages, arrival: given.arrival.into() }, duration })
+}
+
+fn closed(args: &LoadArgs, clients: usize, duration: Duration) -> Planned {
+    let think_time = args.schedule.think_time.unwrap_or(ThinkTime::NONE);
+    let schedule = ScheduleSpec::Closed { clients, think_time, requests: args.schedule.requests };
+    Planned { schedule, duration }
+}
+
+/// As long as the stages take, or until as many requests as are wanted were due.
+fn open_duration(args: &LoadArgs, stages: &[RateStage], threads: usize) -> Result<Duration, Failure> {
+    let given = &args.schedule;
+    let whole = stages.iter().map(|stage| stage.duration).sum();
+    let Some(requests) = given.requests else { return Ok(whole) };
+    let (arrival, warmup) = (given.arrival.into(), given.warmup);
+    if let Some(duration) = load::duration_of(requests, stages, arrival, warmup, given.seed, threads) {
+        return Ok(duration);
+    }
+    // A bound on the time may leave fewer; stages that cannot bring as many are a slip.
+    let most: f64 = stages.iter().map(RateStage::requests).sum();
+    if given.duration.is_none() && most + 0.5 < requests as f64 {
+        return Err(Failure::wrong_use(format!(
+            "--requests: only {most:.0} of {requests} requests would be due"
+        ))
+        .with_hint("a higher rate or longer stages bring more; one run takes 1h at most"));
+    }
+    Ok(whole)
+}
+
+/// When the window is to open.
+pub fn start_at(args: &LoadArgs) -> Result<Option<Timestamp>, Failure> {
+    let (now, warmup) = (Timestamp::now(), args.schedule.warmup);
+    let start = match args.schedule.start_at {
+        None => return Ok(None),
+        Some(StartAt::After(time)) => now + time,
+        Some(StartAt::Instant(instant)) => instant,
+    };
+    let ahead = start.duration_since(now);
+    if ahead.is_negative() {
+        return Err(Failure::wrong_use(format!(
+            "--start-at: {start} is past, by {:.1?}",
+            ahead.unsigned_abs()
+        )));
+    }
+    if ahead > SignedDuration::from_hours(1) {
+        return Err(Failure::wrong_use(format!("--start-at: {start} is more than an hour away")));
+    }
+    if ahead.unsigned_abs() < warmup {
+        return Err(Failure::wrong_use(
+            "--start-at: the warm-up, which comes before, would have to start already",
+        )
+        .with_hint("a later instant, or a shorter --warmup"));
+    }
+    Ok(Some(start))
+}

@@ -1,0 +1,85 @@
+//! Schedules of `meshmeter load` as users type them.
+
+mod command;
+
+use command::{Serving, run, stderr, stdout};
+use experiment::schema::LoadResult;
+use jiff::Timestamp;
+use std::time::Duration;
+
+fn result_of(arguments: &[&str]) -> LoadResult {
+    let output = run(&[&["load", "--progress", "off", "--json", "-"], arguments].concat());
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", stdout(&output), stderr(&output)))
+}
+
+#[test]
+fn a_ramp_between_stages() {
+    let server = Serving::start(&[]);
+    let result = result_of(&["--stages", "0..400:1s,400:500ms,0:200ms,100..0:1s", &server.url()]);
+    assert_eq!(result.requests.scheduled, 200 + 200 + 50);
+    assert_eq!(server.requests(), result.requests.sent);
+    assert!((result.duration_s - 2.7).abs() < 1e-6, "{}", result.duration_s);
+}
+
+#[test]
+fn so_many_requests_in_either_loop() {
+    let server = Serving::start(&["--delay", "1ms"]);
+    let open = result_of(&["--rate", "500", "--requests", "101", &server.url()]);
+    assert_eq!(open.requests.scheduled, 101);
+    assert!((open.duration_s - 0.202).abs() < 1e-6, "{}", open.duration_s);
+    let poisson = ["--rate", "500", "--arrival", "poisson", "--requests", "101", "--warmup", "100ms"];
+    let poisson = result_of(&[&poisson[..], &[&server.url()]].concat());
+    assert_eq!(poisson.requests.scheduled, 101);
+    let closed = result_of(&["--clients", "4", "--requests", "101", &server.url()]);
+    assert_eq!(closed.requests.sent, 101);
+    assert!(closed.duration_s >= 0.02, "{}", closed.duration_s);
+}
+
+#[test]
+fn unlimited_is_a_closed_loop_with_a_client_for_each_connection() {
+    let server = Serving::start(&["--delay", "5ms"]);
+    let result =
+        result_of(&["--rate", "unlimited", "--connections", "3", "--duration", "300ms", &server.url()]);
+    assert_eq!((result.clients, result.rate.offered), (Some(3), None));
+    assert!(result.requests.completed > 30, "{:?}", result.requests);
+}
+
+#[test]
+fn several_generators_begin_to_measure_at_the_same_instant() {
+    let server = Serving::start(&[]);
+    let start = (Timestamp::now() + Duration::from_millis(1500)).to_string();
+    let url = server.url();
+    let arguments = ["--rate", "100", "--duration", "200ms", "--warmup", "100ms", "--start-at", &start, &url];
+    let started = std::thread::scope(|scope| {
+        let generators = [0, 1].map(|_| scope.spawn(|| result_of(&arguments).started_at));
+        generators.map(|generator| generator.join().expect("it ends").parse::<Timestamp>().expect("RFC 3339"))
+    });
+    let wanted: Timestamp = start.parse().unwrap();
+    for started in started {
+        let away = started.duration_since(wanted).unsigned_abs();
+        assert!(away < Duration::from_millis(2), "{away:?} away");
+    }
+}
+
+#[test]
+fn wrong_use_of_schedules_is_refused_with_what_was_expected() {
+    let url = "http://127.0.0.1:1/";
+    for (arguments, expected) in [
+        (&["--stages", "100->200:1s", url][..], "is not a rate"),
+        (&["--stages", "100..:1s", url], "is not a rate"),
+        (&["--stages", "0..0:1s", url], "every stage has the rate 0"),
+        (&["--stages", "100:1s", "--requests", "101", url], "only 100 of 101"),
+        (&["--rate", "0", url], "is not a rate"),
+        (&["--rate", "100", "--think-time", "10ms", url], "cannot be used with"),
+        (&["--clients", "1", "--think-time", "gauss:10ms", url], "exp:10ms"),
+        (&["--rate", "100", "--start-at", "noon", url], "+5s"),
+        (&["--rate", "100", "--start-at", "2020-01-01T00:00:00Z", url], "is past"),
+        (&["--rate", "100", "--start-at", "+1s", "--warmup", "2s", url], "warm-up"),
+        (&["--rate", "100", "--requests", "0", url], "--requests"),
+    ] {
+        let output = run(&[&["load"], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
+    }
+}
