@@ -1,59 +1,106 @@
 //! What a server counts of itself.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Counts since the start of a server.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Counters {
-    /// Requests read whole, those for the counters left out.
+    /// Requests read whole in all protocols, those for the counters left out.
     pub requests: u64,
     /// Of which answered with an error because the error rate wanted it.
     pub errors: u64,
-    /// Streams of bytes that were no proper request, answered with 4xx or 5xx and closed.
+    /// Streams of bytes that were no proper request, answered with 4xx or 5xx (HTTP/2: GOAWAY) and closed.
     pub rejected: u64,
     /// Connections accepted.
     pub connections_accepted: u64,
     /// Connections open now.
     pub connections_open: u64,
-    /// Bytes received on all connections.
+    /// Bytes received on all connections. Over TLS: what was in its records.
     pub bytes_received: u64,
-    /// Bytes sent on all connections, heads and the answers with counters included.
+    /// Bytes sent on all connections, heads and the answers with counters included. Over TLS: what was in its records.
     pub bytes_sent: u64,
+    /// HTTP/1.1.
+    pub http1: ProtocolCounters,
+    /// HTTP/2, gRPC left out but for its connections.
+    pub http2: ProtocolCounters,
+    /// gRPC; its connections are those of HTTP/2.
+    pub grpc: ProtocolCounters,
+    /// TCP.
+    pub tcp: ProtocolCounters,
+    /// TLS handshakes completed.
+    pub tls_handshakes: u64,
+    /// TLS handshakes that failed, were given up by the client or took too long.
+    pub tls_handshakes_failed: u64,
+}
+
+/// Counts of one protocol. Requests = answered + failed + those at work now.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct ProtocolCounters {
+    /// Connections that spoke it.
+    pub connections: u64,
+    /// Requests read whole, those for the counters left out.
+    pub requests: u64,
+    /// Of which answered: all of the answer went to the connection.
+    pub answered: u64,
+    /// Of which not: the client or its connection ended first.
+    pub failed: u64,
+    /// Requests that began and never came whole, because the stream or the connection ended.
+    pub incomplete: u64,
 }
 
 impl Counters {
-    /// The counters as a JSON object with the names of the fields, on one line.
+    /// The counters as a JSON object with the names of the fields, on one line; what belongs to a protocol under its name.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let Self {
-            requests,
-            errors,
-            rejected,
-            connections_accepted,
-            connections_open,
-            bytes_received,
-            bytes_sent,
-        } = self;
-        format!(
-            "{{\"requests\":{requests},\"errors\":{errors},\"rejected\":{rejected},\
-             \"connections_accepted\":{connections_accepted},\"connections_open\":{connections_open},\
-             \"bytes_received\":{bytes_received},\"bytes_sent\":{bytes_sent}}}\n"
-        )
+        let mut json = format!(
+            "{{\"requests\":{},\"errors\":{},\"rejected\":{},\
+             \"connections_accepted\":{},\"connections_open\":{},\
+             \"bytes_received\":{},\"bytes_sent\":{},\"protocols\":{{",
+            self.requests,
+            self.errors,
+            self.rejected,
+            self.connections_accepted,
+            self.connections_open,
+            self.bytes_received,
+            self.bytes_sent
+        );
+        let protocols =
+            [("http/1.1", self.http1), ("http/2", self.http2), ("grpc", self.grpc), ("tcp", self.tcp)];
+        for (index, (name, counts)) in protocols.into_iter().enumerate() {
+            let ProtocolCounters { connections, requests, answered, failed, incomplete } = counts;
+            let comma = if index == 0 { "" } else { "," };
+            // Writing to memory does not fail.
+            let _ = write!(
+                json,
+                "{comma}\"{name}\":{{\"connections\":{connections},\"requests\":{requests},\
+                 \"answered\":{answered},\"failed\":{failed},\"incomplete\":{incomplete}}}"
+            );
+        }
+        let (handshakes, failed) = (self.tls_handshakes, self.tls_handshakes_failed);
+        let _ = writeln!(json, "}},\"tls\":{{\"handshakes\":{handshakes},\"failed\":{failed}}}}}");
+        json
     }
 
     /// The sum over all workers.
     pub(crate) fn sum(tallies: &[Arc<Tally>]) -> Self {
         let mut sum = Self::default();
         for tally in tallies {
-            sum.requests += tally.requests.get();
             sum.errors += tally.errors.get();
             sum.rejected += tally.rejected.get();
             sum.connections_accepted += tally.connections_accepted.get();
             sum.connections_open += tally.connections_open.load(Relaxed) as u64;
             sum.bytes_received += tally.bytes_received.get();
             sum.bytes_sent += tally.bytes_sent.get();
+            sum.tls_handshakes += tally.handshakes.get();
+            sum.tls_handshakes_failed += tally.handshakes_failed.get();
+            tally.http1.add_to(&mut sum.http1);
+            tally.http2.add_to(&mut sum.http2);
+            tally.grpc.add_to(&mut sum.grpc);
+            tally.tcp.add_to(&mut sum.tcp);
         }
+        sum.requests = sum.http1.requests + sum.http2.requests + sum.grpc.requests + sum.tcp.requests;
         sum
     }
 }
@@ -62,14 +109,39 @@ impl Counters {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Tally {
-    pub requests: Count,
+    pub http1: ProtocolTally,
     pub errors: Count,
     pub rejected: Count,
     pub connections_accepted: Count,
     pub bytes_received: Count,
     pub bytes_sent: Count,
+    pub http2: ProtocolTally,
+    pub grpc: ProtocolTally,
+    pub tcp: ProtocolTally,
+    pub handshakes: Count,
+    pub handshakes_failed: Count,
     /// Raised by the accepting worker, lowered by the one that serves.
     pub connections_open: AtomicUsize,
+}
+
+/// One worker's counts of one protocol.
+#[derive(Debug, Default)]
+pub(crate) struct ProtocolTally {
+    pub connections: Count,
+    pub requests: Count,
+    pub answered: Count,
+    pub failed: Count,
+    pub incomplete: Count,
+}
+
+impl ProtocolTally {
+    fn add_to(&self, sum: &mut ProtocolCounters) {
+        sum.connections += self.connections.get();
+        sum.requests += self.requests.get();
+        sum.answered += self.answered.get();
+        sum.failed += self.failed.get();
+        sum.incomplete += self.incomplete.get();
+    }
 }
 
 /// A count that one thread raises and any thread reads.

@@ -1,10 +1,9 @@
 //! What a connection still has to send.
 
-use crate::response::{FILLER, FILLER_BYTES};
+use crate::response::FILLER;
 use crate::shared::Shared;
-use rustix::fd::OwnedFd;
-use rustix::io::{self, Errno, retry_on_intr};
-use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
+use crate::transport::Transport;
+use rustix::io::{self, Errno};
 use std::io::IoSlice;
 
 /// Pieces of filler that go out in one call.
@@ -12,14 +11,22 @@ const PIECES: usize = 16;
 /// Calls for one response in one turn: 4 MiB, after which other connections get theirs.
 const CALLS_PER_TURN: usize = 16;
 
-/// Bytes that the socket did not take yet, and the filler behind them.
-#[derive(Debug, Default)]
+/// Bytes that the transport did not take yet, and the filler behind them.
+#[derive(Debug)]
 pub(crate) struct Output {
     unsent: Vec<u8>,
-    /// Bytes of filler to be sent behind that.
+    /// What filler consists of, again and again.
+    filler: &'static [u8],
+    /// Bytes of filler to be sent behind the unsent ones.
     filler_bytes: u64,
-    /// Where in [`FILLER`] the next byte of them stands.
+    /// Where in the filler the next byte of them stands.
     filler_at: usize,
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self::of(&FILLER)
+    }
 }
 
 /// How far sending came.
@@ -32,6 +39,11 @@ pub(crate) enum Sent {
 }
 
 impl Output {
+    /// Nothing to send; filler will be this text.
+    pub(crate) fn of(filler: &'static [u8]) -> Self {
+        Self { unsent: Vec::new(), filler, filler_bytes: 0, filler_at: 0 }
+    }
+
     /// Whether anything but what is being composed waits.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.unsent.is_empty() || self.filler_bytes > 0
@@ -44,16 +56,16 @@ impl Output {
     }
 
     /// Sends what is unsent, else what the worker composed for this connection, then the filler.
-    pub(crate) fn send(&mut self, socket: &OwnedFd, shared: &mut Shared) -> io::Result<Sent> {
+    pub(crate) fn send(&mut self, transport: &mut Transport, shared: &mut Shared) -> io::Result<Sent> {
         if !self.is_waiting() && shared.composed.is_empty() {
-            return Ok(Sent::All);
+            return flush(transport);
         }
         // Nothing is composed while anything is unsent.
         let unsent = std::mem::take(&mut self.unsent);
         let composed = std::mem::take(&mut shared.composed);
         let bytes = if unsent.is_empty() { &composed } else { &unsent };
         let mut at = 0;
-        let sent = self.send_pieces(socket, bytes, &mut at, shared);
+        let sent = self.send_pieces(transport, bytes, &mut at, shared);
         if at < bytes.len() {
             self.unsent = bytes[at..].to_vec();
         }
@@ -64,13 +76,13 @@ impl Output {
 
     fn send_pieces(
         &mut self,
-        socket: &OwnedFd,
+        transport: &mut Transport,
         bytes: &[u8],
         at: &mut usize,
         shared: &Shared,
     ) -> io::Result<Sent> {
         for _ in 0..CALLS_PER_TURN {
-            let length = match self.send_once(socket, &bytes[*at..]) {
+            let length = match self.send_once(transport, &bytes[*at..]) {
                 Ok(length) => length,
                 Err(Errno::AGAIN) => return Ok(Sent::UntilBlocked),
                 Err(error) => return Err(error),
@@ -80,27 +92,36 @@ impl Output {
             *at += of_bytes;
             let of_filler = length - of_bytes;
             self.filler_bytes -= of_filler as u64;
-            self.filler_at = (self.filler_at + of_filler) % FILLER_BYTES;
+            self.filler_at = (self.filler_at + of_filler) % self.filler.len();
             if *at == bytes.len() && self.filler_bytes == 0 {
-                return Ok(Sent::All);
+                return flush(transport);
             }
         }
         Ok(Sent::Some)
     }
 
-    fn send_once(&self, socket: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
+    fn send_once(&self, transport: &mut Transport, bytes: &[u8]) -> io::Result<usize> {
         if self.filler_bytes == 0 {
-            return retry_on_intr(|| send(socket, bytes, SendFlags::NOSIGNAL));
+            return transport.send(&[IoSlice::new(bytes)]);
         }
         let mut pieces = [IoSlice::new(&[]); PIECES + 1];
         pieces[0] = IoSlice::new(bytes);
-        let (mut left, mut from) = (self.filler_bytes, self.filler_at);
-        for piece in &mut pieces[1..] {
-            let length = usize::try_from(left).unwrap_or(usize::MAX).min(FILLER_BYTES - from);
-            *piece = IoSlice::new(&FILLER[from..from + length]);
+        let (mut left, mut from, mut used) = (self.filler_bytes, self.filler_at, 1);
+        while left > 0 && used < pieces.len() {
+            let length = usize::try_from(left).unwrap_or(usize::MAX).min(self.filler.len() - from);
+            pieces[used] = IoSlice::new(&self.filler[from..from + length]);
             left -= length as u64;
             from = 0;
+            used += 1;
         }
-        retry_on_intr(|| sendmsg(socket, &pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL))
+        transport.send(&pieces[..used])
+    }
+}
+
+fn flush(transport: &mut Transport) -> io::Result<Sent> {
+    match transport.flush() {
+        Ok(()) => Ok(Sent::All),
+        Err(Errno::AGAIN) => Ok(Sent::UntilBlocked),
+        Err(error) => Err(error),
     }
 }

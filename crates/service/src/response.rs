@@ -1,6 +1,5 @@
 //! Responses as bytes: heads, and the filler that bodies are made of.
 
-use crate::request::Reply;
 use crate::settings::Answer;
 use std::io::Write as _;
 
@@ -102,7 +101,7 @@ fn write_head(out: &mut Vec<u8>, status: u16, media_type: &str, body_bytes: u64,
 }
 
 /// RFC 9110, 15.3.5 and 15.4.5: these have no body.
-fn is_bodiless(status: u16) -> bool {
+pub(crate) fn is_bodiless(status: u16) -> bool {
     matches!(status, 204 | 304)
 }
 
@@ -131,14 +130,6 @@ fn reason(status: u16) -> &'static str {
         504 => "Gateway Timeout",
         505 => "HTTP Version Not Supported",
         _ => "",
-    }
-}
-
-/// The delay that a reply asks for.
-pub(crate) fn delay_ns(reply: &Reply) -> u64 {
-    match reply {
-        Reply::Filler(answer) => u64::try_from(answer.delay.as_nanos()).unwrap_or(u64::MAX),
-        Reply::Counters | Reply::Refused { .. } => 0,
     }
 }
 

@@ -1,9 +1,9 @@
 //! Binding and running: from settings to workers.
 
 use crate::counters::{Counters, Tally};
-use crate::settings::{MOST_THREADS, STATUSES, Settings};
+use crate::settings::{Listener, MOST_THREADS, Protocol, STATUSES, Settings};
 use crate::shared::Shared;
-use crate::worker::{Acceptor, Inbox, Worker};
+use crate::worker::{Acceptor, Inbox, Reception, Worker};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
@@ -14,7 +14,9 @@ use std::time::Instant;
 
 /// Connections that the kernel completes before they are accepted; it takes less where `somaxconn` says so.
 const BACKLOG: i32 = 4096;
-/// Files besides connections: standard streams, and for each worker epoll, timer and bell.
+/// Most listeners: more than that is a slip of the pen.
+const MOST_LISTENERS: usize = 16;
+/// Files besides connections: standard streams, listeners, and for each worker epoll, timer and bell.
 const OTHER_FILES: usize = 32;
 /// Most connections where neither settings nor the limit on files say less.
 const DEFAULT_MAX_CONNECTIONS: usize = 65_536;
@@ -22,7 +24,7 @@ const DEFAULT_MAX_CONNECTIONS: usize = 65_536;
 /// A server that listens; [`Server::run`] answers.
 #[derive(Debug)]
 pub struct Server {
-    address: SocketAddr,
+    listeners: Vec<Listener>,
     workers: Vec<Worker>,
     inboxes: Arc<[Inbox]>,
     tallies: Arc<[Arc<Tally>]>,
@@ -80,15 +82,23 @@ impl Server {
     /// Where the settings make no sense, the address cannot be listened on, or the kernel lacks something.
     pub fn bind(settings: &Settings) -> Result<Self, ServeError> {
         check(settings)?;
-        let failed = |source: Errno| ServeError::Listen { address: settings.address, source: source.into() };
-        let listener = listen(settings.address).map_err(failed)?;
-        let address = rustix::net::getsockname(&listener).and_then(SocketAddr::try_from).map_err(failed)?;
+        let receptions = receptions(settings)?;
+        let mut listeners = settings.listeners.clone();
+        let mut sockets = Vec::new();
+        for listener in &mut listeners {
+            let failed =
+                |source: Errno| ServeError::Listen { address: listener.address, source: source.into() };
+            let socket = listen(listener.address).map_err(failed)?;
+            let address = rustix::net::getsockname(&socket).and_then(SocketAddr::try_from);
+            listener.address = address.map_err(failed)?;
+            sockets.push(socket);
+        }
         let tallies: Arc<[Arc<Tally>]> = (0..settings.threads).map(|_| Arc::default()).collect();
         let inboxes: io::Result<Vec<Inbox>> = (0..settings.threads).map(|_| Inbox::new()).collect();
         let inboxes: Arc<[Inbox]> =
             inboxes.map_err(|error| kernel("create event descriptors", error.into()))?.into();
         let mut acceptor = Some(Acceptor {
-            listener,
+            listeners: sockets,
             max_connections: max_connections(settings),
             inboxes: Arc::clone(&inboxes),
             tallies: Arc::clone(&tallies),
@@ -97,18 +107,18 @@ impl Server {
         let workers: io::Result<Vec<Worker>> = (0..settings.threads)
             .map(|index| {
                 let shared = Shared::new(settings, index, &tallies, started);
-                Worker::new(index, settings, &inboxes, acceptor.take(), shared)
+                Worker::new(index, settings, &inboxes, acceptor.take(), &receptions, shared)
             })
             .collect();
         let workers =
             workers.map_err(|error| kernel("set up epoll as Linux has it from 5.11 on", error.into()))?;
-        Ok(Self { address, workers, inboxes, tallies })
+        Ok(Self { listeners, workers, inboxes, tallies })
     }
 
-    /// The address it listens on, with the port that was chosen.
+    /// Where it listens, with the ports that were chosen, in the order of the settings.
     #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    pub fn listeners(&self) -> &[Listener] {
+        &self.listeners
     }
 
     /// Answers until `stop` can be read or was closed at its other end (a pipe, an eventfd), then ends every connection
@@ -154,7 +164,9 @@ fn kernel(operation: &'static str, source: std::io::Error) -> ServeError {
 }
 
 fn check(settings: &Settings) -> Result<(), ServeError> {
-    let problem = if !(1..=MOST_THREADS).contains(&settings.threads) {
+    let problem = if !(1..=MOST_LISTENERS).contains(&settings.listeners.len()) {
+        format!("expected 1 to {MOST_LISTENERS} listeners, not {}", settings.listeners.len())
+    } else if !(1..=MOST_THREADS).contains(&settings.threads) {
         format!("expected 1 to {MOST_THREADS} threads, not {}", settings.threads)
     } else if !STATUSES.contains(&settings.answer.status) {
         format!(
@@ -173,6 +185,22 @@ fn check(settings: &Settings) -> Result<(), ServeError> {
         return Ok(());
     };
     Err(ServeError::Settings(problem))
+}
+
+/// How each listener receives its connections.
+fn receptions(settings: &Settings) -> Result<Arc<[Reception]>, ServeError> {
+    let of = |listener: &Listener| {
+        let tls = match (&settings.tls, listener.protocol) {
+            _ if !listener.tls => None,
+            (None, _) => {
+                return Err(ServeError::Settings(format!("expected a certificate and a key for {listener}")));
+            }
+            (Some(tls), Protocol::Http) => Some(tls.listener(&[b"h2", b"http/1.1"])),
+            (Some(tls), Protocol::Tcp) => Some(tls.listener(&[])),
+        };
+        Ok(Reception { protocol: listener.protocol, tls })
+    };
+    settings.listeners.iter().map(of).collect()
 }
 
 fn listen(address: SocketAddr) -> io::Result<OwnedFd> {

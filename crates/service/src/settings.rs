@@ -1,7 +1,9 @@
 //! What a server is asked for: where it listens, what it answers, when it stalls and what bounds it.
 
 use crate::query::{self, QueryError};
+use crate::tls::Tls;
 use experiment::units::{UnitError, parse_duration};
+use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::str::FromStr;
@@ -15,8 +17,12 @@ pub const MOST_THREADS: usize = 1024;
 /// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where to listen; port 0 takes any free one.
-    pub address: SocketAddr,
+    /// Where to listen, and for what: one at least.
+    pub listeners: Vec<Listener>,
+    /// Certificate and key for the listeners with TLS; nothing else needs it.
+    pub tls: Option<Tls>,
+    /// What is exchanged over raw TCP.
+    pub tcp: TcpSizes,
     /// What to answer where the request's query does not say otherwise.
     pub answer: Answer,
     /// Worker threads, each with an event loop of its own; the first is the caller of [`crate::Server::run`].
@@ -35,11 +41,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Settings that answer 200 with an empty body, at once, from one thread.
+    /// Settings that answer 200 with an empty body, at once, from one thread, over HTTP in clear text.
     #[must_use]
     pub fn new(address: SocketAddr) -> Self {
         Self {
-            address,
+            listeners: vec![Listener { address, protocol: Protocol::Http, tls: false }],
+            tls: None,
+            tcp: TcpSizes::default(),
             answer: Answer::default(),
             threads: 1,
             stall: None,
@@ -48,6 +56,57 @@ impl Settings {
             idle_timeout: Duration::from_secs(300),
             seed: None,
         }
+    }
+}
+
+/// A place to listen.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Listener {
+    /// Port 0 takes any free one.
+    pub address: SocketAddr,
+    /// What is spoken there.
+    pub protocol: Protocol,
+    /// Whether it is spoken over TLS, and nothing without it.
+    pub tls: bool,
+}
+
+/// The listener as the start of a URL, such as `http://127.0.0.1:8080`.
+impl fmt::Display for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match (self.protocol, self.tls) {
+            (Protocol::Http, false) => "http",
+            (Protocol::Http, true) => "https",
+            (Protocol::Tcp, false) => "tcp",
+            (Protocol::Tcp, true) => "tls",
+        };
+        write!(f, "{scheme}://{}", self.address)
+    }
+}
+
+/// What is spoken on a listener.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Protocol {
+    /// HTTP/1.1 or HTTP/2: over TLS as ALPN agrees, in clear text as the connection's first bytes say.
+    Http,
+    /// Requests and replies of fixed sizes: [`TcpSizes`].
+    Tcp,
+}
+
+/// What is exchanged over raw TCP: after each whole request comes a reply, of which byte `i` is `i` modulo
+/// [`crate::TCP_REPLY_MODULUS`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct TcpSizes {
+    /// Size of a request, bytes.
+    pub request_bytes: NonZeroU64,
+    /// Size of a reply, bytes.
+    pub reply_bytes: NonZeroU64,
+}
+
+impl Default for TcpSizes {
+    /// 1 KiB each.
+    fn default() -> Self {
+        const KIBIBYTE: NonZeroU64 = NonZeroU64::new(1024).unwrap();
+        Self { request_bytes: KIBIBYTE, reply_bytes: KIBIBYTE }
     }
 }
 

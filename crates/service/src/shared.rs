@@ -1,8 +1,9 @@
 //! What the connections of one worker share: settings, room to read and to write, chance, counts.
 
 use crate::counters::{Counters, Tally};
+use crate::http2;
 use crate::response::Composer;
-use crate::settings::{Answer, Settings};
+use crate::settings::{Answer, Settings, TcpSizes};
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use std::num::NonZeroU64;
@@ -23,6 +24,10 @@ pub(crate) struct Shared {
     /// What a connection composes in its turn. Empty between turns.
     pub composed: Vec<u8>,
     pub random: SmallRng,
+    /// What connections in raw TCP exchange.
+    pub tcp: TcpSizes,
+    /// What connections in HTTP/2 go by.
+    pub http2: Arc<http2::Context>,
     /// Memory that all connections together hold for unfinished requests, bytes.
     pub held_bytes: usize,
     pub tally: Arc<Tally>,
@@ -51,6 +56,8 @@ impl Shared {
             received: Vec::with_capacity(RECEIVED_BYTES),
             composed: Vec::new(),
             random,
+            tcp: settings.tcp,
+            http2: Arc::new(http2::Context::new(settings, worker, tallies, started)),
             held_bytes: 0,
             tally: Arc::clone(&tallies[worker]),
             tallies: Arc::clone(tallies),

@@ -6,7 +6,7 @@
 
 use crate::connection::{Connection, Turn};
 use crate::counters::Tally;
-use crate::settings::{Settings, Stall};
+use crate::settings::{Protocol, Settings, Stall};
 use crate::shared::Shared;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -17,6 +17,7 @@ use rustix::net::{SocketFlags, accept_with};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
+use rustls::ServerConfig;
 use std::collections::{BTreeSet, VecDeque};
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -30,16 +31,18 @@ const ACCEPTS_PER_TURN: usize = 64;
 /// How long accepting rests when there is no room for another connection: then it is tried again.
 const ACCEPT_REST_NS: u64 = 20_000_000;
 
-/// What is watched besides connections. Connections have their slot in the low half and a generation above it.
+/// What is watched besides connections. Connections have their slot in the low half and a generation above it; listeners
+/// have their place among the listeners.
 const STOP: u64 = u64::MAX;
-const LISTENER: u64 = u64::MAX - 1;
-const INBOX: u64 = u64::MAX - 2;
-const SWEEP: u64 = u64::MAX - 3;
+const INBOX: u64 = u64::MAX - 1;
+const SWEEP: u64 = u64::MAX - 2;
+const LISTENERS: u64 = u64::MAX - (1 << 16);
 
 /// Connections on their way to a worker.
 #[derive(Debug)]
 pub(crate) struct Inbox {
-    sockets: Mutex<Vec<OwnedFd>>,
+    /// Each with the place of its listener.
+    sockets: Mutex<Vec<(OwnedFd, usize)>>,
     /// The worker is to end: another one failed.
     ended: AtomicBool,
     bell: OwnedFd,
@@ -51,8 +54,8 @@ impl Inbox {
         Ok(Self { sockets: Mutex::new(Vec::new()), ended: AtomicBool::new(false), bell })
     }
 
-    fn put(&self, socket: OwnedFd) {
-        self.sockets.lock().unwrap_or_else(PoisonError::into_inner).push(socket);
+    fn put(&self, socket: OwnedFd, listener: usize) {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner).push((socket, listener));
         self.ring();
     }
 
@@ -67,7 +70,7 @@ impl Inbox {
         let _ = io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
-    fn take(&self) -> Vec<OwnedFd> {
+    fn take(&self) -> Vec<(OwnedFd, usize)> {
         let _ = io::read(&self.bell, &mut [0; 8]);
         std::mem::take(&mut *self.sockets.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -76,10 +79,18 @@ impl Inbox {
 /// The part of the first worker that accepts.
 #[derive(Debug)]
 pub(crate) struct Acceptor {
-    pub listener: OwnedFd,
+    /// In the order of the receptions.
+    pub listeners: Vec<OwnedFd>,
     pub max_connections: usize,
     pub inboxes: Arc<[Inbox]>,
     pub tallies: Arc<[Arc<Tally>]>,
+}
+
+/// How the connections of one listener are received.
+#[derive(Clone, Debug)]
+pub(crate) struct Reception {
+    pub protocol: Protocol,
+    pub tls: Option<Arc<ServerConfig>>,
 }
 
 /// A place for a connection.
@@ -97,6 +108,7 @@ pub(crate) struct Worker {
     epoll: OwnedFd,
     inboxes: Arc<[Inbox]>,
     acceptor: Option<Acceptor>,
+    receptions: Arc<[Reception]>,
     /// When accepting starts again after a rest.
     accept_at_ns: Option<u64>,
     slots: Vec<Slot>,
@@ -118,12 +130,13 @@ impl Worker {
         settings: &Settings,
         inboxes: &Arc<[Inbox]>,
         acceptor: Option<Acceptor>,
+        receptions: &Arc<[Reception]>,
         shared: Shared,
     ) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &inboxes[index].bell, EventData::new_u64(INBOX), EventFlags::IN)?;
-        if let Some(Acceptor { listener, .. }) = &acceptor {
-            epoll::add(&epoll, listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
+        for (index, listener) in acceptor.iter().flat_map(|acceptor| &acceptor.listeners).enumerate() {
+            epoll::add(&epoll, listener, EventData::new_u64(LISTENERS + index as u64), EventFlags::IN)?;
         }
         // A periodic timer of its own, rather than a time limit on each wait, leaves most waits without any timer.
         let sweep =
@@ -140,6 +153,7 @@ impl Worker {
             epoll,
             inboxes: Arc::clone(inboxes),
             acceptor,
+            receptions: Arc::clone(receptions),
             accept_at_ns: None,
             slots: Vec::new(),
             free: Vec::new(),
@@ -193,13 +207,13 @@ impl Worker {
 
     fn on_event(&mut self, token: u64, flags: EventFlags, now_ns: u64) {
         match token {
-            LISTENER => self.accept(),
             INBOX => {
-                for socket in self.inboxes[self.index].take() {
-                    self.adopt(socket);
+                for (socket, listener) in self.inboxes[self.index].take() {
+                    self.adopt(socket, listener);
                 }
             }
             SWEEP => self.sweep(now_ns),
+            LISTENERS.. => self.accept((token - LISTENERS) as usize),
             token => {
                 let Some(connection) = self.connection(token) else { return };
                 connection.active_ns = now_ns;
@@ -237,7 +251,7 @@ impl Worker {
         }
         if self.accept_at_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.accept_at_ns = None;
-            self.watch_listener(EventFlags::IN);
+            self.watch_listeners(EventFlags::IN);
         }
     }
 
@@ -283,23 +297,23 @@ impl Worker {
         }
     }
 
-    fn accept(&mut self) {
+    fn accept(&mut self, listener: usize) {
         for _ in 0..ACCEPTS_PER_TURN {
             let Some(acceptor) = &self.acceptor else { return };
             let open = |tally: &Arc<Tally>| tally.connections_open.load(Relaxed);
             if acceptor.tallies.iter().map(open).sum::<usize>() >= acceptor.max_connections {
                 return self.rest_from_accepting();
             }
-            match accept_with(&acceptor.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            match accept_with(&acceptor.listeners[listener], SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok(socket) => {
                     let least =
                         (0..acceptor.tallies.len()).min_by_key(|&worker| open(&acceptor.tallies[worker]));
                     let worker = least.unwrap_or(self.index);
                     acceptor.tallies[worker].connections_open.fetch_add(1, Relaxed);
                     if worker == self.index {
-                        self.adopt(socket);
+                        self.adopt(socket, listener);
                     } else {
-                        acceptor.inboxes[worker].put(socket);
+                        acceptor.inboxes[worker].put(socket, listener);
                     }
                 }
                 Err(Errno::AGAIN) => return,
@@ -323,19 +337,19 @@ impl Worker {
     }
 
     fn rest_from_accepting(&mut self) {
-        self.watch_listener(EventFlags::empty());
+        self.watch_listeners(EventFlags::empty());
         self.accept_at_ns = Some(self.shared.now_ns() + ACCEPT_REST_NS);
     }
 
-    fn watch_listener(&self, flags: EventFlags) {
-        if let Some(Acceptor { listener, .. }) = &self.acceptor {
-            epoll::modify(&self.epoll, listener, EventData::new_u64(LISTENER), flags)
+    fn watch_listeners(&self, flags: EventFlags) {
+        for (index, listener) in self.acceptor.iter().flat_map(|acceptor| &acceptor.listeners).enumerate() {
+            epoll::modify(&self.epoll, listener, EventData::new_u64(LISTENERS + index as u64), flags)
                 .expect("the listener was added to this epoll instance");
         }
     }
 
     /// Takes in a connection that the counts know already.
-    fn adopt(&mut self, socket: OwnedFd) {
+    fn adopt(&mut self, socket: OwnedFd, listener: usize) {
         self.shared.tally.connections_accepted.add(1);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
@@ -345,7 +359,8 @@ impl Worker {
         let token = EventData::new_u64(u64::from(*generation) << 32 | u64::from(slot));
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let watched = epoll::add(&self.epoll, &socket, token, flags);
-        *connection = Some(Connection::new(socket, self.shared.now_ns()));
+        let Reception { protocol, tls } = &self.receptions[listener];
+        *connection = Some(Connection::new(socket, *protocol, tls.as_ref(), &self.shared));
         // No memory for another watch: this connection is one too many.
         if watched.is_err() {
             self.close(slot);
@@ -360,6 +375,7 @@ impl Worker {
             self.timers.remove(&(due_ns, slot));
         }
         self.shared.held_bytes -= connection.held_bytes();
+        connection.count_end(&self.shared.tally);
         self.shared.tally.connections_open.fetch_sub(1, Relaxed);
         self.free.push(slot);
     }

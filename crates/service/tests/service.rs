@@ -98,7 +98,7 @@ fn garbage_is_answered_and_closed() {
     for (bytes, status) in [
         ("\x16\x03\x01\x02\x00\x01", 400),
         ("GET / HTTP/1.1\r\n\r\n", 400),
-        ("PRI * HTTP/2.0\r\n\r\n", 505),
+        ("PRI * HTTP/2.0\r\n\r\nSMS\r\n\r\n", 505),
         (&long, 431),
     ] {
         let mut client = server.client();

@@ -12,7 +12,7 @@ pub use lab::{DownArgs, LabArgs, LabCommand, StatusArgs, UpArgs};
 pub use load::{LoadArgs, MAX_DURATION, OfferedRate, ProgressStyle, StartAt};
 pub use report::ReportArgs;
 pub use run::RunArgs;
-pub use serve::ServeArgs;
+pub use serve::{ServeArgs, TlsArgs};
 
 use clap::{Parser, Subcommand};
 

@@ -1,5 +1,11 @@
 //! Options of `meshmeter serve`.
 
+mod tcp;
+mod tls;
+
+pub use tcp::TcpArgs;
+pub use tls::TlsArgs;
+
 use clap::Args;
 use experiment::units::{parse_duration, parse_fraction, parse_size};
 use service::Stall;
@@ -19,9 +25,15 @@ Counts since the start:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ServeArgs {
-    /// Address and port to listen on; port 0 takes any free one
+    /// Address and port to listen on for HTTP/1.1, HTTP/2 and gRPC in clear text; port 0 takes any free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080", value_parser = parse_address)]
     pub listen: SocketAddr,
+
+    #[command(flatten)]
+    pub tls: TlsArgs,
+
+    #[command(flatten)]
+    pub tcp: TcpArgs,
 
     /// Size of the response body, such as 1024, 1KB (1000 bytes) or 1KiB (1024)
     #[arg(long, value_name = "SIZE", default_value = "1KiB", value_parser = parse_size)]
@@ -74,6 +86,6 @@ pub struct ServeArgs {
     pub seed: Option<u64>,
 }
 
-fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {
+pub(super) fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse().map_err(|_| "expected an IP address and a port, for example 127.0.0.1:8080 or [::1]:8080")
 }

@@ -1,7 +1,9 @@
 //! `meshmeter serve`: runs the synthetic service until SIGINT or SIGTERM.
 //!
-//! The line on standard output says that connections are accepted, and where; the counts at the end go to standard error.
+//! The lines on standard output say that connections are accepted, and where: that for HTTP in clear text comes first. The
+//! counts at the end go to standard error.
 
+mod listeners;
 mod program_pages;
 
 use crate::cli::ServeArgs;
@@ -16,7 +18,7 @@ use std::process::ExitCode;
 pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     open_files::raise_limit();
     let stop = signals().map_err(|error| Failure::environment(&error))?;
-    let server = Server::bind(&settings(args)).map_err(|error| failure(&error))?;
+    let server = Server::bind(&settings(args)?).map_err(|error| failure(&error))?;
     announce(&server).map_err(|error| Failure::environment(&error))?;
     program_pages::unmap_touched();
     let counters = server.run(stop).map_err(|error| failure(&error))?;
@@ -24,8 +26,12 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn settings(args: &ServeArgs) -> Settings {
-    Settings {
+fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
+    let (listeners, tls) = listeners::of(args)?;
+    Ok(Settings {
+        listeners,
+        tls,
+        tcp: args.tcp.sizes(),
         answer: Answer {
             status: args.status,
             body_bytes: args.size,
@@ -38,8 +44,7 @@ fn settings(args: &ServeArgs) -> Settings {
         requests_per_connection: args.connection_close_after,
         idle_timeout: args.idle_timeout,
         seed: args.seed,
-        ..Settings::new(args.listen)
-    }
+    })
 }
 
 fn failure(error: &ServeError) -> Failure {
@@ -62,6 +67,9 @@ fn signals() -> io::Result<PipeReader> {
 
 fn announce(server: &Server) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    writeln!(stdout, "listening on http://{}", server.address())?;
+    let lines: String =
+        server.listeners().iter().map(|listener| format!("listening on {listener}\n")).collect();
+    // At once: whoever reads the first line only may be gone before another is written.
+    stdout.write_all(lines.as_bytes())?;
     stdout.flush()
 }

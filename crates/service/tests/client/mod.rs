@@ -26,7 +26,7 @@ pub struct Running {
 impl Running {
     pub fn start(settings: &Settings) -> Self {
         let server = Server::bind(settings).unwrap();
-        let address = server.address();
+        let address = server.listeners()[0].address;
         let (stopped, stop) = std::io::pipe().unwrap();
         let thread = std::thread::spawn(move || server.run(stopped).unwrap());
         Self { address, stop: Some(stop), thread: Some(thread) }

@@ -3,7 +3,7 @@
 //! Chunked framing is read strictly (RFC 9112, 7.1): a lone line feed or a size without digits is refused, since
 //! proxies and servers that guess differently are how requests are smuggled.
 
-use crate::request::Rejection;
+use super::request::Rejection;
 
 /// Most bytes in the extensions of one chunk, and in all trailers together.
 const LINE_MAX_BYTES: u32 = 64 * 1024;

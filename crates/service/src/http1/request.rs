@@ -3,7 +3,8 @@
 //! Parsing is done by `httparse`; this file decides what the head means: how the body is framed, whether the connection
 //! stays, what to answer. Two framings that disagree are refused, never guessed (RFC 9112, 6.1 to 6.3).
 
-use crate::body::Body;
+use super::body::Body;
+use crate::reply::Reply;
 use crate::settings::Answer;
 use httparse::{Header, Status};
 use std::mem::MaybeUninit;
@@ -12,8 +13,6 @@ use std::mem::MaybeUninit;
 pub(crate) const HEAD_MAX_BYTES: usize = 64 * 1024;
 /// Most header fields.
 const HEADERS_MAX: usize = 128;
-/// Where the server's counters are read.
-pub const COUNTERS_PATH: &str = "/meshmeter/counters";
 
 /// A request that the server understood.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,17 +24,6 @@ pub(crate) struct Request {
     pub version_1_0: bool,
     /// The method is HEAD: no body.
     pub head_only: bool,
-}
-
-/// What to reply.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Reply {
-    /// A body of filler, as asked for.
-    Filler(Answer),
-    /// The server's counters.
-    Counters,
-    /// The request is well-formed and makes no sense: why.
-    Refused { status: u16, reason: String },
 }
 
 /// A request that cannot be answered as asked, after which nothing more can be read from the connection.
@@ -113,10 +101,8 @@ fn understand(parsed: &httparse::Request<'_, '_>, defaults: &Answer) -> Result<H
     let method = parsed.method.unwrap_or_default();
     let reply = if fields.expects_else {
         Reply::Refused { status: 417, reason: "expected no expectation but 100-continue".into() }
-    } else if method == "CONNECT" {
-        Reply::Refused { status: 405, reason: "this is a service, not a proxy: no CONNECT".into() }
     } else {
-        reply_to(parsed.path.unwrap_or_default(), defaults)
+        Reply::to(method, parsed.path.unwrap_or_default(), defaults)
     };
     let keep_alive = !fields.close && (!version_1_0 || fields.keep_alive);
     // RFC 9110, 10.1.1: an expectation in an HTTP/1.0 request is ignored.
@@ -170,24 +156,4 @@ fn length_of(value: &[u8], earlier: Option<u64>) -> Result<u64, Rejection> {
     digits
         .and_then(|digits| digits.parse().ok())
         .ok_or(Rejection { status: 400, reason: "expected a whole number as Content-Length" })
-}
-
-fn reply_to(target: &str, defaults: &Answer) -> Reply {
-    let target = target.split_once('#').map_or(target, |(target, _fragment)| target);
-    let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-    if path.ends_with(COUNTERS_PATH) && path_of(path) == COUNTERS_PATH {
-        return Reply::Counters;
-    }
-    match query.map_or(Ok(*defaults), |query| defaults.with_query(query)) {
-        Ok(answer) => Reply::Filler(answer),
-        Err(error) => Reply::Refused { status: 400, reason: error.to_string() },
-    }
-}
-
-/// The path of a target without its query; proxies may send the whole URL (RFC 9112, 3.2.2).
-fn path_of(target: &str) -> &str {
-    match target.split_once("://") {
-        Some((scheme, rest)) if !scheme.contains('/') => rest.find('/').map_or("", |at| &rest[at..]),
-        _ => target,
-    }
 }

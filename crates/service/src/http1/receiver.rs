@@ -1,7 +1,7 @@
 //! From the bytes of a connection to requests, whatever pieces the bytes come in: no I/O.
 
-use crate::body::Body;
-use crate::request::{Head, Rejection, Request, parse};
+use super::body::Body;
+use super::request::{Head, Rejection, Request, parse};
 use crate::settings::Answer;
 
 /// Where a connection is in its stream of requests.
@@ -30,6 +30,11 @@ pub(crate) enum Step {
 }
 
 impl Receiver {
+    /// Whether a head was read and its body is not whole yet.
+    pub(crate) fn is_within_request(&self) -> bool {
+        matches!(self.0, Stage::Body { .. })
+    }
+
     /// Takes one step and says how many bytes of `input` it used. The rest has to be given again, with more behind it
     /// where the step is [`Step::More`]. After a rejection nothing more can be read.
     pub(crate) fn advance(&mut self, input: &[u8], defaults: &Answer) -> (usize, Result<Step, Rejection>) {
@@ -73,7 +78,7 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::Reply;
+    use crate::reply::Reply;
     use proptest::prelude::*;
 
     /// Everything that a stream of bytes amounts to when it comes in these pieces.
@@ -134,7 +139,7 @@ mod tests {
         assert_eq!(status_of("GET /x/meshmeter/counters HTTP/1.1\r\nHost: a\r\n\r\n"), Some(200));
     }
 
-    const COUNTERS: &str = crate::request::COUNTERS_PATH;
+    const COUNTERS: &str = crate::reply::COUNTERS_PATH;
 
     #[test]
     fn what_is_no_proper_request_is_refused() {

@@ -1,0 +1,72 @@
+//! From options to listeners, and to the certificate that those with TLS show.
+
+use crate::cli::{ServeArgs, TlsArgs};
+use crate::failure::Failure;
+use service::{Listener, Protocol, Tls, TlsError};
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Where HTTPS is served unless options say otherwise.
+const HTTPS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8443);
+/// What a certificate made here is for unless options say otherwise.
+const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// Where to listen, that for HTTP in clear text first, and with which certificate.
+pub fn of(args: &ServeArgs) -> Result<(Vec<Listener>, Option<Tls>), Failure> {
+    let TlsArgs { tls, tls_listen, tls_cert, .. } = &args.tls;
+    let over_tcp = args.tcp.tcp_tls_listen;
+    // TLS that is asked for without a place is HTTPS.
+    let asked = *tls || tls_cert.is_some();
+    let https = tls_listen.or((asked && over_tcp.is_none()).then_some(HTTPS));
+    let listener = |protocol, tls| move |address| Listener { address, protocol, tls };
+    let listeners: Vec<Listener> = Some(args.listen)
+        .map(listener(Protocol::Http, false))
+        .into_iter()
+        .chain(https.map(listener(Protocol::Http, true)))
+        .chain(args.tcp.tcp_listen.map(listener(Protocol::Tcp, false)))
+        .chain(over_tcp.map(listener(Protocol::Tcp, true)))
+        .collect();
+    if listeners.iter().any(|listener| listener.tls) {
+        return Ok((listeners, Some(certificate(&args.tls)?)));
+    }
+    let without_effect = [
+        ("--tls-name", !args.tls.tls_name.is_empty()),
+        ("--tls-ca-out", args.tls.tls_ca_out.is_some()),
+        ("--client-ca", args.tls.client_ca.is_some()),
+    ];
+    match without_effect.iter().find(|(_, given)| *given) {
+        Some((option, _)) => {
+            let problem = format!("{option} says how to serve TLS, and nothing is served over TLS");
+            Err(Failure::wrong_use(problem).with_hint("add --tls, --tls-listen or --tcp-tls-listen"))
+        }
+        None => Ok((listeners, None)),
+    }
+}
+
+fn certificate(args: &TlsArgs) -> Result<Tls, Failure> {
+    let client_authority = args.client_ca.as_deref();
+    if let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) {
+        return Tls::from_files(certificate, key, client_authority).map_err(|error| failure(&error));
+    }
+    let names: Vec<String> = match &args.tls_name[..] {
+        [] => NAMES.map(str::to_owned).to_vec(),
+        names => names.to_vec(),
+    };
+    let (tls, authority) = Tls::own(&names, client_authority).map_err(|error| failure(&error))?;
+    if let Some(path) = &args.tls_ca_out {
+        let failed = |error| Failure::environment(&error).about(&format!("write {}", path.display()));
+        fs::write(path, authority).map_err(failed)?;
+    }
+    Ok(tls)
+}
+
+fn failure(error: &TlsError) -> Failure {
+    let failure = match error {
+        TlsError::Make { .. } => Failure::from_wrong_use(error),
+        _ => Failure::environment(error),
+    };
+    match error.hint() {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    }
+}

@@ -1,0 +1,318 @@
+//! HTTP/1.1 on one connection: what it has received, what it still has to send, what it waits for.
+//!
+//! A turn goes as far as it can without waiting: send what is left, answer what is due, read and answer more. The socket
+//! is watched edge-triggered, so a turn that ends in [`Turn::Wait`] has always met a socket that would block.
+//! Nothing is read while something is unsent or delayed: a client that does not read its responses is not read either.
+//!
+//! `receiver` finds `request`s in the bytes and skips their `body`s; a connection that starts with the preface of HTTP/2
+//! is handed on.
+
+mod body;
+mod receiver;
+mod request;
+
+use crate::connection::{LINGER_NS, Turn};
+use crate::counters::Tally;
+use crate::output::{Output, Sent};
+use crate::reply::Reply;
+use crate::response::{self, Frame};
+use crate::shared::Shared;
+use crate::transport::Transport;
+use receiver::{Receiver, Step};
+use request::{Rejection, Request};
+use rustix::io;
+
+/// Steps of one turn, after which other connections get theirs.
+const STEPS_PER_TURN: usize = 32;
+/// Room that a connection with an unfinished head gets at a time, bytes.
+const ROOM_BYTES: usize = 4 * 1024;
+/// Composed bytes at which requests that came together are no longer answered together.
+const SEND_AT_BYTES: usize = 16 * 1024;
+/// What a connection in HTTP/2 starts with, and no request in HTTP/1.1 does (RFC 9113, 3.4).
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+#[derive(Debug)]
+enum Phase {
+    /// Nothing tells yet which version of HTTP it is.
+    Starting,
+    Receiving,
+    /// It is HTTP/2.
+    HandingOn,
+    /// A request waits for its time.
+    Delayed {
+        due_ns: u64,
+        request: Request,
+    },
+    /// The last response is on its way.
+    Ending {
+        rejected: bool,
+    },
+    /// It was sent; what the client still sends is thrown away.
+    Lingering {
+        until_ns: u64,
+    },
+}
+
+/// A connection in HTTP/1.1, or in a version that its first bytes have yet to tell.
+#[derive(Debug)]
+pub(crate) struct Http1 {
+    transport: Transport,
+    receiver: Receiver,
+    phase: Phase,
+    /// Received and not used yet.
+    pending: Vec<u8>,
+    /// `pending` was looked at and does not suffice.
+    starved: bool,
+    output: Output,
+    answered: u64,
+    /// Answers to counted requests that are composed and not wholly sent.
+    unsent_answers: u64,
+}
+
+impl Http1 {
+    pub(crate) fn new(transport: Transport) -> Self {
+        Self {
+            transport,
+            receiver: Receiver::default(),
+            phase: Phase::Starting,
+            pending: Vec::new(),
+            starved: true,
+            output: Output::default(),
+            answered: 0,
+            unsent_answers: 0,
+        }
+    }
+
+    /// Notes that the socket has something to read.
+    pub(crate) fn has_input(&mut self, half_closed: bool) {
+        self.transport.has_input(half_closed);
+    }
+
+    /// Whether it waits for its own delayed answer rather than for the client.
+    pub(crate) fn is_delayed(&self) -> bool {
+        matches!(self.phase, Phase::Delayed { .. })
+    }
+
+    /// Bytes of memory that it holds on to for unfinished requests.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.pending.capacity()
+    }
+
+    /// What is left of a connection that turned out to be HTTP/2, with what was received.
+    pub(crate) fn into_parts(self) -> (Transport, Vec<u8>) {
+        (self.transport, self.pending)
+    }
+
+    /// Counts what the end of the connection cuts off.
+    pub(crate) fn count_end(&self, tally: &Tally) {
+        let counts = &tally.http1;
+        counts.failed.add(self.unsent_answers);
+        match &self.phase {
+            Phase::Delayed { request, .. } => counts.failed.add(u64::from(request.reply != Reply::Counters)),
+            Phase::Receiving if !self.pending.is_empty() || self.receiver.is_within_request() => {
+                counts.incomplete.add(1);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes a turn; nothing where the connection turned out to be HTTP/2.
+    pub(crate) fn turn(&mut self, shared: &mut Shared) -> Option<Turn> {
+        let turn = self.steps(shared).unwrap_or(Turn::Close);
+        debug_assert!(turn == Turn::Close || shared.composed.is_empty(), "every response was sent or kept");
+        shared.composed.clear();
+        if matches!(self.phase, Phase::HandingOn) { None } else { Some(turn) }
+    }
+
+    fn steps(&mut self, shared: &mut Shared) -> io::Result<Turn> {
+        for _ in 0..STEPS_PER_TURN {
+            match self.send(shared)? {
+                Sent::All => {}
+                Sent::UntilBlocked => return Ok(Turn::Wait),
+                Sent::Some => return Ok(Turn::Again),
+            }
+            match self.phase {
+                Phase::HandingOn => return Ok(Turn::Again),
+                Phase::Starting | Phase::Receiving => {
+                    if let Some(turn) = self.receive(shared)? {
+                        return Ok(turn);
+                    }
+                }
+                Phase::Delayed { due_ns, .. } if shared.now_ns() < due_ns => {
+                    return Ok(Turn::WaitUntil(due_ns));
+                }
+                Phase::Delayed { .. } => {
+                    if let Phase::Delayed { request, .. } =
+                        std::mem::replace(&mut self.phase, Phase::Receiving)
+                    {
+                        self.reply(&request, shared);
+                    }
+                }
+                Phase::Ending { rejected } => {
+                    if !rejected && self.pending.is_empty() && self.transport.may_close_at_once() {
+                        return Ok(Turn::Close);
+                    }
+                    self.transport.end_sending()?;
+                    self.pending = Vec::new();
+                    self.phase = Phase::Lingering { until_ns: shared.now_ns() + LINGER_NS };
+                }
+                Phase::Lingering { until_ns } => {
+                    if shared.now_ns() >= until_ns {
+                        return Ok(Turn::Close);
+                    }
+                    shared.received.clear();
+                    if !self.transport.is_readable() {
+                        return Ok(Turn::WaitUntil(until_ns));
+                    }
+                    match self.transport.receive(&mut shared.received)? {
+                        Some(0) => return Ok(Turn::Close),
+                        length => shared.tally.bytes_received.add(length.unwrap_or(0) as u64),
+                    }
+                }
+            }
+        }
+        // What the last step composed has to leave the worker's room before others use it.
+        Ok(match self.send(shared)? {
+            Sent::UntilBlocked => Turn::Wait,
+            Sent::All | Sent::Some => Turn::Again,
+        })
+    }
+
+    /// Reads where needed and answers what is there. Gives a turn where there is nothing to do.
+    fn receive(&mut self, shared: &mut Shared) -> io::Result<Option<Turn>> {
+        if (self.starved || self.pending.is_empty()) && !self.transport.is_readable() {
+            return Ok(Some(Turn::Wait));
+        }
+        if self.pending.is_empty() {
+            // The usual way: into the worker's own room, and nothing stays with the connection.
+            let mut received = std::mem::take(&mut shared.received);
+            received.clear();
+            let outcome = self.transport.receive(&mut received);
+            if let Ok(Some(1..)) = outcome {
+                shared.tally.bytes_received.add(received.len() as u64);
+                let used = self.consume(&received, shared);
+                self.pending.extend_from_slice(&received[used..]);
+            }
+            shared.received = received;
+            return outcome.map(|outcome| (outcome == Some(0)).then_some(Turn::Close));
+        }
+        let mut pending = std::mem::take(&mut self.pending);
+        if self.starved {
+            if shared.held_bytes > Shared::HELD_MAX_BYTES {
+                self.reject(&Rejection { status: 503, reason: "too many unfinished requests" }, shared);
+                return Ok(None);
+            }
+            pending.reserve(ROOM_BYTES);
+            match self.transport.receive(&mut pending)? {
+                Some(0) => return Ok(Some(Turn::Close)),
+                Some(length) => shared.tally.bytes_received.add(length as u64),
+                None => {
+                    self.pending = pending;
+                    return Ok(None);
+                }
+            }
+        }
+        let used = self.consume(&pending, shared);
+        pending.drain(..used);
+        if !pending.is_empty() {
+            self.pending = pending;
+        }
+        Ok(None)
+    }
+
+    fn send(&mut self, shared: &mut Shared) -> io::Result<Sent> {
+        let sent = self.output.send(&mut self.transport, shared)?;
+        if sent == Sent::All && self.unsent_answers > 0 {
+            shared.tally.http1.answered.add(std::mem::take(&mut self.unsent_answers));
+        }
+        Ok(sent)
+    }
+
+    /// Answers the requests in `input` into what the worker composes, as far as they can be answered now, and says how
+    /// many bytes it used.
+    fn consume(&mut self, input: &[u8], shared: &mut Shared) -> usize {
+        let mut used = 0;
+        self.starved = false;
+        if matches!(self.phase, Phase::Starting) {
+            self.start(input, shared);
+        }
+        while matches!(self.phase, Phase::Receiving)
+            && !self.output.is_waiting()
+            && shared.composed.len() < SEND_AT_BYTES
+        {
+            let (length, step) = self.receiver.advance(&input[used..], &shared.answer);
+            used += length;
+            match step {
+                Ok(Step::More) => {
+                    self.starved = true;
+                    break;
+                }
+                Ok(Step::Continue) => shared.composed.extend_from_slice(response::CONTINUE),
+                Ok(Step::Request(request)) => self.take(request, shared),
+                Err(rejection) => self.reject(&rejection, shared),
+            }
+        }
+        used
+    }
+
+    /// Finds out which version of HTTP the first bytes are.
+    fn start(&mut self, input: &[u8], shared: &mut Shared) {
+        if input.starts_with(HTTP2_PREFACE) {
+            self.phase = Phase::HandingOn;
+        } else if HTTP2_PREFACE.starts_with(input) {
+            self.starved = true;
+        } else {
+            self.phase = Phase::Receiving;
+            shared.tally.http1.connections.add(1);
+        }
+    }
+
+    fn take(&mut self, request: Request, shared: &mut Shared) {
+        if request.reply != Reply::Counters {
+            shared.tally.http1.requests.add(1);
+        }
+        match request.reply.delay_ns() {
+            0 => self.reply(&request, shared),
+            delay_ns => {
+                let due_ns = shared.now_ns().saturating_add(delay_ns);
+                self.phase = Phase::Delayed { due_ns, request };
+            }
+        }
+    }
+
+    fn reply(&mut self, request: &Request, shared: &mut Shared) {
+        self.answered += 1;
+        let stays = shared.requests_per_connection.is_none_or(|limit| self.answered < limit.get());
+        let keep_alive = request.keep_alive && stays;
+        let frame = Frame { keep_alive, version_1_0: request.version_1_0, head_only: request.head_only };
+        self.unsent_answers += u64::from(request.reply != Reply::Counters);
+        match &request.reply {
+            Reply::Filler(answer) => {
+                let fails = answer.fails(&mut shared.random);
+                let status = if fails { 500 } else { answer.status };
+                shared.tally.errors.add(u64::from(fails));
+                let behind = shared.composer.filler(&mut shared.composed, status, answer.body_bytes, frame);
+                self.output.send_filler(behind);
+            }
+            Reply::Counters => {
+                let json = shared.counters().to_json();
+                response::write_text(&mut shared.composed, 200, "application/json", &json, frame);
+            }
+            Reply::Refused { status, reason } => {
+                let line = format!("{reason}\n");
+                response::write_text(&mut shared.composed, *status, "text/plain", &line, frame);
+            }
+        }
+        if !keep_alive {
+            self.phase = Phase::Ending { rejected: false };
+        }
+    }
+
+    fn reject(&mut self, rejection: &Rejection, shared: &mut Shared) {
+        shared.tally.rejected.add(1);
+        let frame = Frame { keep_alive: false, version_1_0: false, head_only: false };
+        let line = format!("{}\n", rejection.reason);
+        response::write_text(&mut shared.composed, rejection.status, "text/plain", &line, frame);
+        self.phase = Phase::Ending { rejected: true };
+    }
+}

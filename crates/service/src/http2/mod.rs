@@ -1,0 +1,265 @@
+//! HTTP/2 on one connection, by the `h2` library, in the worker's own event loop.
+//!
+//! No runtime runs beside the loop: the library's connection and the exchanges on it are one future, and each turn polls it
+//! ([`Http2::turn`]). Its socket's events come as turns, its times are the worker's timers (`timers`), its bytes go through
+//! a `channel`, and an `exchange` is one request and its answer.
+//!
+//! Bounded: streams at a time, the size of header fields, windows; bodies are thrown away as they come.
+
+mod channel;
+mod exchange;
+mod timers;
+
+use crate::connection::{LINGER_NS, Turn};
+use crate::counters::{Counters, Tally};
+use crate::settings::{Answer, Settings};
+use crate::shared::Shared;
+use crate::transport::Transport;
+use bytes::Bytes;
+use channel::Channel;
+use exchange::{Answering, Exchange};
+use futures_util::stream::{FuturesUnordered, Stream as _};
+use h2::RecvStream;
+use h2::server::{Builder, Connection, SendResponse};
+use http::Request;
+use rand::SeedableRng as _;
+use rand::rngs::SmallRng;
+use std::fmt;
+use std::future::poll_fn;
+use std::num::NonZeroU64;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{self, Poll, Wake, Waker};
+use std::time::Instant;
+use timers::Timers;
+
+/// Requests that a client may have at work on one connection.
+const STREAMS_MAX: u32 = 1024;
+/// Bytes of body that a client may send ahead, on one stream and on all together. They are thrown away as they come.
+const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
+/// Most bytes of header fields, decoded.
+const HEADERS_MAX_BYTES: u32 = 64 * 1024;
+/// Times that one turn goes over what woke meanwhile.
+const ROUNDS_PER_TURN: usize = 8;
+/// Greatest room for gathered bytes that a worker keeps.
+const ROOM_MAX_BYTES: usize = 256 * 1024;
+
+/// What all connections in HTTP/2 of one worker go by.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub answer: Answer,
+    pub requests_per_connection: Option<NonZeroU64>,
+    pub tally: Arc<Tally>,
+    tallies: Arc<[Arc<Tally>]>,
+    started: Instant,
+    /// Room for bytes gathered in one turn, while nobody has it.
+    room: Mutex<Vec<u8>>,
+}
+
+impl Context {
+    pub(crate) fn new(
+        settings: &Settings,
+        worker: usize,
+        tallies: &Arc<[Arc<Tally>]>,
+        started: Instant,
+    ) -> Self {
+        Self {
+            answer: settings.answer,
+            requests_per_connection: settings.requests_per_connection,
+            tally: Arc::clone(&tallies[worker]),
+            tallies: Arc::clone(tallies),
+            started,
+            room: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn now_ns(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        Counters::sum(&self.tallies)
+    }
+
+    fn take_room(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.room.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn give_back(&self, mut room: Vec<u8>) {
+        room.clear();
+        if room.capacity() <= ROOM_MAX_BYTES {
+            *self.room.lock().unwrap_or_else(PoisonError::into_inner) = room;
+        }
+    }
+}
+
+/// A connection in HTTP/2.
+pub(crate) struct Http2 {
+    serving: Pin<Box<dyn Future<Output = ()> + Send>>,
+    channel: Channel,
+    timers: Timers,
+    woken: Arc<Woken>,
+    waker: Waker,
+}
+
+impl fmt::Debug for Http2 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http2").finish_non_exhaustive()
+    }
+}
+
+/// Whether anything woke since the last look.
+#[derive(Debug, Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Relaxed);
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+impl Http2 {
+    /// Over a transport of which some bytes were received already.
+    pub(crate) fn new(transport: Transport, received: Vec<u8>, shared: &mut Shared) -> Self {
+        let worker = Arc::clone(&shared.http2);
+        worker.tally.http2.connections.add(1);
+        let channel = Channel::new(transport, received, &worker);
+        let timers = Timers::default();
+        let random = SmallRng::from_rng(&mut shared.random);
+        let woken = Arc::new(Woken::default());
+        Self {
+            serving: Box::pin(serve(channel.clone(), timers.clone(), worker, random)),
+            channel,
+            timers,
+            waker: Waker::from(Arc::clone(&woken)),
+            woken,
+        }
+    }
+
+    /// Notes that the socket has something to read.
+    pub(crate) fn has_input(&mut self, half_closed: bool) {
+        self.channel.has_input(half_closed);
+    }
+
+    /// Whether any request waits for its time.
+    pub(crate) fn is_delayed(&self) -> bool {
+        self.timers.first_ns().is_some()
+    }
+
+    /// Takes a turn.
+    pub(crate) fn turn(&mut self, shared: &mut Shared) -> Turn {
+        self.timers.wake(shared.now_ns());
+        self.channel.begin_turn();
+        if self.channel.send().is_err() {
+            return Turn::Close;
+        }
+        let mut context = task::Context::from_waker(&self.waker);
+        for _ in 0..ROUNDS_PER_TURN {
+            self.woken.0.store(false, Relaxed);
+            if self.serving.as_mut().poll(&mut context).is_ready() {
+                return Turn::Close;
+            }
+            if !self.woken.0.load(Relaxed) {
+                break;
+            }
+        }
+        let Ok(may_write) = self.channel.send() else { return Turn::Close };
+        if may_write || self.woken.0.load(Relaxed) || self.channel.has_more_to_read() {
+            return Turn::Again;
+        }
+        self.timers.first_ns().map_or(Turn::Wait, Turn::WaitUntil)
+    }
+}
+
+/// Serves a connection to its end.
+async fn serve(channel: Channel, timers: Timers, worker: Arc<Context>, random: SmallRng) {
+    let mut builder = Builder::new();
+    builder
+        .max_concurrent_streams(STREAMS_MAX)
+        .initial_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_header_list_size(HEADERS_MAX_BYTES);
+    let served = match builder.handshake(channel.clone()).await {
+        Ok(connection) => {
+            let mut server = Server {
+                connection,
+                accepted: Vec::new(),
+                exchanges: FuturesUnordered::new(),
+                begun: 0,
+                random,
+                timers: timers.clone(),
+                worker: Arc::clone(&worker),
+            };
+            poll_fn(|context| server.poll(context)).await
+        }
+        Err(error) => Err(error),
+    };
+    if served.is_err_and(|error| !error.is_io() && !error.is_remote()) {
+        worker.tally.rejected.add(1);
+    }
+    // The client has yet to read why the connection ends.
+    let mut until = timers.wait(worker.now_ns(), LINGER_NS);
+    poll_fn(|context| match channel.poll_end() {
+        Poll::Ready(()) => Poll::Ready(()),
+        Poll::Pending => Pin::new(&mut until).poll(context),
+    })
+    .await;
+}
+
+/// A connection and the exchanges on it.
+struct Server {
+    connection: Connection<Channel, Bytes>,
+    /// Requests that came together: they are answered together, and their answers sent at once.
+    accepted: Vec<(Request<RecvStream>, SendResponse<Bytes>)>,
+    exchanges: FuturesUnordered<Answering>,
+    begun: u64,
+    random: SmallRng,
+    timers: Timers,
+    worker: Arc<Context>,
+}
+
+impl Server {
+    /// Goes as far as it can without waiting. Ready where the connection has ended.
+    fn poll(&mut self, context: &mut task::Context<'_>) -> Poll<Result<(), h2::Error>> {
+        loop {
+            loop {
+                match self.connection.poll_accept(context) {
+                    Poll::Ready(Some(Ok(request))) => self.accepted.push(request),
+                    Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+                    Poll::Ready(None) => return Poll::Ready(Ok(())),
+                    Poll::Pending => break,
+                }
+            }
+            let mut went_on = !self.accepted.is_empty();
+            let mut accepted = std::mem::take(&mut self.accepted);
+            for (request, respond) in accepted.drain(..) {
+                self.begin(request, respond);
+            }
+            self.accepted = accepted;
+            while let Poll::Ready(Some(())) = Pin::new(&mut self.exchanges).poll_next(context) {
+                went_on = true;
+            }
+            if !went_on {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn begin(&mut self, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
+        self.begun += 1;
+        if self.worker.requests_per_connection.is_some_and(|limit| limit.get() == self.begun) {
+            self.connection.graceful_shutdown();
+        }
+        let (head, body) = request.into_parts();
+        let exchange = Exchange::new(respond, &self.worker, &self.timers);
+        if let Some(answering) = exchange.answer(&head, body, &mut self.random) {
+            self.exchanges.push(answering);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What to reply to an HTTP request, whatever version of HTTP it came with: target to value.
+
+use crate::settings::Answer;
+use rand::RngExt as _;
+use rand::rngs::SmallRng;
+
+/// Where the server's counters are read.
+pub const COUNTERS_PATH: &str = "/meshmeter/counters";
+
+/// What to reply.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Reply {
+    /// A body of filler, as asked for.
+    Filler(Answer),
+    /// The server's counters.
+    Counters,
+    /// The request is well-formed and makes no sense: why.
+    Refused { status: u16, reason: String },
+}
+
+impl Reply {
+    /// The reply to a request without an expectation, which is `*`, a path or a whole URL.
+    pub(crate) fn to(method: &str, target: &str, defaults: &Answer) -> Self {
+        if method == "CONNECT" {
+            return Self::Refused {
+                status: 405,
+                reason: "this is a service, not a proxy: no CONNECT".into(),
+            };
+        }
+        let target = target.split_once('#').map_or(target, |(target, _fragment)| target);
+        let (path, query) =
+            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        if path.ends_with(COUNTERS_PATH) && path_of(path) == COUNTERS_PATH {
+            return Self::Counters;
+        }
+        match query.map_or(Ok(*defaults), |query| defaults.with_query(query)) {
+            Ok(answer) => Self::Filler(answer),
+            Err(error) => Self::Refused { status: 400, reason: error.to_string() },
+        }
+    }
+
+    /// The delay that it asks for.
+    pub(crate) fn delay_ns(&self) -> u64 {
+        match self {
+            Self::Filler(answer) => answer.delay_ns(),
+            Self::Counters | Self::Refused { .. } => 0,
+        }
+    }
+}
+
+impl Answer {
+    /// From the end of the request to the start of the answer.
+    pub(crate) fn delay_ns(&self) -> u64 {
+        u64::try_from(self.delay.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether chance makes this answer an error.
+    pub(crate) fn fails(&self, random: &mut SmallRng) -> bool {
+        self.error_fraction > 0.0 && random.random_bool(self.error_fraction)
+    }
+}
+
+/// The path of a target without its query; proxies may send the whole URL (RFC 9112, 3.2.2).
+fn path_of(target: &str) -> &str {
+    match target.split_once("://") {
+        Some((scheme, rest)) if !scheme.contains('/') => rest.find('/').map_or("", |at| &rest[at..]),
+        _ => target,
+    }
+}
