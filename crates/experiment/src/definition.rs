@@ -4,7 +4,7 @@
 //! reader.
 
 use crate::environment::{ProxySettings, ServerSettings};
-use crate::{MeshKind, Mode};
+use crate::{MeshKind, Mode, Objective};
 use std::fmt;
 use std::time::Duration;
 
@@ -129,40 +129,5 @@ impl Arrival {
 impl fmt::Display for Arrival {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
-    }
-}
-
-/// What must hold in every cell for the run to be good. Empty: nothing is asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Objective {
-    /// Greatest median response time.
-    pub p50: Option<Duration>,
-    /// Greatest 90th percentile of the response time.
-    pub p90: Option<Duration>,
-    /// Greatest 99th percentile of the response time.
-    pub p99: Option<Duration>,
-    /// Greatest 99.9th percentile of the response time.
-    pub p99_9: Option<Duration>,
-    /// Greatest fraction of failed requests, 0 to 1.
-    pub errors: Option<f64>,
-}
-
-impl Objective {
-    /// The percentiles that have a bound: name, percentile (0 to 100), bound.
-    pub fn percentiles(&self) -> impl Iterator<Item = (&'static str, f64, Duration)> {
-        [
-            ("p50", 50.0, self.p50),
-            ("p90", 90.0, self.p90),
-            ("p99", 99.0, self.p99),
-            ("p99.9", 99.9, self.p99_9),
-        ]
-        .into_iter()
-        .filter_map(|(name, percentile, bound)| Some((name, percentile, bound?)))
-    }
-
-    /// Whether nothing is asked.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
     }
 }

@@ -1,7 +1,7 @@
 //! What an experiment is and what its results look like: pure values, no I/O.
 //!
 //! Read [`definition`] for what an experiment says, [`file`] for how it is written, [`plan`] for the trials that it
-//! becomes, [`mode`] for the arrangements of proxies, [`environment`] for what a run needs of the place where it runs,
+//! becomes, [`mode`] for the arrangements of proxies, [`objective`] for what is asked of the figures, [`environment`] for what a run needs of the place where it runs,
 //! [`schema`] for the files that it leaves behind, [`units`] for quantities as text.
 
 pub mod definition;
@@ -9,12 +9,14 @@ pub mod diagnostic;
 pub mod environment;
 pub mod file;
 pub mod mode;
+pub mod objective;
 pub mod plan;
 pub mod schema;
 pub mod units;
 
-pub use definition::{Arrival, Experiment, LoadLevels, LoadSettings, Objective, Protocol, Topology};
+pub use definition::{Arrival, Experiment, LoadLevels, LoadSettings, Protocol, Topology};
 pub use diagnostic::ExperimentError;
 pub use file::Override;
 pub use mode::{MeshKind, Mode};
+pub use objective::{Bound, Objective, ObjectiveError, TimeFigure};
 pub use plan::{Plan, PlannedTrial};

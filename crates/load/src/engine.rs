@@ -442,6 +442,7 @@ impl Course<'_> {
             requests,
             series,
             verdict: Default::default(),
+            objective: None,
         };
         let circumstances = Circumstances {
             interrupted: stopped_at < self.timeline.end && self.stop.load(Ordering::Relaxed),

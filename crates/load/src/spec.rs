@@ -94,7 +94,8 @@ impl ScheduleSpec {
     }
 
     /// Open loop: the mean rate over a window of such a length, requests a second.
-    pub(crate) fn mean_rate(&self, window: Duration) -> Option<f64> {
+    #[must_use]
+    pub fn mean_rate(&self, window: Duration) -> Option<f64> {
         let Self::Open { stages, .. } = self else { return None };
         let requests = RateProfile::new(stages, Duration::ZERO).requests_until(nanos(window));
         Some(if window.is_zero() { 0.0 } else { requests / window.as_secs_f64() })

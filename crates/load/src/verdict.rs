@@ -254,6 +254,7 @@ mod tests {
             generator: Default::default(),
             series: Vec::new(),
             verdict: Verdict::default(),
+            objective: None,
         }
     }
 

@@ -84,6 +84,15 @@ fn a_load_run() {
 }
 
 #[test]
+fn a_load_run_with_an_objective() {
+    let mut result = load_result();
+    let objective = "p50=100us,p99=1s,errors=0.1%,achieved=99%".parse().expect("an objective");
+    result.objective = Some(statistics::judge_result(&objective, &result));
+    let text = load_text(&result);
+    insta::assert_snapshot!(&text[..text.find("target").expect("a target")]);
+}
+
+#[test]
 fn the_handshakes_of_a_load_run_have_a_line_where_there_were_any() {
     let mut result = load_result();
     assert!(!load_text(&result).contains("TLS"));

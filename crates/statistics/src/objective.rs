@@ -1,9 +1,10 @@
-//! Whether a run met its objective: the exit status of `meshmeter run`.
+//! Whether a run, or one result, met its objective: the exit status.
 
+use crate::SAMPLES_BEYOND_A_PERCENTILE;
 use crate::findings::words;
-use experiment::Experiment;
-use experiment::schema::{Cell, Estimate, Summary};
+use experiment::schema::{BoundResult, Cell, Estimate, LoadResult, ObjectiveResult, Summary};
 use experiment::units::format_fraction;
+use experiment::{Experiment, Objective};
 
 /// How a run ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -32,6 +33,41 @@ pub fn objective_met(experiment: &Experiment, summary: &Summary) -> ObjectiveOut
     }
     let misses: Vec<String> = summary.cells.iter().flat_map(|cell| misses(experiment, cell)).collect();
     if misses.is_empty() { ObjectiveOutcome::Good } else { ObjectiveOutcome::Failed(misses) }
+}
+
+/// Compares one result with an objective.
+#[must_use]
+pub fn judge_result(objective: &Objective, result: &LoadResult) -> ObjectiveResult {
+    let bounds: Vec<BoundResult> = objective
+        .measured(result)
+        .into_iter()
+        .map(|(bound, measured)| BoundResult {
+            figure: bound.name().to_owned(),
+            unit: bound.unit().to_owned(),
+            limit: bound.limit(),
+            measured,
+            holds: bound.holds(measured),
+        })
+        .collect();
+    let mut notes = Vec::new();
+    let completed = result.response_time_us.count;
+    for (name, percentile, _) in objective.percentiles() {
+        let beyond = completed as f64 * (1.0 - percentile / 100.0);
+        // The fraction is not exact in binary.
+        if beyond < SAMPLES_BEYOND_A_PERCENTILE * 0.999 {
+            notes.push(format!(
+                "{name} rests on {beyond:.1} of {completed} requests beyond it: a longer run would tell"
+            ));
+        }
+    }
+    if result.verdict.saturated {
+        notes.push(
+            "the offered rate was not kept up: requests that were never answered are in no percentile"
+                .to_owned(),
+        );
+    }
+    let met = completed > 0 && !result.verdict.saturated && bounds.iter().all(|bound| bound.holds);
+    ObjectiveResult { met, bounds, notes }
 }
 
 /// What one cell does not meet, in words. Empty where it meets everything, or nothing is asked.

@@ -5,7 +5,8 @@ use super::document::Node;
 use super::overrides::Scale;
 use super::section::{Field, Item, Section, alternatives};
 use super::suggestion::nearest;
-use crate::definition::{Arrival, Experiment, LoadLevels, LoadSettings, Objective, Protocol, Topology};
+use crate::Objective;
+use crate::definition::{Arrival, Experiment, LoadLevels, LoadSettings, Protocol, Topology};
 use crate::diagnostic::ExperimentError;
 use crate::environment::{AccessLog, ProxySettings, ServerSettings};
 use crate::units::{parse_cores, parse_duration, parse_fraction, parse_rate, parse_size};
@@ -256,6 +257,7 @@ fn objective(section: &Section<'_>) -> Result<Objective> {
         p99: bound("p99")?,
         p99_9: bound("p99.9")?,
         errors: section.field("errors")?.map(|field| field.quantity(parse_fraction)).transpose()?,
+        ..Objective::default()
     })
 }
 

@@ -1,5 +1,6 @@
 //! `meshmeter.load/1`: what one run of the load generator measured.
 
+use super::ObjectiveResult;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -53,6 +54,9 @@ pub struct LoadResult {
     pub series: Vec<SeriesPoint>,
     /// Whether these figures may be used.
     pub verdict: Verdict,
+    /// How they stand to an objective, where one was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objective: Option<ObjectiveResult>,
 }
 
 /// Rates over the measured window, per second.

@@ -3,6 +3,7 @@
 mod event;
 mod host;
 mod load;
+mod objective;
 mod summary;
 mod trial;
 
@@ -12,6 +13,7 @@ pub use load::{
     Bytes, GeneratorUsage, HistogramSummary, LOAD_SCHEMA, LoadResult, Rates, RequestCounts, SeriesPoint,
     Verdict, WarmupCounts,
 };
+pub use objective::{BoundResult, ObjectiveResult};
 pub use summary::{
     AddedLatency, Cell, CellPath, ComponentSummary, Estimate, Percentiles, PublishedFigure, SUMMARY_SCHEMA,
     Summary,

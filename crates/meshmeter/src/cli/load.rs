@@ -6,8 +6,10 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
+mod objective;
 mod schedule;
 
+pub use objective::ObjectiveArgs;
 pub use schedule::{OfferedRate, ScheduleArgs, StartAt};
 
 /// Longest run: what the histograms of response times can hold.
@@ -18,7 +20,7 @@ pub const MAX_DURATION: Duration = Duration::from_secs(3600);
 /// --rate and --stages are an open loop: requests are due at these rates, whatever the target does, and a target that falls
 /// behind shows it. --clients is a closed loop: each client sends again when it is answered.
 ///
-/// Exit status: 0 a valid measurement, 1 one that is not valid (saturated, errors), 2 wrong use, 3 the target could not
+/// Exit status: 0 a valid measurement that meets its objective, 1 one that does not or is not valid (saturated, errors), 2 wrong use, 3 the target could not
 /// be reached.
 #[derive(Debug, Args)]
 #[command(
@@ -31,6 +33,9 @@ pub const MAX_DURATION: Duration = Duration::from_secs(3600);
 pub struct LoadArgs {
     #[command(flatten)]
     pub schedule: ScheduleArgs,
+
+    #[command(flatten)]
+    pub goal: ObjectiveArgs,
 
     /// Connections kept open [default: 16 in an open loop, one for each client in a closed one]
     #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]

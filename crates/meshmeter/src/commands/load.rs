@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::{fs, thread};
 
+mod objective;
 mod schedule;
 mod tls;
 
@@ -23,15 +24,17 @@ const DEFAULT_CONNECTIONS: usize = 16;
 /// Runs the command.
 pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let spec = plan(args)?;
+    objective::check(args, &spec)?;
     open_files::raise_limit();
     let stop = interrupt::on_signals()?;
     let mut progress = LoadProgress::new(args.progress, &spec);
-    let result = load::run(&spec, &stop, &mut progress).map_err(|error| Failure::environment(&error))?;
+    let mut result = load::run(&spec, &stop, &mut progress).map_err(|error| Failure::environment(&error))?;
     progress.finish();
+    result.objective = args.goal.objective.map(|objective| statistics::judge_result(&objective, &result));
     let shown = show(args, &result);
     write_file(args, &result)?;
     shown?;
-    if result.verdict.valid {
+    if result.verdict.valid && result.objective.as_ref().is_none_or(|objective| objective.met) {
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(kind) = unreachable(&result) {

@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 pub fn load_text(result: &LoadResult) -> String {
     let mut text = String::new();
     verdict(&mut text, result);
+    objective(&mut text, result);
     rates(&mut text, result);
     times(&mut text, result);
     counts(&mut text, result);
@@ -46,6 +47,36 @@ fn verdict(text: &mut String, result: &LoadResult) {
         }
     }
     text.push('\n');
+}
+
+fn objective(text: &mut String, result: &LoadResult) {
+    let Some(objective) = &result.objective else { return };
+    let _ = writeln!(text, "{:<14} {}", "objective", if objective.met { "met" } else { "NOT MET" });
+    for bound in &objective.bounds {
+        let least = matches!(bound.figure.as_str(), "rate" | "achieved");
+        let _ = writeln!(
+            text,
+            "  {:<12} {}, asked for {} or {}: {}",
+            plain(&bound.figure),
+            in_unit(bound.measured, &bound.unit),
+            in_unit(bound.limit, &bound.unit),
+            if least { "more" } else { "less" },
+            if bound.holds { "holds" } else { "DOES NOT HOLD" }
+        );
+    }
+    for note in &objective.notes {
+        let _ = writeln!(text, "  {}", plain(note));
+    }
+    text.push('\n');
+}
+
+/// A figure of an objective as people read it.
+pub(super) fn in_unit(figure: f64, unit: &str) -> String {
+    match unit {
+        "us" => format::time(figure),
+        "fraction" => format::percent(figure),
+        _ => format::rate(figure),
+    }
 }
 
 fn rates(text: &mut String, result: &LoadResult) {

@@ -101,6 +101,7 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
             generator: Default::default(),
             series: Vec::new(),
             verdict: Verdict { valid: true, ..Verdict::default() },
+            objective: None,
         }),
         components,
         path: PathProof {

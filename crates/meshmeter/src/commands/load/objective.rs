@@ -1,0 +1,49 @@
+//! What is asked of the figures: that a run of this length can tell, and whether it held.
+
+use crate::cli::LoadArgs;
+use crate::failure::Failure;
+use experiment::Objective;
+use experiment::units::format_duration;
+use load::{LoadSpec, ScheduleSpec};
+use statistics::SAMPLES_BEYOND_A_PERCENTILE;
+use std::time::Duration;
+
+/// Refuses bounds that the run cannot resolve, as an experiment file does.
+pub fn check(args: &LoadArgs, spec: &LoadSpec) -> Result<(), Failure> {
+    let Some(objective) = &args.goal.objective else { return Ok(()) };
+    for (figure, bound) in objective.times() {
+        if bound > spec.timeout {
+            return Err(Failure::wrong_use(format!(
+                "--objective: {} under {} cannot be missed: requests end after {}",
+                figure.name(),
+                format_duration(bound),
+                format_duration(spec.timeout)
+            ))
+            .with_hint("a longer --timeout"));
+        }
+    }
+    match &spec.schedule {
+        ScheduleSpec::Open { .. } => check_requests(objective, spec),
+        ScheduleSpec::Closed { .. } if objective.achieved.is_some() => Err(Failure::wrong_use(
+            "--objective: achieved is of the offered rate, and a closed loop offers none",
+        )
+        .with_hint("rate=R asks for so many completed requests a second")),
+        ScheduleSpec::Closed { .. } => Ok(()),
+    }
+}
+
+/// A percentile that rests on a handful of requests answers nothing.
+fn check_requests(objective: &Objective, spec: &LoadSpec) -> Result<(), Failure> {
+    let needed = objective.requests_needed(SAMPLES_BEYOND_A_PERCENTILE);
+    let rate = spec.schedule.mean_rate(spec.duration).unwrap_or_default();
+    let requests = rate * spec.duration.as_secs_f64();
+    // The fraction is not exact in binary.
+    if requests >= needed * 0.999 {
+        return Ok(());
+    }
+    let longer = Duration::from_secs_f64((needed / rate * 0.999).ceil());
+    Err(Failure::wrong_use(format!(
+        "--objective: {requests:.0} requests cannot tell its highest percentile: fewer than 10 would lie beyond it"
+    ))
+    .with_hint(format!("at this rate it takes {}", format_duration(longer))))
+}
