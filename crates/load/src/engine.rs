@@ -10,7 +10,7 @@ use crate::recorder::Recorder;
 use crate::schedule::{ClosedLoop, ClosedLoopSettings, OpenLoop, RateProfile, Schedule};
 use crate::second::{Second, SecondCounts};
 use crate::spec::{LoadSpec, Protocol, ScheduleSpec};
-use crate::target::Request;
+use crate::target::{Assignment, Request, Selector, part};
 use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
 use crate::verdict::{self, Circumstances};
 use crate::worker::{Plan, Timeline, Worker, WorkerOutcome};
@@ -159,17 +159,13 @@ impl Share<'_> {
     fn follow<S: Schedule>(&self, schedule: S) -> io::Result<WorkerOutcome> {
         rustix::thread::set_current_timer_slack(Some(TIMER_SLACK_NS))?;
         let spec = self.spec;
-        // Connections are dealt out to the threads, and each thread's to the targets, in turn.
-        let targets: Vec<_> = (self.thread..spec.connections)
-            .step_by(spec.threads)
-            .map(|connection| connection % spec.targets.len())
-            .collect();
-        let network = EpollNetwork::new(targets.len())?;
+        let assignment = Assignment::new(&spec.targets, spec.connections, self.thread, spec.threads);
+        let slots = assignment.servers.len();
+        let network = EpollNetwork::new(slots)?;
         match &spec.tls {
-            None => self.follow_on(schedule, network, &targets),
+            None => self.follow_on(schedule, network, &assignment),
             Some(tls) => {
-                let names = targets.iter().map(|target| spec.targets[*target].server_name.clone());
-                self.follow_on(schedule, TlsNetwork::new(network, Arc::clone(&tls.0), names), &targets)
+                self.follow_on(schedule, TlsNetwork::new(network, Arc::clone(&tls.0), slots), &assignment)
             }
         }
     }
@@ -178,12 +174,12 @@ impl Share<'_> {
         &self,
         schedule: S,
         network: N,
-        targets: &[usize],
+        assignment: &Assignment,
     ) -> io::Result<WorkerOutcome> {
         match self.spec.protocol {
-            Protocol::Http1 => self.speak(schedule, network, targets, Http1Request::new, Http1::new),
+            Protocol::Http1 => self.speak(schedule, network, assignment, Http1Request::new, Http1::new),
             Protocol::Raw(expected) => {
-                self.speak(schedule, network, targets, RawRequest::new, || Raw::new(expected))
+                self.speak(schedule, network, assignment, RawRequest::new, || Raw::new(expected))
             }
         }
     }
@@ -193,19 +189,21 @@ impl Share<'_> {
         &self,
         schedule: S,
         network: N,
-        targets: &[usize],
+        assignment: &Assignment,
         make_request: impl Fn(&Request) -> C::Request,
         make_codec: impl Fn() -> C,
     ) -> io::Result<WorkerOutcome> {
+        let spec = self.spec;
         let plan = Plan {
             timeline: self.timeline,
-            targets: &self.spec.targets,
-            requests_per_connection: self.spec.requests_per_connection,
-            whole_seconds: self.spec.whole_seconds,
+            targets: &spec.targets.servers,
+            requests_per_connection: spec.requests_per_connection,
+            whole_seconds: spec.whole_seconds,
             stop: self.stop,
         };
-        let codecs = targets.iter().map(|target| (*target, make_codec())).collect();
-        let mut worker = Worker::new(plan, make_request, schedule, network, codecs);
+        let selector = Selector::new(&spec.targets, spec.seed, self.thread, spec.threads);
+        let mut worker =
+            Worker::new(plan, make_request, make_codec, (schedule, selector), network, assignment);
         let open = worker.connect(&Clock::starting_at(Instant::now()))?;
         // Sending fails only where the run has ended already; receiving tells that.
         let _ = self.to_run.send(FromWorker::Connected(open));

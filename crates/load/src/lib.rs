@@ -28,7 +28,9 @@ pub use protocol::raw::{ExpectedReply, pattern};
 pub use schedule::{Arrival, RateStage, ThinkTime, duration_of};
 pub use second::{Second, SecondDetail};
 pub use spec::{LoadSpec, Protocol, ScheduleSpec};
-pub use target::{Numbers, RangeError, Request, RequestTemplate, Target, TargetError, Text, resolve};
+pub use target::{
+    Choice, Numbers, Order, RangeError, Request, RequestTemplate, Target, TargetError, Targets, Text, resolve,
+};
 pub use tls::{ClientIdentity, TlsClient, TlsError, Verification};
 
 /// Greatest rate that may be offered, requests a second.

@@ -3,7 +3,7 @@
 use crate::clock::{SECOND, nanos};
 use crate::protocol::raw::ExpectedReply;
 use crate::schedule::{Arrival, RateProfile, RateStage, ThinkTime};
-use crate::target::Target;
+use crate::target::Targets;
 use crate::tls::TlsClient;
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -13,13 +13,14 @@ use std::time::Duration;
 pub struct LoadSpec {
     /// The URLs as given, for the result.
     pub urls: Vec<String>,
-    /// The servers and their requests; not empty. Connections are spread over them evenly.
-    pub targets: Vec<Target>,
+    /// The servers and their requests.
+    pub targets: Targets,
     /// What is spoken on the connections.
     pub protocol: Protocol,
     /// When requests are due.
     pub schedule: ScheduleSpec,
-    /// Connections kept open in total; at least one for each target and for each thread.
+    /// Connections in total; at least one for each thread. Where they are fewer than servers, they are opened and closed as
+    /// servers want one.
     pub connections: usize,
     /// Each connection is closed after so many requests, and opened again; absent: never.
     pub requests_per_connection: Option<NonZeroU64>,

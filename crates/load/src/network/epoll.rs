@@ -7,6 +7,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::Timespec;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
+use rustls::pki_types::ServerName;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -101,7 +102,12 @@ impl EpollNetwork {
 }
 
 impl Network for EpollNetwork {
-    fn open(&mut self, slot: usize, address: SocketAddr) -> io::Result<()> {
+    fn open(
+        &mut self,
+        slot: usize,
+        address: SocketAddr,
+        _server_name: Option<&ServerName<'static>>,
+    ) -> io::Result<()> {
         self.close(slot);
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -249,7 +255,7 @@ mod tests {
     fn connected(bytes: &[u8]) -> (EpollNetwork, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut network = EpollNetwork::new(1).unwrap();
-        network.open(0, listener.local_addr().unwrap()).unwrap();
+        network.open(0, listener.local_addr().unwrap(), None).unwrap();
         let (mut peer, _) = listener.accept().unwrap();
         peer.write_all(bytes).unwrap();
         (network, peer)

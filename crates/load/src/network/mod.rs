@@ -9,6 +9,7 @@ mod tls;
 pub(crate) use epoll::EpollNetwork;
 pub(crate) use tls::{TlsFailure, TlsNetwork};
 
+use rustls::pki_types::ServerName;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -34,8 +35,13 @@ pub(crate) enum Event {
 
 /// Connections of one thread. A slot holds at most one connection.
 pub(crate) trait Network {
-    /// Begins to open a connection in a free slot. [`Event::Opened`] or [`Event::OpenFailed`] follows.
-    fn open(&mut self, slot: usize, address: SocketAddr) -> io::Result<()>;
+    /// Begins to open a connection in a free slot, over TLS where there is a name of the server. [`Event::Opened`] or [`Event::OpenFailed`] follows.
+    fn open(
+        &mut self,
+        slot: usize,
+        address: SocketAddr,
+        server_name: Option<&ServerName<'static>>,
+    ) -> io::Result<()>;
 
     /// Sends all of these bytes, now as far as the kernel takes them, the rest as soon as it does.
     fn send(&mut self, slot: usize, bytes: &[u8]) -> io::Result<()>;

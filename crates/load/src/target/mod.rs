@@ -1,18 +1,73 @@
 //! Where requests go and what they say: URLs resolved to addresses, requests made once before the run, for any protocol.
 
+mod assignment;
+mod selection;
 mod text;
+mod url;
 
+pub(crate) use assignment::{Assignment, part};
+pub(crate) use selection::{Chosen, Selector};
 pub use text::{Numbers, RangeError, Text};
 
 use http::header::USER_AGENT;
 use http::uri::Authority;
 use http::{HeaderName, HeaderValue, Method, Uri};
 use rustls::pki_types::ServerName;
+use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
+use url::UrlTemplate;
 
 /// The usual `User-Agent`.
 const THIS_PROGRAM: &str = concat!("meshmeter/", env!("CARGO_PKG_VERSION"));
+
+/// Most servers of one run.
+const MOST_SERVERS: usize = 10_000;
+
+/// What a run loads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Targets {
+    /// The servers and their requests; not empty.
+    pub servers: Vec<Target>,
+    /// What is to be chosen from for each request: one for each URL given; not empty.
+    pub choices: Vec<Choice>,
+    /// How it is chosen.
+    pub order: Order,
+    /// Most connections to one server; at least 1. Absent: no bound.
+    pub connections_per_server: Option<usize>,
+}
+
+/// A URL as given: with several hosts, one of several requests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// Its share is this part of the sum of all weights; at least 1.
+    pub weight: u32,
+    /// The server and which of its requests, equally likely; not empty.
+    pub options: Vec<(usize, usize)>,
+}
+
+/// How requests are chosen.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Order {
+    /// One after the other, heavier ones more often; numbers count up.
+    Turn,
+    /// Each drawn by itself.
+    Random,
+}
+
+impl Targets {
+    fn total_weight(&self) -> u64 {
+        self.choices.iter().map(|choice| u64::from(choice.weight)).sum()
+    }
+}
+
+impl Choice {
+    /// Places for numbers in its path.
+    fn places<'a>(&self, targets: &'a Targets) -> impl Iterator<Item = Numbers> + use<'a> {
+        let (server, request) = self.options[0];
+        targets.servers[server].requests[request].path.places()
+    }
+}
 
 /// One server (host and port) and the requests that go there.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +78,7 @@ pub struct Target {
     pub addresses: Vec<SocketAddr>,
     /// Over TLS: the name that the server is asked for and that its certificate must have; absent for plain TCP.
     pub server_name: Option<ServerName<'static>>,
-    /// The requests, taken in turn by each connection; not empty.
+    /// The requests; not empty.
     pub requests: Vec<Request>,
 }
 
@@ -76,6 +131,21 @@ pub enum TargetError {
         #[source]
         cause: http::uri::InvalidUri,
     },
+    /// A weight that is none.
+    #[error("`{0}` has a weight that is no number from 1 to 1000000")]
+    Weight(String),
+    /// A range of numbers that is none.
+    #[error("`{url}` has a range that cannot be used")]
+    Range {
+        /// As given.
+        url: String,
+        /// What is wrong with it.
+        #[source]
+        cause: RangeError,
+    },
+    /// More hosts than a run may have.
+    #[error("`{0}` makes more than 10000 servers")]
+    TooManyServers(String),
     /// A URL of another kind.
     #[error("`{url}` has the scheme `{scheme}`; this version speaks http:// and https://")]
     Scheme {
@@ -112,35 +182,76 @@ pub enum TargetError {
     NoAddress(String),
 }
 
-/// Resolves every URL and writes out its request. URLs of one host and port share a target.
+/// Resolves every URL. URLs of one host and port share a server.
+///
+/// A URL may have a weight before it, as in `3=http://…`, and ranges of numbers in its host and path, as in
+/// `https://shop-{1..1000}.example/get/{1..100}`: one server for each host, a number drawn for each request in a path.
 ///
 /// Blocks while names are looked up.
 ///
 /// # Errors
 /// Where a URL is not one that this engine can load, or a name has no address.
-pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Vec<Target>, TargetError> {
-    let mut targets: Vec<Target> = Vec::new();
+pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Targets, TargetError> {
+    let mut resolver =
+        Resolver { template, servers: Vec::new(), index: HashMap::new(), addresses: HashMap::new() };
+    let mut choices = Vec::new();
+    let mut is_plain = true;
     for url in urls {
+        let template = UrlTemplate::parse(url)?;
+        is_plain &= template.weight == 1 && !template.has_ranges();
+        let hosts = template.urls(MOST_SERVERS.saturating_sub(resolver.servers.len()))?;
+        let options = hosts.iter().map(|host| resolver.option(host, &template.path));
+        choices.push(Choice { weight: template.weight, options: options.collect::<Result<_, _>>()? });
+    }
+    let order = if is_plain { Order::Turn } else { Order::Random };
+    Ok(Targets { servers: resolver.servers, choices, order, connections_per_server: None })
+}
+
+/// Makes servers of URLs.
+struct Resolver<'a> {
+    template: &'a RequestTemplate,
+    servers: Vec<Target>,
+    /// The server of an endpoint and a name for TLS.
+    index: HashMap<(String, Option<ServerName<'static>>), usize>,
+    /// What endpoints resolved to.
+    addresses: HashMap<String, Vec<SocketAddr>>,
+}
+
+impl Resolver<'_> {
+    /// The server and the request of a URL whose path is `path`.
+    fn option(&mut self, url: &str, path: &Text) -> Result<(usize, usize), TargetError> {
         let uri = parse(url)?;
-        let authority = uri.authority().ok_or_else(|| TargetError::NoHost(url.clone()))?;
-        let request = request(&uri, authority.as_str(), template);
-        let server_name = server_name(&uri, template)?;
+        let authority = uri.authority().ok_or_else(|| TargetError::NoHost(url.to_owned()))?;
+        let server_name = server_name(&uri, self.template)?;
         let usual_port = if server_name.is_some() { 443 } else { 80 };
         let port =
-            port(authority, usual_port).map_err(|port| TargetError::Port { url: url.clone(), port })?;
-        let endpoint = template.connect_to.clone().unwrap_or_else(|| format!("{}:{port}", authority.host()));
-        let same = |target: &&mut Target| target.authority == endpoint && target.server_name == server_name;
-        match targets.iter_mut().find(same) {
-            Some(target) => target.requests.push(request),
-            None => targets.push(Target {
-                addresses: look_up(&endpoint)?,
-                authority: endpoint,
-                server_name,
-                requests: vec![request],
-            }),
-        }
+            port(authority, usual_port).map_err(|port| TargetError::Port { url: url.to_owned(), port })?;
+        let endpoint =
+            self.template.connect_to.clone().unwrap_or_else(|| format!("{}:{port}", authority.host()));
+        let request = request(authority.as_str(), path.clone(), self.template);
+        let key = (endpoint, server_name);
+        let server = match self.index.get(&key) {
+            Some(server) => *server,
+            None => {
+                let addresses = self.look_up(&key.0)?;
+                let (authority, server_name) = key.clone();
+                self.servers.push(Target { authority, addresses, server_name, requests: Vec::new() });
+                self.index.insert(key, self.servers.len() - 1);
+                self.servers.len() - 1
+            }
+        };
+        self.servers[server].requests.push(request);
+        Ok((server, self.servers[server].requests.len() - 1))
     }
-    Ok(targets)
+
+    fn look_up(&mut self, endpoint: &str) -> Result<Vec<SocketAddr>, TargetError> {
+        if let Some(known) = self.addresses.get(endpoint) {
+            return Ok(known.clone());
+        }
+        let found = look_up(endpoint)?;
+        self.addresses.insert(endpoint.to_owned(), found.clone());
+        Ok(found)
+    }
 }
 
 fn parse(url: &str) -> Result<Uri, TargetError> {
@@ -189,8 +300,7 @@ fn look_up(endpoint: &str) -> Result<Vec<SocketAddr>, TargetError> {
 }
 
 /// The request, as every protocol can write it out.
-fn request(uri: &Uri, authority: &str, template: &RequestTemplate) -> Request {
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+fn request(authority: &str, path: Text, template: &RequestTemplate) -> Request {
     let mut headers = template.headers.clone();
     if !headers.iter().any(|(name, _)| *name == USER_AGENT) {
         headers.insert(0, (USER_AGENT, HeaderValue::from_static(THIS_PROGRAM)));
@@ -198,7 +308,7 @@ fn request(uri: &Uri, authority: &str, template: &RequestTemplate) -> Request {
     Request {
         method: template.method.clone(),
         authority: authority.rsplit_once('@').map_or(authority, |(_, host)| host).to_owned(),
-        path: Text::from(path.to_owned()),
+        path,
         headers,
         body: Arc::clone(&template.body),
     }
@@ -212,7 +322,7 @@ mod tests {
     fn urls_of_one_server_share_a_target() {
         let urls =
             ["http://127.0.0.1:81/a", "http://127.0.0.1:81/b?c=d", "http://127.0.0.1/"].map(String::from);
-        let targets = resolve(&urls, &RequestTemplate::default()).unwrap();
+        let targets = resolve(&urls, &RequestTemplate::default()).unwrap().servers;
         assert_eq!(targets.len(), 2);
         assert_eq!(targets[0].requests.len(), 2);
         assert_eq!(targets[0].requests[1].path, Text::from("/b?c=d".to_owned()));
@@ -224,7 +334,7 @@ mod tests {
     fn https_goes_to_its_own_port_by_the_name_of_the_host_or_the_one_given() {
         let urls = ["https://127.0.0.1/", "https://127.0.0.1:80/", "http://127.0.0.1/", "https://[::1]:9/"];
         let mut template = RequestTemplate::default();
-        let targets = resolve(&urls.map(String::from), &template).unwrap();
+        let targets = resolve(&urls.map(String::from), &template).unwrap().servers;
         let found: Vec<_> = targets
             .iter()
             .map(|target| {
@@ -238,7 +348,7 @@ mod tests {
         // One port spoken to in two ways is two targets.
         assert_eq!(found, [(443, name("127.0.0.1")), (80, name("127.0.0.1")), (80, None), (9, name("::1"))]);
         template.sni = Some("shop.example".into());
-        let targets = resolve(&["https://127.0.0.1/".to_owned()], &template).unwrap();
+        let targets = resolve(&["https://127.0.0.1/".to_owned()], &template).unwrap().servers;
         assert_eq!(targets[0].server_name, Some("shop.example".try_into().unwrap()));
         assert_eq!(targets[0].requests[0].authority, "127.0.0.1");
     }
@@ -255,7 +365,7 @@ mod tests {
             ("http://user:81@127.0.0.1/", 80),
             ("http://127.0.0.1:9@127.0.0.1:82/", 82),
         ] {
-            let targets = resolve(&[url.to_owned()], &RequestTemplate::default()).unwrap();
+            let targets = resolve(&[url.to_owned()], &RequestTemplate::default()).unwrap().servers;
             assert_eq!(targets[0].addresses[0].port(), expected, "{url}");
         }
     }

@@ -1,5 +1,6 @@
 //! One connection of a worker: where it goes, what is unanswered on it.
 
+use super::pools::Attempts;
 use crate::clock::Nanos;
 use crate::protocol::Codec;
 use crate::recorder::Flight;
@@ -13,6 +14,8 @@ const MAX_BACKOFF: Nanos = 1_000_000_000;
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum State {
+    /// For no server: see [`super::pools`].
+    Unassigned,
     /// To be opened, not before this time.
     Closed { retry_at: Nanos },
     /// Being opened since this time.
@@ -23,18 +26,13 @@ pub(super) enum State {
 
 /// See the module.
 pub(super) struct Connection<C> {
-    /// Index of its target.
+    /// Index of its server; the last one where it has none.
     pub(super) target: usize,
-    /// Which of the target's addresses is to be tried next.
-    address: usize,
-    /// Which of the target's requests is next.
-    request: usize,
+    attempts: Attempts,
     pub(super) codec: C,
     pub(super) state: State,
     /// While it is being opened: since when its TLS handshake goes on.
     pub(super) handshake_since: Option<Nanos>,
-    /// Attempts in a row that brought no response: not opened, or closed before the first one.
-    failures: u32,
     /// It has brought a response since it was opened.
     pub(super) served: bool,
     /// It stands in the queue of free connections.
@@ -57,11 +55,9 @@ impl<C: Codec> Connection<C> {
     pub(super) fn new(target: usize, codec: C) -> Self {
         Self {
             target,
-            address: 0,
-            request: 0,
+            attempts: Attempts::default(),
             state: State::Closed { retry_at: 0 },
             handshake_since: None,
-            failures: 0,
             served: false,
             queued: false,
             free_since: 0,
@@ -88,12 +84,16 @@ impl<C: Codec> Connection<C> {
         self.state == State::Open && !self.closing && self.codec.has_room()
     }
 
-    /// Begins its next request: of those of its target, in turn. Returns its stream.
-    pub(super) fn begin(&mut self, requests: &[Vec<C::Request>]) -> usize {
-        let requests = &requests[self.target];
-        let request = &requests[self.request];
-        self.request = (self.request + 1) % requests.len();
-        self.codec.begin(request, &[], &mut self.outgoing)
+    /// Since when it has been open without an unanswered request; absent where it is not so.
+    pub(super) fn idle_since(&self) -> Option<Nanos> {
+        (self.state == State::Open && self.in_flight == 0).then_some(self.free_since)
+    }
+
+    /// It is for another server from now on, and closed.
+    pub(super) fn assign(&mut self, server: usize, attempts: Attempts) {
+        (self.target, self.attempts) = (server, attempts);
+        self.state = State::Closed { retry_at: 0 };
+        (self.served, self.queued) = (false, false);
     }
 
     /// A request is on its way.
@@ -126,29 +126,36 @@ impl<C: Codec> Connection<C> {
         match self.state {
             State::Open => true,
             State::Opening { .. } => false,
-            State::Closed { .. } => self.failures as usize >= targets[self.target].addresses.len(),
+            State::Unassigned => true,
+            State::Closed { .. } => self.attempts.failures as usize >= targets[self.target].addresses.len(),
         }
     }
 
     /// The address to connect to. Another one after each failure, so that a dead address costs one attempt.
     pub(super) fn address(&self, targets: &[Target]) -> std::net::SocketAddr {
         let addresses = &targets[self.target].addresses;
-        addresses[self.address % addresses.len()]
+        addresses[self.attempts.address % addresses.len()]
+    }
+
+    /// How connections to its server fared.
+    pub(super) fn attempts(&self) -> Attempts {
+        self.attempts
     }
 
     /// It is closed, from now on. Returns the state with the time at which it may be opened again: at once where it
     /// had served or another address has not been tried, else after a pause that doubles with each failure.
     pub(super) fn closed(&mut self, targets: &[Target], now: Nanos) -> State {
         if self.served {
-            self.failures = 0;
+            self.attempts.failures = 0;
             return State::Closed { retry_at: now };
         }
-        self.failures = self.failures.saturating_add(1);
+        let attempts = &mut self.attempts;
+        attempts.failures = attempts.failures.saturating_add(1);
         let addresses = targets[self.target].addresses.len();
-        self.address = (self.address + 1) % addresses;
-        let in_vain = (self.failures as usize).saturating_sub(addresses.max(1));
+        attempts.address = (attempts.address + 1) % addresses;
+        let in_vain = (attempts.failures as usize).saturating_sub(addresses.max(1));
         let pause = match in_vain {
-            0 if (self.failures as usize) < addresses => 0,
+            0 if (attempts.failures as usize) < addresses => 0,
             rounds => FIRST_BACKOFF.saturating_mul(1 << rounds.min(10)).min(MAX_BACKOFF),
         };
         State::Closed { retry_at: now + pause }

@@ -4,6 +4,7 @@
 //! they move ([`Network`]); a new protocol or schedule brings no second loop.
 
 mod connection;
+mod pools;
 mod receiving;
 mod sending;
 mod upkeep;
@@ -16,10 +17,10 @@ use crate::protocol::Codec;
 use crate::recorder::Recorder;
 use crate::schedule::Schedule;
 use crate::second::SecondCounts;
-use crate::target::{Request, Target};
+use crate::target::{Assignment, Request, Selector, Target};
 use crate::usage::{Switches, thread_cpu};
 use connection::{Connection, State};
-use std::collections::VecDeque;
+use pools::Pools;
 use std::io;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,8 +87,9 @@ pub(crate) struct Worker<'a, S, C: Codec, N> {
     schedule: S,
     network: N,
     connections: Vec<Connection<C>>,
-    /// Connections that may take a request, the longest idle first. An entry may have lost its connection meanwhile.
-    free: VecDeque<usize>,
+    /// Says for which server's request a slot of the schedule is.
+    selector: Selector<'a>,
+    pools: Pools,
     in_flight: usize,
     opening: usize,
     /// As many as the last upkeep found open.
@@ -115,13 +117,14 @@ pub(crate) struct WorkerOutcome {
 }
 
 impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
-    /// A worker with one closed connection for each of `codecs`; the number beside it is its target.
+    /// A worker with closed connections as assigned.
     pub(crate) fn new(
         plan: Plan<'a>,
         make_request: impl Fn(&Request) -> C::Request,
-        schedule: S,
+        make_codec: impl Fn() -> C,
+        (schedule, selector): (S, Selector<'a>),
         network: N,
-        codecs: Vec<(usize, C)>,
+        Assignment { servers, roaming }: &Assignment,
     ) -> Self {
         let Plan { timeline, targets, requests_per_connection, whole_seconds, stop } = plan;
         let requests = targets.iter().map(|target| target.requests.iter().map(&make_request).collect());
@@ -133,8 +136,9 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
             stop,
             schedule,
             network,
-            connections: codecs.into_iter().map(|(target, codec)| Connection::new(target, codec)).collect(),
-            free: VecDeque::new(),
+            connections: servers.iter().map(|server| Connection::new(*server, make_codec())).collect(),
+            selector,
+            pools: Pools::new(targets.len(), servers, *roaming),
             in_flight: 0,
             opening: 0,
             connections_open: 0,
@@ -174,7 +178,7 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
             let now = clock.now();
             if !in_window && now >= self.timeline.window_start {
                 // A backlog of the warm-up would fill the window with requests that are not measured.
-                self.schedule.skip_until(self.timeline.window_start);
+                self.skip_backlog_of_warmup();
                 (in_window, at_start) = (true, (thread_cpu(), Switches::of_thread()));
             }
             let stopped = self.stop.load(Ordering::Relaxed);
@@ -196,7 +200,7 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
         let busy_s = thread_cpu().saturating_sub(at_start.0).as_secs_f64();
         let switches = Switches::of_thread().since(&at_start.1);
         let window_s = clock.now().saturating_sub(self.timeline.window_start) as f64 / 1e9;
-        let unsent = self.schedule.skip_until(stopped_at);
+        let unsent = self.pools.give_up(Nanos::MAX) + self.schedule.skip_until(stopped_at);
         if in_window {
             self.recorder.unsent(unsent);
         }
@@ -215,9 +219,16 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
         }
     }
 
+    fn skip_backlog_of_warmup(&mut self) {
+        let at = self.timeline.window_start;
+        self.schedule.skip_until(at);
+        // A client whose request is given up is not lost.
+        (0..self.pools.give_up(at)).for_each(|_| self.schedule.request_ended(at));
+    }
+
     /// Whether the end is reached with nothing left that was due before it.
     fn has_sent_all(&self, now: Nanos) -> bool {
-        now >= self.timeline.end && self.schedule.next_due().is_none()
+        now >= self.timeline.end && self.schedule.next_due().is_none() && self.pools.is_empty()
     }
 
     /// Whether what was due before the end is not sent any more.
@@ -226,7 +237,8 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
         if now < end + END_GRACE {
             return false;
         }
-        let backlog = self.schedule.next_due().map_or(0, |due| end.saturating_sub(due));
+        let oldest = self.schedule.next_due().into_iter().chain(self.pools.oldest_due()).min();
+        let backlog = oldest.map_or(0, |due| end.saturating_sub(due));
         backlog > end.saturating_sub(window_start) / CATCH_UP_SHARE || now >= end + timeout
     }
 
@@ -266,7 +278,7 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
             }
         }
         let next_due = self.schedule.next_due().filter(|due| *due < wake);
-        let sendable = next_due.filter(|_| !self.free.is_empty());
+        let sendable = next_due.filter(|_| self.pools.takes_requests());
         let planned = match sendable.map(|due| self.pacer.wait_for(due, now)) {
             None => Wait::Sleep(wake.saturating_sub(now)),
             Some(wait) => wait,

@@ -1,6 +1,7 @@
 //! Sending what is due: choosing a connection, beginning a request on it, handing its bytes to the network.
 
 use super::connection::Connection;
+use super::pools::Waiting;
 use super::{Backlog, LATE, Worker};
 use crate::clock::{Clock, Nanos};
 use crate::error::ErrorKind;
@@ -8,6 +9,7 @@ use crate::network::Network;
 use crate::protocol::Codec;
 use crate::recorder::Flight;
 use crate::schedule::Schedule;
+use crate::target::Chosen;
 use std::io;
 
 /// Buffers of requests up to this size are used again.
@@ -16,38 +18,76 @@ const KEPT_BUFFER_BYTES: usize = 256 * 1024;
 impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
     /// Sends every request that is due, as far as connections are free.
     pub(super) fn send_due(&mut self, clock: &Clock) -> io::Result<()> {
+        self.send_waiting(clock);
         while let Some(due) = self.schedule.next_due() {
-            let now = clock.now();
-            if due > now {
+            if due > clock.now() {
                 break;
             }
-            let Some(slot) = self.next_free() else {
+            if !self.send_next(due, clock) {
                 if self.backlog == Backlog::None {
                     self.backlog = Backlog::OfTarget;
                 }
                 self.flush_all(clock);
                 return Ok(());
-            };
-            self.schedule.take();
-            self.send(slot, due, clock);
+            }
         }
         self.flush_all(clock);
         self.backlog = Backlog::None;
         Ok(())
     }
 
-    /// The connection that has been idle longest, taken off the queue.
-    fn next_free(&mut self) -> Option<usize> {
-        while let Some(slot) = self.free.pop_front() {
-            self.connections[slot].queued = false;
-            if self.has_room(slot) {
-                return Some(slot);
+    /// Takes the next request from the schedule and sends it or lets it wait for its server. Returns `false` where it stays in
+    /// the schedule.
+    fn send_next(&mut self, due: Nanos, clock: &Clock) -> bool {
+        if self.pools.is_one() {
+            let Some(slot) = self.next_free(0) else { return false };
+            self.schedule.take();
+            let chosen = self.selector.choose();
+            self.send(slot, due, &chosen, clock);
+            return true;
+        }
+        if !self.pools.takes_requests() {
+            return false;
+        }
+        self.schedule.take();
+        let chosen = self.selector.choose();
+        let slot = if self.pools.has_waiting(chosen.server) { None } else { self.next_free(chosen.server) };
+        match slot {
+            Some(slot) => self.send(slot, due, &chosen, clock),
+            None => {
+                self.pools.wait(Waiting { due, chosen });
+                self.assign_connections(clock.now());
+            }
+        }
+        true
+    }
+
+    /// Sends what waited for connections that are free now.
+    fn send_waiting(&mut self, clock: &Clock) {
+        while let Some(server) = self.pools.next_ready() {
+            while self.pools.has_waiting(server) {
+                let Some(slot) = self.next_free(server) else { break };
+                let Some(Waiting { due, chosen }) = self.pools.take_waiting(server) else { break };
+                self.send(slot, due, &chosen, clock);
+            }
+        }
+    }
+
+    /// The connection to `server` that has been idle longest, taken off the queue.
+    fn next_free(&mut self, server: usize) -> Option<usize> {
+        while let Some(slot) = self.pools.next_free(server) {
+            // The connection of an outdated entry may be for another server now.
+            if self.connections[slot].target == server {
+                self.connections[slot].queued = false;
+                if self.has_room(slot) {
+                    return Some(slot);
+                }
             }
         }
         None
     }
 
-    fn send(&mut self, slot: usize, due: Nanos, clock: &Clock) {
+    fn send(&mut self, slot: usize, due: Nanos, chosen: &Chosen, clock: &Clock) {
         let connection = &mut self.connections[slot];
         let (sent, could_send) = (clock.now(), due.max(connection.free_since));
         if self.backlog == Backlog::None && sent.saturating_sub(could_send) > LATE {
@@ -55,7 +95,8 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         }
         let could_send = if self.backlog == Backlog::OfGenerator { due } else { could_send };
         let before = out_of(connection, &mut self.buffers).len();
-        let stream = connection.begin(&self.requests);
+        let request = &self.requests[chosen.server][chosen.request];
+        let stream = connection.codec.begin(request, &chosen.numbers, &mut connection.outgoing);
         let bytes = connection.outgoing.len() - before;
         let flight = Flight { due, could_send, sent, bytes };
         connection.begun(stream, flight);
@@ -107,11 +148,12 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         }
     }
 
-    /// Puts the connection into the queue if it may take a request.
+    /// Puts the connection into its server's queue if it may take a request.
     fn queue(&mut self, slot: usize) {
         if self.has_room(slot) && !self.connections[slot].queued {
-            self.connections[slot].queued = true;
-            self.free.push_back(slot);
+            let connection = &mut self.connections[slot];
+            connection.queued = true;
+            self.pools.add_free(connection.target, slot, connection.idle_since());
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Looking after the connections: opening, reopening with back-off, timeouts.
 
-use super::connection::{FIRST_BACKOFF, State};
+use super::connection::{Connection, FIRST_BACKOFF, State};
 use super::{OnSecond, Worker};
 use crate::clock::{Clock, Nanos, nanos};
 use crate::error::ErrorKind;
@@ -26,12 +26,13 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
     pub(super) fn restart_times(&mut self) {
         self.next_upkeep = 0;
         self.recorder.start_seconds();
+        self.pools.restart_times();
         for connection in &mut self.connections {
             (connection.free_since, connection.heard_at) = (0, 0);
             connection.handshake_since = connection.handshake_since.map(|_| 0);
             match &mut connection.state {
                 State::Closed { retry_at: time } | State::Opening { since: time } => *time = 0,
-                State::Open => {}
+                State::Open | State::Unassigned => {}
             }
         }
     }
@@ -57,11 +58,13 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
     /// Opens closed connections whose time has come, and ends what takes too long.
     pub(super) fn upkeep(&mut self, now: Nanos) {
         self.fail_overdue(now);
-        let (mut waiting, mut open) = (false, 0);
+        self.assign_connections(now);
+        let mut waiting = self.pools.roaming.is_some() && !self.pools.is_empty();
+        let mut open = 0;
         for slot in 0..self.connections.len() {
             match self.connections[slot].state {
                 State::Open => open += 1,
-                State::Opening { .. } => {}
+                State::Opening { .. } | State::Unassigned => {}
                 State::Closed { retry_at } => {
                     if retry_at <= now && self.opening < MAX_OPENING {
                         self.begin_to_open(slot, now);
@@ -145,7 +148,8 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         connection.state = State::Opening { since: now };
         connection.handshake_since = None;
         self.opening += 1;
-        if let Err(error) = self.network.open(slot, address) {
+        let server_name = self.targets[connection.target].server_name.as_ref();
+        if let Err(error) = self.network.open(slot, address, server_name) {
             self.open_failed(slot, ErrorKind::of_connect(&error), now);
         }
     }
@@ -179,6 +183,40 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         self.opening -= 1;
         let connection = &mut self.connections[slot];
         connection.state = connection.closed(self.targets, now);
+        self.release(slot, now);
+    }
+
+    /// Where connections roam: gives a closed one away, and others to the servers that want one.
+    fn release(&mut self, slot: usize, now: Nanos) {
+        if self.pools.roaming.is_none() {
+            return;
+        }
+        let connection = &mut self.connections[slot];
+        if let State::Closed { retry_at } = connection.state {
+            connection.state = State::Unassigned;
+            self.pools.release(connection.target, slot, retry_at, connection.attempts());
+        }
+        self.assign_connections(now);
+    }
+
+    /// Where connections roam: gives free ones to the servers that want one.
+    pub(super) fn assign_connections(&mut self, now: Nanos) {
+        while self.pools.roaming.is_some() && self.opening < MAX_OPENING && now < self.timeline.end {
+            let connections = &self.connections;
+            let is_idle = |slot: usize, since: Nanos| {
+                let connection: &Connection<C> = &connections[slot];
+                (connection.queued && connection.idle_since() == Some(since)).then_some(connection.target)
+            };
+            let Some((slot, loser, server)) = self.pools.next_assignment(now, connections.len(), is_idle)
+            else {
+                return;
+            };
+            if loser.is_some() {
+                self.network.close(slot);
+            }
+            self.connections[slot].assign(server, self.pools.attempts(server));
+            self.begin_to_open(slot, now);
+        }
     }
 
     /// Closes a connection whose requests have all ended; it is opened again by the next upkeep.
@@ -189,7 +227,9 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         }
         let connection = &mut self.connections[slot];
         connection.state = connection.closed(self.targets, now);
-        if connection.state == (State::Closed { retry_at: now })
+        if self.pools.roaming.is_some() {
+            self.release(slot, now);
+        } else if connection.state == (State::Closed { retry_at: now })
             && self.opening < MAX_OPENING
             && now < self.timeline.end
         {

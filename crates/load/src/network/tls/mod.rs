@@ -53,16 +53,12 @@ struct Slot {
 }
 
 impl<N: Network> TlsNetwork<N> {
-    /// A slot for each of `server_names`; those without one are plain.
-    pub(crate) fn new(
-        inner: N,
-        config: Arc<ClientConfig>,
-        server_names: impl Iterator<Item = Option<ServerName<'static>>>,
-    ) -> Self {
+    /// Room for so many connections.
+    pub(crate) fn new(inner: N, config: Arc<ClientConfig>, slots: usize) -> Self {
         Self {
             inner,
             config,
-            slots: server_names.map(|server_name| Slot { server_name, session: None }).collect(),
+            slots: (0..slots).map(|_| Slot { server_name: None, session: None }).collect(),
             incoming: vec![0; READ_BYTES],
             outgoing: Outgoing::default(),
             unfinished: None,
@@ -147,9 +143,18 @@ impl<N: Network> TlsNetwork<N> {
 }
 
 impl<N: Network> Network for TlsNetwork<N> {
-    fn open(&mut self, slot: usize, address: SocketAddr) -> io::Result<()> {
+    fn open(
+        &mut self,
+        slot: usize,
+        address: SocketAddr,
+        server_name: Option<&ServerName<'static>>,
+    ) -> io::Result<()> {
         self.close(slot);
-        self.inner.open(slot, address)
+        let known = &mut self.slots[slot].server_name;
+        if known.as_ref() != server_name {
+            *known = server_name.cloned();
+        }
+        self.inner.open(slot, address, server_name)
     }
 
     fn send(&mut self, slot: usize, bytes: &[u8]) -> io::Result<()> {

@@ -50,9 +50,9 @@ mod tests {
     use http::HeaderValue;
 
     fn written(url: &str, template: &RequestTemplate) -> String {
-        let targets = resolve(&[url.to_owned()], template).unwrap();
+        let servers = resolve(&[url.to_owned()], template).unwrap().servers;
         let mut bytes = Vec::new();
-        Http1Request::new(&targets[0].requests[0]).write(&[], &mut bytes);
+        Http1Request::new(&servers[0].requests[0]).write(&[], &mut bytes);
         String::from_utf8(bytes).unwrap()
     }
 

@@ -1,0 +1,203 @@
+//! Which request a slot of the schedule is for: decided by the seed and the slot alone, never by which connection happens to
+//! be free, so that a slow server gets its share.
+
+use super::{Choice, Order, Targets};
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt as _, SeedableRng as _};
+
+/// Streams of the random generator from here on are for requests; those below are for arrivals.
+const FIRST_STREAM: u64 = 1 << 32;
+
+/// A request that was chosen.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Chosen {
+    /// Its server.
+    pub(crate) server: usize,
+    /// Which of the server's requests.
+    pub(crate) request: usize,
+    /// The numbers in its text.
+    pub(crate) numbers: Vec<u64>,
+}
+
+/// Chooses the requests of one thread.
+pub(crate) struct Selector<'a> {
+    targets: &'a Targets,
+    way: Way,
+}
+
+enum Way {
+    /// There is only one request, and it has no numbers.
+    Only,
+    Random {
+        random: Box<ChaCha8Rng>,
+        total_weight: u64,
+    },
+    Turn {
+        turns: Vec<Turn>,
+        threads: u64,
+    },
+}
+
+/// Where a choice stands when requests are taken in turn.
+#[derive(Clone, Copy)]
+struct Turn {
+    /// How far it is behind its share, in units of the total weight (smooth weighted round robin).
+    credit: i64,
+    /// How often it was taken, by all threads together.
+    ordinal: u64,
+}
+
+impl<'a> Selector<'a> {
+    /// The selector of `thread` among `threads`.
+    pub(crate) fn new(targets: &'a Targets, seed: u64, thread: usize, threads: usize) -> Self {
+        let only = matches!(&targets.choices[..], [choice] if choice.options.len() == 1)
+            && targets.choices[0].places(targets).next().is_none();
+        let way = match targets.order {
+            _ if only => Way::Only,
+            Order::Random => {
+                let mut random = Box::new(ChaCha8Rng::seed_from_u64(seed));
+                random.set_stream(FIRST_STREAM + thread as u64);
+                Way::Random { random, total_weight: targets.total_weight() }
+            }
+            Order::Turn => {
+                let first = Turn { credit: 0, ordinal: thread as u64 };
+                Way::Turn { turns: vec![first; targets.choices.len()], threads: threads as u64 }
+            }
+        };
+        let mut selector = Self { targets, way };
+        // Threads begin at different places of the round.
+        if let Way::Turn { turns, .. } = &mut selector.way {
+            (0..thread % targets.choices.len()).for_each(|_| _ = next_turn(&targets.choices, turns));
+        }
+        selector
+    }
+
+    /// The request of the next slot.
+    pub(crate) fn choose(&mut self) -> Chosen {
+        let targets = self.targets;
+        match &mut self.way {
+            Way::Only => {
+                let (server, request) = targets.choices[0].options[0];
+                Chosen { server, request, numbers: Vec::new() }
+            }
+            Way::Random { random, total_weight } => {
+                let choice = choice_at(&targets.choices, random.random_range(0..*total_weight));
+                let (server, request) = choice.options[random.random_range(0..choice.options.len())];
+                let places = choice.places(targets);
+                let numbers = places.map(|place| random.random_range(place.first..=place.last)).collect();
+                Chosen { server, request, numbers }
+            }
+            Way::Turn { turns, threads } => {
+                let index = next_turn(&targets.choices, turns);
+                let choice = &targets.choices[index];
+                let ordinal = turns[index].ordinal;
+                turns[index].ordinal += *threads;
+                let options = choice.options.len() as u64;
+                let (server, request) = choice.options[(ordinal % options) as usize];
+                let mut rest = ordinal / options;
+                let numbers = choice.places(targets).map(|place| {
+                    let number = place.first + rest % place.count();
+                    rest /= place.count();
+                    number
+                });
+                Chosen { server, request, numbers: numbers.collect() }
+            }
+        }
+    }
+}
+
+/// The choice in whose part of the weights `point` lies.
+fn choice_at(choices: &[Choice], mut point: u64) -> &Choice {
+    let within = |choice: &&Choice| match point.checked_sub(u64::from(choice.weight)) {
+        None => true,
+        Some(rest) => {
+            point = rest;
+            false
+        }
+    };
+    choices.iter().find(within).expect("the point lies below the sum of the weights")
+}
+
+/// Takes the choice that is furthest behind its share.
+fn next_turn(choices: &[Choice], turns: &mut [Turn]) -> usize {
+    let mut total = 0;
+    for (turn, choice) in turns.iter_mut().zip(choices) {
+        turn.credit += i64::from(choice.weight);
+        total += i64::from(choice.weight);
+    }
+    let index = (0..turns.len()).max_by_key(|index| (turns[*index].credit, usize::MAX - index)).unwrap_or(0);
+    turns[index].credit -= total;
+    index
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::{RequestTemplate, resolve};
+    use std::collections::BTreeMap;
+
+    fn targets(urls: &[&str], order: Order) -> Targets {
+        let urls: Vec<String> = urls.iter().map(|url| (*url).to_owned()).collect();
+        let template = RequestTemplate { connect_to: Some("127.0.0.1:9".into()), ..Default::default() };
+        Targets { order, ..resolve(&urls, &template).unwrap() }
+    }
+
+    /// How often each request was chosen: by host and path.
+    fn counts(targets: &Targets, seed: u64, slots: usize) -> BTreeMap<String, usize> {
+        let mut selector = Selector::new(targets, seed, 0, 1);
+        let mut counts = BTreeMap::new();
+        for _ in 0..slots {
+            let Chosen { server, request, numbers } = selector.choose();
+            let request = &targets.servers[server].requests[request];
+            let mut path = Vec::new();
+            request.path.write(&numbers, &mut path);
+            *counts.entry(request.authority.clone() + &String::from_utf8(path).unwrap()).or_insert(0) += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn in_turn_every_combination_comes_equally_often() {
+        let targets = targets(&["https://shop-{1..3}.example/{1..4}/{0..1}"], Order::Turn);
+        let counts = counts(&targets, 1, 3 * 4 * 2 * 5);
+        assert_eq!(counts.len(), 24);
+        assert!(counts.values().all(|count| *count == 5), "{counts:?}");
+        assert!(counts.contains_key("shop-3.example/4/0"), "{counts:?}");
+    }
+
+    #[test]
+    fn weights_are_shares_in_turn_exactly_and_at_random_nearly() {
+        let urls = ["3=http://a/x", "1=http://a/y", "http://b/z"];
+        let counted = counts(&targets(&urls, Order::Turn), 1, 500);
+        assert_eq!((counted["a/x"], counted["a/y"], counted["b/z"]), (300, 100, 100));
+        let counted = counts(&targets(&urls, Order::Random), 1, 50_000);
+        for (name, share) in [("a/x", 0.6), ("a/y", 0.2), ("b/z", 0.2)] {
+            // Five standard deviations of a binomial count.
+            let expected: f64 = 50_000.0 * share;
+            let deviation = (expected * (1.0 - share)).sqrt();
+            assert!((counted[name] as f64 - expected).abs() < 5.0 * deviation, "{counted:?}");
+        }
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_requests_and_another_seed_or_thread_others() {
+        let targets = targets(&["http://a/{1..1000000}"], Order::Random);
+        let drawn = |seed, thread| {
+            let mut selector = Selector::new(&targets, seed, thread, 2);
+            (0..20).map(|_| selector.choose().numbers[0]).collect::<Vec<_>>()
+        };
+        assert_eq!(drawn(1, 0), drawn(1, 0));
+        assert_ne!(drawn(1, 0), drawn(2, 0));
+        assert_ne!(drawn(1, 0), drawn(1, 1));
+    }
+
+    #[test]
+    fn threads_share_the_turns() {
+        let targets = targets(&["http://a/{1..6}"], Order::Turn);
+        let drawn = |thread| {
+            let mut selector = Selector::new(&targets, 1, thread, 2);
+            (0..3).map(|_| selector.choose().numbers[0]).collect::<Vec<_>>()
+        };
+        assert_eq!((drawn(0), drawn(1)), (vec![1, 3, 5], vec![2, 4, 6]));
+    }
+}

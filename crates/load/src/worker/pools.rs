@@ -1,0 +1,285 @@
+//! Which connections are free for which server, and the requests that wait for one.
+//!
+//! With one server, requests that find no free connection stay in the schedule. With several, a request is for the server
+//! that was chosen for it, whichever connection is free: it waits here, and those for other servers go on. Where there are
+//! fewer connections than servers, connections roam: the one idle longest is closed for a server that wants one.
+
+use crate::clock::Nanos;
+use crate::target::Chosen;
+use std::collections::VecDeque;
+
+/// Requests that wait at once, over all servers of one thread. Beyond it requests stay in the schedule, so that memory is
+/// bounded; those for other servers then wait too.
+const MOST_WAITING: usize = 16_384;
+/// Entries of the list of idle connections for each connection, beyond which it is cleared of those that are outdated.
+const IDLE_ENTRIES_A_CONNECTION: usize = 4;
+
+/// See the module.
+pub(super) struct Pools {
+    pools: Vec<Pool>,
+    /// Connections that one server may have at a time, where connections roam.
+    pub(super) roaming: Option<usize>,
+    /// Servers with requests that wait and a connection that is free for them.
+    ready: Vec<usize>,
+    /// Requests that wait for a free connection.
+    waiting: usize,
+    /// Connections that may be closed for another server, the longest idle first, with the time since when. Outdated where
+    /// the connection has been used since.
+    idle: VecDeque<(usize, Nanos)>,
+    /// Connections that have no server.
+    unassigned: Vec<usize>,
+    /// Servers that want a connection, in the order in which they came to want it.
+    wanting: VecDeque<usize>,
+}
+
+/// A server's part.
+#[derive(Default)]
+struct Pool {
+    /// Connections that may take a request, the longest idle first. An entry may be outdated.
+    free: VecDeque<usize>,
+    waiting: VecDeque<Waiting>,
+    connections: usize,
+    wants: bool,
+    /// After an attempt in vain: when the next connection may be opened.
+    retry_at: Nanos,
+    attempts: Attempts,
+}
+
+/// How connections to a server fared; goes with the server where connections roam.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Attempts {
+    /// Which of its addresses is next.
+    pub(super) address: usize,
+    /// Attempts in a row that brought no response.
+    pub(super) failures: u32,
+}
+
+/// A request that waits for a connection.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) due: Nanos,
+    pub(super) chosen: Chosen,
+}
+
+impl Pools {
+    /// Pools of so many servers. `connections`: the server of each.
+    pub(super) fn new(servers: usize, connections: &[usize], roaming: Option<usize>) -> Self {
+        let mut pools: Vec<Pool> = (0..servers).map(|_| Pool::default()).collect();
+        for server in connections {
+            pools[*server].connections += 1;
+        }
+        Self {
+            pools,
+            roaming,
+            ready: Vec::new(),
+            waiting: 0,
+            idle: VecDeque::new(),
+            unassigned: Vec::new(),
+            wanting: VecDeque::new(),
+        }
+    }
+
+    /// There is one server: nothing ever waits here.
+    pub(super) fn is_one(&self) -> bool {
+        self.pools.len() == 1
+    }
+
+    /// Whether a request that is due can be taken from the schedule: sent or made to wait here.
+    pub(super) fn takes_requests(&self) -> bool {
+        if self.is_one() { !self.pools[0].free.is_empty() } else { self.waiting < MOST_WAITING }
+    }
+
+    /// A connection may take requests for `server`. `idle_since`: it has none that is unanswered, and since when.
+    pub(super) fn add_free(&mut self, server: usize, slot: usize, idle_since: Option<Nanos>) {
+        let pool = &mut self.pools[server];
+        pool.free.push_back(slot);
+        if !pool.waiting.is_empty() {
+            self.ready.push(server);
+        } else if let (Some(_), Some(since)) = (self.roaming, idle_since) {
+            self.idle.push_back((slot, since));
+        }
+    }
+
+    /// The next entry of connections that were free for `server`.
+    pub(super) fn next_free(&mut self, server: usize) -> Option<usize> {
+        self.pools[server].free.pop_front()
+    }
+
+    /// A request waits for a connection to its server.
+    pub(super) fn wait(&mut self, waiting: Waiting) {
+        let server = waiting.chosen.server;
+        self.pools[server].waiting.push_back(waiting);
+        self.waiting += 1;
+        self.want(server);
+    }
+
+    /// A server with requests that may be sent now, if there is one; to be asked again until there is none.
+    pub(super) fn next_ready(&mut self) -> Option<usize> {
+        self.ready.pop()
+    }
+
+    /// Whether requests wait for a connection to `server`.
+    pub(super) fn has_waiting(&self, server: usize) -> bool {
+        !self.pools[server].waiting.is_empty()
+    }
+
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting == 0
+    }
+
+    /// The request that has waited longest for `server`.
+    pub(super) fn take_waiting(&mut self, server: usize) -> Option<Waiting> {
+        let waiting = self.pools[server].waiting.pop_front()?;
+        self.waiting -= 1;
+        Some(waiting)
+    }
+
+    /// When the request that has waited longest was due.
+    pub(super) fn oldest_due(&self) -> Option<Nanos> {
+        if self.is_empty() {
+            return None;
+        }
+        self.pools.iter().filter_map(|pool| pool.waiting.front()).map(|waiting| waiting.due).min()
+    }
+
+    /// Gives up all requests that wait and were due before `at`; returns how many.
+    pub(super) fn give_up(&mut self, at: Nanos) -> u64 {
+        let mut given_up = 0;
+        for pool in &mut self.pools {
+            while pool.waiting.front().is_some_and(|waiting| waiting.due < at) {
+                pool.waiting.pop_front();
+                given_up += 1;
+            }
+        }
+        self.waiting -= given_up;
+        given_up as u64
+    }
+
+    /// Times begin anew: see `Worker::restart_times`.
+    pub(super) fn restart_times(&mut self) {
+        self.idle.iter_mut().for_each(|(_, since)| *since = 0);
+        self.pools.iter_mut().for_each(|pool| pool.retry_at = 0);
+    }
+
+    /// A roaming connection has lost its server.
+    pub(super) fn release(&mut self, server: usize, slot: usize, retry_at: Nanos, attempts: Attempts) {
+        let pool = &mut self.pools[server];
+        pool.connections -= 1;
+        (pool.retry_at, pool.attempts) = (retry_at, attempts);
+        self.unassigned.push(slot);
+        self.want(server);
+    }
+
+    /// How connections to a server fared.
+    pub(super) fn attempts(&self, server: usize) -> Attempts {
+        self.pools[server].attempts
+    }
+
+    /// Where connections roam: a connection for the server that has wanted one for longest. `is_idle` tells whether an entry of
+    /// the list of idle connections is still so, and its server. Returns the connection, the server that it loses, and the
+    /// server that it is for; to be asked again until there is none.
+    pub(super) fn next_assignment(
+        &mut self,
+        now: Nanos,
+        connections: usize,
+        is_idle: impl Fn(usize, Nanos) -> Option<usize>,
+    ) -> Option<(usize, Option<usize>, usize)> {
+        let place = self.wanting.iter().position(|server| self.pools[*server].retry_at <= now)?;
+        let (slot, loser) = match self.unassigned.pop() {
+            Some(slot) => (slot, None),
+            None => {
+                let (slot, loser) = self.take_idle(&is_idle)?;
+                self.pools[loser].connections -= 1;
+                (slot, Some(loser))
+            }
+        };
+        let server = self.wanting.remove(place)?;
+        let pool = &mut self.pools[server];
+        pool.wants = false;
+        pool.connections += 1;
+        if self.idle.len() > IDLE_ENTRIES_A_CONNECTION * connections {
+            self.idle.retain(|(slot, since)| is_idle(*slot, *since).is_some());
+        }
+        Some((slot, loser, server))
+    }
+
+    fn take_idle(&mut self, is_idle: impl Fn(usize, Nanos) -> Option<usize>) -> Option<(usize, usize)> {
+        while let Some((slot, since)) = self.idle.pop_front() {
+            if let Some(server) = is_idle(slot, since) {
+                return Some((slot, server));
+            }
+        }
+        None
+    }
+
+    /// Where connections roam, and requests wait for `server`: it wants another one, unless it has as many as it may.
+    fn want(&mut self, server: usize) {
+        let pool = &mut self.pools[server];
+        let may_have_more = self.roaming.is_some_and(|most| pool.connections < most);
+        if may_have_more && !pool.wants && !pool.waiting.is_empty() {
+            pool.wants = true;
+            self.wanting.push_back(server);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiting(server: usize, due: Nanos) -> Waiting {
+        Waiting { due, chosen: Chosen { server, request: 0, numbers: Vec::new() } }
+    }
+
+    #[test]
+    fn a_request_waits_for_its_own_server_and_is_told_when_that_is_free() {
+        let mut pools = Pools::new(2, &[0, 1], None);
+        pools.wait(waiting(0, 5));
+        pools.add_free(1, 1, None);
+        assert_eq!(pools.next_ready(), None);
+        pools.add_free(0, 0, None);
+        assert_eq!(pools.next_ready(), Some(0));
+        assert_eq!((pools.oldest_due(), pools.next_free(0)), (Some(5), Some(0)));
+        assert_eq!(pools.take_waiting(0).map(|waiting| waiting.due), Some(5));
+        assert!(pools.is_empty() && !pools.has_waiting(0));
+    }
+
+    #[test]
+    fn roaming_connections_go_from_the_longest_idle_to_the_longest_wanting() {
+        let mut pools = Pools::new(4, &[0, 1], Some(1));
+        let idle = |slot: usize, _: Nanos| Some(slot);
+        pools.add_free(0, 0, Some(10));
+        pools.add_free(1, 1, Some(20));
+        pools.wait(waiting(3, 30));
+        pools.wait(waiting(2, 31));
+        pools.wait(waiting(3, 32));
+        assert_eq!(pools.next_assignment(40, 2, idle), Some((0, Some(0), 3)));
+        assert_eq!(pools.next_assignment(40, 2, idle), Some((1, Some(1), 2)));
+        // One connection each is all they may have.
+        assert_eq!(pools.next_assignment(40, 2, idle), None);
+        pools.release(3, 0, 100, Attempts { address: 1, failures: 1 });
+        assert_eq!(pools.next_assignment(99, 2, idle), None, "a server that failed is tried again later");
+        assert_eq!(pools.attempts(3).failures, 1);
+        assert_eq!(pools.next_assignment(100, 2, idle), Some((0, None, 3)));
+    }
+
+    #[test]
+    fn connections_that_were_used_since_are_not_idle() {
+        let mut pools = Pools::new(3, &[0, 1], Some(1));
+        pools.add_free(0, 0, Some(10));
+        pools.add_free(1, 1, Some(20));
+        pools.wait(waiting(2, 30));
+        let used = |slot: usize, since: Nanos| (since > 10).then_some(slot);
+        assert_eq!(pools.next_assignment(40, 2, used), Some((1, Some(1), 2)));
+    }
+
+    #[test]
+    fn what_waited_in_vain_is_counted() {
+        let mut pools = Pools::new(2, &[0, 1], None);
+        (0..10).for_each(|due| pools.wait(waiting(due as usize % 2, due)));
+        assert_eq!(pools.give_up(4), 4);
+        assert_eq!(pools.give_up(Nanos::MAX), 6);
+        assert!(pools.is_empty());
+    }
+}
