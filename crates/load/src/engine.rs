@@ -10,7 +10,7 @@ use crate::recorder::Recorder;
 use crate::schedule::{ClosedLoop, ClosedLoopSettings, OpenLoop, RateProfile, Schedule};
 use crate::second::{Second, SecondCounts};
 use crate::spec::{LoadSpec, Protocol, ScheduleSpec};
-use crate::target::{Assignment, Request, Selector, part};
+use crate::target::{Assignment, Request, Selector};
 use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
 use crate::verdict::{self, Circumstances};
 use crate::worker::{Plan, Timeline, Worker, WorkerOutcome};

@@ -29,7 +29,8 @@ pub use schedule::{Arrival, RateStage, ThinkTime, duration_of};
 pub use second::{Second, SecondDetail};
 pub use spec::{LoadSpec, Protocol, ScheduleSpec};
 pub use target::{
-    Choice, Numbers, Order, RangeError, Request, RequestTemplate, Target, TargetError, Targets, Text, resolve,
+    Choice, Family, Numbers, Order, RangeError, Request, RequestTemplate, Target, TargetError, Targets, Text,
+    resolve,
 };
 pub use tls::{ClientIdentity, TlsClient, TlsError, Verification};
 

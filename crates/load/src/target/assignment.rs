@@ -69,7 +69,7 @@ impl Targets {
 }
 
 /// The part of `total` that falls to one of `parts`.
-pub(crate) fn part(total: usize, index: usize, parts: usize) -> usize {
+fn part(total: usize, index: usize, parts: usize) -> usize {
     total / parts + usize::from(index < total % parts)
 }
 

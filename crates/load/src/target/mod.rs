@@ -5,7 +5,7 @@ mod selection;
 mod text;
 mod url;
 
-pub(crate) use assignment::{Assignment, part};
+pub(crate) use assignment::Assignment;
 pub(crate) use selection::{Chosen, Selector};
 pub use text::{Numbers, RangeError, Text};
 
@@ -27,6 +27,8 @@ const MOST_SERVERS: usize = 10_000;
 /// What a run loads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Targets {
+    /// What the URLs' schemes ask for.
+    pub family: Family,
     /// The servers and their requests; not empty.
     pub servers: Vec<Target>,
     /// What is to be chosen from for each request: one for each URL given; not empty.
@@ -36,6 +38,31 @@ pub struct Targets {
     /// Most connections to one server; at least 1. Absent: no bound.
     pub connections_per_server: Option<usize>,
 }
+
+/// What is spoken with all servers of a run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Family {
+    /// `http://` and `https://`.
+    Http,
+    /// `tcp://` and `tls://`: messages of given sizes.
+    Raw,
+}
+
+/// A scheme of URLs.
+#[derive(Clone, Copy)]
+struct Scheme {
+    name: &'static str,
+    family: Family,
+    tls: bool,
+    usual_port: Option<u16>,
+}
+
+const SCHEMES: [Scheme; 4] = [
+    Scheme { name: "http", family: Family::Http, tls: false, usual_port: Some(80) },
+    Scheme { name: "https", family: Family::Http, tls: true, usual_port: Some(443) },
+    Scheme { name: "tcp", family: Family::Raw, tls: false, usual_port: None },
+    Scheme { name: "tls", family: Family::Raw, tls: true, usual_port: None },
+];
 
 /// A URL as given: with several hosts, one of several requests.
 #[derive(Clone, Debug, PartialEq)]
@@ -147,13 +174,19 @@ pub enum TargetError {
     #[error("`{0}` makes more than 10000 servers")]
     TooManyServers(String),
     /// A URL of another kind.
-    #[error("`{url}` has the scheme `{scheme}`; this version speaks http:// and https://")]
+    #[error("`{url}` has the scheme `{scheme}`; known are http, https, tcp and tls")]
     Scheme {
         /// As given.
         url: String,
         /// Its scheme; empty where it has none.
         scheme: String,
     },
+    /// URLs of different families.
+    #[error("`{0}` is of another kind than the URLs before it: a run speaks one protocol")]
+    Families(String),
+    /// Raw TCP has no paths.
+    #[error("`{0}` has a path, of which raw TCP knows nothing")]
+    PathOfRaw(String),
     /// No host in the URL.
     #[error("`{0}` names no host")]
     NoHost(String),
@@ -192,8 +225,13 @@ pub enum TargetError {
 /// # Errors
 /// Where a URL is not one that this engine can load, or a name has no address.
 pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Targets, TargetError> {
-    let mut resolver =
-        Resolver { template, servers: Vec::new(), index: HashMap::new(), addresses: HashMap::new() };
+    let mut resolver = Resolver {
+        template,
+        family: None,
+        servers: Vec::new(),
+        index: HashMap::new(),
+        addresses: HashMap::new(),
+    };
     let mut choices = Vec::new();
     let mut is_plain = true;
     for url in urls {
@@ -204,12 +242,15 @@ pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Targets, T
         choices.push(Choice { weight: template.weight, options: options.collect::<Result<_, _>>()? });
     }
     let order = if is_plain { Order::Turn } else { Order::Random };
-    Ok(Targets { servers: resolver.servers, choices, order, connections_per_server: None })
+    let family = resolver.family.unwrap_or(Family::Http);
+    Ok(Targets { family, servers: resolver.servers, choices, order, connections_per_server: None })
 }
 
 /// Makes servers of URLs.
 struct Resolver<'a> {
     template: &'a RequestTemplate,
+    /// Of the URLs so far.
+    family: Option<Family>,
     servers: Vec<Target>,
     /// The server of an endpoint and a name for TLS.
     index: HashMap<(String, Option<ServerName<'static>>), usize>,
@@ -220,12 +261,14 @@ struct Resolver<'a> {
 impl Resolver<'_> {
     /// The server and the request of a URL whose path is `path`.
     fn option(&mut self, url: &str, path: &Text) -> Result<(usize, usize), TargetError> {
-        let uri = parse(url)?;
+        let (uri, scheme) = parse(url)?;
+        if *self.family.get_or_insert(scheme.family) != scheme.family {
+            return Err(TargetError::Families(url.to_owned()));
+        }
         let authority = uri.authority().ok_or_else(|| TargetError::NoHost(url.to_owned()))?;
-        let server_name = server_name(&uri, self.template)?;
-        let usual_port = if server_name.is_some() { 443 } else { 80 };
-        let port =
-            port(authority, usual_port).map_err(|port| TargetError::Port { url: url.to_owned(), port })?;
+        let server_name = if scheme.tls { Some(server_name(&uri, self.template)?) } else { None };
+        let port = port(authority, scheme.usual_port)
+            .map_err(|port| TargetError::Port { url: url.to_owned(), port })?;
         let endpoint =
             self.template.connect_to.clone().unwrap_or_else(|| format!("{}:{port}", authority.host()));
         let request = request(authority.as_str(), path.clone(), self.template);
@@ -254,41 +297,42 @@ impl Resolver<'_> {
     }
 }
 
-fn parse(url: &str) -> Result<Uri, TargetError> {
+fn parse(url: &str) -> Result<(Uri, Scheme), TargetError> {
     let uri: Uri = url.parse().map_err(|cause| TargetError::NotAUrl { url: url.to_owned(), cause })?;
-    match uri.scheme_str() {
-        Some("http" | "https") if uri.host().is_some_and(|host| !host.is_empty()) => Ok(uri),
-        Some("http" | "https") => Err(TargetError::NoHost(url.to_owned())),
-        scheme => {
-            Err(TargetError::Scheme { url: url.to_owned(), scheme: scheme.unwrap_or_default().to_owned() })
-        }
+    let name = uri.scheme_str().unwrap_or_default();
+    let scheme = SCHEMES
+        .iter()
+        .find(|scheme| scheme.name == name)
+        .ok_or_else(|| TargetError::Scheme { url: url.to_owned(), scheme: name.to_owned() })?;
+    if uri.host().is_none_or(str::is_empty) {
+        return Err(TargetError::NoHost(url.to_owned()));
     }
+    if scheme.family == Family::Raw
+        && !matches!(uri.path_and_query().map(|path| path.as_str()), None | Some("/"))
+    {
+        return Err(TargetError::PathOfRaw(url.to_owned()));
+    }
+    Ok((uri, *scheme))
 }
 
 /// The port of a URL, the usual one where there is none; the text of one that does not exist. The `http` crate passes
 /// those over in silence, which would put the load on the usual port.
-fn port(authority: &Authority, usual: u16) -> Result<u16, String> {
+fn port(authority: &Authority, usual: Option<u16>) -> Result<u16, String> {
     let text = authority.as_str();
     let host_and_port = text.rsplit_once('@').map_or(text, |(_, rest)| rest);
     let after_host = host_and_port.strip_prefix(authority.host()).unwrap_or_default();
     match after_host.strip_prefix(':') {
-        None | Some("") => Ok(usual),
+        None | Some("") => usual.ok_or_else(String::new),
         Some(port) => port.parse().ok().filter(|port| *port > 0).ok_or_else(|| port.to_owned()),
     }
 }
 
-/// The name for TLS; absent where the URL is a plain one.
-fn server_name(uri: &Uri, template: &RequestTemplate) -> Result<Option<ServerName<'static>>, TargetError> {
-    if uri.scheme_str() != Some("https") {
-        return Ok(None);
-    }
+/// The name for TLS.
+fn server_name(uri: &Uri, template: &RequestTemplate) -> Result<ServerName<'static>, TargetError> {
     let host = template.sni.as_deref().or_else(|| uri.host()).unwrap_or_default();
     // An IPv6 address has brackets in a URL and none in a certificate.
     let name = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    match ServerName::try_from(name.to_owned()) {
-        Ok(name) => Ok(Some(name)),
-        Err(_) => Err(TargetError::ServerName(host.to_owned())),
-    }
+    ServerName::try_from(name.to_owned()).map_err(|_| TargetError::ServerName(host.to_owned()))
 }
 
 fn look_up(endpoint: &str) -> Result<Vec<SocketAddr>, TargetError> {
@@ -383,6 +427,8 @@ mod tests {
             ("http://127.0.0.1:99999/", "the port `99999`"),
             ("http://127.0.0.1:0/", "the port `0`"),
             ("http://[::1]:65536/", "the port `65536`"),
+            ("tcp://127.0.0.1", "the port ``"),
+            ("tcp://127.0.0.1:9/x", "has a path"),
         ] {
             let message = resolve(&[url.to_owned()], &RequestTemplate::default()).unwrap_err().to_string();
             assert!(message.contains(expected), "{url}: {message}");

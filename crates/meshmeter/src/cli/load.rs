@@ -7,10 +7,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 mod objective;
+mod raw;
 mod schedule;
+mod targets;
 
 pub use objective::ObjectiveArgs;
+pub use raw::RawArgs;
 pub use schedule::{OfferedRate, ScheduleArgs, StartAt};
+pub use targets::TargetArgs;
 
 /// Longest run: what the histograms of response times can hold.
 pub const MAX_DURATION: Duration = Duration::from_secs(3600);
@@ -28,6 +32,8 @@ pub const MAX_DURATION: Duration = Duration::from_secs(3600);
     after_help = "Examples:\n  meshmeter load --rate 1000 --connections 4 --duration 30s http://127.0.0.1:8080/\n  \
                   meshmeter load --clients 64 --duration 10s http://127.0.0.1:8080/\n  \
                   meshmeter load --stages 500:30s,1000:30s,2000:30s --json result.json http://127.0.0.1:8080/\n  \
+                  meshmeter load --rate 1000 --connect-to 127.0.0.1:8443 'https://shop-{1..100}.example/get/{1..10}'\n  \
+                  meshmeter load --clients 8 --body-size 100 --reply-size 10KB tcp://127.0.0.1:9000\n  \
                   meshmeter load --rate 100 --cacert authority.pem --sni shop.example https://127.0.0.1:8443/"
 )]
 pub struct LoadArgs {
@@ -36,6 +42,12 @@ pub struct LoadArgs {
 
     #[command(flatten)]
     pub goal: ObjectiveArgs,
+
+    #[command(flatten)]
+    pub targets: TargetArgs,
+
+    #[command(flatten)]
+    pub raw: RawArgs,
 
     /// Connections kept open [default: 16 in an open loop, one for each client in a closed one]
     #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
@@ -105,7 +117,11 @@ pub struct LoadArgs {
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     pub progress: ProgressStyle,
 
-    /// What to load over TCP or TLS, such as `http://127.0.0.1:8080/path`; several URLs are taken in turn
+    /// What to load: `http://`, `https://`, `tcp://` or `tls://` with a host, a port and a path
+    ///
+    /// Several URLs are taken in turn, or with a weight before each as their shares, such as `3=http://a/ http://b/`. Ranges
+    /// of numbers may stand in the host and in the path, such as 'https://shop-{1..1000}.example/get/{1..100}': a host is a
+    /// server with connections, Host header and TLS name of its own; --connect-to sends them all to one address.
     #[arg(required = true, value_name = "URL")]
     pub urls: Vec<String>,
 }

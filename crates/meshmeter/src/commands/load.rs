@@ -6,14 +6,16 @@ use crate::interrupt;
 use crate::open_files;
 use crate::progress::LoadProgress;
 use experiment::schema::LoadResult;
-use load::{ErrorKind, LoadSpec, Protocol, RequestTemplate};
-use std::io::{Read as _, Write as _};
+use load::{ErrorKind, LoadSpec};
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
-use std::{fs, thread};
+use std::thread;
 
 mod objective;
+mod raw;
 mod schedule;
+mod targets;
 mod tls;
 
 /// The file name that means standard output.
@@ -46,26 +48,16 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
 /// What was typed, decided.
 fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     check_folder_of_result(args)?;
-    let template = RequestTemplate {
-        method: args.method.clone(),
-        headers: args.header.clone(),
-        body: body(args)?.into(),
-        connect_to: args.connect_to.clone(),
-        sni: args.sni.clone(),
-    };
-    let targets = load::resolve(&args.urls, &template).map_err(|error| match error {
-        load::TargetError::Resolve { .. } | load::TargetError::NoAddress(_) => Failure::environment(&error),
-        _ => Failure::from_wrong_use(&error).with_hint("such as http://127.0.0.1:8080/path"),
-    })?;
+    let (targets, protocol) = targets::plan(args)?;
     let tls = tls::plan(args, &targets)?;
-    let connections = connections(args, targets.len())?;
+    let connections = connections(args, targets.servers.len());
     let half_of_cpus = thread::available_parallelism().map_or(1, |cpus| (cpus.get() / 2).max(1));
     let threads = args.threads.map_or(half_of_cpus, |threads| threads as usize).min(connections);
     let schedule::Planned { schedule, duration } = schedule::plan(args, connections, threads)?;
     Ok(LoadSpec {
         urls: args.urls.clone(),
         targets,
-        protocol: Protocol::Http1,
+        protocol,
         schedule,
         connections,
         requests_per_connection: args.requests_per_connection,
@@ -91,43 +83,10 @@ fn check_folder_of_result(args: &LoadArgs) -> Result<(), Failure> {
     }
 }
 
-fn connections(args: &LoadArgs, targets: usize) -> Result<usize, Failure> {
-    let default = args
-        .schedule
-        .clients
-        .map_or(DEFAULT_CONNECTIONS.max(targets), |clients| (clients as usize).max(targets));
-    let connections = args.connections.map_or(default, |connections| connections as usize);
-    if connections < targets {
-        return Err(Failure::wrong_use(format!(
-            "{connections} connections are too few for {targets} servers"
-        ))
-        .with_hint("each server needs at least one of the --connections"));
-    }
-    Ok(connections)
-}
-
-fn body(args: &LoadArgs) -> Result<Vec<u8>, Failure> {
-    if let Some(size) = args.body_size {
-        let size = usize::try_from(size)
-            .map_err(|_| Failure::wrong_use("the body is too large for this machine"))?;
-        return Ok(vec![b'x'; size]);
-    }
-    match args.body.as_deref() {
-        Some(text) if text.starts_with('@') => read_body(Path::new(&text[1..])),
-        Some(text) => Ok(text.as_bytes().to_vec()),
-        None => Ok(Vec::new()),
-    }
-}
-
-fn read_body(path: &Path) -> Result<Vec<u8>, Failure> {
-    let mut body = Vec::new();
-    fs::File::open(path)
-        .and_then(|file| file.take(load::MAX_BODY_BYTES + 1).read_to_end(&mut body))
-        .map_err(|error| Failure::wrong_use(format!("read the body from `{}`: {error}", path.display())))?;
-    if body.len() as u64 > load::MAX_BODY_BYTES {
-        return Err(Failure::wrong_use(format!("the body in `{}` is larger than 64 MiB", path.display())));
-    }
-    Ok(body)
+fn connections(args: &LoadArgs, servers: usize) -> usize {
+    let given = args.connections.or(args.schedule.clients);
+    let default = given.map_or(DEFAULT_CONNECTIONS, |count| count as usize);
+    args.connections.map_or(default.max(servers), |connections| connections as usize)
 }
 
 /// Shows the result as text, or as JSON where that was asked for on standard output. Where the target could not be
@@ -176,7 +135,7 @@ fn unreachable(result: &LoadResult) -> Option<ErrorKind> {
 }
 
 fn unreachable_failure(spec: &LoadSpec, kind: ErrorKind) -> Failure {
-    let servers: Vec<&str> = spec.targets.iter().map(|target| target.authority.as_str()).collect();
+    let servers: Vec<&str> = spec.targets.servers.iter().map(|target| target.authority.as_str()).collect();
     let failure = Failure::broken(format!("connect to {}: {}", servers.join(", "), kind.meaning()));
     match kind.hint() {
         Some(hint) => failure.with_hint(hint),

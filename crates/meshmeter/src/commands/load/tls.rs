@@ -2,15 +2,15 @@
 
 use crate::cli::LoadArgs;
 use crate::failure::Failure;
-use load::{ClientIdentity, Target, TlsClient, TlsError, Verification};
+use load::{ClientIdentity, Targets, TlsClient, TlsError, Verification};
 
 /// What connections trust and show; absent where every target is plain.
-pub fn plan(args: &LoadArgs, targets: &[Target]) -> Result<Option<TlsClient>, Failure> {
-    if targets.iter().all(|target| target.server_name.is_none()) {
+pub fn plan(args: &LoadArgs, targets: &Targets) -> Result<Option<TlsClient>, Failure> {
+    if targets.servers.iter().all(|target| target.server_name.is_none()) {
         return match in_vain(args) {
-            Some(option) => {
-                Err(Failure::wrong_use(format!("{option} is for https:// URLs, and there is none")))
-            }
+            Some(option) => Err(Failure::wrong_use(format!(
+                "{option} is for https:// and tls:// URLs, and there is none"
+            ))),
             None => Ok(None),
         };
     }

@@ -1,0 +1,115 @@
+//! Raw messages over TCP, against servers that echo, answer wrongly, too much or not at all.
+
+use experiment::schema::LoadResult;
+use load::{
+    ExpectedReply, LoadSpec, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec, pattern, resolve,
+};
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+const MESSAGE_BYTES: usize = 300;
+const CONNECTIONS: usize = 3;
+
+struct Silent;
+
+impl Observer for Silent {
+    fn progress(&mut self, _: Progress) {}
+}
+
+/// Runs 3 clients for 200 ms against a server that has `answer` called for every whole message. Returns the result and the
+/// server's own count of messages.
+fn run(reply: ExpectedReply, answer: impl Fn(&mut TcpStream) -> bool + Sync) -> (LoadResult, u64) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("tcp://{}", listener.local_addr().unwrap());
+    let template = RequestTemplate { body: pattern(MESSAGE_BYTES).into(), ..RequestTemplate::default() };
+    let spec = LoadSpec {
+        targets: resolve(std::slice::from_ref(&url), &template).unwrap(),
+        urls: vec![url],
+        protocol: Protocol::Raw(reply),
+        schedule: ScheduleSpec::closed(CONNECTIONS),
+        connections: CONNECTIONS,
+        requests_per_connection: None,
+        threads: 1,
+        warmup: Duration::ZERO,
+        duration: Duration::from_millis(200),
+        timeout: Duration::from_millis(500),
+        tls: None,
+        seed: 1,
+        whole_seconds: false,
+        start_at: None,
+    };
+    let (done, messages) = (AtomicBool::new(false), Arc::new(AtomicU64::new(0)));
+    let result = std::thread::scope(|scope| {
+        let (done, messages, answer) = (&done, &messages, &answer);
+        let address = listener.local_addr().unwrap();
+        scope.spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if done.load(Ordering::SeqCst) {
+                    return;
+                }
+                scope.spawn(move || serve(stream, messages, answer));
+            }
+        });
+        let result = load::run(&spec, &AtomicBool::new(false), &mut Silent).unwrap();
+        done.store(true, Ordering::SeqCst);
+        // Wakes the listener.
+        TcpStream::connect(address).unwrap();
+        result
+    });
+    let requests = &result.requests;
+    assert_eq!(requests.sent, requests.completed + requests.failed, "{requests:?}");
+    assert!(requests.status.is_empty(), "{requests:?}");
+    (result, messages.load(Ordering::SeqCst))
+}
+
+fn serve(mut stream: TcpStream, messages: &AtomicU64, answer: &(impl Fn(&mut TcpStream) -> bool + Sync)) {
+    let mut message = [0; MESSAGE_BYTES];
+    while stream.read_exact(&mut message).is_ok() {
+        assert_eq!(message.as_slice(), pattern(MESSAGE_BYTES), "the message is the pattern");
+        messages.fetch_add(1, Ordering::SeqCst);
+        if !answer(&mut stream) {
+            return;
+        }
+    }
+}
+
+const CHECKED: ExpectedReply = ExpectedReply { bytes: 1000, checked: true };
+
+#[test]
+fn replies_of_their_size_and_pattern_are_whole() {
+    let (result, messages) = run(CHECKED, |stream| stream.write_all(&pattern(1000)).is_ok());
+    let requests = &result.requests;
+    assert!(requests.completed > 10 && requests.failed == 0, "{requests:?}");
+    assert_eq!(messages, requests.sent);
+    assert_eq!(result.bytes.received, 1000 * requests.completed);
+    assert_eq!(result.bytes.sent, MESSAGE_BYTES as u64 * requests.sent);
+}
+
+#[test]
+fn wrong_short_and_surplus_replies_are_told_apart() {
+    let (result, messages) = run(CHECKED, |stream| stream.write_all(&[7; 1000]).is_ok());
+    assert_eq!(result.requests.errors["wrong-reply"], result.requests.sent);
+    assert_eq!(messages, result.requests.sent);
+    let (result, messages) = run(CHECKED, |stream| {
+        _ = stream.write_all(&pattern(999));
+        false
+    });
+    assert_eq!(result.requests.errors["closed"], result.requests.sent, "{:?}", result.requests);
+    assert_eq!(messages, result.requests.sent);
+    let (result, _) = run(CHECKED, |stream| stream.write_all(&pattern(1001)).is_ok());
+    assert!(result.requests.completed > 0, "{:?}", result.requests);
+    assert!(result.requests.errors["surplus-bytes"] > 0, "{:?}", result.requests);
+    let unchecked = ExpectedReply { checked: false, ..CHECKED };
+    let (result, _) = run(unchecked, |stream| stream.write_all(&[7; 1000]).is_ok());
+    assert_eq!(result.requests.failed, 0, "{:?}", result.requests);
+}
+
+#[test]
+fn a_reply_that_does_not_come_is_a_timeout() {
+    let (result, messages) = run(CHECKED, |stream| stream.write_all(&pattern(10)).is_ok());
+    assert_eq!(result.requests.errors["timeout"], CONNECTIONS as u64, "{:?}", result.requests);
+    assert_eq!(messages, CONNECTIONS as u64);
+}

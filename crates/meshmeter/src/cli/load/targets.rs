@@ -1,0 +1,37 @@
+//! Options for several URLs and servers.
+
+use clap::{Args, ValueEnum};
+use load::Order;
+
+/// See the command's help.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Several URLs")]
+pub struct TargetArgs {
+    /// How the next request is chosen [default: random where URLs have weights or ranges, else turn]
+    #[arg(long, value_enum, value_name = "ORDER")]
+    pub order: Option<OrderName>,
+
+    /// Most connections to one server at a time. A request for a server whose connections are all busy waits for one of
+    /// them, which counts in its response time. With fewer --connections than servers, the connection idle longest is closed
+    /// for a server that wants one [default: no bound; one for each thread where connections are fewer than servers]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub connections_per_server: Option<u32>,
+}
+
+/// How requests are chosen.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum OrderName {
+    /// One after the other, by weight; numbers count up
+    Turn,
+    /// Each drawn by itself, from the --seed
+    Random,
+}
+
+impl From<OrderName> for Order {
+    fn from(name: OrderName) -> Self {
+        match name {
+            OrderName::Turn => Self::Turn,
+            OrderName::Random => Self::Random,
+        }
+    }
+}

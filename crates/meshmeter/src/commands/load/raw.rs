@@ -1,0 +1,38 @@
+//! Raw TCP and TLS in `meshmeter load`: sizes of messages, and that options are not given in vain.
+
+use crate::cli::LoadArgs;
+use crate::failure::Failure;
+use load::ExpectedReply;
+
+/// Bytes of a message for which no size is given.
+const DEFAULT_MESSAGE_BYTES: usize = 1024;
+
+/// The message, where the request's body was not given as text.
+pub fn message(args: &LoadArgs) -> Vec<u8> {
+    let bytes = args.body_size.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(DEFAULT_MESSAGE_BYTES);
+    load::pattern(bytes)
+}
+
+/// What each reply is to be.
+pub fn expected_reply(args: &LoadArgs, message_bytes: usize) -> Result<ExpectedReply, Failure> {
+    let http_only = [("--method", args.method != http::Method::GET), ("--header", !args.header.is_empty())];
+    if let Some((option, _)) = http_only.iter().find(|(_, given)| *given) {
+        return Err(Failure::wrong_use(format!("{option} is for http:// and https:// URLs")));
+    }
+    if message_bytes == 0 {
+        return Err(Failure::wrong_use("a message over TCP has at least a byte")
+            .with_hint("give its size with --body-size"));
+    }
+    let bytes = args.raw.reply_size.unwrap_or(message_bytes as u64);
+    Ok(ExpectedReply { bytes, checked: !args.raw.no_reply_check })
+}
+
+/// An option of raw messages that was given for other URLs.
+pub fn in_vain(args: &LoadArgs) -> Result<(), Failure> {
+    let options =
+        [("--reply-size", args.raw.reply_size.is_some()), ("--no-reply-check", args.raw.no_reply_check)];
+    match options.iter().find(|(_, given)| *given) {
+        Some((option, _)) => Err(Failure::wrong_use(format!("{option} is for tcp:// and tls:// URLs"))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,79 @@
+//! The servers and requests of `meshmeter load`.
+
+use super::raw;
+use crate::cli::LoadArgs;
+use crate::failure::Failure;
+use load::{Family, Protocol, RequestTemplate, TargetError, Targets};
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+
+/// What the URLs and the options of requests say, and the protocol that is to be spoken.
+pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
+    let is_raw = args.urls.iter().any(|url| url.contains("tcp://") || url.contains("tls://"));
+    let body = match (args.body.as_deref(), is_raw) {
+        (None, true) => raw::message(args),
+        (text, _) => body(text, args.body_size)?,
+    };
+    let message_bytes = body.len();
+    let template = RequestTemplate {
+        method: args.method.clone(),
+        headers: args.header.clone(),
+        body: body.into(),
+        connect_to: args.connect_to.clone(),
+        sni: args.sni.clone(),
+    };
+    let mut targets = load::resolve(&args.urls, &template).map_err(|error| failure(&error))?;
+    if let Some(order) = args.targets.order {
+        targets.order = order.into();
+    }
+    targets.connections_per_server = args.targets.connections_per_server.map(|count| count as usize);
+    let protocol = match targets.family {
+        Family::Raw => Protocol::Raw(raw::expected_reply(args, message_bytes)?),
+        Family::Http => {
+            raw::in_vain(args)?;
+            Protocol::Http1
+        }
+    };
+    Ok((targets, protocol))
+}
+
+fn failure(error: &TargetError) -> Failure {
+    match error {
+        TargetError::Resolve { .. } | TargetError::NoAddress(_) => Failure::environment(error),
+        TargetError::Range { .. } => Failure::from_wrong_use(error).with_hint(
+            "a brace that is no range is written %7B or %7D; quote the URL, since shells expand braces too",
+        ),
+        TargetError::Port { port, .. } if port.is_empty() => {
+            Failure::from_wrong_use(error).with_hint("such as tcp://127.0.0.1:9000")
+        }
+        TargetError::Weight(_) => {
+            Failure::from_wrong_use(error).with_hint("such as 3=http://127.0.0.1:8080/")
+        }
+        _ => Failure::from_wrong_use(error).with_hint("such as http://127.0.0.1:8080/path"),
+    }
+}
+
+fn body(text: Option<&str>, size: Option<u64>) -> Result<Vec<u8>, Failure> {
+    if let Some(size) = size {
+        let size = usize::try_from(size)
+            .map_err(|_| Failure::wrong_use("the body is too large for this machine"))?;
+        return Ok(vec![b'x'; size]);
+    }
+    match text {
+        Some(text) if text.starts_with('@') => read_body(Path::new(&text[1..])),
+        Some(text) => Ok(text.as_bytes().to_vec()),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn read_body(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut body = Vec::new();
+    fs::File::open(path)
+        .and_then(|file| file.take(load::MAX_BODY_BYTES + 1).read_to_end(&mut body))
+        .map_err(|error| Failure::wrong_use(format!("read the body from `{}`: {error}", path.display())))?;
+    if body.len() as u64 > load::MAX_BODY_BYTES {
+        return Err(Failure::wrong_use(format!("the body in `{}` is larger than 64 MiB", path.display())));
+    }
+    Ok(body)
+}
