@@ -90,23 +90,23 @@ pub struct LoadArgs {
     pub connect_to: Option<String>,
 
     /// Take any certificate of a server
-    #[arg(long, conflicts_with = "cacert", help_heading = "TLS (https:// URLs)")]
+    #[arg(long, conflicts_with = "cacert", help_heading = "TLS (https:// and tls:// URLs)")]
     pub insecure: bool,
 
     /// Trust the authorities in FILE (PEM) instead of the system's
-    #[arg(long, value_name = "FILE", help_heading = "TLS (https:// URLs)")]
+    #[arg(long, value_name = "FILE", help_heading = "TLS (https:// and tls:// URLs)")]
     pub cacert: Option<PathBuf>,
 
     /// Show the certificate in FILE (PEM), with any between it and its authority
-    #[arg(long, value_name = "FILE", requires = "key", help_heading = "TLS (https:// URLs)")]
+    #[arg(long, value_name = "FILE", requires = "key", help_heading = "TLS (https:// and tls:// URLs)")]
     pub cert: Option<PathBuf>,
 
     /// Its private key (PEM)
-    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "TLS (https:// URLs)")]
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "TLS (https:// and tls:// URLs)")]
     pub key: Option<PathBuf>,
 
     /// Ask the server for NAME, and verify that name, instead of the URL's host
-    #[arg(long, value_name = "NAME", help_heading = "TLS (https:// URLs)")]
+    #[arg(long, value_name = "NAME", help_heading = "TLS (https:// and tls:// URLs)")]
     pub sni: Option<String>,
 
     /// Write the result as JSON to FILE, or to standard output with -
