@@ -401,7 +401,7 @@ fn a_dead_server_does_not_keep_a_roaming_connection() {
 #[test]
 fn a_closed_loop_over_several_servers_asks_each_in_turn() {
     let servers: Vec<_> = (0..3).map(|_| TestServer::start(|stream, _| reply(stream, OK))).collect();
-    let mut spec = spec(&servers[0].url(), ScheduleSpec::Closed { clients: 3 }, SHORT);
+    let mut spec = spec(&servers[0].url(), ScheduleSpec::closed(3), SHORT);
     spec.targets = targets(&servers.iter().map(TestServer::url).collect::<Vec<_>>());
     let result = run(&spec);
     let each: Vec<_> = servers.iter().map(|server| server.requests.load(Ordering::SeqCst)).collect();
