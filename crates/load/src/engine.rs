@@ -444,7 +444,7 @@ impl Course<'_> {
         };
         let circumstances = Circumstances {
             interrupted: stopped_at < self.timeline.end && self.stop.load(Ordering::Relaxed),
-            connections_at_start: open,
+            connections_at_start: (self.spec.targets.servers.len() <= self.spec.connections).then_some(open),
             requests_wanted: match self.spec.schedule {
                 ScheduleSpec::Closed { requests, .. } => requests,
                 ScheduleSpec::Open { .. } => None,

@@ -23,6 +23,8 @@ const NEGLIGIBLE_LAG_P50_US: f64 = 5.0;
 const LAG_SHARE_P99: f64 = 0.25;
 /// … beyond this, microseconds: a thread of a shared machine is now and then woken so late. Below it there is a note.
 const NEGLIGIBLE_LAG_P99_US: f64 = 250.0;
+/// With more than this share of the possible requests under way on average, the connections were the limit.
+const ALL_BUSY_FRACTION: f64 = 0.9;
 /// A response time this many times the service time, at the 99th percentile, is worth a word …
 const HIDDEN_FACTOR: f64 = 2.0;
 /// … where it is more than this apart, microseconds.
@@ -38,8 +40,8 @@ const CLOCK_DRIFT: f64 = 0.001;
 pub(crate) struct Circumstances {
     /// The user ended the run before its time.
     pub(crate) interrupted: bool,
-    /// Connections that were open when the schedule started.
-    pub(crate) connections_at_start: usize,
+    /// Connections that were open when the schedule started; absent where they roam.
+    pub(crate) connections_at_start: Option<usize>,
     /// A fixed number of requests that a closed loop was to send.
     pub(crate) requests_wanted: Option<u64>,
     /// The agreed instant at which the window was to open …
@@ -62,7 +64,9 @@ pub(crate) fn judge(result: &LoadResult, circumstances: Circumstances) -> Verdic
             .notes
             .push(format!("interrupted: ended early, after {:.1} s of the window", result.duration_s));
     }
-    judge_connections(result, circumstances.connections_at_start, &mut verdict);
+    if let Some(at_start) = circumstances.connections_at_start {
+        judge_connections(result, at_start, &mut verdict);
+    }
     judge_rate(result, &mut verdict);
     judge_errors(result, &mut verdict);
     judge_lag(result, &mut verdict);
@@ -90,7 +94,7 @@ fn commonest(result: &LoadResult, wanted: impl Fn(ErrorKind) -> bool) -> Option<
     seen().max_by_key(count).map(|kind| (kind, seen().map(|kind| count(&kind)).sum()))
 }
 
-/// Requests move to the connections that there are: without a word, a dead server among several would go unnoticed.
+/// With fewer connections than were asked for the load was another one.
 fn judge_connections(result: &LoadResult, at_start: usize, verdict: &mut Verdict) {
     let failed = commonest(result, ErrorKind::is_of_connecting);
     let why = failed.map_or("they were closed at once", |(kind, _)| kind.meaning());
@@ -107,14 +111,9 @@ fn judge_connections(result: &LoadResult, at_start: usize, verdict: &mut Verdict
 fn judge_rate(result: &LoadResult, verdict: &mut Verdict) {
     let Some(offered) = result.rate.offered else { return };
     let requests = &result.requests;
-    let generator_bound = result.generator.busiest_thread_fraction > BUSY_FRACTION;
     if requests.unsent as f64 > (1.0 - ACHIEVED_FRACTION) * requests.scheduled as f64 {
         verdict.saturated = true;
-        let who = if generator_bound {
-            "the generator's CPU was full (more --threads on free cores may send more)"
-        } else {
-            "the target did not keep up on these connections"
-        };
+        let who = bound(result);
         verdict.reasons.push(format!(
             "saturated: {:.0}/s completed of {offered:.0}/s offered; {} due requests were never sent, so that all \
              percentiles are lower bounds; {who}",
@@ -132,6 +131,24 @@ fn judge_rate(result: &LoadResult, verdict: &mut Verdict) {
             verdict.notes.push(format!("behind-at-end: {late}, since the target stalled there"));
         }
     }
+}
+
+/// What kept the rate down.
+fn bound(result: &LoadResult) -> String {
+    if result.generator.busiest_thread_fraction > BUSY_FRACTION {
+        return "the generator's CPU was full (more --threads on free cores may send more)".to_owned();
+    }
+    // Little's law: requests under way = rate × time of each.
+    let under_way = result.rate.completed * result.service_time_us.mean / 1e6;
+    let most = result.connections as f64;
+    if under_way > ALL_BUSY_FRACTION * most {
+        return format!(
+            "all {most:.0} connections were busy: with {:.1} ms for each request they carry no more (more --connections \
+             show whether the target can)",
+            result.service_time_us.mean / 1000.0
+        );
+    }
+    "the target did not keep up on these connections".to_owned()
 }
 
 fn judge_errors(result: &LoadResult, verdict: &mut Verdict) {
@@ -263,7 +280,7 @@ mod tests {
         let mut result = result();
         change(&mut result);
         let circumstances =
-            Circumstances { connections_at_start: result.connections.min(10), ..circumstances() };
+            Circumstances { connections_at_start: Some(result.connections.min(10)), ..circumstances() };
         let verdict = judge(&result, circumstances);
         assert_eq!(verdict.valid, verdict.reasons.is_empty());
         let kind = |text: &String| text.split(':').next().unwrap_or_default().to_owned();
@@ -273,7 +290,7 @@ mod tests {
     fn circumstances() -> Circumstances {
         Circumstances {
             interrupted: false,
-            connections_at_start: 1,
+            connections_at_start: Some(1),
             requests_wanted: None,
             start_at: None,
             started_at: Timestamp::UNIX_EPOCH,
@@ -292,6 +309,26 @@ mod tests {
 
     fn to_owned(kinds: &[&str]) -> Vec<String> {
         kinds.iter().map(|kind| (*kind).to_owned()).collect()
+    }
+
+    #[test]
+    fn what_bounds_a_saturated_run_is_named() {
+        let bound_by = |service_time_us, busy| {
+            let mut result = result();
+            (result.requests.unsent, result.rate.completed) = (500, 500.0);
+            result.connections = 2;
+            result.service_time_us.mean = service_time_us;
+            result.generator.busiest_thread_fraction = busy;
+            judge(&result, circumstances()).reasons.join("; ")
+        };
+        // 500/s of 3.8 ms each are 1.9 requests under way on 2 connections.
+        assert!(bound_by(3800.0, 0.5).contains("all 2 connections were busy"), "{}", bound_by(3800.0, 0.5));
+        assert!(bound_by(1000.0, 0.5).contains("the target did not keep up"), "{}", bound_by(1000.0, 0.5));
+        assert!(
+            bound_by(3800.0, 0.99).contains("the generator's CPU was full"),
+            "{}",
+            bound_by(3800.0, 0.99)
+        );
     }
 
     #[test]

@@ -52,7 +52,10 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     let tls = tls::plan(args, &targets)?;
     let connections = connections(args, targets.servers.len());
     let half_of_cpus = thread::available_parallelism().map_or(1, |cpus| (cpus.get() / 2).max(1));
-    let threads = args.threads.map_or(half_of_cpus, |threads| threads as usize).min(connections);
+    // Threads share no connections: a server with fewer than there are threads would be out of reach for some.
+    let most_threads =
+        args.targets.connections_per_server.map_or(connections, |most| connections.min(most as usize));
+    let threads = args.threads.map_or(half_of_cpus, |threads| threads as usize).min(most_threads);
     let schedule::Planned { schedule, duration } = schedule::plan(args, connections, threads)?;
     Ok(LoadSpec {
         urls: args.urls.clone(),
@@ -86,7 +89,10 @@ fn check_folder_of_result(args: &LoadArgs) -> Result<(), Failure> {
 fn connections(args: &LoadArgs, servers: usize) -> usize {
     let given = args.connections.or(args.schedule.clients);
     let default = given.map_or(DEFAULT_CONNECTIONS, |count| count as usize);
-    args.connections.map_or(default.max(servers), |connections| connections as usize)
+    let wanted = args.connections.map_or(default.max(servers), |connections| connections as usize);
+    // More than the servers may have would never be opened.
+    let most = args.targets.connections_per_server.map_or(usize::MAX, |most| servers * most as usize);
+    wanted.min(most)
 }
 
 /// Shows the result as text, or as JSON where that was asked for on standard output. Where the target could not be
