@@ -5,6 +5,7 @@ use crate::error::LoadError;
 use crate::network::{EpollNetwork, Network, TlsNetwork};
 use crate::protocol::Codec;
 use crate::protocol::http1::{Http1, Http1Request};
+use crate::protocol::http2::{CommonFields, Http2Connection, Http2Request};
 use crate::protocol::raw::{Raw, RawRequest};
 use crate::recorder::Recorder;
 use crate::schedule::{ClosedLoop, ClosedLoopSettings, OpenLoop, RateProfile, Schedule};
@@ -165,7 +166,8 @@ impl Share<'_> {
         match &spec.tls {
             None => self.follow_on(schedule, network, &assignment),
             Some(tls) => {
-                self.follow_on(schedule, TlsNetwork::new(network, Arc::clone(&tls.0), slots), &assignment)
+                let network = TlsNetwork::new(network, tls.speaking(spec.protocol), slots);
+                self.follow_on(schedule, network, &assignment)
             }
         }
     }
@@ -178,6 +180,14 @@ impl Share<'_> {
     ) -> io::Result<WorkerOutcome> {
         match self.spec.protocol {
             Protocol::Http1 => self.speak(schedule, network, assignment, Http1Request::new, Http1::new),
+            Protocol::Http2 { streams } => {
+                let requests = self.spec.targets.servers.iter().flat_map(|server| &server.requests);
+                let common = CommonFields::of(requests);
+                let make_request = |request: &Request| Http2Request::new(request, &common);
+                self.speak(schedule, network, assignment, make_request, || {
+                    Http2Connection::new(streams, &common)
+                })
+            }
             Protocol::Raw(expected) => {
                 self.speak(schedule, network, assignment, RawRequest::new, || Raw::new(expected))
             }
@@ -411,6 +421,9 @@ impl Course<'_> {
             duration_s,
             threads: self.spec.threads,
             connections: self.spec.connections,
+            protocol: self.spec.protocol.spoken(),
+            streams: self.spec.protocol.streams(),
+            tls_sessions: recorder.tls_sessions(),
             clients: match self.spec.schedule {
                 ScheduleSpec::Closed { clients, .. } => Some(clients),
                 ScheduleSpec::Open { .. } => None,

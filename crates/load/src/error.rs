@@ -58,11 +58,33 @@ pub enum ErrorKind {
     ClientCertificate,
     /// The reply over raw TCP or TLS has other bytes than it should.
     WrongReply,
+    /// The peer does not answer as an HTTP/2 server does.
+    NotHttp2,
+    /// The peer did not choose the protocol that TLS offered it (ALPN).
+    AlpnRefused,
+    /// The connection is open and the peer did not announce its HTTP/2 settings in time.
+    SettingsTimeout,
+    /// The peer broke the rules of HTTP/2.
+    Http2Protocol,
+    /// A frame of the peer has a length that it may not have.
+    Http2FrameSize,
+    /// The peer sent more than it was given room for, or gave more room than there can be.
+    Http2FlowControl,
+    /// Header fields of the peer cannot be decompressed.
+    Http2Compression,
+    /// The peer asks for answers without end and answers nothing itself.
+    Http2Flood,
+    /// The peer gave up this request (RST_STREAM).
+    StreamReset,
+    /// The peer gave up this request before it looked at it (REFUSED_STREAM).
+    StreamRefused,
+    /// The peer ended the connection (GOAWAY) before it answered this request.
+    GoneAway,
 }
 
 impl ErrorKind {
     /// Every kind, in the order of their discriminants.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 36] = [
         Self::ConnectRefused,
         Self::ConnectTimeout,
         Self::ConnectUnreachable,
@@ -88,6 +110,17 @@ impl ErrorKind {
         Self::CertificateInvalid,
         Self::ClientCertificate,
         Self::WrongReply,
+        Self::NotHttp2,
+        Self::AlpnRefused,
+        Self::SettingsTimeout,
+        Self::Http2Protocol,
+        Self::Http2FrameSize,
+        Self::Http2FlowControl,
+        Self::Http2Compression,
+        Self::Http2Flood,
+        Self::StreamReset,
+        Self::StreamRefused,
+        Self::GoneAway,
     ];
 
     /// The name in results.
@@ -119,6 +152,17 @@ impl ErrorKind {
             Self::CertificateInvalid => "certificate-invalid",
             Self::ClientCertificate => "client-certificate",
             Self::WrongReply => "wrong-reply",
+            Self::NotHttp2 => "not-http2",
+            Self::AlpnRefused => "alpn-refused",
+            Self::SettingsTimeout => "settings-timeout",
+            Self::Http2Protocol => "http2-protocol",
+            Self::Http2FrameSize => "http2-frame-size",
+            Self::Http2FlowControl => "http2-flow-control",
+            Self::Http2Compression => "http2-compression",
+            Self::Http2Flood => "http2-flood",
+            Self::StreamReset => "stream-reset",
+            Self::StreamRefused => "stream-refused",
+            Self::GoneAway => "goaway",
         }
     }
 
@@ -135,7 +179,7 @@ impl ErrorKind {
             Self::Reset => "the peer reset the connection",
             Self::Closed => "the peer closed the connection before the response was whole",
             Self::Timeout => "no whole response within the timeout",
-            Self::MalformedResponse => "what came back is not an HTTP/1.1 response",
+            Self::MalformedResponse => "what came back is not an HTTP response",
             Self::HeadTooLarge => "the head of the response is beyond 256 KiB",
             Self::TlsResponse => "the peer speaks TLS on what was to be a plain connection",
             Self::SurplusBytes => "bytes followed a response that nobody asked for",
@@ -151,6 +195,23 @@ impl ErrorKind {
             Self::CertificateInvalid => "the server's certificate cannot be accepted",
             Self::ClientCertificate => "the peer refused the client's certificate, or wants one",
             Self::WrongReply => "the reply has other bytes than byte i = i mod 251",
+            Self::NotHttp2 => "the peer does not answer as an HTTP/2 server does",
+            Self::AlpnRefused => "the peer did not choose the HTTP version that it was offered (ALPN)",
+            Self::SettingsTimeout => "the peer did not announce its HTTP/2 settings within the timeout",
+            Self::Http2Protocol => "the peer broke the rules of HTTP/2 (PROTOCOL_ERROR or STREAM_CLOSED)",
+            Self::Http2FrameSize => {
+                "a frame of the peer has a length that it may not have (FRAME_SIZE_ERROR)"
+            }
+            Self::Http2FlowControl => {
+                "the peer sent more than it had room for, or gave more room than there can be (FLOW_CONTROL_ERROR)"
+            }
+            Self::Http2Compression => "header fields of the peer cannot be decompressed (COMPRESSION_ERROR)",
+            Self::Http2Flood => {
+                "the peer asks for answers without end and answers nothing itself (ENHANCE_YOUR_CALM)"
+            }
+            Self::StreamReset => "the peer gave up the request (RST_STREAM)",
+            Self::StreamRefused => "the peer refused the request unseen (REFUSED_STREAM)",
+            Self::GoneAway => "the peer ended the connection (GOAWAY) before it answered the request",
         }
     }
 
@@ -190,7 +251,15 @@ impl ErrorKind {
                 Some("keep connections alive, use fewer, or widen net.ipv4.ip_local_port_range")
             }
             Self::WrongReply => Some("a server of another kind? --no-reply-check takes any bytes"),
-            Self::MalformedResponse => Some("does an HTTP/1.1 server listen on that port?"),
+            Self::MalformedResponse => Some("does an HTTP server of this version listen on that port?"),
+            Self::NotHttp2 | Self::SettingsTimeout => Some(
+                "does the port speak HTTP/2 (a plain one: by prior knowledge)? HTTP/1.1 is without --http 2",
+            ),
+            Self::AlpnRefused => Some("use another --http version, or have the server offer this one"),
+            Self::StreamReset => Some("the log of the server, or of a proxy before it, says why"),
+            Self::StreamRefused => {
+                Some("it takes fewer requests at once than it announced: use fewer --streams")
+            }
             _ => None,
         }
     }
@@ -213,6 +282,9 @@ impl ErrorKind {
                 | Self::CertificateUntrusted
                 | Self::CertificateInvalid
                 | Self::ClientCertificate
+                | Self::NotHttp2
+                | Self::AlpnRefused
+                | Self::SettingsTimeout
         )
     }
 

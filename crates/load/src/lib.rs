@@ -44,3 +44,9 @@ pub mod http1 {
     pub use crate::protocol::http1::ResponseParser;
     pub use crate::protocol::{Parsed, ProtocolError, ResponseEnd};
 }
+
+/// A client's side of HTTP/2 connections, exposed to be fuzzed.
+pub mod http2 {
+    pub use crate::protocol::http2::{CommonFields, Http2Connection, Http2Request};
+    pub use crate::protocol::{Parsed, ProtocolError, ResponseEnd};
+}

@@ -2,6 +2,7 @@
 
 use crate::clock::{Nanos, SECOND};
 use crate::error::ErrorKind;
+use crate::network::Security;
 use crate::second::SecondCounts;
 use experiment::schema::{RequestCounts, WarmupCounts};
 use statistics::LatencyHistogram;
@@ -35,6 +36,8 @@ pub(crate) struct Recorder {
     pub(crate) generator_lag: LatencyHistogram,
     pub(crate) connect_time: LatencyHistogram,
     pub(crate) handshake_time: LatencyHistogram,
+    /// TLS sessions by what their handshakes agreed on: few kinds, in no order.
+    tls_sessions: Vec<(Security, u64)>,
     pub(crate) warmup: WarmupCounts,
     sent: u64,
     completed: u64,
@@ -66,6 +69,7 @@ impl Recorder {
             generator_lag: LatencyHistogram::new(),
             connect_time: LatencyHistogram::new(),
             handshake_time: LatencyHistogram::new(),
+            tls_sessions: Vec::new(),
             warmup: WarmupCounts::default(),
             sent: 0,
             completed: 0,
@@ -87,6 +91,18 @@ impl Recorder {
         self.finished.clear();
         self.second.clear();
         self.second.index = 0;
+    }
+
+    /// A TLS session was made.
+    pub(crate) fn secured(&mut self, security: Security) {
+        self.add_sessions(security, 1);
+    }
+
+    fn add_sessions(&mut self, security: Security, sessions: u64) {
+        match self.tls_sessions.iter_mut().find(|(kind, _)| *kind == security) {
+            Some((_, count)) => *count += sessions,
+            None => self.tls_sessions.push((security, sessions)),
+        }
     }
 
     fn measures(&self, flight: &Flight) -> bool {
@@ -218,12 +234,23 @@ impl Recorder {
         ] {
             *mine += theirs;
         }
+        for (security, sessions) in &other.tls_sessions {
+            self.add_sessions(*security, *sessions);
+        }
         for (mine, theirs) in self.errors.iter_mut().zip(&other.errors) {
             *mine += theirs;
         }
         for (mine, theirs) in self.statuses.iter_mut().zip(other.statuses.iter()) {
             *mine += theirs;
         }
+    }
+
+    /// TLS sessions by version and cipher, as the result schema has them.
+    pub(crate) fn tls_sessions(&self) -> BTreeMap<String, u64> {
+        let named = |(Security { version, cipher }, count): &(Security, u64)| {
+            (format!("{version:?} {cipher:?}"), *count)
+        };
+        self.tls_sessions.iter().map(named).collect()
     }
 
     /// The counts as the result schema has them.

@@ -5,6 +5,7 @@ use crate::protocol::raw::ExpectedReply;
 use crate::schedule::{Arrival, RateProfile, RateStage, ThinkTime};
 use crate::target::Targets;
 use crate::tls::TlsClient;
+use experiment::schema::SpokenProtocol;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -48,8 +49,42 @@ pub struct LoadSpec {
 pub enum Protocol {
     /// HTTP/1.1 with keep-alive.
     Http1,
+    /// HTTP/2: over TLS as ALPN chooses it, else by prior knowledge.
+    Http2 {
+        /// The most requests at once on a connection, where its peer takes so many; at least 1.
+        streams: usize,
+    },
     /// Messages of given sizes, without any protocol.
     Raw(ExpectedReply),
+}
+
+impl Protocol {
+    /// What ALPN is to choose; absent where nothing is offered.
+    pub(crate) fn alpn(self) -> Option<&'static [u8]> {
+        match self {
+            Self::Http1 => Some(b"http/1.1"),
+            Self::Http2 { .. } => Some(b"h2"),
+            Self::Raw(_) => None,
+        }
+    }
+
+    /// The name in results.
+    pub(crate) fn spoken(self) -> SpokenProtocol {
+        match self {
+            Self::Http1 => SpokenProtocol::Http1,
+            Self::Http2 { .. } => SpokenProtocol::Http2,
+            Self::Raw(_) => SpokenProtocol::Raw,
+        }
+    }
+
+    /// The most requests at once on a connection.
+    #[must_use]
+    pub fn streams(self) -> usize {
+        match self {
+            Self::Http1 | Self::Raw(_) => 1,
+            Self::Http2 { streams } => streams,
+        }
+    }
 }
 
 /// When requests are due.

@@ -246,13 +246,9 @@ mod tests {
         let count = 1000;
         let times = |p50, p99| HistogramSummary { count, p50, p99, ..HistogramSummary::default() };
         LoadResult {
-            schema: String::new(),
-            urls: Vec::new(),
-            started_at: String::new(),
             duration_s: 1.0,
             threads: 1,
             connections: 1,
-            clients: None,
             rate: Rates { offered: Some(1000.0), sent: 1000.0, completed: 1000.0 },
             requests: RequestCounts {
                 scheduled: count,
@@ -260,18 +256,12 @@ mod tests {
                 completed: count,
                 ..RequestCounts::default()
             },
-            warmup: Default::default(),
             response_time_us: times(100.0, 400.0),
             service_time_us: times(100.0, 400.0),
             schedule_lag_us: times(1.0, 10.0),
             generator_lag_us: times(1.0, 10.0),
             connect_time_us: times(50.0, 50.0),
-            handshake_time_us: Default::default(),
-            bytes: Default::default(),
-            generator: Default::default(),
-            series: Vec::new(),
-            verdict: Verdict::default(),
-            objective: None,
+            ..LoadResult::default()
         }
     }
 

@@ -240,12 +240,12 @@ fn records_that_come_byte_by_byte_are_put_together() {
 }
 
 #[test]
-fn a_server_without_the_protocol_says_so_by_an_alert() {
+fn a_server_without_the_protocol_is_named() {
     let authority = Authority::new();
     let mut config = config(&authority.issue_usual(), &TLS13, None);
     config.alpn_protocols = vec![b"h2".to_vec()];
     let server = TlsServer::start(config, answer);
-    assert_unreachable(&run_on(&server, &trusting(&authority)), "tls-alert");
+    assert_unreachable(&run_on(&server, &trusting(&authority)), "alpn-refused");
 }
 
 #[test]

@@ -159,7 +159,7 @@ fn wrong_use_is_refused_with_what_was_expected() {
         (&["--rate", "1", "--body", "@/does/not/exist", "http://127.0.0.1/"], "/does/not/exist"),
         (&["--rate", "1", "--json", "/does/not/exist.json", "http://127.0.0.1/"], "no folder `/does/not`"),
         (&["--stages", "0:1s", "http://127.0.0.1/"], "every stage has the rate 0"),
-        (&["--rate", "1", "--http", "2", "http://127.0.0.1/"], "1.1"),
+        (&["--rate", "1", "--http", "3", "http://127.0.0.1/"], "1.1"),
         (&["--rate", "1"], "URL"),
     ] {
         let output = run(&[&["load"], arguments].concat());

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub const LOAD_SCHEMA: &str = "meshmeter.load/1";
 
 /// One run of the generator. All figures but [`WarmupCounts`] cover the measured window alone: after the warm-up.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadResult {
     /// Always [`LOAD_SCHEMA`].
     pub schema: String,
@@ -22,6 +22,16 @@ pub struct LoadResult {
     pub threads: usize,
     /// Connections kept open.
     pub connections: usize,
+    /// What was spoken on them.
+    #[serde(default)]
+    pub protocol: SpokenProtocol,
+    /// The most requests that could be unanswered at once on a connection, where its peer took so many.
+    #[serde(default = "one")]
+    pub streams: usize,
+    /// How many sessions of TLS were made over the whole run, by version and cipher, such as
+    /// `TLSv1_3 TLS13_AES_256_GCM_SHA384`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tls_sessions: BTreeMap<String, u64>,
     /// Closed loop: how many clients; absent in open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<usize>,
@@ -57,6 +67,38 @@ pub struct LoadResult {
     /// How they stand to an objective, where one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objective: Option<ObjectiveResult>,
+}
+
+/// One at a time, as in results of before there were more.
+fn one() -> usize {
+    1
+}
+
+/// What is spoken on connections.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub enum SpokenProtocol {
+    /// HTTP/1.1 with keep-alive.
+    #[default]
+    #[serde(rename = "http/1.1")]
+    Http1,
+    /// HTTP/2.
+    #[serde(rename = "http/2")]
+    Http2,
+    /// Bytes without a protocol.
+    #[serde(rename = "raw")]
+    Raw,
+}
+
+impl SpokenProtocol {
+    /// As people write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2",
+            Self::Raw => "raw",
+        }
+    }
 }
 
 /// Rates over the measured window, per second.

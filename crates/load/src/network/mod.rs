@@ -10,6 +10,7 @@ pub(crate) use epoll::EpollNetwork;
 pub(crate) use tls::{TlsFailure, TlsNetwork};
 
 use rustls::pki_types::ServerName;
+use rustls::{CipherSuite, ProtocolVersion};
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -33,6 +34,13 @@ pub(crate) enum Event {
     Failed(io::Error),
 }
 
+/// What a TLS handshake agreed on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Security {
+    pub(crate) version: ProtocolVersion,
+    pub(crate) cipher: CipherSuite,
+}
+
 /// Connections of one thread. A slot holds at most one connection.
 pub(crate) trait Network {
     /// Begins to open a connection in a free slot, over TLS where there is a name of the server. [`Event::Opened`] or [`Event::OpenFailed`] follows.
@@ -48,6 +56,11 @@ pub(crate) trait Network {
 
     /// Whether the kernel has taken everything that was to be sent in the slot.
     fn has_sent_all(&self, slot: usize) -> bool;
+
+    /// How the connection in the slot, which is open, is secured; absent where it is plain.
+    fn security(&self, _slot: usize) -> Option<Security> {
+        None
+    }
 
     /// Closes the connection in the slot, if there is one, at once. No event follows.
     fn close(&mut self, slot: usize);

@@ -5,6 +5,7 @@
 //! at a time has the one stream 0, a multiplexed one as many as may be unanswered at once.
 
 pub(crate) mod http1;
+pub(crate) mod http2;
 pub(crate) mod raw;
 
 use crate::error::ErrorKind;
@@ -29,6 +30,11 @@ pub(crate) trait Codec {
     /// Begins a request, for which there must be room: appends its bytes, with `numbers` in the places of its text that want
     /// one; returns its stream.
     fn begin(&mut self, request: &Self::Request, numbers: &[u64], out: &mut Vec<u8>) -> usize;
+
+    /// Bytes of a request that has begun which wait until the peer has room for them.
+    fn held_back(&self, _stream: usize) -> usize {
+        0
+    }
 
     /// Takes bytes from the connection and says how far they brought it; to be called again with the rest of them, where
     /// there is one. Appends what is to be sent in turn.

@@ -114,6 +114,8 @@ pub struct Target {
 pub struct Request {
     /// Such as `GET`.
     pub method: Method,
+    /// Such as `https`.
+    pub scheme: &'static str,
     /// Host and port as the server is to be told them, unless there is a `Host` among the headers.
     pub authority: String,
     /// Path and query.
@@ -271,7 +273,7 @@ impl Resolver<'_> {
             .map_err(|port| TargetError::Port { url: url.to_owned(), port })?;
         let endpoint =
             self.template.connect_to.clone().unwrap_or_else(|| format!("{}:{port}", authority.host()));
-        let request = request(authority.as_str(), path.clone(), self.template);
+        let request = request(scheme, authority.as_str(), path.clone(), self.template);
         let key = (endpoint, server_name);
         let server = match self.index.get(&key) {
             Some(server) => *server,
@@ -344,13 +346,14 @@ fn look_up(endpoint: &str) -> Result<Vec<SocketAddr>, TargetError> {
 }
 
 /// The request, as every protocol can write it out.
-fn request(authority: &str, path: Text, template: &RequestTemplate) -> Request {
+fn request(scheme: Scheme, authority: &str, path: Text, template: &RequestTemplate) -> Request {
     let mut headers = template.headers.clone();
     if !headers.iter().any(|(name, _)| *name == USER_AGENT) {
         headers.insert(0, (USER_AGENT, HeaderValue::from_static(THIS_PROGRAM)));
     }
     Request {
         method: template.method.clone(),
+        scheme: scheme.name,
         authority: authority.rsplit_once('@').map_or(authority, |(_, host)| host).to_owned(),
         path,
         headers,

@@ -1,11 +1,12 @@
 //! What a run's TLS connections trust and show, decided once before the run.
 //!
-//! Versions 1.2 and 1.3 with the key exchanges and ciphers of rustls on ring; ALPN offers `http/1.1`; resumption is off,
-//! so that every handshake is a full one and reconnecting costs the same each time.
+//! Versions 1.2 and 1.3 with the key exchanges and ciphers of rustls on ring; ALPN offers the protocol that is to be spoken;
+//! resumption is off, so that every handshake is a full one and reconnecting costs the same each time.
 
 mod pem;
 mod unverified;
 
+use crate::spec::Protocol;
 use rustls::client::{Resumption, WantsClientCert};
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 use std::io;
@@ -35,7 +36,7 @@ pub struct ClientIdentity {
 
 /// The TLS side of a run, shared by all of its connections.
 #[derive(Clone, Debug)]
-pub struct TlsClient(pub(crate) Arc<ClientConfig>);
+pub struct TlsClient(Arc<ClientConfig>);
 
 /// TLS cannot be set up as asked.
 #[derive(Debug, thiserror::Error)]
@@ -114,9 +115,15 @@ impl TlsClient {
             Verification::Off => unverified::accept_any_certificate(builder, provider),
         };
         let mut config = with_identity(builder, identity)?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
         config.resumption = Resumption::disabled();
         Ok(Self(Arc::new(config)))
+    }
+
+    /// The same, for connections on which this is spoken.
+    pub(crate) fn speaking(&self, protocol: Protocol) -> Arc<ClientConfig> {
+        let mut config = ClientConfig::clone(&self.0);
+        config.alpn_protocols = protocol.alpn().map(<[u8]>::to_vec).into_iter().collect();
+        Arc::new(config)
     }
 }
 

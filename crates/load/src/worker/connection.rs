@@ -20,7 +20,9 @@ pub(super) enum State {
     Closed { retry_at: Nanos },
     /// Being opened since this time.
     Opening { since: Nanos },
-    /// Open.
+    /// Open since a while, but the peer has not said yet that it takes requests; being opened since this time.
+    Greeting { since: Nanos },
+    /// Open for requests.
     Open,
 }
 
@@ -71,12 +73,12 @@ impl<C: Codec> Connection<C> {
         }
     }
 
-    /// It is open.
-    pub(super) fn opened(&mut self, now: Nanos) {
-        self.state = State::Open;
+    /// It is open, and was being opened since that time.
+    pub(super) fn opened(&mut self, since: Nanos, now: Nanos) {
         (self.requests, self.closing, self.heard_at) = (0, false, now);
         self.outgoing.clear();
         self.codec.open(&mut self.outgoing);
+        self.state = if self.codec.has_room() { State::Open } else { State::Greeting { since } };
     }
 
     /// Whether it takes another request, as far as it is concerned.
@@ -125,7 +127,7 @@ impl<C: Codec> Connection<C> {
     pub(super) fn is_settled(&self, targets: &[Target]) -> bool {
         match self.state {
             State::Open => true,
-            State::Opening { .. } => false,
+            State::Opening { .. } | State::Greeting { .. } => false,
             State::Unassigned => true,
             State::Closed { .. } => self.attempts.failures as usize >= targets[self.target].addresses.len(),
         }

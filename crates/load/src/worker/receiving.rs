@@ -45,7 +45,7 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
                 Parsed::Response(end) => self.answered(slot, end, now),
                 Parsed::Failed(stream, kind) => self.request_failed(slot, stream, kind, now),
                 Parsed::Room => {
-                    self.set_free(slot, now);
+                    self.has_got_room(slot, now);
                     true
                 }
                 Parsed::Closing => {

@@ -97,7 +97,7 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         let before = out_of(connection, &mut self.buffers).len();
         let request = &self.requests[chosen.server][chosen.request];
         let stream = connection.codec.begin(request, &chosen.numbers, &mut connection.outgoing);
-        let bytes = connection.outgoing.len() - before;
+        let bytes = connection.outgoing.len() - before + connection.codec.held_back(stream);
         let flight = Flight { due, could_send, sent, bytes };
         connection.begun(stream, flight);
         self.in_flight += 1;

@@ -31,7 +31,9 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
             (connection.free_since, connection.heard_at) = (0, 0);
             connection.handshake_since = connection.handshake_since.map(|_| 0);
             match &mut connection.state {
-                State::Closed { retry_at: time } | State::Opening { since: time } => *time = 0,
+                State::Closed { retry_at: time }
+                | State::Opening { since: time }
+                | State::Greeting { since: time } => *time = 0,
                 State::Open | State::Unassigned => {}
             }
         }
@@ -64,7 +66,7 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         for slot in 0..self.connections.len() {
             match self.connections[slot].state {
                 State::Open => open += 1,
-                State::Opening { .. } | State::Unassigned => {}
+                State::Opening { .. } | State::Greeting { .. } | State::Unassigned => {}
                 State::Closed { retry_at } => {
                     if retry_at <= now && self.opening < MAX_OPENING {
                         self.begin_to_open(slot, now);
@@ -89,8 +91,10 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
                     let in_handshake = connection.handshake_since.is_some();
                     let kind =
                         if in_handshake { ErrorKind::HandshakeTimeout } else { ErrorKind::ConnectTimeout };
-                    self.network.close(slot);
                     self.open_failed(slot, kind, now);
+                }
+                State::Greeting { since } if since <= longest_ago => {
+                    self.open_failed(slot, ErrorKind::SettingsTimeout, now);
                 }
                 State::Open if connection.in_flight > 0 => self.fail_overdue_requests(slot, longest_ago, now),
                 _ => {}
@@ -165,16 +169,30 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
 
     pub(super) fn opened(&mut self, slot: usize, now: Nanos) {
         let connection = &mut self.connections[slot];
-        if let State::Opening { since } = connection.state {
-            self.opening -= 1;
-            match connection.handshake_since.take() {
-                Some(since) => self.recorder.handshake_time.record_ns(now.saturating_sub(since)),
-                None => self.recorder.connect_time.record_ns(now.saturating_sub(since)),
-            }
+        let State::Opening { since } = connection.state else { return };
+        match connection.handshake_since.take() {
+            Some(since) => self.recorder.handshake_time.record_ns(now.saturating_sub(since)),
+            None => self.recorder.connect_time.record_ns(now.saturating_sub(since)),
         }
-        connection.opened(now);
-        self.set_free(slot, now);
+        connection.opened(since, now);
+        if let Some(security) = self.network.security(slot) {
+            self.recorder.secured(security);
+        }
+        if connection.state == State::Open {
+            self.opening -= 1;
+            self.set_free(slot, now);
+        }
         self.flush(slot, now);
+    }
+
+    /// The peer has said that it takes requests, or more of them.
+    pub(super) fn has_got_room(&mut self, slot: usize, now: Nanos) {
+        let connection = &mut self.connections[slot];
+        if let State::Greeting { .. } = connection.state {
+            connection.state = State::Open;
+            self.opening -= 1;
+        }
+        self.set_free(slot, now);
     }
 
     pub(super) fn open_failed(&mut self, slot: usize, kind: ErrorKind, now: Nanos) {
@@ -222,7 +240,7 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
     /// Closes a connection whose requests have all ended; it is opened again by the next upkeep.
     pub(super) fn close_and_reopen(&mut self, slot: usize, now: Nanos) {
         self.network.close(slot);
-        if let State::Opening { .. } = self.connections[slot].state {
+        if let State::Opening { .. } | State::Greeting { .. } = self.connections[slot].state {
             self.opening -= 1;
         }
         let connection = &mut self.connections[slot];

@@ -1,5 +1,9 @@
 //! Options of `meshmeter load`.
 
+mod http_version;
+
+pub use http_version::{HttpArgs, HttpVersion};
+
 use clap::{ArgGroup, Args, ValueEnum};
 use experiment::units::{parse_duration, parse_size};
 use std::num::NonZeroU64;
@@ -49,7 +53,8 @@ pub struct LoadArgs {
     #[command(flatten)]
     pub raw: RawArgs,
 
-    /// Connections kept open [default: 16 in an open loop, one for each client in a closed one]
+    /// Connections kept open [default: 16 in an open loop; in a closed one as many as its clients need at least: one for each,
+    /// in HTTP/2 one for each 32 or --streams of them]
     #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
     pub connections: Option<u32>,
 
@@ -77,9 +82,8 @@ pub struct LoadArgs {
     #[arg(long, value_name = "S", value_parser = parse_body_size, conflicts_with = "body", help_heading = "Request")]
     pub body_size: Option<u64>,
 
-    /// HTTP version
-    #[arg(long, value_enum, default_value_t, help_heading = "Request")]
-    pub http: HttpVersion,
+    #[command(flatten)]
+    pub http: HttpArgs,
 
     /// Bound on each request from its send, and on opening a connection with its TLS handshake
     #[arg(long, value_name = "D", default_value = "10s", value_parser = parse_run_duration, help_heading = "Request")]
@@ -124,15 +128,6 @@ pub struct LoadArgs {
     /// server with connections, Host header and TLS name of its own; --connect-to sends them all to one address.
     #[arg(required = true, value_name = "URL")]
     pub urls: Vec<String>,
-}
-
-/// Versions of HTTP that can be spoken.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub enum HttpVersion {
-    /// HTTP/1.1 with keep-alive
-    #[default]
-    #[value(name = "1.1")]
-    Http1,
 }
 
 /// How progress is shown.

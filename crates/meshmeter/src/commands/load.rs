@@ -6,12 +6,13 @@ use crate::interrupt;
 use crate::open_files;
 use crate::progress::LoadProgress;
 use experiment::schema::LoadResult;
-use load::{ErrorKind, LoadSpec};
+use load::{ErrorKind, LoadSpec, Protocol};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 
+mod http_version;
 mod objective;
 mod raw;
 mod schedule;
@@ -50,7 +51,7 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     check_folder_of_result(args)?;
     let (targets, protocol) = targets::plan(args)?;
     let tls = tls::plan(args, &targets)?;
-    let connections = connections(args, targets.servers.len());
+    let connections = connections(args, protocol, targets.servers.len());
     let half_of_cpus = thread::available_parallelism().map_or(1, |cpus| (cpus.get() / 2).max(1));
     // Threads share no connections: a server with fewer than there are threads would be out of reach for some.
     let most_threads =
@@ -86,10 +87,10 @@ fn check_folder_of_result(args: &LoadArgs) -> Result<(), Failure> {
     }
 }
 
-fn connections(args: &LoadArgs, servers: usize) -> usize {
-    let given = args.connections.or(args.schedule.clients);
-    let default = given.map_or(DEFAULT_CONNECTIONS, |count| count as usize);
-    let wanted = args.connections.map_or(default.max(servers), |connections| connections as usize);
+fn connections(args: &LoadArgs, protocol: Protocol, servers: usize) -> usize {
+    let enough = |clients: u32| (clients as usize).div_ceil(protocol.streams());
+    let default = args.schedule.clients.map_or(DEFAULT_CONNECTIONS, enough).max(servers);
+    let wanted = args.connections.map_or(default, |connections| connections as usize);
     // More than the servers may have would never be opened.
     let most = args.targets.connections_per_server.map_or(usize::MAX, |most| servers * most as usize);
     wanted.min(most)

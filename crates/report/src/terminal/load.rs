@@ -89,10 +89,11 @@ fn rates(text: &mut String, result: &LoadResult) {
     };
     let _ = writeln!(
         text,
-        "{:<14} {}, {loop_kind}, {}, {}",
+        "{:<14} {}, {loop_kind}, {}{}, {}",
         "window",
         format::duration(result.duration_s),
         format::counted(result.connections as u64, "connection", "connections"),
+        if result.streams > 1 { format!(" of {} streams", result.streams) } else { String::new() },
         format::counted(result.threads as u64, "thread", "threads"),
     );
     let offered = result

@@ -90,18 +90,13 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
                 completed: count as u64,
                 ..RequestCounts::default()
             },
-            warmup: Default::default(),
             response_time_us: times.clone(),
             service_time_us: times.clone(),
             schedule_lag_us: times.clone(),
             generator_lag_us: times.clone(),
             connect_time_us: times,
-            handshake_time_us: Default::default(),
-            bytes: Default::default(),
-            generator: Default::default(),
-            series: Vec::new(),
             verdict: Verdict { valid: true, ..Verdict::default() },
-            objective: None,
+            ..LoadResult::default()
         }),
         components,
         path: PathProof {

@@ -60,6 +60,7 @@ fn of_alert(alert: AlertDescription) -> ErrorKind {
         | AlertDescription::CertificateUnknown
         | AlertDescription::UnknownCA
         | AlertDescription::AccessDenied => ErrorKind::ClientCertificate,
+        AlertDescription::NoApplicationProtocol => ErrorKind::AlpnRefused,
         _ => ErrorKind::TlsAlert,
     }
 }

@@ -15,7 +15,7 @@ mod session;
 
 pub(crate) use failure::TlsFailure;
 
-use super::{Event, Network};
+use super::{Event, Network, Security};
 use crate::error::ErrorKind;
 use outgoing::Outgoing;
 use rustix::io::Errno;
@@ -175,6 +175,10 @@ impl<N: Network> Network for TlsNetwork<N> {
 
     fn has_sent_all(&self, slot: usize) -> bool {
         self.inner.has_sent_all(slot)
+    }
+
+    fn security(&self, slot: usize) -> Option<Security> {
+        self.slots[slot].session.as_ref()?.security()
     }
 
     fn close(&mut self, slot: usize) {

@@ -3,6 +3,7 @@
 use super::failure::TlsFailure;
 use super::outgoing::Outgoing;
 use crate::error::ErrorKind;
+use crate::network::Security;
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::pki_types::ServerName;
 use rustls::unbuffered::{
@@ -39,6 +40,8 @@ pub(super) enum Step {
 /// See the module.
 pub(super) struct Session {
     connection: UnbufferedClientConnection,
+    /// The peer must choose the protocol that it is offered.
+    needs_alpn: bool,
     established: bool,
     /// How it ended; nothing is sent or taken any more.
     over: Option<Step>,
@@ -49,7 +52,20 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn new(config: &Arc<ClientConfig>, server_name: &ServerName<'static>) -> Result<Self, Error> {
         let connection = UnbufferedClientConnection::new(Arc::clone(config), server_name.clone())?;
-        Ok(Self { connection, established: false, over: None, rest: Vec::new() })
+        let needs_alpn = config.alpn_protocols.iter().any(|offered| offered == b"h2");
+        Ok(Self { connection, needs_alpn, established: false, over: None, rest: Vec::new() })
+    }
+
+    /// Whether the peer has chosen what can be spoken. One that knows nothing of such choices speaks HTTP/1.1.
+    fn has_protocol(&self) -> bool {
+        let chosen = self.connection.alpn_protocol();
+        !self.needs_alpn || chosen.is_some()
+    }
+
+    /// Version and cipher, once the handshake is complete.
+    pub(super) fn security(&self) -> Option<Security> {
+        let version = self.connection.protocol_version()?;
+        Some(Security { version, cipher: self.connection.negotiated_cipher_suite()?.suite() })
     }
 
     /// Whether the handshake is complete.
@@ -90,6 +106,10 @@ impl Session {
                 Ok(ConnectionState::EncodeTlsData(data)) => encode(data, outgoing),
                 Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
                 Ok(ConnectionState::WriteTraffic(_)) if !self.established => {
+                    if !self.has_protocol() {
+                        self.fail(TlsFailure(ErrorKind::AlpnRefused));
+                        break;
+                    }
                     self.established = true;
                     return (taken, Step::Established);
                 }

@@ -1,6 +1,6 @@
 //! The servers and requests of `meshmeter load`.
 
-use super::raw;
+use super::{http_version, raw};
 use crate::cli::LoadArgs;
 use crate::failure::Failure;
 use load::{Family, Protocol, RequestTemplate, TargetError, Targets};
@@ -29,10 +29,13 @@ pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
     }
     targets.connections_per_server = args.targets.connections_per_server.map(|count| count as usize);
     let protocol = match targets.family {
-        Family::Raw => Protocol::Raw(raw::expected_reply(args, message_bytes)?),
+        Family::Raw => {
+            http_version::in_vain(&args.http)?;
+            Protocol::Raw(raw::expected_reply(args, message_bytes)?)
+        }
         Family::Http => {
             raw::in_vain(args)?;
-            Protocol::Http1
+            http_version::plan(&args.http)?
         }
     };
     Ok((targets, protocol))

@@ -1,0 +1,294 @@
+//! One connection: what is open on it, what it may send, what it says to what it receives.
+
+use super::frame::{self, FrameHead, HEAD_BYTES, MAX_31_BITS, PREFACE, flag, kind};
+use super::hpack::{Decoder, Encoder};
+use super::input::FrameReader;
+use super::request::{CommonFields, Http2Request};
+use super::response::Response;
+use super::settings::{DEFAULT_WINDOW_BYTES, PeerSettings, announce};
+use super::streams::{PendingBody, Streams};
+use super::violation::{ErrorCode, Violation};
+use crate::error::ErrorKind;
+use crate::protocol::{Parsed, ProtocolError, ResponseEnd};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The client's side of one HTTP/2 connection, without I/O.
+#[derive(Debug)]
+pub struct Http2Connection {
+    /// The most streams that are to be open at once, whatever the peer allows.
+    most_streams: usize,
+    pub(super) phase: Phase,
+    pub(super) peer: PeerSettings,
+    pub(super) input: FrameReader,
+    pub(super) block: FieldBlock,
+    pub(super) decoder: Decoder,
+    pub(super) encoder: Encoder,
+    pub(super) streams: Streams,
+    /// Content that may be sent now over all streams.
+    pub(super) send_window: i64,
+    /// Identifiers of streams whose body waits for room, the longest waiting first.
+    pub(super) waiting: VecDeque<u32>,
+    /// Content received since the peer was last told of room.
+    pub(super) received_bytes: u32,
+    /// Frames answered since the last response: a peer that does nothing else floods.
+    pub(super) answers: u32,
+    /// The peer is going away because of an error.
+    pub(super) peer_blames: bool,
+    /// A stream was given up on this side: the peer may not know yet when it sends frames of it.
+    pub(super) gave_up: bool,
+    /// What there is to tell besides what was just told.
+    pub(super) to_tell: VecDeque<Parsed>,
+}
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Phase {
+    /// The peer's settings have not come: nothing shows that it speaks HTTP/2.
+    Greeting,
+    /// Requests may be sent.
+    Open,
+    /// The peer takes no more requests.
+    Closing,
+}
+
+/// The parts of a field block that is not whole.
+#[derive(Debug, Default)]
+pub(super) struct FieldBlock {
+    /// Of the stream with this identifier; 0 where there is none.
+    pub(super) stream: u32,
+    pub(super) ends_stream: bool,
+    pub(super) fragments: Vec<u8>,
+    /// Bytes of its frames so far.
+    pub(super) wire_bytes: usize,
+}
+
+impl Http2Connection {
+    /// At most so many requests at once, at least 1.
+    #[must_use]
+    pub fn new(most_streams: usize, common: &CommonFields) -> Self {
+        Self {
+            most_streams,
+            phase: Phase::Greeting,
+            peer: PeerSettings::default(),
+            input: FrameReader::default(),
+            block: FieldBlock::default(),
+            decoder: Decoder::default(),
+            encoder: Encoder::new(&common.0),
+            streams: Streams::new(most_streams),
+            send_window: i64::from(DEFAULT_WINDOW_BYTES),
+            waiting: VecDeque::new(),
+            received_bytes: 0,
+            answers: 0,
+            peer_blames: false,
+            gave_up: false,
+            to_tell: VecDeque::new(),
+        }
+    }
+
+    /// Stream numbers are below this.
+    #[must_use]
+    pub fn most_streams(&self) -> usize {
+        self.most_streams
+    }
+
+    /// Forgets everything: the connection is new. Appends what a client sends first.
+    pub fn open(&mut self, out: &mut Vec<u8>) {
+        self.phase = Phase::Greeting;
+        self.peer = PeerSettings::default();
+        self.input.reset();
+        self.block = FieldBlock::default();
+        self.decoder = Decoder::default();
+        self.encoder.reset();
+        self.streams.reset();
+        self.send_window = i64::from(DEFAULT_WINDOW_BYTES);
+        self.waiting.clear();
+        (self.received_bytes, self.answers) = (0, 0);
+        (self.peer_blames, self.gave_up) = (false, false);
+        self.to_tell.clear();
+        out.extend_from_slice(PREFACE);
+        announce(out);
+    }
+
+    /// Whether another request may begin now. Not before the peer has announced how many it takes.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        let limit = self.most_streams.min(self.peer.max_streams as usize);
+        self.phase == Phase::Open && self.streams.open_count() < limit && self.streams.has_identifiers()
+    }
+
+    /// Begins a request, for which there must be room. Appends its bytes, of the body as many as the peer has room for, and
+    /// returns its stream's number.
+    pub fn begin(&mut self, request: &Http2Request, numbers: &[u64], out: &mut Vec<u8>) -> usize {
+        let id = self.streams.next_id();
+        let start = out.len();
+        out.extend_from_slice(&[0; HEAD_BYTES]);
+        self.encoder.encode(&request.fields, numbers, out);
+        let length = out.len() - start - HEAD_BYTES;
+        let ends_stream = if request.body.is_empty() { flag::END_STREAM } else { 0 };
+        if length <= self.peer.max_frame_bytes {
+            let flags = flag::END_HEADERS | ends_stream;
+            let head = FrameHead { length, kind: kind::HEADERS, flags, stream: id };
+            out[start..start + HEAD_BYTES].copy_from_slice(&head.to_bytes());
+        } else {
+            let block = out.split_off(start + HEAD_BYTES);
+            out.truncate(start);
+            push_long_block(&block, ends_stream, id, self.peer.max_frame_bytes, out);
+        }
+        let window = i64::from(self.peer.stream_window_bytes);
+        let slot = self.streams.open(window, Response::new(request.head_only));
+        if !request.body.is_empty() {
+            self.streams.get(slot).body = Some(PendingBody { bytes: Arc::clone(&request.body), sent: 0 });
+            if !self.send_body(slot, out) {
+                self.waiting.push_back(id);
+            }
+        }
+        slot
+    }
+
+    /// Bytes of a request that wait for room, with the heads of the frames that they will need at least.
+    #[must_use]
+    pub fn held_back(&self, slot: usize) -> usize {
+        let body = self.streams.open_in(slot).and_then(|stream| stream.body.as_ref());
+        body.map_or(0, |body| {
+            let bytes = body.bytes.len() - body.sent;
+            bytes + bytes.div_ceil(self.peer.max_frame_bytes) * HEAD_BYTES
+        })
+    }
+
+    /// Gives up a stream that is open; appends what tells the peer so.
+    pub fn cancel(&mut self, slot: usize, out: &mut Vec<u8>) {
+        self.give_up(slot, ErrorCode::Cancel, out);
+    }
+
+    /// Takes bytes and says how far they brought the connection; to be called again with the rest of them, where there is
+    /// one. Appends what is to be sent in turn, with an error too.
+    ///
+    /// # Errors
+    /// Where the peer breaks the rules of the protocol: the connection is of no more use.
+    pub fn receive(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, Parsed), ProtocolError> {
+        if let Some(next) = self.to_tell.pop_front() {
+            // The last byte of the frame that brought all this has waited for the last thing to tell.
+            return Ok((usize::from(self.to_tell.is_empty()).min(bytes.len()), next));
+        }
+        let mut input = std::mem::take(&mut self.input);
+        let outcome = self.read(&mut input, bytes, out);
+        self.input = input;
+        match outcome {
+            Ok((taken, parsed)) if self.to_tell.is_empty() => Ok((taken, parsed)),
+            Ok((taken, parsed)) => Ok((taken - 1, parsed)),
+            Err(violation) => Err(self.refuse(violation, bytes, out)),
+        }
+    }
+
+    /// The peer will send no more.
+    ///
+    /// # Errors
+    /// Where a response is missing or cut short.
+    pub fn end(&mut self) -> Result<Option<ResponseEnd>, ProtocolError> {
+        match self.phase {
+            Phase::Greeting if is_tls(self.input.begun()) => Err(ProtocolError(ErrorKind::TlsResponse)),
+            Phase::Greeting => Err(ProtocolError(ErrorKind::NotHttp2)),
+            _ if self.streams.open_count() > 0 && self.peer_blames => Err(ProtocolError(ErrorKind::GoneAway)),
+            _ if self.streams.open_count() > 0 => Err(ProtocolError(ErrorKind::Closed)),
+            _ if self.input.is_within_frame() => Err(ProtocolError(ErrorKind::Closed)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Ends the connection with an error. Whatever is wrong with a peer's first words, it does not speak HTTP/2.
+    fn refuse(&self, violation: Violation, bytes: &[u8], out: &mut Vec<u8>) -> ProtocolError {
+        let violation = match self.phase {
+            Phase::Greeting if is_tls(bytes) || is_tls(self.input.begun()) => Violation::TLS,
+            Phase::Greeting => Violation::NOT_HTTP2,
+            _ => violation,
+        };
+        let code = violation.code as u32;
+        // No stream of the peer's was ever processed: there is none.
+        frame::push(kind::GOAWAY, 0, 0, &[[0; 4], code.to_be_bytes()].concat(), out);
+        ProtocolError(violation.kind)
+    }
+
+    /// Gives up a stream that the peer may still send frames of.
+    pub(super) fn give_up(&mut self, slot: usize, code: ErrorCode, out: &mut Vec<u8>) {
+        let Some(stream) = self.streams.open_in(slot) else { return };
+        frame::push_reset(stream.id, code, out);
+        self.gave_up = true;
+        self.forget(slot);
+    }
+
+    /// Ends a stream on this side.
+    pub(super) fn forget(&mut self, slot: usize) {
+        let stream = self.streams.get(slot);
+        if stream.body.is_some() {
+            let id = stream.id;
+            self.waiting.retain(|waiting| *waiting != id);
+        }
+        self.streams.close(slot);
+    }
+
+    /// Sends of a stream's body what there is room for. Returns whether all of it is sent.
+    pub(super) fn send_body(&mut self, slot: usize, out: &mut Vec<u8>) -> bool {
+        let stream = self.streams.get(slot);
+        let Some(body) = &mut stream.body else { return true };
+        loop {
+            let room = self.send_window.min(stream.send_window);
+            let left = body.bytes.len() - body.sent;
+            let length = usize::try_from(room).unwrap_or(0).min(left).min(self.peer.max_frame_bytes);
+            if length == 0 {
+                return false;
+            }
+            let flags = if length == left { flag::END_STREAM } else { 0 };
+            let part = &body.bytes[body.sent..body.sent + length];
+            frame::push(kind::DATA, flags, stream.id, part, out);
+            body.sent += length;
+            stream.send_window -= length as i64;
+            self.send_window -= length as i64;
+            if length == left {
+                stream.body = None;
+                return true;
+            }
+        }
+    }
+
+    /// Sends of all bodies that wait what there is room for, in the order of their waiting.
+    pub(super) fn send_bodies(&mut self, out: &mut Vec<u8>) {
+        for _ in 0..self.waiting.len() {
+            if self.send_window <= 0 {
+                return;
+            }
+            let Some(id) = self.waiting.pop_front() else { return };
+            let sent = self.streams.find(id).is_none_or(|slot| self.send_body(slot, out));
+            if !sent {
+                self.waiting.push_back(id);
+            }
+        }
+    }
+}
+
+/// Whether these are the first bytes of a TLS record: an alert (21) or a handshake (22), version 3.
+pub(super) fn is_tls(bytes: &[u8]) -> bool {
+    matches!(bytes, [21 | 22, 3, ..])
+}
+
+/// Adds a field block that needs more than one frame.
+fn push_long_block(block: &[u8], ends_stream: u8, stream: u32, max_frame_bytes: usize, out: &mut Vec<u8>) {
+    let mut fragments = block.chunks(max_frame_bytes).peekable();
+    let (mut frame_kind, mut flags) = (kind::HEADERS, ends_stream);
+    while let Some(fragment) = fragments.next() {
+        if fragments.peek().is_none() {
+            flags |= flag::END_HEADERS;
+        }
+        frame::push(frame_kind, flags, stream, fragment, out);
+        (frame_kind, flags) = (kind::CONTINUATION, 0);
+    }
+}
+
+/// A window with more room.
+///
+/// # Errors
+/// Where it would be greater than a window may be.
+pub(super) fn widened(window: i64, by: i64) -> Result<i64, Violation> {
+    let wider = window + by;
+    if wider > i64::from(MAX_31_BITS) { Err(Violation::FLOW_CONTROL) } else { Ok(wider) }
+}

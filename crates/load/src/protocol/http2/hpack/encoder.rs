@@ -1,0 +1,222 @@
+//! Requests' fields, compressed once before a run, and what a connection's peer knows of them already.
+//!
+//! A field that stays the same enters the peer's table with the first request that has it and is a single byte or two
+//! afterwards, as with every real client. The table never overflows, since a [`Dictionary`] lets no more fields into
+//! it than its usual size holds: so an entry, once made, stays, and its index is a matter of counting. Paths and lengths, which
+//! differ between requests, and credentials are written out each time.
+
+use super::{DEFAULT_TABLE_BYTES, entry_bytes, huffman, integer, static_table};
+use crate::target::Text;
+use std::ops::Range;
+
+/// The fields that may enter the tables of a run's peers, numbered from 0.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct Dictionary {
+    fields: Vec<Field>,
+    bytes: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Field {
+    name: Box<[u8]>,
+    value: Box<[u8]>,
+}
+
+impl Dictionary {
+    /// Takes a field up, if it may enter a table and there is room.
+    pub(in super::super) fn add(&mut self, name: &[u8], value: &[u8]) {
+        let bytes = self.bytes + entry_bytes(name, value);
+        let known = static_table::find(name, value).0.is_some() || self.number(name, value).is_some();
+        if !known && may_enter(name) && bytes <= DEFAULT_TABLE_BYTES {
+            self.bytes = bytes;
+            self.fields.push(Field { name: name.into(), value: value.into() });
+        }
+    }
+
+    /// The number of a field that was taken up.
+    fn number(&self, name: &[u8], value: &[u8]) -> Option<usize> {
+        self.fields.iter().position(|field| *field.name == *name && *field.value == *value)
+    }
+}
+
+/// Fields that differ between requests would push each other out; what is secret stays out (RFC 7541, section 7.1.3).
+fn may_enter(name: &[u8]) -> bool {
+    !matches!(name, b":path" | b"content-length") && !is_secret(name)
+}
+
+fn is_secret(name: &[u8]) -> bool {
+    matches!(name, b"authorization" | b"proxy-authorization" | b"cookie")
+}
+
+/// A request's fields.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct RequestFields {
+    bytes: Vec<u8>,
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug)]
+enum Part {
+    /// Written as it stands in `bytes`.
+    Constant(Range<usize>),
+    /// Its number in the dictionary, and the literal in `bytes` with which it enters the table.
+    Entry { number: usize, literal: Range<usize> },
+    /// A path with places for numbers.
+    Path(Text),
+}
+
+impl RequestFields {
+    /// Adds a field, its name in lower case.
+    pub(in super::super) fn push(&mut self, name: &[u8], value: &[u8], dictionary: &Dictionary) {
+        let (whole, named) = static_table::find(name, value);
+        let start = self.bytes.len();
+        if let Some(index) = whole {
+            integer::encode(index, 7, 0x80, &mut self.bytes);
+            return self.push_constant(start);
+        }
+        let number = dictionary.number(name, value);
+        let (prefix_bits, pattern) = match number {
+            Some(_) => (6, 0x40),
+            None if is_secret(name) => (4, 0x10),
+            None => (4, 0x00),
+        };
+        integer::encode(named.unwrap_or(0), prefix_bits, pattern, &mut self.bytes);
+        if named.is_none() {
+            push_text(name, &mut self.bytes);
+        }
+        push_text(value, &mut self.bytes);
+        match number {
+            Some(number) => self.parts.push(Part::Entry { number, literal: start..self.bytes.len() }),
+            None => self.push_constant(start),
+        }
+    }
+
+    /// Adds the path.
+    pub(in super::super) fn push_path(&mut self, path: &Text, dictionary: &Dictionary) {
+        if path.places().next().is_some() {
+            return self.parts.push(Part::Path(path.clone()));
+        }
+        let mut constant = Vec::new();
+        path.write(&[], &mut constant);
+        self.push(b":path", &constant, dictionary);
+    }
+
+    /// What was added since `start` is constant.
+    fn push_constant(&mut self, start: usize) {
+        let end = self.bytes.len();
+        match self.parts.last_mut() {
+            Some(Part::Constant(range)) if range.end == start => range.end = end,
+            _ => self.parts.push(Part::Constant(start..end)),
+        }
+    }
+}
+
+/// The shorter of a string's two forms.
+fn push_text(text: &[u8], out: &mut Vec<u8>) {
+    let coded_bytes = huffman::encoded_bytes(text);
+    if coded_bytes < text.len() {
+        integer::encode(coded_bytes, 7, 0x80, out);
+        huffman::encode(text, out);
+    } else {
+        integer::encode(text.len(), 7, 0, out);
+        out.extend_from_slice(text);
+    }
+}
+
+/// Adds a path as a literal that enters no table.
+fn push_path(path: &Text, numbers: &[u64], out: &mut Vec<u8>) {
+    // The first entry of this name in the static table is the 4th.
+    out.extend_from_slice(&[0x04, 0]);
+    let start = out.len();
+    path.write(numbers, out);
+    let bytes = out.len() - start;
+    if bytes < 0x7f {
+        out[start - 1] = bytes as u8;
+        return;
+    }
+    let mut length = Vec::new();
+    integer::encode(bytes, 7, 0, &mut length);
+    out.splice(start - 1..start, length);
+}
+
+/// Which fields one connection's peer holds in its table.
+#[derive(Debug)]
+pub(in super::super) struct Encoder {
+    /// For each number of the dictionary: how many fields had entered the table with it; 0 where it has not.
+    entered_as: Vec<u16>,
+    entered: u16,
+    /// Bytes of what has entered, or may yet.
+    wanted_bytes: usize,
+    /// Size of the peer's table, as last told to it.
+    table_bytes: usize,
+    /// A size that the next block has to tell.
+    to_tell: Option<usize>,
+}
+
+impl Encoder {
+    pub(in super::super) fn new(dictionary: &Dictionary) -> Self {
+        Self {
+            entered_as: vec![0; dictionary.fields.len()],
+            entered: 0,
+            wanted_bytes: dictionary.bytes,
+            table_bytes: DEFAULT_TABLE_BYTES,
+            to_tell: None,
+        }
+    }
+
+    /// The connection is new.
+    pub(in super::super) fn reset(&mut self) {
+        self.forget();
+        self.table_bytes = DEFAULT_TABLE_BYTES;
+        self.to_tell = None;
+    }
+
+    fn forget(&mut self) {
+        self.entered_as.fill(0);
+        self.entered = 0;
+    }
+
+    /// The peer keeps a table of at most so many bytes. One that is too small for all that is to enter is not used.
+    pub(in super::super) fn limit(&mut self, bytes: usize) {
+        if bytes < self.table_bytes {
+            let kept = if bytes < self.wanted_bytes { 0 } else { bytes };
+            if kept == 0 {
+                self.forget();
+            }
+            self.table_bytes = kept;
+            self.to_tell = Some(kept);
+        }
+    }
+
+    /// Adds the field block of a request to `out`, with `numbers` in the places of its path.
+    pub(in super::super) fn encode(&mut self, fields: &RequestFields, numbers: &[u64], out: &mut Vec<u8>) {
+        if let Some(bytes) = self.to_tell.take() {
+            integer::encode(bytes, 5, 0x20, out);
+        }
+        for part in &fields.parts {
+            match part {
+                Part::Constant(range) => out.extend_from_slice(&fields.bytes[range.clone()]),
+                Part::Entry { number, literal } => self.entry(*number, &fields.bytes[literal.clone()], out),
+                Part::Path(path) => push_path(path, numbers, out),
+            }
+        }
+    }
+
+    fn entry(&mut self, number: usize, literal: &[u8], out: &mut Vec<u8>) {
+        let entered_as = self.entered_as[number];
+        if entered_as > 0 {
+            let index = static_table::ENTRIES + 1 + usize::from(self.entered - entered_as);
+            return integer::encode(index, 7, 0x80, out);
+        }
+        // A table of no size takes it and stays empty.
+        out.extend_from_slice(literal);
+        if self.table_bytes > 0 {
+            self.entered += 1;
+            self.entered_as[number] = self.entered;
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "encoder_tests.rs"]
+mod tests;

@@ -1,0 +1,137 @@
+use super::super::{Decoder, FieldReader};
+use super::*;
+
+type Field = (&'static str, &'static str);
+
+const GET: [Field; 7] = [
+    (":method", "GET"),
+    (":scheme", "http"),
+    (":authority", "shop.example:8080"),
+    (":path", "/cart?id=1"),
+    ("user-agent", "meshmeter"),
+    ("x-tenant", "seven"),
+    ("authorization", "Bearer secret"),
+];
+const POST: [Field; 6] = [
+    (":method", "POST"),
+    (":scheme", "http"),
+    (":authority", "shop.example:8080"),
+    (":path", "/"),
+    ("content-length", "17"),
+    ("x-other", "field"),
+];
+
+struct All(Vec<(Vec<u8>, Vec<u8>)>);
+
+impl FieldReader for All {
+    fn wants(&mut self, _: &[u8]) -> bool {
+        true
+    }
+
+    fn field(&mut self, name: &[u8], value: &[u8]) {
+        self.0.push((name.to_vec(), value.to_vec()));
+    }
+}
+
+fn compile(fields: &[Field], dictionary: &mut Dictionary) -> RequestFields {
+    let mut compiled = RequestFields::default();
+    for (name, value) in fields {
+        dictionary.add(name.as_bytes(), value.as_bytes());
+    }
+    for (name, value) in fields {
+        compiled.push(name.as_bytes(), value.as_bytes(), dictionary);
+    }
+    compiled
+}
+
+/// Encodes, has a decoder read it, and returns the block's length.
+fn sent(encoder: &mut Encoder, compiled: &RequestFields, peer: &mut Decoder, expected: &[Field]) -> usize {
+    let mut block = Vec::new();
+    encoder.encode(compiled, &[], &mut block);
+    let mut all = All(Vec::new());
+    peer.decode(&block, &mut all).expect("a block that can be read");
+    let expected: Vec<_> =
+        expected.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())).collect();
+    assert_eq!(all.0, expected);
+    block.len()
+}
+
+#[test]
+fn what_stays_the_same_is_a_byte_each_from_the_second_request_on() {
+    let mut dictionary = Dictionary::default();
+    let (get, post) = (compile(&GET, &mut dictionary), compile(&POST, &mut dictionary));
+    let (mut encoder, mut peer) = (Encoder::new(&dictionary), Decoder::default());
+    let first = sent(&mut encoder, &get, &mut peer, &GET);
+    sent(&mut encoder, &post, &mut peer, &POST);
+    let again = sent(&mut encoder, &get, &mut peer, &GET);
+    // Method, scheme, authority, user agent, tenant; path and credentials in full.
+    assert!(again <= 5 + 10 + 13, "{again} bytes");
+    assert!(first > again + 20, "{first} bytes at first, {again} again");
+    assert_eq!(sent(&mut encoder, &get, &mut peer, &GET), again);
+    // A new connection knows nothing.
+    encoder.reset();
+    assert_eq!(sent(&mut encoder, &get, &mut Decoder::default(), &GET), first);
+}
+
+#[test]
+fn a_peer_with_a_smaller_table_is_told_and_understands() {
+    for limit in [0, 60, 4095, 4096, 10_000] {
+        let mut dictionary = Dictionary::default();
+        let (get, post) = (compile(&GET, &mut dictionary), compile(&POST, &mut dictionary));
+        let (mut encoder, mut peer) = (Encoder::new(&dictionary), Decoder::default());
+        sent(&mut encoder, &get, &mut peer, &GET);
+        encoder.limit(limit);
+        for _ in 0..3 {
+            sent(&mut encoder, &post, &mut peer, &POST);
+            sent(&mut encoder, &get, &mut peer, &GET);
+        }
+    }
+}
+
+#[test]
+fn a_dictionary_never_overflows_the_table() {
+    let mut dictionary = Dictionary::default();
+    let mut compiled = RequestFields::default();
+    let value = "v".repeat(100);
+    for number in 0..100 {
+        let name = format!("x-{number}");
+        dictionary.add(name.as_bytes(), value.as_bytes());
+        compiled.push(name.as_bytes(), value.as_bytes(), &dictionary);
+    }
+    assert!(dictionary.bytes <= DEFAULT_TABLE_BYTES && dictionary.fields.len() > 20, "{}", dictionary.bytes);
+    let (mut encoder, mut peer) = (Encoder::new(&dictionary), Decoder::default());
+    for _ in 0..3 {
+        let mut block = Vec::new();
+        encoder.encode(&compiled, &[], &mut block);
+        let mut all = All(Vec::new());
+        peer.decode(&block, &mut all).expect("a block that can be read");
+        assert_eq!(all.0.len(), 100);
+        assert!(all.0.iter().all(|(_, its)| its == value.as_bytes()));
+    }
+}
+
+#[test]
+fn numbers_stand_in_their_places_of_a_path_of_any_length() {
+    let dictionary = Dictionary::default();
+    for padding in [0, 100, 119, 120, 121, 400] {
+        let path = format!("/{}/get/{{1..100}}", "x".repeat(padding));
+        let mut compiled = RequestFields::default();
+        compiled.push_path(&Text::parse(&path).unwrap(), &dictionary);
+        compiled.push(b":method", b"GET", &dictionary);
+        let (mut encoder, mut peer) = (Encoder::new(&dictionary), Decoder::default());
+        for number in [7, 100] {
+            let mut block = Vec::new();
+            encoder.encode(&compiled, &[number], &mut block);
+            let mut all = All(Vec::new());
+            peer.decode(&block, &mut all).expect("a block that can be read");
+            let expected = path.replace("{1..100}", &number.to_string());
+            assert_eq!(all.0[0], (b":path".to_vec(), expected.into_bytes()));
+            assert_eq!(all.0[1], (b":method".to_vec(), b"GET".to_vec()));
+        }
+    }
+    let mut constant = RequestFields::default();
+    constant.push_path(&Text::from("/".to_owned()), &dictionary);
+    let mut block = Vec::new();
+    Encoder::new(&dictionary).encode(&constant, &[], &mut block);
+    assert_eq!(block, [0x84], "in the static table");
+}

@@ -1,0 +1,170 @@
+//! Frames out of bytes that arrive in any pieces.
+//!
+//! A frame that arrives whole is looked at where it stands; one that arrives in pieces is kept until it is whole, at
+//! most 16 KiB. The content of DATA frames is passed on as it comes and never kept.
+
+use super::frame::{DEFAULT_MAX_FRAME_BYTES, FrameHead, HEAD_BYTES, flag, kind};
+use super::violation::Violation;
+
+/// Something that was read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Piece<'b> {
+    /// A whole frame that is no DATA frame.
+    Frame(FrameHead, &'b [u8]),
+    /// The head of a DATA frame.
+    DataHead(FrameHead),
+    /// Some of its content, no padding.
+    Data(FrameHead, &'b [u8]),
+    /// All of it has come, padding included.
+    DataEnd(FrameHead),
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct FrameReader {
+    /// A frame that has not come whole, from its head on.
+    partial: Vec<u8>,
+    /// How much of `partial` was handed out.
+    handed_out: usize,
+    data: Option<DataFrame>,
+}
+
+/// A DATA frame that is being read.
+#[derive(Clone, Copy, Debug)]
+struct DataFrame {
+    head: FrameHead,
+    /// Not known before the first byte of a padded frame has come.
+    padding: Option<usize>,
+    /// Bytes that have not come, padding included.
+    remaining: usize,
+}
+
+impl FrameReader {
+    pub(super) fn reset(&mut self) {
+        self.partial.clear();
+        self.handed_out = 0;
+        self.data = None;
+    }
+
+    /// Whether a frame has begun and is not whole.
+    pub(super) fn is_within_frame(&self) -> bool {
+        self.data.is_some() || self.partial.len() > self.handed_out
+    }
+
+    /// The first bytes of a frame that has not come whole.
+    pub(super) fn begun(&self) -> &[u8] {
+        &self.partial[self.handed_out..]
+    }
+
+    /// Takes bytes up to the next thing to tell. Where there is none, all of them are taken.
+    ///
+    /// # Errors
+    /// Where a frame is longer than was agreed, or its padding longer than itself.
+    pub(super) fn next<'b>(&'b mut self, bytes: &'b [u8]) -> Result<(usize, Option<Piece<'b>>), Violation> {
+        if let Some(data) = &mut self.data {
+            let (taken, piece) = data.next(bytes)?;
+            if matches!(piece, Some(Piece::DataEnd(_))) {
+                self.data = None;
+            }
+            return Ok((taken, piece));
+        }
+        if self.handed_out > 0 {
+            self.partial.clear();
+            self.handed_out = 0;
+        }
+        if !self.partial.is_empty() {
+            return self.next_of_partial(bytes);
+        }
+        let Some(head) = bytes.first_chunk().map(FrameHead::parse) else { return Ok(self.keep(bytes)) };
+        check_length(&head)?;
+        if head.kind == kind::DATA {
+            return Ok((HEAD_BYTES, Some(self.begin_data(head)?)));
+        }
+        match bytes.get(HEAD_BYTES..HEAD_BYTES + head.length) {
+            Some(payload) => Ok((HEAD_BYTES + head.length, Some(Piece::Frame(head, payload)))),
+            None => Ok(self.keep(bytes)),
+        }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> (usize, Option<Piece<'_>>) {
+        self.partial.extend_from_slice(bytes);
+        (bytes.len(), None)
+    }
+
+    fn begin_data(&mut self, head: FrameHead) -> Result<Piece<'static>, Violation> {
+        let padding = if head.has(flag::PADDED) { None } else { Some(0) };
+        if padding.is_none() && head.length == 0 {
+            return Err(Violation::FRAME_SIZE);
+        }
+        self.data = Some(DataFrame { head, padding, remaining: head.length });
+        Ok(Piece::DataHead(head))
+    }
+
+    /// Goes on with a frame that has begun.
+    fn next_of_partial(&mut self, bytes: &[u8]) -> Result<(usize, Option<Piece<'_>>), Violation> {
+        let for_head = HEAD_BYTES.saturating_sub(self.partial.len()).min(bytes.len());
+        self.partial.extend_from_slice(&bytes[..for_head]);
+        let Some(head) = self.partial.first_chunk().map(FrameHead::parse) else {
+            return Ok((for_head, None));
+        };
+        check_length(&head)?;
+        if head.kind == kind::DATA {
+            self.partial.clear();
+            return Ok((for_head, Some(self.begin_data(head)?)));
+        }
+        let rest = &bytes[for_head..];
+        let missing = HEAD_BYTES + head.length - self.partial.len();
+        let step = missing.min(rest.len());
+        self.partial.extend_from_slice(&rest[..step]);
+        let taken = for_head + step;
+        if step < missing {
+            return Ok((taken, None));
+        }
+        self.handed_out = self.partial.len();
+        Ok((taken, Some(Piece::Frame(head, &self.partial[HEAD_BYTES..]))))
+    }
+}
+
+fn check_length(head: &FrameHead) -> Result<(), Violation> {
+    if head.length > DEFAULT_MAX_FRAME_BYTES { Err(Violation::FRAME_SIZE) } else { Ok(()) }
+}
+
+impl DataFrame {
+    fn next<'b>(&mut self, bytes: &'b [u8]) -> Result<(usize, Option<Piece<'b>>), Violation> {
+        let Some(padding) = self.padding else {
+            let Some(padding) = bytes.first() else { return Ok((0, None)) };
+            // A padded frame has a byte at least: this one.
+            self.remaining -= 1;
+            let padding = usize::from(*padding);
+            if padding > self.remaining {
+                return Err(Violation::PROTOCOL);
+            }
+            self.padding = Some(padding);
+            return Ok((1, Some(Piece::Data(self.head, &[]))));
+        };
+        if self.remaining > padding {
+            if bytes.is_empty() {
+                return Ok((0, None));
+            }
+            let step = (self.remaining - padding).min(bytes.len());
+            self.remaining -= step;
+            return Ok((step, Some(Piece::Data(self.head, &bytes[..step]))));
+        }
+        let step = self.remaining.min(bytes.len());
+        self.remaining -= step;
+        Ok((step, (self.remaining == 0).then_some(Piece::DataEnd(self.head))))
+    }
+}
+
+/// The payload of a padded frame without its padding.
+///
+/// # Errors
+/// Where there is more padding than payload.
+pub(super) fn unpadded<'b>(head: &FrameHead, payload: &'b [u8]) -> Result<&'b [u8], Violation> {
+    if !head.has(flag::PADDED) {
+        return Ok(payload);
+    }
+    let (padding, rest) = payload.split_first().ok_or(Violation::FRAME_SIZE)?;
+    let length = rest.len().checked_sub(usize::from(*padding)).ok_or(Violation::PROTOCOL)?;
+    Ok(&rest[..length])
+}

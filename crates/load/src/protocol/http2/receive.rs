@@ -1,0 +1,362 @@
+//! What each frame of the peer means.
+
+use super::connection::{FieldBlock, Http2Connection, Phase, is_tls, widened};
+use super::frame::{self, FrameHead, HEAD_BYTES, MAX_31_BITS, flag, kind};
+use super::input::{FrameReader, Piece, unpadded};
+use super::response::{Malformed, NoFields, ResponseFields};
+use super::settings::{CONNECTION_WINDOW_BYTES, MAX_HEAD_BYTES, STREAM_WINDOW_BYTES};
+use super::violation::{ErrorCode, Violation};
+use crate::error::ErrorKind;
+use crate::protocol::{Parsed, ResponseEnd};
+
+/// Frames that may be answered without a response in between: bounds what a peer that reads nothing makes this side keep.
+const MAX_ANSWERS: u32 = 10_000;
+
+/// What a frame means for whoever asks: nothing in most cases.
+type Told = Result<Option<Parsed>, Violation>;
+
+impl Http2Connection {
+    /// Reads up to the next thing to tell. Where there is none, all bytes are taken.
+    pub(super) fn read(
+        &mut self,
+        input: &mut FrameReader,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(usize, Parsed), Violation> {
+        let mut taken = 0;
+        loop {
+            let (step, piece) = input.next(&bytes[taken..])?;
+            taken += step;
+            let Some(piece) = piece else {
+                // No frame of any peer begins like this, and a TLS alert is shorter than a frame's head.
+                let tls = self.phase == Phase::Greeting && is_tls(input.begun());
+                return if tls { Err(Violation::TLS) } else { Ok((taken, Parsed::Incomplete)) };
+            };
+            let told = match piece {
+                Piece::Data(head, content) => self.content(&head, content, out)?,
+                Piece::DataHead(head) => self.data_begins(&head, out)?,
+                Piece::DataEnd(head) => self.data_ended(&head, out)?,
+                Piece::Frame(head, payload) => self.frame(&head, payload, out)?,
+            };
+            if let Some(parsed) = told {
+                return Ok((taken, parsed));
+            }
+        }
+    }
+
+    fn frame(&mut self, head: &FrameHead, payload: &[u8], out: &mut Vec<u8>) -> Told {
+        if self.phase == Phase::Greeting && (head.kind != kind::SETTINGS || head.has(flag::ACK)) {
+            return Err(Violation::NOT_HTTP2);
+        }
+        if self.block.stream != 0 && (head.kind != kind::CONTINUATION || head.stream != self.block.stream) {
+            return Err(Violation::PROTOCOL);
+        }
+        match head.kind {
+            kind::HEADERS => self.headers(head, payload, out),
+            kind::CONTINUATION => self.continuation(head, payload, out),
+            kind::PRIORITY => priority(head),
+            kind::RST_STREAM => self.stream_reset(head, payload),
+            kind::SETTINGS => self.settings(head, payload, out),
+            // This side has said that it takes no pushed responses.
+            kind::PUSH_PROMISE => Err(Violation::PROTOCOL),
+            kind::PING => self.ping(head, payload, out),
+            kind::GOAWAY => self.going_away(head, payload),
+            kind::WINDOW_UPDATE => self.window_update(head, payload, out),
+            _ => Ok(None),
+        }
+    }
+
+    /// The slot of the stream that a frame belongs to; absent where the stream is closed and the peer may not know.
+    fn slot_of(&self, head: &FrameHead) -> Result<Option<usize>, Violation> {
+        match self.streams.find(head.stream) {
+            Some(slot) => Ok(Some(slot)),
+            None if !self.streams.was_opened(head.stream) => Err(Violation::PROTOCOL),
+            None if self.gave_up => Ok(None),
+            None => Err(Violation::STREAM_CLOSED),
+        }
+    }
+
+    fn data_begins(&mut self, head: &FrameHead, out: &mut Vec<u8>) -> Told {
+        if self.phase == Phase::Greeting {
+            return Err(Violation::NOT_HTTP2);
+        }
+        if self.block.stream != 0 {
+            return Err(Violation::PROTOCOL);
+        }
+        let length = head.length as u32;
+        replenish(&mut self.received_bytes, length, CONNECTION_WINDOW_BYTES, 0, out)?;
+        if let Some(slot) = self.slot_of(head)? {
+            let stream = self.streams.get(slot);
+            stream.response.bytes += HEAD_BYTES as u64 + u64::from(length);
+            // A stream that ends needs no more room.
+            let id = if head.has(flag::END_STREAM) { None } else { Some(stream.id) };
+            match id {
+                Some(id) => replenish(&mut stream.received_bytes, length, STREAM_WINDOW_BYTES, id, out)?,
+                None if stream.received_bytes + length > STREAM_WINDOW_BYTES => {
+                    return Err(Violation::FLOW_CONTROL);
+                }
+                None => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn content(&mut self, head: &FrameHead, content: &[u8], out: &mut Vec<u8>) -> Told {
+        let Some(slot) = self.streams.find(head.stream) else { return Ok(None) };
+        match self.streams.get(slot).response.content_read(content.len()) {
+            Ok(()) => Ok(None),
+            Err(Malformed) => Ok(Some(self.malformed(slot, head.has(flag::END_STREAM), out))),
+        }
+    }
+
+    fn data_ended(&mut self, head: &FrameHead, out: &mut Vec<u8>) -> Told {
+        match self.streams.find(head.stream) {
+            Some(slot) if head.has(flag::END_STREAM) => Ok(Some(self.response_ended(slot, out))),
+            _ => Ok(None),
+        }
+    }
+
+    fn headers(&mut self, head: &FrameHead, payload: &[u8], out: &mut Vec<u8>) -> Told {
+        let payload = unpadded(head, payload)?;
+        let fragment =
+            if head.has(flag::PRIORITY) { payload.get(5..).ok_or(Violation::FRAME_SIZE)? } else { payload };
+        self.slot_of(head)?;
+        let ends_stream = head.has(flag::END_STREAM);
+        let wire_bytes = HEAD_BYTES + head.length;
+        if head.has(flag::END_HEADERS) {
+            return self.fields(head.stream, fragment, ends_stream, wire_bytes, out);
+        }
+        self.block.stream = head.stream;
+        self.block.ends_stream = ends_stream;
+        self.block.wire_bytes = wire_bytes;
+        self.block.fragments.extend_from_slice(fragment);
+        Ok(None)
+    }
+
+    fn continuation(&mut self, head: &FrameHead, payload: &[u8], out: &mut Vec<u8>) -> Told {
+        if self.block.stream == 0 {
+            return Err(Violation::PROTOCOL);
+        }
+        // Heads of frames count, so that endless empty ones come to an end too.
+        self.block.wire_bytes += HEAD_BYTES + head.length;
+        if self.block.wire_bytes > MAX_HEAD_BYTES {
+            return Err(Violation::HEAD_TOO_LARGE);
+        }
+        self.block.fragments.extend_from_slice(payload);
+        if !head.has(flag::END_HEADERS) {
+            return Ok(None);
+        }
+        let FieldBlock { stream, ends_stream, fragments, wire_bytes } = std::mem::take(&mut self.block);
+        self.fields(stream, &fragments, ends_stream, wire_bytes, out)
+    }
+
+    /// A field block is whole: the head of a response, or trailers.
+    fn fields(
+        &mut self,
+        stream: u32,
+        block: &[u8],
+        ends_stream: bool,
+        wire_bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> Told {
+        let Some(slot) = self.streams.find(stream) else {
+            // It must be read all the same: it may change the table.
+            self.decoder.decode(block, &mut NoFields)?;
+            return Ok(None);
+        };
+        let mut fields = ResponseFields::default();
+        self.decoder.decode(block, &mut fields)?;
+        let response = &mut self.streams.get(slot).response;
+        response.bytes += wire_bytes as u64;
+        match response.head_read(&fields, ends_stream) {
+            Err(Malformed) => Ok(Some(self.malformed(slot, ends_stream, out))),
+            Ok(()) if ends_stream => Ok(Some(self.response_ended(slot, out))),
+            Ok(()) => Ok(None),
+        }
+    }
+
+    /// The last frame of a response has come.
+    fn response_ended(&mut self, slot: usize, out: &mut Vec<u8>) -> Parsed {
+        let response = self.streams.get(slot).response;
+        if response.ended() == Err(Malformed) {
+            return self.malformed(slot, true, out);
+        }
+        self.answers = 0;
+        self.close(slot, ErrorCode::Cancel, out);
+        let reusable = self.phase == Phase::Open && self.streams.has_identifiers();
+        Parsed::Response(ResponseEnd {
+            stream: slot,
+            status: response.status(),
+            bytes: response.bytes,
+            reusable,
+        })
+    }
+
+    /// What comes on a stream is no response.
+    fn malformed(&mut self, slot: usize, peer_has_ended: bool, out: &mut Vec<u8>) -> Parsed {
+        if peer_has_ended {
+            self.close(slot, ErrorCode::Protocol, out);
+        } else {
+            self.give_up(slot, ErrorCode::Protocol, out);
+        }
+        Parsed::Failed(slot, ErrorKind::MalformedResponse)
+    }
+
+    /// Ends a stream that the peer has ended. One that waits for the rest of a request is told not to.
+    fn close(&mut self, slot: usize, code: ErrorCode, out: &mut Vec<u8>) {
+        if self.streams.get(slot).body.is_some() {
+            self.give_up(slot, code, out);
+        } else {
+            self.forget(slot);
+        }
+    }
+
+    fn stream_reset(&mut self, head: &FrameHead, payload: &[u8]) -> Told {
+        let code = u32_of(payload)?;
+        if !self.streams.was_opened(head.stream) {
+            return Err(Violation::PROTOCOL);
+        }
+        let Some(slot) = self.streams.find(head.stream) else { return Ok(None) };
+        self.forget(slot);
+        let refused = code == ErrorCode::RefusedStream as u32;
+        Ok(Some(Parsed::Failed(
+            slot,
+            if refused { ErrorKind::StreamRefused } else { ErrorKind::StreamReset },
+        )))
+    }
+
+    fn settings(&mut self, head: &FrameHead, payload: &[u8], out: &mut Vec<u8>) -> Told {
+        if head.stream != 0 {
+            return Err(Violation::PROTOCOL);
+        }
+        if !payload.len().is_multiple_of(6) || (head.has(flag::ACK) && !payload.is_empty()) {
+            return Err(Violation::FRAME_SIZE);
+        }
+        if head.has(flag::ACK) {
+            return Ok(None);
+        }
+        self.answer(kind::SETTINGS, &[], out)?;
+        let had_room = self.has_room();
+        let before = self.peer;
+        self.peer.apply(payload)?;
+        self.encoder.limit(self.peer.header_table_bytes);
+        let change = i64::from(self.peer.stream_window_bytes) - i64::from(before.stream_window_bytes);
+        if change != 0 {
+            for (_, stream) in self.streams.all_open() {
+                stream.send_window = widened(stream.send_window, change)?;
+            }
+            self.send_bodies(out);
+        }
+        if self.phase == Phase::Greeting {
+            self.phase = Phase::Open;
+        }
+        Ok((!had_room && self.has_room()).then_some(Parsed::Room))
+    }
+
+    fn ping(&mut self, head: &FrameHead, payload: &[u8], out: &mut Vec<u8>) -> Told {
+        if head.stream != 0 {
+            return Err(Violation::PROTOCOL);
+        }
+        if payload.len() != 8 {
+            return Err(Violation::FRAME_SIZE);
+        }
+        if !head.has(flag::ACK) {
+            self.answer(kind::PING, payload, out)?;
+        }
+        Ok(None)
+    }
+
+    /// Answers a frame with one of its kind.
+    fn answer(&mut self, kind: u8, payload: &[u8], out: &mut Vec<u8>) -> Result<(), Violation> {
+        self.answers += 1;
+        if self.answers > MAX_ANSWERS {
+            return Err(Violation::FLOOD);
+        }
+        frame::push(kind, flag::ACK, 0, payload, out);
+        Ok(())
+    }
+
+    /// The peer takes no more requests, and has not looked at those after the last one that it names.
+    fn going_away(&mut self, head: &FrameHead, payload: &[u8]) -> Told {
+        if head.stream != 0 {
+            return Err(Violation::PROTOCOL);
+        }
+        let last = payload.first_chunk().map(|bytes| u32::from_be_bytes(*bytes) & MAX_31_BITS);
+        let (Some(last), true) = (last, payload.len() >= 8) else { return Err(Violation::FRAME_SIZE) };
+        self.phase = Phase::Closing;
+        self.peer_blames |= payload[4..8] != [0; 4];
+        let unseen: Vec<usize> =
+            self.streams.all_open().filter(|(_, stream)| stream.id > last).map(|(slot, _)| slot).collect();
+        for slot in unseen {
+            self.forget(slot);
+            self.to_tell.push_back(Parsed::Failed(slot, ErrorKind::GoneAway));
+        }
+        self.to_tell.push_back(Parsed::Closing);
+        Ok(self.to_tell.pop_front())
+    }
+
+    fn window_update(&mut self, head: &FrameHead, payload: &[u8], out: &mut Vec<u8>) -> Told {
+        let by = u32_of(payload)? & MAX_31_BITS;
+        if head.stream == 0 {
+            if by == 0 {
+                return Err(Violation::PROTOCOL);
+            }
+            self.send_window = widened(self.send_window, i64::from(by))?;
+            self.send_bodies(out);
+            return Ok(None);
+        }
+        if !self.streams.was_opened(head.stream) {
+            return Err(Violation::PROTOCOL);
+        }
+        let Some(slot) = self.streams.find(head.stream) else { return Ok(None) };
+        let stream = self.streams.get(slot);
+        match widened(stream.send_window, i64::from(by)) {
+            Ok(window) if by > 0 => {
+                stream.send_window = window;
+                // Where this was the last of it, it leaves the queue when its turn comes.
+                self.send_body(slot, out);
+                Ok(None)
+            }
+            outcome => {
+                let overflow = outcome.is_err();
+                let code = if overflow { ErrorCode::FlowControl } else { ErrorCode::Protocol };
+                self.give_up(slot, code, out);
+                let kind = if overflow { ErrorKind::Http2FlowControl } else { ErrorKind::Http2Protocol };
+                Ok(Some(Parsed::Failed(slot, kind)))
+            }
+        }
+    }
+}
+
+/// Counts received content against a window, and gives the peer more room when half of it is used.
+fn replenish(
+    received: &mut u32,
+    length: u32,
+    window: u32,
+    stream: u32,
+    out: &mut Vec<u8>,
+) -> Result<(), Violation> {
+    *received += length;
+    if *received > window {
+        return Err(Violation::FLOW_CONTROL);
+    }
+    if *received >= window / 2 {
+        frame::push_window_update(stream, *received, out);
+        *received = 0;
+    }
+    Ok(())
+}
+
+/// Which other streams a stream depends on: nothing here does.
+fn priority(head: &FrameHead) -> Told {
+    match head {
+        FrameHead { stream: 0, .. } => Err(Violation::PROTOCOL),
+        FrameHead { length: 5, .. } => Ok(None),
+        _ => Err(Violation::FRAME_SIZE),
+    }
+}
+
+/// The payload of a frame that holds one number.
+fn u32_of(payload: &[u8]) -> Result<u32, Violation> {
+    payload.try_into().map(u32::from_be_bytes).map_err(|_| Violation::FRAME_SIZE)
+}

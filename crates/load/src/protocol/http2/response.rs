@@ -1,0 +1,126 @@
+//! One response: what its fields say, and whether its content is what they say.
+
+use super::hpack::FieldReader;
+
+/// A response that is being received.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Response {
+    /// Its method is `HEAD`.
+    head_only: bool,
+    /// 0 before its head, interim responses aside.
+    status: u16,
+    /// Of its content, as its head says.
+    content_length: Option<u64>,
+    /// Content that has come, bytes.
+    content: u64,
+    /// Bytes of all its frames, heads included.
+    pub(super) bytes: u64,
+}
+
+/// Fields, or content, that make no response.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Malformed;
+
+impl Response {
+    pub(super) fn new(head_only: bool) -> Self {
+        Self { head_only, ..Self::default() }
+    }
+
+    pub(super) fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Its head was read: a final one, an interim one, or trailers where the head is there already.
+    pub(super) fn head_read(&mut self, fields: &ResponseFields, ends: bool) -> Result<(), Malformed> {
+        if self.status != 0 {
+            // Trailers end a response and have no status.
+            return if ends && fields.status == 0 && !fields.malformed { Ok(()) } else { Err(Malformed) };
+        }
+        if fields.malformed {
+            return Err(Malformed);
+        }
+        match fields.status {
+            // Upgrades are not part of HTTP/2, and an interim response ends nothing.
+            0 | 101 => return Err(Malformed),
+            100..200 => return if ends { Err(Malformed) } else { Ok(()) },
+            status => self.status = status,
+        }
+        let bodyless = self.head_only || matches!(self.status, 204 | 304);
+        self.content_length = if bodyless { Some(0) } else { fields.content_length };
+        Ok(())
+    }
+
+    /// Some of its content came.
+    pub(super) fn content_read(&mut self, bytes: usize) -> Result<(), Malformed> {
+        self.content += bytes as u64;
+        let too_much = self.content_length.is_some_and(|length| self.content > length);
+        if self.status == 0 || too_much { Err(Malformed) } else { Ok(()) }
+    }
+
+    /// It has ended.
+    pub(super) fn ended(&self) -> Result<(), Malformed> {
+        let complete = self.content_length.is_none_or(|length| self.content == length);
+        if self.status != 0 && complete { Ok(()) } else { Err(Malformed) }
+    }
+}
+
+/// The fields that matter to a client that forgets content.
+#[derive(Debug, Default)]
+pub(super) struct ResponseFields {
+    /// 0 where there is none.
+    status: u16,
+    content_length: Option<u64>,
+    /// A field that is none of a pseudo-header has come.
+    in_regular: bool,
+    malformed: bool,
+}
+
+impl FieldReader for ResponseFields {
+    fn wants(&mut self, name: &[u8]) -> bool {
+        if let Some(b':') = name.first() {
+            // Pseudo-headers come first, and a response has one.
+            self.malformed |= self.in_regular || name != b":status";
+            return true;
+        }
+        self.in_regular = true;
+        self.malformed |= name.is_empty() || name.iter().any(u8::is_ascii_uppercase);
+        name == b"content-length"
+    }
+
+    fn field(&mut self, name: &[u8], value: &[u8]) {
+        if name == b":status" {
+            let status = match value {
+                [first @ b'1'..=b'9', rest @ ..]
+                    if rest.len() == 2 && rest.iter().all(u8::is_ascii_digit) =>
+                {
+                    [*first, rest[0], rest[1]].iter().fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0'))
+                }
+                _ => 0,
+            };
+            self.malformed |= self.status != 0 || status == 0;
+            self.status = status;
+        } else if name == b"content-length" {
+            let length = parse_length(value);
+            self.malformed |= length.is_none() || self.content_length.is_some_and(|own| Some(own) != length);
+            self.content_length = length;
+        }
+    }
+}
+
+fn parse_length(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// Reads fields that nobody wants, since a block must be read in any case.
+pub(super) struct NoFields;
+
+impl FieldReader for NoFields {
+    fn wants(&mut self, _: &[u8]) -> bool {
+        false
+    }
+
+    fn field(&mut self, _: &[u8], _: &[u8]) {}
+}

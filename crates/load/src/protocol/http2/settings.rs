@@ -1,0 +1,82 @@
+//! What both sides announce about themselves (RFC 9113, section 6.5).
+
+use super::frame::{DEFAULT_MAX_FRAME_BYTES, MAX_31_BITS, MAX_FRAME_BYTES, kind, push, push_window_update};
+use super::violation::Violation;
+
+const HEADER_TABLE_SIZE: u16 = 1;
+const ENABLE_PUSH: u16 = 2;
+const MAX_CONCURRENT_STREAMS: u16 = 3;
+const INITIAL_WINDOW_SIZE: u16 = 4;
+const MAX_FRAME_SIZE: u16 = 5;
+const MAX_HEADER_LIST_SIZE: u16 = 6;
+
+/// A window where nobody says anything else.
+pub(super) const DEFAULT_WINDOW_BYTES: u32 = 65_535;
+/// Content that the peer may send on a stream before it hears from this side. It is told of more room when half is used.
+pub(super) const STREAM_WINDOW_BYTES: u32 = 16 << 20;
+/// The same for the whole connection: so much that it never holds a response up.
+pub(super) const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
+/// Longest field block that is accepted.
+pub(super) const MAX_HEAD_BYTES: usize = 256 * 1024;
+
+/// Adds what this side announces: no pushed responses, wide windows, the longest head.
+pub(super) fn announce(out: &mut Vec<u8>) {
+    let settings = [
+        (ENABLE_PUSH, 0),
+        (INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES),
+        (MAX_HEADER_LIST_SIZE, MAX_HEAD_BYTES as u32),
+    ];
+    let payload: Vec<u8> = settings
+        .iter()
+        .flat_map(|(name, value)| name.to_be_bytes().into_iter().chain(value.to_be_bytes()))
+        .collect();
+    push(kind::SETTINGS, 0, 0, &payload, out);
+    push_window_update(0, CONNECTION_WINDOW_BYTES - DEFAULT_WINDOW_BYTES, out);
+}
+
+/// What the peer announced.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct PeerSettings {
+    pub(super) header_table_bytes: usize,
+    pub(super) max_streams: u32,
+    pub(super) stream_window_bytes: u32,
+    pub(super) max_frame_bytes: usize,
+}
+
+impl Default for PeerSettings {
+    fn default() -> Self {
+        Self {
+            header_table_bytes: super::hpack::DEFAULT_TABLE_BYTES,
+            max_streams: u32::MAX,
+            stream_window_bytes: DEFAULT_WINDOW_BYTES,
+            max_frame_bytes: DEFAULT_MAX_FRAME_BYTES,
+        }
+    }
+}
+
+impl PeerSettings {
+    /// Takes the payload of a SETTINGS frame, whose length is a multiple of 6.
+    ///
+    /// # Errors
+    /// Where a value is one that may not be.
+    pub(super) fn apply(&mut self, payload: &[u8]) -> Result<(), Violation> {
+        for setting in payload.chunks_exact(6) {
+            let name = u16::from_be_bytes([setting[0], setting[1]]);
+            let value = u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
+            match name {
+                HEADER_TABLE_SIZE => self.header_table_bytes = value as usize,
+                // A server may not be pushed to.
+                ENABLE_PUSH if value != 0 => return Err(Violation::PROTOCOL),
+                MAX_CONCURRENT_STREAMS => self.max_streams = value,
+                INITIAL_WINDOW_SIZE if value > MAX_31_BITS => return Err(Violation::FLOW_CONTROL),
+                INITIAL_WINDOW_SIZE => self.stream_window_bytes = value,
+                MAX_FRAME_SIZE if !(DEFAULT_MAX_FRAME_BYTES as u32..=MAX_FRAME_BYTES).contains(&value) => {
+                    return Err(Violation::PROTOCOL);
+                }
+                MAX_FRAME_SIZE => self.max_frame_bytes = value as usize,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

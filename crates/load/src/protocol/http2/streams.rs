@@ -1,0 +1,158 @@
+//! The streams of a connection: which are open, in which slot, under which identifier.
+
+use super::frame::MAX_31_BITS;
+use super::response::Response;
+use std::sync::Arc;
+
+/// A request and its response.
+#[derive(Debug)]
+pub(super) struct Stream {
+    /// 0 where the slot is free.
+    pub(super) id: u32,
+    /// What of the request's body may be sent now; below 0 after the peer has taken room back.
+    pub(super) send_window: i64,
+    /// The part of the request's body that is not sent.
+    pub(super) body: Option<PendingBody>,
+    /// Content received since the peer was last told of room.
+    pub(super) received_bytes: u32,
+    pub(super) response: Response,
+}
+
+/// A body that waits for room.
+#[derive(Clone, Debug)]
+pub(super) struct PendingBody {
+    pub(super) bytes: Arc<[u8]>,
+    pub(super) sent: usize,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Streams {
+    slots: Vec<Stream>,
+    free: Vec<usize>,
+    /// Slots by their stream's place in the order of identifiers, modulo its length. A newer stream takes the place of
+    /// one that lasts longer than many others, which is then searched for.
+    places: Box<[u32]>,
+    /// Identifier of the next stream.
+    next_id: u32,
+}
+
+impl Streams {
+    /// `most`: at once.
+    pub(super) fn new(most: usize) -> Self {
+        let places = (2 * most).next_power_of_two();
+        Self { slots: Vec::new(), free: Vec::new(), places: vec![0; places].into_boxed_slice(), next_id: 1 }
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.slots.clear();
+        self.free.clear();
+        self.next_id = 1;
+    }
+
+    pub(super) fn open_count(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether there are identifiers left.
+    pub(super) fn has_identifiers(&self) -> bool {
+        self.next_id <= MAX_31_BITS
+    }
+
+    /// Whether a stream of this identifier was ever opened by this side.
+    pub(super) fn was_opened(&self, id: u32) -> bool {
+        id % 2 == 1 && id < self.next_id
+    }
+
+    /// Identifier of the next stream.
+    pub(super) fn next_id(&self) -> u32 {
+        self.next_id
+    }
+
+    /// Opens the next one. To be called while there are identifiers.
+    pub(super) fn open(&mut self, send_window: i64, response: Response) -> usize {
+        let id = self.next_id;
+        self.next_id += 2;
+        let stream = Stream { id, send_window, body: None, received_bytes: 0, response };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot] = stream;
+                slot
+            }
+            None => {
+                self.slots.push(stream);
+                self.slots.len() - 1
+            }
+        };
+        let place = self.place(id);
+        self.places[place] = slot as u32;
+        slot
+    }
+
+    pub(super) fn close(&mut self, slot: usize) {
+        let stream = &mut self.slots[slot];
+        stream.id = 0;
+        stream.body = None;
+        self.free.push(slot);
+    }
+
+    /// The slot of an open stream.
+    pub(super) fn find(&self, id: u32) -> Option<usize> {
+        if id == 0 {
+            return None;
+        }
+        let slot = self.places[self.place(id)] as usize;
+        if self.slots.get(slot).is_some_and(|stream| stream.id == id) {
+            return Some(slot);
+        }
+        self.slots.iter().position(|stream| stream.id == id)
+    }
+
+    pub(super) fn get(&mut self, slot: usize) -> &mut Stream {
+        &mut self.slots[slot]
+    }
+
+    /// The stream in a slot, if one is there.
+    pub(super) fn open_in(&self, slot: usize) -> Option<&Stream> {
+        self.slots.get(slot).filter(|stream| stream.id != 0)
+    }
+
+    /// Every open stream, with its slot.
+    pub(super) fn all_open(&mut self) -> impl Iterator<Item = (usize, &mut Stream)> {
+        self.slots.iter_mut().enumerate().filter(|(_, stream)| stream.id != 0)
+    }
+
+    /// Goes on with this identifier.
+    #[cfg(test)]
+    pub(super) fn skip_to(&mut self, id: u32) {
+        self.next_id = id;
+    }
+
+    fn place(&self, id: u32) -> usize {
+        (id as usize >> 1) & (self.places.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_found_however_long_others_come_and_go() {
+        let mut streams = Streams::new(3);
+        let lasting = streams.open(0, Response::default());
+        for round in 0..100 {
+            let slot = streams.open(0, Response::default());
+            let id = streams.get(slot).id;
+            assert_eq!(id, 3 + 2 * round);
+            assert_eq!(streams.find(id), Some(slot));
+            assert_eq!(streams.find(1), Some(lasting));
+            assert_eq!(streams.open_count(), 2);
+            streams.close(slot);
+            assert_eq!(streams.find(id), None);
+            assert!(streams.was_opened(id) && !streams.was_opened(id + 2) && !streams.was_opened(id + 1));
+        }
+        assert_eq!(streams.slots.len(), 2, "slots are used again");
+        assert_eq!(streams.find(0), None);
+    }
+}

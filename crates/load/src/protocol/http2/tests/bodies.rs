@@ -1,0 +1,159 @@
+//! Content under flow control, in both directions.
+
+use super::*;
+
+#[test]
+fn a_body_goes_out_as_far_as_there_is_room_and_the_rest_follows() {
+    let mut client = Client::greeted(1, &[(4, 10)]);
+    client.post(&[b'x'; 25]);
+    assert_eq!(client.connection.held_back(0), 15 + 9);
+    assert_eq!(client.sent_content(), [(1, 10, false)]);
+    client.receive(&window_update(1, 4)).unwrap();
+    assert_eq!(client.sent_content(), [(1, 4, false)]);
+    client.receive(&window_update(0, 100)).unwrap();
+    assert_eq!(client.sent_content(), []);
+    client.receive(&window_update(1, 1000)).unwrap();
+    assert_eq!(client.sent_content(), [(1, 11, true)]);
+    assert_eq!(client.connection.held_back(0), 0);
+    client.receive(&window_update(1, 1000)).unwrap();
+    assert!(client.out.is_empty());
+}
+
+#[test]
+fn the_connections_window_is_shared_in_the_order_of_waiting() {
+    let mut client = Client::greeted(3, &[(4, 1 << 20)]);
+    // The connection has room for 65 535 bytes until it is told of more.
+    client.post(&[b'x'; 60_000]);
+    client.post(&[b'x'; 10_000]);
+    client.post(&[b'x'; 10_000]);
+    let frames: Vec<_> = client.sent_content();
+    assert_eq!(frames.iter().map(|frame| frame.1).sum::<usize>(), 65_535);
+    client.receive(&window_update(0, 1000)).unwrap();
+    assert_eq!(client.sent_content(), [(3, 1000, false)]);
+    client.receive(&window_update(0, 1000)).unwrap();
+    // Whoever got some stands behind those who wait.
+    assert_eq!(client.sent_content(), [(5, 1000, false)]);
+    client.receive(&window_update(0, 100_000)).unwrap();
+    assert_eq!(client.sent_content(), [(3, 3465, true), (5, 9000, true)]);
+}
+
+#[test]
+fn frames_are_as_long_as_the_peer_takes_them() {
+    let mut client = Client::greeted(1, &[(4, 1 << 20), (5, 20_000)]);
+    client.post(&[b'x'; 50_000]);
+    let frames: Vec<_> = client.sent_content();
+    assert_eq!(frames, [(1, 20_000, false), (1, 20_000, false), (1, 10_000, true)]);
+}
+
+#[test]
+fn the_peer_may_change_the_room_of_streams_that_are_open() {
+    let mut client = Client::greeted(1, &[(4, 100)]);
+    client.post(&[b'x'; 300]);
+    assert_eq!(client.sent_content(), [(1, 100, false)]);
+    // 100 less than nothing is left.
+    client.receive(&settings(&[(4, 0)])).unwrap();
+    client.receive(&window_update(1, 100)).unwrap();
+    assert_eq!(client.sent_content(), []);
+    client.receive(&window_update(1, 1)).unwrap();
+    assert_eq!(client.sent_content(), [(1, 1, false)]);
+    client.receive(&settings(&[(4, 199)])).unwrap();
+    assert_eq!(client.sent_content(), [(1, 199, true)]);
+    // A stream that begins now has the new room.
+    client.receive(&headers(1, END_STREAM, STATUS_200)).unwrap();
+    client.post(&[b'x'; 300]);
+    assert_eq!(client.sent_content(), [(3, 199, false)]);
+}
+
+#[test]
+fn a_response_that_comes_before_the_request_is_sent_ends_both() {
+    let mut client = Client::greeted(1, &[(4, 10)]);
+    client.post(&[b'x'; 25]);
+    client.said();
+    assert_eq!(client.receive(&headers(1, END_STREAM, STATUS_200)), Ok(vec![response(0, 200, 10)]));
+    let cancel = (ErrorCode::Cancel as u32).to_be_bytes().to_vec();
+    assert_eq!(client.said(), [(kind::RST_STREAM, 0, 1, cancel)]);
+    client.receive(&window_update(0, 1000)).unwrap();
+    assert!(client.out.is_empty());
+    assert!(client.connection.waiting.is_empty());
+}
+
+#[test]
+fn nothing_waits_for_streams_that_are_given_up() {
+    let mut client = Client::greeted(1, &[(4, 0)]);
+    for _ in 0..100 {
+        let slot = client.post(b"body");
+        client.connection.cancel(slot, &mut client.out);
+    }
+    assert!(client.connection.waiting.is_empty());
+}
+
+#[test]
+fn too_much_room_is_an_error_of_the_stream_or_the_connection() {
+    let most = (1_u32 << 31) - 1;
+    let mut client = Client::greeted(2, &[]);
+    client.get_times(2);
+    let failed = Parsed::Failed(0, ErrorKind::Http2FlowControl);
+    assert_eq!(client.receive(&window_update(1, most)), Ok(vec![failed]));
+    let failed = Parsed::Failed(1, ErrorKind::Http2Protocol);
+    assert_eq!(client.receive(&window_update(3, 0)), Ok(vec![failed]));
+    assert_eq!(client.receive(&window_update(0, most)), Err(ErrorKind::Http2FlowControl));
+}
+
+#[test]
+fn room_for_responses_is_given_in_big_steps() {
+    let mut client = Client::greeted(1, &[]);
+    client.get();
+    client.said();
+    client.receive(&headers(1, 0, STATUS_200)).unwrap();
+    let content = data(1, 0, &[b'x'; 16_384]);
+    let (mut frames, mut given) = (0_u32, Vec::new());
+    while given.is_empty() {
+        client.receive(&content).unwrap();
+        frames += 1;
+        given = client.said();
+    }
+    assert_eq!(frames * 16_384, STREAM_WINDOW_BYTES / 2);
+    assert_eq!(given, [(kind::WINDOW_UPDATE, 0, 1, (STREAM_WINDOW_BYTES / 2).to_be_bytes().to_vec())]);
+    // Content of streams that were given up counts for the connection too.
+    client.connection.cancel(0, &mut client.out);
+    client.said();
+    while given[0].2 != 0 {
+        client.receive(&content).unwrap();
+        frames += 1;
+        given = [client.said(), given].concat();
+    }
+    assert_eq!(frames * 16_384, CONNECTION_WINDOW_BYTES / 2);
+}
+
+#[test]
+fn a_peer_that_sends_more_than_it_has_room_for_is_refused() {
+    let mut client = Client::greeted(1, &[]);
+    client.get();
+    client.receive(&headers(1, 0, STATUS_200)).unwrap();
+    client.connection.received_bytes = CONNECTION_WINDOW_BYTES - 10;
+    assert_eq!(client.receive(&data(1, 0, &[b'x'; 11])), Err(ErrorKind::Http2FlowControl));
+}
+
+#[test]
+fn padding_counts_for_windows_and_not_as_content() {
+    let mut client = Client::greeted(1, &[]);
+    client.get();
+    let padded = [&[200][..], b"seven b", &[0; 200]].concat();
+    let bytes = [
+        frame(
+            kind::HEADERS,
+            END_HEADERS | flag::PADDED | flag::PRIORITY,
+            1,
+            &[&[2][..], &[0; 5], STATUS_200, b"\x0f\x0d\x017", &[0; 2]].concat(),
+        ),
+        frame(kind::DATA, flag::PADDED | END_STREAM, 1, &padded),
+    ]
+    .concat();
+    for piece in [1, 2, 10, 100, bytes.len()] {
+        let mut client = Client::greeted(1, &[]);
+        client.get();
+        let events: Vec<_> = bytes.chunks(piece).flat_map(|part| client.receive(part).unwrap()).collect();
+        assert_eq!(events, [response(0, 200, bytes.len() as u64)], "in pieces of {piece}");
+        assert_eq!(client.connection.received_bytes, 208);
+    }
+}

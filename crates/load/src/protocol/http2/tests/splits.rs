@@ -1,0 +1,113 @@
+//! However bytes are split, they tell the same; and no bytes do harm.
+
+use super::*;
+
+/// What a server may do next.
+#[derive(Clone, Debug)]
+enum Act {
+    Head { stream: u32, ends: bool },
+    Content { stream: u32, bytes: usize, padded: bool, ends: bool },
+    Settings(u16, u32),
+    Ping,
+    Reset(u32),
+    WindowUpdate(u32, u32),
+    GoAway(u32),
+    SplitHead(u32),
+    Garbage(Vec<u8>),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let stream = prop::sample::select(vec![1_u32, 3, 5, 7]);
+    prop_oneof![
+        5 => (stream.clone(), any::<bool>()).prop_map(|(stream, ends)| Act::Head { stream, ends }),
+        5 => (stream.clone(), 0..300_usize, any::<bool>(), any::<bool>())
+            .prop_map(|(stream, bytes, padded, ends)| Act::Content { stream, bytes, padded, ends }),
+        1 => (1..7_u16, 0..70_000_u32).prop_map(|(name, value)| Act::Settings(name, value)),
+        1 => Just(Act::Ping),
+        1 => stream.clone().prop_map(Act::Reset),
+        2 => (prop::sample::select(vec![0_u32, 1, 3]), 0..50_000_u32)
+            .prop_map(|(stream, bytes)| Act::WindowUpdate(stream, bytes)),
+        1 => (0..9_u32).prop_map(Act::GoAway),
+        2 => stream.prop_map(Act::SplitHead),
+        1 => prop::collection::vec(any::<u8>(), 1..30).prop_map(Act::Garbage),
+    ]
+}
+
+fn written(act: &Act) -> Vec<u8> {
+    let ends = |ends: bool| if ends { END_STREAM } else { 0 };
+    match act {
+        Act::Head { stream, ends: last } => headers(*stream, ends(*last), STATUS_200),
+        Act::Content { stream, bytes, padded: false, ends: last } => {
+            data(*stream, ends(*last), &vec![b'x'; *bytes])
+        }
+        Act::Content { stream, bytes, padded: true, ends: last } => {
+            let payload = [&[7][..], &vec![b'x'; *bytes], &[0; 7]].concat();
+            frame(kind::DATA, flag::PADDED | ends(*last), *stream, &payload)
+        }
+        Act::Settings(name, value) => settings(&[(*name, *value)]),
+        Act::Ping => frame(kind::PING, 0, 0, b"12345678"),
+        Act::Reset(stream) => reset(*stream, 8),
+        Act::WindowUpdate(stream, bytes) => window_update(*stream, *bytes),
+        Act::GoAway(last) => goaway(*last, 0),
+        Act::SplitHead(stream) => [
+            frame(kind::HEADERS, 0, *stream, STATUS_200),
+            frame(kind::CONTINUATION, END_HEADERS, *stream, b"\x40\x01a\x01b"),
+        ]
+        .concat(),
+        Act::Garbage(bytes) => bytes.clone(),
+    }
+}
+
+/// What a client with four requests, one of them with a body that waits, makes of bytes in pieces of these lengths: events,
+/// how it ended, what it said.
+fn told(bytes: &[u8], pieces: &[usize]) -> (Vec<Parsed>, Option<ErrorKind>, Vec<u8>) {
+    let mut client = Client::greeted(8, &[(4, 1000)]);
+    client.get();
+    client.post(&[b'x'; 90_000]);
+    client.get_times(2);
+    client.out.clear();
+    let mut events = Vec::new();
+    let mut rest = bytes;
+    let mut pieces = pieces.iter().cycle();
+    while !rest.is_empty() {
+        let (piece, behind) = rest.split_at((*pieces.next().unwrap()).clamp(1, rest.len()));
+        match client.receive(piece) {
+            Ok(more) => events.extend(more),
+            // What came before the error in the same piece is not told by this test's `receive`.
+            Err(kind) => return (Vec::new(), Some(kind), client.out),
+        }
+        rest = behind;
+    }
+    (events, None, client.out)
+}
+
+proptest! {
+    #[test]
+    fn pieces_do_not_matter(
+        acts in prop::collection::vec(act(), 1..40),
+        pieces in prop::collection::vec(1..200_usize, 1..5),
+    ) {
+        let bytes: Vec<u8> = acts.iter().flat_map(written).collect();
+        let whole = told(&bytes, &[usize::MAX]);
+        prop_assert_eq!(&told(&bytes, &[1]), &whole);
+        prop_assert_eq!(&told(&bytes, &pieces), &whole);
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(
+        greeted in any::<bool>(),
+        bytes in prop::collection::vec(any::<u8>(), 0..400),
+        piece in 1..50_usize,
+    ) {
+        let mut client = if greeted { Client::greeted(2, &[]) } else { Client::new(2) };
+        if greeted {
+            client.get();
+        }
+        for part in bytes.chunks(piece) {
+            if client.receive(part).is_err() {
+                break;
+            }
+        }
+        let _ = client.connection.end();
+    }
+}

@@ -1,0 +1,47 @@
+//! What a peer does against the rules: what it is told, and under which kind that is counted.
+
+use super::hpack::CompressionError;
+use crate::error::ErrorKind;
+
+/// Error codes (RFC 9113, section 7) that are used here.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u32)]
+pub(super) enum ErrorCode {
+    Protocol = 0x1,
+    FlowControl = 0x3,
+    StreamClosed = 0x5,
+    FrameSize = 0x6,
+    RefusedStream = 0x7,
+    Cancel = 0x8,
+    Compression = 0x9,
+    EnhanceYourCalm = 0xb,
+}
+
+/// An error of the whole connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Violation {
+    pub(super) code: ErrorCode,
+    pub(super) kind: ErrorKind,
+}
+
+impl Violation {
+    pub(super) const PROTOCOL: Self = Self::new(ErrorCode::Protocol, ErrorKind::Http2Protocol);
+    pub(super) const STREAM_CLOSED: Self = Self::new(ErrorCode::StreamClosed, ErrorKind::Http2Protocol);
+    pub(super) const FRAME_SIZE: Self = Self::new(ErrorCode::FrameSize, ErrorKind::Http2FrameSize);
+    pub(super) const FLOW_CONTROL: Self = Self::new(ErrorCode::FlowControl, ErrorKind::Http2FlowControl);
+    pub(super) const COMPRESSION: Self = Self::new(ErrorCode::Compression, ErrorKind::Http2Compression);
+    pub(super) const FLOOD: Self = Self::new(ErrorCode::EnhanceYourCalm, ErrorKind::Http2Flood);
+    pub(super) const HEAD_TOO_LARGE: Self = Self::new(ErrorCode::EnhanceYourCalm, ErrorKind::HeadTooLarge);
+    pub(super) const NOT_HTTP2: Self = Self::new(ErrorCode::Protocol, ErrorKind::NotHttp2);
+    pub(super) const TLS: Self = Self::new(ErrorCode::Protocol, ErrorKind::TlsResponse);
+
+    const fn new(code: ErrorCode, kind: ErrorKind) -> Self {
+        Self { code, kind }
+    }
+}
+
+impl From<CompressionError> for Violation {
+    fn from(_: CompressionError) -> Self {
+        Self::COMPRESSION
+    }
+}

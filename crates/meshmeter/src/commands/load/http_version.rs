@@ -1,0 +1,31 @@
+//! The version of HTTP of `meshmeter load`: what the options say, and that they are not given in vain.
+
+use crate::cli::{HttpArgs, HttpVersion};
+use crate::failure::Failure;
+use load::Protocol;
+
+/// Requests at once on a connection of HTTP/2 where no number is given.
+const DEFAULT_STREAMS: usize = 32;
+
+/// What is spoken.
+pub fn plan(args: &HttpArgs) -> Result<Protocol, Failure> {
+    match (args.http, args.streams) {
+        (HttpVersion::Http1, Some(_)) => Err(Failure::wrong_use(
+            "--streams is for HTTP/2: HTTP/1.1 has one request at a time on a connection",
+        )
+        .with_hint("add --http 2, or use more --connections")),
+        (HttpVersion::Http1, None) => Ok(Protocol::Http1),
+        (HttpVersion::Http2, streams) => {
+            Ok(Protocol::Http2 { streams: streams.map_or(DEFAULT_STREAMS, |streams| streams as usize) })
+        }
+    }
+}
+
+/// An option of HTTP that was given for other URLs.
+pub fn in_vain(args: &HttpArgs) -> Result<(), Failure> {
+    let options = [("--http", args.http != HttpVersion::default()), ("--streams", args.streams.is_some())];
+    match options.iter().find(|(_, given)| *given) {
+        Some((option, _)) => Err(Failure::wrong_use(format!("{option} is for http:// and https:// URLs"))),
+        None => Ok(()),
+    }
+}
