@@ -1,9 +1,9 @@
 //! The synthetic service: a server that answers with the size, after the delay and with the error rate asked for, by its
-//! settings or by each request's query, and is itself never the bottleneck. HTTP/1.1, HTTP/2, raw TCP; with TLS or without.
+//! settings or by each request's query, and is itself never the bottleneck. HTTP/1.1, HTTP/2, gRPC, raw TCP; with TLS or without.
 //!
 //! [`Settings`] → [`Server::bind`] → [`Server::run`]. Inside, from the outside in: `server` makes `worker`s (one thread, one
 //! event loop each), a worker gives turns to `connection`s, a connection speaks `http1`, `http2` or `tcp` over its
-//! `transport`. What an HTTP request is answered with is the same in both versions: `query`, `reply`.
+//! `transport`. `grpc` are calls over HTTP/2. What an HTTP request is answered with is the same in both versions: `query`, `reply`.
 //!
 //! Requests on one connection in HTTP/1.1 or TCP are answered in their order, one after the other: the delay of a pipelined
 //! request begins when the one before has been answered. Those of HTTP/2 run side by side. Left out: trailers, content
@@ -11,6 +11,7 @@
 
 mod connection;
 mod counters;
+mod grpc;
 mod http1;
 mod http2;
 mod opening;

@@ -6,18 +6,23 @@
 //!
 //! Bounded: streams at a time, the size of header fields, windows; bodies are thrown away as they come.
 
+mod answer;
 mod channel;
 mod exchange;
 mod timers;
 
+pub(crate) use answer::filler_piece;
+pub(crate) use exchange::{Answering, Broken, Exchange, Kind, capacity};
+
 use crate::connection::{LINGER_NS, Turn};
 use crate::counters::{Counters, Tally};
+use crate::grpc;
+use crate::reply::Reply;
 use crate::settings::{Answer, Settings};
 use crate::shared::Shared;
 use crate::transport::Transport;
 use bytes::Bytes;
 use channel::Channel;
-use exchange::{Answering, Exchange};
 use futures_util::stream::{FuturesUnordered, Stream as _};
 use h2::RecvStream;
 use h2::server::{Builder, Connection, SendResponse};
@@ -28,7 +33,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::num::NonZeroU64;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{self, Poll, Wake, Waker};
 use std::time::Instant;
@@ -41,6 +46,8 @@ const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 /// Most bytes of header fields, decoded.
 const HEADERS_MAX_BYTES: u32 = 64 * 1024;
+/// Memory that all unfinished messages of one worker may take, so that slow clients cannot take all there is.
+const HELD_MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Times that one turn goes over what woke meanwhile.
 const ROUNDS_PER_TURN: usize = 8;
 /// Greatest room for gathered bytes that a worker keeps.
@@ -54,6 +61,8 @@ pub(crate) struct Context {
     pub tally: Arc<Tally>,
     tallies: Arc<[Arc<Tally>]>,
     started: Instant,
+    /// Memory that unfinished messages may still take, bytes.
+    free_bytes: AtomicUsize,
     /// Room for bytes gathered in one turn, while nobody has it.
     room: Mutex<Vec<u8>>,
 }
@@ -71,6 +80,7 @@ impl Context {
             tally: Arc::clone(&tallies[worker]),
             tallies: Arc::clone(tallies),
             started,
+            free_bytes: AtomicUsize::new(HELD_MAX_BYTES),
             room: Mutex::default(),
         }
     }
@@ -81,6 +91,17 @@ impl Context {
 
     pub(crate) fn counters(&self) -> Counters {
         Counters::sum(&self.tallies)
+    }
+
+    /// Accounts for an unfinished message of this length: whether there is memory for it.
+    pub(crate) fn hold(&self, bytes: usize) -> bool {
+        let held = self.free_bytes.fetch_update(Relaxed, Relaxed, |free| free.checked_sub(bytes));
+        held.is_ok()
+    }
+
+    /// Gives back what was accounted for.
+    pub(crate) fn release(&self, bytes: usize) {
+        self.free_bytes.fetch_add(bytes, Relaxed);
     }
 
     fn take_room(&self) -> Vec<u8> {
@@ -239,7 +260,7 @@ impl Server {
             let mut went_on = !self.accepted.is_empty();
             let mut accepted = std::mem::take(&mut self.accepted);
             for (request, respond) in accepted.drain(..) {
-                self.begin(request, respond);
+                self.begin(request, respond, context);
             }
             self.accepted = accepted;
             while let Poll::Ready(Some(())) = Pin::new(&mut self.exchanges).poll_next(context) {
@@ -251,14 +272,31 @@ impl Server {
         }
     }
 
-    fn begin(&mut self, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
+    fn begin(
+        &mut self,
+        request: Request<RecvStream>,
+        respond: SendResponse<Bytes>,
+        context: &mut task::Context<'_>,
+    ) {
         self.begun += 1;
         if self.worker.requests_per_connection.is_some_and(|limit| limit.get() == self.begun) {
             self.connection.graceful_shutdown();
         }
         let (head, body) = request.into_parts();
-        let exchange = Exchange::new(respond, &self.worker, &self.timers);
-        if let Some(answering) = exchange.answer(&head, body, &mut self.random) {
+        let Self { worker, timers, random, .. } = self;
+        let answering = if grpc::is_call(&head) {
+            let exchange = Exchange::new(respond, grpc::kind_of(&head), worker, timers);
+            let fails = worker.answer.fails(random);
+            Some(grpc::answer(exchange, &head, body, worker.answer, fails))
+        } else {
+            let reply = answer::reply_to(&head, worker);
+            let kind = if reply == Reply::Counters { Kind::Uncounted } else { Kind::Http };
+            answer::answer(Exchange::new(respond, kind, worker, timers), &head, body, reply, random)
+        };
+        // Most are over at once, and need no place among those that wait.
+        if let Some(mut answering) = answering
+            && answering.as_mut().poll(context).is_pending()
+        {
             self.exchanges.push(answering);
         }
     }

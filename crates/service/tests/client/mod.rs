@@ -1,5 +1,7 @@
 //! A server in a thread, and a client that reads exactly what HTTP says a response is. Everything waits at most 10 s.
 
+#![allow(dead_code, reason = "each test binary uses a part of this")]
+
 use service::{Answer, Counters, Server, Settings};
 use std::io::{BufRead as _, BufReader, PipeWriter, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

@@ -1,0 +1,220 @@
+//! One call: messages in, messages out, a status at the end.
+//!
+//! Each message is preceded by five bytes: whether it is compressed, and its length (grpc/grpc, `doc/PROTOCOL-HTTP2.md`).
+
+use super::status::{Code, Status};
+use crate::http2::{Broken, Exchange, capacity, filler_piece};
+use crate::response::COPIED_MAX_BYTES;
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use h2::{RecvStream, SendStream};
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, Response};
+use prost::Message;
+use std::future::poll_fn;
+
+/// Longest message that is received, bytes.
+const MESSAGE_MAX_BYTES: usize = 16 * 1024 * 1024;
+/// Length of what precedes a message.
+const PREFIX_BYTES: usize = 5;
+
+/// Why a call ends before its method has come to its end.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The client is gone.
+    Broken,
+    /// The client is told so.
+    Status(Status),
+}
+
+impl From<Broken> for Failure {
+    fn from(_: Broken) -> Self {
+        Self::Broken
+    }
+}
+
+impl From<h2::Error> for Failure {
+    fn from(_: h2::Error) -> Self {
+        Self::Broken
+    }
+}
+
+/// A call.
+pub(super) struct Call {
+    exchange: Exchange,
+    body: RecvStream,
+    /// Received and not used yet: less than one message and what came with its end.
+    buffer: BytesMut,
+    /// Memory that is accounted for a message on its way.
+    held_bytes: usize,
+    stream: Option<SendStream<Bytes>>,
+}
+
+impl Call {
+    pub(super) fn new(exchange: Exchange, body: RecvStream) -> Self {
+        Self { exchange, body, buffer: BytesMut::new(), held_bytes: 0, stream: None }
+    }
+
+    /// The next message; nothing where the client has sent its last.
+    pub(super) async fn receive<M: Message + Default>(&mut self) -> Result<Option<M>, Failure> {
+        loop {
+            if let Some(message) = self.take_message()? {
+                return M::decode(message).map(Some).map_err(|error| {
+                    Failure::Status(Status::new(Code::InvalidArgument, format!("the message: {error}")))
+                });
+            }
+            match self.body.data().await {
+                Some(bytes) => {
+                    let bytes = bytes?;
+                    self.body.flow_control().release_capacity(bytes.len())?;
+                    self.buffer.extend_from_slice(&bytes);
+                }
+                None if self.buffer.is_empty() => {
+                    self.body.trailers().await?;
+                    self.exchange.received();
+                    return Ok(None);
+                }
+                None => {
+                    let status = Status::new(Code::InvalidArgument, "the last message is not whole");
+                    return Err(Failure::Status(status));
+                }
+            }
+        }
+    }
+
+    /// The only message, after which the client has to send no more.
+    pub(super) async fn receive_only<M: Message + Default>(&mut self) -> Result<M, Failure> {
+        let expected_one = || Failure::Status(Status::new(Code::InvalidArgument, "expected one message"));
+        let message = self.receive().await?.ok_or_else(expected_one)?;
+        match self.receive::<M>().await? {
+            None => Ok(message),
+            Some(_) => Err(expected_one()),
+        }
+    }
+
+    /// Takes a message from the buffer, if it is there as a whole. Room for one is only held while there is some to hold.
+    fn take_message(&mut self) -> Result<Option<Bytes>, Failure> {
+        self.release_held();
+        let Some((prefix, rest)) = self.buffer.split_first_chunk::<PREFIX_BYTES>() else { return Ok(None) };
+        let failed = |code, message: &'static str| Err(Failure::Status(Status::new(code, message)));
+        if prefix[0] != 0 {
+            return failed(Code::Unimplemented, "compressed messages are not read here");
+        }
+        let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]) as usize;
+        if length > MESSAGE_MAX_BYTES {
+            return failed(Code::ResourceExhausted, "a message is longer than 16 MiB");
+        }
+        if rest.len() >= length {
+            self.buffer.advance(PREFIX_BYTES);
+            return Ok(Some(self.buffer.split_to(length).freeze()));
+        }
+        if !self.exchange.worker.hold(length) {
+            return failed(Code::ResourceExhausted, "too many unfinished messages");
+        }
+        self.held_bytes = length;
+        self.buffer.reserve(PREFIX_BYTES + length - self.buffer.len());
+        Ok(None)
+    }
+
+    fn release_held(&mut self) {
+        self.exchange.worker.release(std::mem::take(&mut self.held_bytes));
+    }
+
+    /// Waits for this long.
+    pub(super) async fn delay(&mut self, delay_ns: u64) -> Result<(), Failure> {
+        Ok(self.exchange.delay(delay_ns, self.stream.as_mut()).await?)
+    }
+
+    /// Counts an answer that is an error because the error rate wanted it.
+    pub(super) fn count_error(&self) {
+        self.exchange.worker.tally.errors.add(1);
+    }
+
+    /// Sends a message.
+    pub(super) async fn send(&mut self, message: &impl Message) -> Result<(), Failure> {
+        self.send_with_filler(message, None).await
+    }
+
+    /// Sends a message with another field of bytes behind it, which is filler: its number and its length. Filler that is
+    /// long is not copied.
+    pub(super) async fn send_with_filler(
+        &mut self,
+        message: &impl Message,
+        filler: Option<(u32, u64)>,
+    ) -> Result<(), Failure> {
+        let mut bytes = BytesMut::zeroed(PREFIX_BYTES);
+        message.encode(&mut bytes).expect("there is room in memory that grows");
+        let filler_bytes = filler.map_or(0, |(field, length)| {
+            prost::encoding::encode_key(field, prost::encoding::WireType::LengthDelimited, &mut bytes);
+            prost::encoding::encode_varint(length, &mut bytes);
+            length
+        });
+        let length = (bytes.len() - PREFIX_BYTES) as u64 + filler_bytes;
+        let Ok(length) = u32::try_from(length) else {
+            let status = Status::new(Code::InvalidArgument, "no message can be so long");
+            return Err(Failure::Status(status));
+        };
+        (&mut bytes[1..PREFIX_BYTES]).put_u32(length);
+        let mut filler_at = 0;
+        if filler_bytes <= COPIED_MAX_BYTES {
+            bytes.extend_from_slice(&filler_piece(0, filler_bytes as usize));
+            filler_at = filler_bytes;
+        }
+        let stream = self.open()?;
+        let mut bytes = bytes.freeze();
+        while !bytes.is_empty() {
+            let piece = bytes.split_to(capacity(stream, bytes.len() as u64).await?);
+            stream.send_data(piece, false)?;
+        }
+        while filler_at < filler_bytes {
+            let piece = filler_piece(filler_at, capacity(stream, filler_bytes - filler_at).await?);
+            filler_at += piece.len() as u64;
+            stream.send_data(piece, false)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the client gives up.
+    pub(super) async fn wait_for_reset(&mut self) -> Failure {
+        if let Ok(stream) = self.open() {
+            let _ = poll_fn(|context| stream.poll_reset(context)).await;
+        }
+        Failure::Broken
+    }
+
+    /// The stream of answers, behind its head.
+    fn open(&mut self) -> Result<&mut SendStream<Bytes>, Failure> {
+        if self.stream.is_none() {
+            self.stream = Some(self.exchange.respond.send_response(head(), false)?);
+        }
+        Ok(self.stream.as_mut().expect("it was just put there"))
+    }
+
+    /// Ends the call: the status in trailers, or in the head where no message was sent.
+    pub(super) fn end(mut self, status: &Status) {
+        let sent = if let Some(stream) = &mut self.stream {
+            let mut trailers = HeaderMap::with_capacity(2);
+            status.write(&mut trailers);
+            stream.send_trailers(trailers)
+        } else {
+            let mut response = head();
+            status.write(response.headers_mut());
+            self.exchange.respond.send_response(response, true).map(drop)
+        };
+        if sent.is_ok() {
+            self.exchange.answered();
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.release_held();
+    }
+}
+
+fn head() -> Response<()> {
+    let mut response = Response::new(());
+    let fields = response.headers_mut();
+    fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    response
+}

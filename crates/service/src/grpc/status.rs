@@ -1,0 +1,75 @@
+//! How a call ended: the status in its trailers.
+
+use http::HeaderMap;
+use http::header::{HeaderName, HeaderValue};
+use std::borrow::Cow;
+
+/// Status codes that the service itself ends calls with.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Code {
+    Ok = 0,
+    InvalidArgument = 3,
+    NotFound = 5,
+    ResourceExhausted = 8,
+    Unimplemented = 12,
+    Internal = 13,
+}
+
+/// Greatest code that there is: UNAUTHENTICATED.
+pub(super) const CODE_MAX: u32 = 16;
+
+/// A code and a message in plain ASCII.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Status {
+    code: u32,
+    message: Cow<'static, str>,
+}
+
+impl Status {
+    pub(super) const OK: Self = Self { code: Code::Ok as u32, message: Cow::Borrowed("") };
+
+    pub(super) fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { code: code as u32, message: message.into() }
+    }
+
+    /// The status that a client asked for.
+    pub(super) fn asked_for(code: u32) -> Self {
+        Self { code, message: Cow::Borrowed("the request asked for this status") }
+    }
+
+    /// The fields that say it, whether in trailers or in a head without anything behind it.
+    pub(super) fn write(&self, fields: &mut HeaderMap) {
+        fields.insert(HeaderName::from_static("grpc-status"), HeaderValue::from(self.code));
+        if !self.message.is_empty() {
+            fields.insert(HeaderName::from_static("grpc-message"), encoded(&self.message));
+        }
+    }
+}
+
+/// As the protocol has it: what is not printable ASCII, and `%`, in hexadecimal (grpc/grpc, `doc/PROTOCOL-HTTP2.md`).
+fn encoded(message: &str) -> HeaderValue {
+    let mut text = String::with_capacity(message.len());
+    for byte in message.bytes() {
+        match byte {
+            b'%' | 0..b' ' | 0x7f.. => text.push_str(&format!("%{byte:02X}")),
+            _ => text.push(char::from(byte)),
+        }
+    }
+    HeaderValue::try_from(text).expect("printable ASCII is what a field may hold")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_field_may_not_hold_is_encoded() {
+        let mut fields = HeaderMap::new();
+        Status::new(Code::NotFound, "no 100% of naïve\n").write(&mut fields);
+        assert_eq!(fields["grpc-status"], "5");
+        assert_eq!(fields["grpc-message"], "no 100%25 of na%C3%AFve%0A");
+        let mut fields = HeaderMap::new();
+        Status::OK.write(&mut fields);
+        assert_eq!((fields["grpc-status"].as_bytes(), fields.len()), (&b"0"[..], 1));
+    }
+}
