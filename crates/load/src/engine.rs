@@ -416,6 +416,7 @@ impl Course<'_> {
         let per_second = |count: u64| if duration_s > 0.0 { count as f64 / duration_s } else { 0.0 };
         let mut result = LoadResult {
             schema: LOAD_SCHEMA.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             urls: self.spec.urls.clone(),
             started_at: started_at.to_string(),
             duration_s,
@@ -441,6 +442,7 @@ impl Course<'_> {
             connect_time_us: recorder.connect_time.summary(),
             handshake_time_us: recorder.handshake_time.summary(),
             bytes: Bytes { sent: recorder.bytes_sent, received: recorder.bytes_received },
+            response_size_bytes: recorder.response_sizes(),
             generator: GeneratorUsage {
                 cpu_user_s: cpu.user.as_secs_f64(),
                 cpu_system_s: cpu.system.as_secs_f64(),
@@ -452,6 +454,7 @@ impl Course<'_> {
             },
             requests,
             series,
+            series_histograms: Vec::new(),
             verdict: Default::default(),
             objective: None,
         };

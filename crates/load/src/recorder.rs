@@ -4,7 +4,7 @@ use crate::clock::{Nanos, SECOND};
 use crate::error::ErrorKind;
 use crate::network::Security;
 use crate::second::SecondCounts;
-use experiment::schema::{RequestCounts, WarmupCounts};
+use experiment::schema::{RequestCounts, SizeSummary, WarmupCounts};
 use statistics::LatencyHistogram;
 use std::collections::BTreeMap;
 use std::mem;
@@ -48,6 +48,10 @@ pub(crate) struct Recorder {
     statuses: Box<[u64; STATUS_CODES]>,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
+    /// Of responses.
+    least_bytes: u64,
+    most_bytes: u64,
+    square_of_bytes: f64,
     /// By time of completion, and of sending for what was sent.
     second: SecondCounts,
     /// Seconds that are over and have not been taken.
@@ -80,6 +84,9 @@ impl Recorder {
             statuses: Box::new([0; STATUS_CODES]),
             bytes_sent: 0,
             bytes_received: 0,
+            least_bytes: u64::MAX,
+            most_bytes: 0,
+            square_of_bytes: 0.0,
             second: SecondCounts::new(0, whole_seconds),
             finished: Vec::new(),
             spare: None,
@@ -137,6 +144,9 @@ impl Recorder {
         }
         self.completed += 1;
         self.bytes_received += bytes;
+        self.least_bytes = self.least_bytes.min(bytes);
+        self.most_bytes = self.most_bytes.max(bytes);
+        self.square_of_bytes += (bytes as f64).powi(2);
         self.statuses[usize::from(status).min(STATUS_CODES - 1)] += 1;
         self.enter_second(at);
         let response_time = at.saturating_sub(flight.due);
@@ -237,6 +247,9 @@ impl Recorder {
         for (security, sessions) in &other.tls_sessions {
             self.add_sessions(*security, *sessions);
         }
+        self.least_bytes = self.least_bytes.min(other.least_bytes);
+        self.most_bytes = self.most_bytes.max(other.most_bytes);
+        self.square_of_bytes += other.square_of_bytes;
         for (mine, theirs) in self.errors.iter_mut().zip(&other.errors) {
             *mine += theirs;
         }
@@ -251,6 +264,24 @@ impl Recorder {
             (format!("{version:?} {cipher:?}"), *count)
         };
         self.tls_sessions.iter().map(named).collect()
+    }
+
+    /// Sizes of the responses.
+    pub(crate) fn response_sizes(&self) -> SizeSummary {
+        if self.completed == 0 {
+            return SizeSummary::default();
+        }
+        let count = self.completed as f64;
+        let mean = self.bytes_received as f64 / count;
+        // Rounding may leave a little less than nothing where all are alike.
+        let variance = (self.square_of_bytes / count - mean * mean).max(0.0);
+        SizeSummary {
+            count: self.completed,
+            min: self.least_bytes,
+            mean,
+            stddev: variance.sqrt(),
+            max: self.most_bytes,
+        }
     }
 
     /// The counts as the result schema has them.

@@ -158,6 +158,8 @@ impl SecondCounts {
         let point = self.point();
         let errors = ErrorKind::ALL.into_iter().map(|kind| (kind, self.errors[kind as usize]));
         let mut statuses = self.statuses;
+        // 0 stands for a response of a protocol that has no statuses.
+        statuses.retain(|(code, _)| *code > 0);
         statuses.sort_unstable();
         Second {
             window_started_at,

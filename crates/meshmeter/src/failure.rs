@@ -47,6 +47,16 @@ impl Failure {
         self
     }
 
+    /// Several at once: the first one's status and hint, all of their messages.
+    pub fn all(failures: Vec<Self>) -> Result<(), Self> {
+        let mut failures = failures.into_iter();
+        let Some(mut first) = failures.next() else { return Ok(()) };
+        for other in failures {
+            first.message = format!("{}; {}", first.message, other.message);
+        }
+        Err(first)
+    }
+
     /// Adds what to do about it.
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

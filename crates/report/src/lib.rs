@@ -1,10 +1,14 @@
-//! Reports: terminal, HTML and the run folder.
+//! Reports: terminal, HTML and the run folder; and a load's result in the forms of other programs.
 //!
 //! Read [`folder`] for the files of a run, [`terminal`] and [`html`] for the two faces of its result, [`format`] for how
-//! numbers look in both. Estimates come from crate `statistics`; here they are only shown.
+//! numbers look in both, [`csv`], [`hdr`] and [`fortio`] for what other programs read. Estimates come from crate
+//! `statistics`; here they are only shown.
 
+pub mod csv;
 pub mod folder;
 pub mod format;
+pub mod fortio;
+pub mod hdr;
 pub mod html;
 pub mod loads;
 pub mod run;

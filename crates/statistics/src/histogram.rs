@@ -3,6 +3,10 @@
 //! A thin layer over HdrHistogram that fixes unit and range and knows the result schema. Values beyond the range are
 //! recorded as the greatest value: counted, never lost.
 
+mod interchange;
+
+pub use interchange::{EncodedNanoseconds, NanosecondEncoder, PercentileStep, RecordedValue};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use experiment::schema::HistogramSummary;

@@ -13,6 +13,8 @@ pub mod summary;
 
 pub use curve::{CurvePoint, Distribution, merged, percentile_curve};
 pub use findings::SAMPLES_BEYOND_A_PERCENTILE;
-pub use histogram::{DecodeError, LatencyHistogram};
+pub use histogram::{
+    DecodeError, EncodedNanoseconds, LatencyHistogram, NanosecondEncoder, PercentileStep, RecordedValue,
+};
 pub use objective::{ObjectiveOutcome, judge_result, objective_met};
 pub use summary::summarize;

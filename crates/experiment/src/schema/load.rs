@@ -12,6 +12,9 @@ pub const LOAD_SCHEMA: &str = "meshmeter.load/1";
 pub struct LoadResult {
     /// Always [`LOAD_SCHEMA`].
     pub schema: String,
+    /// The version of Meshmeter that measured; empty in results of before it was told.
+    #[serde(default)]
+    pub version: String,
     /// The targets, as given.
     pub urls: Vec<String>,
     /// Start of the measured window, RFC 3339.
@@ -58,10 +61,17 @@ pub struct LoadResult {
     pub handshake_time_us: HistogramSummary,
     /// Bytes of the measured requests and responses, heads included.
     pub bytes: Bytes,
+    /// Sizes of the measured responses, heads included, bytes.
+    #[serde(default)]
+    pub response_size_bytes: SizeSummary,
     /// What the generator itself used.
     pub generator: GeneratorUsage,
     /// One point a second of the window, by time of completion.
     pub series: Vec<SeriesPoint>,
+    /// Response times of each second of `series`, in its order, each as [`HistogramSummary::histogram`]. Empty unless they
+    /// were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series_histograms: Vec<String>,
     /// Whether these figures may be used.
     pub verdict: Verdict,
     /// How they stand to an objective, where one was given.
@@ -175,6 +185,21 @@ pub struct Bytes {
     pub sent: u64,
     /// Read.
     pub received: u64,
+}
+
+/// How large things were, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SizeSummary {
+    /// How many. All other figures are 0 where this is 0.
+    pub count: u64,
+    /// The least.
+    pub min: u64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub stddev: f64,
+    /// The greatest.
+    pub max: u64,
 }
 
 /// What the generator's process used in the measured window.

@@ -11,7 +11,7 @@ pub use event::LoadEvent;
 pub use host::{ComponentVersion, Floor, Host};
 pub use load::{
     Bytes, GeneratorUsage, HistogramSummary, LOAD_SCHEMA, LoadResult, Rates, RequestCounts, SeriesPoint,
-    SpokenProtocol, Verdict, WarmupCounts,
+    SizeSummary, SpokenProtocol, Verdict, WarmupCounts,
 };
 pub use objective::{BoundResult, ObjectiveResult};
 pub use summary::{

@@ -11,11 +11,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 mod objective;
+mod output;
 mod raw;
 mod schedule;
 mod targets;
 
 pub use objective::ObjectiveArgs;
+pub use output::{OutputArgs, ResultFileArgs};
 pub use raw::RawArgs;
 pub use schedule::{OfferedRate, ScheduleArgs, StartAt};
 pub use targets::TargetArgs;
@@ -113,9 +115,8 @@ pub struct LoadArgs {
     #[arg(long, value_name = "NAME", help_heading = "TLS (https:// and tls:// URLs)")]
     pub sni: Option<String>,
 
-    /// Write the result as JSON to FILE, or to standard output with -
-    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
-    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
 
     /// How to show progress on standard error
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]

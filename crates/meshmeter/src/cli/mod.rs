@@ -9,7 +9,10 @@ mod serve;
 
 pub use doctor::DoctorArgs;
 pub use lab::{DownArgs, LabArgs, LabCommand, StatusArgs, UpArgs};
-pub use load::{HttpArgs, HttpVersion, LoadArgs, MAX_DURATION, OfferedRate, ProgressStyle, StartAt};
+pub use load::{
+    HttpArgs, HttpVersion, LoadArgs, MAX_DURATION, OfferedRate, OutputArgs, ProgressStyle, ResultFileArgs,
+    StartAt,
+};
 pub use report::ReportArgs;
 pub use run::RunArgs;
 pub use serve::{ServeArgs, TlsArgs};

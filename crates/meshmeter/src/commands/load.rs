@@ -6,21 +6,21 @@ use crate::interrupt;
 use crate::open_files;
 use crate::progress::LoadProgress;
 use experiment::schema::LoadResult;
-use load::{ErrorKind, LoadSpec, Protocol};
-use std::io::Write as _;
-use std::path::Path;
+use load::{ErrorKind, LoadSpec, Observer, Progress, Protocol};
+use outputs::Outputs;
 use std::process::ExitCode;
 use std::thread;
 
+mod destination;
 mod http_version;
 mod objective;
+mod outputs;
 mod raw;
 mod schedule;
+mod stream;
 mod targets;
 mod tls;
 
-/// The file name that means standard output.
-const STDOUT: &str = "-";
 /// Connections of an open loop for which no number is given.
 const DEFAULT_CONNECTIONS: usize = 16;
 
@@ -29,14 +29,16 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let spec = plan(args)?;
     objective::check(args, &spec)?;
     open_files::raise_limit();
+    // Before signals are taken: a pipe that nobody reads is waited for, and Ctrl-C ends that as ever.
+    let outputs = Outputs::open(&args.output, &spec)?;
     let stop = interrupt::on_signals()?;
-    let mut progress = LoadProgress::new(args.progress, &spec);
-    let mut result = load::run(&spec, &stop, &mut progress).map_err(|error| Failure::environment(&error))?;
-    progress.finish();
+    let mut watching = Watching { progress: LoadProgress::new(args.progress, &spec), outputs };
+    let mut result = load::run(&spec, &stop, &mut watching).map_err(|error| Failure::environment(&error))?;
+    watching.progress.finish();
     result.objective = args.goal.objective.map(|objective| statistics::judge_result(&objective, &result));
-    let shown = show(args, &result);
-    write_file(args, &result)?;
-    shown?;
+    // Where the target could not be reached there is nothing to show as text.
+    let text = unreachable(&result).is_none().then(|| report::terminal::load_text(&result));
+    watching.outputs.finish(&mut result, text)?;
     if result.verdict.valid && result.objective.as_ref().is_none_or(|objective| objective.met) {
         return Ok(ExitCode::SUCCESS);
     }
@@ -46,9 +48,22 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(MEASUREMENT_FAILED))
 }
 
+/// Whoever is told of a run: people, and the outputs that are written as it goes.
+struct Watching<'a> {
+    progress: LoadProgress,
+    outputs: Outputs<'a>,
+}
+
+impl Observer for Watching<'_> {
+    fn progress(&mut self, progress: Progress<'_>) {
+        self.progress.progress(progress);
+        self.outputs.progress(progress);
+    }
+}
+
 /// What was typed, decided.
 fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
-    check_folder_of_result(args)?;
+    destination::check(&args.output.files)?;
     let (targets, protocol) = targets::plan(args)?;
     let tls = tls::plan(args, &targets)?;
     let connections = connections(args, protocol, targets.servers.len());
@@ -71,20 +86,9 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
         timeout: args.timeout,
         tls,
         seed: args.schedule.seed,
-        whole_seconds: false,
+        whole_seconds: Outputs::need_whole_seconds(&args.output),
         start_at: schedule::start_at(args)?,
     })
-}
-
-/// A result that would have nowhere to go is told before the measurement, not after it.
-fn check_folder_of_result(args: &LoadArgs) -> Result<(), Failure> {
-    let folder = args.json.as_deref().and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
-    match folder {
-        Some(folder) if !folder.is_dir() => {
-            Err(Failure::wrong_use(format!("--json: there is no folder `{}`", folder.display())))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn connections(args: &LoadArgs, protocol: Protocol, servers: usize) -> usize {
@@ -94,41 +98,6 @@ fn connections(args: &LoadArgs, protocol: Protocol, servers: usize) -> usize {
     // More than the servers may have would never be opened.
     let most = args.targets.connections_per_server.map_or(usize::MAX, |most| servers * most as usize);
     wanted.min(most)
-}
-
-/// Shows the result as text, or as JSON where that was asked for on standard output. Where the target could not be
-/// reached there is nothing to show as text.
-fn show(args: &LoadArgs, result: &LoadResult) -> Result<(), Failure> {
-    let text = if args.json.as_deref() == Some(Path::new(STDOUT)) {
-        json(result)
-    } else if unreachable(result).is_some() {
-        return Ok(());
-    } else {
-        report::terminal::load_text(result).into_bytes()
-    };
-    let mut stdout = anstream::stdout();
-    match stdout.write_all(&text).and_then(|()| stdout.flush()) {
-        // Whoever read has had enough.
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::environment(&error).about("write the result to standard output"))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn write_file(args: &LoadArgs, result: &LoadResult) -> Result<(), Failure> {
-    match args.json.as_deref() {
-        Some(path) if path != Path::new(STDOUT) => {
-            report::folder::write_whole(path, &json(result)).map_err(|error| Failure::environment(&error))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn json(result: &LoadResult) -> Vec<u8> {
-    let mut text = serde_json::to_vec_pretty(result).expect("results have string keys and finite numbers");
-    text.push(b'\n');
-    text
 }
 
 /// The commonest error where no connection could be opened, so that nothing was sent.

@@ -1,0 +1,125 @@
+//! Where an output goes: a file, or standard output, which only one of them may have.
+
+use crate::cli::ResultFileArgs;
+use crate::failure::Failure;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The file name that means standard output.
+const STDOUT: &str = "-";
+
+/// Where one output goes.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Destination {
+    /// Standard output.
+    Stdout,
+    /// A file, replaced if it is there.
+    File(PathBuf),
+}
+
+impl Destination {
+    /// What an option's value means.
+    pub fn of(path: &Path) -> Self {
+        if path == Path::new(STDOUT) { Self::Stdout } else { Self::File(path.to_owned()) }
+    }
+
+    /// For messages.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Stdout => "standard output".to_owned(),
+            Self::File(path) => path.display().to_string(),
+        }
+    }
+
+    /// Opens it to be written bit by bit.
+    pub fn open(&self) -> io::Result<Box<dyn Write + Send>> {
+        match self {
+            Self::Stdout => Ok(Box::new(io::stdout())),
+            Self::File(path) => Ok(Box::new(File::create(path)?)),
+        }
+    }
+
+    /// Writes it as a whole: a file is there with all of it, or as it was before.
+    pub fn write(&self, contents: &[u8]) -> Result<(), Failure> {
+        match self {
+            Self::Stdout => {
+                let mut stdout = io::stdout();
+                let written = stdout.write_all(contents).and_then(|()| stdout.flush());
+                end_of_reader_is_fine(written)
+                    .map_err(|error| Failure::environment(&error).about("write to standard output"))
+            }
+            Self::File(path) => {
+                report::folder::write_whole(path, contents).map_err(|error| Failure::environment(&error))
+            }
+        }
+    }
+}
+
+/// Whoever read has had enough: that is no failure of the measurement.
+pub fn end_of_reader_is_fine(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// Each output that was asked for, by its option.
+pub fn named(args: &ResultFileArgs) -> impl Iterator<Item = (&'static str, Destination)> {
+    let options = [
+        ("--json", &args.json),
+        ("--csv", &args.csv),
+        ("--hdr", &args.hdr),
+        ("--percentiles", &args.percentiles),
+        ("--fortio", &args.fortio),
+    ];
+    options.into_iter().filter_map(|(option, path)| Some((option, Destination::of(path.as_deref()?))))
+}
+
+/// Whether nothing but text for people goes to standard output.
+pub fn stdout_is_free(args: &ResultFileArgs) -> bool {
+    named(args).all(|(_, destination)| destination != Destination::Stdout)
+}
+
+/// A result that would have nowhere to go, or that another would overwrite, is told before the measurement.
+pub fn check(args: &ResultFileArgs) -> Result<(), Failure> {
+    let mut before: Vec<(&str, Destination)> = Vec::new();
+    for (option, destination) in named(args) {
+        if let Destination::File(path) = &destination {
+            check_folder(option, path)?;
+        }
+        if let Some((other, _)) = before.iter().find(|(_, other)| are_one(other, &destination)) {
+            let both = format!("{other} and {option} cannot both write to {}", destination.name());
+            return Err(Failure::wrong_use(both).with_hint("name a file of its own for each"));
+        }
+        before.push((option, destination));
+    }
+    Ok(())
+}
+
+fn check_folder(option: &str, path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder {
+        Some(folder) if !folder.is_dir() => {
+            Err(Failure::wrong_use(format!("{option}: there is no folder `{}`", folder.display())))
+        }
+        _ if path.is_dir() => {
+            Err(Failure::wrong_use(format!("{option}: `{}` is a folder, not a file", path.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether one would overwrite the other. Devices such as /dev/null take what they are given.
+fn are_one(one: &Destination, other: &Destination) -> bool {
+    match (one, other) {
+        (Destination::File(one), Destination::File(other)) => {
+            let is_file = |path: &Path| fs::metadata(path).map_or(true, |metadata| metadata.is_file());
+            let place = |path: &Path| {
+                fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or(path.to_owned())
+            };
+            place(one) == place(other) && is_file(one)
+        }
+        (one, other) => one == other,
+    }
+}

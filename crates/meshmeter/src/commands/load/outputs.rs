@@ -1,0 +1,139 @@
+//! Everything that a run leaves behind: what is written second by second, and what is written at its end.
+//!
+//! An output that fails takes no other with it: all are written as far as they can be, and then the failures are told.
+
+use super::destination::{self, Destination};
+use super::stream::Stream;
+use crate::cli::{OutputArgs, ResultFileArgs};
+use crate::failure::Failure;
+use experiment::schema::LoadResult;
+use load::{LoadSpec, Observer, Progress, Second};
+use report::csv::{self, SecondOfRun};
+use report::hdr::{IntervalLog, percentile_text};
+use statistics::LatencyHistogram;
+
+/// The tags of the interval log.
+const SERVICE_TIME: &str = "service-time";
+const SCHEDULE_LAG: &str = "schedule-lag";
+
+/// The outputs of one run.
+pub struct Outputs<'a> {
+    args: &'a OutputArgs,
+    window_s: f64,
+    csv: Option<Stream>,
+    hdr: Option<HdrStream>,
+    series_histograms: Vec<String>,
+}
+
+struct HdrStream {
+    log: IntervalLog,
+    stream: Stream,
+    has_header: bool,
+}
+
+impl<'a> Outputs<'a> {
+    /// Whether the engine is to tell whole seconds.
+    pub fn need_whole_seconds(args: &OutputArgs) -> bool {
+        args.files.hdr.is_some()
+    }
+
+    /// Opens what is written while the load runs.
+    pub fn open(args: &'a OutputArgs, spec: &LoadSpec) -> Result<Self, Failure> {
+        let stream =
+            |path: &Option<_>| path.as_deref().map(|path| Stream::open(&Destination::of(path))).transpose();
+        let csv = stream(&args.files.csv)?;
+        if let Some(csv) = &csv {
+            csv.write(csv::HEADER.to_owned());
+        }
+        let hdr = stream(&args.files.hdr)?;
+        let hdr = hdr.map(|stream| HdrStream { log: IntervalLog::new(), stream, has_header: false });
+        let window_s = spec.duration.as_secs_f64();
+        Ok(Self { args, window_s, csv, hdr, series_histograms: Vec::new() })
+    }
+
+    /// Writes the rest. The text for people comes with it where nothing else goes to standard output.
+    pub fn finish(self, result: &mut LoadResult, text: Option<String>) -> Result<(), Failure> {
+        result.series_histograms = self.series_histograms;
+        let mut failures = Vec::new();
+        if let Some(mut hdr) = self.hdr {
+            hdr.begin(result.started_at.parse().unwrap_or_default());
+            failures.extend(hdr.stream.close().err());
+        }
+        failures.extend(self.csv.and_then(|csv| csv.close().err()));
+        failures.extend(write_at_end(&self.args.files, result, text));
+        Failure::all(failures)
+    }
+
+    fn second(&mut self, second: &Second) {
+        let start_s = second.point.t_s;
+        // Behind the window there are seconds for late answers, and those are whole.
+        let in_window_s = self.window_s - start_s;
+        let length_s = if in_window_s > 0.0 { in_window_s.min(1.0) } else { 1.0 };
+        if let Some(csv) = &self.csv {
+            let errors: Vec<_> = second.errors.iter().map(|(kind, count)| (kind.name(), *count)).collect();
+            let line = SecondOfRun { point: &second.point, length_s, due: second.due, errors: &errors };
+            csv.write(csv::line(&line));
+        }
+        if let Some(hdr) = &mut self.hdr {
+            hdr.begin(second.window_started_at);
+            hdr.write(None, start_s, length_s, &second.response_time);
+            if let Some(detail) = &second.detail {
+                hdr.write(Some(SERVICE_TIME), start_s, length_s, &detail.service_time);
+                hdr.write(Some(SCHEDULE_LAG), start_s, length_s, &detail.schedule_lag);
+            }
+        }
+        if self.args.series_histograms {
+            self.series_histograms.push(second.response_time.encode());
+        }
+    }
+}
+
+impl Observer for Outputs<'_> {
+    fn progress(&mut self, progress: Progress<'_>) {
+        if let Progress::Second(second) = progress {
+            self.second(second);
+        }
+    }
+}
+
+impl HdrStream {
+    fn begin(&mut self, started_at: jiff::Timestamp) {
+        if !self.has_header {
+            self.has_header = true;
+            self.stream.write(self.log.header(started_at));
+        }
+    }
+
+    fn write(&mut self, tag: Option<&str>, start_s: f64, length_s: f64, histogram: &LatencyHistogram) {
+        self.stream.write(self.log.interval(tag, start_s, length_s, histogram));
+    }
+}
+
+/// Writes what is made from a result as a whole, and the text for people where standard output is free.
+pub fn write_at_end(args: &ResultFileArgs, result: &LoadResult, text: Option<String>) -> Vec<Failure> {
+    let mut failures = Vec::new();
+    for (option, destination) in destination::named(args) {
+        let contents = match option {
+            "--json" => json(result),
+            "--percentiles" => percentiles(result),
+            "--fortio" => report::fortio::json(result, args.fortio_labels.as_deref()),
+            _ => continue,
+        };
+        failures.extend(destination.write(&contents).err());
+    }
+    if let Some(text) = text.filter(|_| destination::stdout_is_free(args)) {
+        failures.extend(Destination::Stdout.write(text.as_bytes()).err());
+    }
+    failures
+}
+
+fn json(result: &LoadResult) -> Vec<u8> {
+    let mut text = serde_json::to_vec_pretty(result).expect("results have string keys and finite numbers");
+    text.push(b'\n');
+    text
+}
+
+fn percentiles(result: &LoadResult) -> Vec<u8> {
+    let histogram = LatencyHistogram::decode(&result.response_time_us.histogram).unwrap_or_default();
+    percentile_text(&histogram).into_bytes()
+}

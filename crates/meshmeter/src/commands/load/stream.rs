@@ -1,0 +1,49 @@
+//! An output that is written as it goes, on a thread of its own: a slow disk or reader never holds the measurement up, and
+//! what a run has measured is kept even where the run is cut short.
+
+use super::destination::{Destination, end_of_reader_is_fine};
+use crate::failure::Failure;
+use std::io::{self, Write as _};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+
+/// Text on its way to a file or to standard output. What waits to be written is bounded by the length of a run.
+pub struct Stream {
+    name: String,
+    pieces: Sender<String>,
+    writer: JoinHandle<io::Result<()>>,
+}
+
+impl Stream {
+    /// Opens it; an earlier file is emptied.
+    pub fn open(destination: &Destination) -> Result<Self, Failure> {
+        let name = destination.name();
+        let failed = |error: io::Error| Failure::environment(&error).about(&format!("write {name}"));
+        let mut file = destination.open().map_err(failed)?;
+        let (pieces, to_write) = channel::<String>();
+        let write = move || {
+            for piece in to_write {
+                let written = file.write_all(piece.as_bytes()).and_then(|()| file.flush());
+                if written.is_err() {
+                    return end_of_reader_is_fine(written);
+                }
+            }
+            Ok(())
+        };
+        let writer = thread::Builder::new().name("output".to_owned()).spawn(write).map_err(failed)?;
+        Ok(Self { name, pieces, writer })
+    }
+
+    /// Writes a piece, soon. Where nothing can be written any more, [`Self::close`] says why.
+    pub fn write(&self, piece: String) {
+        let _ = self.pieces.send(piece);
+    }
+
+    /// Waits until all is written.
+    pub fn close(self) -> Result<(), Failure> {
+        let Self { name, pieces, writer } = self;
+        drop(pieces);
+        let written = writer.join().expect("writing does not panic");
+        written.map_err(|error| Failure::environment(&error).about(&format!("write {name}")))
+    }
+}

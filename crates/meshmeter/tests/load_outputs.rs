@@ -1,0 +1,233 @@
+//! What `meshmeter load` leaves behind in the forms of other programs, read back as they read it.
+
+mod command;
+
+use base64::Engine as _;
+use command::{Serving, meshmeter, run, stderr, stdout};
+use experiment::schema::LoadResult;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+
+/// The histograms of an interval log by tag, with the seconds at which they begin.
+fn read_log(text: &str) -> BTreeMap<String, Vec<(f64, f64, Histogram<u64>)>> {
+    let mut found: BTreeMap<String, Vec<_>> = BTreeMap::new();
+    for entry in IntervalLogIterator::new(text.as_bytes()) {
+        if let LogEntry::Interval(interval) = entry.expect("a log as HdrHistogram has it") {
+            let bytes =
+                base64::engine::general_purpose::STANDARD.decode(interval.encoded_histogram()).unwrap();
+            let histogram = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+            let tag = interval.tag().map(|tag| tag.as_str().to_owned()).unwrap_or_default();
+            let (start, length) = (interval.start_timestamp(), interval.duration());
+            found.entry(tag).or_default().push((start.as_secs_f64(), length.as_secs_f64(), histogram));
+        }
+    }
+    found
+}
+
+fn read_csv(text: &str) -> Vec<BTreeMap<String, String>> {
+    let mut lines = text.lines();
+    let names: Vec<&str> = lines.next().expect("a line of names").split(',').collect();
+    let fields = |line: &str| {
+        let fields: Vec<String> = line.split(',').map(str::to_owned).collect();
+        assert_eq!(fields.len(), names.len(), "{line}");
+        names.iter().map(|name| (*name).to_owned()).zip(fields).collect()
+    };
+    lines.map(fields).collect()
+}
+
+fn sum(lines: &[BTreeMap<String, String>], name: &str) -> u64 {
+    lines.iter().map(|line| line[name].parse::<u64>().unwrap()).sum()
+}
+
+fn read(folder: &Path, name: &str) -> String {
+    fs::read_to_string(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn result_in(folder: &Path) -> LoadResult {
+    serde_json::from_str(&read(folder, "r.json")).expect("a result")
+}
+
+/// Every output into a folder of its own.
+const ALL: [&str; 10] = [
+    "--json",
+    "r.json",
+    "--csv",
+    "r.csv",
+    "--hdr",
+    "r.hlog",
+    "--percentiles",
+    "r.hgrm",
+    "--fortio",
+    "r.fortio",
+];
+
+#[test]
+fn every_output_tells_of_the_same_requests() {
+    let server = Serving::start(&["--delay", "2ms", "--error-rate", "10%"]);
+    let folder = tempfile::tempdir().unwrap();
+    let output = meshmeter()
+        .current_dir(&folder)
+        .args(["load", "--progress", "off", "--rate", "400", "--connections", "4", "--threads", "2"])
+        .args(["--duration", "2500ms", "--series-histograms", "--fortio-labels", "a b"])
+        .args(ALL)
+        .arg(server.url())
+        .output()
+        .unwrap();
+    assert!(stdout(&output).contains("response time"), "the text is still shown: {}", stderr(&output));
+    let result = result_in(folder.path());
+    let completed = result.requests.completed;
+    assert_eq!(completed, 1000);
+
+    let lines = read_csv(&read(folder.path(), "r.csv"));
+    assert_eq!(lines.len(), result.series.len());
+    assert_eq!((sum(&lines, "sent"), sum(&lines, "completed")), (result.requests.sent, completed));
+    assert_eq!((lines[1]["t_s"].as_str(), lines[1]["offered_rate"].as_str()), ("1", "400"));
+    assert_eq!(lines[2]["offered_rate"], "400", "the last second is half as long");
+    assert_eq!(lines[0]["p99.9_us"].parse::<f64>().unwrap(), result.series[0].p99_9_us);
+
+    let log = read_log(&read(folder.path(), "r.hlog"));
+    assert_eq!(log.keys().map(String::as_str).collect::<Vec<_>>(), ["", "schedule-lag", "service-time"]);
+    for (tag, summary) in [("", &result.response_time_us), ("service-time", &result.service_time_us)] {
+        let mut whole = Histogram::<u64>::new(3).unwrap();
+        log[tag].iter().for_each(|(_, _, interval)| whole.add(interval).unwrap());
+        assert_eq!(whole.len(), completed, "{tag}");
+        for (percentile, expected_us) in [(50.0, summary.p50), (99.0, summary.p99), (100.0, summary.max)] {
+            let read_us = whole.value_at_percentile(percentile) as f64 / 1000.0;
+            assert!((read_us / expected_us - 1.0).abs() < 0.002, "{tag} p{percentile}: {read_us} µs");
+        }
+    }
+    let times: Vec<_> = log[""].iter().map(|(start, length, _)| (*start, *length)).take(3).collect();
+    assert_eq!(times, [(0.0, 1.0), (1.0, 1.0), (2.0, 0.5)]);
+
+    let percentiles = read(folder.path(), "r.hgrm");
+    let last = percentiles.lines().rfind(|line| !line.starts_with('#')).unwrap();
+    let last: Vec<&str> = last.split_whitespace().collect();
+    let max_ms = format!("{:.3}", result.response_time_us.max / 1000.0);
+    assert_eq!(last, [max_ms.as_str(), "1.000000000000", "1000"]);
+    assert!(percentiles.contains("Total count    =         1000]"), "{percentiles}");
+
+    let fortio: Value = serde_json::from_str(&read(folder.path(), "r.fortio")).unwrap();
+    assert_eq!(fortio["DurationHistogram"]["Count"], completed);
+    assert_eq!(fortio["DurationHistogram"]["Percentiles"][3]["Value"], result.response_time_us.p99 / 1e6);
+    assert_eq!(fortio["RetCodes"]["500"], result.requests.status["500"]);
+    assert_eq!(fortio["Sizes"]["Sum"].as_f64().unwrap().round(), result.bytes.received as f64);
+    assert_eq!((&fortio["Labels"], &fortio["NumThreads"]), (&Value::from("a b"), &Value::from(4)));
+
+    assert_eq!(result.series_histograms.len(), result.series.len());
+    let bytes = base64::engine::general_purpose::STANDARD.decode(&result.series_histograms[1]).unwrap();
+    let second: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+    assert_eq!(second.len(), result.series[1].completed);
+}
+
+#[test]
+fn an_interrupt_keeps_every_output() {
+    let server = Serving::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = meshmeter()
+        .current_dir(&folder)
+        .args(["load", "--progress", "plain", "--rate", "200", "--duration", "60s"])
+        .args(ALL)
+        .arg(server.url())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.trim_start().starts_with("1/60 s")), "the first second ends");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    child.wait().unwrap();
+    let completed = result_in(folder.path()).requests.completed;
+    assert!(completed >= 200);
+    assert_eq!(sum(&read_csv(&read(folder.path(), "r.csv")), "completed"), completed);
+    let log = read_log(&read(folder.path(), "r.hlog"));
+    assert_eq!(log[""].iter().map(|(_, _, interval)| interval.len()).sum::<u64>(), completed);
+    assert!(read(folder.path(), "r.hgrm").contains("#[Max"));
+    let fortio: Value = serde_json::from_str(&read(folder.path(), "r.fortio")).unwrap();
+    assert_eq!(fortio["RetCodes"]["200"], completed);
+}
+
+#[test]
+fn seconds_come_as_they_go_and_outlive_a_kill() {
+    let server = Serving::start(&[]);
+    let mut child = meshmeter()
+        .args(["load", "--progress", "off", "--rate", "100", "--duration", "60s", "--csv", "-"])
+        .arg(server.url())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.next().unwrap().starts_with("t_s,"));
+    assert!(lines.next().unwrap().starts_with("0,100,"), "the first second, 59 s before the end");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn an_output_that_fails_is_named_and_takes_no_other_with_it() {
+    let server = Serving::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let output = meshmeter()
+        .current_dir(&folder)
+        .args(["load", "--progress", "off", "--rate", "100", "--duration", "200ms", "--json", "r.json"])
+        .args(["--csv", "/dev/full", "--hdr", "r.hlog", "--fortio", "/dev/full", "--percentiles", "-"])
+        .arg(server.url())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(
+        stderr(&output).matches("write /dev/full: No space left on device").count(),
+        2,
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(result_in(folder.path()).requests.completed, 20);
+    assert_eq!(read_log(&read(folder.path(), "r.hlog"))[""][0].2.len(), 20);
+    // Nothing else goes to standard output.
+    assert!(stdout(&output).trim_start().starts_with("Value"), "{}", stdout(&output));
+}
+
+#[test]
+fn a_target_that_is_not_there_leaves_empty_outputs() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let output = meshmeter()
+        .current_dir(&folder)
+        .args(["load", "--progress", "off", "--rate", "100"])
+        .args(ALL)
+        .arg(format!("http://127.0.0.1:{port}/"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(read_log(&read(folder.path(), "r.hlog")).is_empty());
+    assert_eq!(read_csv(&read(folder.path(), "r.csv")).len(), 0);
+    let fortio: Value = serde_json::from_str(&read(folder.path(), "r.fortio")).unwrap();
+    assert_eq!(fortio["DurationHistogram"]["Data"], Value::Null);
+}
+
+#[test]
+fn outputs_that_would_be_lost_are_refused_before_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a");
+    let (file, folder) = (file.to_str().unwrap(), folder.path().to_str().unwrap());
+    for (arguments, expected) in [
+        (&["--csv", "-", "--json", "-"][..], "--json and --csv cannot both write to standard output"),
+        (&["--hdr", file, "--fortio", file], "--hdr and --fortio cannot both write to"),
+        (&["--hdr", "/does/not/exist"], "--hdr: there is no folder `/does/not`"),
+        (&["--percentiles", folder], "is a folder, not a file"),
+        (&["--series-histograms"], "--json"),
+        (&["--fortio-labels", "a"], "--fortio"),
+    ] {
+        let url = "http://127.0.0.1:1/";
+        let output = run(&[&["load", "--rate", "1", "--duration", "60s", url], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
+    }
+}

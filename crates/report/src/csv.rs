@@ -1,0 +1,88 @@
+//! The seconds of a run of the generator as comma-separated values: one line each, under a line of names.
+//!
+//! Times are in microseconds and empty where nothing completed. No field has a comma or a quote in it.
+
+use experiment::schema::SeriesPoint;
+use std::fmt::Write as _;
+
+/// The names of the columns.
+pub const HEADER: &str =
+    "t_s,offered_rate,sent,completed,failed,rate,p50_us,p90_us,p99_us,p99.9_us,max_us,errors\n";
+
+/// What a line says besides the point itself.
+#[derive(Clone, Debug)]
+pub struct SecondOfRun<'a> {
+    /// The figures.
+    pub point: &'a SeriesPoint,
+    /// How much of the second lies in the window, seconds: the last one of a window may be shorter than the others.
+    pub length_s: f64,
+    /// Requests that were due; absent in closed loop.
+    pub due: Option<f64>,
+    /// What went wrong, by kind.
+    pub errors: &'a [(&'static str, u64)],
+}
+
+/// The line of one second. Errors stand as `kind=count`, with spaces between them.
+#[must_use]
+pub fn line(second: &SecondOfRun<'_>) -> String {
+    let SecondOfRun { point, length_s, due, errors } = second;
+    let mut line = format!("{},", point.t_s);
+    if let Some(due) = due {
+        let _ = write!(line, "{}", rounded(due / length_s));
+    }
+    let rate = rounded(point.completed as f64 / length_s);
+    let _ = write!(line, ",{},{},{},{rate}", point.sent, point.completed, point.failed);
+    for time_us in [point.p50_us, point.p90_us, point.p99_us, point.p99_9_us, point.max_us] {
+        line.push(',');
+        if point.completed > 0 {
+            let _ = write!(line, "{time_us}");
+        }
+    }
+    let errors: Vec<String> = errors.iter().map(|(kind, count)| format!("{kind}={count}")).collect();
+    let _ = writeln!(line, ",{}", errors.join(" "));
+    line
+}
+
+/// To a thousandth.
+fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(line: &str) -> Vec<&str> {
+        let fields: Vec<&str> = line.trim_end_matches('\n').split(',').collect();
+        assert_eq!(fields.len(), HEADER.split(',').count(), "{line}");
+        fields
+    }
+
+    #[test]
+    fn a_line_has_a_field_for_each_name() {
+        let point = SeriesPoint {
+            t_s: 2.0,
+            sent: 52,
+            completed: 50,
+            failed: 2,
+            p50_us: 210.0,
+            p90_us: 300.0,
+            p99_us: 400.0,
+            p99_9_us: 401.0,
+            max_us: 402.0,
+        };
+        let errors = [("timeout", 1), ("reset", 1)];
+        let line = line(&SecondOfRun { point: &point, length_s: 0.5, due: Some(52.5), errors: &errors });
+        assert_eq!(
+            fields(&line),
+            ["2", "105", "52", "50", "2", "100", "210", "300", "400", "401", "402", "timeout=1 reset=1"]
+        );
+    }
+
+    #[test]
+    fn times_are_empty_where_nothing_completed() {
+        let point = SeriesPoint { t_s: 3.0, failed: 1, ..SeriesPoint::default() };
+        let line = line(&SecondOfRun { point: &point, length_s: 1.0, due: None, errors: &[] });
+        assert_eq!(fields(&line), ["3", "", "0", "0", "1", "0", "", "", "", "", "", ""]);
+    }
+}

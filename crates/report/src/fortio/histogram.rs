@@ -1,0 +1,188 @@
+//! fortio's histograms: counts between bounds of its own, in seconds or bytes.
+
+use experiment::schema::{HistogramSummary, SizeSummary};
+use serde::Serialize;
+use statistics::LatencyHistogram;
+
+/// The bounds of fortio's buckets (stats/stats.go, histogramBucketValues), in units of the resolution. Beyond the last one
+/// there is a bucket for the rest.
+const BOUNDS: [u64; 56] = [
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90, 100,
+    120, 140, 160, 180, 200, 250, 300, 350, 400, 450, 500, 600, 700, 800, 900, 1000, 2000, 3000, 4000, 5000,
+    7500, 10_000, 20_000, 30_000, 40_000, 50_000, 75_000, 100_000,
+];
+/// Resolutions to choose from, microseconds; fortio's own default is the last one.
+const RESOLUTIONS_US: [u64; 4] = [1, 10, 100, 1000];
+/// Microseconds in a second.
+const US_IN_S: f64 = 1e6;
+
+/// fortio's HistogramData.
+#[derive(Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct HistogramData {
+    count: u64,
+    min: f64,
+    max: f64,
+    sum: f64,
+    avg: f64,
+    std_dev: f64,
+    /// Null where there is nothing, as in fortio.
+    data: Option<Vec<Bucket>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    percentiles: Vec<Percentile>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Bucket {
+    start: f64,
+    end: f64,
+    /// Of all values, those up to the end.
+    percent: f64,
+    count: u64,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Percentile {
+    percentile: f64,
+    value: f64,
+}
+
+impl HistogramData {
+    /// Of a distribution of times: in seconds.
+    pub(super) fn of_times(summary: &HistogramSummary) -> Self {
+        let histogram = LatencyHistogram::decode(&summary.histogram).unwrap_or_default();
+        if histogram.count() == 0 {
+            return Self::default();
+        }
+        let avg = summary.mean / US_IN_S;
+        let percentiles = [
+            (50.0, summary.p50),
+            (75.0, summary.p75),
+            (90.0, summary.p90),
+            (99.0, summary.p99),
+            (99.9, summary.p99_9),
+        ];
+        Self {
+            count: summary.count,
+            min: summary.min / US_IN_S,
+            max: summary.max / US_IN_S,
+            sum: avg * summary.count as f64,
+            avg,
+            std_dev: summary.stddev / US_IN_S,
+            data: Some(buckets(&histogram, summary)),
+            percentiles: percentiles
+                .map(|(percentile, value_us)| Percentile { percentile, value: value_us / US_IN_S })
+                .into(),
+        }
+    }
+}
+
+/// The values between fortio's bounds, at the finest resolution at which they reach to the greatest value. Empty buckets
+/// are left out, the first one opens with the least value and the last one closes with the greatest.
+fn buckets(histogram: &LatencyHistogram, summary: &HistogramSummary) -> Vec<Bucket> {
+    let reach = BOUNDS[BOUNDS.len() - 1] as f64;
+    let fits = |resolution: &&u64| reach * **resolution as f64 >= summary.max;
+    let resolution_us = *RESOLUTIONS_US.iter().find(fits).unwrap_or(&1000);
+    let mut buckets: Vec<Bucket> = Vec::new();
+    let mut values = histogram.recorded().peekable();
+    let (mut start_us, mut total) = (0, 0);
+    for end_us in BOUNDS.map(|bound| bound * resolution_us).into_iter().chain([u64::MAX]) {
+        let mut count = 0;
+        while let Some(value) = values.next_if(|value| value.value_us <= end_us) {
+            count += value.count;
+        }
+        if count > 0 {
+            total += count;
+            let start = if buckets.is_empty() { summary.min } else { start_us as f64 };
+            buckets.push(Bucket {
+                start: start / US_IN_S,
+                end: end_us as f64 / US_IN_S,
+                percent: 100.0 * total as f64 / summary.count as f64,
+                count,
+            });
+        }
+        start_us = end_us;
+    }
+    if let Some(last) = buckets.last_mut() {
+        last.end = summary.max / US_IN_S;
+    }
+    buckets
+}
+
+/// Sizes of responses. As in fortio, a request that failed counts as an answer of no bytes.
+pub(super) fn sizes(sizes: &SizeSummary, failed: u64) -> HistogramData {
+    let count = sizes.count + failed;
+    if count == 0 {
+        return HistogramData::default();
+    }
+    let sum = sizes.mean * sizes.count as f64;
+    let squares = (sizes.stddev.powi(2) + sizes.mean.powi(2)) * sizes.count as f64;
+    let avg = sum / count as f64;
+    let (min, max) = (if failed > 0 { 0.0 } else { sizes.min as f64 }, sizes.max as f64);
+    HistogramData {
+        count,
+        min,
+        max,
+        sum,
+        avg,
+        std_dev: (squares / count as f64 - avg * avg).max(0.0).sqrt(),
+        data: Some(vec![Bucket { start: min, end: max, percent: 100.0, count }]),
+        percentiles: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn data(values_us: &[u64]) -> HistogramData {
+        let mut histogram = LatencyHistogram::new();
+        for us in values_us {
+            histogram.record(Duration::from_micros(*us));
+        }
+        HistogramData::of_times(&histogram.summary())
+    }
+
+    #[test]
+    fn buckets_have_fortios_bounds_and_every_value() {
+        let found = data(&[29, 950, 1500, 1501, 7223]);
+        let buckets = found.data.unwrap();
+        let shape: Vec<_> = buckets.iter().map(|bucket| (bucket.start, bucket.end, bucket.count)).collect();
+        assert_eq!(shape, [(29e-6, 30e-6, 1), (900e-6, 1e-3, 1), (1e-3, 2e-3, 2), (5e-3, 7223e-6, 1)]);
+        assert_eq!(
+            buckets.iter().map(|bucket| bucket.percent).collect::<Vec<_>>(),
+            [20.0, 40.0, 80.0, 100.0]
+        );
+        assert_eq!((found.count, found.min, found.max), (5, 29e-6, 7223e-6));
+    }
+
+    #[test]
+    fn the_resolution_reaches_to_the_greatest_value() {
+        let second = data(&[5, 999_000]);
+        let (max, buckets) = (second.max, second.data.unwrap());
+        assert_eq!((buckets[0].start, buckets[0].end), (5e-6, 10e-6));
+        assert_eq!((buckets[1].start, buckets[1].end), (0.75, max));
+        let hour = data(&[3_600_000_000]).data.unwrap();
+        assert_eq!(hour.len(), 1);
+        assert_eq!(hour[0].count, 1);
+    }
+
+    #[test]
+    fn no_value_is_as_in_fortio() {
+        let text = serde_json::to_string(&data(&[])).unwrap();
+        let expected = r#"{"Count":0,"Min":0.0,"Max":0.0,"Sum":0.0,"Avg":0.0,"StdDev":0.0,"Data":null}"#;
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn what_failed_has_no_size() {
+        let all = SizeSummary { count: 3, min: 100, mean: 100.0, stddev: 0.0, max: 100 };
+        let found = sizes(&all, 1);
+        assert_eq!((found.count, found.min, found.avg), (4, 0.0, 75.0));
+        // Of 100, 100, 100, 0.
+        assert!((found.std_dev - 43.301).abs() < 0.001);
+    }
+}

@@ -1,0 +1,59 @@
+//! The HdrHistogram interval log, format 1.3: a line for each interval, the histogram in it.
+
+use statistics::{LatencyHistogram, NanosecondEncoder};
+use std::fmt::Write as _;
+
+/// Nanoseconds in a millisecond: the greatest value of an interval stands beside it in milliseconds.
+const NS_IN_MS: f64 = 1e6;
+
+/// Writes the lines of one log.
+pub struct IntervalLog {
+    encoder: NanosecondEncoder,
+}
+
+impl Default for IntervalLog {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl IntervalLog {
+    /// A log of which nothing is written yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { encoder: NanosecondEncoder::new() }
+    }
+
+    /// What stands before the first interval. Times of intervals count from `started_at`.
+    #[must_use]
+    pub fn header(&self, started_at: jiff::Timestamp) -> String {
+        let start_s = started_at.as_duration().as_secs_f64();
+        format!(
+            "#[meshmeter {version}: response time, from when a request was due to the end of its response]\n\
+             #[Tag=service-time: from when it was sent; Tag=schedule-lag: from when it was due to when it was sent]\n\
+             #[Values in nanoseconds, Interval_Max in milliseconds]\n\
+             #[Histogram log format version 1.3]\n\
+             #[StartTime: {start_s:.3} (seconds since epoch), {started_at}]\n\
+             \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n",
+            version = env!("CARGO_PKG_VERSION"),
+        )
+    }
+
+    /// The line of one interval that began `start_s` seconds after the log's start. `tag`: none for response time.
+    pub fn interval(
+        &mut self,
+        tag: Option<&str>,
+        start_s: f64,
+        length_s: f64,
+        histogram: &LatencyHistogram,
+    ) -> String {
+        let encoded = self.encoder.encode(histogram);
+        let mut line = String::with_capacity(encoded.histogram.len() + 64);
+        if let Some(tag) = tag {
+            let _ = write!(line, "Tag={tag},");
+        }
+        let max_ms = encoded.max_ns as f64 / NS_IN_MS;
+        let _ = writeln!(line, "{start_s:.3},{length_s:.3},{max_ms:.3},{}", encoded.histogram);
+        line
+    }
+}

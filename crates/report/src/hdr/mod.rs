@@ -1,0 +1,12 @@
+//! Files that the HdrHistogram tools read: the interval log and the percentile distribution.
+//!
+//! Histograms in the log are in nanoseconds, since HistogramLogProcessor and the log analysers divide by a million by
+//! default and call the quotient milliseconds. The percentile distribution is in milliseconds, as the HdrHistogram plotter
+//! takes it. The log's lines are written here and not by the `hdrhistogram` crate, whose writer has no legend line, which
+//! other readers want.
+
+mod interval_log;
+mod percentiles;
+
+pub use interval_log::IntervalLog;
+pub use percentiles::percentile_text;
