@@ -70,9 +70,10 @@ impl<'a> Section<'a> {
                 return Err(node.place.error("this is no experiment", "expected keys such as `name:`"));
             }
             _ => {
+                let first: Vec<&str> = keys_of(path).iter().copied().take(2).collect();
                 return Err(node.place.error(
                     format!("`{path}` is not a map"),
-                    format!("expected keys such as {}", listed(&keys_of(path)[..2])),
+                    format!("expected keys such as {}", listed(&first)),
                 ));
             }
         };

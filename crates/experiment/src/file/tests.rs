@@ -97,6 +97,16 @@ fn what_is_written_reads_back_to_the_same() {
 }
 
 #[test]
+fn a_section_that_is_no_map_is_told_what_it_has() {
+    for (section, keys) in super::section::SECTIONS.iter().filter(|(section, _)| !section.is_empty()) {
+        let other = if *section == "load" { "" } else { "load: {rate: 1}\n" };
+        let text = rendered(&format!("name: x\nmodes: [none]\n{other}{section}: text\n"));
+        assert!(text.contains(&format!("`{section}` is not a map")), "{text}");
+        assert!(text.contains(keys[0]), "{text}");
+    }
+}
+
+#[test]
 fn wrong_files_say_where_and_what_was_expected() {
     let cases = [
         "",
