@@ -7,7 +7,7 @@ use crate::protocol::Codec;
 use crate::protocol::http1::{Http1, Http1Request};
 use crate::protocol::http2::{CommonFields, Http2Connection, Http2Request};
 use crate::protocol::raw::{Raw, RawRequest};
-use crate::recorder::Recorder;
+use crate::recorder::{GrpcRecord, Recorder};
 use crate::schedule::{ClosedLoop, ClosedLoopSettings, OpenLoop, RateProfile, Schedule};
 use crate::second::{Second, SecondCounts};
 use crate::spec::{LoadSpec, Protocol, ScheduleSpec};
@@ -422,7 +422,7 @@ impl Course<'_> {
             duration_s,
             threads: self.spec.threads,
             connections: self.spec.connections,
-            protocol: self.spec.protocol.spoken(),
+            protocol: self.spec.spoken(),
             streams: self.spec.protocol.streams(),
             tls_sessions: recorder.tls_sessions(),
             clients: match self.spec.schedule {
@@ -441,6 +441,7 @@ impl Course<'_> {
             generator_lag_us: recorder.generator_lag.summary(),
             connect_time_us: recorder.connect_time.summary(),
             handshake_time_us: recorder.handshake_time.summary(),
+            grpc: recorder.grpc.as_deref().map(GrpcRecord::messages),
             bytes: Bytes { sent: recorder.bytes_sent, received: recorder.bytes_received },
             response_size_bytes: recorder.response_sizes(),
             generator: GeneratorUsage {

@@ -80,11 +80,23 @@ pub enum ErrorKind {
     StreamRefused,
     /// The peer ended the connection (GOAWAY) before it answered this request.
     GoneAway,
+    /// A gRPC call was answered with an HTTP status other than 200.
+    GrpcHttpStatus,
+    /// A gRPC call was answered with content of another type.
+    GrpcContentType,
+    /// The response to a gRPC call ended without a `grpc-status`.
+    GrpcStatusMissing,
+    /// A message is compressed, and nothing says how.
+    GrpcCompressed,
+    /// The response ended within a message.
+    GrpcMessageCut,
+    /// A method that answers with one message answered with none, or with several, and said that all was well.
+    GrpcMessageCount,
 }
 
 impl ErrorKind {
     /// Every kind, in the order of their discriminants.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 42] = [
         Self::ConnectRefused,
         Self::ConnectTimeout,
         Self::ConnectUnreachable,
@@ -121,6 +133,12 @@ impl ErrorKind {
         Self::StreamReset,
         Self::StreamRefused,
         Self::GoneAway,
+        Self::GrpcHttpStatus,
+        Self::GrpcContentType,
+        Self::GrpcStatusMissing,
+        Self::GrpcCompressed,
+        Self::GrpcMessageCut,
+        Self::GrpcMessageCount,
     ];
 
     /// The name in results.
@@ -163,6 +181,12 @@ impl ErrorKind {
             Self::StreamReset => "stream-reset",
             Self::StreamRefused => "stream-refused",
             Self::GoneAway => "goaway",
+            Self::GrpcHttpStatus => "grpc-http-status",
+            Self::GrpcContentType => "grpc-content-type",
+            Self::GrpcStatusMissing => "grpc-status-missing",
+            Self::GrpcCompressed => "grpc-compressed",
+            Self::GrpcMessageCut => "grpc-message-cut",
+            Self::GrpcMessageCount => "grpc-message-count",
         }
     }
 
@@ -212,6 +236,14 @@ impl ErrorKind {
             Self::StreamReset => "the peer gave up the request (RST_STREAM)",
             Self::StreamRefused => "the peer refused the request unseen (REFUSED_STREAM)",
             Self::GoneAway => "the peer ended the connection (GOAWAY) before it answered the request",
+            Self::GrpcHttpStatus => "a gRPC call was answered with an HTTP status other than 200",
+            Self::GrpcContentType => "a gRPC call was answered with content that is not application/grpc",
+            Self::GrpcStatusMissing => "the response to a gRPC call ended without a grpc-status",
+            Self::GrpcCompressed => "a gRPC message is compressed, and nothing says how",
+            Self::GrpcMessageCut => "the response to a gRPC call ended within a message",
+            Self::GrpcMessageCount => {
+                "a gRPC method that answers with one message answered with none or several"
+            }
         }
     }
 
@@ -256,6 +288,9 @@ impl ErrorKind {
                 "does the port speak HTTP/2 (a plain one: by prior knowledge)? HTTP/1.1 is without --http 2",
             ),
             Self::AlpnRefused => Some("use another --http version, or have the server offer this one"),
+            Self::GrpcHttpStatus | Self::GrpcContentType => {
+                Some("does a gRPC server answer there, or a proxy before it that could not reach it?")
+            }
             Self::StreamReset => Some("the log of the server, or of a proxy before it, says why"),
             Self::StreamRefused => {
                 Some("it takes fewer requests at once than it announced: use fewer --streams")

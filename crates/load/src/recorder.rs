@@ -3,11 +3,16 @@
 use crate::clock::{Nanos, SECOND};
 use crate::error::ErrorKind;
 use crate::network::Security;
+use crate::protocol::grpc::GrpcEnd;
 use crate::second::SecondCounts;
 use experiment::schema::{RequestCounts, SizeSummary, WarmupCounts};
 use statistics::LatencyHistogram;
 use std::collections::BTreeMap;
 use std::mem;
+
+mod grpc;
+
+pub(crate) use grpc::GrpcRecord;
 
 /// Status codes 0 to 999; HTTP has no others.
 const STATUS_CODES: usize = 1000;
@@ -23,6 +28,10 @@ pub(crate) struct Flight {
     pub(crate) sent: Nanos,
     /// Its bytes.
     pub(crate) bytes: usize,
+    /// When a message of its response last came, where it has several.
+    pub(crate) message_at: Option<Nanos>,
+    /// Messages of it that were sent, known when it has ended; 0 where it has none.
+    pub(crate) messages_sent: u64,
 }
 
 /// The measurements of one worker. Memory does not grow with requests.
@@ -52,6 +61,8 @@ pub(crate) struct Recorder {
     least_bytes: u64,
     most_bytes: u64,
     square_of_bytes: f64,
+    /// Absent before the first call of gRPC has ended.
+    pub(crate) grpc: Option<Box<GrpcRecord>>,
     /// By time of completion, and of sending for what was sent.
     second: SecondCounts,
     /// Seconds that are over and have not been taken.
@@ -87,6 +98,7 @@ impl Recorder {
             least_bytes: u64::MAX,
             most_bytes: 0,
             square_of_bytes: 0.0,
+            grpc: None,
             second: SecondCounts::new(0, whole_seconds),
             finished: Vec::new(),
             spare: None,
@@ -162,12 +174,31 @@ impl Recorder {
         }
     }
 
+    /// Its response was that of a gRPC call.
+    pub(crate) fn call_ended(&mut self, flight: &Flight, end: GrpcEnd) {
+        if self.measures(flight) {
+            let grpc = self.grpc.get_or_insert_default();
+            grpc.ended(end.status);
+            grpc.count(flight.messages_sent, end.messages);
+        }
+    }
+
+    /// Messages of its response came, which may have more.
+    pub(crate) fn messages(&mut self, flight: &mut Flight, messages: u32, at: Nanos) {
+        if self.measures(flight) {
+            self.grpc.get_or_insert_default().received(flight, messages, at);
+        }
+    }
+
     /// It failed.
     pub(crate) fn failed(&mut self, flight: &Flight, at: Nanos, kind: ErrorKind) {
         self.error(kind, at);
         if self.measures(flight) {
             self.failed += 1;
             self.second.failed += 1;
+            if flight.messages_sent > 0 {
+                self.grpc.get_or_insert_default().count(flight.messages_sent, 0);
+            }
         } else {
             self.warmup.failed += 1;
         }
@@ -250,6 +281,9 @@ impl Recorder {
         self.least_bytes = self.least_bytes.min(other.least_bytes);
         self.most_bytes = self.most_bytes.max(other.most_bytes);
         self.square_of_bytes += other.square_of_bytes;
+        if let Some(theirs) = &other.grpc {
+            self.grpc.get_or_insert_default().merge(theirs);
+        }
         for (mine, theirs) in self.errors.iter_mut().zip(&other.errors) {
             *mine += theirs;
         }
@@ -303,6 +337,7 @@ impl Recorder {
             failed: self.failed,
             errors,
             status: status.collect(),
+            grpc_status: self.grpc.as_deref().map(GrpcRecord::statuses).unwrap_or_default(),
         }
     }
 }

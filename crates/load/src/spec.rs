@@ -3,7 +3,7 @@
 use crate::clock::{SECOND, nanos};
 use crate::protocol::raw::ExpectedReply;
 use crate::schedule::{Arrival, RateProfile, RateStage, ThinkTime};
-use crate::target::Targets;
+use crate::target::{Family, Targets};
 use crate::tls::TlsClient;
 use experiment::schema::SpokenProtocol;
 use std::num::NonZeroU64;
@@ -44,6 +44,18 @@ pub struct LoadSpec {
     pub start_at: Option<jiff::Timestamp>,
 }
 
+impl LoadSpec {
+    /// What is spoken, as results name it.
+    pub(crate) fn spoken(&self) -> SpokenProtocol {
+        match self.protocol {
+            Protocol::Http1 => SpokenProtocol::Http1,
+            Protocol::Http2 { .. } if self.targets.family == Family::Grpc => SpokenProtocol::Grpc,
+            Protocol::Http2 { .. } => SpokenProtocol::Http2,
+            Protocol::Raw(_) => SpokenProtocol::Raw,
+        }
+    }
+}
+
 /// What is spoken on a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Protocol {
@@ -65,15 +77,6 @@ impl Protocol {
             Self::Http1 => Some(b"http/1.1"),
             Self::Http2 { .. } => Some(b"h2"),
             Self::Raw(_) => None,
-        }
-    }
-
-    /// The name in results.
-    pub(crate) fn spoken(self) -> SpokenProtocol {
-        match self {
-            Self::Http1 => SpokenProtocol::Http1,
-            Self::Http2 { .. } => SpokenProtocol::Http2,
-            Self::Raw(_) => SpokenProtocol::Raw,
         }
     }
 

@@ -1,6 +1,6 @@
 //! `meshmeter.load/1`: what one run of the load generator measured.
 
-use super::ObjectiveResult;
+use super::{GRPC_STATUS_NAMES, GrpcMessages, ObjectiveResult};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -59,6 +59,9 @@ pub struct LoadResult {
     /// where there was none, and in results of before there was TLS.
     #[serde(default)]
     pub handshake_time_us: HistogramSummary,
+    /// gRPC: messages of the calls. Absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grpc: Option<GrpcMessages>,
     /// Bytes of the measured requests and responses, heads included.
     pub bytes: Bytes,
     /// Sizes of the measured responses, heads included, bytes.
@@ -94,6 +97,9 @@ pub enum SpokenProtocol {
     /// HTTP/2.
     #[serde(rename = "http/2")]
     Http2,
+    /// gRPC over HTTP/2.
+    #[serde(rename = "grpc")]
+    Grpc,
     /// Bytes without a protocol.
     #[serde(rename = "raw")]
     Raw,
@@ -106,6 +112,7 @@ impl SpokenProtocol {
         match self {
             Self::Http1 => "HTTP/1.1",
             Self::Http2 => "HTTP/2",
+            Self::Grpc => "gRPC",
             Self::Raw => "raw",
         }
     }
@@ -144,20 +151,22 @@ pub struct RequestCounts {
     pub errors: BTreeMap<String, u64>,
     /// Responses by status code.
     pub status: BTreeMap<String, u64>,
+    /// gRPC: calls by the name of their status, such as `OK`. Empty otherwise.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub grpc_status: BTreeMap<String, u64>,
 }
 
 impl RequestCounts {
-    /// Responses with status 400 or above.
+    /// Responses with status 400 or above, or with a gRPC status other than `OK`, which has the HTTP status 200.
     #[must_use]
     pub fn error_statuses(&self) -> u64 {
-        self.status
-            .iter()
-            .filter(|(code, _)| code.parse::<u16>().is_ok_and(|code| code >= 400))
-            .map(|(_, count)| count)
-            .sum()
+        let of_http =
+            self.status.iter().filter(|(code, _)| code.parse::<u16>().is_ok_and(|code| code >= 400));
+        let of_grpc = self.grpc_status.iter().filter(|(name, _)| *name != GRPC_STATUS_NAMES[0]);
+        of_http.chain(of_grpc).map(|(_, count)| count).sum()
     }
 
-    /// The fraction of sent requests, 0 to 1, that failed or were answered with status 400 or above.
+    /// The fraction of sent requests, 0 to 1, that failed or were answered with an error: see [`Self::error_statuses`].
     #[must_use]
     pub fn error_fraction(&self) -> f64 {
         if self.sent == 0 {

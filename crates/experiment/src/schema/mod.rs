@@ -1,6 +1,7 @@
 //! The files of results, as types. Others rely on their field names: extend, never rename (docs/method.md).
 
 mod event;
+mod grpc;
 mod host;
 mod load;
 mod objective;
@@ -8,6 +9,7 @@ mod summary;
 mod trial;
 
 pub use event::LoadEvent;
+pub use grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 pub use host::{ComponentVersion, Floor, Host};
 pub use load::{
     Bytes, GeneratorUsage, HistogramSummary, LOAD_SCHEMA, LoadResult, Rates, RequestCounts, SeriesPoint,

@@ -4,11 +4,13 @@
 //! appended to a buffer. Each request gets a stream number, under which its response is reported: a protocol of one request
 //! at a time has the one stream 0, a multiplexed one as many as may be unanswered at once.
 
+pub(crate) mod grpc;
 pub(crate) mod http1;
 pub(crate) mod http2;
 pub(crate) mod raw;
 
 use crate::error::ErrorKind;
+use grpc::GrpcEnd;
 
 /// One connection's side of a protocol.
 pub(crate) trait Codec {
@@ -33,6 +35,11 @@ pub(crate) trait Codec {
 
     /// Bytes of a request that has begun which wait until the peer has room for them.
     fn held_back(&self, _stream: usize) -> usize {
+        0
+    }
+
+    /// Messages of a request that has begun, and may have ended since, that were sent: 0 where requests have none.
+    fn messages_sent(&self, _stream: usize) -> u64 {
         0
     }
 
@@ -61,6 +68,8 @@ pub enum Parsed {
     Incomplete,
     /// A response is whole.
     Response(ResponseEnd),
+    /// So many messages of the response of this stream are whole, which has more of them, or may have.
+    Messages(usize, u32),
     /// The request of this stream has failed; the connection goes on.
     Failed(usize, ErrorKind),
     /// There may be room for more requests than before.
@@ -80,6 +89,8 @@ pub struct ResponseEnd {
     pub bytes: u64,
     /// The connection may carry another request.
     pub reusable: bool,
+    /// How it ended as a gRPC call, if it was one.
+    pub grpc: Option<GrpcEnd>,
 }
 
 /// Bytes that make no sense.

@@ -84,7 +84,7 @@ impl Codec for Raw {
         }
         self.received = None;
         // There is no status in raw bytes: 0 is in no table of statuses.
-        let end = ResponseEnd { stream: 0, status: 0, bytes: received, reusable: true };
+        let end = ResponseEnd { stream: 0, status: 0, bytes: received, reusable: true, grpc: None };
         Ok((taken, Parsed::Response(end)))
     }
 

@@ -9,6 +9,7 @@ pub(crate) use assignment::Assignment;
 pub(crate) use selection::{Chosen, Selector};
 pub use text::{Numbers, RangeError, Text};
 
+use crate::protocol::grpc::{self, GrpcCall};
 use http::header::USER_AGENT;
 use http::uri::Authority;
 use http::{HeaderName, HeaderValue, Method, Uri};
@@ -16,6 +17,7 @@ use rustls::pki_types::ServerName;
 use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
+use std::time::Duration;
 use url::UrlTemplate;
 
 /// The usual `User-Agent`.
@@ -44,6 +46,8 @@ pub struct Targets {
 pub enum Family {
     /// `http://` and `https://`.
     Http,
+    /// `grpc://` and `grpcs://`: paths name methods; [`Request::make_call`] makes calls of the requests.
+    Grpc,
     /// `tcp://` and `tls://`: messages of given sizes.
     Raw,
 }
@@ -57,9 +61,11 @@ struct Scheme {
     usual_port: Option<u16>,
 }
 
-const SCHEMES: [Scheme; 4] = [
+const SCHEMES: [Scheme; 6] = [
     Scheme { name: "http", family: Family::Http, tls: false, usual_port: Some(80) },
     Scheme { name: "https", family: Family::Http, tls: true, usual_port: Some(443) },
+    Scheme { name: "grpc", family: Family::Grpc, tls: false, usual_port: Some(80) },
+    Scheme { name: "grpcs", family: Family::Grpc, tls: true, usual_port: Some(443) },
     Scheme { name: "tcp", family: Family::Raw, tls: false, usual_port: None },
     Scheme { name: "tls", family: Family::Raw, tls: true, usual_port: None },
 ];
@@ -124,9 +130,24 @@ pub struct Request {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body; empty for none.
     pub body: Arc<[u8]>,
+    /// gRPC: the messages that a call sends in place of a body.
+    pub call: Option<GrpcCall>,
 }
 
 impl Request {
+    /// Makes it a call of gRPC. `path`: of the method. `timeout`: the server is told.
+    pub fn make_call(&mut self, path: &str, call: GrpcCall, timeout: Duration) {
+        self.method = Method::POST;
+        self.scheme = if self.scheme == "grpcs" { "https" } else { "http" };
+        self.path = Text::from(path.to_owned());
+        self.call = Some(call);
+        for (name, value) in grpc::headers(timeout) {
+            if !self.headers.iter().any(|(given, _)| *given == name) {
+                self.headers.push((name, value));
+            }
+        }
+    }
+
     /// Whether a server may expect a body, be it an empty one.
     pub(crate) fn may_have_body(&self) -> bool {
         !self.body.is_empty() || matches!(self.method, Method::POST | Method::PUT | Method::PATCH)
@@ -176,7 +197,7 @@ pub enum TargetError {
     #[error("`{0}` makes more than 10000 servers")]
     TooManyServers(String),
     /// A URL of another kind.
-    #[error("`{url}` has the scheme `{scheme}`; known are http, https, tcp and tls")]
+    #[error("`{url}` has the scheme `{scheme}`; known are http, https, grpc, grpcs, tcp and tls")]
     Scheme {
         /// As given.
         url: String,
@@ -358,6 +379,7 @@ fn request(scheme: Scheme, authority: &str, path: Text, template: &RequestTempla
         path,
         headers,
         body: Arc::clone(&template.body),
+        call: None,
     }
 }
 

@@ -84,6 +84,14 @@ impl Text {
         }
     }
 
+    /// The text itself, where it has no places.
+    #[must_use]
+    pub fn constant(&self) -> Option<String> {
+        let mut bytes = Vec::new();
+        self.write(&[], &mut bytes);
+        if self.places().next().is_some() { None } else { String::from_utf8(bytes).ok() }
+    }
+
     /// The places for numbers, in their order.
     pub fn places(&self) -> impl Iterator<Item = Numbers> {
         self.pieces.iter().filter_map(|piece| match piece {

@@ -119,6 +119,12 @@ impl TlsClient {
         Ok(Self(Arc::new(config)))
     }
 
+    /// What it trusts and shows, for a client of another kind. No protocol is set in ALPN.
+    #[must_use]
+    pub fn config(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.0)
+    }
+
     /// The same, for connections on which this is spoken.
     pub(crate) fn speaking(&self, protocol: Protocol) -> Arc<ClientConfig> {
         let mut config = ClientConfig::clone(&self.0);

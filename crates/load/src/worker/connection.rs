@@ -105,17 +105,25 @@ impl<C: Codec> Connection<C> {
         self.requests += 1;
     }
 
+    /// The request of a stream, unless it has ended.
+    pub(super) fn flight(&mut self, stream: usize) -> Option<&mut Flight> {
+        self.flights.get_mut(stream)?.as_mut()
+    }
+
     /// The request of a stream has ended. Returns it, unless it has ended before.
     pub(super) fn ended(&mut self, stream: usize) -> Option<Flight> {
         let flight = self.flights.get_mut(stream)?.take()?;
         self.in_flight -= 1;
-        Some(flight)
+        Some(Flight { messages_sent: self.codec.messages_sent(stream), ..flight })
     }
 
     /// All its requests have ended.
     pub(super) fn all_ended(&mut self) -> impl Iterator<Item = Flight> {
         self.in_flight = 0;
-        self.flights.iter_mut().filter_map(Option::take)
+        let codec = &self.codec;
+        self.flights.iter_mut().enumerate().filter_map(|(stream, flight)| {
+            Some(Flight { messages_sent: codec.messages_sent(stream), ..flight.take()? })
+        })
     }
 
     /// A stream whose request was sent at this time or before.

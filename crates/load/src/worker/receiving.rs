@@ -43,6 +43,12 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
             let goes_on = match parsed {
                 Parsed::Incomplete => true,
                 Parsed::Response(end) => self.answered(slot, end, now),
+                Parsed::Messages(stream, messages) => {
+                    if let Some(flight) = self.connections[slot].flight(stream) {
+                        self.recorder.messages(flight, messages, now);
+                    }
+                    true
+                }
                 Parsed::Failed(stream, kind) => self.request_failed(slot, stream, kind, now),
                 Parsed::Room => {
                     self.has_got_room(slot, now);
@@ -67,6 +73,9 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
             connection.served = true;
             self.in_flight -= 1;
             self.recorder.completed(&flight, now, end.status, end.bytes);
+            if let Some(grpc) = end.grpc {
+                self.recorder.call_ended(&flight, grpc);
+            }
             self.schedule.request_ended(now);
         }
         // A server that answers before it has read the request may never read the rest of it.

@@ -1,7 +1,9 @@
 //! Options of `meshmeter load`.
 
+mod grpc;
 mod http_version;
 
+pub use grpc::{Bidirectional, GrpcArgs};
 pub use http_version::{HttpArgs, HttpVersion};
 
 use clap::{ArgGroup, Args, ValueEnum};
@@ -86,6 +88,9 @@ pub struct LoadArgs {
 
     #[command(flatten)]
     pub http: HttpArgs,
+
+    #[command(flatten)]
+    pub grpc: GrpcArgs,
 
     /// Bound on each request from its send, and on opening a connection with its TLS handshake
     #[arg(long, value_name = "D", default_value = "10s", value_parser = parse_run_duration, help_heading = "Request")]

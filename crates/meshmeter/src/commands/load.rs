@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::thread;
 
 mod destination;
+mod grpc;
 mod http_version;
 mod objective;
 mod outputs;
@@ -64,8 +65,9 @@ impl Observer for Watching<'_> {
 /// What was typed, decided.
 fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     destination::check(&args.output.files)?;
-    let (targets, protocol) = targets::plan(args)?;
+    let (mut targets, protocol) = targets::plan(args)?;
     let tls = tls::plan(args, &targets)?;
+    grpc::make_calls(args, &mut targets, tls.as_ref())?;
     let connections = connections(args, protocol, targets.servers.len());
     let half_of_cpus = thread::available_parallelism().map_or(1, |cpus| (cpus.get() / 2).max(1));
     // Threads share no connections: a server with fewer than there are threads would be out of reach for some.

@@ -5,7 +5,7 @@
 
 use super::plain;
 use crate::format::{self, TimeUnit};
-use experiment::schema::{HistogramSummary, LoadResult};
+use experiment::schema::{GrpcMessages, HistogramSummary, LoadResult, RequestCounts};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -166,9 +166,39 @@ fn counts(text: &mut String, result: &LoadResult) {
     if !requests.status.is_empty() {
         let _ = writeln!(text, "{:<14} {}", "statuses", by_kind(&requests.status));
     }
+    if !requests.grpc_status.is_empty() {
+        let _ = writeln!(text, "{:<14} {}", "gRPC statuses", by_kind(&requests.grpc_status));
+    }
     let errors = if requests.errors.is_empty() { "none".to_owned() } else { by_kind(&requests.errors) };
     let _ = writeln!(text, "{:<14} {errors}", "errors");
     handshakes(text, &result.handshake_time_us);
+    if let Some(grpc) = &result.grpc {
+        messages(text, grpc, requests);
+    }
+}
+
+/// Lines for the messages of gRPC calls, where there were more of them than calls.
+fn messages(text: &mut String, grpc: &GrpcMessages, calls: &RequestCounts) {
+    if grpc.messages_sent <= calls.sent && grpc.messages_received <= calls.completed {
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "{:<14} {} sent, {} received",
+        "messages",
+        format::count(grpc.messages_sent),
+        format::count(grpc.messages_received)
+    );
+    let lines = [("first message", &grpc.first_message_time_us), ("next message", &grpc.message_time_us)];
+    for (name, times) in lines.into_iter().filter(|(_, times)| times.count > 0) {
+        let _ = writeln!(
+            text,
+            "{name:<14} p50 {}, p99 {}, max {}",
+            format::time(times.p50),
+            format::time(times.p99),
+            format::time(times.max)
+        );
+    }
 }
 
 /// A line for the TLS handshakes of the whole run, where there were any.

@@ -91,9 +91,13 @@ impl ResponseParser {
     /// Where a response has begun and is not whole.
     pub fn end(&mut self) -> Result<Option<ResponseEnd>, ProtocolError> {
         let outcome = match &self.state {
-            State::Body { head, body: Body::UntilEnd } => {
-                Ok(Some(ResponseEnd { stream: 0, status: head.status, bytes: self.bytes, reusable: false }))
-            }
+            State::Body { head, body: Body::UntilEnd } => Ok(Some(ResponseEnd {
+                stream: 0,
+                status: head.status,
+                bytes: self.bytes,
+                reusable: false,
+                grpc: None,
+            })),
             State::Head if self.partial_head.is_empty() => Ok(None),
             State::Head | State::Body { .. } => Err(ProtocolError(ErrorKind::Closed)),
         };
@@ -134,7 +138,13 @@ impl ResponseParser {
     fn response_ended(&mut self, head: Head) -> Parsed {
         let bytes = self.bytes;
         self.reset();
-        Parsed::Response(ResponseEnd { stream: 0, status: head.status, bytes, reusable: head.keep_alive })
+        Parsed::Response(ResponseEnd {
+            stream: 0,
+            status: head.status,
+            bytes,
+            reusable: head.keep_alive,
+            grpc: None,
+        })
     }
 }
 

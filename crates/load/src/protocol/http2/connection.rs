@@ -9,6 +9,7 @@ use super::settings::{DEFAULT_WINDOW_BYTES, PeerSettings, announce};
 use super::streams::{PendingBody, Streams};
 use super::violation::{ErrorCode, Violation};
 use crate::error::ErrorKind;
+use crate::protocol::grpc::OutgoingMessages;
 use crate::protocol::{Parsed, ProtocolError, ResponseEnd};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -125,7 +126,8 @@ impl Http2Connection {
         out.extend_from_slice(&[0; HEAD_BYTES]);
         self.encoder.encode(&request.fields, numbers, out);
         let length = out.len() - start - HEAD_BYTES;
-        let ends_stream = if request.body.is_empty() { flag::END_STREAM } else { 0 };
+        let has_content = request.call.is_some() || !request.body.is_empty();
+        let ends_stream = if has_content { 0 } else { flag::END_STREAM };
         if length <= self.peer.max_frame_bytes {
             let flags = flag::END_HEADERS | ends_stream;
             let head = FrameHead { length, kind: kind::HEADERS, flags, stream: id };
@@ -136,9 +138,13 @@ impl Http2Connection {
             push_long_block(&block, ends_stream, id, self.peer.max_frame_bytes, out);
         }
         let window = i64::from(self.peer.stream_window_bytes);
-        let slot = self.streams.open(window, Response::new(request.head_only));
-        if !request.body.is_empty() {
-            self.streams.get(slot).body = Some(PendingBody { bytes: Arc::clone(&request.body), sent: 0 });
+        let slot = self.streams.open(window, Response::to(request));
+        if has_content {
+            let stream = self.streams.get(slot);
+            match &request.call {
+                Some(call) => stream.messages = Some(call.outgoing(u64::from(id / 2))),
+                None => stream.body = Some(PendingBody::new(Arc::clone(&request.body), true)),
+            }
             if !self.send_body(slot, out) {
                 self.waiting.push_back(id);
             }
@@ -149,11 +155,16 @@ impl Http2Connection {
     /// Bytes of a request that wait for room, with the heads of the frames that they will need at least.
     #[must_use]
     pub fn held_back(&self, slot: usize) -> usize {
-        let body = self.streams.open_in(slot).and_then(|stream| stream.body.as_ref());
-        body.map_or(0, |body| {
-            let bytes = body.bytes.len() - body.sent;
-            bytes + bytes.div_ceil(self.peer.max_frame_bytes) * HEAD_BYTES
-        })
+        let Some(stream) = self.streams.open_in(slot) else { return 0 };
+        let bytes = stream.body.as_ref().map_or(0, |body| body.bytes.len() - body.sent);
+        let messages = stream.messages.as_ref().map_or(0, OutgoingMessages::missing_bytes);
+        bytes + bytes.div_ceil(self.peer.max_frame_bytes) * HEAD_BYTES + messages
+    }
+
+    /// Messages of a call that were sent.
+    #[must_use]
+    pub fn messages_sent(&self, slot: usize) -> u64 {
+        self.streams.messages_sent(slot)
     }
 
     /// Gives up a stream that is open; appends what tells the peer so.
@@ -227,28 +238,25 @@ impl Http2Connection {
         self.streams.close(slot);
     }
 
-    /// Sends of a stream's body what there is room for. Returns whether all of it is sent.
+    /// Sends of a stream's body, or of its messages, what there is room for. Returns whether nothing waits for room.
     pub(super) fn send_body(&mut self, slot: usize, out: &mut Vec<u8>) -> bool {
         let stream = self.streams.get(slot);
-        let Some(body) = &mut stream.body else { return true };
-        loop {
-            let room = self.send_window.min(stream.send_window);
-            let left = body.bytes.len() - body.sent;
-            let length = usize::try_from(room).unwrap_or(0).min(left).min(self.peer.max_frame_bytes);
-            if length == 0 {
+        while stream.has_content() {
+            let room = usize::try_from(self.send_window.min(stream.send_window)).unwrap_or(0);
+            if room == 0 {
                 return false;
             }
-            let flags = if length == left { flag::END_STREAM } else { 0 };
-            let part = &body.bytes[body.sent..body.sent + length];
-            frame::push(kind::DATA, flags, stream.id, part, out);
-            body.sent += length;
+            let start = out.len();
+            out.extend_from_slice(&[0; HEAD_BYTES]);
+            let is_last = stream.push_content(room.min(self.peer.max_frame_bytes), out);
+            let length = out.len() - start - HEAD_BYTES;
+            let flags = if is_last { flag::END_STREAM } else { 0 };
+            let head = FrameHead { length, kind: kind::DATA, flags, stream: stream.id };
+            out[start..start + HEAD_BYTES].copy_from_slice(&head.to_bytes());
             stream.send_window -= length as i64;
             self.send_window -= length as i64;
-            if length == left {
-                stream.body = None;
-                return true;
-            }
         }
+        true
     }
 
     /// Sends of all bodies that wait what there is room for, in the order of their waiting.

@@ -53,6 +53,10 @@ impl Codec for Http2Connection {
         self.held_back(stream)
     }
 
+    fn messages_sent(&self, stream: usize) -> u64 {
+        self.messages_sent(stream)
+    }
+
     fn receive(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, Parsed), ProtocolError> {
         self.receive(bytes, out)
     }

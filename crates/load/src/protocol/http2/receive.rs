@@ -3,7 +3,7 @@
 use super::connection::{FieldBlock, Http2Connection, Phase, is_tls, widened};
 use super::frame::{self, FrameHead, HEAD_BYTES, MAX_31_BITS, flag, kind};
 use super::input::{FrameReader, Piece, unpadded};
-use super::response::{Malformed, NoFields, ResponseFields};
+use super::response::NoFields;
 use super::settings::{CONNECTION_WINDOW_BYTES, MAX_HEAD_BYTES, STREAM_WINDOW_BYTES};
 use super::violation::{ErrorCode, Violation};
 use crate::error::ErrorKind;
@@ -103,10 +103,20 @@ impl Http2Connection {
 
     fn content(&mut self, head: &FrameHead, content: &[u8], out: &mut Vec<u8>) -> Told {
         let Some(slot) = self.streams.find(head.stream) else { return Ok(None) };
-        match self.streams.get(slot).response.content_read(content.len()) {
-            Ok(()) => Ok(None),
-            Err(Malformed) => Ok(Some(self.malformed(slot, head.has(flag::END_STREAM), out))),
+        let stream = self.streams.get(slot);
+        let messages = match stream.response.content_read(content) {
+            Ok(0) => return Ok(None),
+            Ok(messages) => messages,
+            Err(kind) => return Ok(Some(self.malformed(slot, kind, head.has(flag::END_STREAM), out))),
+        };
+        let (id, waits) = (stream.id, stream.body.is_some());
+        if let Some(outgoing) = &mut stream.messages {
+            outgoing.answered(messages);
         }
+        if !waits && !self.send_body(slot, out) {
+            self.waiting.push_back(id);
+        }
+        Ok(Some(Parsed::Messages(slot, messages)))
     }
 
     fn data_ended(&mut self, head: &FrameHead, out: &mut Vec<u8>) -> Told {
@@ -164,12 +174,12 @@ impl Http2Connection {
             self.decoder.decode(block, &mut NoFields)?;
             return Ok(None);
         };
-        let mut fields = ResponseFields::default();
+        let mut fields = self.streams.get(slot).response.fields();
         self.decoder.decode(block, &mut fields)?;
         let response = &mut self.streams.get(slot).response;
         response.bytes += wire_bytes as u64;
         match response.head_read(&fields, ends_stream) {
-            Err(Malformed) => Ok(Some(self.malformed(slot, ends_stream, out))),
+            Err(kind) => Ok(Some(self.malformed(slot, kind, ends_stream, out))),
             Ok(()) if ends_stream => Ok(Some(self.response_ended(slot, out))),
             Ok(()) => Ok(None),
         }
@@ -178,9 +188,10 @@ impl Http2Connection {
     /// The last frame of a response has come.
     fn response_ended(&mut self, slot: usize, out: &mut Vec<u8>) -> Parsed {
         let response = self.streams.get(slot).response;
-        if response.ended() == Err(Malformed) {
-            return self.malformed(slot, true, out);
-        }
+        let grpc = match response.ended() {
+            Ok(grpc) => grpc,
+            Err(kind) => return self.malformed(slot, kind, true, out),
+        };
         self.answers = 0;
         self.close(slot, ErrorCode::Cancel, out);
         let reusable = self.phase == Phase::Open && self.streams.has_identifiers();
@@ -189,22 +200,23 @@ impl Http2Connection {
             status: response.status(),
             bytes: response.bytes,
             reusable,
+            grpc,
         })
     }
 
-    /// What comes on a stream is no response.
-    fn malformed(&mut self, slot: usize, peer_has_ended: bool, out: &mut Vec<u8>) -> Parsed {
+    /// What comes on a stream is no response, for this reason.
+    fn malformed(&mut self, slot: usize, kind: ErrorKind, peer_has_ended: bool, out: &mut Vec<u8>) -> Parsed {
         if peer_has_ended {
             self.close(slot, ErrorCode::Protocol, out);
         } else {
             self.give_up(slot, ErrorCode::Protocol, out);
         }
-        Parsed::Failed(slot, ErrorKind::MalformedResponse)
+        Parsed::Failed(slot, kind)
     }
 
     /// Ends a stream that the peer has ended. One that waits for the rest of a request is told not to.
     fn close(&mut self, slot: usize, code: ErrorCode, out: &mut Vec<u8>) {
-        if self.streams.get(slot).body.is_some() {
+        if self.streams.get(slot).is_sending() {
             self.give_up(slot, code, out);
         } else {
             self.forget(slot);

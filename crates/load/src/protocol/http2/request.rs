@@ -1,6 +1,7 @@
 //! A request as HTTP/2 has it.
 
 use super::hpack::{Dictionary, RequestFields};
+use crate::protocol::grpc::GrpcCall;
 use crate::target::Request;
 use http::Method;
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderName, TE, TRANSFER_ENCODING, UPGRADE};
@@ -11,6 +12,8 @@ use std::sync::Arc;
 pub struct Http2Request {
     pub(super) fields: RequestFields,
     pub(super) body: Arc<[u8]>,
+    /// The messages that are sent instead of a body, where it is a gRPC call.
+    pub(super) call: Option<GrpcCall>,
     /// The response has no body, since the method is `HEAD`.
     pub(super) head_only: bool,
 }
@@ -25,6 +28,12 @@ impl CommonFields {
         let mut dictionary = Dictionary::default();
         for request in requests {
             for_each_field(request, |name, value| dictionary.add(name, value.as_bytes()));
+            if request.call.is_some() {
+                // A path of gRPC is the name of a method: all calls have it.
+                let mut path = Vec::new();
+                request.path.write(&[], &mut path);
+                dictionary.add_constant(b":path", &path);
+            }
         }
         Self(dictionary)
     }
@@ -40,7 +49,12 @@ impl Http2Request {
             Value::Bytes(value) => fields.push(name, value, dictionary),
             Value::Path => fields.push_path(&request.path, dictionary),
         });
-        Self { fields, body: Arc::clone(&request.body), head_only: request.method == Method::HEAD }
+        Self {
+            fields,
+            body: Arc::clone(&request.body),
+            call: request.call.clone(),
+            head_only: request.method == Method::HEAD,
+        }
     }
 }
 
@@ -72,7 +86,8 @@ fn for_each_field(request: &Request, mut field: impl FnMut(&[u8], Value<'_>)) {
             field(name.as_str().as_bytes(), Value::Bytes(value.as_bytes()));
         }
     }
-    if request.may_have_body() && given(CONTENT_LENGTH).is_none() {
+    let has_length = request.may_have_body() && request.call.is_none();
+    if has_length && given(CONTENT_LENGTH).is_none() {
         field(b"content-length", Value::Bytes(request.body.len().to_string().as_bytes()));
     }
 }

@@ -1,6 +1,9 @@
 //! One response: what its fields say, and whether its content is what they say.
 
 use super::hpack::FieldReader;
+use super::request::Http2Request;
+use crate::error::ErrorKind;
+use crate::protocol::grpc::{GrpcEnd, GrpcFields, GrpcResponse};
 
 /// A response that is being received.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,15 +18,23 @@ pub(super) struct Response {
     content: u64,
     /// Bytes of all its frames, heads included.
     pub(super) bytes: u64,
+    /// What it is as gRPC, where a call is what it answers.
+    grpc: Option<GrpcResponse>,
 }
 
 /// Fields, or content, that make no response.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Malformed;
+const MALFORMED: ErrorKind = ErrorKind::MalformedResponse;
 
 impl Response {
-    pub(super) fn new(head_only: bool) -> Self {
-        Self { head_only, ..Self::default() }
+    /// The response to a request.
+    pub(super) fn to(request: &Http2Request) -> Self {
+        let grpc = request.call.as_ref().map(|call| GrpcResponse::new(call.one_answer));
+        Self { head_only: request.head_only, grpc, ..Self::default() }
+    }
+
+    /// A reader of its fields.
+    pub(super) fn fields(&self) -> ResponseFields {
+        ResponseFields { grpc: self.grpc.map(|_| GrpcFields::default()), ..ResponseFields::default() }
     }
 
     pub(super) fn status(&self) -> u16 {
@@ -31,36 +42,51 @@ impl Response {
     }
 
     /// Its head was read: a final one, an interim one, or trailers where the head is there already.
-    pub(super) fn head_read(&mut self, fields: &ResponseFields, ends: bool) -> Result<(), Malformed> {
+    pub(super) fn head_read(&mut self, fields: &ResponseFields, ends: bool) -> Result<(), ErrorKind> {
         if self.status != 0 {
             // Trailers end a response and have no status.
-            return if ends && fields.status == 0 && !fields.malformed { Ok(()) } else { Err(Malformed) };
+            if !ends || fields.status != 0 || fields.malformed {
+                return Err(MALFORMED);
+            }
+            return match (&mut self.grpc, &fields.grpc) {
+                (Some(grpc), Some(fields)) => grpc.trailers_read(fields),
+                _ => Ok(()),
+            };
         }
         if fields.malformed {
-            return Err(Malformed);
+            return Err(MALFORMED);
         }
         match fields.status {
             // Upgrades are not part of HTTP/2, and an interim response ends nothing.
-            0 | 101 => return Err(Malformed),
-            100..200 => return if ends { Err(Malformed) } else { Ok(()) },
+            0 | 101 => return Err(MALFORMED),
+            100..200 => return if ends { Err(MALFORMED) } else { Ok(()) },
             status => self.status = status,
         }
         let bodyless = self.head_only || matches!(self.status, 204 | 304);
         self.content_length = if bodyless { Some(0) } else { fields.content_length };
-        Ok(())
+        match (&mut self.grpc, &fields.grpc) {
+            (Some(grpc), Some(fields)) => grpc.head_read(self.status, fields, ends),
+            _ => Ok(()),
+        }
     }
 
-    /// Some of its content came.
-    pub(super) fn content_read(&mut self, bytes: usize) -> Result<(), Malformed> {
-        self.content += bytes as u64;
+    /// Some of its content came. Returns how many messages of a gRPC stream ended in it.
+    pub(super) fn content_read(&mut self, content: &[u8]) -> Result<u32, ErrorKind> {
+        self.content += content.len() as u64;
         let too_much = self.content_length.is_some_and(|length| self.content > length);
-        if self.status == 0 || too_much { Err(Malformed) } else { Ok(()) }
+        if self.status == 0 || too_much {
+            return Err(MALFORMED);
+        }
+        self.grpc.as_mut().map_or(Ok(0), |grpc| grpc.content_read(content))
     }
 
-    /// It has ended.
-    pub(super) fn ended(&self) -> Result<(), Malformed> {
+    /// It has ended: as a gRPC call, if it is one.
+    pub(super) fn ended(&self) -> Result<Option<GrpcEnd>, ErrorKind> {
         let complete = self.content_length.is_none_or(|length| self.content == length);
-        if self.status != 0 && complete { Ok(()) } else { Err(Malformed) }
+        if self.status == 0 || !complete {
+            return Err(MALFORMED);
+        }
+        self.grpc.map(|grpc| grpc.ended()).transpose()
     }
 }
 
@@ -73,6 +99,8 @@ pub(super) struct ResponseFields {
     /// A field that is none of a pseudo-header has come.
     in_regular: bool,
     malformed: bool,
+    /// Those that matter to a gRPC call, where it is one.
+    grpc: Option<GrpcFields>,
 }
 
 impl FieldReader for ResponseFields {
@@ -84,7 +112,7 @@ impl FieldReader for ResponseFields {
         }
         self.in_regular = true;
         self.malformed |= name.is_empty() || name.iter().any(u8::is_ascii_uppercase);
-        name == b"content-length"
+        name == b"content-length" || (self.grpc.is_some() && GrpcFields::wants(name))
     }
 
     fn field(&mut self, name: &[u8], value: &[u8]) {
@@ -103,6 +131,8 @@ impl FieldReader for ResponseFields {
             let length = parse_length(value);
             self.malformed |= length.is_none() || self.content_length.is_some_and(|own| Some(own) != length);
             self.content_length = length;
+        } else if let Some(grpc) = &mut self.grpc {
+            grpc.field(name, value);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::frame::MAX_31_BITS;
 use super::response::Response;
+use crate::protocol::grpc::OutgoingMessages;
 use std::sync::Arc;
 
 /// A request and its response.
@@ -11,8 +12,10 @@ pub(super) struct Stream {
     pub(super) id: u32,
     /// What of the request's body may be sent now; below 0 after the peer has taken room back.
     pub(super) send_window: i64,
-    /// The part of the request's body that is not sent.
+    /// The part of the request's body, or of the call's message, that is not sent.
     pub(super) body: Option<PendingBody>,
+    /// A call's messages after that one.
+    pub(super) messages: Option<OutgoingMessages>,
     /// Content received since the peer was last told of room.
     pub(super) received_bytes: u32,
     pub(super) response: Response,
@@ -23,6 +26,50 @@ pub(super) struct Stream {
 pub(super) struct PendingBody {
     pub(super) bytes: Arc<[u8]>,
     pub(super) sent: usize,
+    /// The stream ends with it on this side.
+    pub(super) is_last: bool,
+}
+
+impl PendingBody {
+    pub(super) fn new(bytes: Arc<[u8]>, is_last: bool) -> Self {
+        Self { bytes, sent: 0, is_last }
+    }
+}
+
+impl Stream {
+    /// Whether there is content that may be sent by now, room permitting. Goes on to the next message of a call.
+    pub(super) fn has_content(&mut self) -> bool {
+        if self.body.is_none() {
+            let next = self.messages.as_mut().and_then(OutgoingMessages::next);
+            self.body = next.map(|(bytes, is_last)| PendingBody::new(bytes, is_last));
+        }
+        self.body.is_some()
+    }
+
+    /// Appends at most so many bytes of content, of as many messages as fit. Returns whether that is the end of it.
+    pub(super) fn push_content(&mut self, at_most: usize, out: &mut Vec<u8>) -> bool {
+        let mut room = at_most;
+        while room > 0 && self.has_content() {
+            let Some(body) = &mut self.body else { break };
+            let step = room.min(body.bytes.len() - body.sent);
+            out.extend_from_slice(&body.bytes[body.sent..body.sent + step]);
+            body.sent += step;
+            room -= step;
+            if body.sent == body.bytes.len() {
+                let is_last = body.is_last;
+                self.body = None;
+                if is_last {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether the request is not whole yet.
+    pub(super) fn is_sending(&self) -> bool {
+        self.body.is_some() || self.messages.as_ref().is_some_and(OutgoingMessages::is_unfinished)
+    }
 }
 
 /// See the module.
@@ -73,7 +120,7 @@ impl Streams {
     pub(super) fn open(&mut self, send_window: i64, response: Response) -> usize {
         let id = self.next_id;
         self.next_id += 2;
-        let stream = Stream { id, send_window, body: None, received_bytes: 0, response };
+        let stream = Stream { id, send_window, body: None, messages: None, received_bytes: 0, response };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot] = stream;
@@ -106,6 +153,11 @@ impl Streams {
             return Some(slot);
         }
         self.slots.iter().position(|stream| stream.id == id)
+    }
+
+    /// Messages of a call that were sent; of one that has ended until its slot is used again.
+    pub(super) fn messages_sent(&self, slot: usize) -> u64 {
+        self.slots.get(slot).and_then(|stream| stream.messages.as_ref()).map_or(0, OutgoingMessages::begun)
     }
 
     pub(super) fn get(&mut self, slot: usize) -> &mut Stream {

@@ -8,6 +8,7 @@ use http::Method;
 use proptest::prelude::*;
 
 mod bodies;
+mod calls;
 mod rules;
 mod splits;
 
@@ -138,7 +139,7 @@ impl Client {
 }
 
 fn response(stream: usize, status: u16, bytes: u64) -> Parsed {
-    Parsed::Response(ResponseEnd { stream, status, bytes, reusable: true })
+    Parsed::Response(ResponseEnd { stream, status, bytes, reusable: true, grpc: None })
 }
 
 #[test]
@@ -261,7 +262,7 @@ fn a_peer_that_goes_away_fails_what_it_has_not_seen_and_answers_the_rest() {
     assert!(!client.connection.has_room());
     let gone = |slot| Parsed::Failed(slot, ErrorKind::GoneAway);
     assert_eq!(client.receive(&goaway(1, 0)), Ok(vec![gone(1), gone(2), Parsed::Closing]));
-    let last = ResponseEnd { stream: 0, status: 200, bytes: 10, reusable: false };
+    let last = ResponseEnd { stream: 0, status: 200, bytes: 10, reusable: false, grpc: None };
     assert_eq!(client.receive(&headers(1, END_STREAM, STATUS_200)), Ok(vec![Parsed::Response(last)]));
     assert_eq!(client.connection.end(), Ok(None));
 }

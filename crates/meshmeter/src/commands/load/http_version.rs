@@ -15,10 +15,17 @@ pub fn plan(args: &HttpArgs) -> Result<Protocol, Failure> {
         )
         .with_hint("add --http 2, or use more --connections")),
         (HttpVersion::Http1, None) => Ok(Protocol::Http1),
-        (HttpVersion::Http2, streams) => {
-            Ok(Protocol::Http2 { streams: streams.map_or(DEFAULT_STREAMS, |streams| streams as usize) })
-        }
+        (HttpVersion::Http2, streams) => Ok(http2(streams)),
     }
+}
+
+/// What gRPC is spoken over: HTTP/2 alone.
+pub fn of_grpc(args: &HttpArgs) -> Protocol {
+    http2(args.streams)
+}
+
+fn http2(streams: Option<u32>) -> Protocol {
+    Protocol::Http2 { streams: streams.map_or(DEFAULT_STREAMS, |streams| streams as usize) }
 }
 
 /// An option of HTTP that was given for other URLs.

@@ -1,6 +1,6 @@
 //! The servers and requests of `meshmeter load`.
 
-use super::{http_version, raw};
+use super::{grpc, http_version, raw};
 use crate::cli::LoadArgs;
 use crate::failure::Failure;
 use load::{Family, Protocol, RequestTemplate, TargetError, Targets};
@@ -28,7 +28,15 @@ pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
         targets.order = order.into();
     }
     targets.connections_per_server = args.targets.connections_per_server.map(|count| count as usize);
+    if targets.family != Family::Grpc {
+        grpc::in_vain(args)?;
+    }
     let protocol = match targets.family {
+        Family::Grpc => {
+            raw::in_vain(args)?;
+            grpc::check_request(args)?;
+            http_version::of_grpc(&args.http)
+        }
         Family::Raw => {
             http_version::in_vain(&args.http)?;
             Protocol::Raw(raw::expected_reply(args, message_bytes)?)
@@ -64,19 +72,20 @@ fn body(text: Option<&str>, size: Option<u64>) -> Result<Vec<u8>, Failure> {
         return Ok(vec![b'x'; size]);
     }
     match text {
-        Some(text) if text.starts_with('@') => read_body(Path::new(&text[1..])),
+        Some(text) if text.starts_with('@') => read_file("the body", Path::new(&text[1..])),
         Some(text) => Ok(text.as_bytes().to_vec()),
         None => Ok(Vec::new()),
     }
 }
 
-fn read_body(path: &Path) -> Result<Vec<u8>, Failure> {
-    let mut body = Vec::new();
+/// Reads what requests send from a file.
+pub fn read_file(content: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
     fs::File::open(path)
-        .and_then(|file| file.take(load::MAX_BODY_BYTES + 1).read_to_end(&mut body))
-        .map_err(|error| Failure::wrong_use(format!("read the body from `{}`: {error}", path.display())))?;
-    if body.len() as u64 > load::MAX_BODY_BYTES {
-        return Err(Failure::wrong_use(format!("the body in `{}` is larger than 64 MiB", path.display())));
+        .and_then(|file| file.take(load::MAX_BODY_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(|error| Failure::wrong_use(format!("read {content} from `{}`: {error}", path.display())))?;
+    if bytes.len() as u64 > load::MAX_BODY_BYTES {
+        return Err(Failure::wrong_use(format!("{content} in `{}` is larger than 64 MiB", path.display())));
     }
-    Ok(body)
+    Ok(bytes)
 }

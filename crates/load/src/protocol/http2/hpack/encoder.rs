@@ -25,9 +25,16 @@ struct Field {
 impl Dictionary {
     /// Takes a field up, if it may enter a table and there is room.
     pub(in super::super) fn add(&mut self, name: &[u8], value: &[u8]) {
+        if may_enter(name) {
+            self.add_constant(name, value);
+        }
+    }
+
+    /// Takes up a field that is the same in many requests, if there is room.
+    pub(in super::super) fn add_constant(&mut self, name: &[u8], value: &[u8]) {
         let bytes = self.bytes + entry_bytes(name, value);
         let known = static_table::find(name, value).0.is_some() || self.number(name, value).is_some();
-        if !known && may_enter(name) && bytes <= DEFAULT_TABLE_BYTES {
+        if !known && bytes <= DEFAULT_TABLE_BYTES {
             self.bytes = bytes;
             self.fields.push(Field { name: name.into(), value: value.into() });
         }

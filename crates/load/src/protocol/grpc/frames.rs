@@ -1,0 +1,89 @@
+//! Messages in the content of a response: each has a prefix of five bytes, a flag and its length.
+
+use crate::error::ErrorKind;
+
+/// Bytes of a prefix.
+pub(super) const PREFIX_BYTES: usize = 5;
+
+/// Counts messages in content that arrives in any pieces, and keeps none of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MessageFrames {
+    prefix: [u8; PREFIX_BYTES],
+    /// Bytes of the prefix that have come.
+    prefix_bytes: usize,
+    /// Bytes of the message that have not come.
+    missing: usize,
+}
+
+impl MessageFrames {
+    /// Takes content; returns how many messages end in it. `may_compress`: the head has said how.
+    pub(super) fn receive(&mut self, content: &[u8], may_compress: bool) -> Result<u32, ErrorKind> {
+        let (mut rest, mut ended) = (content, 0);
+        loop {
+            if self.prefix_bytes < PREFIX_BYTES {
+                let step = (PREFIX_BYTES - self.prefix_bytes).min(rest.len());
+                self.prefix[self.prefix_bytes..][..step].copy_from_slice(&rest[..step]);
+                self.prefix_bytes += step;
+                rest = &rest[step..];
+                if self.prefix_bytes < PREFIX_BYTES {
+                    return Ok(ended);
+                }
+                self.missing = length(self.prefix, may_compress)?;
+            }
+            let step = self.missing.min(rest.len());
+            self.missing -= step;
+            rest = &rest[step..];
+            if self.missing > 0 {
+                return Ok(ended);
+            }
+            self.prefix_bytes = 0;
+            ended += 1;
+        }
+    }
+
+    /// Whether no message has begun that is not whole.
+    pub(super) fn is_between(&self) -> bool {
+        self.prefix_bytes == 0
+    }
+}
+
+fn length([flag, length @ ..]: [u8; PREFIX_BYTES], may_compress: bool) -> Result<usize, ErrorKind> {
+    match flag {
+        1 if !may_compress => Err(ErrorKind::GrpcCompressed),
+        0 | 1 => Ok(u32::from_be_bytes(length) as usize),
+        _ => Err(ErrorKind::MalformedResponse),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(flag: u8, bytes: &[u8]) -> Vec<u8> {
+        [&[flag], &(bytes.len() as u32).to_be_bytes()[..], bytes].concat()
+    }
+
+    #[test]
+    fn messages_are_counted_in_whatever_pieces() {
+        let content = [message(0, b""), message(0, &[7; 300]), message(0, b"x"), message(0, b"")].concat();
+        for piece in 1..=content.len() {
+            let mut frames = MessageFrames::default();
+            let ended: u32 = content.chunks(piece).map(|bytes| frames.receive(bytes, false).unwrap()).sum();
+            assert_eq!((ended, frames.is_between()), (4, true), "in pieces of {piece}");
+        }
+        for cut in 1..content.len() {
+            let mut frames = MessageFrames::default();
+            frames.receive(&content[..cut], false).unwrap();
+            assert_eq!(frames.is_between(), [5, 310, 316].contains(&cut), "{cut} bytes");
+        }
+    }
+
+    #[test]
+    fn compressed_messages_need_an_encoding_and_other_flags_mean_nothing() {
+        let receive =
+            |flag, may_compress| MessageFrames::default().receive(&message(flag, b"x"), may_compress);
+        assert_eq!(receive(1, true), Ok(1));
+        assert_eq!(receive(1, false), Err(ErrorKind::GrpcCompressed));
+        assert_eq!(receive(2, true), Err(ErrorKind::MalformedResponse));
+    }
+}

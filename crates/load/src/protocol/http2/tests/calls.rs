@@ -1,0 +1,155 @@
+//! gRPC calls: their messages, and what their responses must be.
+
+use super::*;
+use crate::protocol::grpc::{GrpcCall, GrpcEnd};
+use std::num::NonZeroU64;
+
+/// A message of so many bytes, with its prefix.
+fn message(bytes: usize) -> Vec<u8> {
+    [&[0][..], &(bytes as u32).to_be_bytes(), &vec![b'x'; bytes]].concat()
+}
+
+/// Fields as literals that enter no table.
+fn fields(pairs: &[(&str, &str)]) -> Vec<u8> {
+    let text = |text: &str| [&[text.len() as u8][..], text.as_bytes()].concat();
+    pairs.iter().flat_map(|(name, value)| [vec![0], text(name), text(value)].concat()).collect()
+}
+
+fn head() -> Vec<u8> {
+    [STATUS_200, &fields(&[("content-type", "application/grpc")])].concat()
+}
+
+fn trailers(stream: u32, status: &str) -> Vec<u8> {
+    headers(stream, END_STREAM, &fields(&[("grpc-status", status), ("grpc-message", "said")]))
+}
+
+fn call(call: GrpcCall) -> Http2Request {
+    let mut request = neutral(Method::POST, b"");
+    request.call = Some(call);
+    Http2Request::new(&request, &common())
+}
+
+fn unary() -> Http2Request {
+    call(GrpcCall::unary(&[vec![1; 10], vec![2; 20]], false).unwrap())
+}
+
+fn stream(count: u64, server_streams: bool) -> Http2Request {
+    call(GrpcCall::stream(&[vec![1; 10]], NonZeroU64::new(count).unwrap(), server_streams).unwrap())
+}
+
+impl Client {
+    fn call(&mut self, request: &Http2Request) -> usize {
+        self.connection.begin(request, &[], &mut self.out)
+    }
+}
+
+fn ended(stream: usize, status: u8, messages: u64) -> impl Fn(&Parsed) -> bool {
+    move |parsed| match parsed {
+        Parsed::Response(end) => end.stream == stream && end.grpc == Some(GrpcEnd { status, messages }),
+        _ => false,
+    }
+}
+
+#[test]
+fn unary_calls_take_messages_in_turn_and_end_with_their_trailers() {
+    let mut client = Client::greeted(2, &[]);
+    let (first, second) = (client.call(&unary()), client.call(&unary()));
+    assert_eq!(client.sent_content(), [(1, 15, true), (3, 25, true)]);
+    let answer = [headers(3, 0, &head()), data(3, 0, &message(7)), trailers(3, "0")].concat();
+    assert!(matches!(&client.receive(&answer).unwrap()[..], [end] if ended(second, 0, 1)(end)));
+    // An error is a head that is all there is.
+    let only = [head(), fields(&[("grpc-status", "8")])].concat();
+    let events = client.receive(&headers(1, END_STREAM, &only)).unwrap();
+    assert!(matches!(&events[..], [end] if ended(first, 8, 0)(end)), "{events:?}");
+    assert_eq!((client.connection.messages_sent(first), client.connection.messages_sent(second)), (1, 1));
+}
+
+#[test]
+fn the_length_of_a_call_is_not_announced() {
+    let mut client = Client::greeted(1, &[]);
+    client.call(&unary());
+    let frames = client.said();
+    let length = b"\x0f\x0d";
+    let block = &frames.iter().find(|frame| frame.0 == kind::HEADERS).unwrap().3;
+    assert!(!block.windows(2).any(|pair| pair == length), "{block:02x?}");
+}
+
+#[test]
+fn a_client_stream_goes_out_as_the_peer_has_room() {
+    let mut client = Client::greeted(1, &[(4, 40)]);
+    let slot = client.call(&stream(4, false));
+    assert_eq!(client.sent_content(), [(1, 40, false)]);
+    assert_eq!(client.connection.messages_sent(slot), 3);
+    client.receive(&window_update(1, 1000)).unwrap();
+    assert_eq!(client.sent_content(), [(1, 20, true)]);
+    let answer = [headers(1, 0, &head()), data(1, 0, &message(0)), trailers(1, "0")].concat();
+    assert!(matches!(&client.receive(&answer).unwrap()[..], [end] if ended(slot, 0, 1)(end)));
+    assert_eq!(client.connection.messages_sent(slot), 4);
+}
+
+#[test]
+fn a_dialogue_waits_for_each_answer_in_whatever_pieces() {
+    let request = call(GrpcCall::dialogue(&[vec![1; 10]], NonZeroU64::new(3).unwrap()).unwrap());
+    let mut client = Client::greeted(1, &[]);
+    let slot = client.call(&request);
+    assert_eq!(client.sent_content(), [(1, 15, false)]);
+    client.receive(&headers(1, 0, &head())).unwrap();
+    assert_eq!(client.sent_content(), []);
+    let answer = message(7);
+    assert_eq!(client.receive(&data(1, 0, &answer[..6])).unwrap(), []);
+    assert_eq!(client.sent_content(), []);
+    // The end of this message with the whole of the next one: both are answers.
+    let more = [&answer[6..], &answer].concat();
+    assert_eq!(client.receive(&data(1, 0, &more)).unwrap(), [Parsed::Messages(slot, 2)]);
+    assert_eq!(client.sent_content(), [(1, 30, true)]);
+    let events = client.receive(&[data(1, 0, &answer), trailers(1, "0")].concat()).unwrap();
+    assert!(matches!(&events[..], [Parsed::Messages(0, 1), end] if ended(slot, 0, 0)(end)), "{events:?}");
+}
+
+#[test]
+fn a_dialogue_that_the_peer_has_no_room_for_goes_on_when_there_is() {
+    let request = call(GrpcCall::dialogue(&[vec![1; 10]], NonZeroU64::new(2).unwrap()).unwrap());
+    let mut client = Client::greeted(1, &[(4, 20)]);
+    let slot = client.call(&request);
+    assert_eq!(client.sent_content(), [(1, 15, false)]);
+    client.receive(&[headers(1, 0, &head()), data(1, 0, &message(1))].concat()).unwrap();
+    assert_eq!(client.sent_content(), [(1, 5, false)]);
+    client.receive(&window_update(1, 10)).unwrap();
+    assert_eq!(client.sent_content(), [(1, 10, true)]);
+    let events = client.receive(&[data(1, 0, &message(1)), trailers(1, "0")].concat()).unwrap();
+    assert!(matches!(&events[..], [Parsed::Messages(0, 1), end] if ended(slot, 0, 0)(end)), "{events:?}");
+}
+
+#[test]
+fn a_peer_that_ends_a_call_early_is_told_that_nothing_more_comes() {
+    let request = call(GrpcCall::dialogue(&[vec![1; 10]], NonZeroU64::new(9).unwrap()).unwrap());
+    let mut client = Client::greeted(1, &[]);
+    let slot = client.call(&request);
+    client.said();
+    let events = client.receive(&[headers(1, 0, &head()), trailers(1, "0")].concat()).unwrap();
+    assert!(matches!(&events[..], [end] if ended(slot, 0, 0)(end)), "{events:?}");
+    assert!(matches!(&client.said()[..], [(kind::RST_STREAM, 0, 1, _)]));
+    assert_eq!(client.connection.messages_sent(slot), 1);
+    assert!(client.connection.has_room());
+}
+
+#[test]
+fn what_is_not_grpc_fails_the_call_alone() {
+    for (answer, kind) in [
+        (headers(1, END_STREAM, &fields(&[(":status", "503")])), ErrorKind::GrpcHttpStatus),
+        (headers(1, 0, STATUS_200), ErrorKind::GrpcContentType),
+        ([headers(1, 0, &head()), data(1, END_STREAM, &message(3))].concat(), ErrorKind::GrpcStatusMissing),
+        (
+            [headers(1, 0, &head()), data(1, 0, &message(3)[..7]), trailers(1, "0")].concat(),
+            ErrorKind::GrpcMessageCut,
+        ),
+        ([headers(1, 0, &head()), data(1, 0, &[1, 0, 0, 0, 0])].concat(), ErrorKind::GrpcCompressed),
+        ([headers(1, 0, &head()), trailers(1, "0")].concat(), ErrorKind::GrpcMessageCount),
+        ([headers(1, 0, &head()), data(1, 0, &message(3)), reset(1, 2)].concat(), ErrorKind::StreamReset),
+    ] {
+        let mut client = Client::greeted(1, &[]);
+        let slot = client.call(&unary());
+        assert_eq!(client.receive(&answer).unwrap(), [Parsed::Failed(slot, kind)]);
+        assert!(client.connection.has_room());
+    }
+}

@@ -1,0 +1,81 @@
+//! What gRPC calls bring beside what every request brings: statuses, messages and their times.
+
+use crate::clock::Nanos;
+use crate::protocol::grpc::STATUSES;
+use crate::recorder::Flight;
+use experiment::schema::{GRPC_STATUS_NAMES, GrpcMessages};
+use statistics::LatencyHistogram;
+use std::collections::BTreeMap;
+
+/// See the module. Only runs with gRPC have one.
+#[derive(Clone, Debug)]
+pub(crate) struct GrpcRecord {
+    statuses: [u64; STATUSES],
+    sent: u64,
+    received: u64,
+    message_time: LatencyHistogram,
+    first_message_time: LatencyHistogram,
+}
+
+impl Default for GrpcRecord {
+    fn default() -> Self {
+        Self {
+            statuses: [0; STATUSES],
+            sent: 0,
+            received: 0,
+            message_time: LatencyHistogram::new(),
+            first_message_time: LatencyHistogram::new(),
+        }
+    }
+}
+
+impl GrpcRecord {
+    /// A call has ended with a status.
+    pub(super) fn ended(&mut self, status: u8) {
+        self.statuses[usize::from(status).min(STATUSES - 1)] += 1;
+    }
+
+    /// Messages of calls that have ended.
+    pub(super) fn count(&mut self, sent: u64, received: u64) {
+        self.sent += sent;
+        self.received += received;
+    }
+
+    /// Messages of a stream came together; at least one.
+    pub(super) fn received(&mut self, flight: &mut Flight, messages: u32, at: Nanos) {
+        self.received += u64::from(messages);
+        match flight.message_at.replace(at) {
+            None => self.first_message_time.record_ns(at.saturating_sub(flight.due)),
+            Some(last) => self.message_time.record_ns(at.saturating_sub(last)),
+        }
+        for _ in 1..messages {
+            self.message_time.record_ns(0);
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.statuses.iter_mut().zip(other.statuses) {
+            *mine += theirs;
+        }
+        self.sent += other.sent;
+        self.received += other.received;
+        self.message_time.merge(&other.message_time);
+        self.first_message_time.merge(&other.first_message_time);
+    }
+
+    /// Counts by the names of the statuses.
+    pub(crate) fn statuses(&self) -> BTreeMap<String, u64> {
+        let named = GRPC_STATUS_NAMES.iter().zip(self.statuses);
+        named.filter(|(_, count)| *count > 0).map(|(name, count)| ((*name).to_owned(), count)).collect()
+    }
+
+    /// The messages as the result schema has them.
+    pub(crate) fn messages(&self) -> GrpcMessages {
+        GrpcMessages {
+            messages_sent: self.sent,
+            messages_received: self.received,
+            message_time_us: self.message_time.summary(),
+            first_message_time_us: self.first_message_time.summary(),
+        }
+    }
+}

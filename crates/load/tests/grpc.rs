@@ -1,0 +1,225 @@
+//! gRPC through the engine, against a real server and against ones that misbehave. What the server counted is compared with
+//! what the engine counted.
+
+mod grpc_servers;
+
+use bytes::Bytes;
+use experiment::schema::{LoadResult, SpokenProtocol};
+use grpc_servers::{GrpcServer, REPEATED, good, head};
+use load::{GrpcCall, LoadSpec, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec};
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+struct Silent;
+
+impl Observer for Silent {
+    fn progress(&mut self, _: Progress<'_>) {}
+}
+
+/// A message whose field 1 is this text.
+fn word(text: &str) -> Vec<u8> {
+    [&[0x0a, text.len() as u8], text.as_bytes()].concat()
+}
+
+fn number(number: u64) -> NonZeroU64 {
+    NonZeroU64::new(number).unwrap()
+}
+
+/// Four clients on two connections for a short while.
+fn load(server: &GrpcServer, path: &str, call: GrpcCall) -> LoadResult {
+    load_within(server, path, call, Duration::from_secs(5))
+}
+
+fn load_within(server: &GrpcServer, path: &str, call: GrpcCall, timeout: Duration) -> LoadResult {
+    let urls = vec![server.url(path)];
+    let mut targets = load::resolve(&urls, &RequestTemplate::default()).unwrap();
+    targets.servers[0].requests[0].make_call(path, call, timeout);
+    let spec = LoadSpec {
+        targets,
+        urls,
+        protocol: Protocol::Http2 { streams: 2 },
+        schedule: ScheduleSpec::closed(4),
+        connections: 2,
+        requests_per_connection: None,
+        threads: 1,
+        warmup: Duration::ZERO,
+        duration: Duration::from_millis(200),
+        timeout,
+        tls: None,
+        seed: 1,
+        whole_seconds: false,
+        start_at: None,
+    };
+    let result = load::run(&spec, &AtomicBool::new(false), &mut Silent).expect("the engine runs");
+    assert_eq!(result.protocol, SpokenProtocol::Grpc);
+    let requests = &result.requests;
+    assert_eq!(requests.sent, requests.completed + requests.failed, "{requests:?}");
+    assert_eq!(requests.grpc_status.values().sum::<u64>(), requests.completed, "{requests:?}");
+    assert_eq!(server.calls(), requests.sent, "the server's own count: {requests:?}");
+    assert!(requests.sent > 0);
+    result
+}
+
+/// Messages as both sides counted them.
+fn assert_messages(server: &GrpcServer, result: &LoadResult) {
+    let messages = result.grpc.as_ref().unwrap();
+    assert_eq!(messages.messages_sent, server.seen.received.load(Ordering::SeqCst), "received by the server");
+    assert_eq!(messages.messages_received, server.seen.sent.load(Ordering::SeqCst), "sent by the server");
+}
+
+fn assert_all_ok(result: &LoadResult) {
+    assert_eq!(result.requests.failed, 0, "{:?}", result.requests);
+    assert_eq!(result.requests.grpc_status["OK"], result.requests.completed);
+    assert!(result.verdict.valid, "{:?}", result.verdict);
+}
+
+#[test]
+fn unary_calls_are_counted_by_both_sides() {
+    let server = GrpcServer::start();
+    let result = load(&server, "/test.Words/Say", GrpcCall::unary(&[word("a"), word("bb")], false).unwrap());
+    assert_all_ok(&result);
+    assert_messages(&server, &result);
+    let messages = result.grpc.as_ref().unwrap();
+    assert_eq!(messages.first_message_time_us.count, 0, "a single message comes with the end");
+    assert_eq!(messages.messages_sent, result.requests.completed);
+}
+
+#[test]
+fn a_servers_stream_is_timed_message_by_message() {
+    let server = GrpcServer::start();
+    let result = load(&server, "/test.Words/Repeat", GrpcCall::unary(&[word("a")], true).unwrap());
+    assert_all_ok(&result);
+    assert_messages(&server, &result);
+    let (messages, calls) = (result.grpc.as_ref().unwrap(), result.requests.completed);
+    assert_eq!(messages.messages_received, calls * REPEATED);
+    assert_eq!(messages.first_message_time_us.count, calls);
+    assert_eq!(messages.message_time_us.count, calls * (REPEATED - 1));
+    assert!(messages.first_message_time_us.max <= result.response_time_us.max);
+}
+
+#[test]
+fn a_clients_stream_is_sent_whole() {
+    let server = GrpcServer::start();
+    // More than the server has room for at once.
+    let long = word(&"x".repeat(100));
+    let call = GrpcCall::stream(&[long.clone(), word("b")], number(2000), false).unwrap();
+    let result = load(&server, "/test.Words/Count", call);
+    assert_all_ok(&result);
+    assert_messages(&server, &result);
+    let calls = result.requests.completed;
+    assert_eq!(result.grpc.as_ref().unwrap().messages_sent, 2000 * calls);
+    assert!(result.bytes.sent > calls * 1000 * (long.len() + 3 + 2 * 5) as u64);
+}
+
+#[test]
+fn a_dialogue_measures_each_round_trip() {
+    let server = GrpcServer::start();
+    let call = GrpcCall::dialogue(&[word("a")], number(20)).unwrap();
+    let result = load(&server, "/test.Words/Talk", call);
+    assert_all_ok(&result);
+    assert_messages(&server, &result);
+    let (messages, calls) = (result.grpc.as_ref().unwrap(), result.requests.completed);
+    assert_eq!((messages.messages_sent, messages.messages_received), (20 * calls, 20 * calls));
+    assert_eq!(messages.message_time_us.count, 19 * calls);
+    // One after the other: together they cannot be shorter than their parts.
+    let parts = messages.first_message_time_us.mean + 19.0 * messages.message_time_us.mean;
+    assert!(parts <= 1.05 * result.response_time_us.mean, "{parts} of {}", result.response_time_us.mean);
+}
+
+#[test]
+fn all_at_once_is_the_other_way() {
+    let server = GrpcServer::start();
+    let call = GrpcCall::stream(&[word("a")], number(20), true).unwrap();
+    let result = load(&server, "/test.Words/Talk", call);
+    assert_all_ok(&result);
+    assert_messages(&server, &result);
+}
+
+#[test]
+fn statuses_other_than_ok_are_errors() {
+    let server = GrpcServer::start();
+    let result =
+        load(&server, "/test.Words/Say", GrpcCall::unary(&[word("a"), word("fail")], false).unwrap());
+    assert_eq!(result.requests.failed, 0);
+    assert!(result.requests.grpc_status["UNAVAILABLE"] > 0 && result.requests.grpc_status["OK"] > 0);
+    assert_eq!(result.requests.status["200"], result.requests.completed);
+    assert!((0.4..0.6).contains(&result.requests.error_fraction()), "{:?}", result.requests);
+    assert!(result.verdict.reasons.iter().any(|reason| reason.starts_with("errors")), "{:?}", result.verdict);
+
+    let server = GrpcServer::start();
+    let result = load(&server, "/test.Words/Shout", GrpcCall::unary(&[word("a")], false).unwrap());
+    assert_eq!(result.requests.grpc_status["UNIMPLEMENTED"], result.requests.completed);
+}
+
+fn unary() -> GrpcCall {
+    GrpcCall::unary(&[word("a")], false).unwrap()
+}
+
+/// The one kind under which all calls failed.
+fn only_kind(result: &LoadResult) -> &str {
+    assert_eq!(result.requests.completed, 0, "{:?}", result.requests);
+    assert_eq!(result.requests.errors.len(), 1, "{:?}", result.requests);
+    result.requests.errors.keys().next().unwrap()
+}
+
+#[test]
+fn responses_that_are_not_grpc_are_named() {
+    let server = GrpcServer::misbehaving(|mut respond, _| {
+        let mut stream = respond.send_response(head(), false).unwrap();
+        stream.send_data(Bytes::from_static(&[0; 5]), true).unwrap();
+    });
+    assert_eq!(only_kind(&load(&server, "/a.B/C", unary())), "grpc-status-missing");
+
+    let server = GrpcServer::misbehaving(|mut respond, _| {
+        let page = http::Response::builder().header("content-type", "text/html").body(()).unwrap();
+        // The client may have given up before the page is there.
+        if let Ok(mut stream) = respond.send_response(page, false) {
+            let _ = stream.send_data(Bytes::from_static(b"<html>"), true);
+        }
+    });
+    assert_eq!(only_kind(&load(&server, "/a.B/C", unary())), "grpc-content-type");
+
+    let server = GrpcServer::misbehaving(|mut respond, _| {
+        let bad_gateway = http::Response::builder().status(502).body(()).unwrap();
+        respond.send_response(bad_gateway, true).unwrap();
+    });
+    assert_eq!(only_kind(&load(&server, "/a.B/C", unary())), "grpc-http-status");
+}
+
+#[test]
+fn a_reset_within_a_message_fails_that_call_alone() {
+    let server = GrpcServer::misbehaving(|mut respond, number| {
+        if number % 2 == 0 {
+            return good(respond);
+        }
+        let mut stream = respond.send_response(head(), false).unwrap();
+        stream.send_data(Bytes::from_static(&[0, 0, 0, 0, 9, 1]), false).unwrap();
+        stream.send_reset(h2::Reason::INTERNAL_ERROR);
+    });
+    let result = load(&server, "/a.B/C", unary());
+    let requests = &result.requests;
+    assert_eq!(requests.errors.keys().collect::<Vec<_>>(), ["stream-reset"]);
+    assert!(requests.completed > 0 && requests.failed > 0, "{requests:?}");
+    assert!(result.connect_time_us.count == 2, "no connection was lost");
+}
+
+#[test]
+fn a_server_that_goes_away_is_followed_to_its_next_connection() {
+    let server = GrpcServer::leaving_after(10);
+    let urls = vec![server.url("/a.B/C")];
+    let result = load(&server, "/a.B/C", unary());
+    assert!(result.requests.completed > 20, "{urls:?}: {:?}", result.requests);
+    assert!(result.connect_time_us.count > 2);
+    assert!(result.requests.errors.keys().all(|kind| kind == "goaway"), "{:?}", result.requests);
+}
+
+#[test]
+fn a_call_without_an_answer_ends_with_the_timeout() {
+    let server = GrpcServer::misbehaving(|mut respond, _| {
+        // The head alone; held, since dropping it would reset the stream.
+        std::mem::forget(respond.send_response(head(), false).unwrap());
+    });
+    let result = load_within(&server, "/a.B/C", unary(), Duration::from_millis(100));
+    assert_eq!(only_kind(&result), "timeout");
+}

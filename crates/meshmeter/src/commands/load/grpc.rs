@@ -1,0 +1,160 @@
+//! The gRPC side of `meshmeter load`: URLs of methods become calls, with their messages as bytes, before the run.
+
+use super::targets::read_file;
+use crate::cli::{Bidirectional, GrpcArgs, LoadArgs};
+use crate::failure::Failure;
+use grpc::{DescribeError, Description, Method, MethodPath};
+use load::{Family, GrpcCall, Request, Target, Targets, TlsClient};
+use std::collections::HashMap;
+use std::num::NonZeroU64;
+use std::path::Path;
+
+/// An option of gRPC that was given for other URLs.
+pub fn in_vain(args: &LoadArgs) -> Result<(), Failure> {
+    match args.grpc.given() {
+        Some(option) => Err(Failure::wrong_use(format!("{option} is for grpc:// and grpcs:// URLs"))),
+        None => Ok(()),
+    }
+}
+
+/// Calls have a method and content of their own.
+pub fn check_request(args: &LoadArgs) -> Result<(), Failure> {
+    if args.method != http::Method::GET {
+        return Err(Failure::wrong_use("--method is not for gRPC: a call is always a POST"));
+    }
+    if args.body.is_some() || args.body_size.is_some() {
+        let failure = Failure::wrong_use("--body and --body-size are not for gRPC: its messages have fields");
+        return Err(failure.with_hint("give them in JSON, such as --message '{\"name\": \"x\"}'"));
+    }
+    Ok(())
+}
+
+/// Makes calls of the requests where the URLs are of gRPC: their paths name methods. Asks a server for the description of
+/// each method that no file describes.
+pub fn make_calls(args: &LoadArgs, targets: &mut Targets, tls: Option<&TlsClient>) -> Result<(), Failure> {
+    if targets.family != Family::Grpc {
+        return Ok(());
+    }
+    let json = messages(&args.grpc)?;
+    let mut calls: HashMap<String, GrpcCall> = HashMap::new();
+    for server in &mut targets.servers {
+        let mut requests = std::mem::take(&mut server.requests);
+        for request in &mut requests {
+            let path = method_path(request)?;
+            let call = match calls.get(path.as_str()) {
+                Some(call) => call.clone(),
+                None => {
+                    let description = description(args, server, request, tls);
+                    let call = call(&args.grpc, &description, &path, &json)?;
+                    calls.insert(path.as_str().to_owned(), call.clone());
+                    call
+                }
+            };
+            request.make_call(path.as_str(), call, args.timeout);
+        }
+        server.requests = requests;
+    }
+    Ok(())
+}
+
+/// The text of `--message`; empty where there is none.
+fn messages(args: &GrpcArgs) -> Result<String, Failure> {
+    match args.message.as_deref() {
+        Some(text) if text.starts_with('@') => {
+            let bytes = read_file("the messages", Path::new(&text[1..]))?;
+            String::from_utf8(bytes).map_err(|_| Failure::wrong_use("--message: the file is not UTF-8"))
+        }
+        Some(text) => Ok(text.to_owned()),
+        None => Ok(String::new()),
+    }
+}
+
+fn method_path(request: &Request) -> Result<MethodPath, Failure> {
+    let path = request.path.constant().ok_or_else(|| {
+        Failure::wrong_use("the path of a gRPC URL names a method: it has no place for numbers")
+    })?;
+    MethodPath::parse(&path).map_err(|error| failure(&error))
+}
+
+/// Where to find what a request calls.
+fn description(args: &LoadArgs, target: &Target, request: &Request, tls: Option<&TlsClient>) -> Description {
+    if !args.grpc.proto.is_empty() {
+        let (files, folders) = (args.grpc.proto.clone(), args.grpc.proto_path.clone());
+        return Description::Proto { files, folders };
+    }
+    if !args.grpc.protoset.is_empty() {
+        return Description::Protoset(args.grpc.protoset.clone());
+    }
+    let tls = tls.zip(target.server_name.clone());
+    Description::Reflection(grpc::Server {
+        authority: request.authority.clone(),
+        addresses: target.addresses.clone(),
+        tls: tls.map(|(client, name)| grpc::Tls { config: client.config(), name }),
+        metadata: args.header.clone(),
+        timeout: args.timeout,
+    })
+}
+
+/// The call of a method with these messages.
+fn call(
+    args: &GrpcArgs,
+    description: &Description,
+    path: &MethodPath,
+    json: &str,
+) -> Result<GrpcCall, Failure> {
+    let method = grpc::describe(description, path).map_err(|error| failure(&error))?;
+    refuse_what_streams_have(args, &method, path)?;
+    let messages = method.encode(json).map_err(|error| {
+        let failure = Failure::from_wrong_use(&error).about("--message");
+        match error.hint() {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
+    })?;
+    let streaming = method.streaming();
+    let as_given = || NonZeroU64::new(messages.len() as u64).unwrap_or(NonZeroU64::MIN);
+    let count = args.stream_messages.unwrap_or_else(as_given);
+    let at_once = streaming.client && !(streaming.server && args.bidi == Bidirectional::PingPong);
+    refuse_too_much(&messages, if at_once { count.get() } else { 1 })?;
+    let call = match (streaming.client, streaming.server) {
+        (false, server) => GrpcCall::unary(&messages, server),
+        (true, true) if args.bidi == Bidirectional::PingPong => GrpcCall::dialogue(&messages, count),
+        (true, server) => GrpcCall::stream(&messages, count, server),
+    };
+    call.map_err(|error| Failure::from_wrong_use(&error).about("--message"))
+}
+
+/// What a call sends at once is held in memory where the server has room for it.
+fn refuse_too_much(messages: &[Vec<u8>], count: u64) -> Result<(), Failure> {
+    let longest = messages.iter().map(Vec::len).max().unwrap_or(0) as u64;
+    if count.saturating_mul(longest) > load::MAX_BODY_BYTES {
+        return Err(Failure::wrong_use("the messages that a call sends at once are larger than 64 MiB")
+            .with_hint("send fewer with --stream-messages"));
+    }
+    Ok(())
+}
+
+/// Options about streams are not given in vain.
+fn refuse_what_streams_have(args: &GrpcArgs, method: &Method, path: &MethodPath) -> Result<(), Failure> {
+    let streaming = method.streaming();
+    if args.stream_messages.is_some() && !streaming.client {
+        return Err(Failure::wrong_use(format!(
+            "--stream-messages is for methods that take a stream, and `{path}` takes one message"
+        )));
+    }
+    if args.bidi != Bidirectional::default() && !(streaming.client && streaming.server) {
+        return Err(Failure::wrong_use(format!(
+            "--bidi is for methods with streams on both sides, and `{path}` has not"
+        )));
+    }
+    Ok(())
+}
+
+fn failure(error: &DescribeError) -> Failure {
+    let failure =
+        if error.is_of_environment() { Failure::environment(error) } else { Failure::from_wrong_use(error) };
+    match error.hint() {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    }
+}
