@@ -2,7 +2,7 @@
 
 use crate::clock::{Clock, Nanos, SECOND, nanos};
 use crate::error::LoadError;
-use crate::network::{EpollNetwork, Network, TlsNetwork};
+use crate::network::{EpollNetwork, Foundation, Network, TlsNetwork, UringNetwork, foundations};
 use crate::protocol::Codec;
 use crate::protocol::http1::{Http1, Http1Request};
 use crate::protocol::http2::{CommonFields, Http2Connection, Http2Request};
@@ -15,7 +15,9 @@ use crate::target::{Assignment, Request, Selector};
 use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
 use crate::verdict::{self, Circumstances};
 use crate::worker::{Plan, Timeline, Worker, WorkerOutcome};
-use experiment::schema::{Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Rates, SeriesPoint};
+use experiment::schema::{
+    Bytes, GeneratorNetwork, GeneratorUsage, LOAD_SCHEMA, LoadResult, Rates, SeriesPoint,
+};
 use jiff::SignedDuration;
 use series::Series;
 use std::io;
@@ -80,6 +82,7 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
         end: nanos(spec.warmup) + nanos(spec.duration),
         timeout: nanos(spec.timeout),
     };
+    let (network, foundations) = foundations(spec.network, spec.threads)?;
     if let Some(start) = spec.start_at {
         observer.progress(Progress::Waiting);
         start::await_connecting(start - spec.warmup, spec.timeout, stop)?;
@@ -92,7 +95,7 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
     thread::scope(|scope| {
         let (to_run, from_workers) = channel();
         let mut workers = Vec::new();
-        for thread in 0..spec.threads {
+        for (thread, foundation) in foundations.into_iter().enumerate() {
             let (start, started) = channel();
             let (spare, spares) = channel();
             workers.push(ToWorker { start, spare });
@@ -101,14 +104,14 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
             thread::Builder::new()
                 .name(format!("load-{thread}"))
                 .spawn_scoped(scope, move || {
-                    let outcome = share.work();
+                    let outcome = share.work(foundation);
                     // The run may have ended with an error of another worker.
                     let _ = share.to_run.send(FromWorker::Done(thread, outcome.map(Box::new)));
                 })
                 .map_err(LoadError::Thread)?;
         }
         drop(to_run);
-        Course { spec, timeline, stop, observer, from_workers }.follow(workers)
+        Course { spec, timeline, stop, observer, from_workers, network }.follow(workers)
     })
 }
 
@@ -135,12 +138,12 @@ struct Share<'a> {
 
 impl Share<'_> {
     /// What the thread does.
-    fn work(&self) -> io::Result<WorkerOutcome> {
+    fn work(&self, foundation: Foundation) -> io::Result<WorkerOutcome> {
         let Self { spec, timeline, thread, .. } = self;
         match &spec.schedule {
             ScheduleSpec::Open { stages, arrival } => {
                 let profile = RateProfile::new(stages, spec.warmup).ending_at(timeline.end);
-                self.follow(OpenLoop::new(profile, *arrival, spec.seed, *thread, spec.threads))
+                self.follow(OpenLoop::new(profile, *arrival, spec.seed, *thread, spec.threads), foundation)
             }
             ScheduleSpec::Closed { clients, think_time, .. } => {
                 let settings = ClosedLoopSettings {
@@ -152,22 +155,37 @@ impl Share<'_> {
                     end: timeline.end,
                     quota: self.quota.clone(),
                 };
-                self.follow(ClosedLoop::new(settings, *thread))
+                self.follow(ClosedLoop::new(settings, *thread), foundation)
             }
         }
     }
 
-    fn follow<S: Schedule>(&self, schedule: S) -> io::Result<WorkerOutcome> {
+    fn follow<S: Schedule>(&self, schedule: S, foundation: Foundation) -> io::Result<WorkerOutcome> {
         rustix::thread::set_current_timer_slack(Some(TIMER_SLACK_NS))?;
         let spec = self.spec;
         let assignment = Assignment::new(&spec.targets, spec.connections, self.thread, spec.threads);
         let slots = assignment.servers.len();
-        let network = EpollNetwork::new(slots)?;
+        match foundation {
+            Foundation::IoUring(ring) => {
+                self.follow_over(schedule, UringNetwork::new(*ring, slots), &assignment)
+            }
+            Foundation::Epoll => self.follow_over(schedule, EpollNetwork::new(slots)?, &assignment),
+        }
+    }
+
+    /// Puts TLS between where that is asked for.
+    fn follow_over<S: Schedule, N: Network>(
+        &self,
+        schedule: S,
+        network: N,
+        assignment: &Assignment,
+    ) -> io::Result<WorkerOutcome> {
+        let (spec, slots) = (self.spec, assignment.servers.len());
         match &spec.tls {
-            None => self.follow_on(schedule, network, &assignment),
+            None => self.follow_on(schedule, network, assignment),
             Some(tls) => {
                 let network = TlsNetwork::new(network, tls.speaking(spec.protocol), slots);
-                self.follow_on(schedule, network, &assignment)
+                self.follow_on(schedule, network, assignment)
             }
         }
     }
@@ -234,6 +252,7 @@ struct Course<'a> {
     stop: &'a AtomicBool,
     observer: &'a mut dyn Observer,
     from_workers: Receiver<FromWorker>,
+    network: GeneratorNetwork,
 }
 
 /// What the workers measured, and what the process used meanwhile.
@@ -452,6 +471,7 @@ impl Course<'_> {
                 voluntary_switches: switches.voluntary,
                 involuntary_switches: switches.involuntary,
                 memory_peak_bytes: memory_peak_bytes(),
+                network: Some(self.network),
             },
             requests,
             series,

@@ -363,6 +363,29 @@ pub enum LoadError {
     /// The agreed start is past, by so much.
     #[error("start at the agreed instant: with its warm-up the run should have started {0:.1?} ago")]
     StartMissed(std::time::Duration),
+    /// io_uring was asked for by name, and the kernel does not let this process use it.
+    #[error("use io_uring")]
+    IoUring(#[source] io::Error),
+}
+
+impl LoadError {
+    /// What to do about it, where that can be said.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        let Self::IoUring(error) = self else { return None };
+        Some(match Errno::from_io_error(error) {
+            Some(Errno::INVAL) => {
+                "it needs Linux 6.1 or later; --network auto takes epoll where io_uring is missing"
+            }
+            Some(Errno::NOMEM) => {
+                "more memory must be lockable: raise `ulimit -l`, or let --network auto take epoll"
+            }
+            _ => {
+                "containers often forbid it (seccomp), and so can the sysctl kernel.io_uring_disabled: allow it, or let \
+                 --network auto take epoll"
+            }
+        })
+    }
 }
 
 #[cfg(test)]

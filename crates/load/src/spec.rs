@@ -1,6 +1,7 @@
 //! What a run is to do, fully decided: no defaults are left to the engine.
 
 use crate::clock::{SECOND, nanos};
+use crate::network::NetworkChoice;
 use crate::protocol::raw::ExpectedReply;
 use crate::schedule::{Arrival, RateProfile, RateStage, ThinkTime};
 use crate::target::{Family, Targets};
@@ -42,6 +43,8 @@ pub struct LoadSpec {
     pub whole_seconds: bool,
     /// When the measured window is to open, so that several generators measure the same time; absent: as soon as may be.
     pub start_at: Option<jiff::Timestamp>,
+    /// What the connections stand on.
+    pub network: NetworkChoice,
 }
 
 impl LoadSpec {

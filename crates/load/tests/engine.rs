@@ -4,11 +4,11 @@
 
 mod servers;
 
-use experiment::schema::{LoadResult, SeriesPoint};
+use experiment::schema::{GeneratorNetwork, LoadResult, SeriesPoint};
 use http::Method;
 use load::{
-    Arrival, LoadSpec, Observer, Order, Progress, Protocol, RateStage, RequestTemplate, ScheduleSpec, Second,
-    Targets,
+    Arrival, LoadSpec, NetworkChoice, Observer, Order, Progress, Protocol, RateStage, RequestTemplate,
+    ScheduleSpec, Second, Targets,
 };
 use servers::{OK, TestServer, reply, stalled};
 use statistics::LatencyHistogram;
@@ -16,6 +16,12 @@ use std::net::TcpListener;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+/// What the connections stand on. `engine_on_epoll.rs` has these tests too.
+const NETWORK: NetworkChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
+    b"engine_on_epoll" => NetworkChoice::Epoll,
+    _ => NetworkChoice::IoUring,
+};
 
 /// Keeps what it is told.
 #[derive(Default)]
@@ -58,6 +64,7 @@ fn spec(url: &str, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
         seed: 1,
         whole_seconds: false,
         start_at: None,
+        network: NETWORK,
     }
 }
 
@@ -104,6 +111,8 @@ fn every_slot_is_sent_and_counted_by_both_sides() {
     assert!(result.connect_time_us.count >= 4);
     assert!((result.rate.completed - 500.0).abs() < 1.0);
     assert!(result.generator.cpu_user_s + result.generator.cpu_system_s > 0.0);
+    let network = result.generator.network.map(GeneratorNetwork::name);
+    assert_eq!(network, Some(if NETWORK == NetworkChoice::Epoll { "epoll" } else { "io_uring" }));
 }
 
 #[test]

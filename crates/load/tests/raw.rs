@@ -2,7 +2,8 @@
 
 use experiment::schema::LoadResult;
 use load::{
-    ExpectedReply, LoadSpec, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec, pattern, resolve,
+    ExpectedReply, LoadSpec, NetworkChoice, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec,
+    pattern, resolve,
 };
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -40,6 +41,7 @@ fn run(reply: ExpectedReply, answer: impl Fn(&mut TcpStream) -> bool + Sync) -> 
         seed: 1,
         whole_seconds: false,
         start_at: None,
+        network: NetworkChoice::Auto,
     };
     let (done, messages) = (AtomicBool::new(false), Arc::new(AtomicU64::new(0)));
     let result = std::thread::scope(|scope| {

@@ -4,8 +4,8 @@ mod servers;
 
 use experiment::schema::LoadResult;
 use load::{
-    Arrival, LoadError, LoadSpec, Observer, Progress, Protocol, RateStage, RequestTemplate, ScheduleSpec,
-    ThinkTime,
+    Arrival, LoadError, LoadSpec, NetworkChoice, Observer, Progress, Protocol, RateStage, RequestTemplate,
+    ScheduleSpec, ThinkTime,
 };
 use servers::{OK, TestServer, reply};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,6 +36,7 @@ fn spec(server: &TestServer, schedule: ScheduleSpec, duration: Duration) -> Load
         seed: 1,
         whole_seconds: false,
         start_at: None,
+        network: NetworkChoice::Auto,
     }
 }
 

@@ -6,8 +6,8 @@ mod tls_servers;
 use experiment::schema::LoadResult;
 use http::Method;
 use load::{
-    Arrival, ClientIdentity, LoadSpec, Observer, Progress, Protocol, RateStage, RequestTemplate,
-    ScheduleSpec, TlsClient, Verification,
+    Arrival, ClientIdentity, LoadSpec, NetworkChoice, Observer, Progress, Protocol, RateStage,
+    RequestTemplate, ScheduleSpec, TlsClient, Verification,
 };
 use rustls::version::{TLS12, TLS13};
 use std::io::{Read as _, Write as _};
@@ -15,6 +15,12 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tls_servers::{Authority, Then, TlsServer, TlsStream, config, finish, reply};
+
+/// What the connections stand on. `tls_on_epoll.rs` has these tests too.
+const NETWORK: NetworkChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
+    b"tls_on_epoll" => NetworkChoice::Epoll,
+    _ => NetworkChoice::IoUring,
+};
 
 /// A whole response with a body of two bytes.
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -55,6 +61,7 @@ fn spec(
         seed: 1,
         whole_seconds: false,
         start_at: None,
+        network: NETWORK,
     }
 }
 

@@ -230,6 +230,30 @@ pub struct GeneratorUsage {
     pub involuntary_switches: u64,
     /// Peak resident memory of the process, bytes.
     pub memory_peak_bytes: u64,
+    /// What its connections stood on; absent in results of before there was a choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<GeneratorNetwork>,
+}
+
+/// The interface of the kernel's on which the generator's connections stand.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GeneratorNetwork {
+    /// Completions, handed over and awaited together.
+    IoUring,
+    /// Readiness.
+    Epoll,
+}
+
+impl GeneratorNetwork {
+    /// Its name, as in results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::IoUring => "io_uring",
+            Self::Epoll => "epoll",
+        }
+    }
 }
 
 /// One second of a run.

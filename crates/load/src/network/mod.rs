@@ -3,11 +3,18 @@
 //! The interface is that of completions (opened, received, ended, failed), so that it can stand on readiness (epoll) as
 //! well as on completion queues.
 
+mod choice;
+#[cfg(test)]
+mod contract_tests;
 mod epoll;
 mod tls;
+mod uring;
 
+pub use choice::NetworkChoice;
+pub(crate) use choice::{Foundation, foundations};
 pub(crate) use epoll::EpollNetwork;
 pub(crate) use tls::{TlsFailure, TlsNetwork};
+pub(crate) use uring::UringNetwork;
 
 use rustls::pki_types::ServerName;
 use rustls::{CipherSuite, ProtocolVersion};

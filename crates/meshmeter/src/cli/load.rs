@@ -12,6 +12,7 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
+mod network;
 mod objective;
 mod output;
 mod raw;
@@ -119,6 +120,9 @@ pub struct LoadArgs {
     /// Ask the server for NAME, and verify that name, instead of the URL's host
     #[arg(long, value_name = "NAME", help_heading = "TLS (https:// and tls:// URLs)")]
     pub sni: Option<String>,
+
+    #[command(flatten)]
+    pub network: network::NetworkArgs,
 
     #[command(flatten)]
     pub output: OutputArgs,

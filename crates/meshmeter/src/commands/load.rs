@@ -6,7 +6,7 @@ use crate::interrupt;
 use crate::open_files;
 use crate::progress::LoadProgress;
 use experiment::schema::LoadResult;
-use load::{ErrorKind, LoadSpec, Observer, Progress, Protocol};
+use load::{ErrorKind, LoadError, LoadSpec, Observer, Progress, Protocol};
 use outputs::Outputs;
 use std::process::ExitCode;
 use std::thread;
@@ -34,7 +34,7 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let outputs = Outputs::open(&args.output, &spec)?;
     let stop = interrupt::on_signals()?;
     let mut watching = Watching { progress: LoadProgress::new(args.progress, &spec), outputs };
-    let mut result = load::run(&spec, &stop, &mut watching).map_err(|error| Failure::environment(&error))?;
+    let mut result = load::run(&spec, &stop, &mut watching).map_err(|error| cannot_run(&error))?;
     watching.progress.finish();
     result.objective = args.goal.objective.map(|objective| statistics::judge_result(&objective, &result));
     // Where the target could not be reached there is nothing to show as text.
@@ -59,6 +59,14 @@ impl Observer for Watching<'_> {
     fn progress(&mut self, progress: Progress<'_>) {
         self.progress.progress(progress);
         self.outputs.progress(progress);
+    }
+}
+
+fn cannot_run(error: &LoadError) -> Failure {
+    let failure = Failure::environment(error);
+    match error.hint() {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
     }
 }
 
@@ -90,6 +98,7 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
         seed: args.schedule.seed,
         whole_seconds: Outputs::need_whole_seconds(&args.output),
         start_at: schedule::start_at(args)?,
+        network: args.network.network.into(),
     })
 }
 

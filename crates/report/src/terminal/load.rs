@@ -229,9 +229,10 @@ fn generator(text: &mut String, result: &LoadResult) {
     } else {
         format::ABSENT.to_owned()
     };
+    let network = generator.network.map(|network| format!(", on {}", network.name())).unwrap_or_default();
     let _ = writeln!(
         text,
-        "{:<14} {cores}, {} a request, busiest thread {} of its time, {} memory at most",
+        "{:<14} {cores}, {} a request, busiest thread {} of its time, {} memory at most{network}",
         "generator",
         format::time(generator.cpu_us_per_request),
         format::percent(generator.busiest_thread_fraction),

@@ -1,0 +1,75 @@
+//! What an operation of the kernel's is about: kept by the kernel with the operation and told with its completion.
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Operation {
+    Connect,
+    Receive,
+    /// To send what the kernel takes at once.
+    SendNow,
+    /// To send everything, as soon as the kernel takes it.
+    SendAll,
+    /// To end one of the others; nothing depends on its outcome, which the completion of the other one tells.
+    Cancel,
+}
+
+/// An operation, the slot that it is for, and which of the slot's connections: what is still on its way from an earlier
+/// one is told apart by that.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Tag {
+    pub(super) operation: Operation,
+    pub(super) slot: u32,
+    /// 29 bits: see [`Tag::next_generation`].
+    pub(super) generation: u32,
+}
+
+const GENERATION_BITS: u32 = 29;
+const OPERATION_SHIFT: u32 = 32 + GENERATION_BITS;
+
+impl Tag {
+    /// The generation after this one.
+    pub(super) fn next_generation(generation: u32) -> u32 {
+        (generation + 1) % (1 << GENERATION_BITS)
+    }
+
+    /// As the 64 bits that the kernel keeps.
+    pub(super) fn to_bits(self) -> u64 {
+        let operation = match self.operation {
+            Operation::Connect => 0_u64,
+            Operation::Receive => 1,
+            Operation::SendNow => 2,
+            Operation::SendAll => 3,
+            Operation::Cancel => 4,
+        };
+        operation << OPERATION_SHIFT | u64::from(self.generation) << 32 | u64::from(self.slot)
+    }
+
+    pub(super) fn from_bits(bits: u64) -> Self {
+        let operation = match bits >> OPERATION_SHIFT {
+            0 => Operation::Connect,
+            1 => Operation::Receive,
+            2 => Operation::SendNow,
+            3 => Operation::SendAll,
+            _ => Operation::Cancel,
+        };
+        Self { operation, slot: bits as u32, generation: (bits >> 32) as u32 % (1 << GENERATION_BITS) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_come_back_as_they_went() {
+        use Operation::{Cancel, Connect, Receive, SendAll, SendNow};
+        for operation in [Connect, Receive, SendNow, SendAll, Cancel] {
+            let last = (1 << GENERATION_BITS) - 1;
+            for (slot, generation) in [(0, 0), (u32::MAX, last), (7, 70_000)] {
+                let tag = Tag { operation, slot, generation };
+                assert_eq!(Tag::from_bits(tag.to_bits()), tag);
+            }
+            assert_eq!(Tag::next_generation(last), 0);
+        }
+    }
+}

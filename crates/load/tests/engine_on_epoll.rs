@@ -1,0 +1,4 @@
+//! The tests of `engine.rs` once more, over epoll.
+
+#[path = "engine.rs"]
+mod engine;
