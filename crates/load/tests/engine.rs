@@ -233,10 +233,11 @@ fn what_servers_do_wrong_is_counted_by_its_kind() {
     for (kind, behaviour) in cases {
         let server = TestServer::start(behaviour);
         let mut spec = open_spec(&server.url(), 100.0, SHORT);
-        spec.timeout = Duration::from_millis(200);
+        // Where it is not what is tested, it is long enough for a busy machine.
+        spec.timeout = if kind == "timeout" { Duration::from_millis(200) } else { Duration::from_secs(2) };
         let started = Instant::now();
         let result = run(&spec);
-        assert!(started.elapsed() < Duration::from_secs(3), "{kind}: nothing hangs");
+        assert!(started.elapsed() < Duration::from_secs(4), "{kind}: nothing hangs");
         assert!(result.requests.failed > 0, "{kind}: {:?}", result.requests);
         assert_eq!(
             result.requests.errors.get(kind),
