@@ -50,6 +50,7 @@ fn load_within(server: &GrpcServer, path: &str, call: GrpcCall, timeout: Duratio
         seed: 1,
         whole_seconds: false,
         start_at: None,
+        network: load::NetworkChoice::Auto,
     };
     let result = load::run(&spec, &AtomicBool::new(false), &mut Silent).expect("the engine runs");
     assert_eq!(result.protocol, SpokenProtocol::Grpc);
