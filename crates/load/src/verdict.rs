@@ -140,10 +140,14 @@ fn bound(result: &LoadResult) -> String {
     }
     // Little's law: requests under way = rate × time of each.
     let under_way = result.rate.completed * result.service_time_us.mean / 1e6;
-    let most = result.connections as f64;
+    let most = (result.connections * result.streams.max(1)) as f64;
     if under_way > ALL_BUSY_FRACTION * most {
+        let places = match result.streams {
+            0 | 1 => format!("{} connections", result.connections),
+            streams => format!("{streams} streams of {} connections", result.connections),
+        };
         return format!(
-            "all {most:.0} connections were busy: with {:.1} ms for each request they carry no more (more --connections \
+            "all {places} were busy: with {:.1} ms for each request they carry no more (more --connections \
              show whether the target can)",
             result.service_time_us.mean / 1000.0
         );
