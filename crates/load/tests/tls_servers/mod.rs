@@ -1,12 +1,14 @@
 //! TLS servers that behave in one particular way, and the certificates for them.
 
+#![allow(dead_code, reason = "each test binary uses a part of this")]
+
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{
     RootCertStore, ServerConfig, ServerConnection, StreamOwned, SupportedProtocolVersion, crypto::ring,
 };
-use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -134,6 +136,21 @@ impl TlsServer {
         Self::accepting(requests, move |stream| {
             let connection = ServerConnection::new(Arc::clone(&config)).expect("a usable configuration");
             serve(StreamOwned::new(connection, stream), &answer, &counted);
+        })
+    }
+
+    /// Calls `behave` for each connection, once its handshake may begin.
+    pub fn of_bytes(
+        config: ServerConfig,
+        behave: impl Fn(&mut TlsStream) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        let config = Arc::new(config);
+        Self::accepting(Arc::default(), move |stream| {
+            let connection = ServerConnection::new(Arc::clone(&config)).expect("a usable configuration");
+            let mut stream = StreamOwned::new(connection, stream);
+            // What the other side makes of it is judged there.
+            let _ = behave(&mut stream);
+            finish(&mut stream.sock);
         })
     }
 
