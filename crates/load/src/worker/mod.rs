@@ -3,6 +3,7 @@
 //! A worker is one thread. It is generic over when requests are due ([`Schedule`]), what bytes mean ([`Codec`]) and how
 //! they move ([`Network`]); a new protocol or schedule brings no second loop.
 
+mod buffers;
 mod connection;
 mod pools;
 mod receiving;
@@ -19,6 +20,7 @@ use crate::schedule::Schedule;
 use crate::second::SecondCounts;
 use crate::target::{Assignment, Request, Selector, Target};
 use crate::usage::{Switches, thread_cpu};
+use buffers::Buffers;
 use connection::{Connection, State};
 use pools::Pools;
 use std::io;
@@ -97,7 +99,7 @@ pub(crate) struct Worker<'a, S, C: Codec, N> {
     /// Connections with something to send that waits for what else is due: see [`Codec::MULTIPLEXED`].
     unsent: Vec<usize>,
     /// Empty buffers, for connections that have something to send.
-    buffers: Vec<Vec<u8>>,
+    buffers: Buffers,
     backlog: Backlog,
     recorder: Recorder,
     pacer: Pacer,
@@ -143,7 +145,7 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
             opening: 0,
             connections_open: 0,
             unsent: Vec::new(),
-            buffers: Vec::new(),
+            buffers: Buffers::default(),
             backlog: Backlog::None,
             recorder: Recorder::new(timeline.window_start, timeline.end, whole_seconds),
             pacer: Pacer::new(),

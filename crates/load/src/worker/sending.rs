@@ -1,5 +1,6 @@
 //! Sending what is due: choosing a connection, beginning a request on it, handing its bytes to the network.
 
+use super::buffers::Buffers;
 use super::connection::Connection;
 use super::pools::Waiting;
 use super::{Backlog, LATE, Worker};
@@ -11,9 +12,6 @@ use crate::recorder::Flight;
 use crate::schedule::Schedule;
 use crate::target::Chosen;
 use std::io;
-
-/// Buffers of requests up to this size are used again.
-const KEPT_BUFFER_BYTES: usize = 256 * 1024;
 
 impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
     /// Sends every request that is due, as far as connections are free.
@@ -123,12 +121,9 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         if self.connections[slot].outgoing.is_empty() {
             return;
         }
-        let mut out = std::mem::take(&mut self.connections[slot].outgoing);
+        let out = std::mem::take(&mut self.connections[slot].outgoing);
         let outcome = self.network.send(slot, &out);
-        out.clear();
-        if out.capacity() <= KEPT_BUFFER_BYTES {
-            self.buffers.push(out);
-        }
+        self.buffers.give_back(out);
         if let Err(error) = outcome {
             self.lose(slot, ErrorKind::of_transfer(&error), now);
         }
@@ -159,9 +154,9 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
 }
 
 /// Where the connection gathers what it has to send.
-fn out_of<'c, C>(connection: &'c mut Connection<C>, buffers: &mut Vec<Vec<u8>>) -> &'c mut Vec<u8> {
+fn out_of<'c, C>(connection: &'c mut Connection<C>, buffers: &mut Buffers) -> &'c mut Vec<u8> {
     if connection.outgoing.capacity() == 0 {
-        connection.outgoing = buffers.pop().unwrap_or_default();
+        connection.outgoing = buffers.take();
     }
     &mut connection.outgoing
 }
