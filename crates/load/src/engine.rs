@@ -478,6 +478,7 @@ impl Course<'_> {
             series_histograms: Vec::new(),
             verdict: Default::default(),
             objective: None,
+            merged: None,
         };
         let circumstances = Circumstances {
             interrupted: stopped_at < self.timeline.end && self.stop.load(Ordering::Relaxed),

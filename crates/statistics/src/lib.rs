@@ -1,12 +1,13 @@
 //! Histograms, intervals, comparison and findings: from trials to answers.
 //!
 //! Read [`summary`] for how trials become cells, [`interval`] for the intervals, [`findings`] for the sentences,
-//! [`curve`] for whole distributions, [`objective`] for the exit status.
+//! [`curve`] for whole distributions, [`objective`] for the exit status, [`merge`] for the results of several generators.
 
 pub mod curve;
 pub mod findings;
 pub mod histogram;
 pub mod interval;
+pub mod merge;
 pub mod objective;
 mod published;
 pub mod summary;
@@ -16,5 +17,6 @@ pub use findings::SAMPLES_BEYOND_A_PERCENTILE;
 pub use histogram::{
     DecodeError, EncodedNanoseconds, LatencyHistogram, NanosecondEncoder, PercentileStep, RecordedValue,
 };
+pub use merge::{MergeError, merge};
 pub use objective::{ObjectiveOutcome, judge_result, objective_met};
 pub use summary::summarize;

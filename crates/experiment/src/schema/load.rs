@@ -80,6 +80,28 @@ pub struct LoadResult {
     /// How they stand to an objective, where one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objective: Option<ObjectiveResult>,
+    /// The results of which this one is the sum, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<MergedResults>,
+}
+
+/// What several generators measured, added up: counts and rates are sums, histograms are merged, `started_at` is the
+/// earliest start and `duration_s` reaches from there to the latest end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MergedResults {
+    /// For how long all of them measured at once, seconds.
+    pub overlap_s: f64,
+    /// Each as it was, the earliest first.
+    pub parts: Vec<MergedPart>,
+}
+
+/// One of the results that were added up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MergedPart {
+    /// Where it came from, such as the name of its file.
+    pub name: String,
+    /// It.
+    pub result: LoadResult,
 }
 
 /// One at a time, as in results of before there were more.

@@ -12,6 +12,7 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
+mod merge;
 mod network;
 mod objective;
 mod output;
@@ -19,6 +20,7 @@ mod raw;
 mod schedule;
 mod targets;
 
+pub use merge::{LoadCommand, MergeArgs};
 pub use objective::ObjectiveArgs;
 pub use output::{OutputArgs, ResultFileArgs};
 pub use raw::RawArgs;
@@ -37,6 +39,8 @@ pub const MAX_DURATION: Duration = Duration::from_secs(3600);
 /// be reached.
 #[derive(Debug, Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
     group = ArgGroup::new("load").required(true).args(["rate", "clients", "stages"]),
     after_help = "Examples:\n  meshmeter load --rate 1000 --connections 4 --duration 30s http://127.0.0.1:8080/\n  \
                   meshmeter load --clients 64 --duration 10s http://127.0.0.1:8080/\n  \
@@ -46,6 +50,9 @@ pub const MAX_DURATION: Duration = Duration::from_secs(3600);
                   meshmeter load --rate 100 --cacert authority.pem --sni shop.example https://127.0.0.1:8443/"
 )]
 pub struct LoadArgs {
+    #[command(subcommand)]
+    pub command: Option<LoadCommand>,
+
     #[command(flatten)]
     pub schedule: ScheduleArgs,
 

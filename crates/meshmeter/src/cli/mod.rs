@@ -10,8 +10,8 @@ mod serve;
 pub use doctor::DoctorArgs;
 pub use lab::{DownArgs, LabArgs, LabCommand, StatusArgs, UpArgs};
 pub use load::{
-    Bidirectional, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, MAX_DURATION, OfferedRate, OutputArgs,
-    ProgressStyle, ResultFileArgs, StartAt,
+    Bidirectional, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, LoadCommand, MAX_DURATION, MergeArgs,
+    OfferedRate, OutputArgs, ProgressStyle, ResultFileArgs, StartAt,
 };
 pub use report::ReportArgs;
 pub use run::RunArgs;

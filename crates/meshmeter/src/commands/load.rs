@@ -1,6 +1,6 @@
 //! `meshmeter load`.
 
-use crate::cli::LoadArgs;
+use crate::cli::{LoadArgs, LoadCommand};
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::interrupt;
 use crate::open_files;
@@ -14,6 +14,7 @@ use std::thread;
 mod destination;
 mod grpc;
 mod http_version;
+mod merge;
 mod objective;
 mod outputs;
 mod raw;
@@ -27,6 +28,9 @@ const DEFAULT_CONNECTIONS: usize = 16;
 
 /// Runs the command.
 pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
+    if let Some(LoadCommand::Merge(args)) = &args.command {
+        return merge::run(args);
+    }
     let spec = plan(args)?;
     objective::check(args, &spec)?;
     open_files::raise_limit();

@@ -121,7 +121,7 @@ fn run_type(result: &LoadResult) -> &'static str {
 
 fn ret_codes(result: &LoadResult, is_http: bool) -> BTreeMap<String, u64> {
     let requests = &result.requests;
-    let mut codes = requests.status.clone();
+    let mut codes = if is_http { requests.status.clone() } else { requests.grpc_status.clone() };
     if codes.is_empty() && requests.completed > 0 {
         codes.insert(OK.to_owned(), requests.completed);
     }

@@ -83,8 +83,18 @@ fn rates(text: &mut String, result: &LoadResult) {
     for url in &result.urls {
         let _ = writeln!(text, "{:<14} {}", "target", plain(url));
     }
+    if let Some(merged) = &result.merged {
+        let together = format!(
+            "{}, together for {} of {}",
+            format::counted(merged.parts.len() as u64, "generator", "generators"),
+            format::duration(merged.overlap_s),
+            format::duration(result.duration_s)
+        );
+        let _ = writeln!(text, "{:<14} {together}", "sum of");
+    }
     let loop_kind = match result.clients {
         Some(clients) => format!("closed loop, {}", format::counted(clients as u64, "client", "clients")),
+        None if result.rate.offered.is_none() => "open and closed loops".to_owned(),
         None => "open loop".to_owned(),
     };
     let _ = writeln!(

@@ -66,9 +66,7 @@ impl<'a> Outputs<'a> {
 
     fn second(&mut self, second: &Second) {
         let start_s = second.point.t_s;
-        // Behind the window there are seconds for late answers, and those are whole.
-        let in_window_s = self.window_s - start_s;
-        let length_s = if in_window_s > 0.0 { in_window_s.min(1.0) } else { 1.0 };
+        let length_s = length_s(start_s, self.window_s);
         if let Some(csv) = &self.csv {
             let errors: Vec<_> = second.errors.iter().map(|(kind, count)| (kind.name(), *count)).collect();
             let line = SecondOfRun { point: &second.point, length_s, due: second.due, errors: &errors };
@@ -107,6 +105,12 @@ impl HdrStream {
     fn write(&mut self, tag: Option<&str>, start_s: f64, length_s: f64, histogram: &LatencyHistogram) {
         self.stream.write(self.log.interval(tag, start_s, length_s, histogram));
     }
+}
+
+/// How much of a second lies in the window. Behind the window there are seconds for late answers, and those are whole.
+pub fn length_s(start_s: f64, window_s: f64) -> f64 {
+    let in_window_s = window_s - start_s;
+    if in_window_s > 0.0 { in_window_s.min(1.0) } else { 1.0 }
 }
 
 /// Writes what is made from a result as a whole, and the text for people where standard output is free.

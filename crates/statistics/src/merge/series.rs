@@ -1,0 +1,85 @@
+//! Seconds of several generators laid over each other.
+//!
+//! A second belongs to that second after the earliest start in which most of it lies: it is off by half a second at most.
+//! Percentiles of a second are exact where every result has its seconds' histograms; else the greatest among the
+//! generators stands for all, which is an upper bound (the percentile of a union lies between those of its parts).
+
+use super::{MergeError, Placed, histogram, seconds_between};
+use crate::LatencyHistogram;
+use experiment::schema::{LoadResult, SeriesPoint};
+use std::collections::BTreeMap;
+
+/// Whether every second has its histogram.
+pub(super) fn is_exact(result: &LoadResult) -> bool {
+    result.series_histograms.len() == result.series.len()
+}
+
+/// The seconds with their histograms, if all have them.
+pub(super) fn merge(placed: &[Placed]) -> Result<(Vec<SeriesPoint>, Vec<String>), MergeError> {
+    let Some(start) = placed.iter().map(|placed| placed.start).min() else {
+        return Ok((Vec::new(), Vec::new()));
+    };
+    let exact = placed.iter().all(|placed| is_exact(&placed.part.result));
+    let mut seconds: BTreeMap<i64, Second> = BTreeMap::new();
+    for Placed { part, start: own_start, .. } in placed {
+        let offset_s = seconds_between(start, *own_start);
+        for (index, point) in part.result.series.iter().enumerate() {
+            let second = seconds.entry((offset_s + point.t_s).round() as i64).or_default();
+            second.add(point);
+            // A second without an answer has nothing to merge.
+            if exact && point.completed > 0 {
+                let text = &part.result.series_histograms[index];
+                let field = format!("series_histograms[{index}]");
+                second.times.get_or_insert_default().merge(&histogram(
+                    &part.name,
+                    &field,
+                    text,
+                    point.completed,
+                )?);
+            }
+        }
+    }
+    let points = seconds.iter().map(|(index, second)| second.point(*index, exact)).collect();
+    let histograms = seconds.values().map(|second| second.times.clone().unwrap_or_default().encode());
+    Ok((points, if exact { histograms.collect() } else { Vec::new() }))
+}
+
+#[derive(Default)]
+struct Second {
+    /// Counts are sums, times the greatest.
+    sum: SeriesPoint,
+    times: Option<LatencyHistogram>,
+}
+
+impl Second {
+    fn add(&mut self, point: &SeriesPoint) {
+        let sum = &mut self.sum;
+        sum.sent = sum.sent.saturating_add(point.sent);
+        sum.completed = sum.completed.saturating_add(point.completed);
+        sum.failed = sum.failed.saturating_add(point.failed);
+        for (mine, theirs) in [
+            (&mut sum.p50_us, point.p50_us),
+            (&mut sum.p90_us, point.p90_us),
+            (&mut sum.p99_us, point.p99_us),
+            (&mut sum.p99_9_us, point.p99_9_us),
+            (&mut sum.max_us, point.max_us),
+        ] {
+            *mine = mine.max(theirs);
+        }
+    }
+
+    fn point(&self, index: i64, exact: bool) -> SeriesPoint {
+        let sum = SeriesPoint { t_s: index as f64, ..self.sum };
+        match &self.times {
+            Some(times) if exact => SeriesPoint {
+                p50_us: times.percentile_us(50.0),
+                p90_us: times.percentile_us(90.0),
+                p99_us: times.percentile_us(99.0),
+                p99_9_us: times.percentile_us(99.9),
+                max_us: times.max_us(),
+                ..sum
+            },
+            _ => sum,
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Merging loses nothing, and neither order nor grouping matters.
+
+use super::*;
+use experiment::schema::{SeriesPoint, Verdict};
+use proptest::prelude::*;
+use std::time::Duration;
+
+/// The start of the earliest generator, in seconds since the epoch.
+const EPOCH_S: i64 = 1_795_180_000;
+
+fn histogram_of(values_us: &[u64]) -> LatencyHistogram {
+    let mut histogram = LatencyHistogram::new();
+    for us in values_us {
+        histogram.record(Duration::from_micros(*us));
+    }
+    histogram
+}
+
+/// A result of these response times, a second for each group of them. `offset_ms`: of its start.
+fn part(name: &str, offset_ms: i64, seconds: &[Vec<u64>]) -> MergedPart {
+    let all: Vec<u64> = seconds.concat();
+    let completed = all.len() as u64;
+    let times = histogram_of(&all).summary();
+    let start = Timestamp::from_millisecond(EPOCH_S * 1000 + offset_ms).expect("a time of our days");
+    let point = |(index, values): (usize, &Vec<u64>)| {
+        let times = histogram_of(values);
+        SeriesPoint {
+            t_s: index as f64,
+            sent: values.len() as u64,
+            completed: values.len() as u64,
+            failed: 0,
+            p50_us: times.percentile_us(50.0),
+            p90_us: times.percentile_us(90.0),
+            p99_us: times.percentile_us(99.0),
+            p99_9_us: times.percentile_us(99.9),
+            max_us: times.max_us(),
+        }
+    };
+    let rate = completed as f64 / seconds.len() as f64;
+    let result = LoadResult {
+        schema: LOAD_SCHEMA.to_owned(),
+        version: "1.0.0".to_owned(),
+        urls: vec!["http://10.0.0.1/".to_owned()],
+        started_at: start.to_string(),
+        duration_s: seconds.len() as f64,
+        threads: 1,
+        connections: 4,
+        rate: Rates { offered: Some(rate), sent: rate, completed: rate },
+        requests: RequestCounts {
+            scheduled: completed,
+            sent: completed,
+            completed,
+            status: BTreeMap::from([("200".to_owned(), completed)]),
+            ..RequestCounts::default()
+        },
+        response_time_us: times.clone(),
+        service_time_us: times,
+        response_size_bytes: SizeSummary { count: completed, min: 10, mean: 10.0, stddev: 0.0, max: 10 },
+        series: seconds.iter().enumerate().map(point).collect(),
+        series_histograms: seconds.iter().map(|values| histogram_of(values).encode()).collect(),
+        verdict: Verdict { valid: true, ..Verdict::default() },
+        ..LoadResult::default()
+    };
+    MergedPart { name: name.to_owned(), result }
+}
+
+/// A part as a merged result takes it for one.
+fn again(name: &str, result: LoadResult) -> MergedPart {
+    MergedPart { name: name.to_owned(), result }
+}
+
+fn kinds(texts: &[String]) -> Vec<&str> {
+    texts.iter().map(|text| text.split(':').next().unwrap_or_default()).collect()
+}
+
+fn seconds() -> impl Strategy<Value = Vec<Vec<u64>>> {
+    prop::collection::vec(prop::collection::vec(1_u64..5_000_000, 0..30), 1..4)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn neither_order_nor_grouping_matters(
+        one in seconds(), two in seconds(), three in seconds(), offsets in prop::array::uniform3(0_i64..3000),
+    ) {
+        let parts = [part("a", offsets[0], &one), part("b", offsets[1], &two), part("c", offsets[2], &three)];
+        let [a, b, c] = parts;
+        let whole = merge(vec![a.clone(), b.clone(), c.clone()]).unwrap();
+        let left = merge(vec![again("ab", merge(vec![a.clone(), b.clone()]).unwrap()), c.clone()]).unwrap();
+        let right = merge(vec![a.clone(), again("bc", merge(vec![c.clone(), b.clone()]).unwrap())]).unwrap();
+        prop_assert_eq!(&whole, &left);
+        prop_assert_eq!(&whole, &right);
+        prop_assert_eq!(&whole, &merge(vec![c, a, b]).unwrap());
+    }
+
+    #[test]
+    fn percentiles_and_counts_are_those_of_all_requests_together(
+        one in seconds(), two in seconds(), offset in 0_i64..3000,
+    ) {
+        let merged = merge(vec![part("a", 0, &one), part("b", offset, &two)]).unwrap();
+        let together = histogram_of(&[one.concat(), two.concat()].concat());
+        prop_assert_eq!(&merged.response_time_us, &together.summary());
+        let completed = together.count();
+        prop_assert_eq!(merged.requests.completed, completed);
+        prop_assert_eq!(merged.requests.status.get("200").copied().unwrap_or(0), completed);
+        prop_assert_eq!(merged.response_size_bytes.count, completed);
+        prop_assert_eq!(merged.series.iter().map(|point| point.completed).sum::<u64>(), completed);
+        let mut seconds = LatencyHistogram::new();
+        for text in &merged.series_histograms {
+            seconds.merge(&LatencyHistogram::decode(text).unwrap());
+        }
+        prop_assert_eq!(seconds.summary(), together.summary());
+    }
+}
+
+#[test]
+fn generators_that_measured_together_are_valid_as_one() {
+    let second = vec![vec![100; 10], vec![200; 10]];
+    let merged = merge(vec![part("a", 0, &second), part("b", 1, &second)]).unwrap();
+    assert!(merged.verdict.valid, "{:?}", merged.verdict);
+    assert!(merged.verdict.notes.is_empty(), "{:?}", merged.verdict);
+    assert_eq!((merged.rate.offered, merged.connections, merged.series.len()), (Some(20.0), 8, 2));
+    assert_eq!(merged.series[1].completed, 20);
+    let merged_from = merged.merged.unwrap();
+    assert_eq!((merged.duration_s, merged_from.overlap_s, merged_from.parts.len()), (2.001, 1.999, 2));
+}
+
+#[test]
+fn seconds_are_laid_over_each_other_by_absolute_time() {
+    let merged = merge(vec![part("a", 0, &[vec![1], vec![2; 2]]), part("b", 1100, &[vec![3; 4]])]).unwrap();
+    let completed: Vec<_> = merged.series.iter().map(|point| (point.t_s, point.completed)).collect();
+    assert_eq!(completed, [(0.0, 1), (1.0, 6)]);
+    assert_eq!((merged.series[1].p50_us, merged.series[1].max_us), (3.0, 3.0));
+}
+
+#[test]
+fn generators_that_did_not_measure_together_are_told_by_how_much() {
+    let seconds = vec![vec![100; 10]; 10];
+    let apart =
+        |offset_ms| merge(vec![part("a", 0, &seconds), part("b", offset_ms, &seconds)]).unwrap().verdict;
+    let note = apart(300);
+    assert_eq!((kinds(&note.notes), note.valid), (vec!["overlap"], true));
+    let reason = apart(2000);
+    assert_eq!((kinds(&reason.reasons), reason.valid), (vec!["overlap"], false));
+    assert!(reason.reasons[0].contains("8.0 s of 12.0 s"), "{:?}", reason.reasons);
+    assert!(apart(60_000).reasons[0].contains("at no time in 70.0 s"));
+}
+
+#[test]
+fn one_part_that_is_not_valid_spoils_the_sum_and_differences_are_noted() {
+    let seconds = vec![vec![100; 10]];
+    let mut other = part("b.json", 0, &seconds);
+    other.result.verdict = Verdict {
+        valid: false,
+        saturated: true,
+        reasons: vec!["saturated: 5/s of 10/s".to_owned()],
+        notes: Vec::new(),
+    };
+    other.result.urls = vec!["http://10.0.0.2/".to_owned()];
+    other.result.version = String::new();
+    other.result.rate.offered = None;
+    other.result.series_histograms.clear();
+    let merged = merge(vec![part("a.json", 0, &seconds), other]).unwrap();
+    assert_eq!(merged.verdict.reasons, ["saturated: b.json: 5/s of 10/s"]);
+    assert!(merged.verdict.saturated && !merged.verdict.valid);
+    assert_eq!(kinds(&merged.verdict.notes), ["settings", "settings", "settings", "series"]);
+    assert_eq!(merged.rate.offered, None);
+    assert_eq!(merged.urls.len(), 2);
+    assert!(merged.series_histograms.is_empty());
+}
+
+#[test]
+fn what_cannot_be_added_up_is_named() {
+    let good = || part("good", 0, &[vec![100; 3]]);
+    let broken = |change: fn(&mut LoadResult)| {
+        let mut bad = part("bad", 0, &[vec![200; 3]]);
+        change(&mut bad.result);
+        merge(vec![good(), bad]).unwrap_err().to_string()
+    };
+    for (error, expected) in [
+        (broken(|result| result.schema = "meshmeter.load/9".into()), "bad: its schema is `meshmeter.load/9`"),
+        (broken(|result| result.started_at = "yesterday".into()), "bad: started_at is `yesterday`"),
+        (broken(|result| result.duration_s = -1.0), "bad: duration_s is `-1`"),
+        (broken(|result| result.duration_s = 1e300), "no length of a measurement"),
+        (broken(|result| result.response_time_us.histogram = "x".into()), "histogram of response_time_us"),
+        (
+            broken(|result| result.service_time_us.count = 4),
+            "service_time_us has 3 values, and 4 are counted",
+        ),
+        (broken(|result| result.series_histograms[0] = String::new()), "series_histograms[0]"),
+    ] {
+        assert!(error.contains(expected), "{error}");
+    }
+    let twice = merge(vec![good(), MergedPart { name: "other".into(), ..good() }]).unwrap_err();
+    assert_eq!(twice.to_string(), "good and other are the same measurement: it would count twice");
+    // One that is in a merged result already counts as well.
+    let merged = merge(vec![good(), part("b", 0, &[vec![1]])]).unwrap();
+    assert!(matches!(merge(vec![again("ab", merged), good()]), Err(MergeError::Twice { .. })));
+    assert!(matches!(merge(Vec::new()), Err(MergeError::Nothing)));
+}
+
+#[test]
+fn the_greatest_counts_do_not_overflow() {
+    let mut parts = [part("a", 0, &[vec![1]]), part("b", 1, &[vec![2]])];
+    for part in &mut parts {
+        part.result.requests.sent = u64::MAX;
+        part.result.threads = usize::MAX;
+        part.result.clients = Some(usize::MAX);
+        part.result.series[0].t_s = f64::MAX;
+    }
+    let merged = merge(parts.to_vec()).unwrap();
+    assert_eq!((merged.requests.sent, merged.clients), (u64::MAX, Some(usize::MAX)));
+}

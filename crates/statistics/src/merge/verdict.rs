@@ -1,0 +1,84 @@
+//! Whether a merged result may be used: where each part may, and they measured at the same time.
+
+use super::series::is_exact;
+use super::{Placed, distinct};
+use experiment::schema::{LoadResult, Verdict};
+
+/// Generators that measured together for less than this share of the whole window did not load the target as one: outside
+/// of it the rates do not add up.
+const TOGETHER: f64 = 0.90;
+/// Less than this share is worth a word.
+const ALL_BUT_TOGETHER: f64 = 0.99;
+
+pub(super) fn judge(placed: &[Placed], overlap_s: f64, duration_s: f64) -> Verdict {
+    let mut verdict = Verdict::default();
+    for Placed { part, .. } in placed {
+        let of_part = &part.result.verdict;
+        verdict.saturated |= of_part.saturated;
+        verdict.reasons.extend(of_part.reasons.iter().map(|reason| attributed(reason, &part.name)));
+        verdict.notes.extend(of_part.notes.iter().map(|note| attributed(note, &part.name)));
+        if !of_part.valid && of_part.reasons.is_empty() {
+            verdict.reasons.push(format!("not-valid: {} says no reason", part.name));
+        }
+    }
+    judge_overlap(placed.len(), overlap_s, duration_s, &mut verdict);
+    note_differences(placed, &mut verdict);
+    verdict.valid = verdict.reasons.is_empty();
+    verdict
+}
+
+/// `saturated: …` of one part as `saturated: A.json: …`, so that it still opens with its kind.
+fn attributed(text: &str, name: &str) -> String {
+    match text.split_once(": ") {
+        Some((kind, rest)) => format!("{kind}: {name}: {rest}"),
+        None => format!("{name}: {text}"),
+    }
+}
+
+fn judge_overlap(parts: usize, overlap_s: f64, duration_s: f64, verdict: &mut Verdict) {
+    let share = if duration_s > 0.0 { overlap_s / duration_s } else { 1.0 };
+    if parts < 2 || share >= ALL_BUT_TOGETHER {
+        return;
+    }
+    let together = if overlap_s > 0.0 {
+        format!("overlap: the generators measured together for {overlap_s:.1} s of {duration_s:.1} s")
+    } else {
+        format!("overlap: at no time in {duration_s:.1} s did all the generators measure together")
+    };
+    if share < TOGETHER {
+        verdict.reasons.push(format!("{together}, so that the rates do not add up"));
+    } else {
+        verdict.notes.push(together);
+    }
+}
+
+/// What was not alike, and so is not in one figure without a word.
+fn note_differences(placed: &[Placed], verdict: &mut Verdict) {
+    let mut differ = |what: &str, of: &dyn Fn(&LoadResult) -> String| {
+        let values: Vec<String> = placed.iter().map(|placed| of(&placed.part.result)).collect();
+        let values = distinct(values.iter().map(String::as_str));
+        if values.len() > 1 {
+            verdict
+                .notes
+                .push(format!("settings: the generators had different {what}: {}", values.join("; ")));
+        }
+    };
+    differ("URLs", &|result| result.urls.join(" "));
+    differ("protocols", &|result| result.protocol.name().to_owned());
+    differ("versions of Meshmeter", &|result| {
+        if result.version.is_empty() { "one that does not say".to_owned() } else { result.version.clone() }
+    });
+    differ("networks", &|result| {
+        result.generator.network.map_or("one that is not told", |network| network.name()).to_owned()
+    });
+    differ("kinds of load", &|result| {
+        if result.rate.offered.is_some() { "open loop" } else { "closed loop" }.to_owned()
+    });
+    if placed.len() > 1 && !placed.iter().all(|placed| is_exact(&placed.part.result)) {
+        verdict.notes.push(
+            "series: the percentiles of each second are the greatest among the generators, an upper bound; with \
+             --series-histograms in every run they are exact"
+                .to_owned(),
+        );
+    }
+}
