@@ -115,3 +115,72 @@ fn idle_it_takes_little_memory() {
     // checks all of it, in a release build, against 5 MB.
     assert!((1..700).contains(&own_kb), "{own_kb} kB of its own");
 }
+
+#[test]
+fn it_listens_for_every_protocol_and_makes_a_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = folder.path().join("ca.pem");
+    let any = "127.0.0.1:0";
+    let serving = Serving::start(
+        &[
+            &["--tls-listen", any, "--tls-name", "shop.example", "--tls-ca-out", authority.to_str().unwrap()]
+                [..],
+            &[
+                "--tcp-listen",
+                any,
+                "--tcp-tls-listen",
+                any,
+                "--tcp-request-size",
+                "3",
+                "--tcp-reply-size",
+                "5",
+            ],
+        ]
+        .concat(),
+    );
+    let schemes: Vec<&str> = serving
+        .listeners()
+        .iter()
+        .filter_map(|url| url.split_once("://"))
+        .map(|(scheme, _)| scheme)
+        .collect();
+    assert_eq!(schemes, ["http", "https", "tcp", "tls"]);
+    assert!(std::fs::read_to_string(&authority).unwrap().starts_with("-----BEGIN CERTIFICATE-----"));
+    let tcp = serving.listeners()[2].strip_prefix("tcp://").unwrap();
+    let mut stream = TcpStream::connect(tcp).unwrap();
+    stream.write_all(b"abc").unwrap();
+    let mut reply = [9; 5];
+    stream.read_exact(&mut reply).unwrap();
+    assert_eq!(reply, [0, 1, 2, 3, 4]);
+    assert!(serving.get("/meshmeter/counters").contains("\"tcp\":{\"connections\":1,\"requests\":1,"));
+}
+
+#[test]
+fn options_of_tls_and_tcp_that_make_no_sense_are_refused() {
+    for (arguments, status, words) in [
+        (
+            &["--tls-ca-out", "ca.pem"][..],
+            2,
+            "--tls-ca-out says how to serve TLS, and nothing is served over TLS",
+        ),
+        (&["--client-ca", "ca.pem"], 2, "hint: add --tls, --tls-listen or --tcp-tls-listen"),
+        (&["--tls-cert", "server.pem"], 2, "--tls-key <FILE>"),
+        (&["--tls-cert", "a", "--tls-key", "b", "--tls-name", "c"], 2, "cannot be used with"),
+        (&["--tls", "--tls-name", "naïve"], 2, "make a certificate for naïve"),
+        (
+            &["--tls-cert", "/nowhere/a", "--tls-key", "/nowhere/b"],
+            3,
+            "read the certificate in /nowhere/a: No such file",
+        ),
+        (
+            &["--tls", "--tls-listen", "127.0.0.1:0", "--tls-ca-out", "/nowhere/ca.pem"],
+            3,
+            "write /nowhere/ca.pem: No such file",
+        ),
+        (&["--tcp-listen", "127.0.0.1:0", "--tcp-reply-size", "0"], 2, "expected one byte at least"),
+    ] {
+        let (code, said) = failing(&[&["--listen", "127.0.0.1:0"], arguments].concat());
+        assert_eq!(code, Some(status), "{arguments:?}: {said}");
+        assert!(said.contains(words), "{arguments:?}: {said}");
+    }
+}

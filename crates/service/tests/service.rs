@@ -307,6 +307,31 @@ fn counters_count_what_the_client_saw() {
 }
 
 #[test]
+fn what_a_client_cuts_off_is_counted() {
+    let server = Running::start(&settings(100));
+    let (mut unfinished_head, mut unfinished_body, mut delayed, mut unread) =
+        (server.client(), server.client(), server.client(), server.client());
+    unfinished_head.send("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HT");
+    assert_eq!(unfinished_head.read_response(false).status, 200);
+    unfinished_body.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc");
+    delayed.send("GET /?delay=1h HTTP/1.1\r\nHost: a\r\n\r\n");
+    unread.send("GET /?size=1GB HTTP/1.1\r\nHost: a\r\n\r\n");
+    unread.stream().read_exact(&mut [0; 100]).unwrap();
+    drop((unfinished_head, unfinished_body, unread));
+    let mut client = server.client();
+    let mut counters = || client.get("/meshmeter/counters").text().1;
+    let started = Instant::now();
+    // `delayed` is still at work.
+    let expected = "\"requests\":3,\"answered\":1,\"failed\":1,\"incomplete\":2}";
+    while !counters().contains(expected) {
+        assert!(started.elapsed() < Duration::from_secs(10), "{}", counters());
+    }
+    let counts = server.stop().http1;
+    assert_eq!((counts.requests, counts.answered, counts.failed, counts.incomplete), (3, 1, 2, 2));
+    drop(delayed);
+}
+
+#[test]
 fn an_address_in_use_is_an_error_and_free_again_afterwards() {
     let server = Running::start(&settings(0));
     let address = server.address();

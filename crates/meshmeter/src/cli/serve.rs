@@ -15,10 +15,17 @@ use std::time::Duration;
 
 /// How answers look by default, and how a request asks for another.
 const AFTER_HELP: &str = "\
-A request may ask for another answer in its query: size, delay, error-rate and status. Other keys are ignored.
+HTTP/1.1, HTTP/2 and gRPC share a port: in clear text a connection's first bytes tell which it is, over TLS the client offers \
+h2 or http/1.1 (ALPN). A request over HTTP may ask for another answer in its query: size, delay, error-rate and status. \
+Other keys are ignored.
     curl 'http://127.0.0.1:8080/?size=10KB&delay=5ms&error-rate=1%'
-    curl 'http://127.0.0.1:8080/?status=503'
-Counts since the start:
+    curl --http2-prior-knowledge 'http://127.0.0.1:8080/?status=503'
+A gRPC call asks in its message; reflection tells how (service meshmeter.v1.Echo):
+    grpcurl -plaintext -d '{\"replyBytes\": 100, \"delayUs\": 5000}' 127.0.0.1:8080 meshmeter.v1.Echo/Unary
+TLS with a certificate made for the purpose:
+    meshmeter serve --tls --tls-ca-out ca.pem
+    curl --cacert ca.pem https://localhost:8443/
+Counts since the start, for each protocol:
     curl http://127.0.0.1:8080/meshmeter/counters";
 
 /// See the command's help.
@@ -29,13 +36,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080", value_parser = parse_address)]
     pub listen: SocketAddr,
 
-    #[command(flatten)]
-    pub tls: TlsArgs,
-
-    #[command(flatten)]
-    pub tcp: TcpArgs,
-
-    /// Size of the response body, such as 1024, 1KB (1000 bytes) or 1KiB (1024)
+    /// Size of the response body, or of a gRPC reply's payload, such as 1024, 1KB (1000 bytes) or 1KiB (1024)
     #[arg(long, value_name = "SIZE", default_value = "1KiB", value_parser = parse_size)]
     pub size: u64,
 
@@ -43,11 +44,11 @@ pub struct ServeArgs {
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
     pub delay: Duration,
 
-    /// Fraction of requests answered with status 500, such as 0.1% or 0.001
+    /// Fraction of requests answered with status 500 (gRPC: INTERNAL), such as 0.1% or 0.001
     #[arg(long, value_name = "FRACTION", default_value = "0%", value_parser = parse_fraction)]
     pub error_rate: f64,
 
-    /// Status of the other answers
+    /// Status of the other answers over HTTP
     #[arg(
         long,
         value_name = "STATUS",
@@ -73,7 +74,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "COUNT")]
     pub max_connections: Option<NonZeroUsize>,
 
-    /// Close each connection after this many answers
+    /// Close each connection after this many answers; over HTTP/2, GOAWAY says so, and what was sent before it arrives is answered
     #[arg(long, value_name = "COUNT")]
     pub connection_close_after: Option<NonZeroU64>,
 
@@ -84,6 +85,12 @@ pub struct ServeArgs {
     /// Seed of the choice of requests that are answered with an error [default: another one each time]
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
+
+    #[command(flatten)]
+    pub tls: TlsArgs,
+
+    #[command(flatten)]
+    pub tcp: TcpArgs,
 }
 
 pub(super) fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -31,7 +31,8 @@ pub fn stderr(output: &Output) -> String {
 /// `meshmeter serve` on a port of its own; killed when dropped.
 pub struct Serving {
     child: Child,
-    authority: String,
+    /// Where it listens, HTTP in clear text first.
+    listeners: Vec<String>,
 }
 
 impl Serving {
@@ -43,23 +44,30 @@ impl Serving {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary runs");
-        let mut serving = Self { child, authority: String::new() };
-        let mut line = String::new();
-        BufReader::new(serving.child.stdout.take().expect("piped"))
-            .read_line(&mut line)
-            .expect("it says where it listens");
-        let authority = line.trim().strip_prefix("listening on http://");
-        serving.authority = authority.expect("it says where it listens").to_owned();
+        let mut serving = Self { child, listeners: Vec::new() };
+        // All lines are written at once.
+        let mut lines = vec![0; 4096];
+        let length =
+            serving.child.stdout.take().expect("piped").read(&mut lines).expect("it says where it listens");
+        let lines = String::from_utf8_lossy(&lines[..length]).into_owned();
+        let urls = lines.lines().filter_map(|line| line.strip_prefix("listening on "));
+        serving.listeners = urls.map(str::to_owned).collect();
+        assert!(serving.listeners.first().is_some_and(|url| url.starts_with("http://")), "{lines:?}");
         serving
+    }
+
+    /// Where it listens, as the starts of URLs.
+    pub fn listeners(&self) -> &[String] {
+        &self.listeners
     }
 
     /// Address and port.
     pub fn authority(&self) -> &str {
-        &self.authority
+        self.listeners[0].trim_start_matches("http://")
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}/", self.authority)
+        format!("{}/", self.listeners[0])
     }
 
     pub fn process(&self) -> Pid {
@@ -68,7 +76,7 @@ impl Serving {
 
     /// The whole response to a request for a path.
     pub fn get(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(&self.authority).expect("it listens");
+        let mut stream = TcpStream::connect(self.authority()).expect("it listens");
         stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a limit above zero");
         write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("it reads");
         let mut response = String::new();

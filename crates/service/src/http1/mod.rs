@@ -204,7 +204,10 @@ impl Http1 {
             }
             pending.reserve(ROOM_BYTES);
             match self.transport.receive(&mut pending)? {
-                Some(0) => return Ok(Some(Turn::Close)),
+                Some(0) => {
+                    self.pending = pending;
+                    return Ok(Some(Turn::Close));
+                }
                 Some(length) => shared.tally.bytes_received.add(length as u64),
                 None => {
                     self.pending = pending;

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
-use service::{Answer, Counters, Server, Settings};
+use service::{Answer, Counters, Listener, Server, Settings};
 use std::io::{BufRead as _, BufReader, PipeWriter, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::thread::JoinHandle;
@@ -20,7 +20,7 @@ pub fn settings(body_bytes: u64) -> Settings {
 
 /// A running server, stopped when dropped.
 pub struct Running {
-    address: SocketAddr,
+    listeners: Vec<Listener>,
     stop: Option<PipeWriter>,
     thread: Option<JoinHandle<Counters>>,
 }
@@ -28,18 +28,27 @@ pub struct Running {
 impl Running {
     pub fn start(settings: &Settings) -> Self {
         let server = Server::bind(settings).unwrap();
-        let address = server.listeners()[0].address;
+        let listeners = server.listeners().to_vec();
         let (stopped, stop) = std::io::pipe().unwrap();
         let thread = std::thread::spawn(move || server.run(stopped).unwrap());
-        Self { address, stop: Some(stop), thread: Some(thread) }
+        Self { listeners, stop: Some(stop), thread: Some(thread) }
     }
 
+    /// Where it speaks HTTP in clear text.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.address_of(0)
+    }
+
+    pub fn address_of(&self, listener: usize) -> SocketAddr {
+        self.listeners[listener].address
     }
 
     pub fn client(&self) -> Client {
-        let stream = TcpStream::connect(self.address).unwrap();
+        self.client_of(0)
+    }
+
+    pub fn client_of(&self, listener: usize) -> Client {
+        let stream = TcpStream::connect(self.address_of(listener)).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "TLS")]
 pub struct TlsArgs {
-    /// Serve HTTPS too, on port 8443 of 127.0.0.1 unless --tls-listen says otherwise. Without --tls-cert, with a certificate made for
-    /// --tls-name by an authority made for it alone
+    /// Serve HTTPS too, on 127.0.0.1:8443 unless --tls-listen says otherwise. Without --tls-cert a certificate is made for it, and an
+    /// authority that signs nothing else
     #[arg(long)]
     pub tls: bool,
 
