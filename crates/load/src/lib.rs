@@ -4,7 +4,7 @@
 //! `schedule` (when is a request due?), `protocol` (what do bytes mean?) and `network` (how do bytes move?). The engine
 //! never prints: it tells an [`Observer`] what happens and returns a [`experiment::schema::LoadResult`].
 //!
-//! Left out for now: HTTP/2 and everything but HTTP/1.1 over TCP and TLS.
+//! Left out for now: HTTP/3, resumption of TLS sessions.
 
 mod clock;
 mod engine;

@@ -184,8 +184,8 @@ fn a_server_that_cannot_be_trusted_or_does_not_speak_tls_is_one_line_and_a_hint(
 #[test]
 fn options_of_tls_that_are_given_in_vain_or_by_halves_are_refused() {
     for (arguments, expected) in [
-        (&["--insecure", "http://127.0.0.1/"][..], "--insecure is for https:// and tls:// URLs"),
-        (&["--sni", "shop.example", "http://127.0.0.1/"], "--sni is for https:// and tls:// URLs"),
+        (&["--insecure", "http://127.0.0.1/"][..], "--insecure is for https://, grpcs:// and tls:// URLs"),
+        (&["--sni", "shop.example", "http://127.0.0.1/"], "--sni is for https://, grpcs:// and tls:// URLs"),
         (&["--cert", "x", "https://127.0.0.1/"], "--key"),
         (&["--key", "x", "https://127.0.0.1/"], "--cert"),
         (&["--insecure", "--cacert", "x", "https://127.0.0.1/"], "cannot be used with"),

@@ -3,7 +3,7 @@
 mod fixture;
 
 use experiment::Mode;
-use experiment::schema::{HistogramSummary, LoadResult, Summary, TrialRecord};
+use experiment::schema::{GrpcMessages, HistogramSummary, LoadResult, Summary, TrialRecord};
 use report::terminal::{Options, load_text, render};
 
 fn text(summary: &Summary, width: usize) -> String {
@@ -120,6 +120,46 @@ fn a_saturated_load_run_cannot_be_taken_for_a_good_one() {
     result.verdict.reasons = vec!["saturated: 61 % of the offered rate was completed".to_owned()];
     result.verdict.notes = vec!["the generator used 97 % of a core".to_owned()];
     insta::assert_snapshot!(load_text(&result));
+}
+
+#[test]
+fn calls_with_streams_have_lines_for_their_messages() {
+    let mut result = load_result();
+    result.requests.grpc_status =
+        [("OK".to_owned(), 2999), ("UNAVAILABLE".to_owned(), 1)].into_iter().collect();
+    let times = |count, p50| HistogramSummary {
+        count,
+        p50,
+        p99: 4.0 * p50,
+        max: 5.0 * p50,
+        ..HistogramSummary::default()
+    };
+    result.grpc = Some(GrpcMessages {
+        messages_sent: 3000,
+        messages_received: 3000,
+        message_time_us: HistogramSummary::default(),
+        first_message_time_us: HistogramSummary::default(),
+    });
+    let text = load_text(&result);
+    assert!(text.contains("gRPC statuses  OK: 2999, UNAVAILABLE: 1\n"), "{text}");
+    // One message for each call is nothing to speak of.
+    assert!(!text.contains("messages"), "{text}");
+    result.grpc = Some(GrpcMessages {
+        messages_sent: 30_000,
+        messages_received: 30_000,
+        message_time_us: times(27_000, 80.0),
+        first_message_time_us: times(3000, 120.0),
+    });
+    let text = load_text(&result).replace(['\u{202f}', '\u{a0}'], " ");
+    let lines: Vec<_> = text.lines().skip_while(|line| !line.starts_with("messages")).take(3).collect();
+    assert_eq!(
+        lines,
+        [
+            "messages       30 000 sent, 30 000 received",
+            "first message  p50 120 µs, p99 480 µs, max 600 µs",
+            "next message   p50 80.0 µs, p99 320 µs, max 400 µs",
+        ]
+    );
 }
 
 #[test]

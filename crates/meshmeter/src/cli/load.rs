@@ -47,6 +47,9 @@ pub const MAX_DURATION: Duration = Duration::from_secs(3600);
                   meshmeter load --stages 500:30s,1000:30s,2000:30s --json result.json http://127.0.0.1:8080/\n  \
                   meshmeter load --rate 1000 --connect-to 127.0.0.1:8443 'https://shop-{1..100}.example/get/{1..10}'\n  \
                   meshmeter load --clients 8 --body-size 100 --reply-size 10KB tcp://127.0.0.1:9000\n  \
+                  meshmeter load --rate 100 grpc://127.0.0.1:8080   (the health check)\n  \
+                  meshmeter load --rate 100 --message '{\"name\": \"x\"}' grpc://127.0.0.1:8080/package.Service/Method\n  \
+                  meshmeter load --clients 4 --stream-messages 1000 grpc://127.0.0.1:8080/meshmeter.v1.Echo/BidiStreaming\n  \
                   meshmeter load --rate 100 --cacert authority.pem --sni shop.example https://127.0.0.1:8443/"
 )]
 pub struct LoadArgs {
@@ -109,23 +112,33 @@ pub struct LoadArgs {
     pub connect_to: Option<String>,
 
     /// Take any certificate of a server
-    #[arg(long, conflicts_with = "cacert", help_heading = "TLS (https:// and tls:// URLs)")]
+    #[arg(long, conflicts_with = "cacert", help_heading = "TLS (https://, grpcs:// and tls:// URLs)")]
     pub insecure: bool,
 
     /// Trust the authorities in FILE (PEM) instead of the system's
-    #[arg(long, value_name = "FILE", help_heading = "TLS (https:// and tls:// URLs)")]
+    #[arg(long, value_name = "FILE", help_heading = "TLS (https://, grpcs:// and tls:// URLs)")]
     pub cacert: Option<PathBuf>,
 
     /// Show the certificate in FILE (PEM), with any between it and its authority
-    #[arg(long, value_name = "FILE", requires = "key", help_heading = "TLS (https:// and tls:// URLs)")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "key",
+        help_heading = "TLS (https://, grpcs:// and tls:// URLs)"
+    )]
     pub cert: Option<PathBuf>,
 
     /// Its private key (PEM)
-    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "TLS (https:// and tls:// URLs)")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "cert",
+        help_heading = "TLS (https://, grpcs:// and tls:// URLs)"
+    )]
     pub key: Option<PathBuf>,
 
     /// Ask the server for NAME, and verify that name, instead of the URL's host
-    #[arg(long, value_name = "NAME", help_heading = "TLS (https:// and tls:// URLs)")]
+    #[arg(long, value_name = "NAME", help_heading = "TLS (https://, grpcs:// and tls:// URLs)")]
     pub sni: Option<String>,
 
     #[command(flatten)]
@@ -138,7 +151,10 @@ pub struct LoadArgs {
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     pub progress: ProgressStyle,
 
-    /// What to load: `http://`, `https://`, `tcp://` or `tls://` with a host, a port and a path
+    /// What to load: `http://`, `https://`, `grpc://`, `grpcs://`, `tcp://` or `tls://` with a host, a port and a path
+    ///
+    /// The path of a gRPC URL is a method, /package.Service/Method; without one it is the health check,
+    /// /grpc.health.v1.Health/Check.
     ///
     /// Several URLs are taken in turn, or with a weight before each as their shares, such as `3=http://a/ http://b/`. Ranges
     /// of numbers may stand in the host and in the path, such as 'https://shop-{1..1000}.example/get/{1..100}': a host is a

@@ -9,7 +9,7 @@ pub fn plan(args: &LoadArgs, targets: &Targets) -> Result<Option<TlsClient>, Fai
     if targets.servers.iter().all(|target| target.server_name.is_none()) {
         return match in_vain(args) {
             Some(option) => Err(Failure::wrong_use(format!(
-                "{option} is for https:// and tls:// URLs, and there is none"
+                "{option} is for https://, grpcs:// and tls:// URLs, and there is none"
             ))),
             None => Ok(None),
         };

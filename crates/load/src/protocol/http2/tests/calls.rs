@@ -153,3 +153,57 @@ fn what_is_not_grpc_fails_the_call_alone() {
         assert!(client.connection.has_room());
     }
 }
+
+/// What a response of these messages tells when it arrives in pieces of these lengths: messages, and ends.
+fn told(answer: &[u8], pieces: &[usize]) -> (u32, usize, Option<GrpcEnd>) {
+    let mut client = Client::greeted(1, &[]);
+    client.call(&stream(1, true));
+    let (mut rest, mut pieces) = (answer, pieces.iter().cycle());
+    let (mut messages, mut ends, mut end) = (0, 0, None);
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(rest.len().min(*pieces.next().unwrap()));
+        for parsed in client.receive(piece).unwrap() {
+            match parsed {
+                Parsed::Messages(0, count) => messages += count,
+                Parsed::Response(response) => (ends, end) = (ends + 1, response.grpc),
+                other => panic!("{other:?}"),
+            }
+        }
+        rest = after;
+    }
+    (messages, ends, end)
+}
+
+proptest! {
+    #[test]
+    fn messages_are_counted_alike_however_they_are_cut(
+        lengths in prop::collection::vec(0_usize..300, 0..20),
+        frames in prop::collection::vec(1_usize..200, 1..5),
+        pieces in prop::collection::vec(1_usize..100, 1..5),
+        status in 0_u8..17,
+    ) {
+        let content = lengths.iter().flat_map(|bytes| message(*bytes)).collect::<Vec<_>>();
+        let mut answer = headers(1, 0, &head());
+        let (mut rest, mut lengths_of_frames) = (&content[..], frames.iter().cycle());
+        while !rest.is_empty() {
+            let (frame, after) = rest.split_at(rest.len().min(*lengths_of_frames.next().unwrap()));
+            answer.extend(data(1, 0, frame));
+            rest = after;
+        }
+        answer.extend(trailers(1, &status.to_string()));
+        let expected = (lengths.len() as u32, 1, Some(GrpcEnd { status, messages: 0 }));
+        prop_assert_eq!(told(&answer, &pieces), expected);
+    }
+
+    #[test]
+    fn no_bytes_end_a_call_twice(content in prop::collection::vec(any::<u8>(), 0..300), ends in any::<bool>()) {
+        let mut client = Client::greeted(1, &[]);
+        let slot = client.call(&stream(3, true));
+        let answer = [headers(1, 0, &head()), data(1, if ends { END_STREAM } else { 0 }, &content)].concat();
+        let events = client.receive(&answer).unwrap();
+        let failed = events.iter().filter(|parsed| matches!(parsed, Parsed::Failed(failed, _) if *failed == slot));
+        // Without trailers there is no status.
+        prop_assert!(failed.count() == 1 || !ends);
+        prop_assert!(!events.iter().any(|parsed| matches!(parsed, Parsed::Response(_))));
+    }
+}
