@@ -231,3 +231,60 @@ fn outputs_that_would_be_lost_are_refused_before_the_run() {
         assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
     }
 }
+
+#[test]
+fn the_figures_so_far_are_served_while_it_runs() {
+    let server = Serving::start(&["--error-rate", "10%"]);
+    let mut child = meshmeter()
+        .args(["load", "--progress", "plain", "--rate", "200", "--duration", "60s", "--connections", "3"])
+        .args(["--metrics-listen", "0", "--json", "-"])
+        .arg(server.url())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let listening = lines.find_map(|line| Some(line.strip_prefix("metrics: http://")?.to_owned())).unwrap();
+    let authority = listening.strip_suffix("/metrics").unwrap().to_owned();
+    assert!(lines.any(|line| line.trim_start().starts_with("1/60 s")), "the first second ends");
+    let page = get(&authority, "/metrics");
+    let value = |name: &str| {
+        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{name} is missing: {page}")).parse::<f64>().unwrap()
+    };
+    let completed = value("meshmeter_requests_completed_total");
+    assert!(completed >= 100.0, "{page}");
+    let statuses =
+        value("meshmeter_responses_total{code=\"200\"}") + value("meshmeter_responses_total{code=\"500\"}");
+    assert_eq!(statuses, completed);
+    for times in ["response_time", "service_time"] {
+        assert_eq!(value(&format!("meshmeter_{times}_seconds_count")), completed, "{page}");
+    }
+    assert_eq!(value("meshmeter_schedule_lag_seconds_count"), value("meshmeter_requests_sent_total"));
+    assert_eq!((value("meshmeter_offered_rate"), value("meshmeter_connections_open")), (200.0, 3.0));
+    assert!(value("process_cpu_seconds_total") > 0.0 && value("process_resident_memory_bytes") > 1e6);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let result: LoadResult = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(result.requests.completed as f64 >= completed);
+    assert!(std::net::TcpStream::connect(&authority).is_err(), "it ends with the run");
+}
+
+#[test]
+fn an_address_that_is_taken_is_told_before_the_run() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = run(&["load", "--rate", "1", "--metrics-listen", &address, "http://127.0.0.1:1/"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains(&format!("listen on {address}")), "{}", stderr(&output));
+}
+
+/// The whole response.
+fn get(authority: &str, path: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::net::TcpStream::connect(authority).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
+}

@@ -15,6 +15,7 @@ mod destination;
 mod grpc;
 mod http_version;
 mod merge;
+mod metrics;
 mod objective;
 mod outputs;
 mod raw;

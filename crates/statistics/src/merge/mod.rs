@@ -147,7 +147,7 @@ pub fn merge(parts: Vec<MergedPart>) -> Result<LoadResult, MergeError> {
             received: total(results(), |result| result.bytes.received),
         },
         response_size_bytes: sizes(results()),
-        generator: generator(results(), requests.sent),
+        generator: generator(&placed, requests.sent),
         requests,
         series,
         series_histograms,
@@ -326,8 +326,8 @@ fn sizes<'a>(results: impl Iterator<Item = &'a LoadResult>) -> SizeSummary {
 
 /// What all generators used together. The busiest thread is the busiest of any; what their connections stood on is told
 /// where it is one.
-fn generator<'a>(results: impl Iterator<Item = &'a LoadResult> + Clone, sent: u64) -> GeneratorUsage {
-    let usages = || results.clone().map(|result| &result.generator);
+fn generator(placed: &[Placed], sent: u64) -> GeneratorUsage {
+    let usages = || placed.iter().map(|placed| &placed.part.result.generator);
     let total = |count: fn(&GeneratorUsage) -> u64| usages().map(count).fold(0, u64::saturating_add);
     let first = usages().next().and_then(|usage| usage.network);
     let cpu_user_s: f64 = usages().map(|usage| usage.cpu_user_s).sum();

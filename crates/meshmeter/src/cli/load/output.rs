@@ -1,6 +1,7 @@
 //! Where the result of a load goes, and in which form.
 
 use clap::Args;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Outputs of a run.
@@ -13,6 +14,11 @@ pub struct OutputArgs {
     /// Keep the histogram of each second in the JSON too, about 1 KB each: `load merge` then merges the seconds exactly
     #[arg(long, requires = "json")]
     pub series_histograms: bool,
+
+    /// Serve the figures so far at http://ADDR:PORT/metrics for Prometheus until the run ends. A port alone is on 127.0.0.1,
+    /// 0 is any that is free
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = parse_listen_address)]
+    pub metrics_listen: Option<SocketAddr>,
 }
 
 /// Files of a result, measured or merged. Each may be `-`, standard output, but only one of them.
@@ -43,4 +49,35 @@ pub struct ResultFileArgs {
     /// The Labels in the fortio JSON, for scripts that read them
     #[arg(long, value_name = "TEXT", requires = "fortio")]
     pub fortio_labels: Option<String>,
+}
+
+/// An address with a port, or a port alone on the loopback address.
+fn parse_listen_address(text: &str) -> Result<SocketAddr, String> {
+    let port = |text: &str| text.strip_prefix(':').unwrap_or(text).parse::<u16>();
+    match port(text) {
+        Ok(port) => Ok(SocketAddr::from(([127, 0, 0, 1], port))),
+        Err(_) => text.parse().map_err(|_| {
+            "expected a port, or an address and a port, such as 9090, 0.0.0.0:9090 or [::1]:9090".to_owned()
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_on_the_loopback_address() {
+        for (text, expected) in [
+            ("9090", "127.0.0.1:9090"),
+            (":9090", "127.0.0.1:9090"),
+            ("0.0.0.0:80", "0.0.0.0:80"),
+            ("[::1]:0", "[::1]:0"),
+        ] {
+            assert_eq!(parse_listen_address(text).unwrap().to_string(), expected);
+        }
+        for text in ["", "localhost:9090", "70000", "127.0.0.1", "::1:9090:"] {
+            assert!(parse_listen_address(text).is_err(), "{text}");
+        }
+    }
 }

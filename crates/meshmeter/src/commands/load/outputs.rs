@@ -3,6 +3,7 @@
 //! An output that fails takes no other with it: all are written as far as they can be, and then the failures are told.
 
 use super::destination::{self, Destination};
+use super::metrics::Metrics;
 use super::stream::Stream;
 use crate::cli::{OutputArgs, ResultFileArgs};
 use crate::failure::Failure;
@@ -23,6 +24,7 @@ pub struct Outputs<'a> {
     csv: Option<Stream>,
     hdr: Option<HdrStream>,
     series_histograms: Vec<String>,
+    metrics: Option<Metrics>,
 }
 
 struct HdrStream {
@@ -34,7 +36,7 @@ struct HdrStream {
 impl<'a> Outputs<'a> {
     /// Whether the engine is to tell whole seconds.
     pub fn need_whole_seconds(args: &OutputArgs) -> bool {
-        args.files.hdr.is_some()
+        args.files.hdr.is_some() || args.metrics_listen.is_some()
     }
 
     /// Opens what is written while the load runs.
@@ -48,7 +50,8 @@ impl<'a> Outputs<'a> {
         let hdr = stream(&args.files.hdr)?;
         let hdr = hdr.map(|stream| HdrStream { log: IntervalLog::new(), stream, has_header: false });
         let window_s = spec.duration.as_secs_f64();
-        Ok(Self { args, window_s, csv, hdr, series_histograms: Vec::new() })
+        let metrics = args.metrics_listen.map(Metrics::listen).transpose()?;
+        Ok(Self { args, window_s, csv, hdr, series_histograms: Vec::new(), metrics })
     }
 
     /// Writes the rest. The text for people comes with it where nothing else goes to standard output.
@@ -88,6 +91,9 @@ impl<'a> Outputs<'a> {
 
 impl Observer for Outputs<'_> {
     fn progress(&mut self, progress: Progress<'_>) {
+        if let Some(metrics) = &mut self.metrics {
+            metrics.progress(progress);
+        }
         if let Progress::Second(second) = progress {
             self.second(second);
         }

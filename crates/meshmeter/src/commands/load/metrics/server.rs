@@ -1,0 +1,161 @@
+//! One page over HTTP: `GET /metrics`. Anything else is refused, and nobody can hold the server up: few connections at
+//! once, each with one request and a bound on its time.
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, CONTENT_TYPE};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tokio::sync::{Semaphore, oneshot};
+
+/// Connections at once; others wait in the kernel's queue.
+const MAX_CONNECTIONS: usize = 16;
+/// Bound on a connection, from its acceptance to the end of the answer.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bound on the head of a request.
+const MAX_HEAD_BYTES: usize = 16 * 1024;
+/// Pause after a failure to accept, such as for want of open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How much the thread gives way to those that measure (nice(2)).
+const NICENESS: i32 = 10;
+
+/// A running server; stops when dropped.
+pub struct Server {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Listens, and serves what `page` gives at the time of each request.
+    pub fn start(address: SocketAddr, page: impl Fn() -> String + Send + Sync + 'static) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = oneshot::channel();
+        let serve = move || {
+            // Serving at the usual priority does no harm where this is not allowed.
+            let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS);
+            runtime.block_on(async {
+                tokio::spawn(accept(listener, Arc::new(page)));
+                // Dropping the sender says it as well.
+                let _ = stopped.await;
+            });
+            runtime.shutdown_background();
+        };
+        let thread = thread::Builder::new().name("metrics".to_owned()).spawn(serve)?;
+        Ok(Self { address, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A server that panicked is gone as well.
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, page: Arc<impl Fn() -> String + Send + Sync + 'static>) {
+    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let page = Arc::clone(&page);
+        tokio::spawn(async move {
+            let service = service_fn(move |request| {
+                let response = answer(&request, &*page);
+                async { Ok::<_, Infallible>(response) }
+            });
+            let connection = hyper::server::conn::http1::Builder::new()
+                .timer(TokioTimer::new())
+                .keep_alive(false)
+                .max_buf_size(MAX_HEAD_BYTES)
+                .serve_connection(TokioIo::new(stream), service);
+            // A peer that breaks off, or takes too long, has its own trouble.
+            let _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection).await;
+            drop(place);
+        });
+    }
+}
+
+fn answer(request: &Request<Incoming>, page: &impl Fn() -> String) -> Response<Full<Bytes>> {
+    let (status, kind, text) = match (request.method(), request.uri().path()) {
+        (&Method::GET, "/metrics") => (StatusCode::OK, report::exposition::CONTENT_TYPE, page()),
+        (_, "/metrics") => (StatusCode::METHOD_NOT_ALLOWED, "text/plain", "only GET is served\n".to_owned()),
+        _ => (StatusCode::NOT_FOUND, "text/plain", "see /metrics\n".to_owned()),
+    };
+    let mut response = Response::builder().status(status).header(CONTENT_TYPE, kind);
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        response = response.header(ALLOW, "GET");
+    }
+    response.body(Full::new(Bytes::from(text))).expect("constant headers are valid")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+
+    fn server() -> Server {
+        Server::start(SocketAddr::from(([127, 0, 0, 1], 0)), || "a 1\n".to_owned()).unwrap()
+    }
+
+    fn exchange(server: &Server, request: &str) -> String {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.set_read_timeout(Some(CONNECTION_TIMEOUT * 2)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response
+    }
+
+    #[test]
+    fn only_the_page_is_served() {
+        let server = server();
+        for (request, expected) in [
+            ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 200 OK"),
+            ("GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 200 OK"),
+            ("POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 405"),
+            ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 404"),
+            ("nonsense\r\n\r\n", "HTTP/1.1 400"),
+        ] {
+            let response = exchange(&server, request);
+            assert!(response.starts_with(expected), "{request}: {response}");
+            assert_eq!(response.ends_with("\r\n\r\na 1\n"), expected.ends_with("OK"), "{response}");
+        }
+        let long = format!("GET /metrics HTTP/1.1\r\nHost: {}\r\n\r\n", "a".repeat(2 * MAX_HEAD_BYTES));
+        assert!(exchange(&server, &long).starts_with("HTTP/1.1 431"));
+    }
+
+    #[test]
+    fn peers_that_say_nothing_do_not_keep_it_from_stopping() {
+        let server = server();
+        let silent: Vec<_> =
+            (0..2 * MAX_CONNECTIONS).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+        let address = server.address();
+        drop(server);
+        drop(silent);
+        assert!(TcpStream::connect(address).is_err(), "it is gone");
+    }
+}
