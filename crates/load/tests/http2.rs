@@ -49,6 +49,7 @@ fn spec_of(url: &str, template: &RequestTemplate) -> LoadSpec {
         timeout: Duration::from_millis(500),
         tls: None,
         seed: 1,
+        network: load::NetworkChoice::Auto,
         whole_seconds: false,
         start_at: None,
     }
