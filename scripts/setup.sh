@@ -53,6 +53,7 @@ need_for_test() {
   need_browser
   need_command nginx nginx-light 'a server that the load generator is tested against'
   need_command wrk wrk 'loads the service and nginx in turn'
+  need_command h2load nghttp2-client 'loads nginx over HTTP/2 in turn with meshmeter load'
   need_command bash bash 'continuous integration, and a test of the command line'
   need_command openssl openssl 'judges the certificates of a run'
   need_command taskset util-linux 'gives server and client a core each'

@@ -12,9 +12,10 @@ mod promises;
 mod server_contest;
 
 use contest::process::run_to_end;
-use contest::{median, turns};
+use contest::{h2load, median, turns};
 use generator_contest::{
-    ALONE, CALM, CPU_US, ContenderResult, Effort, LAG_P99_US, P50_US, P99_US, PartResult, RATE, Round, parts,
+    ALONE, CALM, CPU_US, ContenderResult, Effort, HTTP2, LAG_P99_US, P50_US, P99_US, PartResult, RATE, Round,
+    parts,
 };
 use generators::{Generator, Latency, Reading, read_fortio};
 use promises::promises;
@@ -51,7 +52,12 @@ fn load_against_peers() {
         .collect();
     assert_eq!(
         labels,
-        [vec!["meshmeter load", "wrk"], vec!["meshmeter load", ALONE], vec!["meshmeter load"]]
+        [
+            vec!["meshmeter load", "wrk"],
+            vec!["meshmeter load", ALONE],
+            vec!["meshmeter load"],
+            vec!["meshmeter load", "h2load"]
+        ]
     );
     for result in &results {
         let text = result.to_string();
@@ -93,6 +99,41 @@ fn promises_are_held_against_medians() {
     );
     assert_eq!(kept(vec![contender("meshmeter load", 121.0, 99.0, &[])]), [true, true]);
     assert_eq!(kept(vec![contender("meshmeter load", 121.0, f64::NAN, &[])]), [true, false]);
+}
+
+#[test]
+fn the_promise_over_http_2_is_about_cpu() {
+    let contender = |label, cpu_us_per_request| {
+        let reading = Reading { requests: 1000.0, requests_per_second: 1000.0, ..Reading::default() };
+        let rounds = vec![Round { reading, cpu_us_per_request, server_busy_fraction: 1.0 }];
+        ContenderResult { label, rounds }
+    };
+    let kept = |own_us, peers: &[(&'static str, f64)]| {
+        let mut contenders = vec![contender("meshmeter load", own_us)];
+        contenders.extend(peers.iter().map(|(label, cpu_us)| contender(label, *cpu_us)));
+        let result = PartResult { title: HTTP2, not_run: Vec::new(), contenders };
+        promises(&[result]).iter().map(|promise| promise.kept).collect::<Vec<bool>>()
+    };
+    assert_eq!(kept(7.0, &[("h2load", 7.0), ("fortio", 10.0)]), [true, true, true]);
+    assert_eq!(kept(7.1, &[("h2load", 7.0), ("fortio", 10.0)]), [true, false, false]);
+    assert_eq!(kept(7.1, &[("h2load", 7.0)]), [true, false]);
+}
+
+#[test]
+fn what_h2load_says_is_understood() {
+    let said = "finished in 3.00s, 126743.33 req/s, 132.11MB/s\n\
+                requests: 380230 total, 380486 started, 380230 done, 380230 succeeded, 0 failed, 0 errored, 0 timeout\n\
+                status codes: 380230 2xx, 0 3xx, 0 4xx, 0 5xx\n";
+    let ended = |text: &str| {
+        let mut command = Command::new("printf");
+        run_to_end(command.args(["%s", text]), Duration::from_secs(60)).unwrap()
+    };
+    let reading = h2load::read(&ended(said)).unwrap();
+    assert_eq!((reading.requests, reading.requests_per_second), (380_230.0, 126_743.33));
+    for (from, to) in [("0 failed", "1 failed"), ("380230 2xx, 0 3xx", "380229 2xx, 1 3xx"), (" done,", "")] {
+        let error = h2load::read(&ended(&said.replace(from, to))).unwrap_err().to_string();
+        assert!(error.starts_with("h2load: "), "{error}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 #![allow(dead_code, reason = "each benchmark uses a part of this")]
 
+pub mod h2load;
 pub mod nginx;
 pub mod process;
 pub mod server;

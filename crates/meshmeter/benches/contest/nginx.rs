@@ -12,14 +12,17 @@ use std::path::Path;
 /// # Errors
 /// Where it does not start: the text has its log.
 pub fn start(folder: &Path) -> Outcome<Server> {
-    // nginx cannot choose a port itself.
-    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    // nginx cannot choose ports itself.
+    let listeners = [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
+    let [port, http2_port] = [listeners[0].local_addr()?.port(), listeners[1].local_addr()?.port()];
+    drop(listeners);
     let configuration_path = folder.join("nginx.conf");
-    fs::write(&configuration_path, configuration(folder, port))?;
+    fs::write(&configuration_path, configuration(folder, port, http2_port))?;
     let mut command = pinned(Place::Server, Path::new("nginx"))?;
     command.arg("-e").arg(folder.join("error.log")).arg("-c").arg(&configuration_path);
     let mut server = Server::start(&mut command)?;
     server.url = format!("http://127.0.0.1:{port}/");
+    server.http2_url = format!("http://127.0.0.1:{http2_port}/");
     let master = server.child.id();
     let worker = until(|| {
         TcpStream::connect(("127.0.0.1", port)).ok()?;
@@ -33,7 +36,7 @@ pub fn start(folder: &Path) -> Outcome<Server> {
     Ok(server)
 }
 
-fn configuration(folder: &Path, port: u16) -> String {
+fn configuration(folder: &Path, port: u16, http2_port: u16) -> String {
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("{kind}_temp_path {}/{kind};\n", folder.display()))
         .concat();
@@ -41,7 +44,8 @@ fn configuration(folder: &Path, port: u16) -> String {
         "worker_processes 1;\ndaemon off;\npid {folder}/pid;\nerror_log {folder}/error.log;\n\
          events {{ worker_connections 4096; }}\n\
          http {{\n{temporary}access_log off;\nkeepalive_requests 1000000000;\n\
-         server {{ listen 127.0.0.1:{port}; location / {{ return 200 \"{body}\"; }} }}\n}}\n",
+         server {{ listen 127.0.0.1:{port}; listen 127.0.0.1:{http2_port} http2; \
+         location / {{ return 200 \"{body}\"; }} }}\n}}\n",
         folder = folder.display(),
         body = "x".repeat(BODY_BYTES),
     )

@@ -13,13 +13,15 @@ pub struct Server {
     pub worker: u32,
     /// What to load.
     pub url: String,
+    /// What to load over HTTP/2 without TLS, where it speaks that.
+    pub http2_url: String,
 }
 
 impl Server {
     /// Starts it; who starts it says which process answers and under which URL.
     pub fn start(command: &mut Command) -> Outcome<Self> {
         let child = command.spawn().map_err(|error| format!("start {command:?}: {error}"))?;
-        Ok(Self { worker: child.id(), child, url: String::new() })
+        Ok(Self { worker: child.id(), child, url: String::new(), http2_url: String::new() })
     }
 
     /// CPU that its worker used so far, seconds.

@@ -1,4 +1,5 @@
-//! Generators in turn against one nginx, round after round, in three parts: full speed, 1000 a second, 20 000 a second.
+//! Generators in turn against one nginx, round after round, in four parts: full speed, 1000 a second, 20 000 a second, full
+//! speed over HTTP/2.
 //!
 //! nginx is full before the faster generators are, so CPU for each request is the figure that counts at full speed; how busy
 //! nginx was stands beside it.
@@ -11,6 +12,8 @@ use std::path::Path;
 
 /// The title of the part at 1000 requests a second.
 pub const CALM: &str = "open loop, 1000/s on 4 connections";
+/// The title of the part over HTTP/2.
+pub const HTTP2: &str = "closed loop, HTTP/2 without TLS, 8 connections of 32 streams";
 /// The label of `meshmeter load` in a closed loop over one connection.
 pub const ALONE: &str = "same, closed, 1 connection";
 
@@ -60,12 +63,13 @@ pub struct Round {
     pub server_busy_fraction: f64,
 }
 
-/// The three parts, with fortio where it is found.
-pub fn parts(meshmeter: &Path, fortio: &Result<Generator, String>) -> [Part; 3] {
+/// The four parts, with fortio where it is found.
+pub fn parts(meshmeter: &Path, fortio: &Result<Generator, String>) -> [Part; 4] {
     let ours = |load| Contender::new(Generator::Meshmeter(meshmeter.to_owned()), load);
     let full = Load::Closed { connections: 64 };
     let calm = Load::Open { rate: 1000, connections: 4 };
     let brisk = Load::Open { rate: 20_000, connections: 64 };
+    let streams = Load::Http2 { connections: 8, streams: 32 };
     // What the median of an open loop should be near: nobody waits for anybody.
     let alone = Contender { label: ALONE, ..ours(Load::Closed { connections: 1 }) };
     [
@@ -73,6 +77,8 @@ pub fn parts(meshmeter: &Path, fortio: &Result<Generator, String>) -> [Part; 3] 
             .against(fortio, full),
         Part::new(CALM, vec![ours(calm), alone]).against(fortio, calm),
         Part::new("open loop, 20 000/s on 64 connections", vec![ours(brisk)]).against(fortio, brisk),
+        Part::new(HTTP2, vec![ours(streams), Contender::new(Generator::H2load, streams)])
+            .against(fortio, streams),
     ]
 }
 
@@ -118,7 +124,7 @@ impl Contender {
 
     fn run(&self, server: &Server, seconds: u32) -> Outcome<Round> {
         let before_s = server.cpu_s()?;
-        let (reading, cpu_s) = self.generator.run(self.load, seconds, &server.url)?;
+        let (reading, cpu_s) = self.generator.run(self.load, seconds, server)?;
         Ok(Round {
             cpu_us_per_request: cpu_s * 1e6 / reading.requests,
             server_busy_fraction: (server.cpu_s()? - before_s) / f64::from(seconds),

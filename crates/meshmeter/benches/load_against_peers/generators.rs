@@ -4,7 +4,8 @@
 //! sent, so fortio's figures are lower where requests wait.
 
 use crate::contest::process::{Ended, PATIENCE, Place, pinned, run_to_end};
-use crate::contest::{Outcome, wrk};
+use crate::contest::server::Server;
+use crate::contest::{Outcome, h2load, wrk};
 use experiment::schema::LoadResult;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,8 @@ use std::time::Duration;
 pub enum Load {
     /// Each connection sends again when it is answered.
     Closed { connections: u32 },
+    /// The same for each stream of connections of HTTP/2.
+    Http2 { connections: u32, streams: u32 },
     /// So many requests a second.
     Open { rate: u32, connections: u32 },
 }
@@ -25,6 +28,8 @@ pub enum Generator {
     Meshmeter(PathBuf),
     /// Closed loops only.
     Wrk,
+    /// HTTP/2 only.
+    H2load,
     Fortio(PathBuf),
 }
 
@@ -63,6 +68,7 @@ impl Generator {
         match self {
             Self::Meshmeter(_) => "meshmeter load",
             Self::Wrk => "wrk",
+            Self::H2load => "h2load",
             Self::Fortio(_) => "fortio",
         }
     }
@@ -71,18 +77,25 @@ impl Generator {
     ///
     /// # Errors
     /// Where it is missing, hangs, fails or had answers other than 200.
-    pub fn run(&self, load: Load, seconds: u32, url: &str) -> Outcome<(Reading, f64)> {
+    pub fn run(&self, load: Load, seconds: u32, server: &Server) -> Outcome<(Reading, f64)> {
         let (program, arguments) = match self {
             Self::Meshmeter(program) => (program.as_path(), meshmeter_arguments(load, seconds)),
             Self::Wrk => {
                 let Load::Closed { connections } = load else {
-                    return Err("wrk knows no open loop".into());
+                    return Err("wrk knows closed loops of HTTP/1.1 alone".into());
                 };
                 (Path::new("wrk"), wrk::arguments(connections, seconds))
+            }
+            Self::H2load => {
+                let Load::Http2 { connections, streams } = load else {
+                    return Err("h2load is for HTTP/2 here".into());
+                };
+                (Path::new("h2load"), h2load::arguments(connections, streams, seconds))
             }
             Self::Fortio(program) => (program.as_path(), fortio_arguments(load, seconds)),
         };
         let mut command = pinned(Place::Generator, program)?;
+        let url = if let Load::Http2 { .. } = load { &server.http2_url } else { &server.url };
         command.args(arguments).arg(url);
         let ended = run_to_end(&mut command, Duration::from_secs(seconds.into()) + PATIENCE)?;
         Ok((self.read(&ended)?, ended.cpu_s))
@@ -93,6 +106,14 @@ impl Generator {
             Self::Meshmeter(_) => read_meshmeter(&ended.stdout),
             Self::Wrk => {
                 let reading = wrk::read(ended)?;
+                Ok(Reading {
+                    requests: reading.requests,
+                    requests_per_second: reading.requests_per_second,
+                    ..Reading::default()
+                })
+            }
+            Self::H2load => {
+                let reading = h2load::read(ended)?;
                 Ok(Reading {
                     requests: reading.requests,
                     requests_per_second: reading.requests_per_second,
@@ -114,12 +135,17 @@ impl Generator {
 fn meshmeter_arguments(load: Load, seconds: u32) -> Vec<String> {
     let (option, number, connections) = match load {
         Load::Closed { connections } => ("--clients", connections, connections),
+        Load::Http2 { connections, streams } => ("--clients", connections * streams, connections),
         Load::Open { rate, connections } => ("--rate", rate, connections),
     };
     let mut arguments = words("load --threads 1 --progress off --json -");
     arguments.extend([option.to_owned(), number.to_string()]);
     arguments.extend(["--connections".to_owned(), connections.to_string()]);
     arguments.extend(["--duration".to_owned(), format!("{seconds}s")]);
+    if let Load::Http2 { streams, .. } = load {
+        arguments.extend(["--http", "2", "--streams"].map(str::to_owned));
+        arguments.push(streams.to_string());
+    }
     arguments
 }
 
@@ -136,14 +162,19 @@ fn read_meshmeter(json: &str) -> Outcome<Reading> {
     })
 }
 
-/// Its histogram begins with steps of 10 us, which is as fine as it interpolates well.
+/// Its histogram begins with steps of 10 us, which is as fine as it interpolates well. Over HTTP/2 it has one request at a time on
+/// a connection too: as many connections as others have streams.
 fn fortio_arguments(load: Load, seconds: u32) -> Vec<String> {
     // Its rate 0 is a closed loop.
     let (rate, connections) = match load {
         Load::Closed { connections } => (0, connections),
+        Load::Http2 { connections, streams } => (0, connections * streams),
         Load::Open { rate, connections } => (rate, connections),
     };
     let mut arguments = words("load -r 0.00001 -p 50,99 -json -");
+    if let Load::Http2 { .. } = load {
+        arguments.push("-h2".to_owned());
+    }
     arguments.extend(["-qps".to_owned(), rate.to_string()]);
     arguments.extend(["-c".to_owned(), connections.to_string()]);
     arguments.extend(["-t".to_owned(), format!("{seconds}s")]);

@@ -1,10 +1,12 @@
 //! What `meshmeter load` promises against its peers, judged by medians over the rounds. Pure.
 
-use crate::generator_contest::{CALM, Figure, LAG_P99_US, P50_US, PartResult};
+use crate::generator_contest::{CALM, CPU_US, Figure, HTTP2, LAG_P99_US, P50_US, PartResult};
 use std::fmt;
 
 /// Schedule lag at p99 at 1000 a second, microseconds.
 const LAG_P99_MAX_US: f64 = 100.0;
+/// CPU for each request over HTTP/2, as a part of a peer's.
+const HTTP2_CPU_RATIOS_MAX: [(&str, f64); 2] = [("h2load", 1.0), ("fortio", 0.7)];
 
 /// A promise, with the figures that it is judged by.
 #[derive(Debug, PartialEq)]
@@ -17,6 +19,9 @@ pub struct Promise {
 /// say who did not.
 pub fn promises(results: &[PartResult]) -> Vec<Promise> {
     let mut promises: Vec<Promise> = results.iter().filter_map(valid_figures).collect();
+    if let Some(result) = results.iter().find(|result| result.title == HTTP2) {
+        promises.extend(http2_promises(result));
+    }
     let Some(calm) = results.iter().find(|result| result.title == CALM) else { return promises };
     let median = |label, figure: Figure| calm.contender(label).map(|contender| contender.median(figure));
     if let Some(lag_us) = median("meshmeter load", LAG_P99_US) {
@@ -32,6 +37,15 @@ pub fn promises(results: &[PartResult]) -> Vec<Promise> {
         });
     }
     promises
+}
+
+fn http2_promises(result: &PartResult) -> impl Iterator<Item = Promise> {
+    let cpu_us = |label| result.contender(label).map(|contender| contender.median(CPU_US));
+    HTTP2_CPU_RATIOS_MAX.into_iter().filter_map(move |(peer, most)| {
+        let ratio = cpu_us("meshmeter load")? / cpu_us(peer)?;
+        let text = format!("{HTTP2}: CPU for each request at most {most} of {peer}'s: {ratio:.2}");
+        Some(Promise { text, kept: ratio <= most })
+    })
 }
 
 fn valid_figures(result: &PartResult) -> Option<Promise> {
