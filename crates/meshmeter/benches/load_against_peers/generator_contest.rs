@@ -2,7 +2,8 @@
 //! speed over HTTP/2.
 //!
 //! nginx is full before the faster generators are, so CPU for each request is the figure that counts at full speed; how busy
-//! nginx was stands beside it.
+//! nginx was stands beside it. fortio has no more than one request at a time on a connection of HTTP/2 either: there it gets as
+//! many connections as the others have streams.
 
 use crate::contest::server::Server;
 use crate::contest::{Outcome, median, nginx, turns};

@@ -1,6 +1,7 @@
 //! `cargo bench --bench load_against_peers`: `meshmeter load` and its peers alternately, pinned to CPU 1, against nginx on CPU 0
 //! with a body of 1 KB. Takes about five minutes; leave the machine alone meanwhile. wrk and h2load must be there; fortio is taken from the PATH or
 //! from where `FORTIO` names it. The same contest runs tiny in the tests.
+//! Words after `--` choose the parts whose titles have them all: `cargo bench --bench load_against_peers -- HTTP/2`.
 //! Ends with status 1 where a promise is not kept.
 
 #[path = "../contest/mod.rs"]
@@ -44,10 +45,16 @@ fn contest() -> Outcome<bool> {
     let meshmeter = Path::new(env!("CARGO_BIN_EXE_meshmeter"));
     let mut results = Vec::new();
     let fortio = Generator::fortio(env::var_os("FORTIO").map(PathBuf::from), on_path("fortio"));
-    for (part, effort) in parts(meshmeter, &fortio).into_iter().zip(EFFORTS) {
+    // Cargo itself adds `--bench`.
+    let words: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let chosen = parts(meshmeter, &fortio).into_iter().zip(EFFORTS);
+    for (part, effort) in chosen.filter(|(part, _)| words.iter().all(|word| part.title.contains(word))) {
         let result = part.run(effort)?;
         println!("{result}");
         results.push(result);
+    }
+    if results.is_empty() {
+        return Err(format!("no part has `{}` in its title", words.join(" ")).into());
     }
     let promises = promises(&results);
     for promise in &promises {
