@@ -1,14 +1,19 @@
 //! Which servers a thread's connections are for.
 
 use super::Targets;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Parts of a connection in which servers' distances from their shares are compared.
+const PARTS: f64 = 1e6;
 
 /// The connections of one thread.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Assignment {
     /// The server of each connection, at first.
     pub(crate) servers: Vec<usize>,
-    /// There are fewer connections than servers: connections go where they are wanted, at most so many of this thread to
-    /// one server. Absent: each keeps its server.
+    /// The thread has no connection for some server: connections go where they are wanted, at most so many of this thread
+    /// to one server. Absent: each keeps its server.
     pub(crate) roaming: Option<usize>,
 }
 
@@ -26,7 +31,12 @@ impl Assignment {
             first_thread += count % threads;
         }
         let covered = (0..counts.len()).all(|server| servers.binary_search(&server).is_ok());
-        let limit = targets.connections_per_server.unwrap_or(threads).div_ceil(threads);
+        let limit = match targets.connections_per_server {
+            // All threads together have no more than they may.
+            Some(most) => (most / threads).max(1),
+            None if connections < counts.len() => 1,
+            None => usize::MAX,
+        };
         Self { roaming: (!covered).then_some(limit), servers }
     }
 }
@@ -39,20 +49,32 @@ impl Targets {
         if connections < servers {
             return (0..servers).map(|server| usize::from(server < connections)).collect();
         }
-        let shares = self.shares();
-        let ideal: Vec<f64> = shares.iter().map(|share| share * connections as f64).collect();
-        let mut counts: Vec<usize> = ideal.iter().map(|ideal| (*ideal as usize).max(1)).collect();
+        let ideal: Vec<f64> = self.shares().iter().map(|share| share * connections as f64).collect();
+        let mut counts: Vec<usize> = ideal.iter().map(|ideal| (*ideal as usize).clamp(1, most)).collect();
+        let excess =
+            |counts: &[usize], server: usize| ((counts[server] as f64 - ideal[server]) * PARTS) as i64;
+        let (mut total, all) = (counts.iter().sum::<usize>(), 0..servers);
         // Whoever is furthest under its share gets the next one, whoever is furthest above it gives one up.
-        let over = |counts: &[usize], server: usize| counts[server] as f64 - ideal[server];
-        while counts.iter().sum::<usize>() != connections {
-            let too_few = counts.iter().sum::<usize>() < connections;
-            let candidates = (0..servers).filter(|server| too_few || counts[*server] > 1);
-            let by_excess = |a: &usize, b: &usize| over(&counts, *a).total_cmp(&over(&counts, *b));
-            let server = if too_few { candidates.min_by(by_excess) } else { candidates.max_by(by_excess) };
-            let Some(server) = server else { break };
-            if too_few { counts[server] += 1 } else { counts[server] -= 1 }
+        let mut under: BinaryHeap<_> =
+            all.clone().map(|server| Reverse((excess(&counts, server), server))).collect();
+        while total < connections
+            && let Some(Reverse((_, server))) = under.pop()
+        {
+            if counts[server] < most {
+                (counts[server], total) = (counts[server] + 1, total + 1);
+                under.push(Reverse((excess(&counts, server), server)));
+            }
         }
-        counts.iter().map(|count| (*count).min(most)).collect()
+        let mut above: BinaryHeap<_> = all.map(|server| (excess(&counts, server), server)).collect();
+        while total > connections
+            && let Some((_, server)) = above.pop()
+        {
+            if counts[server] > 1 {
+                (counts[server], total) = (counts[server] - 1, total - 1);
+                above.push((excess(&counts, server), server));
+            }
+        }
+        counts
     }
 
     /// Each server's share of the requests; together 1.
@@ -113,6 +135,34 @@ mod tests {
         let mut two = targets(&["http://127.0.0.1:1/", "http://127.0.0.1:2/"]);
         two.connections_per_server = Some(3);
         assert_eq!(spread(&two, 100, 1), (vec![3, 3], vec![6], false));
+        // What one may not have goes to the others.
+        let mut weighted = targets(&["9=http://127.0.0.1:1/", "1=http://127.0.0.1:2/"]);
+        weighted.connections_per_server = Some(6);
+        assert_eq!(spread(&weighted, 10, 1), (vec![6, 4], vec![10], false));
+    }
+
+    #[test]
+    fn roaming_connections_keep_to_the_limit_over_all_threads() {
+        let mut three = targets(&["http://127.0.0.1:1/", "http://127.0.0.1:2/", "http://127.0.0.1:3/"]);
+        let limits = |targets: &Targets, connections, threads| -> Vec<_> {
+            let limit = |thread| Assignment::new(targets, connections, thread, threads).roaming;
+            (0..threads).map(limit).collect()
+        };
+        assert_eq!(limits(&three, 2, 2), [Some(1), Some(1)]);
+        // As many connections as servers or more: nobody asked for a limit.
+        assert_eq!(limits(&three, 3, 2), [Some(usize::MAX), Some(usize::MAX)]);
+        three.connections_per_server = Some(3);
+        assert_eq!(limits(&three, 2, 2), [Some(1), Some(1)]);
+        three.connections_per_server = Some(5);
+        assert_eq!(limits(&three, 2, 2), [Some(2), Some(2)]);
+    }
+
+    #[test]
+    fn connections_are_spread_over_many_servers_at_once() {
+        let many = targets(&["http://127.0.0.1:{1..9000}/", "1000=http://127.0.0.1:9001/"]);
+        let counts = many.connections_per_server(100_000);
+        assert_eq!(counts.iter().sum::<usize>(), 100_000);
+        assert!(counts[..9000].iter().all(|count| *count == 1) && counts[9000] == 91_000, "{}", counts[9000]);
     }
 
     #[test]

@@ -89,6 +89,13 @@ pub enum Order {
 }
 
 impl Targets {
+    /// Every request gets this body.
+    pub fn set_body(&mut self, body: &Arc<[u8]>) {
+        for request in self.servers.iter_mut().flat_map(|server| &mut server.requests) {
+            request.body = Arc::clone(body);
+        }
+    }
+
     fn total_weight(&self) -> u64 {
         self.choices.iter().map(|choice| u64::from(choice.weight)).sum()
     }
@@ -194,7 +201,7 @@ pub enum TargetError {
         cause: RangeError,
     },
     /// More hosts than a run may have.
-    #[error("`{0}` makes more than 10000 servers")]
+    #[error("with `{0}` there are more than 10000 servers")]
     TooManyServers(String),
     /// A URL of another kind.
     #[error("`{url}` has the scheme `{scheme}`; known are http, https, grpc, grpcs, tcp and tls")]
@@ -260,7 +267,7 @@ pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Targets, T
     for url in urls {
         let template = UrlTemplate::parse(url)?;
         is_plain &= template.weight == 1 && !template.has_ranges();
-        let hosts = template.urls(MOST_SERVERS.saturating_sub(resolver.servers.len()))?;
+        let hosts = template.urls(MOST_SERVERS)?;
         let options = hosts.iter().map(|host| resolver.option(host, &template.path));
         choices.push(Choice { weight: template.weight, options: options.collect::<Result<_, _>>()? });
     }
@@ -298,6 +305,9 @@ impl Resolver<'_> {
         let key = (endpoint, server_name);
         let server = match self.index.get(&key) {
             Some(server) => *server,
+            None if self.servers.len() == MOST_SERVERS => {
+                return Err(TargetError::TooManyServers(url.to_owned()));
+            }
             None => {
                 let addresses = self.look_up(&key.0)?;
                 let (authority, server_name) = key.clone();
@@ -397,6 +407,19 @@ mod tests {
         assert_eq!(targets[0].requests[1].path, Text::from("/b?c=d".to_owned()));
         assert_eq!(targets[0].requests[1].authority, "127.0.0.1:81");
         assert_eq!(targets[1].addresses, ["127.0.0.1:80".parse().unwrap()]);
+    }
+
+    #[test]
+    fn servers_are_bounded_and_counted_once() {
+        let count = |urls: &[&str]| {
+            let urls: Vec<String> = urls.iter().map(|url| (*url).to_owned()).collect();
+            resolve(&urls, &RequestTemplate::default()).map(|targets| targets.servers.len())
+        };
+        let most = "http://127.0.0.1:{1..10000}/a";
+        assert_eq!(count(&[most, "http://127.0.0.1:{1..10000}/b"]).unwrap(), 10_000);
+        for one_more in ["http://127.0.0.1:10001/", "http://127.0.0.1:{10001..10002}/"] {
+            assert!(matches!(count(&[most, one_more]), Err(TargetError::TooManyServers(_))), "{one_more}");
+        }
     }
 
     #[test]

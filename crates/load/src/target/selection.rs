@@ -34,6 +34,7 @@ enum Way {
     },
     Turn {
         turns: Vec<Turn>,
+        thread: u64,
         threads: u64,
     },
 }
@@ -43,8 +44,8 @@ enum Way {
 struct Turn {
     /// How far it is behind its share, in units of the total weight (smooth weighted round robin).
     credit: i64,
-    /// How often it was taken, by all threads together.
-    ordinal: u64,
+    /// How often this thread took it.
+    taken: u64,
 }
 
 impl<'a> Selector<'a> {
@@ -60,8 +61,8 @@ impl<'a> Selector<'a> {
                 Way::Random { random, total_weight: targets.total_weight() }
             }
             Order::Turn => {
-                let first = Turn { credit: 0, ordinal: thread as u64 };
-                Way::Turn { turns: vec![first; targets.choices.len()], threads: threads as u64 }
+                let turns = vec![Turn { credit: 0, taken: 0 }; targets.choices.len()];
+                Way::Turn { turns, thread: thread as u64, threads: threads as u64 }
             }
         };
         let mut selector = Self { targets, way };
@@ -87,14 +88,15 @@ impl<'a> Selector<'a> {
                 let numbers = places.map(|place| random.random_range(place.first..=place.last)).collect();
                 Chosen { server, request, numbers }
             }
-            Way::Turn { turns, threads } => {
+            Way::Turn { turns, thread, threads } => {
                 let index = next_turn(&targets.choices, turns);
                 let choice = &targets.choices[index];
-                let ordinal = turns[index].ordinal;
-                turns[index].ordinal += *threads;
+                let taken = turns[index].taken;
+                turns[index].taken += 1;
+                // Every thread comes to every server; rounds of all servers are dealt out to the threads in turn.
                 let options = choice.options.len() as u64;
-                let (server, request) = choice.options[(ordinal % options) as usize];
-                let mut rest = ordinal / options;
+                let (server, request) = choice.options[((taken + *thread) % options) as usize];
+                let mut rest = taken / options * *threads + *thread;
                 let numbers = choice.places(targets).map(|place| {
                     let number = place.first + rest % place.count();
                     rest /= place.count();
@@ -134,7 +136,7 @@ fn next_turn(choices: &[Choice], turns: &mut [Turn]) -> usize {
 mod tests {
     use super::*;
     use crate::target::{RequestTemplate, resolve};
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     fn targets(urls: &[&str], order: Order) -> Targets {
         let urls: Vec<String> = urls.iter().map(|url| (*url).to_owned()).collect();
@@ -199,5 +201,21 @@ mod tests {
             (0..3).map(|_| selector.choose().numbers[0]).collect::<Vec<_>>()
         };
         assert_eq!((drawn(0), drawn(1)), (vec![1, 3, 5], vec![2, 4, 6]));
+    }
+
+    #[test]
+    fn in_turn_every_thread_comes_to_every_server_and_all_together_to_every_combination() {
+        let targets = targets(&["https://shop-{1..4}.example/{1..6}"], Order::Turn);
+        let mut combinations = BTreeMap::new();
+        for thread in 0..2 {
+            let mut selector = Selector::new(&targets, 1, thread, 2);
+            let drawn: Vec<_> = (0..12).map(|_| selector.choose()).collect();
+            let first: BTreeSet<_> = drawn[..4].iter().map(|chosen| chosen.server).collect();
+            assert_eq!(first.len(), 4, "thread {thread} has connections to all of them");
+            for Chosen { server, numbers, .. } in drawn {
+                *combinations.entry((server, numbers)).or_insert(0) += 1;
+            }
+        }
+        assert_eq!(combinations.len(), 24);
     }
 }

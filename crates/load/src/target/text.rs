@@ -5,6 +5,9 @@ use std::io::Write as _;
 /// Longest distance between the ends of a range of numbers: a range beyond it is a slip of the pen.
 const MOST_NUMBERS: u64 = 1_000_000_000;
 
+/// Most digits of a number in a range: the greatest has as many.
+const MOST_DIGITS: usize = 20;
+
 /// See the module.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Text {
@@ -129,7 +132,8 @@ impl Numbers {
         let inner = range.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
         let (first, last) = inner.and_then(|inner| inner.split_once("..")).ok_or_else(malformed)?;
         let number = |text: &str| {
-            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            let digits =
+                (1..=MOST_DIGITS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
             digits.then(|| text.parse().ok()).flatten().ok_or_else(malformed)
         };
         let digits = if first.starts_with('0') { first.len() } else { 1 };
@@ -168,6 +172,9 @@ mod tests {
         {
             assert!(matches!(Text::parse(text), Err(RangeError::Malformed(_))), "{text}");
         }
+        // Wider than any number is padded.
+        let zeros = format!("{{{}1..2}}", "0".repeat(70_000));
+        assert!(matches!(Text::parse(&zeros), Err(RangeError::Malformed(_))));
         for text in ["{2..1}", "{0..1000000000}", "{0..18446744073709551615}"] {
             assert!(matches!(Text::parse(text), Err(RangeError::Bounds(_))), "{text}");
         }

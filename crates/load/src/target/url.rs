@@ -42,7 +42,7 @@ impl<'a> UrlTemplate<'a> {
         for place in self.authority.places() {
             hosts = hosts.checked_mul(place.count()).ok_or_else(too_many)?;
         }
-        if hosts > 1 && hosts > at_most as u64 {
+        if hosts > at_most as u64 {
             return Err(too_many());
         }
         (0..hosts).map(|host| self.url_of(host)).collect()

@@ -2,7 +2,7 @@
 
 use crate::cli::LoadArgs;
 use crate::failure::Failure;
-use load::ExpectedReply;
+use load::{ExpectedReply, Targets};
 
 /// Bytes of a message for which no size is given.
 const DEFAULT_MESSAGE_BYTES: usize = 1024;
@@ -14,11 +14,12 @@ pub fn message(args: &LoadArgs) -> Vec<u8> {
 }
 
 /// What each reply is to be.
-pub fn expected_reply(args: &LoadArgs, message_bytes: usize) -> Result<ExpectedReply, Failure> {
+pub fn expected_reply(args: &LoadArgs, targets: &Targets) -> Result<ExpectedReply, Failure> {
     let http_only = [("--method", args.method != http::Method::GET), ("--header", !args.header.is_empty())];
     if let Some((option, _)) = http_only.iter().find(|(_, given)| *given) {
         return Err(Failure::wrong_use(format!("{option} is for http:// and https:// URLs")));
     }
+    let message_bytes = targets.servers[0].requests[0].body.len();
     if message_bytes == 0 {
         return Err(Failure::wrong_use("a message over TCP has at least a byte")
             .with_hint("give its size with --body-size"));

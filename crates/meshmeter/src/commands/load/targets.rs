@@ -10,12 +10,7 @@ use std::path::Path;
 
 /// What the URLs and the options of requests say, and the protocol that is to be spoken.
 pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
-    let is_raw = args.urls.iter().any(|url| url.contains("tcp://") || url.contains("tls://"));
-    let body = match (args.body.as_deref(), is_raw) {
-        (None, true) => raw::message(args),
-        (text, _) => body(text, args.body_size)?,
-    };
-    let message_bytes = body.len();
+    let body = body(args.body.as_deref(), args.body_size)?;
     let template = RequestTemplate {
         method: args.method.clone(),
         headers: args.header.clone(),
@@ -24,6 +19,9 @@ pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
         sni: args.sni.clone(),
     };
     let mut targets = load::resolve(&args.urls, &template).map_err(|error| failure(&error))?;
+    if targets.family == Family::Raw && args.body.is_none() {
+        targets.set_body(&raw::message(args).into());
+    }
     if let Some(order) = args.targets.order {
         targets.order = order.into();
     }
@@ -39,7 +37,7 @@ pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
         }
         Family::Raw => {
             http_version::in_vain(&args.http)?;
-            Protocol::Raw(raw::expected_reply(args, message_bytes)?)
+            Protocol::Raw(raw::expected_reply(args, &targets)?)
         }
         Family::Http => {
             raw::in_vain(args)?;
