@@ -81,11 +81,12 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
         window_start: nanos(spec.warmup),
         end: nanos(spec.warmup) + nanos(spec.duration),
         timeout: nanos(spec.timeout),
+        connecting: nanos(spec.connecting()),
     };
     let (network, foundations) = foundations(spec.network, spec.threads)?;
     if let Some(start) = spec.start_at {
         observer.progress(Progress::Waiting);
-        start::await_connecting(start - spec.warmup, spec.timeout, stop)?;
+        start::await_connecting(start - spec.warmup, spec.connecting(), stop)?;
     }
     let quota = match &spec.schedule {
         ScheduleSpec::Closed { requests: Some(requests), .. } => Some(Arc::new(AtomicU64::new(*requests))),

@@ -48,6 +48,12 @@ pub struct LoadSpec {
 }
 
 impl LoadSpec {
+    /// How long opening the connections before the start may take: every address of a server may be dead but the last.
+    pub(crate) fn connecting(&self) -> Duration {
+        let addresses = self.targets.servers.iter().map(|server| server.addresses.len()).max();
+        self.timeout.saturating_mul(u32::try_from(addresses.unwrap_or(1)).unwrap_or(u32::MAX))
+    }
+
     /// What is spoken, as results name it.
     pub(crate) fn spoken(&self) -> SpokenProtocol {
         match self.protocol {

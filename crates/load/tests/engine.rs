@@ -7,8 +7,8 @@ mod servers;
 use experiment::schema::{GeneratorNetwork, LoadResult, SeriesPoint};
 use http::Method;
 use load::{
-    Arrival, LoadSpec, NetworkChoice, Observer, Order, Progress, Protocol, RateStage, RequestTemplate,
-    ScheduleSpec, Second, Targets,
+    Arrival, LoadSpec, NetworkChoice, Observer, Progress, Protocol, RateStage, RequestTemplate, ScheduleSpec,
+    Second,
 };
 use servers::{OK, TestServer, reply, stalled};
 use statistics::LatencyHistogram;
@@ -66,10 +66,6 @@ fn spec(url: &str, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
         start_at: None,
         network: NETWORK,
     }
-}
-
-fn targets(urls: &[String]) -> Targets {
-    load::resolve(urls, &RequestTemplate::default()).expect("good URLs")
 }
 
 fn open_loop(rate: f64, duration: Duration) -> ScheduleSpec {
@@ -349,78 +345,6 @@ fn a_dead_address_of_several_costs_an_attempt_and_no_request() {
     let result = run(&spec);
     assert_eq!(result.requests.completed, 40);
     assert_eq!(result.requests.errors["connect-refused"], 4);
-}
-
-#[test]
-fn a_dead_server_among_several_makes_the_result_invalid() {
-    let server = TestServer::start(|stream, _| reply(stream, OK));
-    let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut spec = open_spec(&server.url(), 100.0, SHORT);
-    spec.targets = targets(&[server.url(), format!("http://{dead}/")]);
-    let result = run(&spec);
-    assert_eq!((result.requests.completed, result.requests.unsent), (20, 20), "each has its share");
-    let reasons = &result.verdict.reasons;
-    assert!(reasons.iter().any(|reason| reason.starts_with("connections: 2 of 4 were open")), "{reasons:?}");
-}
-
-#[test]
-fn a_slow_server_gets_its_share_and_does_not_hold_up_the_others() {
-    let fast = TestServer::start(|stream, _| reply(stream, OK));
-    let slow = TestServer::start(|stream, _| {
-        std::thread::sleep(Duration::from_millis(50));
-        reply(stream, OK)
-    });
-    let mut spec = open_spec(&fast.url(), 100.0, Duration::from_secs(1));
-    spec.targets = targets(&[format!("3={}", fast.url()), slow.url()]);
-    spec.targets.order = Order::Turn;
-    // One of them for the slow server, which can answer 20 in a second and is asked for 25.
-    let result = run(&spec);
-    assert_eq!(result.requests.scheduled, 100);
-    assert_eq!(fast.requests.load(Ordering::SeqCst), 75);
-    assert_eq!(slow.requests.load(Ordering::SeqCst), result.requests.sent - 75);
-    assert!(result.response_time_us.p50 < 50_000.0, "{}", result.response_time_us.p50);
-    assert!(result.response_time_us.p99 > 100_000.0, "{}", result.response_time_us.p99);
-}
-
-#[test]
-fn fewer_connections_than_servers_go_from_one_to_the_other() {
-    let servers: Vec<_> = (0..5).map(|_| TestServer::start(|stream, _| reply(stream, OK))).collect();
-    let mut spec = open_spec(&servers[0].url(), 200.0, SHORT);
-    spec.targets = targets(&servers.iter().map(TestServer::url).collect::<Vec<_>>());
-    spec.connections = 2;
-    let result = run(&spec);
-    assert_eq!((result.requests.completed, result.requests.failed), (80, 0), "{:?}", result.requests);
-    for server in &servers {
-        assert_eq!(server.requests.load(Ordering::SeqCst), 16);
-    }
-    // In turn over five servers on two connections, nearly each request needs a new one.
-    assert!(result.connect_time_us.count > 40, "{}", result.connect_time_us.count);
-}
-
-#[test]
-fn a_dead_server_does_not_keep_a_roaming_connection() {
-    let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let servers: Vec<_> = (0..2).map(|_| TestServer::start(|stream, _| reply(stream, OK))).collect();
-    let mut spec = open_spec(&servers[0].url(), 300.0, SHORT);
-    spec.targets = targets(&[servers[0].url(), format!("http://{dead}/"), servers[1].url()]);
-    spec.connections = 1;
-    let result = run(&spec);
-    // A third is for the dead server; what waits for the connection at the very end is given up with that.
-    assert!((60..=80).contains(&result.requests.completed), "{:?}", result.requests);
-    assert_eq!(result.requests.failed, 0, "{:?}", result.requests);
-    assert!(result.requests.errors["connect-refused"] < 40, "{:?}", result.requests.errors);
-}
-
-#[test]
-fn a_closed_loop_over_several_servers_asks_each_in_turn() {
-    let servers: Vec<_> = (0..3).map(|_| TestServer::start(|stream, _| reply(stream, OK))).collect();
-    let mut spec = spec(&servers[0].url(), ScheduleSpec::closed(3), SHORT);
-    spec.targets = targets(&servers.iter().map(TestServer::url).collect::<Vec<_>>());
-    let result = run(&spec);
-    let each: Vec<_> = servers.iter().map(|server| server.requests.load(Ordering::SeqCst)).collect();
-    assert_eq!(each.iter().sum::<u64>(), result.requests.sent);
-    let spread = each.iter().max().unwrap() - each.iter().min().unwrap();
-    assert!(spread <= 1 + result.requests.unsent, "{each:?}");
 }
 
 #[test]

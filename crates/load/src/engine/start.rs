@@ -18,17 +18,17 @@ const CONNECT_LEAD: Duration = Duration::from_secs(1);
 /// So long before the start the workers are told of it; until then the wall clock may still be set right.
 const TELL_LEAD: Duration = Duration::from_millis(20);
 
-/// Waits until it is time to open connections for a schedule that starts at `start`; each attempt takes `timeout` at most.
+/// Waits until it is time to open connections, which takes `connecting` at most, for a schedule that starts at `start`.
 ///
 /// # Errors
 /// Where the start is past.
 pub(super) fn await_connecting(
     start: Timestamp,
-    timeout: Duration,
+    connecting: Duration,
     stop: &AtomicBool,
 ) -> Result<(), LoadError> {
     until(start)?;
-    sleep_until(start, CONNECT_LEAD + timeout, stop);
+    sleep_until(start, CONNECT_LEAD + connecting, stop);
     Ok(())
 }
 

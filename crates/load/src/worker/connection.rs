@@ -40,6 +40,8 @@ pub(super) struct Connection<C> {
     /// It stands in the queue of free connections.
     pub(super) queued: bool,
     pub(super) free_since: Nanos,
+    /// Where connections roam: since when it has been open without an unanswered request; absent where it is not so.
+    pub(super) idle_since: Option<Nanos>,
     /// Unanswered requests by stream.
     flights: Vec<Option<Flight>>,
     pub(super) in_flight: usize,
@@ -63,6 +65,7 @@ impl<C: Codec> Connection<C> {
             served: false,
             queued: false,
             free_since: 0,
+            idle_since: None,
             flights: vec![None; codec.streams()],
             in_flight: 0,
             requests: 0,
@@ -86,21 +89,22 @@ impl<C: Codec> Connection<C> {
         self.state == State::Open && !self.closing && self.codec.has_room()
     }
 
-    /// Since when it has been open without an unanswered request; absent where it is not so.
-    pub(super) fn idle_since(&self) -> Option<Nanos> {
-        (self.state == State::Open && self.in_flight == 0).then_some(self.free_since)
+    /// Its server, where it has been open without an unanswered request since just that time.
+    pub(super) fn server_if_idle(&self, since: Nanos) -> Option<usize> {
+        (self.idle_since == Some(since)).then_some(self.target)
     }
 
     /// It is for another server from now on, and closed.
     pub(super) fn assign(&mut self, server: usize, attempts: Attempts) {
         (self.target, self.attempts) = (server, attempts);
         self.state = State::Closed { retry_at: 0 };
-        (self.served, self.queued) = (false, false);
+        (self.served, self.queued, self.idle_since) = (false, false, None);
     }
 
     /// A request is on its way.
     pub(super) fn begun(&mut self, stream: usize, flight: Flight) {
         self.flights[stream] = Some(flight);
+        self.idle_since = None;
         self.in_flight += 1;
         self.requests += 1;
     }
@@ -149,12 +153,14 @@ impl<C: Codec> Connection<C> {
 
     /// How connections to its server fared.
     pub(super) fn attempts(&self) -> Attempts {
-        self.attempts
+        let failures = if self.served { 0 } else { self.attempts.failures };
+        Attempts { failures, ..self.attempts }
     }
 
     /// It is closed, from now on. Returns the state with the time at which it may be opened again: at once where it
     /// had served or another address has not been tried, else after a pause that doubles with each failure.
     pub(super) fn closed(&mut self, targets: &[Target], now: Nanos) -> State {
+        self.idle_since = None;
         if self.served {
             self.attempts.failures = 0;
             return State::Closed { retry_at: now };

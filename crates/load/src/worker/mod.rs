@@ -58,6 +58,8 @@ pub(crate) struct Timeline {
     pub(crate) end: Nanos,
     /// Bound on opening a connection and on each request.
     pub(crate) timeout: Nanos,
+    /// Bound on opening all connections before the start.
+    pub(crate) connecting: Nanos,
 }
 
 /// What a worker is to do besides its schedule.
@@ -101,6 +103,8 @@ pub(crate) struct Worker<'a, S, C: Codec, N> {
     /// Empty buffers, for connections that have something to send.
     buffers: Buffers,
     backlog: Backlog,
+    /// Nothing more is sent.
+    draining: bool,
     recorder: Recorder,
     pacer: Pacer,
     next_upkeep: Nanos,
@@ -147,6 +151,7 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
             unsent: Vec::new(),
             buffers: Buffers::default(),
             backlog: Backlog::None,
+            draining: false,
             recorder: Recorder::new(timeline.window_start, timeline.end, whole_seconds),
             pacer: Pacer::new(),
             next_upkeep: 0,
@@ -156,19 +161,29 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
 
     /// Opens the connections before the schedule starts. Returns how many are open.
     pub(crate) fn connect(&mut self, clock: &Clock) -> io::Result<usize> {
-        let give_up = clock.now() + self.timeline.timeout;
+        let give_up = clock.now() + self.timeline.connecting;
         loop {
             let now = clock.now();
             self.upkeep(now);
-            let settled = self.connections.iter().all(|connection| connection.is_settled(self.targets));
-            if settled || now >= give_up || self.stop.load(Ordering::Relaxed) {
+            if self.is_settled() || now >= give_up || self.stop.load(Ordering::Relaxed) {
                 break;
             }
             self.network.wait(Duration::from_millis(5))?;
             self.handle_events(clock)?;
         }
         self.await_second_thoughts(clock, give_up)?;
-        Ok(self.connections.iter().filter(|connection| connection.state == State::Open).count())
+        Ok(self.count_open())
+    }
+
+    /// Whether connecting has come to its end, good or bad.
+    fn is_settled(&mut self) -> bool {
+        self.connections.iter().all(|connection| connection.is_settled(self.targets))
+            // Of more servers than connections the first ones may be dead.
+            && (self.count_open() > 0 || !self.pools.try_others(|server| self.targets[server].addresses.len()))
+    }
+
+    fn count_open(&self) -> usize {
+        self.connections.iter().filter(|connection| connection.state == State::Open).count()
     }
 
     /// Follows the schedule to its end. `clock` reads 0 at the start of the warm-up.
@@ -191,7 +206,8 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
             if stopped || self.has_sent_all(now) || self.gives_up_backlog(now) {
                 break now.min(self.timeline.end);
             }
-            if let Some(last_answer) = self.schedule.used_up_since().filter(|_| self.in_flight == 0) {
+            let none_left = self.in_flight == 0 && self.pools.is_empty();
+            if let Some(last_answer) = self.schedule.used_up_since().filter(|_| none_left) {
                 break last_answer.clamp(self.timeline.window_start, self.timeline.end);
             }
             self.send_due(clock)?;
@@ -235,7 +251,7 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
 
     /// Whether what was due before the end is not sent any more.
     fn gives_up_backlog(&self, now: Nanos) -> bool {
-        let Timeline { window_start, end, timeout } = self.timeline;
+        let Timeline { window_start, end, timeout, .. } = self.timeline;
         if now < end + END_GRACE {
             return false;
         }
@@ -246,6 +262,7 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
 
     /// Sends nothing more and waits for the answers on their way, each at most its timeout.
     fn drain(&mut self, clock: &Clock, on_second: &mut impl OnSecond) -> io::Result<()> {
+        self.draining = true;
         let mut give_up = clock.now() + self.timeline.timeout;
         let mut interrupted = false;
         while self.in_flight > 0 && clock.now() < give_up {
@@ -272,7 +289,7 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
     /// Sleeps or spins until something is due, or until the network has news.
     fn wait(&mut self, clock: &Clock) -> io::Result<()> {
         let now = clock.now();
-        let Timeline { window_start, end, timeout } = self.timeline;
+        let Timeline { window_start, end, timeout, .. } = self.timeline;
         let mut wake = self.next_upkeep;
         for edge in [window_start, end, end + END_GRACE, end + timeout] {
             if edge > now {

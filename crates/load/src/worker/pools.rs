@@ -26,10 +26,14 @@ pub(super) struct Pools {
     /// Connections that may be closed for another server, the longest idle first, with the time since when. Outdated where
     /// the connection has been used since.
     idle: VecDeque<(usize, Nanos)>,
+    /// How many connections there are.
+    connections: usize,
     /// Connections that have no server.
     unassigned: Vec<usize>,
     /// Servers that want a connection, in the order in which they came to want it.
     wanting: VecDeque<usize>,
+    /// Before this time none of them may have one.
+    next_retry: Nanos,
 }
 
 /// A server's part.
@@ -74,8 +78,10 @@ impl Pools {
             ready: Vec::new(),
             waiting: 0,
             idle: VecDeque::new(),
+            connections: connections.len(),
             unassigned: Vec::new(),
             wanting: VecDeque::new(),
+            next_retry: 0,
         }
     }
 
@@ -89,14 +95,25 @@ impl Pools {
         if self.is_one() { !self.pools[0].free.is_empty() } else { self.waiting < MOST_WAITING }
     }
 
-    /// A connection may take requests for `server`. `idle_since`: it has none that is unanswered, and since when.
-    pub(super) fn add_free(&mut self, server: usize, slot: usize, idle_since: Option<Nanos>) {
+    /// A connection may take requests for `server`.
+    pub(super) fn add_free(&mut self, server: usize, slot: usize) {
         let pool = &mut self.pools[server];
         pool.free.push_back(slot);
         if !pool.waiting.is_empty() {
             self.ready.push(server);
-        } else if let (Some(_), Some(since)) = (self.roaming, idle_since) {
-            self.idle.push_back((slot, since));
+        }
+    }
+
+    /// Where connections roam: this one has no unanswered request any more. `is_idle`: see [`Self::next_assignment`].
+    pub(super) fn add_idle(
+        &mut self,
+        slot: usize,
+        since: Nanos,
+        is_idle: impl Fn(usize, Nanos) -> Option<usize>,
+    ) {
+        self.idle.push_back((slot, since));
+        if self.idle.len() > IDLE_ENTRIES_A_CONNECTION * self.connections {
+            self.idle.retain(|(slot, since)| is_idle(*slot, *since).is_some());
         }
     }
 
@@ -160,6 +177,7 @@ impl Pools {
     pub(super) fn restart_times(&mut self) {
         self.idle.iter_mut().for_each(|(_, since)| *since = 0);
         self.pools.iter_mut().for_each(|pool| pool.retry_at = 0);
+        self.next_retry = 0;
     }
 
     /// A roaming connection has lost its server.
@@ -169,6 +187,24 @@ impl Pools {
         (pool.retry_at, pool.attempts) = (retry_at, attempts);
         self.unassigned.push(slot);
         self.want(server);
+    }
+
+    /// Before a run, where connections roam and none could be opened: connections without a server are for servers that
+    /// have an address left, of `addresses`, that was not tried. Returns whether there are any.
+    pub(super) fn try_others(&mut self, addresses: impl Fn(usize) -> usize) -> bool {
+        let is_untried = |server: &usize| {
+            let pool = &self.pools[*server];
+            !pool.wants && pool.connections == 0 && (pool.attempts.failures as usize) < addresses(*server)
+        };
+        let untried = (0..self.pools.len()).filter(is_untried).take(self.unassigned.len());
+        let untried: Vec<usize> = untried.collect();
+        untried.iter().for_each(|server| self.add_wanting(*server));
+        !untried.is_empty()
+    }
+
+    /// How connections to a server fared until one of them was taken away.
+    pub(super) fn set_attempts(&mut self, server: usize, attempts: Attempts) {
+        self.pools[server].attempts = attempts;
     }
 
     /// How connections to a server fared.
@@ -182,10 +218,9 @@ impl Pools {
     pub(super) fn next_assignment(
         &mut self,
         now: Nanos,
-        connections: usize,
         is_idle: impl Fn(usize, Nanos) -> Option<usize>,
     ) -> Option<(usize, Option<usize>, usize)> {
-        let place = self.wanting.iter().position(|server| self.pools[*server].retry_at <= now)?;
+        let place = self.first_wanting(now)?;
         let (slot, loser) = match self.unassigned.pop() {
             Some(slot) => (slot, None),
             None => {
@@ -198,10 +233,23 @@ impl Pools {
         let pool = &mut self.pools[server];
         pool.wants = false;
         pool.connections += 1;
-        if self.idle.len() > IDLE_ENTRIES_A_CONNECTION * connections {
-            self.idle.retain(|(slot, since)| is_idle(*slot, *since).is_some());
+        if let Some(loser) = loser {
+            self.want(loser);
         }
         Some((slot, loser, server))
+    }
+
+    /// The place of the server that has wanted a connection for longest, among those that may have one now.
+    fn first_wanting(&mut self, now: Nanos) -> Option<usize> {
+        if now < self.next_retry {
+            return None;
+        }
+        let retry_at = |server: &usize| self.pools[*server].retry_at;
+        let place = self.wanting.iter().position(|server| retry_at(server) <= now);
+        if place.is_none() {
+            self.next_retry = self.wanting.iter().map(retry_at).min().unwrap_or(Nanos::MAX);
+        }
+        place
     }
 
     fn take_idle(&mut self, is_idle: impl Fn(usize, Nanos) -> Option<usize>) -> Option<(usize, usize)> {
@@ -218,9 +266,15 @@ impl Pools {
         let pool = &mut self.pools[server];
         let may_have_more = self.roaming.is_some_and(|most| pool.connections < most);
         if may_have_more && !pool.wants && !pool.waiting.is_empty() {
-            pool.wants = true;
-            self.wanting.push_back(server);
+            self.add_wanting(server);
         }
+    }
+
+    fn add_wanting(&mut self, server: usize) {
+        let pool = &mut self.pools[server];
+        pool.wants = true;
+        self.next_retry = self.next_retry.min(pool.retry_at);
+        self.wanting.push_back(server);
     }
 }
 
@@ -236,9 +290,9 @@ mod tests {
     fn a_request_waits_for_its_own_server_and_is_told_when_that_is_free() {
         let mut pools = Pools::new(2, &[0, 1], None);
         pools.wait(waiting(0, 5));
-        pools.add_free(1, 1, None);
+        pools.add_free(1, 1);
         assert_eq!(pools.next_ready(), None);
-        pools.add_free(0, 0, None);
+        pools.add_free(0, 0);
         assert_eq!(pools.next_ready(), Some(0));
         assert_eq!((pools.oldest_due(), pools.next_free(0)), (Some(5), Some(0)));
         assert_eq!(pools.take_waiting(0).map(|waiting| waiting.due), Some(5));
@@ -249,29 +303,50 @@ mod tests {
     fn roaming_connections_go_from_the_longest_idle_to_the_longest_wanting() {
         let mut pools = Pools::new(4, &[0, 1], Some(1));
         let idle = |slot: usize, _: Nanos| Some(slot);
-        pools.add_free(0, 0, Some(10));
-        pools.add_free(1, 1, Some(20));
+        pools.add_idle(0, 10, idle);
+        pools.add_idle(1, 20, idle);
         pools.wait(waiting(3, 30));
         pools.wait(waiting(2, 31));
         pools.wait(waiting(3, 32));
-        assert_eq!(pools.next_assignment(40, 2, idle), Some((0, Some(0), 3)));
-        assert_eq!(pools.next_assignment(40, 2, idle), Some((1, Some(1), 2)));
+        assert_eq!(pools.next_assignment(40, idle), Some((0, Some(0), 3)));
+        assert_eq!(pools.next_assignment(40, idle), Some((1, Some(1), 2)));
         // One connection each is all they may have.
-        assert_eq!(pools.next_assignment(40, 2, idle), None);
+        assert_eq!(pools.next_assignment(40, idle), None);
         pools.release(3, 0, 100, Attempts { address: 1, failures: 1 });
-        assert_eq!(pools.next_assignment(99, 2, idle), None, "a server that failed is tried again later");
+        assert_eq!(pools.next_assignment(99, idle), None, "a server that failed is tried again later");
         assert_eq!(pools.attempts(3).failures, 1);
-        assert_eq!(pools.next_assignment(100, 2, idle), Some((0, None, 3)));
+        assert_eq!(pools.next_assignment(100, idle), Some((0, None, 3)));
     }
 
     #[test]
     fn connections_that_were_used_since_are_not_idle() {
         let mut pools = Pools::new(3, &[0, 1], Some(1));
-        pools.add_free(0, 0, Some(10));
-        pools.add_free(1, 1, Some(20));
-        pools.wait(waiting(2, 30));
         let used = |slot: usize, since: Nanos| (since > 10).then_some(slot);
-        assert_eq!(pools.next_assignment(40, 2, used), Some((1, Some(1), 2)));
+        pools.add_idle(0, 10, used);
+        pools.add_idle(1, 20, used);
+        pools.wait(waiting(2, 30));
+        assert_eq!(pools.next_assignment(40, used), Some((1, Some(1), 2)));
+    }
+
+    #[test]
+    fn the_list_of_idle_connections_does_not_grow_with_requests() {
+        let mut pools = Pools::new(3, &[0, 1], Some(1));
+        for now in 0..1000 {
+            pools.add_idle(now as usize % 2, now, |slot, since| (since + 2 > now).then_some(slot));
+        }
+        assert!(pools.idle.len() <= 2 * IDLE_ENTRIES_A_CONNECTION + 1, "{}", pools.idle.len());
+    }
+
+    #[test]
+    fn a_server_whose_connection_is_taken_from_waiting_requests_wants_another() {
+        let mut pools = Pools::new(2, &[0], Some(1));
+        let idle = |slot: usize, _: Nanos| Some(slot);
+        pools.add_idle(0, 10, idle);
+        pools.wait(waiting(0, 11));
+        pools.wait(waiting(1, 12));
+        assert_eq!(pools.next_assignment(20, idle), Some((0, Some(0), 1)));
+        pools.add_idle(0, 30, |_, _| Some(1));
+        assert_eq!(pools.next_assignment(40, |_, _| Some(1)), Some((0, Some(1), 0)));
     }
 
     #[test]

@@ -60,8 +60,13 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         true
     }
 
-    /// Sends what waited for connections that are free now.
+    /// Sends what waited for connections that are free now, and has others opened for what still waits.
     fn send_waiting(&mut self, clock: &Clock) {
+        self.send_ready(clock);
+        self.assign_connections(clock.now());
+    }
+
+    fn send_ready(&mut self, clock: &Clock) {
         while let Some(server) = self.pools.next_ready() {
             while self.pools.has_waiting(server) {
                 let Some(slot) = self.next_free(server) else { break };
@@ -135,12 +140,13 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         connection.takes_requests() && connection.requests < self.requests_per_connection
     }
 
-    /// The connection may have got room for a request.
+    /// The connection may have got room for a request, or nothing is unanswered on it any more.
     pub(super) fn set_free(&mut self, slot: usize, now: Nanos) {
         if self.has_room(slot) && !self.connections[slot].queued {
             self.connections[slot].free_since = now;
             self.queue(slot);
         }
+        self.note_idle(slot, now);
     }
 
     /// Puts the connection into its server's queue if it may take a request.
@@ -148,7 +154,17 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         if self.has_room(slot) && !self.connections[slot].queued {
             let connection = &mut self.connections[slot];
             connection.queued = true;
-            self.pools.add_free(connection.target, slot, connection.idle_since());
+            self.pools.add_free(connection.target, slot);
+        }
+    }
+
+    /// Where connections roam: one without an unanswered request may go to another server.
+    fn note_idle(&mut self, slot: usize, now: Nanos) {
+        let connection = &mut self.connections[slot];
+        if self.pools.roaming.is_some() && connection.in_flight == 0 && connection.idle_since.is_none() {
+            connection.idle_since = Some(now);
+            let connections = &self.connections;
+            self.pools.add_idle(slot, now, |slot, since| connections[slot].server_if_idle(since));
         }
     }
 }

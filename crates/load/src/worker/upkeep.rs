@@ -1,6 +1,6 @@
 //! Looking after the connections: opening, reopening with back-off, timeouts.
 
-use super::connection::{Connection, FIRST_BACKOFF, State};
+use super::connection::{FIRST_BACKOFF, State};
 use super::{OnSecond, Worker};
 use crate::clock::{Clock, Nanos, nanos};
 use crate::error::ErrorKind;
@@ -30,6 +30,7 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         for connection in &mut self.connections {
             (connection.free_since, connection.heard_at) = (0, 0);
             connection.handshake_since = connection.handshake_since.map(|_| 0);
+            connection.idle_since = connection.idle_since.map(|_| 0);
             match &mut connection.state {
                 State::Closed { retry_at: time }
                 | State::Opening { since: time }
@@ -204,40 +205,34 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         self.release(slot, now);
     }
 
-    /// Where connections roam: gives a closed one away, and others to the servers that want one.
+    /// A closed connection is given away where connections roam; else it is opened again when its time has come.
     fn release(&mut self, slot: usize, now: Nanos) {
-        if self.pools.roaming.is_none() {
-            return;
-        }
         let connection = &mut self.connections[slot];
-        if let State::Closed { retry_at } = connection.state {
+        let State::Closed { retry_at } = connection.state else { return };
+        if self.pools.roaming.is_some() {
             connection.state = State::Unassigned;
             self.pools.release(connection.target, slot, retry_at, connection.attempts());
+        } else {
+            self.next_upkeep = self.next_upkeep.min(retry_at.max(now + MIN_UPKEEP_INTERVAL));
         }
-        self.assign_connections(now);
     }
 
     /// Where connections roam: gives free ones to the servers that want one.
     pub(super) fn assign_connections(&mut self, now: Nanos) {
-        while self.pools.roaming.is_some() && self.opening < MAX_OPENING && now < self.timeline.end {
+        while self.pools.roaming.is_some() && self.opening < MAX_OPENING {
             let connections = &self.connections;
-            let is_idle = |slot: usize, since: Nanos| {
-                let connection: &Connection<C> = &connections[slot];
-                (connection.queued && connection.idle_since() == Some(since)).then_some(connection.target)
-            };
-            let Some((slot, loser, server)) = self.pools.next_assignment(now, connections.len(), is_idle)
-            else {
-                return;
-            };
-            if loser.is_some() {
+            let is_idle = |slot: usize, since: Nanos| connections[slot].server_if_idle(since);
+            let Some((slot, loser, server)) = self.pools.next_assignment(now, is_idle) else { return };
+            if let Some(loser) = loser {
                 self.network.close(slot);
+                self.pools.set_attempts(loser, self.connections[slot].attempts());
             }
             self.connections[slot].assign(server, self.pools.attempts(server));
             self.begin_to_open(slot, now);
         }
     }
 
-    /// Closes a connection whose requests have all ended; it is opened again by the next upkeep.
+    /// Closes a connection whose requests have all ended, and opens it again, be it later.
     pub(super) fn close_and_reopen(&mut self, slot: usize, now: Nanos) {
         self.network.close(slot);
         if let State::Opening { .. } | State::Greeting { .. } = self.connections[slot].state {
@@ -245,13 +240,17 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         }
         let connection = &mut self.connections[slot];
         connection.state = connection.closed(self.targets, now);
-        if self.pools.roaming.is_some() {
-            self.release(slot, now);
-        } else if connection.state == (State::Closed { retry_at: now })
-            && self.opening < MAX_OPENING
-            && now < self.timeline.end
-        {
+        let at_once = connection.state == (State::Closed { retry_at: now }) && self.opening < MAX_OPENING;
+        if at_once && self.pools.roaming.is_none() && self.may_send_more(now) {
             self.begin_to_open(slot, now);
+        } else {
+            self.release(slot, now);
         }
+    }
+
+    /// Whether connections are still of use.
+    fn may_send_more(&self, now: Nanos) -> bool {
+        let has_waiting = || self.schedule.next_due().is_some() || !self.pools.is_empty();
+        !self.draining && (now < self.timeline.end || has_waiting())
     }
 }

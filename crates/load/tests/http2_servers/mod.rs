@@ -1,5 +1,7 @@
 //! Servers that speak HTTP/2: one that does so well, by the `h2` crate, and one of frames by hand, which does what it likes.
 
+#![allow(dead_code, reason = "each test binary uses a part of this")]
+
 use bytes::Bytes;
 use h2::server::{Builder, SendResponse};
 use h2::{Reason, RecvStream};

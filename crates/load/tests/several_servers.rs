@@ -1,0 +1,351 @@
+//! Several servers in one run: shares, connections that roam, servers that are slow or dead, names for each host.
+//!
+//! The servers' own counts of requests are compared with the engine's.
+
+mod http2_servers;
+mod servers;
+mod tls_servers;
+
+use experiment::schema::LoadResult;
+use http2_servers::{Answer, Http2Server};
+use load::{
+    Arrival, LoadSpec, NetworkChoice, Observer, Order, Progress, Protocol, RateStage, RequestTemplate,
+    ScheduleSpec, ThinkTime, TlsClient, Verification,
+};
+use servers::{OK, TestServer, reply};
+use socket2::{Domain, Socket, Type};
+use std::collections::{BTreeSet, HashMap};
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tls_servers::{Authority, TlsServer, TlsStream, config};
+
+/// What the connections stand on. `several_servers_on_epoll.rs` has these tests too.
+const NETWORK: NetworkChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
+    b"several_servers_on_epoll" => NetworkChoice::Epoll,
+    _ => NetworkChoice::IoUring,
+};
+const SHORT: Duration = Duration::from_millis(400);
+
+struct Silent;
+
+impl Observer for Silent {
+    fn progress(&mut self, _: Progress) {}
+}
+
+/// On one thread.
+fn spec(urls: &[String], connections: usize, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
+    LoadSpec {
+        targets: load::resolve(urls, &RequestTemplate::default()).expect("good URLs"),
+        urls: urls.to_vec(),
+        protocol: Protocol::Http1,
+        schedule,
+        requests_per_connection: None,
+        connections,
+        threads: 1,
+        warmup: Duration::ZERO,
+        duration,
+        timeout: Duration::from_secs(1),
+        tls: None,
+        seed: 1,
+        whole_seconds: false,
+        start_at: None,
+        network: NETWORK,
+    }
+}
+
+fn open_spec(urls: &[String], connections: usize, rate: f64, duration: Duration) -> LoadSpec {
+    let stages = vec![RateStage::steady(rate, duration)];
+    spec(urls, connections, ScheduleSpec::Open { stages, arrival: Arrival::Uniform }, duration)
+}
+
+/// A closed loop that ends with so many answers.
+fn so_many(clients: usize, requests: u64) -> ScheduleSpec {
+    ScheduleSpec::Closed { clients, think_time: ThinkTime::NONE, requests: Some(requests) }
+}
+
+fn run(spec: &LoadSpec) -> LoadResult {
+    let result = load::run(spec, &AtomicBool::new(false), &mut Silent).expect("the engine runs");
+    let requests = &result.requests;
+    assert_eq!(requests.scheduled, requests.sent + requests.unsent, "{requests:?}");
+    assert_eq!(requests.sent, requests.completed + requests.failed, "{requests:?}");
+    result
+}
+
+fn good_server() -> TestServer {
+    slow_server(Duration::ZERO)
+}
+
+fn slow_server(answer_time: Duration) -> TestServer {
+    TestServer::start(move |stream, _| {
+        std::thread::sleep(answer_time);
+        reply(stream, OK)
+    })
+}
+
+/// A port where nothing listens.
+fn dead_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn dead_url() -> String {
+    format!("http://{}/", dead_address())
+}
+
+fn urls(servers: &[TestServer]) -> Vec<String> {
+    servers.iter().map(TestServer::url).collect()
+}
+
+fn counted(servers: &[TestServer]) -> Vec<u64> {
+    servers.iter().map(|server| server.requests.load(Ordering::SeqCst)).collect()
+}
+
+#[test]
+fn a_dead_server_among_several_makes_the_result_invalid() {
+    let server = good_server();
+    let result = run(&open_spec(&[server.url(), dead_url()], 4, 100.0, SHORT));
+    assert_eq!((result.requests.completed, result.requests.unsent), (20, 20), "each has its share");
+    let reasons = &result.verdict.reasons;
+    assert!(reasons.iter().any(|reason| reason.starts_with("connections: 2 of 4 were open")), "{reasons:?}");
+}
+
+#[test]
+fn a_slow_server_gets_its_share_and_does_not_hold_up_the_others() {
+    let servers = [good_server(), slow_server(Duration::from_millis(50))];
+    let urls = [format!("3={}", servers[0].url()), servers[1].url()];
+    let mut spec = open_spec(&urls, 4, 100.0, Duration::from_secs(1));
+    spec.targets.order = Order::Turn;
+    // One connection for the slow server, which can answer 20 in a second and is asked for 25.
+    let result = run(&spec);
+    assert_eq!(result.requests.scheduled, 100);
+    assert_eq!(counted(&servers), [75, result.requests.sent - 75]);
+    assert!(result.response_time_us.p50 < 50_000.0, "{}", result.response_time_us.p50);
+    assert!(result.response_time_us.p99 > 100_000.0, "{}", result.response_time_us.p99);
+}
+
+#[test]
+fn fewer_connections_than_servers_go_from_one_to_the_other() {
+    let servers = [(); 5].map(|()| good_server());
+    let result = run(&open_spec(&urls(&servers), 2, 200.0, SHORT));
+    assert_eq!((result.requests.completed, result.requests.failed), (80, 0), "{:?}", result.requests);
+    assert_eq!(counted(&servers), [16; 5]);
+    // In turn over five servers on two connections, nearly each request needs a new one.
+    assert!(result.connect_time_us.count > 40, "{}", result.connect_time_us.count);
+}
+
+#[test]
+fn connections_with_several_requests_at_once_roam_too() {
+    let ok = |_, _| async { Answer::Body { status: 200, bytes: 10, trailers: false } };
+    let servers = [(); 3].map(|()| Http2Server::of_h2(|_| {}, ok));
+    let urls: Vec<_> = servers.iter().map(Http2Server::url).collect();
+    let mut spec = open_spec(&urls, 1, 100.0, SHORT * 2);
+    spec.protocol = Protocol::Http2 { streams: 4 };
+    let result = run(&spec);
+    let counted: u64 = servers.iter().map(Http2Server::counted).sum();
+    assert_eq!((result.requests.sent, result.requests.failed), (counted, 0), "{:?}", result.requests);
+    for server in &servers {
+        assert!(server.counted() >= 20, "{} of 26", server.counted());
+    }
+}
+
+#[test]
+fn roaming_connections_of_one_request_each_lose_none() {
+    let servers = [(); 20].map(|()| good_server());
+    let mut spec = spec(&urls(&servers), 3, so_many(6, 400), Duration::from_secs(60));
+    spec.requests_per_connection = NonZeroU64::new(1);
+    spec.threads = 2;
+    let result = run(&spec);
+    assert_eq!((result.requests.completed, result.requests.unsent), (400, 0), "{:?}", result.requests);
+    // Each thread asks them in turn; which thread sends how many is open.
+    let each = counted(&servers);
+    assert_eq!(each.iter().sum::<u64>(), 400);
+    assert!(each.iter().all(|count| (18..=22).contains(count)), "{each:?}");
+    assert!(result.connect_time_us.count >= 400, "{}", result.connect_time_us.count);
+}
+
+#[test]
+fn a_dead_server_does_not_keep_a_roaming_connection() {
+    let servers = [good_server(), good_server()];
+    let urls = [servers[0].url(), dead_url(), servers[1].url()];
+    let result = run(&open_spec(&urls, 1, 300.0, SHORT));
+    // A third is for the dead server; what waits for the connection at the very end is given up with that.
+    assert!((60..=80).contains(&result.requests.completed), "{:?}", result.requests);
+    assert_eq!(result.requests.failed, 0, "{:?}", result.requests);
+    assert!(result.requests.errors["connect-refused"] < 40, "{:?}", result.requests.errors);
+}
+
+#[test]
+fn a_run_starts_where_only_the_last_of_many_servers_lives() {
+    let server = good_server();
+    let mut spec = open_spec(&[dead_url(), dead_url(), server.url()], 1, 60.0, SHORT);
+    // Its first address is dead too.
+    spec.targets.servers[2].addresses.insert(0, dead_address());
+    let result = run(&spec);
+    // A third is for it; what waits for the connection at the very end is given up with the dead servers' requests.
+    assert!((4..=8).contains(&result.requests.completed), "{:?}", result.requests);
+    let all_dead = run(&open_spec(&[dead_url(), dead_url(), dead_url()], 1, 60.0, SHORT));
+    assert!(all_dead.verdict.reasons[0].starts_with("unreachable:"), "{:?}", all_dead.verdict);
+}
+
+#[test]
+fn an_address_that_never_answers_leaves_time_for_the_next() {
+    let server = good_server();
+    // Its queue is full: what more comes is dropped.
+    let silent = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    silent.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    silent.listen(0).unwrap();
+    let address = silent.local_addr().unwrap();
+    let waiting = [(); 3].map(|()| {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        // It is not done at once.
+        let _ = socket.connect(&address);
+        socket
+    });
+    let mut spec = open_spec(&[server.url()], 2, 100.0, SHORT);
+    spec.targets.servers[0].addresses.insert(0, address.as_socket().unwrap());
+    spec.timeout = Duration::from_millis(300);
+    let result = run(&spec);
+    assert_eq!(result.requests.completed, 40, "{:?}", result.requests);
+    assert_eq!(result.requests.errors["connect-timeout"], 2);
+    drop(waiting);
+}
+
+#[test]
+fn what_waits_for_a_roaming_connection_at_the_end_is_sent() {
+    let servers = [slow_server(Duration::from_millis(20)), slow_server(Duration::from_millis(20))];
+    // The last ten come faster than they can be answered, which leaves a backlog of less than a tenth of the window.
+    let (quiet, busy) = (Duration::from_millis(1900), Duration::from_millis(100));
+    let stages = vec![RateStage::steady(10.0, quiet), RateStage::steady(100.0, busy)];
+    let schedule = ScheduleSpec::Open { stages, arrival: Arrival::Uniform };
+    let result = run(&spec(&urls(&servers), 1, schedule, quiet + busy));
+    assert_eq!((result.requests.completed, result.requests.unsent), (29, 0), "{:?}", result.requests);
+    assert!(result.requests.late > 0, "{:?}", result.requests);
+}
+
+#[test]
+fn a_closed_loop_over_several_servers_asks_each_in_turn() {
+    let servers = [(); 3].map(|()| good_server());
+    let result = run(&spec(&urls(&servers), 4, ScheduleSpec::closed(3), SHORT));
+    let each = counted(&servers);
+    assert_eq!(each.iter().sum::<u64>(), result.requests.sent);
+    let spread = each.iter().max().unwrap() - each.iter().min().unwrap();
+    assert!(spread <= 1 + result.requests.unsent, "{each:?}");
+}
+
+#[test]
+fn a_fixed_number_of_requests_is_sent_though_some_wait_for_a_slow_server() {
+    let servers = [good_server(), slow_server(Duration::from_millis(20))];
+    for connections in [2, 1] {
+        let before: u64 = counted(&servers).iter().sum();
+        let result = run(&spec(&urls(&servers), connections, so_many(6, 21), Duration::from_secs(60)));
+        assert_eq!((result.requests.completed, result.requests.unsent), (21, 0), "{:?}", result.requests);
+        assert_eq!(counted(&servers).iter().sum::<u64>() - before, 21);
+        assert!(result.duration_s < 30.0, "{}", result.duration_s);
+    }
+}
+
+#[test]
+fn no_client_is_lost_where_servers_close_at_once() {
+    let servers = [good_server(), TestServer::start(|_, _| false), TestServer::start(|_, _| false)];
+    for connections in [3, 2] {
+        let before: u64 = counted(&servers).iter().sum();
+        let mut spec = spec(&urls(&servers), connections, so_many(5, 18), Duration::from_secs(60));
+        spec.warmup = Duration::from_millis(50);
+        let result = run(&spec);
+        assert_eq!((result.requests.sent, result.requests.unsent), (18, 0), "{:?}", result.requests);
+        assert!(result.requests.completed >= 5, "{:?}", result.requests);
+        let sent = result.requests.sent + result.warmup.sent;
+        assert_eq!(counted(&servers).iter().sum::<u64>() - before, sent);
+    }
+}
+
+#[test]
+fn requests_are_balanced_over_connections() {
+    let counts = Arc::new(Mutex::new(HashMap::<SocketAddr, u64>::new()));
+    let counted = Arc::clone(&counts);
+    let server = TestServer::start(move |stream, _| {
+        *counted.lock().unwrap().entry(stream.peer_addr().unwrap()).or_default() += 1;
+        reply(stream, OK)
+    });
+    let mut spec = open_spec(&[server.url()], 100, 2000.0, Duration::from_secs(1));
+    spec.threads = 2;
+    let result = run(&spec);
+    assert_eq!(result.requests.completed, 2000, "{:?}", result.requests);
+    let counts = counts.lock().unwrap();
+    assert_eq!(counts.len(), 100);
+    // The one idle longest is next, so that only those that are busy for long get less.
+    assert!(counts.values().all(|count| (16..=24).contains(count)), "{counts:?}");
+}
+
+#[test]
+fn each_host_of_a_template_has_its_name_for_tls_and_in_its_requests() {
+    let authority = Authority::new();
+    let identity = authority.issue("*.shops.example", 2020, 2100);
+    let seen = Arc::new(Mutex::new(BTreeSet::new()));
+    let noting = Arc::clone(&seen);
+    let server = TlsServer::of_bytes(
+        config(&identity, &rustls::version::TLS13, None),
+        move |stream: &mut TlsStream| {
+            loop {
+                let head = read_head(stream)?;
+                let host = head.lines().find_map(|line| line.strip_prefix("Host: ")).unwrap_or_default();
+                let name = stream.conn.server_name().unwrap_or_default();
+                noting.lock().unwrap().insert((name.to_owned(), host.to_owned()));
+                stream.write_all(OK)?;
+                stream.flush()?;
+            }
+        },
+    );
+    let template =
+        RequestTemplate { connect_to: Some(server.address.to_string()), ..RequestTemplate::default() };
+    let url = "https://shop-{1..5}.shops.example/get/{1..9}".to_owned();
+    let trusted = Verification::Authorities(authority.file());
+    for connections in [5, 2] {
+        let mut spec = open_spec(&[server.url()], connections, 200.0, SHORT);
+        spec.targets = load::resolve(std::slice::from_ref(&url), &template).unwrap();
+        spec.tls = Some(TlsClient::new(&trusted, None).unwrap());
+        let result = run(&spec);
+        assert_eq!(
+            (result.requests.completed, result.requests.errors.len()),
+            (80, 0),
+            "{:?}",
+            result.requests
+        );
+        let host = |number| format!("shop-{number}.shops.example");
+        let expected: BTreeSet<_> = (1..=5).map(|number| (host(number), host(number))).collect();
+        assert_eq!(std::mem::take(&mut *seen.lock().unwrap()), expected);
+    }
+}
+
+fn read_head(stream: &mut TlsStream) -> io::Result<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte)?;
+        head.push(byte[0]);
+    }
+    Ok(String::from_utf8_lossy(&head).into_owned())
+}
+
+#[test]
+fn an_interrupt_ends_waiting_for_connections() {
+    // All clients end up waiting for a server that is dead.
+    let server = good_server();
+    let urls = [server.url(), dead_url(), dead_url()];
+    let spec = spec(&urls, 1, ScheduleSpec::closed(4), Duration::from_secs(60));
+    let (stop, started) = (AtomicBool::new(false), Instant::now());
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| load::run(&spec, &stop, &mut Silent).expect("the engine runs"));
+        while counted(std::slice::from_ref(&server))[0] == 0 && started.elapsed() < Duration::from_secs(20) {
+            std::thread::yield_now();
+        }
+        stop.store(true, Ordering::SeqCst);
+        let result = running.join().expect("no panic");
+        assert_eq!(result.requests.sent, result.requests.completed + result.requests.failed);
+        assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+    });
+}
