@@ -1,7 +1,8 @@
 //! Histograms, intervals, comparison and findings: from trials to answers.
 //!
 //! Read [`summary`] for how trials become cells, [`interval`] for the intervals, [`findings`] for the sentences,
-//! [`curve`] for whole distributions, [`objective`] for the exit status, [`merge`] for the results of several generators.
+//! [`curve`] for whole distributions, [`objective`] for the exit status, [`search`] for the highest rate that holds an
+//! objective, [`merge`] for the results of several generators.
 
 pub mod curve;
 pub mod findings;
@@ -10,6 +11,7 @@ pub mod interval;
 pub mod merge;
 pub mod objective;
 mod published;
+pub mod search;
 pub mod summary;
 
 pub use curve::{CurvePoint, Distribution, merged, percentile_curve};

@@ -5,6 +5,7 @@ mod grpc;
 mod host;
 mod load;
 mod objective;
+mod search;
 mod summary;
 mod trial;
 
@@ -16,6 +17,9 @@ pub use load::{
     MergedResults, Rates, RequestCounts, SeriesPoint, SizeSummary, SpokenProtocol, Verdict, WarmupCounts,
 };
 pub use objective::{BoundResult, ObjectiveResult};
+pub use search::{
+    FoundRate, ProbeRecord, RatePoint, SEARCH_SCHEMA, SearchEvent, SearchResult, SearchVerdict,
+};
 pub use summary::{
     AddedLatency, Cell, CellPath, ComponentSummary, Estimate, Percentiles, PublishedFigure, SUMMARY_SCHEMA,
     Summary,

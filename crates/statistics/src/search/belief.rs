@@ -1,0 +1,133 @@
+//! What is believed of the highest good rate after so many probes.
+//!
+//! A distribution over the logarithm of that rate, on a grid, and over how blurred the border is. A probe at a rate holds
+//! with a probability that falls from nearly 1 to nearly 0 as the rate passes the border; Bayes' rule does the rest. A probe
+//! may lie, whatever its rate ([`LIE`]): so none is taken for proof, and several that agree outweigh one that does not.
+//! This is probabilistic bisection (Horstein 1963; Waeber, Frazier and Henderson 2013) with the psychometric curve of
+//! adaptive testing (Watson and Pelli 1983).
+
+use statrs::distribution::{ContinuousCDF as _, Normal};
+
+/// How often a probe says the wrong thing far from the border: a stall that has nothing to do with the rate, or luck.
+const LIE: f64 = 0.05;
+/// How blurred the border may be, as a standard deviation of the logarithm of the rate. Which it is, the probes say.
+const BLURS: [f64; 4] = [0.003, 0.01, 0.03, 0.10];
+/// Grid points for each step of the precision wanted.
+const POINTS_A_STEP: f64 = 4.0;
+/// The grid goes on beyond the range by this much of the logarithm: the border may lie outside.
+const MARGIN: f64 = 0.7;
+
+pub(super) struct Belief {
+    first: f64,
+    step: f64,
+    /// For each grid point the weight of each blur.
+    weights: Vec<[f64; BLURS.len()]>,
+}
+
+impl Belief {
+    /// Nothing is known but the range.
+    pub(super) fn new(lowest: f64, highest: f64, precision: f64) -> Self {
+        let (first, last) = (lowest.ln() - MARGIN, highest.ln() + MARGIN);
+        let step = precision.ln_1p() / POINTS_A_STEP;
+        let points = ((last - first) / step).ceil() as usize + 1;
+        let mut belief = Self { first, step, weights: vec![[1.0; BLURS.len()]; points] };
+        belief.normalise();
+        belief
+    }
+
+    fn logarithm_at(&self, point: usize) -> f64 {
+        self.first + point as f64 * self.step
+    }
+
+    /// A rate above which the border is not expected.
+    pub(super) fn expect_below(&mut self, rate: f64, doubt: f64) {
+        let bound = rate.ln();
+        for point in 0..self.weights.len() {
+            if self.logarithm_at(point) > bound {
+                self.weights[point].iter_mut().for_each(|weight| *weight *= doubt);
+            }
+        }
+        self.normalise();
+    }
+
+    /// A probe at `rate` held or did not.
+    pub(super) fn learn(&mut self, rate: f64, held: bool) {
+        let normal = Normal::standard();
+        let logarithm = rate.ln();
+        for point in 0..self.weights.len() {
+            let distance = self.logarithm_at(point) - logarithm;
+            for (weight, blur) in self.weights[point].iter_mut().zip(BLURS) {
+                let deviations = distance / blur;
+                // Beyond 6 deviations the curve is flat to nine digits.
+                let above =
+                    if deviations.abs() > 6.0 { f64::from(deviations > 0.0) } else { normal.cdf(deviations) };
+                let holds = LIE + (1.0 - 2.0 * LIE) * above;
+                *weight *= if held { holds } else { 1.0 - holds };
+            }
+        }
+        self.normalise();
+    }
+
+    fn normalise(&mut self) {
+        let total: f64 = self.weights.iter().flatten().sum();
+        for weight in self.weights.iter_mut().flatten() {
+            *weight /= total;
+        }
+    }
+
+    /// The rate below which the border lies with this probability.
+    pub(super) fn quantile(&self, probability: f64) -> f64 {
+        let mut below = 0.0;
+        for (point, weights) in self.weights.iter().enumerate() {
+            let here: f64 = weights.iter().sum();
+            if below + here >= probability {
+                // Within a grid point the weight is taken as even.
+                let within = if here > 0.0 { (probability - below) / here - 0.5 } else { 0.0 };
+                return (self.logarithm_at(point) + within * self.step).exp();
+            }
+            below += here;
+        }
+        self.logarithm_at(self.weights.len() - 1).exp()
+    }
+
+    /// How probable it is that the border lies below `rate`.
+    pub(super) fn probability_below(&self, rate: f64) -> f64 {
+        let bound = rate.ln();
+        let points = self.weights.iter().enumerate();
+        points.filter(|(point, _)| self.logarithm_at(*point) < bound).flat_map(|(_, weights)| weights).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_probe_that_disagrees_with_many_changes_little() {
+        let mut belief = Belief::new(1.0, 1e5, 0.02);
+        for _ in 0..4 {
+            belief.learn(900.0, true);
+            belief.learn(1100.0, false);
+        }
+        let before = belief.quantile(0.5);
+        belief.learn(500.0, false);
+        let after = belief.quantile(0.5);
+        assert!((after / before - 1.0).abs() < 0.02, "{before} then {after}");
+        assert!((900.0..1100.0).contains(&after));
+    }
+
+    #[test]
+    fn contradictions_widen_the_interval() {
+        let width = |blurred: bool| {
+            let mut belief = Belief::new(1.0, 1e5, 0.02);
+            for rate in [800.0, 900.0, 950.0, 1050.0, 1100.0, 1200.0] {
+                belief.learn(rate, rate < 1000.0);
+                if blurred {
+                    belief.learn(rate, rate > 1000.0);
+                }
+            }
+            belief.quantile(0.95) / belief.quantile(0.05)
+        };
+        assert!(width(true) > 1.5 * width(false), "{} and {}", width(true), width(false));
+    }
+}

@@ -1,0 +1,191 @@
+//! One probe: how long it has to last, how long to rest after it, and what its result says.
+
+use super::ProbeOutcome;
+use crate::SAMPLES_BEYOND_A_PERCENTILE;
+use experiment::Objective;
+use experiment::schema::{LoadResult, ObjectiveResult};
+use std::time::Duration;
+
+/// Requests beyond a percentile that a probe decides by: twice as many as it takes to speak of one at all.
+const BEYOND: f64 = 2.0 * SAMPLES_BEYOND_A_PERCENTILE;
+/// A queue that a rate above the capacity by the precision fills reaches the bound of a response time after bound/precision;
+/// twice as long shows it at the median too.
+const QUEUE_TIMES: f64 = 2.0;
+/// How many times as long as a probe a confirming run is.
+const CONFIRMATION_TIMES: u32 = 2;
+/// Least and longest pause between two probes.
+const REST: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(10));
+/// A thread on the CPU for more than this share of the window could not have sent more.
+const BUSY_FRACTION: f64 = 0.95;
+/// Kinds of errors that are the generator's own.
+const OWN_ERRORS: [&str; 2] = ["ports-exhausted", "files-exhausted"];
+
+/// How long probes last.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProbeLength {
+    /// Least window.
+    pub least: Duration,
+    /// Longest window, confirming runs included.
+    pub most: Duration,
+    /// The search's precision, a fraction.
+    pub precision: f64,
+}
+
+impl ProbeLength {
+    /// The window of a probe, and whether it is as long as the objective needs at this rate.
+    #[must_use]
+    pub fn at(&self, objective: &Objective, rate: f64, confirmation: bool) -> (Duration, bool) {
+        let for_errors = objective.errors.filter(|bound| *bound > 0.0);
+        let requests = objective
+            .requests_needed(BEYOND)
+            .max(for_errors.map_or(0.0, |bound| SAMPLES_BEYOND_A_PERCENTILE / bound));
+        let slowest = objective.times().map(|(_, bound)| bound.as_secs_f64()).fold(0.0, f64::max);
+        let needed_s = (requests / rate).max(QUEUE_TIMES * slowest / self.precision);
+        let most_s = self.most.as_secs_f64();
+        let needed = Duration::from_secs_f64(needed_s.min(most_s)).max(self.least);
+        let times = if confirmation { CONFIRMATION_TIMES } else { 1 };
+        let rounded = Duration::from_millis(((needed * times).as_millis() as u64).div_ceil(100) * 100);
+        (rounded.min(self.most), needed_s <= most_s)
+    }
+}
+
+/// How long to rest after a probe, so that its backlog does not enter the next one: where it did not hold, as long as its
+/// slowest response, which waited for the whole backlog.
+#[must_use]
+pub fn rest_after(outcome: ProbeOutcome, result: &LoadResult) -> Duration {
+    let (least, most) = REST;
+    if outcome == ProbeOutcome::Held {
+        return least;
+    }
+    Duration::from_secs_f64(result.response_time_us.max.max(0.0) / 1e6).clamp(least, most)
+}
+
+/// What a result says of the target, and why in words.
+///
+/// The generator's own lateness is in the response time: an objective that holds in spite of it holds. One that does not
+/// hold with it says nothing of the target.
+#[must_use]
+pub fn classify(result: &LoadResult, objective: &ObjectiveResult) -> (ProbeOutcome, String) {
+    let kind = |wanted: &str| {
+        result.verdict.reasons.iter().find(|reason| reason.split(':').next() == Some(wanted)).cloned()
+    };
+    let requests = &result.requests;
+    let own: Vec<&str> = OWN_ERRORS.into_iter().filter(|own| requests.errors.contains_key(*own)).collect();
+    if result.verdict.saturated && result.generator.busiest_thread_fraction > BUSY_FRACTION {
+        return (ProbeOutcome::GeneratorLimited, "the generator's CPU was full".to_owned());
+    }
+    if !result.verdict.valid && !own.is_empty() {
+        return (ProbeOutcome::GeneratorLimited, format!("the generator's own errors: {}", own.join(", ")));
+    }
+    if result.verdict.saturated || requests.scheduled == 0 || requests.completed == 0 {
+        let reason = result.verdict.reasons.first().cloned();
+        return (ProbeOutcome::Failed, reason.unwrap_or_else(|| "nothing was completed".to_owned()));
+    }
+    let misses: Vec<String> = objective.bounds.iter().filter(|bound| !bound.holds).map(missed).collect();
+    match (misses.is_empty(), kind("schedule-lag")) {
+        (false, Some(lag)) => (ProbeOutcome::GeneratorLimited, format!("{}, but {lag}", misses.join(", "))),
+        (false, None) => (ProbeOutcome::Failed, misses.join(", ")),
+        (true, _) => {
+            match result.verdict.reasons.iter().find(|reason| !reason.starts_with("schedule-lag:")) {
+                Some(reason) => (ProbeOutcome::Failed, reason.clone()),
+                None => (ProbeOutcome::Held, String::new()),
+            }
+        }
+    }
+}
+
+/// A bound that does not hold, such as `p99 6.20 ms, not 5.00 ms`.
+fn missed(bound: &experiment::schema::BoundResult) -> String {
+    let text = |figure: f64| match bound.unit.as_str() {
+        "us" => crate::findings::words::latency_value(figure),
+        "fraction" => crate::findings::words::percent(figure),
+        _ => crate::findings::words::rate(figure),
+    };
+    format!("{} {}, not {}", bound.figure, text(bound.measured), text(bound.limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::schema::BoundResult;
+
+    fn objective(text: &str) -> Objective {
+        text.parse().expect("an objective")
+    }
+
+    #[test]
+    fn a_probe_lasts_as_long_as_its_percentile_and_its_queue_need() {
+        let length =
+            ProbeLength { least: Duration::from_secs(3), most: Duration::from_secs(60), precision: 0.02 };
+        let at = |text: &str, rate: f64| length.at(&objective(text), rate, false);
+        assert_eq!(at("p99=5ms", 10_000.0), (Duration::from_secs(3), true));
+        // Twenty of 20 000 lie beyond p99.9.
+        assert_eq!(at("p99.9=5ms", 1_000.0), (Duration::from_secs(20), true));
+        assert_eq!(at("p99.9=5ms", 100.0), (Duration::from_secs(60), false));
+        // Ten errors at the bound.
+        assert_eq!(at("errors=0.1%", 1_000.0), (Duration::from_secs(10), true));
+        // Two per cent above the capacity fill a queue of 100 ms in five seconds.
+        assert_eq!(at("p50=100ms", 10_000.0), (Duration::from_secs(10), true));
+        let confirmation = length.at(&objective("p99.9=5ms"), 1_000.0, true);
+        assert_eq!(confirmation, (Duration::from_secs(40), true));
+    }
+
+    fn result(change: impl FnOnce(&mut LoadResult)) -> LoadResult {
+        let mut result: LoadResult =
+            serde_json::from_str(include_str!("../../../meshmeter/tests/load-result.json"))
+                .expect("a result as the generator writes it");
+        result.verdict = Default::default();
+        result.verdict.valid = true;
+        result.generator.busiest_thread_fraction = 0.1;
+        change(&mut result);
+        result
+    }
+
+    fn judged(holds: bool) -> ObjectiveResult {
+        let bound = BoundResult {
+            figure: "p99".into(),
+            unit: "us".into(),
+            limit: 5000.0,
+            measured: if holds { 4000.0 } else { 6200.0 },
+            holds,
+        };
+        ObjectiveResult { met: holds, bounds: vec![bound], notes: Vec::new() }
+    }
+
+    #[test]
+    fn a_bound_that_does_not_hold_is_the_targets_failure() {
+        assert_eq!(classify(&result(|_| {}), &judged(true)), (ProbeOutcome::Held, String::new()));
+        let (outcome, reason) = classify(&result(|_| {}), &judged(false));
+        assert_eq!((outcome, reason.as_str()), (ProbeOutcome::Failed, "p99 6.20 ms, not 5.00 ms"));
+    }
+
+    #[test]
+    fn the_generators_lag_excuses_a_miss_and_does_not_spoil_what_holds() {
+        let late = result(|result| {
+            result.verdict.valid = false;
+            result.verdict.reasons = vec!["schedule-lag: late".into()];
+        });
+        assert_eq!(classify(&late, &judged(true)).0, ProbeOutcome::Held);
+        assert_eq!(classify(&late, &judged(false)).0, ProbeOutcome::GeneratorLimited);
+    }
+
+    #[test]
+    fn saturation_is_the_targets_unless_the_generators_cpu_was_full() {
+        let saturated = |busy: f64| {
+            result(|result| {
+                (result.verdict.valid, result.verdict.saturated) = (false, true);
+                result.verdict.reasons = vec!["saturated: …".into()];
+                result.generator.busiest_thread_fraction = busy;
+            })
+        };
+        assert_eq!(classify(&saturated(0.5), &judged(true)).0, ProbeOutcome::Failed);
+        assert_eq!(classify(&saturated(0.99), &judged(true)).0, ProbeOutcome::GeneratorLimited);
+    }
+
+    #[test]
+    fn the_rest_after_a_failure_is_as_long_as_its_backlog() {
+        let slow = result(|result| result.response_time_us.max = 2e6);
+        assert_eq!(rest_after(ProbeOutcome::Failed, &slow), Duration::from_secs(2));
+        assert_eq!(rest_after(ProbeOutcome::Held, &slow), Duration::from_millis(300));
+    }
+}
