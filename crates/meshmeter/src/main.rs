@@ -6,6 +6,7 @@ mod failure;
 mod interrupt;
 mod open_files;
 mod progress;
+mod search;
 mod studies;
 
 use clap::Parser;

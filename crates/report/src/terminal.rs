@@ -1,8 +1,10 @@
 //! The result on a terminal: findings first, then a table for each load, then what was left out.
 
 mod load;
+mod search;
 
 pub use load::load_text;
+pub use search::search_text;
 
 use crate::format::{self, Interval};
 use crate::table::{CellRow, Difference, ResultTable};

@@ -18,6 +18,7 @@ mod objective;
 mod output;
 mod raw;
 mod schedule;
+mod search;
 mod targets;
 
 pub use merge::{LoadCommand, MergeArgs};
@@ -25,6 +26,7 @@ pub use objective::ObjectiveArgs;
 pub use output::{OutputArgs, ResultFileArgs};
 pub use raw::RawArgs;
 pub use schedule::{OfferedRate, ScheduleArgs, StartAt};
+pub use search::SearchArgs;
 pub use targets::TargetArgs;
 
 /// Longest run: what the histograms of response times can hold.
@@ -35,16 +37,17 @@ pub const MAX_DURATION: Duration = Duration::from_secs(3600);
 /// --rate and --stages are an open loop: requests are due at these rates, whatever the target does, and a target that falls
 /// behind shows it. --clients is a closed loop: each client sends again when it is answered.
 ///
-/// Exit status: 0 a valid measurement that meets its objective, 1 one that does not or is not valid (saturated, errors), 2 wrong use, 3 the target could not
-/// be reached.
+/// Exit status: 0 a valid measurement that meets its objective, or a rate found by --search; 1 one that does not or is not
+/// valid (saturated, errors), or no rate found; 2 wrong use; 3 the target could not be reached.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    group = ArgGroup::new("load").required(true).args(["rate", "clients", "stages"]),
+    group = ArgGroup::new("load").required(true).args(["rate", "clients", "stages", "search"]),
     after_help = "Examples:\n  meshmeter load --rate 1000 --connections 4 --duration 30s http://127.0.0.1:8080/\n  \
                   meshmeter load --clients 64 --duration 10s http://127.0.0.1:8080/\n  \
                   meshmeter load --stages 500:30s,1000:30s,2000:30s --json result.json http://127.0.0.1:8080/\n  \
+                  meshmeter load --search --objective p99=5ms,errors=0.1% --json curve.json http://127.0.0.1:8080/\n  \
                   meshmeter load --rate 1000 --connect-to 127.0.0.1:8443 'https://shop-{1..100}.example/get/{1..10}'\n  \
                   meshmeter load --clients 8 --body-size 100 --reply-size 10KB tcp://127.0.0.1:9000\n  \
                   meshmeter load --rate 100 grpc://127.0.0.1:8080   (the health check)\n  \
@@ -61,6 +64,9 @@ pub struct LoadArgs {
 
     #[command(flatten)]
     pub goal: ObjectiveArgs,
+
+    #[command(flatten)]
+    pub search: SearchArgs,
 
     #[command(flatten)]
     pub targets: TargetArgs,

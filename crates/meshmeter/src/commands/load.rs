@@ -20,6 +20,7 @@ mod objective;
 mod outputs;
 mod raw;
 mod schedule;
+mod search;
 mod stream;
 mod targets;
 mod tls;
@@ -33,8 +34,11 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         return merge::run(args);
     }
     let spec = plan(args)?;
-    objective::check(args, &spec)?;
     open_files::raise_limit();
+    if let Some(objective) = args.goal.objective.filter(|_| args.search.search) {
+        return search::run(args, objective, spec);
+    }
+    objective::check(args, &spec)?;
     // Before signals are taken: a pipe that nobody reads is waited for, and Ctrl-C ends that as ever.
     let outputs = Outputs::open(&args.output, &spec)?;
     let stop = interrupt::on_signals()?;
@@ -87,7 +91,8 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     let most_threads =
         args.targets.connections_per_server.map_or(connections, |most| connections.min(most as usize));
     let threads = args.threads.map_or(half_of_cpus, |threads| threads as usize).min(most_threads);
-    let schedule::Planned { schedule, duration } = schedule::plan(args, connections, threads)?;
+    let schedule::Planned { schedule, duration } =
+        schedule::plan(args, connections * protocol.streams(), threads)?;
     Ok(LoadSpec {
         urls: args.urls.clone(),
         targets,

@@ -14,6 +14,8 @@ const LIE: f64 = 0.05;
 const BLURS: [f64; 4] = [0.003, 0.01, 0.03, 0.10];
 /// Grid points for each step of the precision wanted.
 const POINTS_A_STEP: f64 = 4.0;
+/// Less than this is no belief any more: what eight probes in a row would have to be wrong about.
+const BEYOND_DOUBT: f64 = 1e-14;
 /// The grid goes on beyond the range by this much of the logarithm: the border may lie outside.
 const MARGIN: f64 = 0.7;
 
@@ -55,6 +57,9 @@ impl Belief {
         let normal = Normal::standard();
         let logarithm = rate.ln();
         for point in 0..self.weights.len() {
+            if self.weights[point] == [0.0; BLURS.len()] {
+                continue;
+            }
             let distance = self.logarithm_at(point) - logarithm;
             for (weight, blur) in self.weights[point].iter_mut().zip(BLURS) {
                 let deviations = distance / blur;
@@ -72,6 +77,9 @@ impl Belief {
         let total: f64 = self.weights.iter().flatten().sum();
         for weight in self.weights.iter_mut().flatten() {
             *weight /= total;
+            if *weight < BEYOND_DOUBT {
+                *weight = 0.0;
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 //! Pure: [`Search::next`] says what to do, [`Search::record`] takes what came of it, and whoever runs probes
 //! stands between them. The phases: the capacity in a closed loop (a hint where to start), growth by doubling until a probe
 //! fails, bisection where the belief says, confirmation by runs of their own at the rate found (down a step and again
-//! where they fail), then probes for the curve below and a step beyond. docs/decisions/0004-search.md has the reasons.
+//! where they fail), then probes for the curve below and a step beyond. docs/decisions/0005-search.md has the reasons.
 
 mod belief;
 mod outcome;

@@ -11,6 +11,19 @@ use std::time::Duration;
 /// Refuses bounds that the run cannot resolve, as an experiment file does.
 pub fn check(args: &LoadArgs, spec: &LoadSpec) -> Result<(), Failure> {
     let Some(objective) = &args.goal.objective else { return Ok(()) };
+    check_timeout(objective, spec)?;
+    match &spec.schedule {
+        ScheduleSpec::Open { .. } => check_requests(objective, spec),
+        ScheduleSpec::Closed { .. } if objective.achieved.is_some() => Err(Failure::wrong_use(
+            "--objective: achieved is of the offered rate, and a closed loop offers none",
+        )
+        .with_hint("rate=R asks for so many completed requests a second")),
+        ScheduleSpec::Closed { .. } => Ok(()),
+    }
+}
+
+/// Refuses bounds that cannot be missed, since no request takes as long.
+pub fn check_timeout(objective: &Objective, spec: &LoadSpec) -> Result<(), Failure> {
     for (figure, bound) in objective.times() {
         if bound > spec.timeout {
             return Err(Failure::wrong_use(format!(
@@ -22,14 +35,7 @@ pub fn check(args: &LoadArgs, spec: &LoadSpec) -> Result<(), Failure> {
             .with_hint("a longer --timeout"));
         }
     }
-    match &spec.schedule {
-        ScheduleSpec::Open { .. } => check_requests(objective, spec),
-        ScheduleSpec::Closed { .. } if objective.achieved.is_some() => Err(Failure::wrong_use(
-            "--objective: achieved is of the offered rate, and a closed loop offers none",
-        )
-        .with_hint("rate=R asks for so many completed requests a second")),
-        ScheduleSpec::Closed { .. } => Ok(()),
-    }
+    Ok(())
 }
 
 /// A percentile that rests on a handful of requests answers nothing.

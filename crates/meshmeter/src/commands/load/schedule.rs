@@ -8,6 +8,8 @@ use std::time::Duration;
 
 /// How long to measure where nothing says otherwise.
 const DEFAULT_DURATION: Duration = Duration::from_secs(10);
+/// How long a probe of a search lasts at least where nothing says otherwise.
+const DEFAULT_PROBE: Duration = Duration::from_secs(5);
 
 /// A schedule and the length of the window.
 pub struct Planned {
@@ -15,17 +17,21 @@ pub struct Planned {
     pub duration: Duration,
 }
 
-/// `connections` and `threads` as decided.
-pub fn plan(args: &LoadArgs, connections: usize, threads: usize) -> Result<Planned, Failure> {
+/// `at_once`: requests that the connections can carry at once.
+pub fn plan(args: &LoadArgs, at_once: usize, threads: usize) -> Result<Planned, Failure> {
     let given = &args.schedule;
     let bound = given.duration.unwrap_or(match given.requests {
         Some(_) => MAX_DURATION,
         None => DEFAULT_DURATION,
     });
+    if args.search.search {
+        // The capacity; its probes are open loops of their own.
+        return Ok(closed(args, at_once, given.duration.unwrap_or(DEFAULT_PROBE)));
+    }
     let stages = match (&given.stages, given.rate, given.clients) {
         (Some(stages), _, _) => stages.clone(),
         (None, Some(OfferedRate::PerSecond(rate)), _) => vec![RateStage::steady(rate, bound)],
-        (None, Some(OfferedRate::Unlimited), _) => return Ok(closed(args, connections, bound)),
+        (None, Some(OfferedRate::Unlimited), _) => return Ok(closed(args, at_once, bound)),
         (None, None, Some(clients)) => return Ok(closed(args, clients as usize, bound)),
         (None, None, None) => {
             return Err(Failure::wrong_use("one of --rate, --clients and --stages is needed"));

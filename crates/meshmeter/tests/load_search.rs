@@ -1,0 +1,149 @@
+//! `meshmeter load --search` against a service whose capacity is known.
+
+mod command;
+
+use command::{Serving, meshmeter, run, stderr, stdout};
+use experiment::schema::SearchResult;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+/// Four connections whose requests take 5 ms and a little more each carry 800 requests a second at most.
+const DELAY: &[&str] = &["--delay", "5ms"];
+const CAPACITY: f64 = 800.0;
+
+#[test]
+fn the_highest_rate_that_holds_the_objective_is_found_with_its_curve() {
+    let server = Serving::start(DELAY);
+    let url = server.url();
+    let arguments = [
+        "--connections",
+        "4",
+        "--objective",
+        "p90=30ms",
+        "--search-precision",
+        "10%",
+        "--duration",
+        "500ms",
+        "--search-probe-max",
+        "1s",
+        "--warmup",
+        "100ms",
+        "--json",
+        "-",
+        &url,
+    ];
+    let output = run(&[&["load", "--search", "--progress", "plain"], &arguments[..]].concat());
+    let result: SearchResult = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", stdout(&output), stderr(&output)));
+    let found = result.found.unwrap_or_else(|| panic!("nothing found: {}", stderr(&output)));
+    // A busy machine carries less; no machine carries more. The queue of a short probe may hide a little overload.
+    assert!((0.4 * CAPACITY..1.15 * CAPACITY).contains(&found.rate), "{found:?}: {}", stderr(&output));
+    assert_eq!(output.status.code(), Some(0), "{:?}", result.verdict);
+    assert!(found.confirmed && found.confirmations_held >= 2, "{found:?}");
+    assert!(found.high.is_some_and(|high| high > found.rate), "{found:?}");
+    assert_eq!(result.verdict.limit.as_deref(), Some("target"), "{:?}", result.verdict);
+
+    // Every probe is there as a whole, and on standard error.
+    assert_eq!(result.probes[0].phase, "capacity");
+    assert!(result.probes[0].result.rate.completed < 1.05 * CAPACITY);
+    for probe in &result.probes {
+        assert!(!probe.result.response_time_us.histogram.is_empty());
+        assert_eq!(probe.outcome.is_some(), probe.result.objective.is_some(), "{probe:?}");
+    }
+    assert_eq!(stderr(&output).lines().count(), result.probes.len());
+    let rates: Vec<f64> = result.curve.iter().map(|point| point.rate).collect();
+    assert!(rates.is_sorted() && rates.len() >= 9, "{rates:?}");
+    assert!(rates[0] < 0.15 * found.rate && rates[rates.len() - 1] > 1.05 * found.rate, "{rates:?}");
+}
+
+#[test]
+fn an_objective_that_never_holds_is_status_1_and_the_highest_rate_is_never_passed() {
+    let server = Serving::start(DELAY);
+    let url = server.url();
+    let search = |objective: &str| {
+        let arguments = [
+            "--connections",
+            "4",
+            "--objective",
+            objective,
+            "--search-min",
+            "100",
+            "--search-max",
+            "200",
+            "--duration",
+            "300ms",
+            "--search-probe-max",
+            "300ms",
+            "--warmup",
+            "50ms",
+            "--progress",
+            "json",
+            "--search-confirmations",
+            "1",
+            &url,
+        ];
+        run(&[&["load", "--search"], &arguments[..]].concat())
+    };
+    let never = search("p50=1ms");
+    assert_eq!(never.status.code(), Some(1), "{}", stderr(&never));
+    assert!(stdout(&never).contains("not even at 100 requests/s"), "{}", stdout(&never));
+    let before = server.requests();
+    let always = search("p50=5s");
+    assert_eq!(always.status.code(), Some(0), "{}{}", stdout(&always), stderr(&always));
+    assert!(stdout(&always).starts_with("At least 200 requests/s"), "{}", stdout(&always));
+    assert!(server.requests() > before);
+    for line in stderr(&always).lines() {
+        let event: serde_json::Value = serde_json::from_str(line).expect("a JSON object a line");
+        assert!(event["rate"].as_f64().is_none_or(|rate| rate <= 200.0), "{event}");
+    }
+}
+
+#[test]
+fn an_interrupt_ends_a_search_with_the_best_bracket() {
+    let server = Serving::start(DELAY);
+    let mut child = meshmeter()
+        .args(["load", "--search", "--progress", "plain", "--objective", "p50=1s", "--search-max", "1600"])
+        .args(["--connections", "64", "--duration", "300ms", "--search-probe-max", "300ms", "--json", "-"])
+        .arg(server.url())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.ends_with("held")), "a probe holds");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    // What it still says has to go somewhere.
+    lines.for_each(drop);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let result: SearchResult = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result.verdict.end, "interrupted");
+    assert!(result.found.is_some_and(|found| !found.confirmed && found.rate >= 100.0), "{:?}", result.found);
+}
+
+#[test]
+fn a_target_that_is_not_there_is_said_once() {
+    let output =
+        run(&["load", "--search", "--progress", "off", "--objective", "p50=1ms", "http://127.0.0.1:1/"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("connect to 127.0.0.1:1: connection refused"), "{}", stderr(&output));
+}
+
+#[test]
+fn wrong_use_of_a_search_is_refused_with_what_was_expected() {
+    let url = "http://127.0.0.1:1/";
+    for (arguments, expected) in [
+        (&["--search", url][..], "--objective"),
+        (&["--search", "--objective", "p99=5ms", "--rate", "5", url], "cannot be used with"),
+        (&["--search", "--objective", "p99=5ms", "--csv", "x.csv", url], "cannot be used with"),
+        (&["--search", "--objective", "rate=5", url], "a search finds the rate"),
+        (&["--search", "--objective", "p99=50s", url], "--timeout"),
+        (&["--search", "--objective", "p99=5ms", "--search-max", "5", url], "--search-min"),
+        (&["--search", "--objective", "p99=5ms", "--search-precision", "0.1%", url], "0.2%"),
+    ] {
+        let output = run(&[&["load"], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
+    }
+}

@@ -1,0 +1,81 @@
+//! What `meshmeter load --search` says at its end: the answer, then the curve of latency against rate.
+
+use super::plain;
+use crate::format::{self, TimeUnit};
+use experiment::schema::{RatePoint, SearchResult};
+use std::fmt::Write as _;
+
+/// Columns of the longest bar.
+const BAR_COLUMNS: f64 = 30.0;
+/// A time that is so many times the median rate's is drawn no longer: a saturated rate would flatten all others.
+const LONGEST_BAR: f64 = 20.0;
+
+/// A search as text, ending with a line break.
+#[must_use]
+pub fn search_text(result: &SearchResult) -> String {
+    let mut text = format!("{}\n", plain(&result.verdict.text));
+    for note in &result.verdict.notes {
+        let _ = writeln!(text, "note: {}", plain(note));
+    }
+    if result.curve.is_empty() {
+        return text;
+    }
+    text.push('\n');
+    for url in &result.urls {
+        let _ = writeln!(text, "{:<10} {}", "target", plain(url));
+    }
+    let _ = writeln!(
+        text,
+        "{:<10} {} in {}\n",
+        "search",
+        format::counted(result.probes.len() as u64, "probe", "probes"),
+        format::duration(result.duration_s)
+    );
+    curve(&mut text, result);
+    text
+}
+
+fn curve(text: &mut String, result: &SearchResult) {
+    let points = &result.curve;
+    let unit = TimeUnit::for_times(points.iter().filter(|point| point.held > 0).map(|point| point.p99_us));
+    let _ = writeln!(
+        text,
+        "  {:>11} {:>9} {:>9} {:>9}  {:>6}  p99 in {}, each bar to scale",
+        "requests/s",
+        "p50",
+        "p99",
+        "p99.9",
+        "held",
+        unit.symbol()
+    );
+    let longest_us = longest(points);
+    let found = result.found.map(|found| found.rate);
+    for point in points {
+        let mark = if Some(point.rate) == found { '>' } else { ' ' };
+        let _ = writeln!(
+            text,
+            "{mark} {:>11} {:>9} {:>9} {:>9}  {:>6}  {}",
+            point.rate.to_string(),
+            unit.number(point.p50_us),
+            unit.number(point.p99_us),
+            unit.number(point.p99_9_us),
+            format!("{}/{}", point.held, point.probes),
+            bar(point, longest_us)
+        );
+    }
+}
+
+/// The p99 of the longest bar: the greatest, but for what towers over the rest.
+fn longest(points: &[RatePoint]) -> f64 {
+    let mut times: Vec<f64> = points.iter().map(|point| point.p99_us).collect();
+    times.sort_by(f64::total_cmp);
+    let median = times[times.len() / 2];
+    times.last().copied().unwrap_or(0.0).min(median * LONGEST_BAR).max(f64::MIN_POSITIVE)
+}
+
+fn bar(point: &RatePoint, longest_us: f64) -> String {
+    let columns = (point.p99_us / longest_us * BAR_COLUMNS).round();
+    let (columns, cut) = if columns > BAR_COLUMNS { (BAR_COLUMNS, "…") } else { (columns.max(1.0), "") };
+    let saturated = if point.saturated { " saturated" } else { "" };
+    format!("{}{cut}{saturated}", "█".repeat(columns as usize))
+}
