@@ -130,7 +130,7 @@ fn what_h2load_says_is_understood() {
     };
     let reading = h2load::read(&ended(said)).unwrap();
     assert_eq!((reading.requests, reading.requests_per_second), (380_230.0, 126_743.33));
-    for (from, to) in [("0 failed", "1 failed"), ("380230 2xx, 0 3xx", "380229 2xx, 1 3xx"), (" done,", "")] {
+    for (from, to) in [("0 failed", "1 failed"), ("0 3xx", "1 3xx"), (" done,", "")] {
         let error = h2load::read(&ended(&said.replace(from, to))).unwrap_err().to_string();
         assert!(error.starts_with("h2load: "), "{error}");
     }
