@@ -18,10 +18,11 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
     pub(super) fn send_due(&mut self, clock: &Clock) -> io::Result<()> {
         self.send_waiting(clock);
         while let Some(due) = self.schedule.next_due() {
-            if due > clock.now() {
+            let now = clock.now();
+            if due > now {
                 break;
             }
-            if !self.send_next(due, clock) {
+            if !self.send_next(due, now) {
                 if self.backlog == Backlog::None {
                     self.backlog = Backlog::OfTarget;
                 }
@@ -36,12 +37,12 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
 
     /// Takes the next request from the schedule and sends it or lets it wait for its server. Returns `false` where it stays in
     /// the schedule.
-    fn send_next(&mut self, due: Nanos, clock: &Clock) -> bool {
+    fn send_next(&mut self, due: Nanos, now: Nanos) -> bool {
         if self.pools.is_one() {
             let Some(slot) = self.next_free(0) else { return false };
             self.schedule.take();
             let chosen = self.selector.choose();
-            self.send(slot, due, &chosen, clock);
+            self.send(slot, due, &chosen, now);
             return true;
         }
         if !self.pools.takes_requests() {
@@ -51,10 +52,10 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         let chosen = self.selector.choose();
         let slot = if self.pools.has_waiting(chosen.server) { None } else { self.next_free(chosen.server) };
         match slot {
-            Some(slot) => self.send(slot, due, &chosen, clock),
+            Some(slot) => self.send(slot, due, &chosen, now),
             None => {
                 self.pools.wait(Waiting { due, chosen });
-                self.assign_connections(clock.now());
+                self.assign_connections(now);
             }
         }
         true
@@ -71,7 +72,7 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
             while self.pools.has_waiting(server) {
                 let Some(slot) = self.next_free(server) else { break };
                 let Some(Waiting { due, chosen }) = self.pools.take_waiting(server) else { break };
-                self.send(slot, due, &chosen, clock);
+                self.send(slot, due, &chosen, clock.now());
             }
         }
     }
@@ -90,9 +91,9 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
         None
     }
 
-    fn send(&mut self, slot: usize, due: Nanos, chosen: &Chosen, clock: &Clock) {
+    fn send(&mut self, slot: usize, due: Nanos, chosen: &Chosen, sent: Nanos) {
         let connection = &mut self.connections[slot];
-        let (sent, could_send) = (clock.now(), due.max(connection.free_since));
+        let could_send = due.max(connection.free_since);
         if self.backlog == Backlog::None && sent.saturating_sub(could_send) > LATE {
             self.backlog = Backlog::OfGenerator;
         }
@@ -110,7 +111,7 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
             // It has had room all along.
             self.queue(slot);
         } else {
-            self.flush(slot, clock.now());
+            self.flush(slot, sent);
         }
     }
 

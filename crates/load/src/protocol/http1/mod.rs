@@ -2,6 +2,7 @@
 
 mod body;
 mod head;
+mod recent;
 mod request;
 mod response;
 

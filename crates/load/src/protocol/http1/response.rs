@@ -3,6 +3,7 @@
 use super::super::{Parsed, ProtocolError, ResponseEnd};
 use super::body::{Body, Framing};
 use super::head::{self, Head};
+use super::recent::RecentHead;
 use crate::error::ErrorKind;
 
 /// Longest head of a response.
@@ -19,6 +20,7 @@ pub struct ResponseParser {
     bytes: u64,
     /// The part of the head that has arrived, where it came in pieces.
     partial_head: Vec<u8>,
+    recent_head: RecentHead,
 }
 
 #[derive(Debug)]
@@ -31,7 +33,13 @@ impl ResponseParser {
     /// `head_only`: responses have no body, since the method is `HEAD`.
     #[must_use]
     pub fn new(head_only: bool) -> Self {
-        Self { head_only, state: State::Head, bytes: 0, partial_head: Vec::new() }
+        Self {
+            head_only,
+            state: State::Head,
+            bytes: 0,
+            partial_head: Vec::new(),
+            recent_head: RecentHead::default(),
+        }
     }
 
     /// Begins anew with the next response. `head_only`: it has no body, since the method is `HEAD`.
@@ -108,8 +116,12 @@ impl ResponseParser {
     /// The head, once it is whole, and how many of `bytes` belong to it.
     fn receive_head(&mut self, bytes: &[u8]) -> Result<Option<(usize, Head)>, ProtocolError> {
         if self.partial_head.is_empty() {
-            if let Some(found) = head::parse(bytes, self.head_only)? {
-                return Ok(Some(found));
+            if let Some(same) = self.recent_head.find(bytes, self.head_only) {
+                return Ok(Some(same));
+            }
+            if let Some((length, head)) = head::parse(bytes, self.head_only)? {
+                self.recent_head.keep(&bytes[..length], head, self.head_only);
+                return Ok(Some((length, head)));
             }
             self.keep(bytes)?;
             return Ok(None);

@@ -116,3 +116,27 @@ proptest! {
         prop_assert_eq!(feed(&bytes, piece, false).map_err(drop), whole);
     }
 }
+
+#[test]
+fn a_head_that_comes_again_means_the_same_only_where_it_is_the_same() {
+    let parse = |parser: &mut ResponseParser, bytes: &[u8]| {
+        parser.receive(bytes).map(|(taken, parsed)| (taken, format!("{parsed:?}")))
+    };
+    let first: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let others: [&[u8]; 6] = [
+        first,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\nit is longer than that",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n",
+        b"HTTP/1.1 404 No\r\nContent-Length: 2\r\n\r\nno",
+        b"nonsense",
+    ];
+    for other in others {
+        for head_only in [false, true] {
+            let (mut warm, mut fresh) = (ResponseParser::new(false), ResponseParser::new(head_only));
+            parse(&mut warm, first).expect("well-formed");
+            warm.begin(head_only);
+            assert_eq!(parse(&mut warm, other), parse(&mut fresh, other), "{}", other.escape_ascii());
+        }
+    }
+}
