@@ -11,6 +11,8 @@ use crate::generators::{Generator, Load, Reading};
 use std::fmt;
 use std::path::Path;
 
+/// The title of the part at full speed.
+pub const FULL: &str = "closed loop, 64 connections";
 /// The title of the part at 1000 requests a second.
 pub const CALM: &str = "open loop, 1000/s on 4 connections";
 /// The title of the part over HTTP/2.
@@ -67,6 +69,7 @@ pub struct Round {
 /// The four parts, with fortio where it is found.
 pub fn parts(meshmeter: &Path, fortio: &Result<Generator, String>) -> [Part; 4] {
     let ours = |load| Contender::new(Generator::Meshmeter(meshmeter.to_owned()), load);
+    let on_epoll = |load| Contender::new(Generator::MeshmeterOnEpoll(meshmeter.to_owned()), load);
     let full = Load::Closed { connections: 64 };
     let calm = Load::Open { rate: 1000, connections: 4 };
     let brisk = Load::Open { rate: 20_000, connections: 64 };
@@ -74,10 +77,11 @@ pub fn parts(meshmeter: &Path, fortio: &Result<Generator, String>) -> [Part; 4] 
     // What the median of an open loop should be near: nobody waits for anybody.
     let alone = Contender { label: ALONE, ..ours(Load::Closed { connections: 1 }) };
     [
-        Part::new("closed loop, 64 connections", vec![ours(full), Contender::new(Generator::Wrk, full)])
+        Part::new(FULL, vec![ours(full), on_epoll(full), Contender::new(Generator::Wrk, full)])
             .against(fortio, full),
         Part::new(CALM, vec![ours(calm), alone]).against(fortio, calm),
-        Part::new("open loop, 20 000/s on 64 connections", vec![ours(brisk)]).against(fortio, brisk),
+        Part::new("open loop, 20 000/s on 64 connections", vec![ours(brisk), on_epoll(brisk)])
+            .against(fortio, brisk),
         Part::new(HTTP2, vec![ours(streams), Contender::new(Generator::H2load, streams)])
             .against(fortio, streams),
     ]

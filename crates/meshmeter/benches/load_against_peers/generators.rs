@@ -22,10 +22,16 @@ pub enum Load {
     Open { rate: u32, connections: u32 },
 }
 
+/// The label of `meshmeter load` on epoll.
+pub const ON_EPOLL: &str = "meshmeter load on epoll";
+
 /// A generator, and where it is.
 #[derive(Clone, Debug)]
 pub enum Generator {
+    /// On io_uring where the kernel allows it.
     Meshmeter(PathBuf),
+    /// On epoll, as in most containers.
+    MeshmeterOnEpoll(PathBuf),
     /// Closed loops only.
     Wrk,
     /// HTTP/2 only.
@@ -67,6 +73,7 @@ impl Generator {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Meshmeter(_) => "meshmeter load",
+            Self::MeshmeterOnEpoll(_) => ON_EPOLL,
             Self::Wrk => "wrk",
             Self::H2load => "h2load",
             Self::Fortio(_) => "fortio",
@@ -80,6 +87,11 @@ impl Generator {
     pub fn run(&self, load: Load, seconds: u32, server: &Server) -> Outcome<(Reading, f64)> {
         let (program, arguments) = match self {
             Self::Meshmeter(program) => (program.as_path(), meshmeter_arguments(load, seconds)),
+            Self::MeshmeterOnEpoll(program) => {
+                let mut arguments = meshmeter_arguments(load, seconds);
+                arguments.extend(["--network", "epoll"].map(str::to_owned));
+                (program.as_path(), arguments)
+            }
             Self::Wrk => {
                 let Load::Closed { connections } = load else {
                     return Err("wrk knows closed loops of HTTP/1.1 alone".into());
@@ -103,7 +115,7 @@ impl Generator {
 
     fn read(&self, ended: &Ended) -> Outcome<Reading> {
         let reading = match self {
-            Self::Meshmeter(_) => read_meshmeter(&ended.stdout),
+            Self::Meshmeter(_) | Self::MeshmeterOnEpoll(_) => read_meshmeter(&ended.stdout),
             Self::Wrk => {
                 let reading = wrk::read(ended)?;
                 Ok(Reading {

@@ -1,6 +1,7 @@
 //! What `meshmeter load` promises against its peers, judged by medians over the rounds. Pure.
 
-use crate::generator_contest::{CALM, CPU_US, Figure, HTTP2, LAG_P99_US, P50_US, PartResult};
+use crate::generator_contest::{CALM, CPU_US, FULL, Figure, HTTP2, LAG_P99_US, P50_US, PartResult};
+use crate::generators::ON_EPOLL;
 use std::fmt;
 
 /// Schedule lag at p99 at 1000 a second, microseconds.
@@ -22,6 +23,7 @@ pub fn promises(results: &[PartResult]) -> Vec<Promise> {
     if let Some(result) = results.iter().find(|result| result.title == HTTP2) {
         promises.extend(http2_promises(result));
     }
+    promises.extend(results.iter().find(|result| result.title == FULL).and_then(epoll_promise));
     let Some(calm) = results.iter().find(|result| result.title == CALM) else { return promises };
     let median = |label, figure: Figure| calm.contender(label).map(|contender| contender.median(figure));
     if let Some(lag_us) = median("meshmeter load", LAG_P99_US) {
@@ -37,6 +39,14 @@ pub fn promises(results: &[PartResult]) -> Vec<Promise> {
         });
     }
     promises
+}
+
+/// Where io_uring is forbidden, a request must cost no more than wrk's.
+fn epoll_promise(result: &PartResult) -> Option<Promise> {
+    let cpu_us = |label| result.contender(label).map(|contender| contender.median(CPU_US));
+    let ratio = cpu_us(ON_EPOLL)? / cpu_us("wrk")?;
+    let text = format!("{FULL}: CPU for each request on epoll at most wrk's: {ratio:.2}");
+    Some(Promise { text, kept: ratio <= 1.0 })
 }
 
 fn http2_promises(result: &PartResult) -> impl Iterator<Item = Promise> {

@@ -9,7 +9,7 @@
 //! once, and only what was not taken then is sent by an operation that lasts. Each connection has one receive operation
 //! that goes on for as long as it is open.
 //!
-//! Left out, since it brought nothing here: see `docs/decisions/0004-io-uring.md`.
+//! What else was tried, and what it brought: `docs/decisions/0005-io-uring.md`.
 
 mod buffers;
 mod ring;

@@ -17,7 +17,7 @@ pub enum NetworkName {
     /// io_uring where the kernel allows it, else epoll
     #[default]
     Auto,
-    /// Less CPU for each request; needs Linux 6.1, and containers often forbid it
+    /// One system call for many requests; needs Linux 6.1, and containers often forbid it
     #[value(name = "io_uring", alias = "io-uring")]
     IoUring,
     /// Works everywhere
