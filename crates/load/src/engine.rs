@@ -3,6 +3,7 @@
 use crate::clock::{Clock, Nanos, SECOND, nanos};
 use crate::error::LoadError;
 use crate::network::{EpollNetwork, Foundation, Network, TlsNetwork, UringNetwork, foundations};
+use crate::pacing::{SpareCpu, SpareWatch, Spent};
 use crate::protocol::Codec;
 use crate::protocol::http1::{Http1, Http1Request};
 use crate::protocol::http2::{CommonFields, Http2Connection, Http2Request};
@@ -16,7 +17,7 @@ use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
 use crate::verdict::{self, Circumstances};
 use crate::worker::{Plan, Timeline, Worker, WorkerOutcome};
 use experiment::schema::{
-    Bytes, GeneratorNetwork, GeneratorUsage, LOAD_SCHEMA, LoadResult, Rates, SeriesPoint,
+    Bytes, GeneratorNetwork, GeneratorUsage, LOAD_SCHEMA, LoadResult, Pacing, PacingUsage, Rates, SeriesPoint,
 };
 use jiff::SignedDuration;
 use series::Series;
@@ -93,6 +94,7 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
         _ => None,
     };
     observer.progress(Progress::Connecting);
+    let spare_cpu = SpareCpu::default();
     thread::scope(|scope| {
         let (to_run, from_workers) = channel();
         let mut workers = Vec::new();
@@ -101,7 +103,8 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
             let (spare, spares) = channel();
             workers.push(ToWorker { start, spare });
             let (quota, to_run) = (quota.clone(), to_run.clone());
-            let share = Share { spec, timeline, thread, stop, started, spares, quota, to_run };
+            let spare_cpu = &spare_cpu;
+            let share = Share { spec, timeline, thread, spare_cpu, stop, started, spares, quota, to_run };
             thread::Builder::new()
                 .name(format!("load-{thread}"))
                 .spawn_scoped(scope, move || {
@@ -112,7 +115,8 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
                 .map_err(LoadError::Thread)?;
         }
         drop(to_run);
-        Course { spec, timeline, stop, observer, from_workers, network }.follow(workers)
+        let course = Course { spec, timeline, spare_cpu: &spare_cpu, stop, observer, from_workers, network };
+        course.follow(workers)
     })
 }
 
@@ -129,6 +133,7 @@ struct Share<'a> {
     spec: &'a LoadSpec,
     timeline: Timeline,
     thread: usize,
+    spare_cpu: &'a SpareCpu,
     stop: &'a AtomicBool,
     started: Receiver<Instant>,
     spares: Receiver<SecondCounts>,
@@ -168,7 +173,7 @@ impl Share<'_> {
         let slots = assignment.servers.len();
         match foundation {
             Foundation::IoUring(ring) => {
-                self.follow_over(schedule, UringNetwork::new(*ring, slots), &assignment)
+                self.follow_over(schedule, UringNetwork::new(*ring, slots)?, &assignment)
             }
             Foundation::Epoll => self.follow_over(schedule, EpollNetwork::new(slots)?, &assignment),
         }
@@ -228,6 +233,8 @@ impl Share<'_> {
             targets: &spec.targets.servers,
             requests_per_connection: spec.requests_per_connection,
             whole_seconds: spec.whole_seconds,
+            pacing: spec.pacing,
+            spare_cpu: self.spare_cpu,
             stop: self.stop,
         };
         let selector = Selector::new(&spec.targets, spec.seed, self.thread, spec.threads);
@@ -250,6 +257,7 @@ impl Share<'_> {
 struct Course<'a> {
     spec: &'a LoadSpec,
     timeline: Timeline,
+    spare_cpu: &'a SpareCpu,
     stop: &'a AtomicBool,
     observer: &'a mut dyn Observer,
     from_workers: Receiver<FromWorker>,
@@ -268,6 +276,26 @@ struct Measured {
     cpu: ProcessCpu,
     switches: Switches,
     busiest_thread_fraction: f64,
+    waiting: Waiting,
+}
+
+/// What the threads spent on waiting.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiting {
+    /// All together.
+    spent: Spent,
+    /// CPU of one sleep, of the thread where it was dearest.
+    sleep_cost: Nanos,
+    /// The share of the window for which the busiest thread was on a CPU and did not spin.
+    working_fraction: f64,
+}
+
+impl Waiting {
+    fn add(&mut self, outcome: &WorkerOutcome) {
+        self.spent.add(&outcome.spent);
+        self.sleep_cost = self.sleep_cost.max(outcome.sleep_cost);
+        self.working_fraction = self.working_fraction.max(outcome.working_fraction);
+    }
 }
 
 impl Course<'_> {
@@ -309,13 +337,20 @@ impl Course<'_> {
         let mut series = Series::new(window_seconds, to_workers.len());
         let mut stopped_at = 0;
         let (mut busiest_thread_fraction, mut switches) = (0.0_f64, Switches::default());
+        let mut waiting = Waiting::default();
         let mut window = Window::default();
+        let mut watch = (self.spec.pacing == Pacing::Auto)
+            .then(|| SpareWatch::new(self.spare_cpu, to_workers.len()))
+            .flatten();
         if !self.spec.warmup.is_zero() {
             self.observer.progress(Progress::WarmingUp);
         }
         let mut done = 0;
         while done < to_workers.len() {
             self.pass_edges(&clock, &mut window);
+            if let Some(watch) = &mut watch {
+                watch.look();
+            }
             self.tell_finished(
                 &mut series,
                 window.started_at(self.timeline.window_start).unwrap_or(planned_start),
@@ -329,6 +364,7 @@ impl Course<'_> {
                     busiest_thread_fraction = busiest_thread_fraction.max(outcome.busy_fraction);
                     switches.voluntary += outcome.switches.voluntary;
                     switches.involuntary += outcome.switches.involuntary;
+                    waiting.add(&outcome);
                     done += 1;
                 }
                 Ok(FromWorker::Second(worker, mut second)) => {
@@ -353,6 +389,7 @@ impl Course<'_> {
             cpu: window.used(),
             switches,
             busiest_thread_fraction,
+            waiting,
         })
     }
 
@@ -415,8 +452,23 @@ impl Course<'_> {
             cpu: ProcessCpu::default(),
             switches: Switches::default(),
             busiest_thread_fraction: 0.0,
+            waiting: Waiting::default(),
         };
         self.result(measured, open)
+    }
+
+    fn pacing_usage(&self, waiting: &Waiting, duration_s: f64) -> PacingUsage {
+        let fraction = |time: Nanos| {
+            let whole_s = duration_s * self.spec.threads as f64;
+            if whole_s > 0.0 { (time as f64 / SECOND as f64 / whole_s).min(1.0) } else { 0.0 }
+        };
+        PacingUsage {
+            asked: self.spec.pacing,
+            spinning_fraction: fraction(waiting.spent.spun),
+            unbounded_fraction: fraction(waiting.spent.unbounded),
+            busiest_working_fraction: waiting.working_fraction,
+            sleep_cpu_us: waiting.sleep_cost as f64 / 1e3,
+        }
     }
 
     /// `open`: connections that were open at the start.
@@ -430,6 +482,7 @@ impl Course<'_> {
             cpu,
             switches,
             busiest_thread_fraction,
+            waiting,
         } = measured;
         let duration_s = stopped_at.saturating_sub(self.timeline.window_start) as f64 / SECOND as f64;
         let requests = recorder.request_counts();
@@ -473,6 +526,7 @@ impl Course<'_> {
                 involuntary_switches: switches.involuntary,
                 memory_peak_bytes: memory_peak_bytes(),
                 network: Some(self.network),
+                pacing: Some(self.pacing_usage(&waiting, duration_s)),
             },
             requests,
             series,

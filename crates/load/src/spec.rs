@@ -6,7 +6,7 @@ use crate::protocol::raw::ExpectedReply;
 use crate::schedule::{Arrival, RateProfile, RateStage, ThinkTime};
 use crate::target::{Family, Targets};
 use crate::tls::TlsClient;
-use experiment::schema::SpokenProtocol;
+use experiment::schema::{Pacing, SpokenProtocol};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -41,6 +41,8 @@ pub struct LoadSpec {
     pub seed: u64,
     /// Tell the service time and schedule lag of each second too: [`crate::Second::detail`].
     pub whole_seconds: bool,
+    /// How threads wait until something is due.
+    pub pacing: Pacing,
     /// When the measured window is to open, so that several generators measure the same time; absent: as soon as may be.
     pub start_at: Option<jiff::Timestamp>,
     /// What the connections stand on.

@@ -10,6 +10,18 @@ pub(crate) fn thread_cpu() -> Duration {
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
+/// Time for which the threads of this process were ready to run and waited for a CPU, all together; absent where the kernel
+/// does not tell: the second field of /proc/PID/task/TID/schedstat (proc(5), Documentation/scheduler/sched-stats.rst).
+pub(crate) fn run_queue_wait() -> Option<Duration> {
+    let mut sum = Duration::ZERO;
+    for task in fs::read_dir("/proc/self/task").ok()? {
+        // A thread may have ended meanwhile.
+        let Ok(text) = fs::read_to_string(task.ok()?.path().join("schedstat")) else { continue };
+        sum += Duration::from_nanos(text.split_ascii_whitespace().nth(1)?.parse().ok()?);
+    }
+    Some(sum)
+}
+
 /// How often a thread has given up the CPU, by itself and by force.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Switches {

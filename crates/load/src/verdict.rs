@@ -1,7 +1,7 @@
 //! Whether a result may be used, from the result and how it came about. docs/method.md gives each bound with its reason.
 
 use crate::error::ErrorKind;
-use experiment::schema::{LoadResult, Verdict};
+use experiment::schema::{LoadResult, Pacing, Verdict};
 use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ const BUSY_FRACTION: f64 = 0.95;
 const LAG_SHARE_P50: f64 = 0.10;
 /// … beyond this, microseconds …
 const NEGLIGIBLE_LAG_P50_US: f64 = 5.0;
+/// … unless it was asked to be economical, and the lag is no more than that brings with it; then there is a note …
+const ECONOMICAL_LAG_P50_US: f64 = 100.0;
 /// … and this share of the 99th percentile …
 const LAG_SHARE_P99: f64 = 0.25;
 /// … beyond this, microseconds: a thread of a shared machine is now and then woken so late. Below it there is a note.
@@ -135,7 +137,10 @@ fn judge_rate(result: &LoadResult, verdict: &mut Verdict) {
 
 /// What kept the rate down.
 fn bound(result: &LoadResult) -> String {
-    if result.generator.busiest_thread_fraction > BUSY_FRACTION {
+    let generator = &result.generator;
+    let working =
+        generator.pacing.map_or(generator.busiest_thread_fraction, |pacing| pacing.busiest_working_fraction);
+    if working > BUSY_FRACTION {
         return "the generator's CPU was full (more --threads on free cores may send more)".to_owned();
     }
     // Little's law: requests under way = rate × time of each.
@@ -185,7 +190,13 @@ fn judge_lag(result: &LoadResult, verdict: &mut Verdict) {
         )
     };
     if lag.p50 > NEGLIGIBLE_LAG_P50_US && lag.p50 > LAG_SHARE_P50 * response.p50 {
-        verdict.reasons.push(late("median", lag.p50, response.p50));
+        let by_choice = result.generator.pacing.is_some_and(|pacing| pacing.asked == Pacing::Economical)
+            && lag.p50 <= ECONOMICAL_LAG_P50_US;
+        if by_choice {
+            verdict.notes.push(format!("{}, by economical pacing", late("median", lag.p50, response.p50)));
+        } else {
+            verdict.reasons.push(late("median", lag.p50, response.p50));
+        }
     }
     if lag.p99 > LAG_SHARE_P99 * response.p99 {
         let bearable = lag.p99 <= NEGLIGIBLE_LAG_P99_US;
@@ -243,7 +254,7 @@ fn note_clock(result: &LoadResult, circumstances: &Circumstances, verdict: &mut 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::{HistogramSummary, Rates, RequestCounts};
+    use experiment::schema::{HistogramSummary, PacingUsage, Rates, RequestCounts};
 
     /// A thousand requests at 1000/s, answered after 100 µs at the median and 400 µs at p99.
     fn result() -> LoadResult {
@@ -368,6 +379,17 @@ mod tests {
     #[test]
     fn the_generators_lag_is_held_against_what_it_taints() {
         expect(&["schedule-lag"], &[], |result| result.generator_lag_us.p50 = 11.0);
+        // Asked for.
+        let economical = PacingUsage { asked: Pacing::Economical, ..PacingUsage::default() };
+        expect(&[], &["schedule-lag"], |result| {
+            result.generator.pacing = Some(economical);
+            result.generator_lag_us.p50 = 40.0;
+        });
+        expect(&["schedule-lag"], &[], |result| {
+            result.generator.pacing = Some(economical);
+            result.response_time_us.p50 = 500.0;
+            result.generator_lag_us.p50 = 110.0;
+        });
         expect(&[], &["schedule-lag"], |result| result.generator_lag_us.p99 = 150.0);
         expect(&["schedule-lag"], &[], |result| result.generator_lag_us.p99 = 300.0);
         // In a closed loop nothing is due before the answer.

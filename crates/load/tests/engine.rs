@@ -62,6 +62,7 @@ fn spec(url: &str, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
         timeout: Duration::from_secs(1),
         tls: None,
         seed: 1,
+        pacing: load::Pacing::Auto,
         whole_seconds: false,
         start_at: None,
         network: NETWORK,

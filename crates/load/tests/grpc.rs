@@ -49,6 +49,7 @@ fn load_within(server: &GrpcServer, path: &str, call: GrpcCall, timeout: Duratio
         tls: None,
         seed: 1,
         whole_seconds: false,
+        pacing: load::Pacing::Auto,
         start_at: None,
         network: load::NetworkChoice::Auto,
     };

@@ -51,6 +51,7 @@ fn spec_of(url: &str, template: &RequestTemplate) -> LoadSpec {
         seed: 1,
         network: load::NetworkChoice::Auto,
         whole_seconds: false,
+        pacing: load::Pacing::Auto,
         start_at: None,
     }
 }

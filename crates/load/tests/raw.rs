@@ -39,6 +39,7 @@ fn run(reply: ExpectedReply, answer: impl Fn(&mut TcpStream) -> bool + Sync) -> 
         timeout: Duration::from_millis(500),
         tls: None,
         seed: 1,
+        pacing: load::Pacing::Auto,
         whole_seconds: false,
         start_at: None,
         network: NetworkChoice::Auto,

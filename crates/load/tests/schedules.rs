@@ -34,6 +34,7 @@ fn spec(server: &TestServer, schedule: ScheduleSpec, duration: Duration) -> Load
         timeout: Duration::from_secs(2),
         tls: None,
         seed: 1,
+        pacing: load::Pacing::Auto,
         whole_seconds: false,
         start_at: None,
         network: NetworkChoice::Auto,

@@ -59,6 +59,7 @@ fn spec(
         timeout: Duration::from_secs(1),
         tls: Some(TlsClient::new(verification, identity).expect("usable TLS")),
         seed: 1,
+        pacing: load::Pacing::Auto,
         whole_seconds: false,
         start_at: None,
         network: NETWORK,

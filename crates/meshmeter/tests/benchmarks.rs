@@ -6,6 +6,8 @@ mod contest;
 mod generator_contest;
 #[path = "../benches/load_against_peers/generators.rs"]
 mod generators;
+#[path = "../benches/load_against_peers/peers/mod.rs"]
+mod peers;
 #[path = "../benches/load_against_peers/promises.rs"]
 mod promises;
 #[path = "../benches/serve_against_nginx/server_contest.rs"]
@@ -14,10 +16,11 @@ mod server_contest;
 use contest::process::run_to_end;
 use contest::{h2load, median, turns};
 use generator_contest::{
-    ALONE, CALM, CPU_US, ContenderResult, Effort, HTTP2, LAG_P99_US, P50_US, P99_US, PartResult, RATE, Round,
-    parts,
+    ALONE, AUTO, BRISK, CALM, CPU_US, ContenderResult, ECONOMICAL, Effort, HTTP2, LAG_P99_US, P50_US, P99_US,
+    PRECISE, PartResult, RATE, Round, parts,
 };
-use generators::{Generator, Latency, Reading, read_fortio};
+use generators::{Generator, Latency, Reading};
+use peers::{Peer, Peers, fortio, oha, wrk2};
 use promises::promises;
 use server_contest::Contest;
 use std::path::Path;
@@ -40,9 +43,8 @@ fn serve_against_nginx() {
 
 #[test]
 fn load_against_peers() {
-    let absent = Generator::fortio(None, None);
     let effort = Effort { rounds: 1, seconds: 1 };
-    let results: Vec<PartResult> = parts(Path::new(MESHMETER), &absent)
+    let results: Vec<PartResult> = parts(Path::new(MESHMETER), &Peers::find(|_| None, |_| None))
         .into_iter()
         .map(|part| part.run(effort).unwrap_or_else(|error| panic!("{error}")))
         .collect();
@@ -54,8 +56,8 @@ fn load_against_peers() {
         labels,
         [
             vec!["meshmeter load", "wrk"],
-            vec!["meshmeter load", ALONE],
-            vec!["meshmeter load"],
+            vec!["meshmeter load", ALONE, ECONOMICAL],
+            vec!["meshmeter load", PRECISE, AUTO],
             vec!["meshmeter load", "h2load"]
         ]
     );
@@ -84,7 +86,8 @@ fn promises_are_held_against_medians() {
             schedule_lag_us_p99: Some(lag_us_p99),
             invalid: invalid.iter().map(|reason| (*reason).to_owned()).collect(),
         };
-        let rounds = vec![Round { reading, cpu_us_per_request: 9.0, server_busy_fraction: 0.5 }];
+        let cpu_us_per_request = if label == "meshmeter load" { 9.0 } else { 12.0 };
+        let rounds = vec![Round { reading, cpu_us_per_request, server_busy_fraction: 0.5 }];
         ContenderResult { label, rounds }
     };
     let kept = |contenders| {
@@ -94,11 +97,27 @@ fn promises_are_held_against_medians() {
     let fortio = || contender("fortio", 120.0, f64::NAN, &[]);
     assert_eq!(kept(vec![contender("meshmeter load", 120.0, 99.0, &[]), fortio()]), [true, true, true]);
     assert_eq!(
-        kept(vec![contender("meshmeter load", 121.0, 100.0, &["saturated: x"]), fortio()]),
+        kept(vec![contender("meshmeter load", 121.0, 100.5, &["saturated: x"]), fortio()]),
         [false; 3]
     );
+    let alone = |p50| contender(ALONE, p50, 1.0, &[]);
+    assert_eq!(kept(vec![contender("meshmeter load", 121.0, 99.0, &[]), alone(112.0)]), [true; 3]);
+    assert_eq!(kept(vec![contender("meshmeter load", 121.0, 99.0, &[]), alone(132.0)]), [true, true, false]);
     assert_eq!(kept(vec![contender("meshmeter load", 121.0, 99.0, &[])]), [true, true]);
     assert_eq!(kept(vec![contender("meshmeter load", 121.0, f64::NAN, &[])]), [true, false]);
+    let brisk = PartResult {
+        title: BRISK,
+        not_run: Vec::new(),
+        contenders: vec![
+            contender("meshmeter load", 90.0, 101.0, &[]),
+            contender(PRECISE, 40.0, 30.0, &[]),
+            fortio(),
+            contender("oha", 100.0, f64::NAN, &[]),
+        ],
+    };
+    let kept: Vec<bool> = promises(&[brisk]).iter().map(|promise| promise.kept).collect();
+    // Valid; lag of both; 9 over 12 of fortio's is just enough, and too much against oha.
+    assert_eq!(kept, [true, false, true, true, false]);
 }
 
 #[test]
@@ -137,12 +156,12 @@ fn what_h2load_says_is_understood() {
 }
 
 #[test]
-fn fortio_is_taken_from_where_it_is_named() {
+fn peers_are_taken_from_where_they_are_named() {
     let here = || Some(MESHMETER.into());
-    assert!(matches!(Generator::fortio(here(), None), Ok(Generator::Fortio(_))));
-    assert!(matches!(Generator::fortio(None, here()), Ok(Generator::Fortio(_))));
+    assert!(matches!(Peer::Fortio.find(here(), None), Ok(Generator::Peer(Peer::Fortio, _))));
+    assert!(matches!(Peer::Oha.find(None, here()), Ok(Generator::Peer(Peer::Oha, _))));
     // Wrongly named is said: another one is not taken in its place.
-    let error = Generator::fortio(Some("/nonexistent/fortio".into()), here()).unwrap_err();
+    let error = Peer::Fortio.find(Some("/nonexistent/fortio".into()), here()).unwrap_err();
     assert!(error.contains("FORTIO names `/nonexistent/fortio`"), "{error}");
 }
 
@@ -151,7 +170,7 @@ fn what_fortio_says_is_understood() {
     let json = r#"{"ActualQPS": 999.5, "RetCodes": {"200": 5000},
         "DurationHistogram": {"Count": 5000, "Percentiles":
             [{"Percentile": 50, "Value": 0.0001252}, {"Percentile": 99, "Value": 0.0004}]}}"#;
-    let reading = read_fortio(json).unwrap();
+    let reading = fortio::read(json).unwrap();
     assert_eq!((reading.requests, reading.requests_per_second), (5000.0, 999.5));
     let Latency { p50, p99 } = reading.latency_us.unwrap();
     assert!((p50 - 125.2).abs() < 1e-6 && (p99 - 400.0).abs() < 1e-6, "{p50} {p99}");
@@ -160,9 +179,31 @@ fn what_fortio_says_is_understood() {
         ("\"Percentile\": 99", "\"Percentile\": 98", "no percentile 99"),
         ("ActualQPS", "QPS", "no figure /ActualQPS"),
     ] {
-        let error = read_fortio(&json.replace(from, to)).unwrap_err().to_string();
+        let error = fortio::read(&json.replace(from, to)).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
+}
+
+#[test]
+fn what_oha_says_is_understood() {
+    let json = r#"{"summary": {"total": 5.0}, "latencyPercentiles": {"p50": 0.0002, "p99": 0.001},
+        "statusCodeDistribution": {"200": 100000}, "errorDistribution": {"aborted due to deadline": 3}}"#;
+    let reading = oha::read(json).unwrap();
+    assert_eq!((reading.requests, reading.requests_per_second), (100_000.0, 20_000.0));
+    assert_eq!(reading.latency_us, Some(Latency { p50: 200.0, p99: 1000.0 }));
+    let error =
+        oha::read(&json.replace("{\"200\": 100000}", "{\"200\": 1, \"502\": 1}")).unwrap_err().to_string();
+    assert!(error.contains("answers other than 200"), "{error}");
+}
+
+#[test]
+fn what_wrk2_says_is_understood() {
+    let text = " 50.000%    1.05ms\n 75.000%    1.41ms\n 99.000%  871.00us\n  99930 requests in 5.00s, 117.51MB read\n\
+                Requests/sec:  19985.20\n";
+    let ended = run_to_end(Command::new("printf").args(["%s", text]), Duration::from_secs(10)).unwrap();
+    let reading = wrk2::read(&ended).unwrap();
+    assert_eq!((reading.requests, reading.requests_per_second), (99_930.0, 19_985.2));
+    assert_eq!(reading.latency_us, Some(Latency { p50: 1050.0, p99: 871.0 }));
 }
 
 #[test]

@@ -233,6 +233,35 @@ pub struct SizeSummary {
     pub max: u64,
 }
 
+/// How the generator's threads wait until a request is due.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pacing {
+    /// They sleep, and let what is due within some tens of microseconds go out together: least CPU.
+    Economical,
+    /// They spin all the time: least lag. Each needs a CPU of its own.
+    Precise,
+    /// They sleep, and spin for the last stretch: without bound where the machine has a CPU to spare, for a small share of
+    /// their time where it has not.
+    #[default]
+    Auto,
+}
+
+/// How the threads waited in the measured window, and what it cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PacingUsage {
+    /// What was asked for.
+    pub asked: Pacing,
+    /// The share of the threads' time that was spent spinning, 0 to 1.
+    pub spinning_fraction: f64,
+    /// The share of the time, 0 to 1, for which [`Pacing::Auto`] found a CPU to spare and did not bound the spinning.
+    pub unbounded_fraction: f64,
+    /// The share of its time that the busiest thread was on a CPU and did not spin, 0 to 1: near 1 it could not send more.
+    pub busiest_working_fraction: f64,
+    /// CPU of one sleep that a timer ends, microseconds, as measured by sampling; a first guess where there were too few.
+    pub sleep_cpu_us: f64,
+}
+
 /// What the generator's process used in the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorUsage {
@@ -255,6 +284,9 @@ pub struct GeneratorUsage {
     /// What its connections stood on; absent in results of before there was a choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<GeneratorNetwork>,
+    /// How its threads waited; absent in results of before there was a choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<PacingUsage>,
 }
 
 /// The interface of the kernel's on which the generator's connections stand.

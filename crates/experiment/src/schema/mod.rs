@@ -14,7 +14,8 @@ pub use grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 pub use host::{ComponentVersion, Floor, Host};
 pub use load::{
     Bytes, GeneratorNetwork, GeneratorUsage, HistogramSummary, LOAD_SCHEMA, LoadResult, MergedPart,
-    MergedResults, Rates, RequestCounts, SeriesPoint, SizeSummary, SpokenProtocol, Verdict, WarmupCounts,
+    MergedResults, Pacing, PacingUsage, Rates, RequestCounts, SeriesPoint, SizeSummary, SpokenProtocol,
+    Verdict, WarmupCounts,
 };
 pub use objective::{BoundResult, ObjectiveResult};
 pub use search::{

@@ -1,5 +1,6 @@
-//! Connections over epoll, edge-triggered, with nanosecond timeouts (`epoll_pwait2`, Linux 5.11).
+//! Connections over epoll, edge-triggered; a timer among them ends a wait on time.
 
+use super::alarm::Alarm;
 use super::{Event, Network};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -19,12 +20,15 @@ const EVENTS_A_WAIT: usize = 512;
 const READS_A_TURN: u32 = 4;
 /// The peer will send no more, or the connection broke.
 const AT_END: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
+/// Marks the alarm's events; no slot has this number.
+const ALARM: u64 = u64::MAX;
 /// There is something to read, be it the end.
 const READABLE: EventFlags = EventFlags::IN.union(AT_END);
 
 /// See [`Network`].
 pub(crate) struct EpollNetwork {
     epoll: OwnedFd,
+    alarm: Alarm,
     sockets: Vec<Socket>,
     events: Vec<epoll::Event>,
     /// Events of the last wait that are handed out already.
@@ -49,10 +53,14 @@ struct Socket {
 impl EpollNetwork {
     /// Room for so many connections.
     pub(crate) fn new(slots: usize) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let alarm = Alarm::new()?;
+        epoll::add(&epoll, &alarm, EventData::new_u64(ALARM), EventFlags::IN | EventFlags::ET)?;
         Ok(Self {
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            alarm,
+            epoll,
             sockets: (0..slots).map(|_| Socket::default()).collect(),
-            events: Vec::with_capacity(EVENTS_A_WAIT.min(slots.max(1))),
+            events: Vec::with_capacity(EVENTS_A_WAIT.min(slots + 1)),
             handed_out: 0,
             reads: 0,
             unfinished: Vec::new(),
@@ -153,15 +161,25 @@ impl Network for EpollNetwork {
         self.handed_out = 0;
         self.reads = 0;
         let at_most = if self.unfinished.is_empty() { at_most } else { Duration::ZERO };
-        let timeout = Timespec {
-            tv_sec: i64::try_from(at_most.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(at_most.subsec_nanos()),
+        // The alarm ends a wait, if nothing else does.
+        let timeout = if at_most.is_zero() {
+            Some(&Timespec { tv_sec: 0, tv_nsec: 0 })
+        } else {
+            self.alarm.set(at_most)?;
+            None
         };
         // Where that many are unfinished, they come first: so there are never more than a bounded number.
         if self.unfinished.len() < EVENTS_A_WAIT {
-            match epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&timeout)) {
+            match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
+            }
+        }
+        if self.alarm.is_armed() {
+            let count = self.events.len();
+            self.events.retain(|event| event.data.u64() != ALARM);
+            if self.events.len() < count {
+                self.alarm.rang();
             }
         }
         self.events.append(&mut self.unfinished);

@@ -3,6 +3,7 @@
 //! The interface is that of completions (opened, received, ended, failed), so that it can stand on readiness (epoll) as
 //! well as on completion queues.
 
+mod alarm;
 mod choice;
 #[cfg(test)]
 mod contract_tests;

@@ -9,11 +9,12 @@ mod pools;
 mod receiving;
 mod sending;
 mod upkeep;
+mod waiting;
 
 use crate::clock::{Clock, Nanos, SECOND};
 use crate::error::ErrorKind;
 use crate::network::Network;
-use crate::pacing::{Pacer, Wait};
+use crate::pacing::{Pacer, SpareCpu, Spent};
 use crate::protocol::Codec;
 use crate::recorder::Recorder;
 use crate::schedule::Schedule;
@@ -22,6 +23,7 @@ use crate::target::{Assignment, Request, Selector, Target};
 use crate::usage::{Switches, thread_cpu};
 use buffers::Buffers;
 use connection::{Connection, State};
+use experiment::schema::Pacing;
 use pools::Pools;
 use std::io;
 use std::num::NonZeroU64;
@@ -63,7 +65,7 @@ pub(crate) struct Timeline {
 }
 
 /// What a worker is to do besides its schedule.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Plan<'a> {
     pub(crate) timeline: Timeline,
     pub(crate) targets: &'a [Target],
@@ -71,6 +73,9 @@ pub(crate) struct Plan<'a> {
     pub(crate) requests_per_connection: Option<NonZeroU64>,
     /// The seconds handed over have all their distributions, not response times alone.
     pub(crate) whole_seconds: bool,
+    pub(crate) pacing: Pacing,
+    /// Whether there is a CPU to spare for spinning.
+    pub(crate) spare_cpu: &'a SpareCpu,
     pub(crate) stop: &'a AtomicBool,
 }
 
@@ -106,7 +111,7 @@ pub(crate) struct Worker<'a, S, C: Codec, N> {
     /// Nothing more is sent.
     draining: bool,
     recorder: Recorder,
-    pacer: Pacer,
+    pacer: Pacer<'a>,
     next_upkeep: Nanos,
     buffer: Vec<u8>,
 }
@@ -118,8 +123,14 @@ pub(crate) struct WorkerOutcome {
     pub(crate) stopped_at: Nanos,
     /// The share of the window for which this thread was on a CPU, 0 to 1.
     pub(crate) busy_fraction: f64,
+    /// The same, less the time that it spun.
+    pub(crate) working_fraction: f64,
     /// Its context switches in the window.
     pub(crate) switches: Switches,
+    /// What it spent on waiting in the window.
+    pub(crate) spent: Spent,
+    /// CPU of one sleep.
+    pub(crate) sleep_cost: Nanos,
 }
 
 impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
@@ -132,7 +143,8 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
         network: N,
         Assignment { servers, roaming }: &Assignment,
     ) -> Self {
-        let Plan { timeline, targets, requests_per_connection, whole_seconds, stop } = plan;
+        let Plan { timeline, targets, requests_per_connection, whole_seconds, pacing, spare_cpu, stop } =
+            plan;
         let requests = targets.iter().map(|target| target.requests.iter().map(&make_request).collect());
         Self {
             timeline,
@@ -153,7 +165,7 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
             backlog: Backlog::None,
             draining: false,
             recorder: Recorder::new(timeline.window_start, timeline.end, whole_seconds),
-            pacer: Pacer::new(),
+            pacer: Pacer::new(pacing, spare_cpu),
             next_upkeep: 0,
             buffer: vec![0; READ_BUFFER_BYTES],
         }
@@ -190,13 +202,13 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
     pub(crate) fn run(mut self, clock: &Clock, mut on_second: impl OnSecond) -> io::Result<WorkerOutcome> {
         clock.wait_for_origin();
         self.restart_times();
-        let (mut at_start, mut in_window) = ((thread_cpu(), Switches::default()), false);
+        let (mut at_start, mut in_window) = ((thread_cpu(), Switches::default(), Spent::default()), false);
         let stopped_at = loop {
             let now = clock.now();
             if !in_window && now >= self.timeline.window_start {
                 // A backlog of the warm-up would fill the window with requests that are not measured.
                 self.skip_backlog_of_warmup();
-                (in_window, at_start) = (true, (thread_cpu(), Switches::of_thread()));
+                (in_window, at_start) = (true, (thread_cpu(), Switches::of_thread(), self.pacer.spent()));
             }
             let stopped = self.stop.load(Ordering::Relaxed);
             if stopped {
@@ -217,14 +229,25 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
         };
         let busy_s = thread_cpu().saturating_sub(at_start.0).as_secs_f64();
         let switches = Switches::of_thread().since(&at_start.1);
+        let spent = self.pacer.spent().since(&at_start.2);
         let window_s = clock.now().saturating_sub(self.timeline.window_start) as f64 / 1e9;
         let unsent = self.pools.give_up(Nanos::MAX) + self.schedule.skip_until(stopped_at);
         if in_window {
             self.recorder.unsent(unsent);
         }
         self.drain(clock, &mut on_second)?;
-        let busy_fraction = if in_window && window_s > 0.0 { (busy_s / window_s).min(1.0) } else { 0.0 };
-        Ok(WorkerOutcome { recorder: self.recorder, stopped_at, busy_fraction, switches })
+        let fraction = |time_s: f64| {
+            if in_window && window_s > 0.0 { (time_s / window_s).clamp(0.0, 1.0) } else { 0.0 }
+        };
+        Ok(WorkerOutcome {
+            sleep_cost: self.pacer.sleep_cost(),
+            recorder: self.recorder,
+            stopped_at,
+            busy_fraction: fraction(busy_s),
+            working_fraction: fraction(busy_s - spent.spun as f64 / 1e9),
+            switches,
+            spent,
+        })
     }
 
     /// The run does not start: only what connecting brought is left.
@@ -233,7 +256,10 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
             recorder: self.recorder,
             stopped_at: 0,
             busy_fraction: 0.0,
+            working_fraction: 0.0,
             switches: Switches::default(),
+            spent: Spent::default(),
+            sleep_cost: self.pacer.sleep_cost(),
         }
     }
 
@@ -284,54 +310,5 @@ impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
         let over = self.recorder.take_last_seconds(self.connections_open);
         self.hand_over(over, on_second);
         Ok(())
-    }
-
-    /// Sleeps or spins until something is due, or until the network has news.
-    fn wait(&mut self, clock: &Clock) -> io::Result<()> {
-        let now = clock.now();
-        let Timeline { window_start, end, timeout, .. } = self.timeline;
-        let mut wake = self.next_upkeep;
-        for edge in [window_start, end, end + END_GRACE, end + timeout] {
-            if edge > now {
-                wake = wake.min(edge);
-            }
-        }
-        let next_due = self.schedule.next_due().filter(|due| *due < wake);
-        let sendable = next_due.filter(|_| self.pools.takes_requests());
-        let planned = match sendable.map(|due| self.pacer.wait_for(due, now)) {
-            None => Wait::Sleep(wake.saturating_sub(now)),
-            Some(wait) => wait,
-        };
-        match planned {
-            Wait::Sleep(time) => {
-                let has_news = self.network.wait(Duration::from_nanos(time))?;
-                let woken = clock.now();
-                if sendable.is_some() && !has_news {
-                    self.pacer.slept(now + time, woken);
-                }
-                let became_due = next_due.is_some_and(|due| due < woken.min(now + time));
-                self.find_backlog(became_due && sendable.is_none(), woken > now + time + LATE);
-            }
-            Wait::Spin => {
-                self.network.wait(Duration::ZERO)?;
-                let woken = clock.now();
-                self.pacer.spun(woken - now);
-                self.find_backlog(false, woken > now + LATE);
-            }
-        }
-        Ok(())
-    }
-
-    /// After a wait: whether a request became due while every connection was busy, and whether the thread was away for
-    /// longer than it meant to. What came first decides whose backlog it is, until it is worked off.
-    fn find_backlog(&mut self, connections_were_busy: bool, was_away: bool) {
-        if self.backlog != Backlog::None {
-            return;
-        }
-        if connections_were_busy {
-            self.backlog = Backlog::OfTarget;
-        } else if was_away {
-            self.backlog = Backlog::OfGenerator;
-        }
     }
 }

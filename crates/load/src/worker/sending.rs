@@ -29,6 +29,7 @@ impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
                 self.flush_all(clock);
                 return Ok(());
             }
+            self.pacer.sent(due);
         }
         self.flush_all(clock);
         self.backlog = Backlog::None;

@@ -8,6 +8,7 @@
 use crate::contest::server::Server;
 use crate::contest::{Outcome, median, nginx, turns};
 use crate::generators::{Generator, Load, Reading};
+use crate::peers::{Found, Peers};
 use std::fmt;
 use std::path::Path;
 
@@ -19,6 +20,13 @@ pub const CALM: &str = "open loop, 1000/s on 4 connections";
 pub const HTTP2: &str = "closed loop, HTTP/2 without TLS, 8 connections of 32 streams";
 /// The label of `meshmeter load` in a closed loop over one connection.
 pub const ALONE: &str = "same, closed, 1 connection";
+
+/// The title of the part at 20 000 requests a second; its first contender paces economically.
+pub const BRISK: &str = "open loop, 20 000/s on 64 connections, economical pacing";
+/// The labels of `meshmeter load` with a pacing other than the part's first contender has.
+pub const ECONOMICAL: &str = "same, economical pacing";
+pub const PRECISE: &str = "same, precise pacing";
+pub const AUTO: &str = "same, auto pacing";
 
 /// One table: contenders against each other.
 pub struct Part {
@@ -66,9 +74,11 @@ pub struct Round {
     pub server_busy_fraction: f64,
 }
 
-/// The four parts, with fortio where it is found.
-pub fn parts(meshmeter: &Path, fortio: &Result<Generator, String>) -> [Part; 4] {
-    let ours = |load| Contender::new(Generator::Meshmeter(meshmeter.to_owned()), load);
+/// The four parts, with the peers that are found.
+pub fn parts(meshmeter: &Path, peers: &Peers) -> [Part; 4] {
+    let paced = |pacing, load| Contender::new(Generator::Meshmeter(meshmeter.to_owned(), pacing), load);
+    let ours = |load| paced(None, load);
+    let thrifty = |label, load| Contender { label, ..paced(Some("economical"), load) };
     let on_epoll = |load| Contender::new(Generator::MeshmeterOnEpoll(meshmeter.to_owned()), load);
     let full = Load::Closed { connections: 64 };
     let calm = Load::Open { rate: 1000, connections: 4 };
@@ -78,12 +88,21 @@ pub fn parts(meshmeter: &Path, fortio: &Result<Generator, String>) -> [Part; 4] 
     let alone = Contender { label: ALONE, ..ours(Load::Closed { connections: 1 }) };
     [
         Part::new(FULL, vec![ours(full), on_epoll(full), Contender::new(Generator::Wrk, full)])
-            .against(fortio, full),
-        Part::new(CALM, vec![ours(calm), alone]).against(fortio, calm),
-        Part::new("open loop, 20 000/s on 64 connections", vec![ours(brisk), on_epoll(brisk)])
-            .against(fortio, brisk),
+            .against(&peers.fortio, full),
+        Part::new(CALM, vec![ours(calm), alone, thrifty(ECONOMICAL, calm)]).against(&peers.fortio, calm),
+        Part::new(
+            BRISK,
+            vec![
+                thrifty("meshmeter load", brisk),
+                Contender { label: PRECISE, ..paced(Some("precise"), brisk) },
+                Contender { label: AUTO, ..ours(brisk) },
+            ],
+        )
+        .against(&peers.fortio, brisk)
+        .against(&peers.oha, brisk)
+        .against(&peers.wrk2, brisk),
         Part::new(HTTP2, vec![ours(streams), Contender::new(Generator::H2load, streams)])
-            .against(fortio, streams),
+            .against(&peers.fortio, streams),
     ]
 }
 
@@ -93,7 +112,7 @@ impl Part {
     }
 
     /// With a peer that may be missing.
-    fn against(mut self, peer: &Result<Generator, String>, load: Load) -> Self {
+    fn against(mut self, peer: &Found, load: Load) -> Self {
         match peer {
             Ok(generator) => self.contenders.push(Contender::new(generator.clone(), load)),
             Err(reason) => self.not_run.push(reason.clone()),

@@ -1,13 +1,13 @@
 //! The load generators: how each is told what to do, and what it says afterwards. One thread each.
 //!
-//! Latency is as each tool states it. In an open loop `meshmeter load` counts from when a request was due, fortio from when it was
-//! sent, so fortio's figures are lower where requests wait.
+//! Latency is as each tool states it. In an open loop `meshmeter load` and wrk2 count from when a request was due, fortio and oha
+//! from when it was sent, so these two's figures are lower where requests wait. What peers print is read in `peers.rs`.
 
 use crate::contest::process::{Ended, PATIENCE, Place, pinned, run_to_end};
 use crate::contest::server::Server;
 use crate::contest::{Outcome, h2load, wrk};
+use crate::peers::{Peer, fortio, oha, wrk2};
 use experiment::schema::LoadResult;
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -28,15 +28,15 @@ pub const ON_EPOLL: &str = "meshmeter load on epoll";
 /// A generator, and where it is.
 #[derive(Clone, Debug)]
 pub enum Generator {
-    /// On io_uring where the kernel allows it.
-    Meshmeter(PathBuf),
+    /// With a `--pacing`, or its default.
+    Meshmeter(PathBuf, Option<&'static str>),
     /// On epoll, as in most containers.
     MeshmeterOnEpoll(PathBuf),
     /// Closed loops only.
     Wrk,
     /// HTTP/2 only.
     H2load,
-    Fortio(PathBuf),
+    Peer(Peer, PathBuf),
 }
 
 /// What a generator says that it did.
@@ -58,25 +58,13 @@ pub struct Latency {
 }
 
 impl Generator {
-    /// fortio, where it is `named`, or else where the PATH has it.
-    ///
-    /// # Errors
-    /// Where it is neither: the text says so.
-    pub fn fortio(named: Option<PathBuf>, on_path: Option<PathBuf>) -> Result<Self, String> {
-        match named {
-            Some(path) if path.is_file() => Ok(Self::Fortio(path)),
-            Some(path) => Err(format!("fortio: FORTIO names `{}`, which is no file", path.display())),
-            None => on_path.map(Self::Fortio).ok_or_else(|| "fortio is not on PATH".to_owned()),
-        }
-    }
-
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Meshmeter(_) => "meshmeter load",
+            Self::Meshmeter(..) => "meshmeter load",
             Self::MeshmeterOnEpoll(_) => ON_EPOLL,
             Self::Wrk => "wrk",
             Self::H2load => "h2load",
-            Self::Fortio(_) => "fortio",
+            Self::Peer(peer, _) => peer.name(),
         }
     }
 
@@ -86,9 +74,11 @@ impl Generator {
     /// Where it is missing, hangs, fails or had answers other than 200.
     pub fn run(&self, load: Load, seconds: u32, server: &Server) -> Outcome<(Reading, f64)> {
         let (program, arguments) = match self {
-            Self::Meshmeter(program) => (program.as_path(), meshmeter_arguments(load, seconds)),
+            Self::Meshmeter(program, pacing) => {
+                (program.as_path(), meshmeter_arguments(load, *pacing, seconds))
+            }
             Self::MeshmeterOnEpoll(program) => {
-                let mut arguments = meshmeter_arguments(load, seconds);
+                let mut arguments = meshmeter_arguments(load, None, seconds);
                 arguments.extend(["--network", "epoll"].map(str::to_owned));
                 (program.as_path(), arguments)
             }
@@ -104,7 +94,7 @@ impl Generator {
                 };
                 (Path::new("h2load"), h2load::arguments(connections, streams, seconds))
             }
-            Self::Fortio(program) => (program.as_path(), fortio_arguments(load, seconds)),
+            Self::Peer(peer, program) => (program.as_path(), peer.arguments(load, seconds)?),
         };
         let mut command = pinned(Place::Generator, program)?;
         let url = if let Load::Http2 { .. } = load { &server.http2_url } else { &server.url };
@@ -115,7 +105,7 @@ impl Generator {
 
     fn read(&self, ended: &Ended) -> Outcome<Reading> {
         let reading = match self {
-            Self::Meshmeter(_) | Self::MeshmeterOnEpoll(_) => read_meshmeter(&ended.stdout),
+            Self::Meshmeter(..) | Self::MeshmeterOnEpoll(_) => read_meshmeter(&ended.stdout),
             Self::Wrk => {
                 let reading = wrk::read(ended)?;
                 Ok(Reading {
@@ -132,7 +122,9 @@ impl Generator {
                     ..Reading::default()
                 })
             }
-            Self::Fortio(_) => read_fortio(&ended.stdout),
+            Self::Peer(Peer::Fortio, _) => fortio::read(&ended.stdout),
+            Self::Peer(Peer::Oha, _) => oha::read(&ended.stdout),
+            Self::Peer(Peer::Wrk2, _) => wrk2::read(ended),
         };
         match reading {
             Ok(reading) if reading.requests > 0.0 => Ok(reading),
@@ -144,7 +136,7 @@ impl Generator {
     }
 }
 
-fn meshmeter_arguments(load: Load, seconds: u32) -> Vec<String> {
+fn meshmeter_arguments(load: Load, pacing: Option<&str>, seconds: u32) -> Vec<String> {
     let (option, number, connections) = match load {
         Load::Closed { connections } => ("--clients", connections, connections),
         Load::Http2 { connections, streams } => ("--clients", connections * streams, connections),
@@ -158,6 +150,7 @@ fn meshmeter_arguments(load: Load, seconds: u32) -> Vec<String> {
         arguments.extend(["--http", "2", "--streams"].map(str::to_owned));
         arguments.push(streams.to_string());
     }
+    arguments.extend(pacing.map(|pacing| format!("--pacing={pacing}")));
     arguments
 }
 
@@ -174,52 +167,6 @@ fn read_meshmeter(json: &str) -> Outcome<Reading> {
     })
 }
 
-/// Its histogram begins with steps of 10 us, which is as fine as it interpolates well. Over HTTP/2 it has one request at a time on
-/// a connection too: as many connections as others have streams.
-fn fortio_arguments(load: Load, seconds: u32) -> Vec<String> {
-    // Its rate 0 is a closed loop.
-    let (rate, connections) = match load {
-        Load::Closed { connections } => (0, connections),
-        Load::Http2 { connections, streams } => (0, connections * streams),
-        Load::Open { rate, connections } => (rate, connections),
-    };
-    let mut arguments = words("load -r 0.00001 -p 50,99 -json -");
-    if let Load::Http2 { .. } = load {
-        arguments.push("-h2".to_owned());
-    }
-    arguments.extend(["-qps".to_owned(), rate.to_string()]);
-    arguments.extend(["-c".to_owned(), connections.to_string()]);
-    arguments.extend(["-t".to_owned(), format!("{seconds}s")]);
-    arguments
-}
-
-/// Reads the JSON that fortio prints.
-///
-/// # Errors
-/// Where a figure is missing, or an answer was other than 200.
-pub fn read_fortio(json: &str) -> Outcome<Reading> {
-    let result: Value = serde_json::from_str(json)?;
-    let codes = result["RetCodes"].as_object().ok_or("no RetCodes")?;
-    if codes.keys().any(|code| code != "200") {
-        return Err(format!("answers other than 200: {codes:?}").into());
-    }
-    let figure = |pointer: &str| {
-        result.pointer(pointer).and_then(Value::as_f64).ok_or_else(|| format!("no figure {pointer}"))
-    };
-    let percentile_us = |percent: f64| {
-        let listed = result["DurationHistogram"]["Percentiles"].as_array();
-        let entry = listed.into_iter().flatten().find(|entry| entry["Percentile"].as_f64() == Some(percent));
-        let seconds = entry.and_then(|entry| entry["Value"].as_f64());
-        seconds.map(|seconds| seconds * 1e6).ok_or_else(|| format!("no percentile {percent}"))
-    };
-    Ok(Reading {
-        requests: figure("/DurationHistogram/Count")?,
-        requests_per_second: figure("/ActualQPS")?,
-        latency_us: Some(Latency { p50: percentile_us(50.0)?, p99: percentile_us(99.0)? }),
-        ..Reading::default()
-    })
-}
-
-fn words(line: &str) -> Vec<String> {
+pub fn words(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
 }

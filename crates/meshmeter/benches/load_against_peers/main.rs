@@ -1,6 +1,6 @@
 //! `cargo bench --bench load_against_peers`: `meshmeter load` and its peers alternately, pinned to CPU 1, against nginx on CPU 0
-//! with a body of 1 KB. Takes about five minutes; leave the machine alone meanwhile. wrk and h2load must be there; fortio is taken from the PATH or
-//! from where `FORTIO` names it. The same contest runs tiny in the tests.
+//! with a body of 1 KB. Takes about nine minutes; leave the machine alone meanwhile. wrk and h2load must be there; fortio, oha and wrk2 are
+//! taken from the PATH or from where `FORTIO`, `OHA` and `WRK2` name them. The same contest runs tiny in the tests.
 //! Words after `--` choose the parts whose titles have them all: `cargo bench --bench load_against_peers -- HTTP/2`.
 //! Ends with status 1 where a promise is not kept.
 
@@ -8,12 +8,13 @@
 mod contest;
 mod generator_contest;
 mod generators;
+mod peers;
 mod promises;
 
 use contest::Outcome;
 use contest::process::on_path;
 use generator_contest::{Effort, parts};
-use generators::Generator;
+use peers::Peers;
 use promises::promises;
 use std::env;
 use std::path::{Path, PathBuf};
@@ -44,10 +45,10 @@ fn main() -> ExitCode {
 fn contest() -> Outcome<bool> {
     let meshmeter = Path::new(env!("CARGO_BIN_EXE_meshmeter"));
     let mut results = Vec::new();
-    let fortio = Generator::fortio(env::var_os("FORTIO").map(PathBuf::from), on_path("fortio"));
+    let peers = Peers::find(|variable| env::var_os(variable).map(PathBuf::from), on_path);
     // Cargo itself adds `--bench`.
     let words: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let chosen = parts(meshmeter, &fortio).into_iter().zip(EFFORTS);
+    let chosen = parts(meshmeter, &peers).into_iter().zip(EFFORTS);
     for (part, effort) in chosen.filter(|(part, _)| words.iter().all(|word| part.title.contains(word))) {
         let result = part.run(effort)?;
         println!("{result}");

@@ -1,6 +1,8 @@
 //! What `meshmeter load` promises against its peers, judged by medians over the rounds. Pure.
 
-use crate::generator_contest::{CALM, CPU_US, FULL, Figure, HTTP2, LAG_P99_US, P50_US, PartResult};
+use crate::generator_contest::{
+    ALONE, BRISK, CALM, CPU_US, ECONOMICAL, FULL, Figure, HTTP2, LAG_P99_US, P50_US, PRECISE, PartResult,
+};
 use crate::generators::ON_EPOLL;
 use std::fmt;
 
@@ -16,50 +18,105 @@ pub struct Promise {
     pub kept: bool,
 }
 
+/// How far the median response time at 1000 a second may be from that of a client that has the server to itself.
+const NEAR_ALONE_MAX_US: f64 = 10.0;
+/// Schedule lag at p99 at 20 000 a second, microseconds.
+const BRISK_LAG_P99_MAX_US: [(&str, f64); 2] = [(OURS, 100.0), (PRECISE, 30.0)];
+/// CPU for each request at 20 000 a second, economically paced, over that of a peer.
+const BRISK_CPU_MAX: [(&str, f64); 3] = [("fortio", 0.75), ("oha", 0.6), ("wrk2", 1.0)];
+
+/// CPU for each request at full speed over that of wrk.
+const FULL_CPU_OF_WRK_MAX: [(&str, f64); 2] = [(OURS, 0.8), (ON_EPOLL, 1.0)];
+
+const OURS: &str = "meshmeter load";
+
 /// Every promise that these results can be held against. One about a peer that did not run is not among them; the tables
 /// say who did not.
 pub fn promises(results: &[PartResult]) -> Vec<Promise> {
     let mut promises: Vec<Promise> = results.iter().filter_map(valid_figures).collect();
-    if let Some(result) = results.iter().find(|result| result.title == HTTP2) {
-        promises.extend(http2_promises(result));
-    }
-    promises.extend(results.iter().find(|result| result.title == FULL).and_then(epoll_promise));
-    let Some(calm) = results.iter().find(|result| result.title == CALM) else { return promises };
-    let median = |label, figure: Figure| calm.contender(label).map(|contender| contender.median(figure));
-    if let Some(lag_us) = median("meshmeter load", LAG_P99_US) {
-        promises.push(Promise {
-            text: format!("{CALM}: schedule lag p99 under {LAG_P99_MAX_US:.0} us: {lag_us:.1} us"),
-            kept: lag_us < LAG_P99_MAX_US,
-        });
-    }
-    if let (Some(ours_us), Some(theirs_us)) = (median("meshmeter load", P50_US), median("fortio", P50_US)) {
-        promises.push(Promise {
-            text: format!("{CALM}: p50 at or below fortio's: {ours_us:.1} us, fortio {theirs_us:.1} us"),
-            kept: ours_us <= theirs_us,
-        });
+    for result in results {
+        match result.title {
+            FULL => promises.extend(full_speed(result)),
+            CALM => promises.extend(calm(result)),
+            BRISK => promises.extend(brisk(result)),
+            HTTP2 => promises.extend(http2(result)),
+            _ => {}
+        }
     }
     promises
 }
 
-/// Where io_uring is forbidden, a request must cost no more than wrk's.
-fn epoll_promise(result: &PartResult) -> Option<Promise> {
-    let cpu_us = |label| result.contender(label).map(|contender| contender.median(CPU_US));
-    let ratio = cpu_us(ON_EPOLL)? / cpu_us("wrk")?;
-    let text = format!("{FULL}: CPU for each request on epoll at most wrk's: {ratio:.2}");
-    Some(Promise { text, kept: ratio <= 1.0 })
+/// In a closed loop.
+fn full_speed(result: &PartResult) -> Vec<Promise> {
+    let mut promises = Vec::new();
+    for (label, most) in FULL_CPU_OF_WRK_MAX {
+        if let (Some(ours), Some(theirs)) = (median(result, label, CPU_US), median(result, "wrk", CPU_US)) {
+            promises.push(at_most(result, &format!("{label}: CPU over wrk's"), ours / theirs, most));
+        }
+    }
+    promises
 }
 
-fn http2_promises(result: &PartResult) -> impl Iterator<Item = Promise> {
-    let cpu_us = |label| result.contender(label).map(|contender| contender.median(CPU_US));
-    HTTP2_CPU_RATIOS_MAX.into_iter().filter_map(move |(peer, most)| {
-        let ratio = cpu_us("meshmeter load")? / cpu_us(peer)?;
-        let text = format!("{HTTP2}: CPU for each request at most {most} of {peer}'s: {ratio:.2}");
-        Some(Promise { text, kept: ratio <= most })
-    })
+/// Over HTTP/2.
+fn http2(result: &PartResult) -> Vec<Promise> {
+    let mut promises = Vec::new();
+    for (peer, most) in HTTP2_CPU_RATIOS_MAX {
+        if let (Some(ours), Some(theirs)) = (median(result, OURS, CPU_US), median(result, peer, CPU_US)) {
+            promises.push(at_most(result, &format!("CPU over {peer}'s"), ours / theirs, most));
+        }
+    }
+    promises
+}
+
+/// The median of a contender's figure, if it ran.
+fn median(result: &PartResult, label: &str, figure: Figure) -> Option<f64> {
+    result.contender(label).map(|contender| contender.median(figure))
+}
+
+/// At 1000 a second.
+fn calm(result: &PartResult) -> Vec<Promise> {
+    let median = |label, figure| median(result, label, figure);
+    let mut promises = Vec::new();
+    if let Some(lag_us) = median(OURS, LAG_P99_US) {
+        promises.push(at_most(result, "schedule lag p99, us", lag_us, LAG_P99_MAX_US));
+    }
+    if let (Some(ours_us), Some(alone_us)) = (median(OURS, P50_US), median(ALONE, P50_US)) {
+        let what =
+            format!("p50 {ours_us:.1} us, in a closed loop of one connection {alone_us:.1} us: apart, us");
+        promises.push(at_most(result, &what, (ours_us - alone_us).abs(), NEAR_ALONE_MAX_US));
+    }
+    if let (Some(ours_us), Some(theirs_us)) = (median(OURS, P50_US), median("fortio", P50_US)) {
+        promises.push(at_most(result, "p50 over fortio's", ours_us / theirs_us, 1.0));
+    }
+    if let (Some(ours_us), Some(theirs_us)) = (median(ECONOMICAL, CPU_US), median("fortio", CPU_US)) {
+        promises.push(at_most(result, "CPU, economically paced, over fortio's", ours_us / theirs_us, 1.0));
+    }
+    promises
+}
+
+/// At 20 000 a second.
+fn brisk(result: &PartResult) -> Vec<Promise> {
+    let mut promises = Vec::new();
+    for (label, most_us) in BRISK_LAG_P99_MAX_US {
+        if let Some(lag_us) = median(result, label, LAG_P99_US) {
+            promises.push(at_most(result, &format!("{label}: schedule lag p99, us"), lag_us, most_us));
+        }
+    }
+    for (peer, most) in BRISK_CPU_MAX {
+        if let (Some(ours), Some(theirs)) = (median(result, OURS, CPU_US), median(result, peer, CPU_US)) {
+            promises.push(at_most(result, &format!("CPU over {peer}'s"), ours / theirs, most));
+        }
+    }
+    promises
+}
+
+/// What is not a number is not kept.
+fn at_most(result: &PartResult, what: &str, figure: f64, most: f64) -> Promise {
+    Promise { text: format!("{}: {what}: {figure:.2}, at most {most}", result.title), kept: figure <= most }
 }
 
 fn valid_figures(result: &PartResult) -> Option<Promise> {
-    let invalid = result.contender("meshmeter load")?.invalid();
+    let invalid = result.contender(OURS)?.invalid();
     let mut text = format!("{}: every round of meshmeter load is valid", result.title);
     if !invalid.is_empty() {
         text.push_str(&format!(": {}", invalid.join("; ")));

@@ -16,6 +16,7 @@ mod merge;
 mod network;
 mod objective;
 mod output;
+mod pacing;
 mod raw;
 mod schedule;
 mod search;
@@ -24,6 +25,7 @@ mod targets;
 pub use merge::{LoadCommand, MergeArgs};
 pub use objective::ObjectiveArgs;
 pub use output::{OutputArgs, ResultFileArgs};
+pub use pacing::PacingArgs;
 pub use raw::RawArgs;
 pub use schedule::{OfferedRate, ScheduleArgs, StartAt};
 pub use search::SearchArgs;
@@ -73,6 +75,9 @@ pub struct LoadArgs {
 
     #[command(flatten)]
     pub raw: RawArgs,
+
+    #[command(flatten)]
+    pub pacing: PacingArgs,
 
     /// Connections kept open [default: 16 in an open loop; in a closed one as many as its clients need at least: one for each,
     /// in HTTP/2 one for each 32 or --streams of them]

@@ -99,6 +99,7 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
         protocol,
         schedule,
         connections,
+        pacing: args.pacing.pacing.into(),
         requests_per_connection: args.requests_per_connection,
         threads,
         warmup: args.schedule.warmup,

@@ -15,7 +15,7 @@ mod verdict;
 use crate::{DecodeError, LatencyHistogram};
 use experiment::schema::{
     Bytes, GeneratorUsage, GrpcMessages, HistogramSummary, LOAD_SCHEMA, LoadResult, MergedPart,
-    MergedResults, Rates, RequestCounts, SizeSummary, WarmupCounts,
+    MergedResults, PacingUsage, Rates, RequestCounts, SizeSummary, WarmupCounts,
 };
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -341,5 +341,24 @@ fn generator(placed: &[Placed], sent: u64) -> GeneratorUsage {
         involuntary_switches: total(|usage| usage.involuntary_switches),
         memory_peak_bytes: total(|usage| usage.memory_peak_bytes),
         network: first.filter(|_| usages().all(|usage| usage.network == first)),
+        pacing: pacing(placed),
     }
+}
+
+/// How the threads of all generators waited; absent where not all say, or not all were asked the same.
+fn pacing(placed: &[Placed]) -> Option<PacingUsage> {
+    let results = || placed.iter().map(|placed| &placed.part.result);
+    let asked = results().next()?.generator.pacing?.asked;
+    let mut merged = PacingUsage { asked, ..PacingUsage::default() };
+    let threads: usize = results().map(|result| result.threads).sum();
+    for result in results() {
+        let of_one = result.generator.pacing.filter(|pacing| pacing.asked == asked)?;
+        let weight = result.threads as f64 / threads.max(1) as f64;
+        merged.spinning_fraction += weight * of_one.spinning_fraction;
+        merged.unbounded_fraction += weight * of_one.unbounded_fraction;
+        merged.busiest_working_fraction =
+            merged.busiest_working_fraction.max(of_one.busiest_working_fraction);
+        merged.sleep_cpu_us = merged.sleep_cpu_us.max(of_one.sleep_cpu_us);
+    }
+    Some(merged)
 }

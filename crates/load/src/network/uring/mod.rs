@@ -9,13 +9,14 @@
 //! once, and only what was not taken then is sent by an operation that lasts. Each connection has one receive operation
 //! that goes on for as long as it is open.
 //!
-//! What else was tried, and what it brought: `docs/decisions/0005-io-uring.md`.
+//! What else was tried, and what it brought: `docs/decisions/0007-io-uring.md`.
 
 mod buffers;
 mod ring;
 mod socket;
 mod tag;
 
+use super::alarm::Alarm;
 use super::{Event, Network};
 use ring::Completion;
 pub(crate) use ring::Ring;
@@ -29,9 +30,15 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tag::{Operation, Tag};
 
+/// The operation that watches the alarm.
+const ALARM: Tag = Tag { operation: Operation::Alarm, slot: 0, generation: 0 };
+
 /// See the module.
 pub(crate) struct UringNetwork {
     ring: Ring,
+    alarm: Alarm,
+    /// The kernel tells when it rings.
+    alarm_watched: bool,
     sockets: Vec<Socket>,
     /// Slots for which something is to be asked of the kernel.
     listed: Vec<usize>,
@@ -46,16 +53,18 @@ pub(crate) struct UringNetwork {
 
 impl UringNetwork {
     /// Room for so many connections. The first thread that waits is the only one that may use it then.
-    pub(crate) fn new(ring: Ring, slots: usize) -> Self {
-        Self {
+    pub(crate) fn new(ring: Ring, slots: usize) -> io::Result<Self> {
+        Ok(Self {
             ring,
+            alarm: Alarm::new()?,
+            alarm_watched: false,
             sockets: (0..slots).map(|_| Socket::default()).collect(),
             listed: Vec::new(),
             cancelled: Vec::new(),
             completions: Vec::new(),
             handed_out: 0,
             bytes_handed_out: 0,
-        }
+        })
     }
 
     /// Something is to be asked of the kernel for the slot.
@@ -100,6 +109,17 @@ impl UringNetwork {
 }
 
 impl UringNetwork {
+    /// Takes the alarm's completions out of those of a wait, which begin at index `first`.
+    fn take_alarm(&mut self, first: usize) {
+        for index in (first..self.completions.len()).rev() {
+            if self.completions[index].tag == ALARM {
+                self.alarm_watched = self.completions[index].more;
+                self.alarm.rang();
+                self.completions.remove(index);
+            }
+        }
+    }
+
     /// Takes back the bytes of what was sent in a wait, whose completions begin at index `first`.
     fn take_back_sent(&mut self, first: usize) {
         for completion in &self.completions[first..] {
@@ -132,7 +152,7 @@ impl UringNetwork {
             Operation::Connect => (Some(self.connected(slot, completion)), true),
             Operation::Receive => self.received(slot, completion, buffer),
             Operation::SendNow | Operation::SendAll => (self.sent(slot, completion), true),
-            Operation::Cancel => (None, true),
+            Operation::Cancel | Operation::Alarm => (None, true),
         }
     }
 
@@ -276,10 +296,19 @@ impl Network for UringNetwork {
         self.completions.drain(..self.handed_out);
         self.handed_out = 0;
         self.hand_over()?;
-        let at_most = if self.completions.is_empty() { at_most } else { Duration::ZERO };
-        self.ring.submit_and_wait(at_most)?;
+        if at_most.is_zero() || !self.completions.is_empty() {
+            self.ring.submit()?;
+        } else {
+            self.alarm.set(at_most)?;
+            if !self.alarm_watched {
+                self.ring.watch(&self.alarm, ALARM)?;
+                self.alarm_watched = true;
+            }
+            self.ring.submit_and_wait()?;
+        }
         let first = self.completions.len();
         self.ring.take_completions(&mut self.completions)?;
+        self.take_alarm(first);
         self.take_back_sent(first);
         Ok(!self.completions.is_empty())
     }
@@ -318,6 +347,7 @@ mod tests {
                 ring.expect("these tests need io_uring: Linux 6.1, not forbidden to this process"),
                 slots,
             )
+            .unwrap()
         }
     }
 

@@ -11,6 +11,7 @@ use super::buffers::Buffers;
 use super::tag::{Operation, Tag};
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
+use rustix::event::PollFlags;
 use rustix::fd::{AsFd, AsRawFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
@@ -120,6 +121,13 @@ impl Ring {
         self.push(&operation.user_data(tag.to_bits()))
     }
 
+    /// Tells a completion each time that the descriptor becomes readable, until it tells one after which there are no more.
+    pub(super) fn watch(&mut self, descriptor: impl AsFd, tag: Tag) -> io::Result<()> {
+        let operation = opcode::PollAdd::new(fd(descriptor), PollFlags::IN.bits().into()).multi(true).build();
+        self.in_flight += 1;
+        self.push(&operation.user_data(tag.to_bits()))
+    }
+
     /// Sends as much as the kernel takes at once. Only where that is not all, a completion tells so. The bytes are handed
     /// back by [`Ring::take_sent`].
     pub(super) fn send_now(&mut self, socket: impl AsFd, bytes: Vec<u8>, tag: Tag) -> io::Result<()> {
@@ -155,11 +163,15 @@ impl Ring {
         Ok(())
     }
 
+    /// Submits everything and waits for a completion, however long it takes.
+    pub(super) fn submit_and_wait(&mut self) -> io::Result<()> {
+        pass(self.ring.submitter().submit_and_wait(1))?;
+        // Where the kernel took only a part, it did not wait.
+        if self.ring.submission().is_empty() { Ok(()) } else { self.submit() }
+    }
+
     /// Submits everything and waits for a completion, at most this long.
-    pub(super) fn submit_and_wait(&mut self, at_most: Duration) -> io::Result<()> {
-        if at_most.is_zero() {
-            return self.submit();
-        }
+    fn submit_and_wait_for(&mut self, at_most: Duration) -> io::Result<()> {
         let timeout = Timespec::from(at_most);
         let arguments = SubmitArgs::new().timespec(&timeout);
         pass(self.ring.submitter().submit_with_args(1, &arguments))?;
@@ -168,7 +180,7 @@ impl Ring {
     }
 
     /// Submits everything, and lets the kernel do what it has put off, if there is anything to do.
-    fn submit(&mut self) -> io::Result<()> {
+    pub(super) fn submit(&mut self) -> io::Result<()> {
         for _ in 0..VAIN_SUBMISSIONS {
             let queue = self.ring.submission();
             if queue.is_empty() && !queue.taskrun() && !queue.cq_overflow() {
@@ -201,7 +213,7 @@ impl Ring {
                     Operation::SendNow => {}
                     // Nothing depends on it.
                     Operation::Cancel => continue,
-                    Operation::Connect | Operation::Receive | Operation::SendAll => {
+                    Operation::Connect | Operation::Receive | Operation::SendAll | Operation::Alarm => {
                         self.in_flight -= usize::from(!completion.more);
                     }
                 }
@@ -257,7 +269,7 @@ impl Ring {
         let mut completions = Vec::new();
         self.take_completions(&mut completions)?;
         while self.in_flight > 0 && Instant::now() < deadline {
-            self.submit_and_wait(deadline.saturating_duration_since(Instant::now()))?;
+            self.submit_and_wait_for(deadline.saturating_duration_since(Instant::now()))?;
             self.take_completions(&mut completions)?;
         }
         Ok(())

@@ -11,6 +11,8 @@ pub(super) enum Operation {
     SendAll,
     /// To end one of the others; nothing depends on its outcome, which the completion of the other one tells.
     Cancel,
+    /// To tell when the alarm rings, again and again.
+    Alarm,
 }
 
 /// An operation, the slot that it is for, and which of the slot's connections: what is still on its way from an earlier
@@ -40,6 +42,7 @@ impl Tag {
             Operation::SendNow => 2,
             Operation::SendAll => 3,
             Operation::Cancel => 4,
+            Operation::Alarm => 5,
         };
         operation << OPERATION_SHIFT | u64::from(self.generation) << 32 | u64::from(self.slot)
     }
@@ -50,7 +53,8 @@ impl Tag {
             1 => Operation::Receive,
             2 => Operation::SendNow,
             3 => Operation::SendAll,
-            _ => Operation::Cancel,
+            4 => Operation::Cancel,
+            _ => Operation::Alarm,
         };
         Self { operation, slot: bits as u32, generation: (bits >> 32) as u32 % (1 << GENERATION_BITS) }
     }
@@ -62,8 +66,8 @@ mod tests {
 
     #[test]
     fn tags_come_back_as_they_went() {
-        use Operation::{Cancel, Connect, Receive, SendAll, SendNow};
-        for operation in [Connect, Receive, SendNow, SendAll, Cancel] {
+        use Operation::{Alarm, Cancel, Connect, Receive, SendAll, SendNow};
+        for operation in [Connect, Receive, SendNow, SendAll, Cancel, Alarm] {
             let last = (1 << GENERATION_BITS) - 1;
             for (slot, generation) in [(0, 0), (u32::MAX, last), (7, 70_000)] {
                 let tag = Tag { operation, slot, generation };

@@ -1,0 +1,321 @@
+//! Sleeping or spinning until something is due, for one thread.
+//!
+//! A sleep ends late, by tens of microseconds on many machines, and costs CPU: going to sleep, the timer, waking up. So sleeps
+//! end early by what they are usually late, the rest is spun, and a wait that is shorter than a sleep would be late is
+//! spun whole: that costs less than the sleep. What goes beyond depends on the [`Pacing`].
+
+use super::SpareCpu;
+use crate::clock::{Nanos, SECOND};
+use experiment::schema::Pacing;
+
+/// Least time that is worth a sleep.
+const MIN_SLEEP: Nanos = 5_000;
+/// Greatest margin: where timers are later than this, spinning would not help.
+const MAX_MARGIN: Nanos = 120_000;
+/// Lateness and CPU of a sleep before any is known.
+const FIRST_LATENESS: Nanos = 60_000;
+const FIRST_COST: Nanos = 10_000;
+/// The share of time that may be spent spinning beyond what sleeping would have cost, without a CPU to spare: one part in
+/// this many.
+const SPIN_SHARE: Nanos = 10;
+/// Spinning time that may be saved up.
+const MAX_BUDGET: Nanos = SECOND / 100;
+/// Economical: how late a request may be sent on purpose, so that several go out at one wake. With the lateness of the
+/// sleep itself it stays under 100 µs.
+const MAX_SLACK: Nanos = 60_000;
+/// Precise: a pause longer than this with no answer awaited is slept …
+const LONG_PAUSE: Nanos = 5_000_000;
+/// … but for its end: CPUs that have slept for long wake slowly.
+const END_OF_PAUSE: Nanos = 1_000_000;
+/// Longest time to spin before the caller looks at everything else.
+const MAX_SPIN: Nanos = 1_000_000;
+/// One sleep in so many has its CPU measured.
+const MEASURED_SLEEPS: u32 = 16;
+
+/// How to spend the time until an instant.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Wait {
+    /// Sleep until then, or until the network has news.
+    Sleep(Nanos),
+    /// Look at the network and the clock again and again until then.
+    Spin(Nanos),
+}
+
+/// What a thread spent on waiting, up to now.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Spent {
+    /// Time spent spinning.
+    pub(crate) spun: Nanos,
+    /// Time for which spinning was not bounded, since there was a CPU to spare.
+    pub(crate) unbounded: Nanos,
+}
+
+impl Spent {
+    /// Adds what another thread spent.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.spun += other.spun;
+        self.unbounded += other.unbounded;
+    }
+
+    /// What was spent since an earlier reading.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        Self { spun: self.spun - earlier.spun, unbounded: self.unbounded - earlier.unbounded }
+    }
+}
+
+/// Decides for one thread.
+pub(crate) struct Pacer<'a> {
+    pacing: Pacing,
+    spare: &'a SpareCpu,
+    /// How late sleeps end: nearly always (about the 20th percentile), and at worst (about the 90th).
+    usual_lateness: Nanos,
+    worst_lateness: Nanos,
+    /// CPU of a sleep that its timer ends.
+    sleep_cost: Nanos,
+    sleeps: u32,
+    /// Mean distance between requests, and when the last one was due.
+    gap: Nanos,
+    last_due: Nanos,
+    budget: Nanos,
+    last_look: Nanos,
+    spent: Spent,
+}
+
+impl<'a> Pacer<'a> {
+    pub(crate) fn new(pacing: Pacing, spare: &'a SpareCpu) -> Self {
+        Self {
+            pacing,
+            spare,
+            usual_lateness: 0,
+            worst_lateness: FIRST_LATENESS,
+            sleep_cost: FIRST_COST,
+            sleeps: 0,
+            gap: SECOND,
+            last_due: 0,
+            budget: MAX_BUDGET,
+            last_look: 0,
+            spent: Spent::default(),
+        }
+    }
+
+    pub(crate) fn spent(&self) -> Spent {
+        self.spent
+    }
+
+    /// CPU of a sleep, as measured here.
+    pub(crate) fn sleep_cost(&self) -> Nanos {
+        self.sleep_cost
+    }
+
+    /// A request that was due then is sent.
+    pub(crate) fn sent(&mut self, due: Nanos) {
+        let gap = due.saturating_sub(self.last_due).min(SECOND);
+        self.last_due = due;
+        // Over about the last eight.
+        self.gap = self.gap - self.gap / 8 + gap / 8;
+    }
+
+    /// What to do at `now`. `due` lies ahead: when the next request can be sent; `limit`: when the caller wants to look in any
+    /// case. With answers awaited, reading them soon counts too.
+    pub(crate) fn wait_for(&mut self, due: Option<Nanos>, limit: Nanos, awaited: bool, now: Nanos) -> Wait {
+        let unbounded = self.pacing == Pacing::Auto && self.spare.is_there();
+        let passed = now.saturating_sub(self.last_look);
+        self.last_look = now;
+        self.budget = (self.budget + passed / SPIN_SHARE).min(MAX_BUDGET);
+        self.spent.unbounded += if unbounded { passed } else { 0 };
+        let wait = match self.pacing {
+            Pacing::Precise => Self::precise(due, limit, awaited, now),
+            Pacing::Economical => due.map(|due| self.thriftily(due + self.slack(), now)),
+            Pacing::Auto => due.map(|due| self.by_budget(due, unbounded, now)),
+        };
+        match wait {
+            Some(Wait::Spin(until)) => Wait::Spin(until.min(limit).min(now + MAX_SPIN)),
+            Some(Wait::Sleep(until)) => Wait::Sleep(until.min(limit)),
+            None => Wait::Sleep(limit),
+        }
+    }
+
+    fn precise(due: Option<Nanos>, limit: Nanos, awaited: bool, now: Nanos) -> Option<Wait> {
+        match due {
+            Some(due) if !awaited && due.saturating_sub(now) > LONG_PAUSE => {
+                Some(Wait::Sleep(due - END_OF_PAUSE))
+            }
+            None if !awaited => None,
+            due => Some(Wait::Spin(due.unwrap_or(limit))),
+        }
+    }
+
+    fn by_budget(&self, due: Nanos, unbounded: bool, now: Nanos) -> Wait {
+        let margin = self.worst_lateness.clamp(MIN_SLEEP, MAX_MARGIN);
+        if !unbounded && self.budget < margin {
+            return self.thriftily(due, now);
+        }
+        if due.saturating_sub(now) > margin { Wait::Sleep(due - margin) } else { Wait::Spin(due) }
+    }
+
+    /// Spins only where sleeping would cost as much.
+    fn thriftily(&self, due: Nanos, now: Nanos) -> Wait {
+        let ahead = due.saturating_sub(now);
+        if ahead > self.usual_lateness + MIN_SLEEP {
+            Wait::Sleep(due - self.usual_lateness)
+        } else if ahead <= self.sleep_cost.max(MIN_SLEEP) {
+            Wait::Spin(due)
+        } else {
+            Wait::Sleep(now + MIN_SLEEP)
+        }
+    }
+
+    /// How late a request may be on purpose: as many whole gaps as fit, so that the request that ends the wait is on time.
+    fn slack(&self) -> Nanos {
+        MAX_SLACK / self.gap.max(1_000) * self.gap
+    }
+
+    /// Whether the CPU of the sleep that comes is to be measured.
+    pub(crate) fn measures_sleep(&mut self) -> bool {
+        self.sleeps = (self.sleeps + 1) % MEASURED_SLEEPS;
+        self.sleeps == 0
+    }
+
+    /// A sleep that was to end at `intended` by its timer ended at `woken`. `cost`: CPU that it took, if measured.
+    pub(crate) fn slept(&mut self, intended: Nanos, woken: Nanos, cost: Option<Nanos>) {
+        if woken < intended {
+            // A signal, or the timer's tolerance.
+            return;
+        }
+        let late = (woken - intended).min(MAX_MARGIN);
+        // Asymmetric steps settle where one in five is less late, and one in ten later.
+        self.usual_lateness = step(self.usual_lateness, late, 100, 400);
+        self.worst_lateness = step(self.worst_lateness, late, 900, 100);
+        if let Some(cost) = cost {
+            self.sleep_cost = self.sleep_cost - self.sleep_cost / 8 + cost.min(MAX_MARGIN) / 8;
+        }
+    }
+
+    /// Time spent spinning in one go. What a sleep would have cost is no loss.
+    pub(crate) fn spun(&mut self, time: Nanos) {
+        self.spent.spun += time;
+        self.budget = self.budget.saturating_sub(time.saturating_sub(self.sleep_cost));
+    }
+}
+
+fn step(estimate: Nanos, value: Nanos, up: Nanos, down: Nanos) -> Nanos {
+    if value > estimate { estimate + up } else { estimate.saturating_sub(down) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No edge of the run is near.
+    const FAR: Nanos = 1_000 * SECOND;
+
+    /// A machine on which sleeps end so late and cost so much, and whatever is due is sent when the thread looks.
+    struct Simulation<'a> {
+        pacer: Pacer<'a>,
+        now: Nanos,
+        lateness: Nanos,
+        cost: Nanos,
+        slept: Nanos,
+        lags: Vec<Nanos>,
+    }
+
+    impl<'a> Simulation<'a> {
+        fn new(pacing: Pacing, spare: &'a SpareCpu) -> Self {
+            let pacer = Pacer::new(pacing, spare);
+            Self { pacer, now: 0, lateness: 30_000, cost: 25_000, slept: 0, lags: Vec::new() }
+        }
+
+        /// Requests at even distances, until `end`; nothing is ever answered.
+        fn run(&mut self, gap: Nanos, end: Nanos) -> &mut Self {
+            let mut due = self.now + gap;
+            while self.now < end {
+                while due <= self.now {
+                    self.lags.push(self.now - due);
+                    self.pacer.sent(due);
+                    due += gap;
+                }
+                match self.pacer.wait_for(Some(due), FAR, false, self.now) {
+                    Wait::Sleep(until) => {
+                        assert!(until > self.now);
+                        self.slept += until - self.now;
+                        self.now = until + self.lateness;
+                        self.pacer.slept(until, self.now, Some(self.cost));
+                    }
+                    Wait::Spin(until) => {
+                        assert!(until > self.now);
+                        self.pacer.spun(until - self.now);
+                        self.now = until;
+                    }
+                }
+            }
+            self
+        }
+
+        fn spun_share(&self) -> f64 {
+            self.pacer.spent().spun as f64 / self.now as f64
+        }
+
+        fn lag_p99(&mut self) -> Nanos {
+            let settled = self.lags.len() / 10;
+            let settled = &mut self.lags[settled..];
+            settled.sort_unstable();
+            settled[settled.len() * 99 / 100]
+        }
+    }
+
+    #[test]
+    fn sleeps_end_early_by_the_lateness_seen_and_the_rest_is_spun() {
+        let spare = SpareCpu::default();
+        for pacing in [Pacing::Auto, Pacing::Economical] {
+            let mut simulation = Simulation::new(pacing, &spare);
+            assert!(simulation.run(SECOND / 1000, 10 * SECOND).lag_p99() < 3_000, "{pacing:?}");
+            assert!(simulation.slept > 9 * SECOND, "{pacing:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_cpu_to_spare_spinning_is_bounded_to_its_share_beyond_the_cost_of_sleeping() {
+        let spare = SpareCpu::default();
+        let mut simulation = Simulation::new(Pacing::Auto, &spare);
+        // A distance longer than sleeps are late: each could be spun whole.
+        let share = simulation.run(60_000, 10 * SECOND).spun_share();
+        let as_dear_as_sleeping = 25.0 / 60.0;
+        assert!(share < as_dear_as_sleeping + 0.11, "{share}");
+        // Distances shorter than a sleep costs are spun: that takes less CPU.
+        let mut dense = Simulation::new(Pacing::Auto, &spare);
+        assert!(dense.run(20_000, 10 * SECOND).spun_share() > 0.9);
+    }
+
+    #[test]
+    fn with_a_cpu_to_spare_the_last_stretch_is_spun_without_bound() {
+        let spare = SpareCpu::default();
+        spare.tell(true);
+        let mut simulation = Simulation::new(Pacing::Auto, &spare);
+        assert_eq!(simulation.run(60_000, 10 * SECOND).lag_p99(), 0);
+        assert!(simulation.pacer.spent().unbounded > 9 * SECOND);
+    }
+
+    #[test]
+    fn precise_pacing_spins_but_for_long_pauses_in_which_nothing_is_awaited() {
+        let spare = SpareCpu::default();
+        let mut pacer = Pacer::new(Pacing::Precise, &spare);
+        assert_eq!(pacer.wait_for(Some(4_000_000), FAR, false, 0), Wait::Spin(MAX_SPIN));
+        assert_eq!(pacer.wait_for(Some(SECOND), FAR, true, 0), Wait::Spin(MAX_SPIN));
+        assert_eq!(pacer.wait_for(Some(SECOND), FAR, false, 0), Wait::Sleep(SECOND - END_OF_PAUSE));
+        assert_eq!(pacer.wait_for(None, FAR, true, 0), Wait::Spin(MAX_SPIN));
+        assert_eq!(pacer.wait_for(None, FAR, false, 0), Wait::Sleep(FAR));
+        assert_eq!(pacer.wait_for(Some(4_000), 1_000, false, 0), Wait::Spin(1_000));
+    }
+
+    #[test]
+    fn economical_pacing_sends_several_at_one_wake_and_stays_within_its_bound() {
+        let spare = SpareCpu::default();
+        let mut simulation = Simulation::new(Pacing::Economical, &spare);
+        let lag_p99 = simulation.run(20_000, 10 * SECOND).lag_p99();
+        assert!((40_000..=100_000).contains(&lag_p99), "{lag_p99}");
+        assert!(simulation.spun_share() < 0.4, "{}", simulation.spun_share());
+        // Nothing is late on purpose where requests are further apart.
+        let mut sparse = Simulation::new(Pacing::Economical, &spare);
+        assert!(sparse.run(100_000, 10 * SECOND).lag_p99() < 3_000);
+    }
+}

@@ -1,0 +1,79 @@
+//! Waiting until something is due or the network has news, and whose fault it is when requests become due meanwhile.
+
+use super::{Backlog, END_GRACE, LATE, Timeline, Worker};
+use crate::clock::{Clock, Nanos};
+use crate::network::Network;
+use crate::pacing::Wait;
+use crate::protocol::Codec;
+use crate::schedule::Schedule;
+use crate::usage::thread_cpu;
+use std::io;
+use std::time::Duration;
+
+impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
+    /// Sleeps or spins until something is due, or until the network has news.
+    pub(super) fn wait(&mut self, clock: &Clock) -> io::Result<()> {
+        let now = clock.now();
+        let Timeline { window_start, end, timeout } = self.timeline;
+        let mut limit = self.next_upkeep;
+        for edge in [window_start, end, end + END_GRACE, end + timeout] {
+            if edge > now {
+                limit = limit.min(edge);
+            }
+        }
+        let next_due = self.schedule.next_due().filter(|due| *due < limit);
+        let sendable = next_due.filter(|_| self.pools.takes_requests());
+        match self.pacer.wait_for(sendable, limit, self.in_flight > 0, now) {
+            Wait::Sleep(until) => self.sleep(until, next_due, sendable.is_some(), clock),
+            Wait::Spin(until) => self.spin(until, clock),
+        }
+    }
+
+    fn sleep(
+        &mut self,
+        until: Nanos,
+        next_due: Option<Nanos>,
+        sendable: bool,
+        clock: &Clock,
+    ) -> io::Result<()> {
+        let measured_from = self.pacer.measures_sleep().then(thread_cpu);
+        let time = until.saturating_sub(clock.now());
+        let has_news = self.network.wait(Duration::from_nanos(time))?;
+        let woken = clock.now();
+        if sendable && !has_news {
+            let cost = measured_from.map(|from| thread_cpu().saturating_sub(from).as_nanos() as Nanos);
+            self.pacer.slept(until, woken, cost);
+        }
+        let became_due = next_due.is_some_and(|due| due < woken.min(until));
+        self.find_backlog(became_due && !sendable, woken > until + LATE);
+        Ok(())
+    }
+
+    fn spin(&mut self, until: Nanos, clock: &Clock) -> io::Result<()> {
+        let since = clock.now();
+        let mut now = since;
+        let (mut has_news, mut was_away) = (false, false);
+        while !has_news && now < until {
+            has_news = self.network.wait(Duration::ZERO)?;
+            let before = now;
+            now = clock.now();
+            was_away |= now > before + LATE;
+        }
+        self.pacer.spun(now - since);
+        self.find_backlog(false, was_away);
+        Ok(())
+    }
+
+    /// After a wait: whether a request became due while every connection was busy, and whether the thread was away for
+    /// longer than it meant to. What came first decides whose backlog it is, until it is worked off.
+    fn find_backlog(&mut self, connections_were_busy: bool, was_away: bool) {
+        if self.backlog != Backlog::None {
+            return;
+        }
+        if connections_were_busy {
+            self.backlog = Backlog::OfTarget;
+        } else if was_away {
+            self.backlog = Backlog::OfGenerator;
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The generators that may be missing: where each is found, how it is told what to do, and how what it prints is read.
+
+pub mod fortio;
+pub mod oha;
+pub mod wrk2;
+
+use crate::contest::Outcome;
+use crate::generators::{Generator, Load};
+use std::path::PathBuf;
+
+/// A generator of others.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Peer {
+    Fortio,
+    Oha,
+    Wrk2,
+}
+
+/// A peer, or why it is not run.
+pub type Found = Result<Generator, String>;
+
+/// All of them.
+pub struct Peers {
+    pub fortio: Found,
+    pub oha: Found,
+    pub wrk2: Found,
+}
+
+impl Peers {
+    /// Those that are there: where a variable names them, or else where the PATH has them.
+    pub fn find(
+        variable: impl Fn(&str) -> Option<PathBuf>,
+        on_path: impl Fn(&str) -> Option<PathBuf>,
+    ) -> Self {
+        let found = |peer: Peer| peer.find(variable(peer.variable()), on_path(peer.name()));
+        Self { fortio: found(Peer::Fortio), oha: found(Peer::Oha), wrk2: found(Peer::Wrk2) }
+    }
+}
+
+impl Peer {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fortio => "fortio",
+            Self::Oha => "oha",
+            Self::Wrk2 => "wrk2",
+        }
+    }
+
+    /// The variable that may name it.
+    fn variable(self) -> &'static str {
+        match self {
+            Self::Fortio => "FORTIO",
+            Self::Oha => "OHA",
+            Self::Wrk2 => "WRK2",
+        }
+    }
+
+    /// It, where it is `named`, or else where the PATH has it.
+    ///
+    /// # Errors
+    /// Where it is neither: the text says so.
+    pub fn find(self, named: Option<PathBuf>, on_path: Option<PathBuf>) -> Found {
+        let (name, variable) = (self.name(), self.variable());
+        match named {
+            Some(path) if path.is_file() => Ok(Generator::Peer(self, path)),
+            Some(path) => Err(format!("{name}: {variable} names `{}`, which is no file", path.display())),
+            None => on_path
+                .map(|path| Generator::Peer(self, path))
+                .ok_or_else(|| format!("{name} is not on PATH")),
+        }
+    }
+
+    /// How it is told what to do.
+    ///
+    /// # Errors
+    /// Where it cannot do that.
+    pub fn arguments(self, load: Load, seconds: u32) -> Outcome<Vec<String>> {
+        match self {
+            Self::Fortio => Ok(fortio::arguments(load, seconds)),
+            Self::Oha => oha::arguments(load, seconds),
+            Self::Wrk2 => wrk2::arguments(load, seconds),
+        }
+    }
+}
