@@ -149,7 +149,8 @@ impl Share<'_> {
         match &spec.schedule {
             ScheduleSpec::Open { stages, arrival } => {
                 let profile = RateProfile::new(stages, spec.warmup).ending_at(timeline.end);
-                self.follow(OpenLoop::new(profile, *arrival, spec.seed, *thread, spec.threads), foundation)
+                let schedule = OpenLoop::new(profile, *arrival, spec.seed, *thread, spec.threads);
+                self.follow(Box::new(schedule), foundation)
             }
             ScheduleSpec::Closed { clients, think_time, .. } => {
                 let settings = ClosedLoopSettings {
@@ -161,12 +162,12 @@ impl Share<'_> {
                     end: timeline.end,
                     quota: self.quota.clone(),
                 };
-                self.follow(ClosedLoop::new(settings, *thread), foundation)
+                self.follow(Box::new(ClosedLoop::new(settings, *thread)), foundation)
             }
         }
     }
 
-    fn follow<S: Schedule>(&self, schedule: S, foundation: Foundation) -> io::Result<WorkerOutcome> {
+    fn follow(&self, schedule: Box<dyn Schedule>, foundation: Foundation) -> io::Result<WorkerOutcome> {
         rustix::thread::set_current_timer_slack(Some(TIMER_SLACK_NS))?;
         let spec = self.spec;
         let assignment = Assignment::new(&spec.targets, spec.connections, self.thread, spec.threads);
@@ -180,9 +181,9 @@ impl Share<'_> {
     }
 
     /// Puts TLS between where that is asked for.
-    fn follow_over<S: Schedule, N: Network>(
+    fn follow_over<N: Network>(
         &self,
-        schedule: S,
+        schedule: Box<dyn Schedule>,
         network: N,
         assignment: &Assignment,
     ) -> io::Result<WorkerOutcome> {
@@ -196,9 +197,9 @@ impl Share<'_> {
         }
     }
 
-    fn follow_on<S: Schedule, N: Network>(
+    fn follow_on<N: Network>(
         &self,
-        schedule: S,
+        schedule: Box<dyn Schedule>,
         network: N,
         assignment: &Assignment,
     ) -> io::Result<WorkerOutcome> {
@@ -219,9 +220,9 @@ impl Share<'_> {
     }
 
     /// Runs a worker of which each connection has a codec.
-    fn speak<S: Schedule, N: Network, C: Codec>(
+    fn speak<N: Network, C: Codec>(
         &self,
-        schedule: S,
+        schedule: Box<dyn Schedule>,
         network: N,
         assignment: &Assignment,
         make_request: impl Fn(&Request) -> C::Request,

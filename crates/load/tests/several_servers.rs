@@ -54,6 +54,7 @@ fn spec(urls: &[String], connections: usize, schedule: ScheduleSpec, duration: D
         whole_seconds: false,
         start_at: None,
         network: NETWORK,
+        pacing: load::Pacing::Auto,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The one loop: sends what is due on a free connection, takes what comes back, and looks after the connections.
 //!
-//! A worker is one thread. It is generic over when requests are due ([`Schedule`]), what bytes mean ([`Codec`]) and how
-//! they move ([`Network`]); a new protocol or schedule brings no second loop.
+//! A worker is one thread. It is generic over what bytes mean ([`Codec`]) and how they move ([`Network`]), and asks a
+//! [`Schedule`] when requests are due; a new protocol or schedule brings no second loop.
 
 mod buffers;
 mod connection;
@@ -85,7 +85,7 @@ pub(crate) trait OnSecond: FnMut(SecondCounts) -> Option<SecondCounts> {}
 impl<F: FnMut(SecondCounts) -> Option<SecondCounts>> OnSecond for F {}
 
 /// One thread's part of a run.
-pub(crate) struct Worker<'a, S, C: Codec, N> {
+pub(crate) struct Worker<'a, C: Codec, N> {
     timeline: Timeline,
     targets: &'a [Target],
     /// The requests of each target, as the protocol has them.
@@ -93,7 +93,7 @@ pub(crate) struct Worker<'a, S, C: Codec, N> {
     /// Each connection is closed after so many.
     requests_per_connection: u64,
     stop: &'a AtomicBool,
-    schedule: S,
+    schedule: Box<dyn Schedule>,
     network: N,
     connections: Vec<Connection<C>>,
     /// Says for which server's request a slot of the schedule is.
@@ -133,13 +133,13 @@ pub(crate) struct WorkerOutcome {
     pub(crate) sleep_cost: Nanos,
 }
 
-impl<'a, S: Schedule, C: Codec, N: Network> Worker<'a, S, C, N> {
+impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
     /// A worker with closed connections as assigned.
     pub(crate) fn new(
         plan: Plan<'a>,
         make_request: impl Fn(&Request) -> C::Request,
         make_codec: impl Fn() -> C,
-        (schedule, selector): (S, Selector<'a>),
+        (schedule, selector): (Box<dyn Schedule>, Selector<'a>),
         network: N,
         Assignment { servers, roaming }: &Assignment,
     ) -> Self {

@@ -5,10 +5,9 @@ use crate::clock::{Clock, Nanos};
 use crate::error::ErrorKind;
 use crate::network::{Event, Network};
 use crate::protocol::{Codec, Parsed, ResponseEnd};
-use crate::schedule::Schedule;
 use std::io;
 
-impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
+impl<C: Codec, N: Network> Worker<'_, C, N> {
     pub(super) fn handle_events(&mut self, clock: &Clock) -> io::Result<()> {
         let mut buffer = std::mem::take(&mut self.buffer);
         while let Some((slot, event)) = self.network.next_event(&mut buffer) {

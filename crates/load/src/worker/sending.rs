@@ -9,11 +9,10 @@ use crate::error::ErrorKind;
 use crate::network::Network;
 use crate::protocol::Codec;
 use crate::recorder::Flight;
-use crate::schedule::Schedule;
 use crate::target::Chosen;
 use std::io;
 
-impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
+impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// Sends every request that is due, as far as connections are free.
     pub(super) fn send_due(&mut self, clock: &Clock) -> io::Result<()> {
         self.send_waiting(clock);

@@ -6,7 +6,6 @@ use crate::clock::{Clock, Nanos, nanos};
 use crate::error::ErrorKind;
 use crate::network::Network;
 use crate::protocol::Codec;
-use crate::schedule::Schedule;
 use crate::second::SecondCounts;
 use std::io;
 use std::sync::atomic::Ordering;
@@ -21,7 +20,7 @@ const MIN_UPKEEP_INTERVAL: Nanos = 1_000_000;
 /// What a peer is given at least to refuse a client that holds its handshake for complete.
 const MIN_SECOND_THOUGHTS: Duration = Duration::from_millis(50);
 
-impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
+impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// From now on the clock has another origin: times of connections begin anew.
     pub(super) fn restart_times(&mut self) {
         self.next_upkeep = 0;

@@ -5,16 +5,15 @@ use crate::clock::{Clock, Nanos};
 use crate::network::Network;
 use crate::pacing::Wait;
 use crate::protocol::Codec;
-use crate::schedule::Schedule;
 use crate::usage::thread_cpu;
 use std::io;
 use std::time::Duration;
 
-impl<S: Schedule, C: Codec, N: Network> Worker<'_, S, C, N> {
+impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// Sleeps or spins until something is due, or until the network has news.
     pub(super) fn wait(&mut self, clock: &Clock) -> io::Result<()> {
         let now = clock.now();
-        let Timeline { window_start, end, timeout } = self.timeline;
+        let Timeline { window_start, end, timeout, .. } = self.timeline;
         let mut limit = self.next_upkeep;
         for edge in [window_start, end, end + END_GRACE, end + timeout] {
             if edge > now {
