@@ -19,7 +19,7 @@ use generator_contest::{
     ALONE, AUTO, BRISK, CALM, CPU_US, ContenderResult, ECONOMICAL, Effort, HTTP2, LAG_P99_US, P50_US, P99_US,
     PRECISE, PartResult, RATE, Round, parts,
 };
-use generators::{Generator, Latency, Reading};
+use generators::{Generator, Latency, ON_EPOLL, Reading};
 use peers::{Peer, Peers, fortio, oha, wrk2};
 use promises::promises;
 use server_contest::Contest;
@@ -55,7 +55,7 @@ fn load_against_peers() {
     assert_eq!(
         labels,
         [
-            vec!["meshmeter load", "wrk"],
+            vec!["meshmeter load", ON_EPOLL, "wrk"],
             vec!["meshmeter load", ALONE, ECONOMICAL],
             vec!["meshmeter load", PRECISE, AUTO],
             vec!["meshmeter load", "h2load"]
