@@ -66,9 +66,8 @@ pub(crate) fn judge(result: &LoadResult, circumstances: Circumstances) -> Verdic
             .notes
             .push(format!("interrupted: ended early, after {:.1} s of the window", result.duration_s));
     }
-    if let Some(at_start) = circumstances.connections_at_start {
-        judge_connections(result, at_start, &mut verdict);
-    }
+    // Roaming connections need not all be open at the start.
+    judge_connections(result, circumstances.connections_at_start.unwrap_or(result.connections), &mut verdict);
     judge_rate(result, &mut verdict);
     judge_errors(result, &mut verdict);
     judge_lag(result, &mut verdict);

@@ -80,7 +80,7 @@ pub struct LoadArgs {
     pub pacing: PacingArgs,
 
     /// Connections kept open [default: 16 in an open loop; in a closed one as many as its clients need at least: one for each,
-    /// in HTTP/2 one for each 32 or --streams of them]
+    /// in HTTP/2 one for each 32 or --streams of them; but one for each server at least]
     #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
     pub connections: Option<u32>,
 

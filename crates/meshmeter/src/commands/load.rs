@@ -27,6 +27,8 @@ mod tls;
 
 /// Connections of an open loop for which no number is given.
 const DEFAULT_CONNECTIONS: usize = 16;
+/// Servers that are named where none can be reached; of more there is the number.
+const NAMED_SERVERS: usize = 3;
 
 /// Runs the command.
 pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
@@ -134,7 +136,9 @@ fn unreachable(result: &LoadResult) -> Option<ErrorKind> {
 
 fn unreachable_failure(spec: &LoadSpec, kind: ErrorKind) -> Failure {
     let servers: Vec<&str> = spec.targets.servers.iter().map(|target| target.authority.as_str()).collect();
-    let failure = Failure::broken(format!("connect to {}: {}", servers.join(", "), kind.meaning()));
+    let (first, others) = servers.split_at(servers.len().min(NAMED_SERVERS));
+    let others = if others.is_empty() { String::new() } else { format!(" and {} others", others.len()) };
+    let failure = Failure::broken(format!("connect to {}{others}: {}", first.join(", "), kind.meaning()));
     match kind.hint() {
         Some(hint) => failure.with_hint(hint),
         None => failure,

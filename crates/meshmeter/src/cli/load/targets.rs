@@ -13,7 +13,8 @@ pub struct TargetArgs {
 
     /// Most connections to one server at a time. A request for a server whose connections are all busy waits for one of
     /// them, which counts in its response time. With fewer --connections than servers, the connection idle longest is closed
-    /// for a server that wants one [default: no bound; one for each thread where connections are fewer than servers]
+    /// for a server that wants one [default: no bound; one for each thread where connections are fewer than servers].
+    /// Where they roam, each thread has an equal part of it, rounded down
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub connections_per_server: Option<u32>,
 }

@@ -56,6 +56,11 @@ fn failure(error: &TargetError) -> Failure {
         TargetError::Port { port, .. } if port.is_empty() => {
             Failure::from_wrong_use(error).with_hint("such as tcp://127.0.0.1:9000")
         }
+        TargetError::PathOfRaw(_) => Failure::from_wrong_use(error).with_hint("such as tcp://127.0.0.1:9000"),
+        TargetError::TooManyServers(_) => {
+            Failure::from_wrong_use(error).with_hint("ranges in the path, and only these, may be longer")
+        }
+        TargetError::Families(_) => Failure::from_wrong_use(error).with_hint("give each a run of its own"),
         TargetError::Weight(_) => {
             Failure::from_wrong_use(error).with_hint("such as 3=http://127.0.0.1:8080/")
         }

@@ -1,0 +1,68 @@
+//! Several URLs of `meshmeter load` as users meet them.
+
+mod command;
+
+use command::{Serving, run, stderr};
+use experiment::schema::LoadResult;
+
+fn result_of(arguments: &[&str]) -> LoadResult {
+    let output = run(&[&["load", "--progress", "off", "--json", "-"], arguments].concat());
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)))
+}
+
+#[test]
+fn a_url_that_speaks_of_tcp_sends_no_raw_message() {
+    let server = Serving::start(&[]);
+    let bytes_of = |query: &str| {
+        let url = format!("{}?u={query}", server.url());
+        result_of(&["--rate", "50", "--duration", "200ms", &url]).bytes.sent
+    };
+    assert_eq!(bytes_of("tcp://x"), bytes_of("abc://x"));
+}
+
+#[test]
+fn connections_that_one_server_may_not_have_go_to_the_others() {
+    let (heavy, light) = (Serving::start(&[]), Serving::start(&[]));
+    let urls = [format!("9={}", heavy.url()), light.url()];
+    let limit = ["--connections", "10", "--connections-per-server", "6"];
+    let result =
+        result_of(&[&["--rate", "100", "--duration", "200ms"], &limit[..], &[&urls[0], &urls[1]]].concat());
+    assert_eq!(result.connect_time_us.count, 10);
+    let reasons = &result.verdict.reasons;
+    assert!(!reasons.iter().any(|reason| reason.starts_with("connections:")), "{reasons:?}");
+}
+
+#[test]
+fn dead_servers_among_roaming_connections_are_told() {
+    let server = Serving::start(&[]);
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let urls = [server.url(), format!("http://{closed}/")];
+    let result =
+        result_of(&["--rate", "50", "--duration", "200ms", "--connections", "1", &urls[0], &urls[1]]);
+    let notes = &result.verdict.notes;
+    assert!(notes.iter().any(|note| note.contains("connection refused")), "{:?}", result.verdict);
+}
+
+#[test]
+fn of_many_servers_out_of_reach_few_are_named() {
+    let arguments = ["load", "--rate", "10", "--duration", "100ms", "http://127.0.0.1:{1..6}/"];
+    let output = run(&arguments);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("127.0.0.1:3 and 3 others: connection refused"), "{}", stderr(&output));
+}
+
+#[test]
+fn urls_that_cannot_be_used_are_explained() {
+    for (urls, expected) in [
+        (&["x=http://127.0.0.1:1/"][..], "hint: such as 3=http"),
+        (&["http://127.0.0.1:1/{2..1}"], "must run upwards"),
+        (&["http://{1..20000}.example/"], "hint: ranges in the path"),
+        (&["tcp://127.0.0.1:1", "http://127.0.0.1:1/"], "hint: give each a run of its own"),
+        (&["tcp://127.0.0.1:1/x"], "hint: such as tcp://"),
+        (&["tcp://127.0.0.1"], "hint: such as tcp://"),
+    ] {
+        let output = run(&[&["load", "--rate", "10"], urls].concat());
+        assert_eq!(output.status.code(), Some(2), "{urls:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{urls:?}: {}", stderr(&output));
+    }
+}
