@@ -84,7 +84,8 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
         timeout: nanos(spec.timeout),
         connecting: nanos(spec.connecting()),
     };
-    let (network, foundations) = foundations(spec.network, spec.threads)?;
+    let (network, foundations) =
+        foundations(spec.network, spec.threads, matches!(spec.schedule, ScheduleSpec::Closed { .. }))?;
     if let Some(start) = spec.start_at {
         observer.progress(Progress::Waiting);
         start::await_connecting(start - spec.warmup, spec.connecting(), stop)?;

@@ -8,7 +8,8 @@ use std::io;
 /// What the generator's connections are to stand on.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum NetworkChoice {
-    /// io_uring where the kernel lets this process use it, else epoll.
+    /// In a closed loop io_uring where the kernel lets this process use it; in an open loop, and else, epoll: a thread that
+    /// mostly waits is woken sooner and cheaper there (docs/decisions/0007-io-uring.md).
     #[default]
     Auto,
     /// io_uring or nothing.
@@ -24,14 +25,16 @@ pub(crate) enum Foundation {
     Epoll,
 }
 
-/// One for each of so many threads, all of one kind.
+/// One for each of so many threads, all of one kind. `closed_loop`: each answer brings the next request.
 ///
 /// # Errors
 /// Where the kernel refuses what was chosen.
 pub(crate) fn foundations(
     choice: NetworkChoice,
     threads: usize,
+    closed_loop: bool,
 ) -> Result<(GeneratorNetwork, Vec<Foundation>), LoadError> {
+    let choice = if choice == NetworkChoice::Auto && !closed_loop { NetworkChoice::Epoll } else { choice };
     choose(choice, threads, || Ok(Foundation::IoUring(Box::new(Ring::new()?))))
 }
 
@@ -58,6 +61,13 @@ mod tests {
     use super::*;
     use rustix::io::Errno;
     use std::cell::Cell;
+
+    #[test]
+    fn an_open_loop_stands_on_epoll_unless_io_uring_is_asked_for_by_name() {
+        let chosen = |choice| foundations(choice, 1, false).expect("io_uring is allowed here").0;
+        assert_eq!(chosen(NetworkChoice::Auto), GeneratorNetwork::Epoll);
+        assert_eq!(chosen(NetworkChoice::IoUring), GeneratorNetwork::IoUring);
+    }
 
     #[test]
     fn where_io_uring_is_refused_auto_takes_epoll_for_every_thread() {

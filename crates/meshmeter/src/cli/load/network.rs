@@ -14,7 +14,7 @@ pub struct NetworkArgs {
 /// See [`NetworkArgs`].
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum NetworkName {
-    /// io_uring where the kernel allows it, else epoll
+    /// In a closed loop io_uring where the kernel allows it, else epoll
     #[default]
     Auto,
     /// One system call for many requests; needs Linux 6.1, and containers often forbid it
