@@ -232,8 +232,11 @@ fn a_server_that_goes_away_answers_what_it_has_seen_and_the_rest_fails_by_its_na
         }
     });
     let mut spec = spec(&server.url());
-    (spec.connections, spec.schedule) = (1, closed_loop(4));
+    // The server waits for four each time: their number at the end of the window would be any.
+    let schedule = ScheduleSpec::Closed { clients: 4, think_time: ThinkTime::NONE, requests: Some(40) };
+    (spec.connections, spec.schedule) = (1, schedule);
     let result = run(&spec);
+    assert_eq!(result.requests.sent, 40);
     assert_failed(&result, "goaway");
     assert_eq!(server.counted(), result.requests.sent);
     assert_eq!(result.requests.completed, result.requests.failed, "two and two");
