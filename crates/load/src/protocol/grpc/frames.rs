@@ -16,8 +16,9 @@ pub(super) struct MessageFrames {
 }
 
 impl MessageFrames {
-    /// Takes content; returns how many messages end in it. `may_compress`: the head has said how.
-    pub(super) fn receive(&mut self, content: &[u8], may_compress: bool) -> Result<u32, ErrorKind> {
+    /// Takes content; returns how many messages end in it, and whether it makes sense behind them. `may_compress`: the head
+    /// has said how.
+    pub(super) fn receive(&mut self, content: &[u8], may_compress: bool) -> (u32, Result<(), ErrorKind>) {
         let (mut rest, mut ended) = (content, 0);
         loop {
             if self.prefix_bytes < PREFIX_BYTES {
@@ -26,15 +27,18 @@ impl MessageFrames {
                 self.prefix_bytes += step;
                 rest = &rest[step..];
                 if self.prefix_bytes < PREFIX_BYTES {
-                    return Ok(ended);
+                    return (ended, Ok(()));
                 }
-                self.missing = length(self.prefix, may_compress)?;
+                match length(self.prefix, may_compress) {
+                    Ok(length) => self.missing = length,
+                    Err(kind) => return (ended, Err(kind)),
+                }
             }
             let step = self.missing.min(rest.len());
             self.missing -= step;
             rest = &rest[step..];
             if self.missing > 0 {
-                return Ok(ended);
+                return (ended, Ok(()));
             }
             self.prefix_bytes = 0;
             ended += 1;
@@ -68,22 +72,29 @@ mod tests {
         let content = [message(0, b""), message(0, &[7; 300]), message(0, b"x"), message(0, b"")].concat();
         for piece in 1..=content.len() {
             let mut frames = MessageFrames::default();
-            let ended: u32 = content.chunks(piece).map(|bytes| frames.receive(bytes, false).unwrap()).sum();
+            let ended: u32 = content.chunks(piece).map(|bytes| frames.receive(bytes, false).0).sum();
             assert_eq!((ended, frames.is_between()), (4, true), "in pieces of {piece}");
         }
         for cut in 1..content.len() {
             let mut frames = MessageFrames::default();
-            frames.receive(&content[..cut], false).unwrap();
+            assert_eq!(frames.receive(&content[..cut], false).1, Ok(()));
             assert_eq!(frames.is_between(), [5, 310, 316].contains(&cut), "{cut} bytes");
         }
+    }
+
+    #[test]
+    fn messages_before_what_makes_no_sense_count() {
+        let content = [message(0, b"x"), message(0, b"yz"), message(7, b"")].concat();
+        let outcome = MessageFrames::default().receive(&content, false);
+        assert_eq!(outcome, (2, Err(ErrorKind::MalformedResponse)));
     }
 
     #[test]
     fn compressed_messages_need_an_encoding_and_other_flags_mean_nothing() {
         let receive =
             |flag, may_compress| MessageFrames::default().receive(&message(flag, b"x"), may_compress);
-        assert_eq!(receive(1, true), Ok(1));
-        assert_eq!(receive(1, false), Err(ErrorKind::GrpcCompressed));
-        assert_eq!(receive(2, true), Err(ErrorKind::MalformedResponse));
+        assert_eq!(receive(1, true), (1, Ok(())));
+        assert_eq!(receive(1, false), (0, Err(ErrorKind::GrpcCompressed)));
+        assert_eq!(receive(2, true), (0, Err(ErrorKind::MalformedResponse)));
     }
 }

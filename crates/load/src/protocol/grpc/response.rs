@@ -57,12 +57,12 @@ impl GrpcResponse {
         Ok(())
     }
 
-    /// Some content came. Returns how many messages of a stream ended in it; the message of a response that has one is told
-    /// with its end.
-    pub(crate) fn content_read(&mut self, content: &[u8]) -> Result<u32, ErrorKind> {
-        let ended = self.frames.receive(content, self.may_compress)?;
+    /// Some content came. Returns how many messages of a stream ended in it, and whether it makes sense behind them; the
+    /// message of a response that has one is told with its end.
+    pub(crate) fn content_read(&mut self, content: &[u8]) -> (u32, Result<(), ErrorKind>) {
+        let (ended, outcome) = self.frames.receive(content, self.may_compress);
         self.messages += u64::from(ended);
-        Ok(if self.one_answer { 0 } else { ended })
+        (if self.one_answer { 0 } else { ended }, outcome)
     }
 
     /// It has ended.
@@ -135,7 +135,7 @@ mod tests {
     fn end(content: &[u8], trailers: &[(&str, &str)]) -> Result<u8, ErrorKind> {
         let mut response = GrpcResponse::new(true);
         response.head_read(200, &fields(&HEAD), false)?;
-        response.content_read(content)?;
+        response.content_read(content).1?;
         response.trailers_read(&fields(trailers))?;
         response.ended().map(|end| end.status)
     }

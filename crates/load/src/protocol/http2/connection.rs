@@ -20,6 +20,7 @@ pub struct Http2Connection {
     /// The most streams that are to be open at once, whatever the peer allows.
     most_streams: usize,
     pub(super) phase: Phase,
+    pub(super) first_words: FirstWords,
     pub(super) peer: PeerSettings,
     pub(super) input: FrameReader,
     pub(super) block: FieldBlock,
@@ -53,6 +54,28 @@ pub(super) enum Phase {
     Closing,
 }
 
+/// The first two bytes of a connection, however it was cut into pieces: they tell what a peer speaks instead of HTTP/2.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FirstWords {
+    bytes: [u8; 2],
+    count: usize,
+}
+
+impl FirstWords {
+    /// More was received.
+    fn hear(&mut self, bytes: &[u8]) {
+        for (place, byte) in self.bytes[self.count..].iter_mut().zip(bytes) {
+            *place = *byte;
+            self.count += 1;
+        }
+    }
+
+    /// Whether a TLS record begins so: an alert (21) or a handshake (22), version 3.
+    pub(super) fn are_tls(&self) -> bool {
+        matches!(self.bytes, [21 | 22, 3])
+    }
+}
+
 /// The parts of a field block that is not whole.
 #[derive(Debug, Default)]
 pub(super) struct FieldBlock {
@@ -71,6 +94,7 @@ impl Http2Connection {
         Self {
             most_streams,
             phase: Phase::Greeting,
+            first_words: FirstWords::default(),
             peer: PeerSettings::default(),
             input: FrameReader::default(),
             block: FieldBlock::default(),
@@ -96,6 +120,7 @@ impl Http2Connection {
     /// Forgets everything: the connection is new. Appends what a client sends first.
     pub fn open(&mut self, out: &mut Vec<u8>) {
         self.phase = Phase::Greeting;
+        self.first_words = FirstWords::default();
         self.peer = PeerSettings::default();
         self.input.reset();
         self.block = FieldBlock::default();
@@ -182,13 +207,16 @@ impl Http2Connection {
             // The last byte of the frame that brought all this has waited for the last thing to tell.
             return Ok((usize::from(self.to_tell.is_empty()).min(bytes.len()), next));
         }
+        if self.phase == Phase::Greeting {
+            self.first_words.hear(bytes);
+        }
         let mut input = std::mem::take(&mut self.input);
         let outcome = self.read(&mut input, bytes, out);
         self.input = input;
         match outcome {
             Ok((taken, parsed)) if self.to_tell.is_empty() => Ok((taken, parsed)),
             Ok((taken, parsed)) => Ok((taken - 1, parsed)),
-            Err(violation) => Err(self.refuse(violation, bytes, out)),
+            Err(violation) => Err(self.refuse(violation, out)),
         }
     }
 
@@ -198,7 +226,7 @@ impl Http2Connection {
     /// Where a response is missing or cut short.
     pub fn end(&mut self) -> Result<Option<ResponseEnd>, ProtocolError> {
         match self.phase {
-            Phase::Greeting if is_tls(self.input.begun()) => Err(ProtocolError(ErrorKind::TlsResponse)),
+            Phase::Greeting if self.first_words.are_tls() => Err(ProtocolError(ErrorKind::TlsResponse)),
             Phase::Greeting => Err(ProtocolError(ErrorKind::NotHttp2)),
             _ if self.streams.open_count() > 0 && self.peer_blames => Err(ProtocolError(ErrorKind::GoneAway)),
             _ if self.streams.open_count() > 0 => Err(ProtocolError(ErrorKind::Closed)),
@@ -208,9 +236,9 @@ impl Http2Connection {
     }
 
     /// Ends the connection with an error. Whatever is wrong with a peer's first words, it does not speak HTTP/2.
-    fn refuse(&self, violation: Violation, bytes: &[u8], out: &mut Vec<u8>) -> ProtocolError {
+    fn refuse(&self, violation: Violation, out: &mut Vec<u8>) -> ProtocolError {
         let violation = match self.phase {
-            Phase::Greeting if is_tls(bytes) || is_tls(self.input.begun()) => Violation::TLS,
+            Phase::Greeting if self.first_words.are_tls() => Violation::TLS,
             Phase::Greeting => Violation::NOT_HTTP2,
             _ => violation,
         };
@@ -272,11 +300,6 @@ impl Http2Connection {
             }
         }
     }
-}
-
-/// Whether these are the first bytes of a TLS record: an alert (21) or a handshake (22), version 3.
-pub(super) fn is_tls(bytes: &[u8]) -> bool {
-    matches!(bytes, [21 | 22, 3, ..])
 }
 
 /// Adds a field block that needs more than one frame.

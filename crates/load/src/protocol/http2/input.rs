@@ -51,11 +51,6 @@ impl FrameReader {
         self.data.is_some() || self.partial.len() > self.handed_out
     }
 
-    /// The first bytes of a frame that has not come whole.
-    pub(super) fn begun(&self) -> &[u8] {
-        &self.partial[self.handed_out..]
-    }
-
     /// Takes bytes up to the next thing to tell. Where there is none, all of them are taken.
     ///
     /// # Errors

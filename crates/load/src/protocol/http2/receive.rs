@@ -1,6 +1,6 @@
 //! What each frame of the peer means.
 
-use super::connection::{FieldBlock, Http2Connection, Phase, is_tls, widened};
+use super::connection::{FieldBlock, Http2Connection, Phase, widened};
 use super::frame::{self, FrameHead, HEAD_BYTES, MAX_31_BITS, flag, kind};
 use super::input::{FrameReader, Piece, unpadded};
 use super::response::NoFields;
@@ -29,7 +29,7 @@ impl Http2Connection {
             taken += step;
             let Some(piece) = piece else {
                 // No frame of any peer begins like this, and a TLS alert is shorter than a frame's head.
-                let tls = self.phase == Phase::Greeting && is_tls(input.begun());
+                let tls = self.phase == Phase::Greeting && self.first_words.are_tls();
                 return if tls { Err(Violation::TLS) } else { Ok((taken, Parsed::Incomplete)) };
             };
             let told = match piece {
@@ -104,19 +104,21 @@ impl Http2Connection {
     fn content(&mut self, head: &FrameHead, content: &[u8], out: &mut Vec<u8>) -> Told {
         let Some(slot) = self.streams.find(head.stream) else { return Ok(None) };
         let stream = self.streams.get(slot);
-        let messages = match stream.response.content_read(content) {
-            Ok(0) => return Ok(None),
-            Ok(messages) => messages,
-            Err(kind) => return Ok(Some(self.malformed(slot, kind, head.has(flag::END_STREAM), out))),
-        };
+        let (messages, outcome) = stream.response.content_read(content);
         let (id, waits) = (stream.id, stream.body.is_some());
-        if let Some(outgoing) = &mut stream.messages {
+        let told = (messages > 0).then_some(Parsed::Messages(slot, messages));
+        if let (Some(_), Some(outgoing)) = (told, &mut stream.messages) {
             outgoing.answered(messages);
+            if !waits && !self.send_body(slot, out) {
+                self.waiting.push_back(id);
+            }
         }
-        if !waits && !self.send_body(slot, out) {
-            self.waiting.push_back(id);
+        let Err(kind) = outcome else { return Ok(told) };
+        let failed = self.malformed(slot, kind, head.has(flag::END_STREAM), out);
+        if told.is_some() {
+            self.to_tell.push_back(failed);
         }
-        Ok(Some(Parsed::Messages(slot, messages)))
+        Ok(told.or(Some(failed)))
     }
 
     fn data_ended(&mut self, head: &FrameHead, out: &mut Vec<u8>) -> Told {

@@ -70,14 +70,18 @@ impl Response {
         }
     }
 
-    /// Some of its content came. Returns how many messages of a gRPC stream ended in it.
-    pub(super) fn content_read(&mut self, content: &[u8]) -> Result<u32, ErrorKind> {
-        self.content += content.len() as u64;
-        let too_much = self.content_length.is_some_and(|length| self.content > length);
-        if self.status == 0 || too_much {
-            return Err(MALFORMED);
+    /// Some of its content came. Returns how many messages of a gRPC stream ended in it, and whether it makes sense behind
+    /// them.
+    pub(super) fn content_read(&mut self, content: &[u8]) -> (u32, Result<(), ErrorKind>) {
+        if self.status == 0 {
+            return (0, Err(MALFORMED));
         }
-        self.grpc.as_mut().map_or(Ok(0), |grpc| grpc.content_read(content))
+        let expected = self.content_length.map_or(u64::MAX, |length| length.saturating_sub(self.content));
+        let expected = usize::try_from(expected).unwrap_or(usize::MAX).min(content.len());
+        self.content += content.len() as u64;
+        let read = self.grpc.as_mut().map(|grpc| grpc.content_read(&content[..expected]));
+        let (messages, outcome) = read.unwrap_or((0, Ok(())));
+        (messages, if expected < content.len() { outcome.and(Err(MALFORMED)) } else { outcome })
     }
 
     /// It has ended: as a gRPC call, if it is one.

@@ -94,6 +94,19 @@ proptest! {
     }
 
     #[test]
+    fn pieces_do_not_matter_to_what_a_peer_seems_to_speak(
+        bytes in prop::collection::vec(prop::sample::select(vec![0_u8, 3, 21, 22]), 0..20),
+        piece in 1..12_usize,
+    ) {
+        let verdict = |piece: usize| {
+            let mut client = Client::new(2);
+            let outcome = bytes.chunks(piece).try_for_each(|part| client.receive(part).map(drop));
+            outcome.err().or_else(|| client.connection.end().err().map(|error| error.0))
+        };
+        prop_assert_eq!(verdict(piece), verdict(20));
+    }
+
+    #[test]
     fn arbitrary_bytes_never_panic(
         greeted in any::<bool>(),
         bytes in prop::collection::vec(any::<u8>(), 0..400),
