@@ -4,8 +4,9 @@
 //! reader.
 
 use crate::environment::{ProxySettings, ServerSettings};
-use crate::{MeshKind, Mode, Objective};
+use crate::{MeshKind, MeshSettings, Mode, Objective};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A question, and how it is to be measured.
@@ -31,6 +32,8 @@ pub struct Experiment {
     pub objective: Objective,
     /// How the proxies are set.
     pub proxy: ProxySettings,
+    /// What is asked of the control plane; all off where the mesh has none.
+    pub istio: Arc<MeshSettings>,
     /// The synthetic service, the payload included.
     pub server: ServerSettings,
     /// CPU limit of the generator, cores; absent: none.
@@ -72,19 +75,51 @@ pub struct LoadSettings {
     pub threads: usize,
 }
 
-/// What the generator speaks.
+/// What the generator speaks, and every hop of the path carries.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Protocol {
-    /// HTTP/1.1 over plain TCP, connections kept alive.
+    /// HTTP/1.1, connections kept alive.
     #[default]
     Http1,
+    /// HTTP/2; in clear text by prior knowledge.
+    Http2,
+    /// Unary calls of gRPC.
+    Grpc,
+    /// Messages over TCP that no proxy understands.
+    Tcp,
+}
+
+impl Protocol {
+    /// Every protocol.
+    pub const ALL: [Self; 4] = [Self::Http1, Self::Http2, Self::Grpc, Self::Tcp];
+
+    /// The name that users type.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "http/1.1",
+            Self::Http2 => "http/2",
+            Self::Grpc => "grpc",
+            Self::Tcp => "tcp",
+        }
+    }
+
+    /// Whether it consists of HTTP requests, which a proxy can read.
+    #[must_use]
+    pub fn is_http(self) -> bool {
+        self != Self::Tcp
+    }
+
+    /// Whether a connection carries several requests at once.
+    #[must_use]
+    pub fn multiplexes(self) -> bool {
+        matches!(self, Self::Http2 | Self::Grpc)
+    }
 }
 
 impl fmt::Display for Protocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Http1 => f.pad("http/1.1"),
-        }
+        f.pad(self.name())
     }
 }
 

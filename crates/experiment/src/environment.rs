@@ -4,26 +4,49 @@
 //! [`Arrangement::window_opened`], [`Arrangement::window_closed`] → [`Arrangement::finish`]. Dropping an arrangement
 //! tears it down, whatever happened before.
 
-use crate::Mode;
 use crate::schema::{ComponentUsage, Host, MachineUsage, PathProof};
+use crate::{MeshKind, MeshSettings, Mode, Protocol};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::process::ChildStderr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The pods, proxies and service that one trial needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArrangementSpec {
-    /// Where the proxies stand.
+    /// Who configures the proxies.
+    pub mesh: MeshKind,
+    /// Where they stand.
     pub mode: Mode,
-    /// How they are set.
+    /// What every hop of the path carries.
+    pub protocol: Protocol,
+    /// How the proxies are set.
     pub proxy: ProxySettings,
+    /// What is asked of the control plane.
+    pub istio: Arc<MeshSettings>,
     /// The synthetic service.
     pub server: ServerSettings,
     /// CPU limit of the generator, cores; absent: none.
     pub client_cpu_limit_cores: Option<f64>,
+}
+
+impl ArrangementSpec {
+    /// An arrangement with every default.
+    #[must_use]
+    pub fn new(mesh: MeshKind, mode: Mode) -> Self {
+        Self {
+            mesh,
+            mode,
+            protocol: Protocol::default(),
+            proxy: ProxySettings::default(),
+            istio: Arc::default(),
+            server: ServerSettings::default(),
+            client_cpu_limit_cores: None,
+        }
+    }
 }
 
 /// Switches of the proxies.
@@ -32,7 +55,7 @@ pub struct ProxySettings {
     /// Worker threads of each proxy.
     pub workers: usize,
     /// Mutual TLS between proxies. A single gateway has no peer proxy and is not affected.
-    pub mtls: bool,
+    pub mtls: MutualTls,
     /// Access log.
     pub access_log: AccessLog,
     /// CPU limit of each proxy, cores; absent: none.
@@ -41,7 +64,38 @@ pub struct ProxySettings {
 
 impl Default for ProxySettings {
     fn default() -> Self {
-        Self { workers: 2, mtls: true, access_log: AccessLog::Off, cpu_limit_cores: None }
+        Self { workers: 2, mtls: MutualTls::Strict, access_log: AccessLog::Off, cpu_limit_cores: None }
+    }
+}
+
+/// Mutual TLS between proxies.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MutualTls {
+    /// Proxies speak it, and take nothing else.
+    #[default]
+    Strict,
+    /// Proxies speak it with each other, and take plain text too.
+    Permissive,
+    /// Plain text alone.
+    Off,
+}
+
+impl MutualTls {
+    /// Whether the proxies of a path speak it with each other.
+    #[must_use]
+    pub fn is_spoken(self) -> bool {
+        self != Self::Off
+    }
+
+    /// The name that users type.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::Permissive => "permissive",
+            Self::Off => "off",
+        }
     }
 }
 
@@ -86,7 +140,7 @@ pub trait Environment {
     ///
     /// # Errors
     /// Where a component or a kernel feature that the mode needs is absent.
-    fn can_run(&self, mode: Mode) -> Result<(), EnvironmentError>;
+    fn can_run(&self, mesh: MeshKind, mode: Mode) -> Result<(), EnvironmentError>;
 
     /// Starts everything that the trial needs, and waits until it is ready to serve. Logs go to files in `log_dir`.
     ///
@@ -103,6 +157,12 @@ pub trait Environment {
 pub trait Arrangement {
     /// What the generator is to request, as a client in its pod would write it.
     fn url(&self) -> String;
+
+    /// Options of `meshmeter load` that this arrangement needs beside the load itself: where to connect instead of to
+    /// the URL's host, which authorities to trust, which certificate and which headers to send.
+    fn generator_options(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Reads the proxies' counters, then starts `meshmeter` with these arguments in the client's pod and returns its
     /// standard error, on which it reports events. Its standard output goes to a log file.

@@ -1,13 +1,14 @@
 //! What an experiment is and what its results look like: pure values, no I/O.
 //!
 //! Read [`definition`] for what an experiment says, [`file`] for how it is written, [`plan`] for the trials that it
-//! becomes, [`mode`] for the arrangements of proxies, [`objective`] for what is asked of the figures, [`environment`] for what a run needs of the place where it runs,
+//! becomes, [`mode`] for the arrangements of proxies, [`mesh_settings`] for the switches of a mesh, [`objective`] for what is asked of the figures, [`environment`] for what a run needs of the place where it runs,
 //! [`schema`] for the files that it leaves behind, [`units`] for quantities as text.
 
 pub mod definition;
 pub mod diagnostic;
 pub mod environment;
 pub mod file;
+pub mod mesh_settings;
 pub mod mode;
 pub mod objective;
 pub mod plan;
@@ -16,7 +17,8 @@ pub mod units;
 
 pub use definition::{Arrival, Experiment, LoadLevels, LoadSettings, Protocol, Topology};
 pub use diagnostic::ExperimentError;
-pub use file::Override;
+pub use file::{Files, NoFiles, Override};
+pub use mesh_settings::MeshSettings;
 pub use mode::{MeshKind, Mode};
 pub use objective::{Bound, Objective, ObjectiveError, TimeFigure};
 pub use plan::{Plan, PlannedTrial};

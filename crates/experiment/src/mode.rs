@@ -41,6 +41,43 @@ pub enum Mode {
     EgressSni,
 }
 
+impl MeshKind {
+    /// The name that users type.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Envoy => "envoy",
+            Self::Istio => "istio",
+        }
+    }
+
+    /// The modes that it can make, in the order in which reports show them.
+    #[must_use]
+    pub fn modes(self) -> &'static [Mode] {
+        match self {
+            Self::Envoy => &[Mode::None, Mode::Gateway, Mode::Sidecar],
+            Self::Istio => &[
+                Mode::None,
+                Mode::Sidecar,
+                Mode::Ambient,
+                Mode::AmbientWaypoint,
+                Mode::Ingress,
+                Mode::EgressBypass,
+                Mode::EgressSidecar,
+                Mode::EgressGateway,
+                Mode::EgressGatewayMtls,
+                Mode::EgressSni,
+            ],
+        }
+    }
+}
+
+impl fmt::Display for MeshKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 impl Mode {
     /// Every mode, in the order in which reports show them.
     pub const ALL: [Self; 11] = [
@@ -56,6 +93,32 @@ impl Mode {
         Self::EgressGatewayMtls,
         Self::EgressSni,
     ];
+
+    /// Whether requests go through ztunnel, the node proxy of the ambient modes.
+    #[must_use]
+    pub fn is_ambient(self) -> bool {
+        matches!(self, Self::Ambient | Self::AmbientWaypoint)
+    }
+
+    /// Whether requests leave the mesh for a server outside it.
+    #[must_use]
+    pub fn is_egress(self) -> bool {
+        matches!(
+            self,
+            Self::EgressBypass
+                | Self::EgressSidecar
+                | Self::EgressGateway
+                | Self::EgressGatewayMtls
+                | Self::EgressSni
+        )
+    }
+
+    /// Whether a proxy of the mesh before the service reads HTTP requests. Of what leaves the mesh it does not: the
+    /// client's own TLS goes through to the server.
+    #[must_use]
+    pub fn reads_requests(self) -> bool {
+        matches!(self, Self::Gateway | Self::Sidecar | Self::AmbientWaypoint | Self::Ingress)
+    }
 
     /// The name that users type.
     #[must_use]

@@ -10,6 +10,7 @@ use crate::environment::ArrangementSpec;
 use crate::schema::LoadPoint;
 use crate::units::{format_duration, format_rate};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a trial takes beside its load: starting pods and proxies, reading counters, taking all down. Measured in the lab
@@ -72,8 +73,11 @@ impl Plan {
                     mode,
                     load: loads[load].clone(),
                     spec: ArrangementSpec {
+                        mesh: experiment.mesh,
                         mode,
+                        protocol: experiment.load.protocol,
                         proxy: experiment.proxy.clone(),
+                        istio: Arc::clone(&experiment.istio),
                         server: experiment.server.clone(),
                         client_cpu_limit_cores: experiment.client_cpu_limit_cores,
                     },

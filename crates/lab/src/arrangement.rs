@@ -17,9 +17,9 @@ use crate::host::{Sources, describe, version};
 use crate::lab::Lab;
 use crate::observe::Vantage;
 use crate::redirect;
-use experiment::Mode;
 use experiment::environment::{Arrangement, ArrangementSpec, Environment, EnvironmentError};
 use experiment::schema::Host;
+use experiment::{MeshKind, Mode};
 use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
 
@@ -68,7 +68,7 @@ impl LocalLab {
         spec: &ArrangementSpec,
         log_dir: &Path,
     ) -> Result<PairArrangement<'_>, EnvironmentError> {
-        self.can_run(spec.mode)?;
+        self.can_run(spec.mesh, spec.mode)?;
         let started = bring_up::bring_up(self, spec, log_dir)?;
         Ok(PairArrangement::new(self, spec, log_dir, started))
     }
@@ -101,8 +101,15 @@ impl Environment for LocalLab {
         host
     }
 
-    fn can_run(&self, mode: Mode) -> Result<(), EnvironmentError> {
+    fn can_run(&self, mesh: MeshKind, mode: Mode) -> Result<(), EnvironmentError> {
         let operation = format!("run mode {mode}");
+        if mesh == MeshKind::Istio {
+            return Err(EnvironmentError::new(
+                operation,
+                "mesh istio needs a control plane, and this lab runs Envoy with static files only",
+            )
+            .with_hint(RUNNABLE));
+        }
         match mode {
             Mode::None => Ok(()),
             Mode::Gateway => self.envoy().map(drop),

@@ -15,9 +15,9 @@ use crate::arrangement::{LocalLab, Programs};
 use crate::components::{find_envoy, output_within};
 use crate::floor::{self, FloorError};
 use crate::{Lab, host};
-use experiment::Mode;
 use experiment::environment::{Environment as _, EnvironmentError, in_one_line};
 use experiment::schema::Floor;
+use experiment::{MeshKind, Mode};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::path::Path;
@@ -168,7 +168,7 @@ fn examine_lab_in_child(programs: &Programs) -> Result<LabDiagnosis, Environment
 fn mode_checks(lab: &Result<LocalLab, EnvironmentError>) -> Vec<ModeCheck> {
     let check = |mode| {
         let can_run = match lab {
-            Ok(lab) => lab.can_run(mode),
+            Ok(lab) => lab.can_run(MeshKind::Envoy, mode),
             Err(error) => Err(EnvironmentError::new("run", in_one_line(error))),
         };
         match can_run {

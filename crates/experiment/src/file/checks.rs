@@ -1,5 +1,6 @@
 //! Contradictions: values that are right each for itself and make no sense together.
 
+use super::mesh_checks;
 use super::overrides::Scale;
 use super::section::{Field, Section};
 use crate::definition::{Experiment, LoadLevels};
@@ -24,6 +25,8 @@ pub(super) struct Given<'a> {
     pub(super) load: &'a Section<'a>,
     pub(super) objective: &'a Section<'a>,
     pub(super) server: &'a Section<'a>,
+    pub(super) proxy: &'a Section<'a>,
+    pub(super) istio: &'a Section<'a>,
     pub(super) scale: &'a Scale,
 }
 
@@ -41,6 +44,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
     objective_order(given)?;
     objective_resolution(experiment, given)?;
     delays(experiment, given)?;
+    mesh_checks::contradictions(experiment, given)?;
     size_of_the_run(experiment, given)
 }
 
@@ -73,7 +77,9 @@ fn rates(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
 
 fn connections(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let load = &experiment.load;
-    if let (LoadLevels::Closed { clients }, Some(connections)) = (&load.levels, load.connections) {
+    if let (LoadLevels::Closed { clients }, Some(connections), false) =
+        (&load.levels, load.connections, load.protocol.multiplexes())
+    {
         let most = clients.iter().copied().max().unwrap_or(0);
         if let Some(field) = given.load.field("connections")?.filter(|_| connections < most) {
             return Err(field

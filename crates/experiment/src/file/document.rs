@@ -44,6 +44,28 @@ pub(super) fn read(source: &Arc<Source>) -> Result<Node, Box<ExperimentError>> {
         .map_err(|error| syntax_error(&error, source))
 }
 
+/// Reads documents that are objects of Kubernetes.
+pub(super) fn objects(source: &Arc<Source>) -> Result<Vec<serde_json::Value>, Box<ExperimentError>> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: 64,
+            flow_nesting_limit: 64,
+            max_events: 1_000_000,
+            max_nodes: 500_000,
+            max_aliases: 1_000,
+            max_anchors: 1_000,
+            max_documents: 10_000,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: 100_000,
+            max_replay_stack_depth: 8,
+        },
+        duplicate_keys: DuplicateKeyPolicy::Error,
+    };
+    serde_saphyr::from_multiple_with_options(&source.text, options)
+        .map_err(|error| syntax_error(&error, source))
+}
+
 /// Writes a value as YAML.
 pub(super) fn write(value: &impl Serialize) -> String {
     serde_saphyr::to_string(value).expect("strings, numbers, lists and maps can be written")

@@ -2,7 +2,7 @@
 //!
 //! Text becomes a tree of nodes that know their place ([`document`], the one module that knows the YAML library);
 //! overrides of the command line change the tree ([`overrides`]); the tree is read key by key ([`section`],
-//! [`reader`]) and checked for contradictions ([`checks`]). The first thing that is wrong ends it, with its place.
+//! [`reader`], [`istio`]) and checked for contradictions ([`checks`], [`mesh_checks`]). The first thing that is wrong ends it, with its place.
 //! [`writer`] writes an experiment with every default visible.
 //!
 //! What the reader refuses although a machine could run it is refused because it would measure something else than
@@ -10,6 +10,8 @@
 
 mod checks;
 mod document;
+mod istio;
+mod mesh_checks;
 mod overrides;
 mod reader;
 mod section;
@@ -23,18 +25,48 @@ pub use overrides::Override;
 
 use crate::definition::Experiment;
 use crate::diagnostic::{ExperimentError, Place, Source};
+use std::path::PathBuf;
 use std::sync::Arc;
+
+/// How the files that an experiment names are read: this crate touches no disk itself. Errors are reasons in words.
+pub trait Files {
+    /// The text of a file.
+    ///
+    /// # Errors
+    /// Where it is not there or is no text.
+    fn text(&self, path: &str) -> Result<String, String>;
+
+    /// Where a file is, as an absolute path.
+    ///
+    /// # Errors
+    /// Where it is not there.
+    fn locate(&self, path: &str) -> Result<PathBuf, String>;
+}
+
+/// Reads an experiment as a run resolved it: it names no text any more, and what else it names is taken as it stands.
+#[derive(Clone, Copy, Debug)]
+pub struct NoFiles;
+
+impl Files for NoFiles {
+    fn text(&self, path: &str) -> Result<String, String> {
+        Err(format!("the file {} is not looked at here", crate::units::shortened(path)))
+    }
+
+    fn locate(&self, path: &str) -> Result<PathBuf, String> {
+        Ok(path.into())
+    }
+}
 
 /// Largest experiment file, bytes.
 const LARGEST_FILE_BYTES: usize = 1 << 20;
 
 impl Experiment {
-    /// Reads an experiment file. The name is for messages.
+    /// Reads an experiment file that names no others. The name is for messages.
     ///
     /// # Errors
     /// The first thing that is wrong with it, with its place.
     pub fn parse(text: &str, file_name: &str) -> Result<Self, Box<ExperimentError>> {
-        Self::parse_with(text, file_name, &[])
+        Self::parse_with(text, file_name, &[], &NoFiles)
     }
 
     /// Reads an experiment file and changes it as the command line says. A later override wins over an earlier one;
@@ -46,6 +78,7 @@ impl Experiment {
         text: &str,
         file_name: &str,
         overrides: &[Override],
+        files: &dyn Files,
     ) -> Result<Self, Box<ExperimentError>> {
         if text.len() > LARGEST_FILE_BYTES {
             let place = Place {
@@ -60,7 +93,7 @@ impl Experiment {
         let source = Arc::new(Source { name: file_name.to_owned(), text: text.to_owned() });
         let mut root = document::read(&source)?;
         let scale = overrides::apply(&mut root, overrides)?;
-        reader::experiment(&root, &scale)
+        reader::experiment(&root, &scale, files)
     }
 
     /// The experiment as a file, every default visible. Reads back to the same value.

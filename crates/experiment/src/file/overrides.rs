@@ -131,7 +131,8 @@ fn belong_to(node: &mut Node, source: &Arc<Source>) {
 fn set(root: &mut Node, dotted: &str, key_place: &Place, node: Node) -> Result<(), Box<ExperimentError>> {
     let (section, key) = split_key(dotted);
     section::check_key(section, key, key_place)?;
-    let map = if section.is_empty() { root } else { child_map(root, section, key_place)? };
+    let names = section.split('.').filter(|name| !name.is_empty());
+    let map = names.into_iter().try_fold(root, |map, name| child_map(map, name, key_place))?;
     let entries = entries_of(map, key_place)?;
     let existing = entries.iter().position(|entry| entry.key == key);
     match (existing, &node.value) {
@@ -143,9 +144,16 @@ fn set(root: &mut Node, dotted: &str, key_place: &Place, node: Node) -> Result<(
     Ok(())
 }
 
-/// The section, empty for the top of the file, and the key in it, which may hold points itself: `objective.p99.9`.
+/// The section, empty for the top of the file, and the key in it, which may hold points itself: `objective.p99.9`. Of
+/// sections within each other it is the innermost: `istio.authorization.paths`.
 fn split_key(dotted: &str) -> (&str, &str) {
-    dotted.split_once('.').unwrap_or(("", dotted))
+    let sections = section::SECTIONS.iter().filter_map(|(section, _)| {
+        let key = dotted.strip_prefix(section)?.strip_prefix('.')?;
+        Some((&dotted[..section.len()], key))
+    });
+    let innermost =
+        sections.filter(|(section, _)| !section.is_empty()).max_by_key(|(section, _)| section.len());
+    innermost.or_else(|| dotted.split_once('.')).unwrap_or(("", dotted))
 }
 
 /// The map under a key, made where it is not there.

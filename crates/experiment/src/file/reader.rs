@@ -1,14 +1,16 @@
 //! From the tree to an experiment: every key with its meaning, its default and what it may hold.
 
+use super::Files;
 use super::checks::{self, Given};
 use super::document::Node;
+use super::istio;
 use super::overrides::Scale;
 use super::section::{Field, Item, Section, alternatives};
 use super::suggestion::nearest;
 use crate::Objective;
 use crate::definition::{Arrival, Experiment, LoadLevels, LoadSettings, Protocol, Topology};
 use crate::diagnostic::ExperimentError;
-use crate::environment::{AccessLog, ProxySettings, ServerSettings};
+use crate::environment::{AccessLog, MutualTls, ProxySettings, ServerSettings};
 use crate::units::{parse_cores, parse_duration, parse_fraction, parse_rate, parse_size};
 use crate::{MeshKind, Mode};
 use std::time::Duration;
@@ -27,7 +29,7 @@ const MOST_LEVELS: usize = 100;
 const LARGEST_PAYLOAD_BYTES: u64 = 1 << 30;
 
 /// Reads and checks the whole tree.
-pub(super) fn experiment(root: &Node, scale: &Scale) -> Result<Experiment> {
+pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Result<Experiment> {
     let root = Section::root(root)?;
     let name = name(&root.required("name", "name: my-study")?)?;
     let question = root.field("question")?.map_or(Ok(String::new()), |field| question(&field))?;
@@ -42,6 +44,8 @@ pub(super) fn experiment(root: &Node, scale: &Scale) -> Result<Experiment> {
     };
     let objective_section = root.section("objective")?;
     let server_section = root.section("server")?;
+    let proxy_section = root.section("proxy")?;
+    let istio_section = root.section("istio")?;
     let experiment = Experiment {
         name,
         question,
@@ -51,12 +55,20 @@ pub(super) fn experiment(root: &Node, scale: &Scale) -> Result<Experiment> {
         repeats: root.field("repeats")?.map_or(Ok(DEFAULT_REPEATS), |field| field.whole(1..=1000))?,
         seed: root.field("seed")?.map(|field| seed(&field)).transpose()?,
         objective: objective(&objective_section)?,
-        proxy: proxy(&root.section("proxy")?)?,
+        proxy: proxy(&proxy_section)?,
+        istio: istio::settings(&istio_section, files)?.into(),
         server: server(&server_section, payload_bytes)?,
         client_cpu_limit_cores: cores(&root.section("client")?)?,
         load,
     };
-    let given = Given { load: &load_section, objective: &objective_section, server: &server_section, scale };
+    let given = Given {
+        load: &load_section,
+        objective: &objective_section,
+        server: &server_section,
+        proxy: &proxy_section,
+        istio: &istio_section,
+        scale,
+    };
     checks::contradictions(&experiment, &given)?;
     Ok(experiment)
 }
@@ -92,20 +104,7 @@ fn topology(field: &Field<'_>) -> Result<Topology> {
 }
 
 fn mesh(field: &Field<'_>) -> Result<MeshKind> {
-    match field.choice(&[("envoy", MeshKind::Envoy), ("istio", MeshKind::Istio)])? {
-        MeshKind::Envoy => Ok(MeshKind::Envoy),
-        MeshKind::Istio => Err(field
-            .place()
-            .error("mesh: istio is not available in this version; use envoy", "expected `envoy`")),
-    }
-}
-
-/// The modes that a mesh has.
-fn modes_of(mesh: MeshKind) -> &'static [Mode] {
-    match mesh {
-        MeshKind::Envoy => &[Mode::None, Mode::Gateway, Mode::Sidecar],
-        MeshKind::Istio => &Mode::ALL,
-    }
+    field.choice(&[("envoy", MeshKind::Envoy), ("istio", MeshKind::Istio)])
 }
 
 fn modes(field: &Field<'_>, mesh: MeshKind) -> Result<Vec<Mode>> {
@@ -121,11 +120,17 @@ fn modes(field: &Field<'_>, mesh: MeshKind) -> Result<Vec<Mode>> {
 }
 
 fn mode(item: &Item<'_>, mesh: MeshKind) -> Result<Mode> {
-    let available: Vec<&str> = modes_of(mesh).iter().map(|mode| mode.name()).collect();
+    let available: Vec<&str> = mesh.modes().iter().map(|mode| mode.name()).collect();
     let expected = format!("expected {}", alternatives(&available));
     match Mode::ALL.into_iter().find(|mode| mode.name() == item.text) {
-        Some(mode) if modes_of(mesh).contains(&mode) => Ok(mode),
-        Some(mode) => Err(item.place.error(format!("mesh envoy has no mode `{mode}`"), expected)),
+        Some(mode) if mesh.modes().contains(&mode) => Ok(mode),
+        Some(mode) => {
+            let error = item.place.error(format!("mesh {mesh} has no mode `{mode}`"), expected);
+            Err(match mesh {
+                MeshKind::Envoy => error.with_hint(format!("`mesh: istio` has `{mode}`")),
+                MeshKind::Istio => error.with_hint("`mesh: envoy` has it; Istio's own is `ingress`"),
+            })
+        }
         None => {
             let error = item
                 .place
@@ -140,8 +145,8 @@ fn mode(item: &Item<'_>, mesh: MeshKind) -> Result<Mode> {
 
 fn load(section: &Section<'_>, scale: &Scale) -> Result<LoadSettings> {
     let protocol = match section.field("protocol")? {
-        Some(field) => field.choice(&[("http/1.1", Protocol::Http1)])?,
-        None => Protocol::Http1,
+        Some(field) => field.choice(&Protocol::ALL.map(|protocol| (protocol.name(), protocol)))?,
+        None => Protocol::default(),
     };
     let levels = levels(section, scale)?;
     let connections = match (section.field("connections")?, &levels) {
@@ -225,7 +230,7 @@ fn distinct<T: PartialEq>(
 }
 
 /// A duration of more than nothing and at most a day.
-fn positive(field: &Field<'_>) -> Result<Duration> {
+pub(super) fn positive(field: &Field<'_>) -> Result<Duration> {
     let duration = field.quantity(parse_duration)?;
     if duration.is_zero() || duration > Duration::from_secs(24 * 3600) {
         return Err(field
@@ -266,7 +271,14 @@ fn proxy(section: &Section<'_>) -> Result<ProxySettings> {
     Ok(ProxySettings {
         workers: section.field("workers")?.map_or(Ok(defaults.workers), |field| field.whole(1..=128))?,
         mtls: section.field("mtls")?.map_or(Ok(defaults.mtls), |field| {
-            field.choice(&[("true", true), ("false", false), ("on", true), ("off", false)])
+            field.choice(&[
+                ("strict", MutualTls::Strict),
+                ("permissive", MutualTls::Permissive),
+                ("off", MutualTls::Off),
+                ("on", MutualTls::Strict),
+                ("true", MutualTls::Strict),
+                ("false", MutualTls::Off),
+            ])
         })?,
         access_log: section.field("access-log")?.map_or(Ok(defaults.access_log), |field| {
             field.choice(&[("off", AccessLog::Off), ("text", AccessLog::Text), ("json", AccessLog::Json)])

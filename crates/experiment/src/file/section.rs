@@ -8,7 +8,7 @@ use crate::units::UnitError;
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 /// Every section of the file with its keys.
-pub(super) const SECTIONS: [(&str, &[&str]); 6] = [
+pub(super) const SECTIONS: [(&str, &[&str]); 10] = [
     (
         "",
         &[
@@ -22,6 +22,7 @@ pub(super) const SECTIONS: [(&str, &[&str]); 6] = [
             "seed",
             "objective",
             "proxy",
+            "istio",
             "server",
             "client",
         ],
@@ -43,6 +44,24 @@ pub(super) const SECTIONS: [(&str, &[&str]); 6] = [
     ),
     ("objective", &["p50", "p90", "p99", "p99.9", "errors"]),
     ("proxy", &["workers", "mtls", "access-log", "cpu"]),
+    (
+        "istio",
+        &[
+            "tracing",
+            "authorization",
+            "lua",
+            "wasm",
+            "retries",
+            "timeout",
+            "sidecar-scope",
+            "surroundings",
+            "ingress",
+            "extra",
+        ],
+    ),
+    ("istio.authorization", &["paths", "identities", "jwt"]),
+    ("istio.surroundings", &["services", "endpoints"]),
+    ("istio.ingress", &["tls", "api"]),
     ("server", &["delay", "error-rate", "cpu"]),
     ("client", &["cpu"]),
 ];
@@ -85,15 +104,23 @@ impl<'a> Section<'a> {
     }
 
     /// The section under a key; an absent one has no entries.
-    pub(super) fn section(&self, key: &'static str) -> Result<Self> {
+    pub(super) fn section(&self, key: &str) -> Result<Self> {
+        let dotted = self.dotted(key);
+        let known = SECTIONS.iter().find(|(section, _)| *section == dotted);
+        let (path, _) = *known.expect("the reader asks for sections of the table alone");
         match self.entries.iter().find(|entry| entry.key == key) {
-            Some(entry) => Self::of(&entry.node, key, entry.key_place.clone()),
-            None => Ok(Self { path: key, place: self.place.clone(), entries: &[] }),
+            Some(entry) => Self::of(&entry.node, path, entry.key_place.clone()),
+            None => Ok(Self { path, place: self.place.clone(), entries: &[] }),
         }
     }
 
+    /// The first key that is given, dotted, and its place.
+    pub(super) fn first_key(&self) -> Option<(String, &'a Place)> {
+        self.entries.first().map(|entry| (self.dotted(&entry.key), &entry.key_place))
+    }
+
     /// The value of a key, where it is given. A key without a value is an error.
-    pub(super) fn field(&self, key: &'static str) -> Result<Option<Field<'a>>> {
+    pub(super) fn field(&self, key: &str) -> Result<Option<Field<'a>>> {
         let Some(entry) = self.entries.iter().find(|entry| entry.key == key) else { return Ok(None) };
         let field = Field { path: self.dotted(key), key_place: &entry.key_place, node: &entry.node };
         match field.node.value {
@@ -105,7 +132,7 @@ impl<'a> Section<'a> {
     }
 
     /// The value of a key that must be given.
-    pub(super) fn required(&self, key: &'static str, example: &str) -> Result<Field<'a>> {
+    pub(super) fn required(&self, key: &str, example: &str) -> Result<Field<'a>> {
         self.field(key)?.ok_or_else(|| self.missing(&format!("`{}`", self.dotted(key)), example))
     }
 

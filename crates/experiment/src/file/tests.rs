@@ -1,8 +1,10 @@
 //! What the reader takes, what it refuses and in which words.
 
 use super::Override;
+use super::{Files, NoFiles};
 use crate::definition::{Experiment, LoadLevels};
-use crate::environment::AccessLog;
+use crate::environment::{AccessLog, MutualTls};
+use crate::mesh_settings::{IngressApi, IngressTls, LuaScript};
 use crate::plan::Plan;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -25,20 +27,73 @@ proxy: {workers: 4, mtls: off, access-log: json, cpu: 500m}
 server: {delay: 1ms, error-rate: 5%, cpu: 2}
 client: {cpu: 0.5}
 ";
+const ISTIO: &str = "\
+name: full
+mesh: istio
+modes: [none, sidecar, ingress]
+load: {protocol: grpc, rate: 1000}
+istio:
+  tracing: 1%
+  authorization: {paths: 10, identities: 5, jwt: on}
+  lua: |
+    function envoy_on_request(handle)
+      handle:headers():add('x-a', \"b\")  # not: a comment
+    end
+  wasm: filter.wasm
+  retries: 3
+  timeout: 2s
+  sidecar-scope: true
+  surroundings: {services: 100, endpoints: 3}
+  ingress: {tls: mutual, api: kubernetes}
+  extra: more.yaml
+";
+const MORE: &str = "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: one, labels: {\"a\": \"1\"}}
+data: {number: \"1\", truth: \"true\"}
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata:
+  name: two
+spec: {ports: [{number: 443}]}
+";
+
+/// The folder beside an experiment: one file of text, one of another kind.
+struct Folder;
+
+impl Files for Folder {
+    fn text(&self, path: &str) -> Result<String, String> {
+        if path == "more.yaml" { Ok(MORE.into()) } else { Err(format!("{path} is not there")) }
+    }
+
+    fn locate(&self, path: &str) -> Result<std::path::PathBuf, String> {
+        if path == "filter.wasm" {
+            Ok("/study/filter.wasm".into())
+        } else {
+            Err(format!("{path} is not there"))
+        }
+    }
+}
 
 fn rendered(text: &str) -> String {
     Experiment::parse(text, "experiment.yaml").unwrap_err().render(false)
 }
 
+fn rendered_from_folder(text: &str) -> String {
+    Experiment::parse_with(text, "experiment.yaml", &[], &Folder).unwrap_err().render(false)
+}
+
 fn rendered_with(overrides: &[Override]) -> String {
-    Experiment::parse_with(SMALL, "experiment.yaml", overrides).unwrap_err().render(false)
+    Experiment::parse_with(SMALL, "experiment.yaml", overrides, &NoFiles).unwrap_err().render(false)
 }
 
 #[test]
 fn every_key_is_read_and_the_rest_has_defaults() {
     let full = Experiment::parse(FULL, "full").unwrap();
     assert_eq!(full.proxy.access_log, AccessLog::Json);
-    assert!(!full.proxy.mtls);
+    assert_eq!(full.proxy.mtls, MutualTls::Off);
     assert_eq!(full.load.duration, Duration::from_secs(90));
     assert_eq!(full.objective.p99_9, Some(Duration::from_millis(1500)));
     assert_eq!(full.server.payload_bytes, 2000);
@@ -65,7 +120,7 @@ fn every_key_is_read_and_the_rest_has_defaults() {
         repeats: 5
         proxy:
           workers: 2
-          mtls: true
+          mtls: strict
           access-log: "off"
         server:
           delay: 0s
@@ -97,10 +152,104 @@ fn what_is_written_reads_back_to_the_same() {
 }
 
 #[test]
+fn what_is_asked_of_a_control_plane_is_read_and_written_back_without_its_files() {
+    let read = Experiment::parse_with(ISTIO, "istio", &[], &Folder).unwrap();
+    let istio = &read.istio;
+    assert_eq!((istio.tracing_fraction, istio.retries), (Some(0.01), Some(3)));
+    assert_eq!(
+        (istio.authorization.paths, istio.authorization.identities, istio.authorization.jwt),
+        (10, 5, true)
+    );
+    assert!(matches!(&istio.lua, Some(LuaScript::Inline(text)) if text.ends_with("# not: a comment\nend\n")));
+    assert_eq!(istio.wasm.as_deref(), Some("/study/filter.wasm".as_ref()));
+    assert_eq!((istio.surroundings.services, istio.surroundings.endpoints), (100, 3));
+    assert_eq!((istio.ingress.tls, istio.ingress.api), (IngressTls::Mutual, IngressApi::Kubernetes));
+    let objects = &istio.extra.as_ref().unwrap().objects;
+    assert_eq!(objects.len(), 2);
+    assert_eq!(objects[0]["data"]["number"], "1");
+    assert_eq!(objects[1]["spec"]["ports"][0]["number"], 443);
+
+    // A run's folder has all that its trials need; only the module stays a file of its own.
+    let written = read.to_yaml();
+    let again =
+        Experiment::parse(&written, "again").unwrap_or_else(|error| panic!("{}", error.render(false)));
+    assert_eq!(again, read, "{written}");
+    insta::assert_snapshot!(written);
+}
+
+#[test]
+fn what_a_mesh_or_a_mode_cannot_do_is_refused_where_it_stands() {
+    let with = |mesh: &str, modes: &str, rest: &str| {
+        rendered_from_folder(&format!("name: x\nmesh: {mesh}\nmodes: [{modes}]\n{rest}\n"))
+    };
+    let load = "load: {rate: 1000}\n";
+    let cases = [
+        with("envoy", "sidecar", &format!("{load}istio: {{retries: 2}}")),
+        with("envoy", "sidecar", "load: {rate: 1000, protocol: tcp}"),
+        with("envoy", "sidecar", "load: {rate: 1000, protocol: quic}"),
+        with("envoy", "ambient", load),
+        with("istio", "gateway", load),
+        with("istio", "none, ambient", &format!("{load}istio: {{lua: on}}")),
+        with("istio", "sidecar, egress-sni", &format!("{load}istio: {{authorization: {{paths: 3}}}}")),
+        with("istio", "sidecar", "load: {rate: 1000, protocol: tcp}\nistio: {timeout: 1s}"),
+        with(
+            "istio",
+            "sidecar",
+            &format!("{load}proxy: {{mtls: off}}\nistio: {{authorization: {{identities: 3}}}}"),
+        ),
+        with("istio", "egress-gateway", &format!("{load}istio: {{authorization: {{identities: 3}}}}")),
+        with("istio", "sidecar, ambient", &format!("{load}proxy: {{mtls: off}}")),
+        with("istio", "egress-gateway-mtls", &format!("{load}proxy: {{mtls: false}}")),
+        with("istio", "sidecar", &format!("{load}istio: {{ingress: {{tls: mutual}}}}")),
+        with("istio", "ingress", "load: {rate: 1000, protocol: tcp}"),
+        with("istio", "none, ambient", &format!("{load}istio: {{sidecar-scope: true}}")),
+        with("istio", "sidecar", &format!("{load}istio: {{surroundings: {{endpoints: 5}}}}")),
+        with(
+            "istio",
+            "sidecar",
+            &format!("{load}istio: {{surroundings: {{services: 1000, endpoints: 500}}}}"),
+        ),
+        with("istio", "sidecar", &format!("{load}server: {{delay: 1s}}\nistio: {{timeout: 500ms}}")),
+        with("istio", "sidecar", &format!("{load}istio: {{tracing: 200%}}")),
+        with("istio", "sidecar", &format!("{load}istio: {{trace: 1%}}")),
+        with("istio", "sidecar", &format!("{load}istio: {{authorization: {{path: 1}}}}")),
+        with("istio", "sidecar", &format!("{load}istio: {{authorization: 5}}")),
+        with("istio", "sidecar", &format!("{load}istio: {{lua: maybe}}")),
+        with("istio", "sidecar", &format!("{load}istio:\n  lua: |\n    print(1)\n    print(2)\n")),
+        with("istio", "sidecar", &format!("{load}istio: {{wasm: absent.wasm}}")),
+        with("istio", "sidecar", &format!("{load}istio: {{extra: absent.yaml}}")),
+        with("istio", "sidecar", &format!("{load}istio:\n  extra: |\n    kind: A\n    a: [\n")),
+        with("istio", "sidecar", &format!("{load}istio:\n  extra: |\n    kind: A\n    apiVersion: v1\n")),
+        with("istio", "sidecar", &format!("{load}proxy: {{mtls: perhaps}}")),
+    ];
+    insta::assert_snapshot!(cases.join("\n\n"));
+}
+
+#[test]
+fn a_section_within_another_is_reached_from_the_command_line() {
+    let changes = [
+        Override::set("mesh=istio"),
+        Override::set("istio.authorization.paths=7"),
+        Override::set("istio.authorization.jwt=true"),
+        Override::set("istio.retries=1"),
+        Override::set("istio.surroundings={services: 4}"),
+        Override::set("istio.retries=null"),
+    ];
+    let experiment = Experiment::parse_with(SMALL, "small", &changes, &NoFiles).unwrap();
+    let istio = &experiment.istio;
+    assert_eq!((istio.authorization.paths, istio.authorization.jwt), (7, true));
+    assert_eq!((istio.retries, istio.surroundings.services), (None, 4));
+    let wrong = Override::set("istio.authorization.pahts=7");
+    assert!(rendered_with(&[wrong]).contains("did you mean `paths`?"));
+}
+
+#[test]
 fn a_section_that_is_no_map_is_told_what_it_has() {
     for (section, keys) in super::section::SECTIONS.iter().filter(|(section, _)| !section.is_empty()) {
         let other = if *section == "load" { "" } else { "load: {rate: 1}\n" };
-        let text = rendered(&format!("name: x\nmodes: [none]\n{other}{section}: text\n"));
+        let nested = section.replace('.', ": {");
+        let closing = "}".repeat(section.matches('.').count());
+        let text = rendered(&format!("name: x\nmodes: [none]\n{other}{nested}: text{closing}\n"));
         assert!(text.contains(&format!("`{section}` is not a map")), "{text}");
         assert!(text.contains(keys[0]), "{text}");
     }
@@ -127,7 +276,7 @@ fn wrong_files_say_where_and_what_was_expected() {
         "name: x\nmodes: [none, none]\nload: {rate: 1000}\n",
         "name: x\nmodes: [none, sidcar]\nload: {rate: 1000}\n",
         "name: x\nmodes: [none, ambient]\nload: {rate: 1000}\n",
-        "name: x\nmesh: istio\nmodes: [none]\nload: {rate: 1000}\n",
+        "name: x\nmesh: linkerd\nmodes: [none]\nload: {rate: 1000}\n",
         "name: x\ntopology: tiers.yaml\nmodes: [none]\nload: {rate: 1000}\n",
         "name: ../x\nmodes: [none]\nload: {rate: 1000}\n",
         "modes: [none]\nload: {rate: 1000}\n",
@@ -163,7 +312,7 @@ fn overrides_change_the_file_and_errors_name_the_option() {
         Override::duration("20s"),
         Override::scale("2"),
     ];
-    let experiment = Experiment::parse_with(SMALL, "small", &changes).unwrap();
+    let experiment = Experiment::parse_with(SMALL, "small", &changes, &NoFiles).unwrap();
     assert!(matches!(&experiment.load.levels, LoadLevels::Open { rates, .. } if *rates == [1000.0, 2000.0]));
     assert_eq!((experiment.proxy.workers, experiment.repeats), (4, 2));
     assert_eq!(experiment.load.duration, Duration::from_secs(20));
@@ -171,7 +320,7 @@ fn overrides_change_the_file_and_errors_name_the_option() {
 
     let closed =
         [Override::set("load.rate=null"), Override::set("load.clients=[3, 8]"), Override::scale("0.1")];
-    let error = Experiment::parse_with(SMALL, "small", &closed).unwrap_err();
+    let error = Experiment::parse_with(SMALL, "small", &closed, &NoFiles).unwrap_err();
     assert!(error.message.contains("same level twice"), "{error}");
 
     let text = [
@@ -250,6 +399,6 @@ proptest! {
 
     #[test]
     fn no_override_makes_the_reader_panic(text in "[a-z.=\\[\\]{}0-9 é:,-]{0,40}") {
-        let _ = Experiment::parse_with(SMALL, "x", &[Override::set(text)]).map_err(|error| error.render(true));
+        let _ = Experiment::parse_with(SMALL, "x", &[Override::set(text)], &NoFiles).map_err(|error| error.render(true));
     }
 }

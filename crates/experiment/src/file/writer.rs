@@ -2,9 +2,12 @@
 
 use super::document;
 use crate::definition::{Experiment, LoadLevels};
-use crate::environment::AccessLog;
+use crate::environment::{AccessLog, MutualTls};
+use crate::mesh_settings::{IngressApi, IngressTls, LuaScript, MeshSettings};
 use crate::units::{ByteSize, CpuCores, Fraction, TimeSpan};
+use crate::{MeshKind, Mode};
 use serde::Serialize;
+use std::path::Path;
 
 /// The whole file. What is absent has no value to show: no limit, no seed, no bound.
 #[derive(Serialize)]
@@ -12,8 +15,8 @@ struct FileView<'a> {
     name: &'a str,
     question: &'a str,
     topology: String,
-    mesh: crate::MeshKind,
-    modes: &'a [crate::Mode],
+    mesh: MeshKind,
+    modes: &'a [Mode],
     load: LoadView,
     repeats: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -21,6 +24,8 @@ struct FileView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     objective: Option<ObjectiveView>,
     proxy: ProxyView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    istio: Option<IstioView<'a>>,
     server: ServerView,
     #[serde(skip_serializing_if = "Option::is_none")]
     client: Option<ClientView>,
@@ -62,10 +67,52 @@ struct ObjectiveView {
 #[serde(rename_all = "kebab-case")]
 struct ProxyView {
     workers: usize,
-    mtls: bool,
+    mtls: MutualTls,
     access_log: AccessLog,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu: Option<CpuCores>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct IstioView<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tracing: Option<Fraction>,
+    authorization: AuthorizationView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lua: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wasm: Option<&'a Path>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retries: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout: Option<TimeSpan>,
+    sidecar_scope: bool,
+    surroundings: SurroundingsView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ingress: Option<IngressView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct AuthorizationView {
+    paths: usize,
+    identities: usize,
+    jwt: bool,
+}
+
+#[derive(Serialize)]
+struct SurroundingsView {
+    services: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    endpoints: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct IngressView {
+    tls: IngressTls,
+    api: IngressApi,
 }
 
 #[derive(Serialize)]
@@ -139,6 +186,7 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
             access_log: experiment.proxy.access_log,
             cpu: experiment.proxy.cpu_limit_cores.map(CpuCores),
         },
+        istio: (experiment.mesh == MeshKind::Istio).then(|| istio(experiment)),
         server: ServerView {
             delay: TimeSpan(experiment.server.delay),
             error_rate: Fraction(experiment.server.error_fraction),
@@ -147,4 +195,35 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
         client: experiment.client_cpu_limit_cores.map(|cores| ClientView { cpu: CpuCores(cores) }),
     };
     document::write(&view)
+}
+
+/// What is asked of the control plane. Keys that go with others alone are left out where those are absent.
+fn istio(experiment: &Experiment) -> IstioView<'_> {
+    let settings: &MeshSettings = &experiment.istio;
+    let (authorization, surroundings) = (settings.authorization, settings.surroundings);
+    IstioView {
+        tracing: settings.tracing_fraction.map(Fraction),
+        authorization: AuthorizationView {
+            paths: authorization.paths,
+            identities: authorization.identities,
+            jwt: authorization.jwt,
+        },
+        lua: settings.lua.as_ref().map(|script| match script {
+            LuaScript::BuiltIn => "on",
+            LuaScript::Inline(text) => text,
+        }),
+        wasm: settings.wasm.as_deref(),
+        retries: settings.retries,
+        timeout: settings.timeout.map(TimeSpan),
+        sidecar_scope: settings.sidecar_scope,
+        surroundings: SurroundingsView {
+            services: surroundings.services,
+            endpoints: (surroundings.services > 0).then_some(surroundings.endpoints),
+        },
+        ingress: experiment
+            .modes
+            .contains(&Mode::Ingress)
+            .then_some(IngressView { tls: settings.ingress.tls, api: settings.ingress.api }),
+        extra: settings.extra.as_ref().map(|extra| extra.text.as_str()),
+    }
 }

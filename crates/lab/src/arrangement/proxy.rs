@@ -106,7 +106,7 @@ impl ProxyFactory<'_> {
             Position::ServerSidecar { .. } => ("server", "client"),
             Position::Gateway { .. } => return Ok(None),
         };
-        if !self.settings.mtls {
+        if !self.settings.mtls.is_spoken() {
             return Ok(None);
         }
         let identity = spiffe_identity(own);

@@ -1,10 +1,10 @@
 //! Modes: what proves a path, and what must not pass for proof.
 
-use experiment::Mode;
 use experiment::environment::{
-    AccessLog, Arrangement, ArrangementSpec, Environment, Observation, ProxySettings, ServerSettings,
+    AccessLog, Arrangement, ArrangementSpec, Environment, MutualTls, Observation, ProxySettings,
 };
 use experiment::schema::{ComponentUsage, Role};
+use experiment::{MeshKind, Mode};
 use lab::arrangement::{LocalLab, pair::PairArrangement};
 use lab::{Lab, Pod};
 use rustix::process::{Pid, Signal, kill_process};
@@ -19,12 +19,7 @@ const CONNECTIONS: u64 = 4;
 const LIMIT: Duration = Duration::from_secs(30);
 
 fn spec(mode: Mode) -> ArrangementSpec {
-    ArrangementSpec {
-        mode,
-        proxy: ProxySettings::default(),
-        server: ServerSettings::default(),
-        client_cpu_limit_cores: None,
-    }
+    ArrangementSpec::new(MeshKind::Envoy, mode)
 }
 
 /// What a trial showed, and how many of its requests were not answered (at most 100 are counted).
@@ -123,7 +118,8 @@ fn check_usage(mode: Mode, component: &ComponentUsage) {
 }
 
 pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &mut LocalLab) {
-    let proxy = ProxySettings { mtls: false, access_log: AccessLog::Json, ..ProxySettings::default() };
+    let proxy =
+        ProxySettings { mtls: MutualTls::Off, access_log: AccessLog::Json, ..ProxySettings::default() };
     let trial = trial(place, &ArrangementSpec { proxy, ..spec(Mode::Sidecar) }, |_| ());
     let path = &trial.observation.path;
     assert!(path.proven, "{:?}", path.reasons);
@@ -186,9 +182,11 @@ pub fn a_proxy_that_dies_is_named_with_its_log(_lab: &Lab, place: &mut LocalLab)
 pub fn modes_that_cannot_run_say_why(_lab: &Lab, place: &mut LocalLab) {
     for mode in Mode::ALL {
         match mode {
-            Mode::None | Mode::Gateway | Mode::Sidecar => place.can_run(mode).expect("Envoy is installed"),
+            Mode::None | Mode::Gateway | Mode::Sidecar => {
+                place.can_run(MeshKind::Envoy, mode).expect("Envoy is installed");
+            }
             _ => {
-                let error = place.can_run(mode).expect_err("nothing stands in for a mode");
+                let error = place.can_run(MeshKind::Envoy, mode).expect_err("nothing stands in for a mode");
                 assert_eq!(error.to_string(), format!("run mode {mode}"));
                 assert!(error.hint.is_some());
                 let logs = tempfile::tempdir().expect("a temporary folder");

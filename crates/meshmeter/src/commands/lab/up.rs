@@ -3,9 +3,8 @@
 use super::{json, print, text};
 use crate::cli::UpArgs;
 use crate::failure::Failure;
-use experiment::environment::{
-    Arrangement as _, ArrangementSpec, EnvironmentError, ProxySettings, ServerSettings,
-};
+use experiment::MeshKind;
+use experiment::environment::{Arrangement as _, ArrangementSpec, EnvironmentError};
 use lab::arrangement::{LocalLab, Programs};
 use lab::registry::LabStatus;
 use lab::{Entered, Lab};
@@ -44,12 +43,7 @@ fn hold(args: &UpArgs, lab: &Lab) -> Result<ExitCode, Failure> {
         std::env::current_exe().map_err(|error| EnvironmentError::new("find this program's file", error))?;
     let place = LocalLab::new(lab.clone(), Programs { meshmeter, envoy: args.envoy.clone() })?;
     let logs = lab.create_private_dir("logs", lab::ContainerUser::Lab)?;
-    let spec = ArrangementSpec {
-        mode: args.mode,
-        proxy: ProxySettings::default(),
-        server: ServerSettings::default(),
-        client_cpu_limit_cores: None,
-    };
+    let spec = ArrangementSpec::new(MeshKind::Envoy, args.mode);
     let mut arrangement = place.bring_up(&spec, &logs)?;
     let status = lab.status()?;
     let url = arrangement.url();

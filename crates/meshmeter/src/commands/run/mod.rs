@@ -3,6 +3,7 @@
 //! Experiment → plan → a lab of its own → trial after trial, each on the disk as it ends → summary → report. `trial.rs`
 //! follows one trial, `verdict.rs` decides whether its figures may be used.
 
+mod files;
 mod progress;
 mod trial;
 mod verdict;
@@ -14,6 +15,7 @@ use crate::studies;
 use experiment::environment::Environment as _;
 use experiment::schema::TrialOutcome;
 use experiment::{Experiment, Override, Plan};
+use files::FilesBeside;
 use lab::arrangement::{LocalLab, Programs};
 use lab::{Entered, Lab};
 use progress::RunProgress;
@@ -58,7 +60,8 @@ fn read(args: &RunArgs) -> Result<Experiment, Failure> {
         None => (read_file(&args.experiment)?, args.experiment.clone()),
     };
     let colours = std::io::stderr().is_terminal();
-    Experiment::parse_with(&text, &name, &overrides)
+    let files = FilesBeside::experiment(&args.experiment);
+    Experiment::parse_with(&text, &name, &overrides, &files)
         .map_err(|error| Failure::wrong_use(error.render(colours)))
 }
 
@@ -94,7 +97,7 @@ impl Session<'_> {
         let programs = Programs { meshmeter: "/proc/self/exe".into(), envoy: self.args.envoy.clone() };
         let mut environment = LocalLab::new(self.lab.clone(), programs)?;
         for mode in &self.experiment.modes {
-            environment.can_run(*mode)?;
+            environment.can_run(self.experiment.mesh, *mode)?;
         }
         let mut folder = self.create_folder()?;
         let mut host = environment.host();

@@ -1,0 +1,174 @@
+//! The section `istio`: what is asked of the control plane.
+
+use super::Files;
+use super::document;
+use super::reader::positive;
+use super::section::{Field, Section};
+use crate::diagnostic::{ExperimentError, Place, Source};
+use crate::mesh_settings::{
+    AuthorizationSettings, ExtraObjects, IngressApi, IngressSettings, IngressTls, LuaScript, MeshSettings,
+    Surroundings,
+};
+use crate::units::parse_fraction;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+type Result<T> = std::result::Result<T, Box<ExperimentError>>;
+
+const SWITCH: [(&str, bool); 4] = [("true", true), ("false", false), ("on", true), ("off", false)];
+const MOST_RULES: usize = 10_000;
+const MOST_RETRIES: usize = 100;
+const MOST_SERVICES: usize = 10_000;
+const MOST_ENDPOINTS: usize = 1_000;
+/// Services times their endpoints: an API server on one machine takes minutes to be told of more.
+const MOST_ENDPOINTS_IN_ALL: usize = 100_000;
+/// The largest text that is brought along, bytes: an API server takes no larger object.
+const LARGEST_TEXT_BYTES: usize = 1 << 20;
+
+/// Reads the section.
+pub(super) fn settings(section: &Section<'_>, files: &dyn Files) -> Result<MeshSettings> {
+    Ok(MeshSettings {
+        tracing_fraction: section
+            .field("tracing")?
+            .map(|field| field.quantity(parse_fraction))
+            .transpose()?,
+        authorization: authorization(&section.section("authorization")?)?,
+        lua: section.field("lua")?.map_or(Ok(None), |field| lua(&field))?,
+        wasm: section.field("wasm")?.map(|field| wasm(&field, files)).transpose()?,
+        retries: section.field("retries")?.map(|field| field.whole(0..=MOST_RETRIES)).transpose()?,
+        timeout: section.field("timeout")?.map(|field| positive(&field)).transpose()?,
+        sidecar_scope: switch(section, "sidecar-scope")?,
+        surroundings: surroundings(&section.section("surroundings")?)?,
+        ingress: ingress(&section.section("ingress")?)?,
+        extra: section.field("extra")?.map(|field| extra(&field, files)).transpose()?,
+    })
+}
+
+/// A key that is on or off; absent: off.
+fn switch(section: &Section<'_>, key: &'static str) -> Result<bool> {
+    section.field(key)?.map_or(Ok(false), |field| field.choice(&SWITCH))
+}
+
+fn authorization(section: &Section<'_>) -> Result<AuthorizationSettings> {
+    let rules = |key| section.field(key)?.map_or(Ok(0), |field| field.whole(0..=MOST_RULES));
+    Ok(AuthorizationSettings {
+        paths: rules("paths")?,
+        identities: rules("identities")?,
+        jwt: switch(section, "jwt")?,
+    })
+}
+
+fn surroundings(section: &Section<'_>) -> Result<Surroundings> {
+    let defaults = Surroundings::default();
+    let services =
+        section.field("services")?.map_or(Ok(defaults.services), |field| field.whole(0..=MOST_SERVICES))?;
+    let Some(field) = section.field("endpoints")? else {
+        return Ok(Surroundings { services, ..defaults });
+    };
+    let endpoints = field.whole(1..=MOST_ENDPOINTS)?;
+    if services * endpoints > MOST_ENDPOINTS_IN_ALL {
+        return Err(field.place().error(
+            format!("{services} services of {endpoints} endpoints are {}", services * endpoints),
+            format!("expected at most {MOST_ENDPOINTS_IN_ALL} in all"),
+        ));
+    }
+    Ok(Surroundings { services, endpoints })
+}
+
+fn ingress(section: &Section<'_>) -> Result<IngressSettings> {
+    let defaults = IngressSettings::default();
+    Ok(IngressSettings {
+        tls: section.field("tls")?.map_or(Ok(defaults.tls), |field| {
+            field.choice(&[
+                ("off", IngressTls::Off),
+                ("simple", IngressTls::Simple),
+                ("mutual", IngressTls::Mutual),
+            ])
+        })?,
+        api: section.field("api")?.map_or(Ok(defaults.api), |field| {
+            field.choice(&[("istio", IngressApi::Istio), ("kubernetes", IngressApi::Kubernetes)])
+        })?,
+    })
+}
+
+/// A script, or whether Meshmeter's own runs.
+fn lua(field: &Field<'_>) -> Result<Option<LuaScript>> {
+    let text = field.text()?;
+    if !text.contains('\n') {
+        return Ok(field.choice(&SWITCH)?.then_some(LuaScript::BuiltIn));
+    }
+    check_size(field, text)?;
+    if !text.contains("envoy_on_request") && !text.contains("envoy_on_response") {
+        return Err(field.place().error(
+            format!("`{}` has nothing that a proxy would call", field.path),
+            "expected `function envoy_on_request(handle)` or `function envoy_on_response(handle)`",
+        ));
+    }
+    Ok(Some(LuaScript::Inline(with_end_of_line(text))))
+}
+
+fn wasm(field: &Field<'_>, files: &dyn Files) -> Result<PathBuf> {
+    files.locate(field.text()?.trim()).map_err(|reason| unreadable(field, &reason))
+}
+
+/// Objects from a file, or written out as a text of several lines.
+fn extra(field: &Field<'_>, files: &dyn Files) -> Result<ExtraObjects> {
+    let given = field.text()?;
+    let (name, text) = if given.contains('\n') {
+        (format!("`{}`", field.path), given.to_owned())
+    } else {
+        let name = given.trim();
+        (name.to_owned(), files.text(name).map_err(|reason| unreadable(field, &reason))?)
+    };
+    check_size(field, &text)?;
+    let text = with_end_of_line(&text);
+    let source = Arc::new(Source { name, text: text.clone() });
+    let objects = document::objects(&source)?;
+    let place = Place { source, span: 0..0 };
+    if objects.is_empty() {
+        return Err(place.error("there is no object in this", "expected `apiVersion`, `kind` and `metadata`"));
+    }
+    for (index, object) in objects.iter().enumerate() {
+        check_object(object, index + 1, &place)?;
+    }
+    Ok(ExtraObjects { text, objects })
+}
+
+/// An object of Kubernetes says what it is and has a name.
+fn check_object(object: &serde_json::Value, number: usize, place: &Place) -> Result<()> {
+    for (key, value) in [
+        ("apiVersion", &object["apiVersion"]),
+        ("kind", &object["kind"]),
+        ("metadata.name", &object["metadata"]["name"]),
+    ] {
+        if value.as_str().is_none_or(str::is_empty) {
+            return Err(place.error(
+                format!("document {number} has no `{key}`"),
+                "expected objects of Kubernetes, each with `apiVersion`, `kind` and `metadata.name`",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_size(field: &Field<'_>, text: &str) -> Result<()> {
+    if text.len() > LARGEST_TEXT_BYTES {
+        return Err(field.place().error(
+            format!("`{}` is too large: {} bytes", field.path, text.len()),
+            "expected at most 1 MiB",
+        ));
+    }
+    Ok(())
+}
+
+/// A text of several lines stays one when it is written into an experiment file again.
+fn with_end_of_line(text: &str) -> String {
+    format!("{}\n", text.trim_end())
+}
+
+fn unreadable(field: &Field<'_>, reason: &str) -> Box<ExperimentError> {
+    field.place().error(
+        format!("`{}`: {reason}", field.path),
+        "expected a file, its path from the folder of the experiment file on",
+    )
+}

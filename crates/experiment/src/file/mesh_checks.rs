@@ -1,0 +1,165 @@
+//! Contradictions between a mesh, its modes and what is asked of them. A switch that a mode cannot have is an error: else
+//! the mode would be measured without it and look cheaper than it is.
+
+use super::checks::Given;
+use super::section::{Field, Section};
+use crate::definition::{Experiment, Protocol};
+use crate::diagnostic::ExperimentError;
+use crate::environment::MutualTls;
+use crate::{MeshKind, Mode};
+
+type Result<T> = std::result::Result<T, Box<ExperimentError>>;
+
+/// Every check in turn.
+pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    match experiment.mesh {
+        MeshKind::Envoy => static_files(experiment, given),
+        MeshKind::Istio => {
+            requests_are_read(experiment, given)?;
+            identities(experiment, given)?;
+            mutual_tls(experiment, given)?;
+            gateways(experiment, given)?;
+            scope_and_surroundings(experiment, given)?;
+            timeout(experiment, given)
+        }
+    }
+}
+
+/// Without a control plane nobody makes what the section `istio` asks for.
+fn static_files(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    if let Some((path, place)) = given.istio.first_key() {
+        return Err(place
+            .error(format!("`{path}` says nothing with mesh envoy"), "static files have no control plane")
+            .with_hint("with `mesh: istio` istiod configures the proxies"));
+    }
+    match given.load.field("protocol")? {
+        Some(field) if experiment.load.protocol != Protocol::Http1 => Err(field
+            .place()
+            .error(
+                format!("mesh envoy does not carry `{}`", experiment.load.protocol),
+                "expected `http/1.1`: the static files are made for it",
+            )
+            .with_hint("`mesh: istio` does")),
+        _ => Ok(()),
+    }
+}
+
+/// What is asked of each request can only be done by a proxy that reads it.
+fn requests_are_read(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    let blind = experiment.modes.iter().find(|mode| **mode != Mode::None && !mode.reads_requests());
+    for key in experiment.istio.that_read_requests() {
+        let Some(field) = istio_field(given.istio, key)? else { continue };
+        if !experiment.load.protocol.is_http() {
+            return Err(field.key_place.error(
+                format!("`{}` contradicts protocol `{}`", field.path, experiment.load.protocol),
+                "expected with `http/1.1`, `http/2` or `grpc`: proxies see no requests in raw TCP",
+            ));
+        }
+        if let Some(mode) = blind {
+            let why = if mode.is_egress() {
+                "the client's own TLS passes its proxies unread"
+            } else {
+                "ztunnel does not read requests"
+            };
+            return Err(field
+                .key_place
+                .error(format!("`{}` cannot be had in mode `{mode}`", field.path), why)
+                .with_hint(format!("leave `{mode}` to an experiment of its own without `{}`", field.path)));
+        }
+    }
+    Ok(())
+}
+
+/// A key under `istio` that may have a point itself: `authorization.paths`.
+fn istio_field<'a>(istio: &Section<'a>, key: &'static str) -> Result<Option<Field<'a>>> {
+    match key.split_once('.') {
+        Some((section, key)) => istio.section(section)?.field(key),
+        None => istio.field(key),
+    }
+}
+
+fn identities(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    let authorization = given.istio.section("authorization")?;
+    let Some(field) = authorization.field("identities")? else { return Ok(()) };
+    if experiment.istio.authorization.identities == 0 {
+        return Ok(());
+    }
+    if experiment.proxy.mtls != MutualTls::Strict {
+        return Err(field.key_place.error(
+            format!("`{}` contradicts `proxy.mtls: {}`", field.path, experiment.proxy.mtls.name()),
+            "expected with `strict` alone: without mutual TLS a caller shows no identity",
+        ));
+    }
+    let outside = experiment.modes.iter().find(|mode| mode.is_egress() || **mode == Mode::Ingress);
+    match outside {
+        Some(Mode::Ingress) | None => Ok(()),
+        Some(mode) => Err(field.key_place.error(
+            format!("`{}` cannot be had in mode `{mode}`", field.path),
+            "the server is outside the mesh, and no proxy before it checks callers",
+        )),
+    }
+}
+
+fn mutual_tls(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    let Some(field) = given.proxy.field("mtls")?.filter(|_| experiment.proxy.mtls == MutualTls::Off) else {
+        return Ok(());
+    };
+    for mode in &experiment.modes {
+        let why = match mode {
+            Mode::Ambient | Mode::AmbientWaypoint => "ztunnels speak mutual TLS always",
+            Mode::EgressGatewayMtls => "mutual TLS with the gateway is what this mode is",
+            _ => continue,
+        };
+        return Err(field
+            .place()
+            .error(format!("mode `{mode}` cannot be had without mutual TLS"), why)
+            .with_hint(format!("leave `{mode}` to an experiment of its own")));
+    }
+    Ok(())
+}
+
+fn gateways(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    let has_ingress = experiment.modes.contains(&Mode::Ingress);
+    if let Some((path, place)) = given.istio.section("ingress")?.first_key().filter(|_| !has_ingress) {
+        return Err(place.error(
+            format!("`{path}` says nothing without mode `ingress`"),
+            "expected only where `ingress` is among the `modes`",
+        ));
+    }
+    match given.load.field("protocol")? {
+        Some(field) if has_ingress && !experiment.load.protocol.is_http() => Err(field.place().error(
+            "mode `ingress` does not carry raw TCP",
+            "expected `http/1.1`, `http/2` or `grpc`: the gateway routes requests",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    let has_sidecars = experiment.modes.iter().any(|mode| *mode != Mode::None && !mode.is_ambient());
+    if let Some(field) =
+        given.istio.field("sidecar-scope")?.filter(|_| experiment.istio.sidecar_scope && !has_sidecars)
+    {
+        return Err(field.key_place.error(
+            "`istio.sidecar-scope` says nothing here",
+            "expected with a mode that has sidecars: it scopes what they are told",
+        ));
+    }
+    let surroundings = given.istio.section("surroundings")?;
+    match surroundings.field("endpoints")? {
+        Some(field) if experiment.istio.surroundings.services == 0 => Err(field.key_place.error(
+            "there are no other services to have endpoints",
+            "expected with `istio.surroundings.services`",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn timeout(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    match (given.istio.field("timeout")?, experiment.istio.timeout) {
+        (Some(field), Some(timeout)) if timeout <= experiment.server.delay => Err(field
+            .place()
+            .error("the route would give up before the server answers", "expected more than `server.delay`")),
+        _ => Ok(()),
+    }
+}
