@@ -12,7 +12,7 @@ mod proxy;
 
 use self::pair::PairArrangement;
 use crate::certificates::RunAuthority;
-use crate::components::{Envoy, find_envoy};
+use crate::components::{Component, Installed, Overrides, find};
 use crate::host::{Sources, describe, version};
 use crate::lab::Lab;
 use crate::observe::Vantage;
@@ -28,8 +28,8 @@ use std::path::{Path, PathBuf};
 pub struct Programs {
     /// The `meshmeter` binary, which is the service (`serve`) and the generator (`load`).
     pub meshmeter: PathBuf,
-    /// The Envoy that the user named; absent: the installed one.
-    pub envoy: Option<PathBuf>,
+    /// The components that the user named in the place of installed ones.
+    pub overrides: Overrides,
 }
 
 /// One machine as the place of a run.
@@ -40,7 +40,7 @@ pub struct LocalLab {
     authority: RunAuthority,
     vantage: Vantage,
     /// Found once: asking Envoy for its version takes longer than a pod.
-    envoy: OnceCell<Envoy>,
+    envoy: OnceCell<Installed>,
     /// Arrangements prepared so far; keeps their private folders apart.
     prepared: Cell<usize>,
 }
@@ -73,11 +73,11 @@ impl LocalLab {
         Ok(PairArrangement::new(self, spec, log_dir, started))
     }
 
-    fn envoy(&self) -> Result<&Envoy, EnvironmentError> {
+    fn envoy(&self) -> Result<&Installed, EnvironmentError> {
         if let Some(envoy) = self.envoy.get() {
             return Ok(envoy);
         }
-        let envoy = find_envoy(self.programs.envoy.as_deref())?;
+        let envoy = find(Component::Envoy, &self.programs.overrides)?;
         Ok(self.envoy.get_or_init(|| envoy))
     }
 

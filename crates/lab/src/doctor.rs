@@ -12,7 +12,7 @@ mod limits;
 mod machine;
 
 use crate::arrangement::{LocalLab, Programs};
-use crate::components::{find_envoy, output_within};
+use crate::components::{Component, Overrides, find, how_to_get, output_within};
 use crate::floor::{self, FloorError};
 use crate::{Lab, host};
 use experiment::environment::{Environment as _, EnvironmentError, in_one_line};
@@ -20,7 +20,6 @@ use experiment::schema::Floor;
 use experiment::{MeshKind, Mode};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -116,7 +115,7 @@ pub fn examine(programs: &Programs, floor_time: Duration) -> Diagnosis {
     checks.extend(limits::checks());
     let lab = examine_lab_in_child(programs).unwrap_or_else(|error| without_lab(&error));
     checks.extend(lab.checks);
-    checks.push(envoy_check(programs.envoy.as_deref()));
+    checks.push(envoy_check(&programs.overrides));
     let floor = floor::measure(floor_time);
     if let Err(error) = &floor {
         checks.push(floor_failure(error));
@@ -131,7 +130,7 @@ pub fn examine(programs: &Programs, floor_time: Duration) -> Diagnosis {
 pub fn examine_lab(lab: Result<Lab, EnvironmentError>, programs: Programs) -> LabDiagnosis {
     match lab {
         Ok(lab) => LabDiagnosis {
-            checks: isolation::checks(&lab, programs.envoy.as_deref()),
+            checks: isolation::checks(&lab, &programs.overrides),
             modes: mode_checks(&LocalLab::new(lab, programs)),
         },
         Err(error) => without_lab(&error),
@@ -152,10 +151,7 @@ fn without_lab(error: &EnvironmentError) -> LabDiagnosis {
 fn examine_lab_in_child(programs: &Programs) -> Result<LabDiagnosis, EnvironmentError> {
     let operation = "look at a lab from within";
     let mut command = Command::new(&programs.meshmeter);
-    command.args(["doctor", "--within-lab"]);
-    if let Some(envoy) = &programs.envoy {
-        command.arg("--envoy").arg(envoy);
-    }
+    command.args(["doctor", "--within-lab"]).args(programs.overrides.arguments());
     let output =
         output_within(&mut command, LAB_LIMIT).map_err(|error| EnvironmentError::new(operation, error))?;
     serde_json::from_slice(&output.stdout).map_err(|_| {
@@ -183,13 +179,12 @@ fn mode_checks(lab: &Result<LocalLab, EnvironmentError>) -> Vec<ModeCheck> {
     Mode::ALL.into_iter().map(check).collect()
 }
 
-/// Envoy, by running it.
-fn envoy_check(named: Option<&Path>) -> Check {
-    match find_envoy(named) {
+/// Envoy: the installed one, or the one that was named, which is asked for its version.
+fn envoy_check(overrides: &Overrides) -> Check {
+    match find(Component::Envoy, overrides) {
         Ok(envoy) => Check::ok("envoy", format!("{} at {}", envoy.version, envoy.path.display())),
         Err(error) => {
-            let remedy =
-                error.hint.clone().unwrap_or_else(|| "`meshmeter lab install` fetches it".to_owned());
+            let remedy = error.hint.clone().unwrap_or_else(|| how_to_get(Component::Envoy));
             Check::missing("envoy", in_one_line(&error), remedy)
         }
     }
@@ -207,7 +202,7 @@ mod tests {
     fn a_lab_that_cannot_be_made_is_said_with_its_own_hint_and_no_mode_runs() {
         let refused = EnvironmentError::new("make namespaces for a lab", "Operation not permitted")
             .with_hint("run as root");
-        let programs = Programs { meshmeter: "/nowhere".into(), envoy: None };
+        let programs = Programs { meshmeter: "/nowhere".into(), overrides: Overrides::default() };
         let LabDiagnosis { checks, modes } = examine_lab(Err(refused), programs);
         assert_eq!(checks.len(), 1, "nothing is said of what could not be tried: {checks:?}");
         assert_eq!(checks[0].state, State::Missing);
@@ -219,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_child_that_says_nothing_of_use_is_a_lab_that_does_not_work() {
-        let programs = Programs { meshmeter: "true".into(), envoy: None };
+        let programs = Programs { meshmeter: "true".into(), overrides: Overrides::default() };
         let error = examine_lab_in_child(&programs).unwrap_err();
         assert!(
             in_one_line(&error).starts_with("look at a lab from within: it ended with"),

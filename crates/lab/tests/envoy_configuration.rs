@@ -2,7 +2,7 @@
 
 use experiment::environment::AccessLog;
 use lab::certificates::{RunAuthority, spiffe_identity};
-use lab::components::find_envoy;
+use lab::components::{Component, Overrides, find};
 use lab::envoy::bootstrap::{MutualTls, Position, ProxyConfiguration, configuration};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
@@ -39,7 +39,8 @@ fn proxy(folder: &Path, name: &str, position: Position) -> ProxyConfiguration {
 
 #[test]
 fn envoy_accepts_every_configuration() {
-    let envoy = find_envoy(None).expect("this test needs Envoy: `meshmeter lab install`");
+    let envoy = find(Component::Envoy, &Overrides::default())
+        .expect("this test needs Envoy: `meshmeter lab install`");
     for (name, position) in positions() {
         let folder = tempfile::tempdir().unwrap();
         let full = proxy(folder.path(), name, position);

@@ -1,7 +1,7 @@
 //! One Envoy in a pod: its private folder, its process, its readiness.
 
 use crate::certificates::{RunAuthority, spiffe_identity, write_private};
-use crate::components::Envoy;
+use crate::components::Installed;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::admin::Admin;
 use crate::envoy::bootstrap::{MutualTls, Position, ProxyConfiguration, configuration};
@@ -24,7 +24,7 @@ const LONGEST_SOCKET_PATH: usize = 107;
 
 /// What every proxy of an arrangement has in common.
 pub(super) struct ProxyFactory<'a> {
-    pub envoy: &'a Envoy,
+    pub envoy: &'a Installed,
     pub settings: &'a ProxySettings,
     pub authority: &'a RunAuthority,
     pub lab: &'a Lab,

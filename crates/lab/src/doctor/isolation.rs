@@ -1,7 +1,7 @@
 //! Namespaces, control groups and redirection, each by using it once in a scratch pod of this lab.
 
 use super::Check;
-use crate::components::find_envoy;
+use crate::components::{Component, Overrides, find};
 use crate::redirect::{OUTBOUND_PORT, ProxyIdentity, Redirect};
 use crate::{ContainerSpec, ContainerUser, ErrorOutput, Lab, Pod, PodSpec, Privileges};
 use experiment::environment::EnvironmentError;
@@ -11,7 +11,7 @@ use rustix::net::sockopt::ip_original_dst;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Starting a program that prints its version takes milliseconds, more where the disk is cold.
@@ -24,14 +24,14 @@ const NOWHERE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 80)
 const CPU_LIMIT_CORES: f64 = 0.5;
 
 /// Tries a lab's parts. `envoy` is the one that the user named.
-pub(super) fn checks(lab: &Lab, envoy: Option<&Path>) -> Vec<Check> {
+pub(super) fn checks(lab: &Lab, overrides: &Overrides) -> Vec<Check> {
     let mut pod = match lab.create_pod(&PodSpec::new("doctor")) {
         Ok(pod) => pod,
         Err(error) => {
             return vec![failure("namespaces", &error, "the kernel must have bridges and veth pairs")];
         }
     };
-    vec![namespaces(lab), process(lab, &mut pod, envoy), cgroups(lab), redirection(lab, &pod)]
+    vec![namespaces(lab), process(lab, &mut pod, overrides), cgroups(lab), redirection(lab, &pod)]
 }
 
 fn namespaces(lab: &Lab) -> Check {
@@ -46,8 +46,9 @@ fn namespaces(lab: &Lab) -> Check {
 }
 
 /// Runs a program in the pod as a proxy would run: Envoy, or any other where there is none.
-fn process(lab: &Lab, pod: &mut Pod, envoy: Option<&Path>) -> Check {
-    let program = find_envoy(envoy).map_or_else(|_| PathBuf::from("true"), |envoy| envoy.path);
+fn process(lab: &Lab, pod: &mut Pod, overrides: &Overrides) -> Check {
+    let program =
+        find(Component::Envoy, overrides).map_or_else(|_| PathBuf::from("true"), |envoy| envoy.path);
     let spec = ContainerSpec {
         name: "probe".to_owned(),
         program: program.clone(),

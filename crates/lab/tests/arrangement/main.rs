@@ -11,6 +11,7 @@ mod programs;
 mod sampling;
 
 use lab::arrangement::{LocalLab, Programs};
+use lab::components::Overrides;
 use lab::{Entered, Lab};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -51,7 +52,7 @@ fn run(lab: &Lab, only: Option<&str>) -> ExitCode {
     let mut failed = Vec::new();
     for (name, case) in CASES.iter().filter(|(name, _)| only.is_none_or(|only| name.contains(only))) {
         let meshmeter = std::env::current_exe().expect("a running program has a path");
-        let programs = Programs { meshmeter, envoy: None };
+        let programs = Programs { meshmeter, overrides: Overrides::default() };
         let mut place = LocalLab::new(lab.clone(), programs).expect("the lab is up");
         let passed = catch_unwind(AssertUnwindSafe(|| case(lab, &mut place))).is_ok();
         println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });

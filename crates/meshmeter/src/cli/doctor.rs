@@ -1,7 +1,7 @@
 //! Options of `meshmeter doctor`.
 
+use super::OverrideArgs;
 use clap::Args;
-use std::path::PathBuf;
 
 /// See the command's help.
 #[derive(Debug, Args)]
@@ -10,11 +10,11 @@ pub struct DoctorArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// The Envoy to look at instead of the installed one
-    #[arg(long, value_name = "PATH")]
-    pub envoy: Option<PathBuf>,
-
     /// Look at a lab alone, from within: what the doctor starts as its child
     #[arg(long, hide = true)]
     pub within_lab: bool,
+
+    /// Programs to look at instead of the installed ones.
+    #[command(flatten)]
+    pub overrides: OverrideArgs,
 }

@@ -1,9 +1,9 @@
 //! Options of `meshmeter lab`.
 
+use super::OverrideArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Subcommand};
 use experiment::Mode;
-use std::path::PathBuf;
 
 /// Labs on this machine.
 ///
@@ -36,13 +36,13 @@ pub struct UpArgs {
     #[arg(long, default_value = "sidecar", value_parser = mode_parser())]
     pub mode: Mode,
 
-    /// The Envoy to run instead of the installed one
-    #[arg(long, value_name = "PATH")]
-    pub envoy: Option<PathBuf>,
-
     /// Print JSON on standard output
     #[arg(long)]
     pub json: bool,
+
+    /// Programs to run instead of the installed ones.
+    #[command(flatten)]
+    pub overrides: OverrideArgs,
 }
 
 /// Options of `meshmeter lab status`.

@@ -1,5 +1,6 @@
 //! What was typed, as types: one file for each command.
 
+mod components;
 mod doctor;
 mod lab;
 mod load;
@@ -7,6 +8,7 @@ mod report;
 mod run;
 mod serve;
 
+pub use components::OverrideArgs;
 pub use doctor::DoctorArgs;
 pub use lab::{DownArgs, LabArgs, LabCommand, StatusArgs, UpArgs};
 pub use load::{

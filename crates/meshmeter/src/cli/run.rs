@@ -1,5 +1,6 @@
 //! Options of `meshmeter run`.
 
+use super::OverrideArgs;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -51,11 +52,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 
-    /// Use this Envoy instead of the installed one
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
-    pub envoy: Option<PathBuf>,
-
     /// Print the summary as JSON instead of a table
     #[arg(long)]
     pub json: bool,
+
+    /// Programs to run instead of the installed ones.
+    #[command(flatten)]
+    pub overrides: OverrideArgs,
 }

@@ -25,7 +25,7 @@ const OK: (&str, AnsiColor) = ("ok", AnsiColor::Green);
 pub fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let meshmeter =
         env::current_exe().map_err(|error| EnvironmentError::new("find this program's file", error))?;
-    let programs = Programs { meshmeter, envoy: args.envoy.clone() };
+    let programs = Programs { meshmeter, overrides: (&args.overrides).into() };
     if args.within_lab {
         return examine_lab(programs);
     }

@@ -41,7 +41,7 @@ pub fn run(args: &UpArgs) -> Result<ExitCode, Failure> {
 fn hold(args: &UpArgs, lab: &Lab) -> Result<ExitCode, Failure> {
     let meshmeter =
         std::env::current_exe().map_err(|error| EnvironmentError::new("find this program's file", error))?;
-    let place = LocalLab::new(lab.clone(), Programs { meshmeter, envoy: args.envoy.clone() })?;
+    let place = LocalLab::new(lab.clone(), Programs { meshmeter, overrides: (&args.overrides).into() })?;
     let logs = lab.create_private_dir("logs", lab::ContainerUser::Lab)?;
     let spec = ArrangementSpec::new(MeshKind::Envoy, args.mode);
     let mut arrangement = place.bring_up(&spec, &logs)?;

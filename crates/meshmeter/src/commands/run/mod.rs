@@ -94,7 +94,8 @@ struct Session<'a> {
 
 impl Session<'_> {
     fn run(self) -> Result<ExitCode, Failure> {
-        let programs = Programs { meshmeter: "/proc/self/exe".into(), envoy: self.args.envoy.clone() };
+        let programs =
+            Programs { meshmeter: "/proc/self/exe".into(), overrides: (&self.args.overrides).into() };
         let mut environment = LocalLab::new(self.lab.clone(), programs)?;
         for mode in &self.experiment.modes {
             environment.can_run(self.experiment.mesh, *mode)?;

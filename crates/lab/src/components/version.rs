@@ -1,0 +1,114 @@
+//! Asking a program for its version, as each of the components says it.
+
+use super::{Component, output_within};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// How long a program may take to state its version; Envoy takes some 50 ms, more where the disk is cold.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Longest version that is taken for one, characters.
+const LONGEST: usize = 80;
+
+/// Runs the program; the error says in words why it is not usable as that component.
+pub(super) fn ask(component: Component, path: &Path) -> Result<String, String> {
+    if !path.exists() {
+        return Err("there is no such file".to_owned());
+    }
+    let argument = match component {
+        Component::Istiod | Component::PilotAgent | Component::Ztunnel => "version",
+        _ => "--version",
+    };
+    let output = output_within(Command::new(path).arg(argument), LIMIT)
+        .map_err(|error| format!("it does not run: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("`{argument}` ended with {}", output.status));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    parse(component, &text)
+        .filter(|version| version.len() <= LONGEST)
+        .map(ToOwned::to_owned)
+        .ok_or_else(|| format!("`{argument}` printed no version of {component}: {:?}", first_line(&text)))
+}
+
+fn parse(component: Component, text: &str) -> Option<&str> {
+    match component {
+        Component::Envoy => envoy(text),
+        Component::Etcd => numbered(text.trim_start().strip_prefix("etcd Version: ")?),
+        Component::ApiServer => numbered(text.trim_start().strip_prefix("Kubernetes v")?),
+        Component::Istiod | Component::PilotAgent | Component::Ztunnel => istio(text),
+        Component::IstioFiles => None,
+    }
+}
+
+/// `…/envoy  version: <commit>/<version>/<clean>/<build type>/<TLS library>`, as Envoy's `VersionInfo::version` writes it.
+fn envoy(text: &str) -> Option<&str> {
+    let (_, fields) = text.split_once("version:")?;
+    let mut fields = fields.trim().split('/').skip(1);
+    let version = numbered(fields.next()?)?;
+    fields.next().map(|_| version)
+}
+
+/// `version.BuildInfo{Version:"1.31.0", GitRevision:"…", …}`, as Istio's programs in Go and ztunnel write it. Builds without
+/// a version say `unknown`, and then the revision of their source tells them apart.
+fn istio(text: &str) -> Option<&str> {
+    let (_, fields) = text.split_once("version.BuildInfo{")?;
+    let field = |name: &str| {
+        let (_, rest) = fields.split_once(name)?;
+        let (value, _) = rest.strip_prefix(":\"")?.split_once('"')?;
+        (!value.is_empty()).then_some(value)
+    };
+    match field("Version")? {
+        "unknown" => field("GitRevision"),
+        version => Some(version),
+    }
+}
+
+/// The first word, where it begins as version numbers do.
+fn numbered(text: &str) -> Option<&str> {
+    let version = text.split_whitespace().next()?;
+    let starts_as_version = version.starts_with(|first: char| first.is_ascii_digit());
+    (starts_as_version && version.contains('.')).then_some(version)
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().chars().take(120).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn each_component_says_its_version_in_its_own_way() {
+        let istio = r#"version.BuildInfo{Version:"1.29.1", GitRevision:"8f2c", GolangVersion:"go1.26.0"}"#;
+        let unnamed = r#"version.BuildInfo{Version:"unknown", GitRevision:"15a147d", RustVersion:"1.95.0"}"#;
+        let cases = [
+            (Component::Envoy, "\n/e/envoy  version: 9e55/1.40.0/Clean/RELEASE/BoringSSL\n\n", "1.40.0"),
+            (Component::Etcd, "etcd Version: 3.6.8\nGit SHA: none\n", "3.6.8"),
+            (Component::ApiServer, "Kubernetes v1.36.3\n", "1.36.3"),
+            (Component::Istiod, istio, "1.29.1"),
+            (Component::PilotAgent, istio, "1.29.1"),
+            (Component::Ztunnel, unnamed, "15a147d"),
+        ];
+        for (component, printed, version) in cases {
+            assert_eq!(parse(component, printed), Some(version), "{component}");
+            for other in ["", "version:", "version: abc/def/x", "nginx version: nginx/1.22", "Kubernetes vx"]
+            {
+                assert_eq!(parse(component, other), None, "{component}: {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn something_else_in_a_components_place_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("envoy");
+        std::fs::write(&path, "#!/bin/sh\necho 'nginx version: nginx'\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(ask(Component::Envoy, &path).unwrap_err().contains("no version of envoy: \"nginx"));
+        assert_eq!(ask(Component::Envoy, Path::new("/nowhere/envoy")).unwrap_err(), "there is no such file");
+    }
+}
