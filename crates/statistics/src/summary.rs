@@ -1,13 +1,16 @@
 //! From trials to cells: estimates with intervals for every mode under every load.
 //!
-//! Only valid trials enter estimates; every trial enters the counts and the errors.
+//! Only valid trials enter estimates; every trial enters the counts and the errors. What the proxies hold is in
+//! `holdings.rs`.
+
+mod holdings;
 
 use crate::curve::{is_valid, valid_results};
 use crate::{findings, interval, published};
 use experiment::plan::load_points;
 use experiment::schema::{
     AddedLatency, Cell, CellPath, ComponentSummary, ComponentUsage, Estimate, HistogramSummary, Host,
-    LoadPoint, LoadResult, Percentiles, Role, SUMMARY_SCHEMA, Summary, TrialRecord,
+    LoadPoint, LoadResult, Percentiles, ProxyHoldings, Role, SUMMARY_SCHEMA, Summary, TrialRecord,
 };
 use experiment::{Experiment, Mode};
 use std::collections::BTreeMap;
@@ -161,7 +164,7 @@ fn added(mode: Mode, load: &LoadPoint, trials: &[TrialRecord]) -> Option<AddedLa
     })
 }
 
-fn estimate(values: impl Iterator<Item = f64>) -> Option<Estimate> {
+pub(crate) fn estimate(values: impl Iterator<Item = f64>) -> Option<Estimate> {
     interval::mean(&values.collect::<Vec<_>>(), 0.0).map(not_below_zero)
 }
 
@@ -204,6 +207,7 @@ fn component(name: &str, role: Role, valid: &[&TrialRecord]) -> Option<Component
     let each = |read: &dyn Fn(&ComponentUsage, f64) -> Option<f64>| {
         estimate(usages.iter().filter_map(|(usage, rate)| read(usage, *rate)))
     };
+    let held: Vec<&ProxyHoldings> = usages.iter().filter_map(|(usage, _)| usage.holdings.as_ref()).collect();
     let a_second =
         |usage: &ComponentUsage, bytes: u64| (usage.window_s > 0.0).then(|| bytes as f64 / usage.window_s);
     Some(ComponentSummary {
@@ -212,10 +216,13 @@ fn component(name: &str, role: Role, valid: &[&TrialRecord]) -> Option<Component
         cpu_cores: each(&|usage, _| Some(usage.cpu_cores()))?,
         cpu_cores_per_1000_rps: each(&|usage, rate| (rate > 0.0).then(|| usage.cpu_cores() / rate * 1000.0))
             .unwrap_or_default(),
-        memory_bytes: each(&|usage, _| {
-            let bytes = usage.memory_resident_bytes.max(usage.memory_working_set_bytes.unwrap_or(0));
-            (role != Role::Kernel).then_some(bytes as f64)
-        }),
+        memory_bytes: each(&|usage, _| usage.memory_bytes().map(|bytes| bytes as f64)),
+        memory_before_load_bytes: each(&|usage, _| usage.memory_before_load_bytes.map(|bytes| bytes as f64)),
+        memory_after_load_bytes: each(&|usage, _| usage.memory_after_load_bytes.map(|bytes| bytes as f64)),
+        heap_before_load: holdings::heap(&held, |holdings| holdings.heap_before_load),
+        heap_after_load: holdings::heap(&held, |holdings| holdings.heap_after_load),
+        configuration: holdings::configuration(&held),
+        configured_in_s: None,
         network_bytes_received_s: each(&|usage, _| a_second(usage, usage.network?.received_bytes)),
         network_bytes_sent_s: each(&|usage, _| a_second(usage, usage.network?.sent_bytes)),
     })

@@ -2,6 +2,7 @@
 
 mod event;
 mod grpc;
+mod holdings;
 mod host;
 mod load;
 mod objective;
@@ -11,6 +12,9 @@ mod trial;
 
 pub use event::LoadEvent;
 pub use grpc::{GRPC_STATUS_NAMES, GrpcMessages};
+pub use holdings::{
+    ConfigurationCounts, ConfigurationSummary, HeapSummary, ProxyConfiguration, ProxyHeap, ProxyHoldings,
+};
 pub use host::{ComponentVersion, Floor, Host};
 pub use load::{
     Bytes, GeneratorNetwork, GeneratorUsage, HistogramSummary, LOAD_SCHEMA, LoadResult, MergedPart,

@@ -1,6 +1,6 @@
 //! `meshmeter.summary/1`: what a run's trials say together.
 
-use super::{Host, LoadPoint, Role};
+use super::{ConfigurationSummary, HeapSummary, Host, LoadPoint, Role};
 use crate::Mode;
 use serde::{Deserialize, Serialize};
 
@@ -115,9 +115,29 @@ pub struct ComponentSummary {
     pub cpu_cores: Estimate,
     /// The same for every 1000 completed requests a second.
     pub cpu_cores_per_1000_rps: Estimate,
-    /// Resident memory, or the working set where that is more (the working set leaves out file pages that another group
-    /// read first, resident memory leaves out the kernel's buffers), bytes; absent for the kernel.
+    /// Memory under load, at the end of the window: resident memory, or the working set where that is more (the working set
+    /// leaves out file pages that another group read first, resident memory leaves out the kernel's buffers), bytes; absent
+    /// for the kernel.
     pub memory_bytes: Option<Estimate>,
+    /// The same before the generator started; absent where it was not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_before_load_bytes: Option<Estimate>,
+    /// The same after the generator had ended; absent where it was not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_after_load_bytes: Option<Estimate>,
+    /// A proxy's own account of its heap before the generator started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap_before_load: Option<HeapSummary>,
+    /// The same after the generator had ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap_after_load: Option<HeapSummary>,
+    /// What a proxy was configured with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<ConfigurationSummary>,
+    /// From an object written to the control plane's API to a proxy's configuration in force, seconds; absent where nothing
+    /// configures the proxy while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configured_in_s: Option<Estimate>,
     /// Received by the pod's interface, bytes a second.
     pub network_bytes_received_s: Option<Estimate>,
     /// Sent by the pod's interface, bytes a second.

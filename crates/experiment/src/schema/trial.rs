@@ -1,6 +1,6 @@
 //! `meshmeter.trial/1`: one line of `trials.jsonl`, everything that one trial showed.
 
-use super::{LoadResult, Verdict};
+use super::{LoadResult, ProxyHoldings, Verdict};
 use crate::Mode;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -113,6 +113,16 @@ pub struct ComponentUsage {
     /// absent where no cgroup tells it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_working_set_bytes: Option<u64>,
+    /// Memory before the generator started: the greater of resident memory and working set, bytes; absent where it was not
+    /// read, as for the generator and the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_before_load_bytes: Option<u64>,
+    /// The same after the generator had ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_after_load_bytes: Option<u64>,
+    /// What a proxy says of itself; absent for what is no proxy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holdings: Option<ProxyHoldings>,
     /// Traffic of the pod's network interface; absent where the component shares it with one nearer to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkUsage>,
@@ -129,6 +139,15 @@ impl ComponentUsage {
     #[must_use]
     pub fn cpu_cores(&self) -> f64 {
         if self.window_s > 0.0 { (self.cpu_user_s + self.cpu_system_s) / self.window_s } else { 0.0 }
+    }
+
+    /// Memory at the end of the window: resident memory, or the working set where that is more (the working set leaves out
+    /// file pages that another group read first, resident memory leaves out the kernel's buffers), bytes; absent for the
+    /// kernel.
+    #[must_use]
+    pub fn memory_bytes(&self) -> Option<u64> {
+        let bytes = self.memory_resident_bytes.max(self.memory_working_set_bytes.unwrap_or(0));
+        (self.role != Role::Kernel).then_some(bytes)
     }
 }
 

@@ -119,6 +119,9 @@ impl Watched {
             cpu_source: self.cpu_source().to_owned(),
             memory_resident_bytes: close.resident_bytes.or(open.resident_bytes).unwrap_or(0),
             memory_working_set_bytes: close.working_set_bytes,
+            memory_before_load_bytes: None,
+            memory_after_load_bytes: None,
+            holdings: None,
             network: open.interface.zip(close.interface).map(|(open, close)| NetworkUsage {
                 received_bytes: close.received.saturating_sub(open.received),
                 sent_bytes: close.sent.saturating_sub(open.sent),

@@ -1,0 +1,74 @@
+//! What a proxy holds, over the valid trials of a cell.
+
+use super::estimate;
+use experiment::schema::{ConfigurationCounts, ConfigurationSummary, HeapSummary, ProxyHeap, ProxyHoldings};
+
+/// Its configuration; absent where no trial could read it.
+pub(super) fn configuration(held: &[&ProxyHoldings]) -> Option<ConfigurationSummary> {
+    let read = || held.iter().filter_map(|holdings| holdings.configuration);
+    let first = read().next()?.counts;
+    Some(ConfigurationSummary {
+        size_bytes: estimate(read().map(|configuration| configuration.size_bytes as f64))?,
+        counts: read().fold(ConfigurationCounts::default(), |all, each| all.greatest(&each.counts)),
+        varies: read().any(|configuration| configuration.counts != first),
+    })
+}
+
+/// Its heap at one of the two moments; absent where no trial could read it.
+pub(super) fn heap(
+    held: &[&ProxyHoldings],
+    moment: fn(&ProxyHoldings) -> Option<ProxyHeap>,
+) -> Option<HeapSummary> {
+    let each = |read: fn(ProxyHeap) -> u64| {
+        estimate(held.iter().filter_map(|holdings| moment(holdings)).map(|heap| read(heap) as f64))
+    };
+    Some(HeapSummary {
+        allocated_bytes: each(|heap| heap.allocated_bytes)?,
+        heap_bytes: each(|heap| heap.heap_bytes)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::schema::ProxyConfiguration;
+
+    fn holding(size_bytes: u64, clusters: u64, allocated_bytes: u64) -> ProxyHoldings {
+        let counts = ConfigurationCounts {
+            clusters: Some(clusters),
+            rejected_updates: Some(0),
+            ..ConfigurationCounts::default()
+        };
+        ProxyHoldings {
+            configuration: Some(ProxyConfiguration { size_bytes, counts }),
+            heap_before_load: Some(ProxyHeap { allocated_bytes, heap_bytes: 2 * allocated_bytes }),
+            ..ProxyHoldings::default()
+        }
+    }
+
+    #[test]
+    fn sizes_are_estimated_and_counts_are_the_greatest() {
+        let (one, other) = (holding(1000, 4, 500), holding(1200, 4, 700));
+        let summary = configuration(&[&one, &other, &ProxyHoldings::default()]).unwrap();
+        assert!((summary.size_bytes.estimate - 1100.0).abs() < 1e-9 && summary.size_bytes.low.is_some());
+        assert_eq!(summary.counts, one.configuration.unwrap().counts);
+        assert!(!summary.varies);
+        let heap = heap(&[&one, &other], |holdings| holdings.heap_before_load).unwrap();
+        assert!((heap.heap_bytes.estimate - 1200.0).abs() < 1e-9, "{heap:?}");
+    }
+
+    #[test]
+    fn a_count_that_differs_between_trials_is_said() {
+        let (one, other) = (holding(1000, 4, 500), holding(1000, 5, 500));
+        let summary = configuration(&[&one, &other]).unwrap();
+        assert!(summary.varies);
+        assert_eq!(summary.counts.clusters, Some(5));
+        assert_eq!(summary.counts.endpoints, None);
+    }
+
+    #[test]
+    fn nothing_is_said_of_what_nobody_read() {
+        assert_eq!(configuration(&[&ProxyHoldings::default()]), None);
+        assert_eq!(heap(&[], |holdings| holdings.heap_after_load), None);
+    }
+}
