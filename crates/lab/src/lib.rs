@@ -17,6 +17,7 @@ pub mod enter;
 pub mod envoy;
 pub mod floor;
 pub mod host;
+pub mod istio;
 mod lab;
 mod namespace;
 mod network;

@@ -1,0 +1,4 @@
+//! `mesh: istio`.
+
+pub mod objects;
+pub mod token;

@@ -1,0 +1,43 @@
+//! How requests are routed, and what proxies are told of the mesh.
+
+use super::{Subject, object};
+use experiment::MeshSettings;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const API: &str = "networking.istio.io/v1";
+
+/// Timeout and retries of a route to the service, where they are asked for.
+pub(super) fn virtual_service(settings: &MeshSettings, subject: &Subject<'_>) -> Option<Value> {
+    if settings.retries.is_none() && settings.timeout.is_none() {
+        return None;
+    }
+    let route = route(settings, subject);
+    let spec = json!({"hosts": [subject.host()], "http": [route]});
+    Some(object(API, "VirtualService", (subject.namespace, subject.service), &spec))
+}
+
+/// One route of a VirtualService: to the service, with the timeout and retries asked for.
+pub(super) fn route(settings: &MeshSettings, subject: &Subject<'_>) -> Value {
+    let mut route = json!({
+        "route": [{"destination": {"host": subject.host(), "port": {"number": subject.port}}}],
+    });
+    if let Some(timeout) = settings.timeout {
+        route["timeout"] = json!(seconds(timeout));
+    }
+    if let Some(attempts) = settings.retries {
+        route["retries"] = json!({"attempts": attempts});
+    }
+    route
+}
+
+/// Tells sidecars of their own namespace and the control plane's, and of nothing else.
+pub(super) fn sidecar_scope(is_scoped: bool, namespace: &str) -> Option<Value> {
+    let spec = json!({"egress": [{"hosts": ["./*", "istio-system/*"]}]});
+    is_scoped.then(|| object(API, "Sidecar", (namespace, "default"), &spec))
+}
+
+/// A duration as Istio's kinds want it.
+fn seconds(duration: Duration) -> String {
+    format!("{}s", duration.as_secs_f64())
+}
