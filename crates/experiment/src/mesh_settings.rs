@@ -29,6 +29,8 @@ pub struct MeshSettings {
     pub surroundings: Surroundings,
     /// The ingress gateway.
     pub ingress: IngressSettings,
+    /// How many ztunnels the ambient modes have.
+    pub ztunnel: ZtunnelPlacement,
     /// Objects that the experiment brings along.
     pub extra: Option<ExtraObjects>,
 }
@@ -107,6 +109,17 @@ pub enum IngressApi {
     Istio,
     /// The `Gateway` and `HTTPRoute` of the Kubernetes Gateway API.
     Kubernetes,
+}
+
+/// How many ztunnels the pods of a node have.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ZtunnelPlacement {
+    /// One for all pods of the node, as in a cluster: the client's and the server's are the same.
+    #[default]
+    Shared,
+    /// One in each pod.
+    PerPod,
 }
 
 /// Objects that an experiment brings along, beside those that its other keys ask for.

@@ -7,7 +7,7 @@ use super::section::{Field, Section};
 use crate::diagnostic::{ExperimentError, Place, Source};
 use crate::mesh_settings::{
     AuthorizationSettings, ExtraObjects, IngressApi, IngressSettings, IngressTls, LuaScript, MeshSettings,
-    Surroundings,
+    Surroundings, ZtunnelPlacement,
 };
 use crate::units::parse_fraction;
 use std::path::PathBuf;
@@ -40,6 +40,9 @@ pub(super) fn settings(section: &Section<'_>, files: &dyn Files) -> Result<MeshS
         sidecar_scope: switch(section, "sidecar-scope")?,
         surroundings: surroundings(&section.section("surroundings")?)?,
         ingress: ingress(&section.section("ingress")?)?,
+        ztunnel: section.field("ztunnel")?.map_or(Ok(ZtunnelPlacement::default()), |field| {
+            field.choice(&[("shared", ZtunnelPlacement::Shared), ("per-pod", ZtunnelPlacement::PerPod)])
+        })?,
         extra: section.field("extra")?.map(|field| extra(&field, files)).transpose()?,
     })
 }

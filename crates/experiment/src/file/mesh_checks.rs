@@ -19,6 +19,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
             identities(experiment, given)?;
             mutual_tls(experiment, given)?;
             gateways(experiment, given)?;
+            ztunnels(experiment, given)?;
             scope_and_surroundings(experiment, given)?;
             timeout(experiment, given)
         }
@@ -130,6 +131,16 @@ fn gateways(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
         Some(field) if has_ingress && !experiment.load.protocol.is_http() => Err(field.place().error(
             "mode `ingress` does not carry raw TCP",
             "expected `http/1.1`, `http/2` or `grpc`: the gateway routes requests",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn ztunnels(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    match given.istio.field("ztunnel")? {
+        Some(field) if !experiment.modes.iter().any(|mode| mode.is_ambient()) => Err(field.key_place.error(
+            "`istio.ztunnel` says nothing here",
+            "expected only where `ambient` or `ambient-waypoint` is among the `modes`",
         )),
         _ => Ok(()),
     }

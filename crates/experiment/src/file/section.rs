@@ -56,6 +56,7 @@ pub(super) const SECTIONS: [(&str, &[&str]); 10] = [
             "sidecar-scope",
             "surroundings",
             "ingress",
+            "ztunnel",
             "extra",
         ],
     ),

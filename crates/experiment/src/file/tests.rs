@@ -4,7 +4,7 @@ use super::Override;
 use super::{Files, NoFiles};
 use crate::definition::{Experiment, LoadLevels};
 use crate::environment::{AccessLog, MutualTls};
-use crate::mesh_settings::{IngressApi, IngressTls, LuaScript};
+use crate::mesh_settings::{IngressApi, IngressTls, LuaScript, ZtunnelPlacement};
 use crate::plan::Plan;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -30,7 +30,7 @@ client: {cpu: 0.5}
 const ISTIO: &str = "\
 name: full
 mesh: istio
-modes: [none, sidecar, ingress]
+modes: [none, sidecar, ambient-waypoint, ingress]
 load: {protocol: grpc, rate: 1000}
 istio:
   tracing: 1%
@@ -45,6 +45,7 @@ istio:
   sidecar-scope: true
   surroundings: {services: 100, endpoints: 3}
   ingress: {tls: mutual, api: kubernetes}
+  ztunnel: per-pod
   extra: more.yaml
 ";
 const MORE: &str = "\
@@ -164,6 +165,7 @@ fn what_is_asked_of_a_control_plane_is_read_and_written_back_without_its_files()
     assert_eq!(istio.wasm.as_deref(), Some("/study/filter.wasm".as_ref()));
     assert_eq!((istio.surroundings.services, istio.surroundings.endpoints), (100, 3));
     assert_eq!((istio.ingress.tls, istio.ingress.api), (IngressTls::Mutual, IngressApi::Kubernetes));
+    assert_eq!(istio.ztunnel, ZtunnelPlacement::PerPod);
     let objects = &istio.extra.as_ref().unwrap().objects;
     assert_eq!(objects.len(), 2);
     assert_eq!(objects[0]["data"]["number"], "1");
@@ -203,6 +205,8 @@ fn what_a_mesh_or_a_mode_cannot_do_is_refused_where_it_stands() {
         with("istio", "sidecar", &format!("{load}istio: {{ingress: {{tls: mutual}}}}")),
         with("istio", "ingress", "load: {rate: 1000, protocol: tcp}"),
         with("istio", "none, ambient", &format!("{load}istio: {{sidecar-scope: true}}")),
+        with("istio", "none, sidecar", &format!("{load}istio: {{ztunnel: shared}}")),
+        with("istio", "ambient", &format!("{load}istio: {{ztunnel: dedicated}}")),
         with("istio", "sidecar", &format!("{load}istio: {{surroundings: {{endpoints: 5}}}}")),
         with(
             "istio",

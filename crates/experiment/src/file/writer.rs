@@ -3,7 +3,7 @@
 use super::document;
 use crate::definition::{Experiment, LoadLevels};
 use crate::environment::{AccessLog, MutualTls};
-use crate::mesh_settings::{IngressApi, IngressTls, LuaScript, MeshSettings};
+use crate::mesh_settings::{IngressApi, IngressTls, LuaScript, MeshSettings, ZtunnelPlacement};
 use crate::units::{ByteSize, CpuCores, Fraction, TimeSpan};
 use crate::{MeshKind, Mode};
 use serde::Serialize;
@@ -91,6 +91,8 @@ struct IstioView<'a> {
     surroundings: SurroundingsView,
     #[serde(skip_serializing_if = "Option::is_none")]
     ingress: Option<IngressView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ztunnel: Option<ZtunnelPlacement>,
     #[serde(skip_serializing_if = "Option::is_none")]
     extra: Option<&'a str>,
 }
@@ -224,6 +226,7 @@ fn istio(experiment: &Experiment) -> IstioView<'_> {
             .modes
             .contains(&Mode::Ingress)
             .then_some(IngressView { tls: settings.ingress.tls, api: settings.ingress.api }),
+        ztunnel: experiment.modes.iter().any(|mode| mode.is_ambient()).then_some(settings.ztunnel),
         extra: settings.extra.as_ref().map(|extra| extra.text.as_str()),
     }
 }
