@@ -6,7 +6,7 @@ module meshmeter/components/istio
 
 go 1.26.0
 
-// What is built, besides ./istiod.
+// What is built, besides ./istiod and ./ambient-iptables.
 tool istio.io/istio/pilot/cmd/pilot-agent
 
 require (
@@ -115,6 +115,8 @@ require (
 	github.com/spf13/cast v1.10.0 // indirect
 	github.com/spf13/cobra v1.10.2 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
+	github.com/stretchr/objx v0.5.2 // indirect
+	github.com/stretchr/testify v1.11.1 // indirect
 	github.com/vishvananda/netlink v1.3.1 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
