@@ -236,6 +236,7 @@ impl Share<'_> {
             requests_per_connection: spec.requests_per_connection,
             whole_seconds: spec.whole_seconds,
             pacing: spec.pacing,
+            lag_tolerance: nanos(spec.lag_tolerance),
             spare_cpu: self.spare_cpu,
             stop: self.stop,
         };
@@ -290,6 +291,8 @@ struct Waiting {
     sleep_cost: Nanos,
     /// The share of the window for which the busiest thread was on a CPU and did not spin.
     working_fraction: f64,
+    /// Answers were timed by when the kernel had them: the same for all threads.
+    noted_arrivals: bool,
 }
 
 impl Waiting {
@@ -297,6 +300,7 @@ impl Waiting {
         self.spent.add(&outcome.spent);
         self.sleep_cost = self.sleep_cost.max(outcome.sleep_cost);
         self.working_fraction = self.working_fraction.max(outcome.working_fraction);
+        self.noted_arrivals |= outcome.noted_arrivals;
     }
 }
 
@@ -466,10 +470,13 @@ impl Course<'_> {
         };
         PacingUsage {
             asked: self.spec.pacing,
+            lag_tolerance_us: (self.spec.pacing == Pacing::Economical)
+                .then_some(self.spec.lag_tolerance.as_secs_f64() * 1e6),
             spinning_fraction: fraction(waiting.spent.spun),
             unbounded_fraction: fraction(waiting.spent.unbounded),
             busiest_working_fraction: waiting.working_fraction,
             sleep_cpu_us: waiting.sleep_cost as f64 / 1e3,
+            answers_timed_by_kernel: waiting.noted_arrivals,
         }
     }
 

@@ -39,6 +39,8 @@ pub use tls::{ClientIdentity, TlsClient, TlsError, Verification};
 
 /// Greatest rate that may be offered, requests a second.
 pub const MAX_RATE: f64 = 10_000_000.0;
+/// How late economical pacing may usually send a request, unless it is told otherwise.
+pub const DEFAULT_LAG_TOLERANCE: std::time::Duration = std::time::Duration::from_micros(100);
 /// Largest body of a request, bytes.
 pub const MAX_BODY_BYTES: u64 = 64 * 1024 * 1024;
 

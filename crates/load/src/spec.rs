@@ -43,6 +43,8 @@ pub struct LoadSpec {
     pub whole_seconds: bool,
     /// How threads wait until something is due.
     pub pacing: Pacing,
+    /// With [`Pacing::Economical`]: how late requests may usually be sent, so that several go out at one wake.
+    pub lag_tolerance: Duration,
     /// When the measured window is to open, so that several generators measure the same time; absent: as soon as may be.
     pub start_at: Option<jiff::Timestamp>,
     /// What the connections stand on.

@@ -19,8 +19,8 @@ const BUSY_FRACTION: f64 = 0.95;
 const LAG_SHARE_P50: f64 = 0.10;
 /// … beyond this, microseconds …
 const NEGLIGIBLE_LAG_P50_US: f64 = 5.0;
-/// … unless it was asked to be economical, and the lag is no more than that brings with it; then there is a note …
-const ECONOMICAL_LAG_P50_US: f64 = 100.0;
+/// … unless it was asked to be economical, and the lag is no more than it was to tolerate; then there is a note …
+const ECONOMICAL_LAG_US: f64 = 100.0;
 /// … and this share of the 99th percentile …
 const LAG_SHARE_P99: f64 = 0.25;
 /// … beyond this, microseconds: a thread of a shared machine is now and then woken so late. Below it there is a note.
@@ -188,17 +188,19 @@ fn judge_lag(result: &LoadResult, verdict: &mut Verdict) {
             "schedule-lag: the generator itself was {lag_us:.0} µs late at the {name}, of {response_us:.0} µs response time"
         )
     };
+    let economical = result.generator.pacing.filter(|pacing| pacing.asked == Pacing::Economical);
+    let tolerated_us = economical.map(|pacing| pacing.lag_tolerance_us.unwrap_or(ECONOMICAL_LAG_US));
     if lag.p50 > NEGLIGIBLE_LAG_P50_US && lag.p50 > LAG_SHARE_P50 * response.p50 {
-        let by_choice = result.generator.pacing.is_some_and(|pacing| pacing.asked == Pacing::Economical)
-            && lag.p50 <= ECONOMICAL_LAG_P50_US;
-        if by_choice {
+        if tolerated_us.is_some_and(|tolerated| lag.p50 <= tolerated) {
             verdict.notes.push(format!("{}, by economical pacing", late("median", lag.p50, response.p50)));
         } else {
             verdict.reasons.push(late("median", lag.p50, response.p50));
         }
     }
     if lag.p99 > LAG_SHARE_P99 * response.p99 {
-        let bearable = lag.p99 <= NEGLIGIBLE_LAG_P99_US;
+        // A tolerated lag of more than usual takes its own share of that.
+        let chosen = tolerated_us.map_or(0.0, |tolerated| (tolerated - ECONOMICAL_LAG_US).max(0.0));
+        let bearable = lag.p99 <= NEGLIGIBLE_LAG_P99_US + chosen;
         let list = if bearable { &mut verdict.notes } else { &mut verdict.reasons };
         list.push(late("p99", lag.p99, response.p99));
     }
@@ -388,6 +390,11 @@ mod tests {
             result.generator.pacing = Some(economical);
             result.response_time_us.p50 = 500.0;
             result.generator_lag_us.p50 = 110.0;
+        });
+        let tolerant = PacingUsage { lag_tolerance_us: Some(400.0), ..economical };
+        expect(&[], &["schedule-lag", "schedule-lag"], |result| {
+            result.generator.pacing = Some(tolerant);
+            (result.generator_lag_us.p50, result.generator_lag_us.p99) = (200.0, 410.0);
         });
         expect(&[], &["schedule-lag"], |result| result.generator_lag_us.p99 = 150.0);
         expect(&["schedule-lag"], &[], |result| result.generator_lag_us.p99 = 300.0);

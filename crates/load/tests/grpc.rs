@@ -50,6 +50,7 @@ fn load_within(server: &GrpcServer, path: &str, call: GrpcCall, timeout: Duratio
         seed: 1,
         whole_seconds: false,
         pacing: load::Pacing::Auto,
+        lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
         start_at: None,
         network: load::NetworkChoice::Auto,
     };

@@ -52,6 +52,7 @@ fn spec_of(url: &str, template: &RequestTemplate) -> LoadSpec {
         network: load::NetworkChoice::Auto,
         whole_seconds: false,
         pacing: load::Pacing::Auto,
+        lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
         start_at: None,
     }
 }

@@ -40,6 +40,7 @@ fn run(reply: ExpectedReply, answer: impl Fn(&mut TcpStream) -> bool + Sync) -> 
         tls: None,
         seed: 1,
         pacing: load::Pacing::Auto,
+        lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
         whole_seconds: false,
         start_at: None,
         network: NetworkChoice::Auto,

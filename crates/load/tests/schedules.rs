@@ -35,6 +35,7 @@ fn spec(server: &TestServer, schedule: ScheduleSpec, duration: Duration) -> Load
         tls: None,
         seed: 1,
         pacing: load::Pacing::Auto,
+        lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
         whole_seconds: false,
         start_at: None,
         network: NetworkChoice::Auto,

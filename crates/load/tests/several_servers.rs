@@ -55,6 +55,7 @@ fn spec(urls: &[String], connections: usize, schedule: ScheduleSpec, duration: D
         start_at: None,
         network: NETWORK,
         pacing: load::Pacing::Auto,
+        lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
     }
 }
 

@@ -60,6 +60,7 @@ fn spec(
         tls: Some(TlsClient::new(verification, identity).expect("usable TLS")),
         seed: 1,
         pacing: load::Pacing::Auto,
+        lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
         whole_seconds: false,
         start_at: None,
         network: NETWORK,

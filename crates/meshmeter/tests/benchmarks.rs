@@ -6,6 +6,8 @@ mod contest;
 mod generator_contest;
 #[path = "../benches/load_against_peers/generators.rs"]
 mod generators;
+#[path = "../benches/load_against_peers/parts.rs"]
+mod parts;
 #[path = "../benches/load_against_peers/peers/mod.rs"]
 mod peers;
 #[path = "../benches/load_against_peers/promises.rs"]
@@ -16,10 +18,14 @@ mod server_contest;
 use contest::process::run_to_end;
 use contest::{h2load, median, turns};
 use generator_contest::{
-    ALONE, AUTO, BRISK, CALM, CPU_US, ContenderResult, ECONOMICAL, Effort, HTTP2, LAG_P99_US, P50_US, P99_US,
-    PRECISE, PartResult, RATE, Round, parts,
+    CPU_US, ContenderResult, Effort, HANDSHAKES, IMBALANCE_PERCENT, LAG_P99_US, MEMORY_MB, P50_US, P99_US,
+    PartResult, RATE, Round,
 };
-use generators::{Generator, Latency, ON_EPOLL, Reading};
+use generators::{Generator, Latency, Reading};
+use parts::{
+    ALONE, AUTO, BRISK, CALM, CHURN, ECONOMICAL, FOUR_TIMES, HTTP2, LASTING, MANY, ON_EPOLL, ON_IO_URING,
+    PRECISE, PRECISE_ON_IO_URING, effort, parts,
+};
 use peers::{Peer, Peers, fortio, oha, wrk2};
 use promises::promises;
 use server_contest::Contest;
@@ -44,8 +50,9 @@ fn serve_against_nginx() {
 #[test]
 fn load_against_peers() {
     let effort = Effort { rounds: 1, seconds: 1 };
-    let results: Vec<PartResult> = parts(Path::new(MESHMETER), &Peers::find(|_| None, |_| None))
+    let results: Vec<PartResult> = parts(Path::new(MESHMETER), &Peers::find(|_| None, |_| None), 100)
         .into_iter()
+        .filter(|part| part.title != LASTING)
         .map(|part| part.run(effort).unwrap_or_else(|error| panic!("{error}")))
         .collect();
     let labels: Vec<Vec<&str>> = results
@@ -57,13 +64,22 @@ fn load_against_peers() {
         [
             vec!["meshmeter load", ON_EPOLL, "wrk"],
             vec!["meshmeter load", ALONE, ECONOMICAL],
-            vec!["meshmeter load", PRECISE, AUTO],
-            vec!["meshmeter load", "h2load"]
+            vec!["meshmeter load", ON_IO_URING, PRECISE, PRECISE_ON_IO_URING, AUTO],
+            vec![
+                "meshmeter load",
+                "same, 50us tolerated",
+                "same, 200us tolerated",
+                "same, 400us tolerated",
+                "same, 1ms tolerated"
+            ],
+            vec!["meshmeter load", ON_EPOLL, "h2load"],
+            vec!["meshmeter load", ON_EPOLL, "wrk"],
+            vec!["meshmeter load", ON_EPOLL, "wrk"],
+            vec!["meshmeter load", ON_IO_URING],
         ]
     );
     for result in &results {
         let text = result.to_string();
-        assert!(text.contains("not run: fortio is not on PATH"), "{text}");
         for contender in &result.contenders {
             assert!(contender.median(RATE) > 100.0, "{text}");
             assert!(contender.median(CPU_US) > 0.0, "{text}");
@@ -73,7 +89,62 @@ fn load_against_peers() {
         assert!(ours.median(LAG_P99_US).is_finite(), "{text}");
     }
     let text = results[0].to_string();
+    assert!(text.contains("not run: fortio is not on PATH"), "{text}");
+    let ours = |title: &str| {
+        let result = results.iter().find(|result| result.title == title).expect("it ran");
+        result.contender("meshmeter load").expect("it was there")
+    };
+    assert!(ours(CHURN).median(HANDSHAKES) > 10.0 && ours(MANY).median(MEMORY_MB) > 1.0);
+    assert!(
+        (0.0..100.0).contains(&ours(MANY).median(IMBALANCE_PERCENT)),
+        "each connection had some of the requests"
+    );
     assert!(text.contains("meshmeter load over wrk:  answers/s x "), "{text}");
+}
+
+fn round(reading: Reading, cpu_us_per_request: f64) -> Round {
+    Round {
+        reading,
+        cpu_us_per_request,
+        server_busy_fraction: 0.5,
+        handshakes_per_second: None,
+        imbalance: None,
+    }
+}
+
+#[test]
+fn promises_of_memory_balance_and_handshakes() {
+    let contender = |label, memory_mb: f64, imbalance: f64, handshakes: f64| {
+        let memory_peak_bytes = Some(memory_mb * 1e6);
+        let reading = Reading { requests_per_second: 1000.0, memory_peak_bytes, ..Reading::default() };
+        let rounds = vec![Round {
+            imbalance: Some(imbalance),
+            handshakes_per_second: Some(handshakes),
+            ..round(reading, 1.0)
+        }];
+        ContenderResult { label, rounds }
+    };
+    let kept = |title, contenders| {
+        let result = PartResult { title, not_run: Vec::new(), contenders };
+        promises(&[result]).iter().map(|promise| promise.kept).collect::<Vec<bool>>()
+    };
+    let ours =
+        |memory_mb, imbalance, handshakes| contender("meshmeter load", memory_mb, imbalance, handshakes);
+    assert_eq!(kept(MANY, vec![ours(80.0, 0.05, 0.0)]), [true; 3]);
+    assert_eq!(kept(MANY, vec![ours(81.0, 0.06, 0.0)]), [true, false, false]);
+    assert_eq!(kept(CHURN, vec![ours(1.0, 0.0, 995.0)]), [true; 2]);
+    assert_eq!(kept(CHURN, vec![ours(1.0, 0.0, 900.0)]), [true, false]);
+    let long = |memory_mb| contender(FOUR_TIMES, memory_mb, 0.0, 0.0);
+    assert_eq!(kept(LASTING, vec![ours(16.0, 0.0, 0.0), long(17.0)]), [true; 3]);
+    assert_eq!(kept(LASTING, vec![ours(17.0, 0.0, 0.0), long(19.0)]), [true, false, false]);
+}
+
+#[test]
+fn a_first_look_is_quick() {
+    for part in parts(Path::new(MESHMETER), &Peers::find(|_| None, |_| None), 100) {
+        let (whole, quick) = (effort(part.title, false), effort(part.title, true));
+        assert!(quick.rounds <= 2 && quick.seconds == 1 && whole.seconds >= 3, "{}", part.title);
+    }
 }
 
 #[test]
@@ -85,9 +156,10 @@ fn promises_are_held_against_medians() {
             latency_us: Some(Latency { p50, p99: 2.0 * p50 }),
             schedule_lag_us_p99: Some(lag_us_p99),
             invalid: invalid.iter().map(|reason| (*reason).to_owned()).collect(),
+            ..Reading::default()
         };
         let cpu_us_per_request = if label == "meshmeter load" { 9.0 } else { 12.0 };
-        let rounds = vec![Round { reading, cpu_us_per_request, server_busy_fraction: 0.5 }];
+        let rounds = vec![round(reading, cpu_us_per_request)];
         ContenderResult { label, rounds }
     };
     let kept = |contenders| {
@@ -124,7 +196,7 @@ fn promises_are_held_against_medians() {
 fn the_promise_over_http_2_is_about_cpu() {
     let contender = |label, cpu_us_per_request| {
         let reading = Reading { requests: 1000.0, requests_per_second: 1000.0, ..Reading::default() };
-        let rounds = vec![Round { reading, cpu_us_per_request, server_busy_fraction: 1.0 }];
+        let rounds = vec![round(reading, cpu_us_per_request)];
         ContenderResult { label, rounds }
     };
     let kept = |own_us, peers: &[(&'static str, f64)]| {

@@ -2,10 +2,9 @@
 
 mod command;
 
-use command::{Serving, meshmeter, run, stderr, stdout};
+use command::{Serving, await_first_second, meshmeter, run, said, stderr, stdout};
 use experiment::schema::LoadResult;
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::process::Stdio;
 use std::time::Duration;
@@ -81,8 +80,8 @@ fn what_waits_because_the_generator_was_away_is_not_blamed_on_the_server() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-    assert!(lines.any(|line| line.trim_start().starts_with("1/3 s")), "the first second ends");
+    let mut lines = said(&mut child);
+    await_first_second(&mut lines, 3);
     let process = Pid::from_child(&child);
     kill_process(process, Signal::STOP).unwrap();
     // Not to wait for anything: this is how long the generator is away.
@@ -161,6 +160,8 @@ fn wrong_use_is_refused_with_what_was_expected() {
         (&["--stages", "0:1s", "http://127.0.0.1/"], "every stage has the rate 0"),
         (&["--rate", "1", "--http", "3", "http://127.0.0.1/"], "1.1"),
         (&["--rate", "1"], "URL"),
+        (&["--rate", "1", "--lag-tolerance", "1ms", "http://127.0.0.1/"], "add --pacing economical"),
+        (&["--rate", "1", "--lag-tolerance", "1s", "http://127.0.0.1/"], "at most 10ms"),
     ] {
         let output = run(&[&["load"], arguments].concat());
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
@@ -254,13 +255,8 @@ fn an_interrupt_ends_the_run_with_the_results_so_far() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Its first second is over when it says so.
-    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-    for line in lines {
-        if line.trim_start().starts_with("1/60 s") {
-            break;
-        }
-    }
+    let mut lines = said(&mut child);
+    await_first_second(&mut lines, 60);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     let result: LoadResult = serde_json::from_slice(&output.stdout).unwrap();

@@ -3,7 +3,7 @@
 mod command;
 
 use base64::Engine as _;
-use command::{Serving, meshmeter, run, stderr, stdout};
+use command::{Serving, await_first_second, meshmeter, run, said, stderr, stdout};
 use experiment::schema::LoadResult;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
@@ -140,8 +140,8 @@ fn an_interrupt_keeps_every_output() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-    assert!(lines.any(|line| line.trim_start().starts_with("1/60 s")), "the first second ends");
+    let mut lines = said(&mut child);
+    await_first_second(&mut lines, 60);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     child.wait().unwrap();
     let completed = result_in(folder.path()).requests.completed;
@@ -243,10 +243,10 @@ fn the_figures_so_far_are_served_while_it_runs() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let mut lines = said(&mut child);
     let listening = lines.find_map(|line| Some(line.strip_prefix("metrics: http://")?.to_owned())).unwrap();
     let authority = listening.strip_suffix("/metrics").unwrap().to_owned();
-    assert!(lines.any(|line| line.trim_start().starts_with("1/60 s")), "the first second ends");
+    await_first_second(&mut lines, 60);
     let page = get(&authority, "/metrics");
     let value = |name: &str| {
         let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));

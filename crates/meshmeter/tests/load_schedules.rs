@@ -63,6 +63,19 @@ fn several_generators_begin_to_measure_at_the_same_instant() {
 }
 
 #[test]
+fn the_result_says_how_much_lag_was_tolerated() {
+    let server = Serving::start(&[]);
+    let tolerated = |options: &[&str]| {
+        let url = server.url();
+        let result = result_of(&[&["--rate", "200", "--duration", "200ms"], options, &[&url]].concat());
+        result.generator.pacing.expect("it says how it waited").lag_tolerance_us
+    };
+    assert_eq!(tolerated(&[]), None);
+    assert_eq!(tolerated(&["--pacing", "economical"]), Some(100.0));
+    assert_eq!(tolerated(&["--pacing", "economical", "--lag-tolerance", "400us"]), Some(400.0));
+}
+
+#[test]
 fn wrong_use_of_schedules_is_refused_with_what_was_expected() {
     let url = "http://127.0.0.1:1/";
     for (arguments, expected) in [

@@ -2,10 +2,9 @@
 
 mod command;
 
-use command::{Serving, meshmeter, run, stderr, stdout};
+use command::{Serving, meshmeter, run, said, stderr, stdout};
 use experiment::schema::SearchResult;
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
 /// Four connections whose requests take 5 ms and a little more each carry 800 requests a second at most.
@@ -110,7 +109,7 @@ fn an_interrupt_ends_a_search_with_the_best_bracket() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let mut lines = said(&mut child);
     assert!(lines.any(|line| line.ends_with("held")), "a probe holds");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     // What it still says has to go somewhere.

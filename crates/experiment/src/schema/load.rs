@@ -252,6 +252,10 @@ pub enum Pacing {
 pub struct PacingUsage {
     /// What was asked for.
     pub asked: Pacing,
+    /// How late requests might usually be sent, with [`Pacing::Economical`], microseconds; absent with the others, and in
+    /// results of before there was a choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lag_tolerance_us: Option<f64>,
     /// The share of the threads' time that was spent spinning, 0 to 1.
     pub spinning_fraction: f64,
     /// The share of the time, 0 to 1, for which [`Pacing::Auto`] found a CPU to spare and did not bound the spinning.
@@ -260,6 +264,9 @@ pub struct PacingUsage {
     pub busiest_working_fraction: f64,
     /// CPU of one sleep that a timer ends, microseconds, as measured by sampling; a first guess where there were too few.
     pub sleep_cpu_us: f64,
+    /// Times of answers end when the kernel had their last bytes, not when a thread came to read them.
+    #[serde(default)]
+    pub answers_timed_by_kernel: bool,
 }
 
 /// What the generator's process used in the measured window.

@@ -1,6 +1,7 @@
 //! Connections over epoll, edge-triggered; a timer among them ends a wait on time.
 
 use super::alarm::Alarm;
+use super::arrival;
 use super::{Event, Network};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -8,6 +9,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::Timespec;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
+use rustix::thread::{ClockId, clock_nanosleep_relative};
 use rustls::pki_types::ServerName;
 use std::io;
 use std::net::SocketAddr;
@@ -35,6 +37,9 @@ pub(crate) struct EpollNetwork {
     handed_out: usize,
     /// Reads for the event that is being handed out.
     reads: u32,
+    /// Arrivals are noted, and how long ago the last one was.
+    notes_arrivals: bool,
+    came_ago: Duration,
     /// Events whose turn ended before all was read. They come again after the next wait: the kernel tells each edge once.
     unfinished: Vec<epoll::Event>,
 }
@@ -63,6 +68,8 @@ impl EpollNetwork {
             events: Vec::with_capacity(EVENTS_A_WAIT.min(slots + 1)),
             handed_out: 0,
             reads: 0,
+            notes_arrivals: false,
+            came_ago: Duration::ZERO,
             unfinished: Vec::new(),
         })
     }
@@ -97,7 +104,8 @@ impl EpollNetwork {
             self.finish_event();
             return Some((slot, Event::Failed(error)));
         }
-        let (event, finished) = socket.receive(flags, buffer);
+        let noted = self.notes_arrivals.then_some(&mut self.came_ago);
+        let (event, finished) = socket.receive(flags, buffer, noted);
         self.reads += 1;
         if finished {
             self.finish_event();
@@ -121,6 +129,9 @@ impl Network for EpollNetwork {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let descriptor = net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
         sockopt::set_tcp_nodelay(&descriptor, true)?;
+        if self.notes_arrivals {
+            arrival::note(&descriptor)?;
+        }
         let socket = &mut self.sockets[slot];
         let data = EventData::new_u64(slot as u64 | (u64::from(socket.generation) << 32));
         let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
@@ -186,6 +197,22 @@ impl Network for EpollNetwork {
         Ok(!self.events.is_empty())
     }
 
+    fn note_arrivals(&mut self) -> bool {
+        self.notes_arrivals = true;
+        true
+    }
+
+    fn sleep_through(&mut self, time: Duration) -> io::Result<bool> {
+        let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
+        // A signal ends it early, as it would a wait.
+        let _ = clock_nanosleep_relative(ClockId::Monotonic, &time);
+        self.wait(Duration::ZERO)
+    }
+
+    fn came_ago(&self) -> Duration {
+        self.came_ago
+    }
+
     fn next_event(&mut self, buffer: &mut [u8]) -> Option<(usize, Event)> {
         while self.handed_out < self.events.len() {
             let event = self.interpret(self.handed_out, buffer);
@@ -229,15 +256,27 @@ impl Socket {
     }
 
     /// Reads once. The flag says that there is nothing more to read until the next event: a read that leaves room in the
-    /// buffer has emptied the socket (epoll(7)), unless its end is announced too.
-    fn receive(&mut self, flags: EventFlags, buffer: &mut [u8]) -> (Option<Event>, bool) {
+    /// buffer has emptied the socket (epoll(7)), unless its end is announced too. `came_ago`: is told where it is noted.
+    fn receive(
+        &mut self,
+        flags: EventFlags,
+        buffer: &mut [u8],
+        came_ago: Option<&mut Duration>,
+    ) -> (Option<Event>, bool) {
         if !flags.intersects(READABLE) {
             return (None, true);
         }
         let at_end = flags.intersects(AT_END);
         let Some(descriptor) = &self.descriptor else { return (None, true) };
         let room = buffer.len();
-        match net::recv(descriptor, buffer, net::RecvFlags::empty()).map(|(_, received)| received) {
+        let received = match came_ago {
+            None => net::recv(descriptor, buffer, net::RecvFlags::empty()).map(|(_, received)| received),
+            Some(ago) => arrival::receive(descriptor, buffer).map(|(received, came)| {
+                *ago = came;
+                received
+            }),
+        };
+        match received {
             Ok(0) => (Some(Event::Ended), true),
             Ok(received) => (Some(Event::Received(received)), received < room && !at_end),
             Err(Errno::INTR) => (None, false),
@@ -265,6 +304,9 @@ fn send_now(descriptor: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
 mod tests {
     use super::*;
     use crate::network::contract_tests::{Contract, contract_tests};
+    use std::io::Write as _;
+    use std::net::TcpListener;
+    use std::time::Instant;
 
     impl Contract for EpollNetwork {
         fn with_slots(slots: usize) -> Self {
@@ -273,6 +315,28 @@ mod tests {
     }
 
     contract_tests!(EpollNetwork);
+
+    #[test]
+    fn what_is_read_late_says_when_it_came() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut network = EpollNetwork::with_slots(1);
+        assert!(network.note_arrivals());
+        let mut peer = network.meet(0, &listener);
+        let mut buffer = [0; 100];
+        assert!(matches!(network.await_event(&mut buffer), (0, Event::Opened)));
+        let before = Instant::now();
+        peer.write_all(b"answer").unwrap();
+        let written = Instant::now();
+        let time = Duration::from_millis(20);
+        assert!(network.sleep_through(time).unwrap(), "it has come meanwhile, and ended nothing");
+        assert!(written.elapsed() >= time);
+        let least = written.elapsed();
+        assert!(matches!(network.next_event(&mut buffer), Some((0, Event::Received(6)))));
+        let most = before.elapsed();
+        // The wall clock and the other one differ by little in such a time.
+        let (ago, tolerance) = (network.came_ago(), Duration::from_millis(1));
+        assert!((least - tolerance..=most + tolerance).contains(&ago), "{ago:?} of {least:?} to {most:?}");
+    }
 
     #[test]
     fn a_peer_that_sends_much_is_read_in_turns() {

@@ -4,6 +4,7 @@
 //! well as on completion queues.
 
 mod alarm;
+mod arrival;
 mod choice;
 #[cfg(test)]
 mod contract_tests;
@@ -75,6 +76,21 @@ pub(crate) trait Network {
 
     /// Waits for events, at most this long. Returns whether there are any.
     fn wait(&mut self, at_most: Duration) -> io::Result<bool>;
+
+    /// From now on notes for connections that are opened when bytes come. `false`: it cannot, and does not.
+    fn note_arrivals(&mut self) -> bool {
+        false
+    }
+
+    /// Waits this long, whatever happens meanwhile. Returns whether there are events.
+    fn sleep_through(&mut self, time: Duration) -> io::Result<bool> {
+        self.wait(time)
+    }
+
+    /// How long ago the bytes came that were received last, before they were read; zero where that is not noted.
+    fn came_ago(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// The next event since the last wait, its bytes read into `buffer`; absent where there is none.
     fn next_event(&mut self, buffer: &mut [u8]) -> Option<(usize, Event)>;

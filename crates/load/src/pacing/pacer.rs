@@ -20,9 +20,8 @@ const FIRST_COST: Nanos = 10_000;
 const SPIN_SHARE: Nanos = 10;
 /// Spinning time that may be saved up.
 const MAX_BUDGET: Nanos = SECOND / 100;
-/// Economical: how late a request may be sent on purpose, so that several go out at one wake. With the lateness of the
-/// sleep itself it stays under 100 µs.
-const MAX_SLACK: Nanos = 60_000;
+/// Economical: the part of the tolerated lag that is left for the lateness of the sleep itself.
+const LATENESS_ALLOWANCE: Nanos = 40_000;
 /// Precise: a pause longer than this with no answer awaited is slept …
 const LONG_PAUSE: Nanos = 5_000_000;
 /// … but for its end: CPUs that have slept for long wake slowly.
@@ -66,6 +65,8 @@ impl Spent {
 /// Decides for one thread.
 pub(crate) struct Pacer<'a> {
     pacing: Pacing,
+    /// Economical: how late a request may be sent on purpose, so that several go out at one wake.
+    most_slack: Nanos,
     spare: &'a SpareCpu,
     /// How late sleeps end: nearly always (about the 20th percentile), and at worst (about the 90th).
     usual_lateness: Nanos,
@@ -82,9 +83,11 @@ pub(crate) struct Pacer<'a> {
 }
 
 impl<'a> Pacer<'a> {
-    pub(crate) fn new(pacing: Pacing, spare: &'a SpareCpu) -> Self {
+    /// `tolerance`: how late requests may usually be, with economical pacing.
+    pub(crate) fn new(pacing: Pacing, tolerance: Nanos, spare: &'a SpareCpu) -> Self {
         Self {
             pacing,
+            most_slack: tolerance.saturating_sub(LATENESS_ALLOWANCE),
             spare,
             usual_lateness: 0,
             worst_lateness: FIRST_LATENESS,
@@ -167,7 +170,7 @@ impl<'a> Pacer<'a> {
 
     /// How late a request may be on purpose: as many whole gaps as fit, so that the request that ends the wait is on time.
     fn slack(&self) -> Nanos {
-        MAX_SLACK / self.gap.max(1_000) * self.gap
+        self.most_slack / self.gap.max(1_000) * self.gap
     }
 
     /// Whether the CPU of the sleep that comes is to be measured.
@@ -208,6 +211,7 @@ mod tests {
 
     /// No edge of the run is near.
     const FAR: Nanos = 1_000 * SECOND;
+    const TOLERANCE: Nanos = 100_000;
 
     /// A machine on which sleeps end so late and cost so much, and whatever is due is sent when the thread looks.
     struct Simulation<'a> {
@@ -216,13 +220,18 @@ mod tests {
         lateness: Nanos,
         cost: Nanos,
         slept: Nanos,
+        waits: u32,
         lags: Vec<Nanos>,
     }
 
     impl<'a> Simulation<'a> {
         fn new(pacing: Pacing, spare: &'a SpareCpu) -> Self {
-            let pacer = Pacer::new(pacing, spare);
-            Self { pacer, now: 0, lateness: 30_000, cost: 25_000, slept: 0, lags: Vec::new() }
+            Self::tolerating(TOLERANCE, pacing, spare)
+        }
+
+        fn tolerating(tolerance: Nanos, pacing: Pacing, spare: &'a SpareCpu) -> Self {
+            let pacer = Pacer::new(pacing, tolerance, spare);
+            Self { pacer, now: 0, lateness: 30_000, cost: 25_000, slept: 0, waits: 0, lags: Vec::new() }
         }
 
         /// Requests at even distances, until `end`; nothing is ever answered.
@@ -238,6 +247,7 @@ mod tests {
                     Wait::Sleep(until) => {
                         assert!(until > self.now);
                         self.slept += until - self.now;
+                        self.waits += 1;
                         self.now = until + self.lateness;
                         self.pacer.slept(until, self.now, Some(self.cost));
                     }
@@ -298,7 +308,7 @@ mod tests {
     #[test]
     fn precise_pacing_spins_but_for_long_pauses_in_which_nothing_is_awaited() {
         let spare = SpareCpu::default();
-        let mut pacer = Pacer::new(Pacing::Precise, &spare);
+        let mut pacer = Pacer::new(Pacing::Precise, TOLERANCE, &spare);
         assert_eq!(pacer.wait_for(Some(4_000_000), FAR, false, 0), Wait::Spin(MAX_SPIN));
         assert_eq!(pacer.wait_for(Some(SECOND), FAR, true, 0), Wait::Spin(MAX_SPIN));
         assert_eq!(pacer.wait_for(Some(SECOND), FAR, false, 0), Wait::Sleep(SECOND - END_OF_PAUSE));
@@ -317,5 +327,21 @@ mod tests {
         // Nothing is late on purpose where requests are further apart.
         let mut sparse = Simulation::new(Pacing::Economical, &spare);
         assert!(sparse.run(100_000, 10 * SECOND).lag_p99() < 3_000);
+    }
+
+    #[test]
+    fn the_more_lag_is_tolerated_the_more_requests_share_a_sleep() {
+        let spare = SpareCpu::default();
+        let sleeps = |tolerance: Nanos| {
+            let mut simulation = Simulation::tolerating(tolerance, Pacing::Economical, &spare);
+            let lag_p99 = simulation.run(50_000, SECOND).lag_p99();
+            assert!(lag_p99 <= tolerance, "{lag_p99} of {tolerance}");
+            simulation.waits
+        };
+        // Requests come at 20 000/s: two, four and eight to a sleep.
+        let [few, more, most] = [100_000, 200_000, 400_000].map(sleeps);
+        assert!((9_000..12_000).contains(&few), "{few}");
+        assert!((4_500..6_000).contains(&more), "{more}");
+        assert!((2_300..3_000).contains(&most), "{most}");
     }
 }

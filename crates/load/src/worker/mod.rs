@@ -74,6 +74,8 @@ pub(crate) struct Plan<'a> {
     /// The seconds handed over have all their distributions, not response times alone.
     pub(crate) whole_seconds: bool,
     pub(crate) pacing: Pacing,
+    /// How late requests may usually be, with economical pacing.
+    pub(crate) lag_tolerance: Nanos,
     /// Whether there is a CPU to spare for spinning.
     pub(crate) spare_cpu: &'a SpareCpu,
     pub(crate) stop: &'a AtomicBool,
@@ -112,6 +114,8 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     draining: bool,
     recorder: Recorder,
     pacer: Pacer<'a>,
+    /// Answers may be read so late, since the network notes when they came; absent where it does not.
+    reads_late: Option<Nanos>,
     next_upkeep: Nanos,
     buffer: Vec<u8>,
 }
@@ -131,6 +135,8 @@ pub(crate) struct WorkerOutcome {
     pub(crate) spent: Spent,
     /// CPU of one sleep.
     pub(crate) sleep_cost: Nanos,
+    /// Answers were timed by when the kernel had them, not by when they were read.
+    pub(crate) noted_arrivals: bool,
 }
 
 impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
@@ -140,11 +146,13 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         make_request: impl Fn(&Request) -> C::Request,
         make_codec: impl Fn() -> C,
         (schedule, selector): (Box<dyn Schedule>, Selector<'a>),
-        network: N,
+        mut network: N,
         Assignment { servers, roaming }: &Assignment,
     ) -> Self {
-        let Plan { timeline, targets, requests_per_connection, whole_seconds, pacing, spare_cpu, stop } =
-            plan;
+        let Plan { timeline, targets, requests_per_connection, whole_seconds, stop, .. } = plan;
+        let economical = plan.pacing == Pacing::Economical;
+        let reads_late = (economical && network.note_arrivals()).then_some(plan.lag_tolerance);
+        let pacer = Pacer::new(plan.pacing, plan.lag_tolerance, plan.spare_cpu);
         let requests = targets.iter().map(|target| target.requests.iter().map(&make_request).collect());
         Self {
             timeline,
@@ -165,7 +173,8 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             backlog: Backlog::None,
             draining: false,
             recorder: Recorder::new(timeline.window_start, timeline.end, whole_seconds),
-            pacer: Pacer::new(pacing, spare_cpu),
+            pacer,
+            reads_late,
             next_upkeep: 0,
             buffer: vec![0; READ_BUFFER_BYTES],
         }
@@ -241,6 +250,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         };
         Ok(WorkerOutcome {
             sleep_cost: self.pacer.sleep_cost(),
+            noted_arrivals: self.reads_late.is_some(),
             recorder: self.recorder,
             stopped_at,
             busy_fraction: fraction(busy_s),
@@ -260,6 +270,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             switches: Switches::default(),
             spent: Spent::default(),
             sleep_cost: self.pacer.sleep_cost(),
+            noted_arrivals: self.reads_late.is_some(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Taking what came back: events of the network, responses, failures.
 
 use super::Worker;
-use crate::clock::{Clock, Nanos};
+use crate::clock::{Clock, Nanos, nanos};
 use crate::error::ErrorKind;
 use crate::network::{Event, Network};
 use crate::protocol::{Codec, Parsed, ResponseEnd};
@@ -16,7 +16,10 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 Event::HandshakeStarted => self.handshake_started(slot, now),
                 Event::Opened => self.opened(slot, now),
                 Event::OpenFailed(error) => self.open_failed(slot, ErrorKind::of_connect(&error), now),
-                Event::Received(length) => self.received(slot, &buffer[..length], now),
+                Event::Received(length) => {
+                    let came = now.saturating_sub(nanos(self.network.came_ago()));
+                    self.received(slot, &buffer[..length], came);
+                }
                 Event::Ended => self.ended(slot, now),
                 Event::Truncated => self.truncated(slot, now),
                 Event::Failed(error) => self.lose(slot, ErrorKind::of_transfer(&error), now),

@@ -37,9 +37,16 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     ) -> io::Result<()> {
         let measured_from = self.pacer.measures_sleep().then(thread_cpu);
         let time = until.saturating_sub(clock.now());
-        let has_news = self.network.wait(Duration::from_nanos(time))?;
+        let sleeps_through =
+            sendable && self.opening == 0 && self.reads_late.is_some_and(|late| time <= late);
+        let timer_ended_it = if sleeps_through {
+            self.network.sleep_through(Duration::from_nanos(time))?;
+            true
+        } else {
+            !self.network.wait(Duration::from_nanos(time))?
+        };
         let woken = clock.now();
-        if sendable && !has_news {
+        if sendable && timer_ended_it {
             let cost = measured_from.map(|from| thread_cpu().saturating_sub(from).as_nanos() as Nanos);
             self.pacer.slept(until, woken, cost);
         }

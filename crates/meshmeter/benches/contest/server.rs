@@ -3,7 +3,9 @@
 use super::Outcome;
 use super::process::until;
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::HashMap;
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Child, Command};
 
 /// A server, ended when dropped.
@@ -15,13 +17,27 @@ pub struct Server {
     pub url: String,
     /// What to load over HTTP/2 without TLS, where it speaks that.
     pub http2_url: String,
+    /// What to load over TLS, where it speaks that; nobody has signed its certificate.
+    pub tls_url: String,
+    /// What to load where the connection of each request is to be noted, if it does that.
+    pub noted_url: String,
+    /// Where it notes the connection of each request: a line each.
+    pub notes: PathBuf,
 }
 
 impl Server {
     /// Starts it; who starts it says which process answers and under which URL.
     pub fn start(command: &mut Command) -> Outcome<Self> {
         let child = command.spawn().map_err(|error| format!("start {command:?}: {error}"))?;
-        Ok(Self { worker: child.id(), child, url: String::new(), http2_url: String::new() })
+        Ok(Self {
+            worker: child.id(),
+            child,
+            url: String::new(),
+            http2_url: String::new(),
+            tls_url: String::new(),
+            noted_url: String::new(),
+            notes: PathBuf::new(),
+        })
     }
 
     /// CPU that its worker used so far, seconds.
@@ -30,6 +46,22 @@ impl Server {
         let text = fs::read_to_string(&path).map_err(|error| format!("read {path}: {error}"))?;
         let on_cpu_ns: f64 = text.split_whitespace().next().ok_or("schedstat is empty")?.parse()?;
         Ok(on_cpu_ns / 1e9)
+    }
+
+    /// How many of these requests came on each connection, by what it noted; begins anew with the next ones.
+    ///
+    /// # Errors
+    /// Where the notes cannot be read, or do not have that many requests after a while.
+    pub fn requests_by_connection(&self, requests: usize) -> Outcome<Vec<usize>> {
+        let noted = until(|| {
+            let notes = fs::read_to_string(&self.notes).ok()?;
+            (notes.lines().count() >= requests).then_some(notes)
+        });
+        let notes = noted.ok_or_else(|| format!("{} has not {requests} lines", self.notes.display()))?;
+        fs::write(&self.notes, "")?;
+        let mut by_connection = HashMap::<&str, usize>::new();
+        notes.lines().for_each(|connection| *by_connection.entry(connection).or_default() += 1);
+        Ok(by_connection.into_values().collect())
     }
 
     /// Resident memory of its processes, bytes.

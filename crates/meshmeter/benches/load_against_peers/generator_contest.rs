@@ -1,5 +1,4 @@
-//! Generators in turn against one nginx, round after round, in four parts: full speed, 1000 a second, 20 000 a second, full
-//! speed over HTTP/2.
+//! Generators in turn against one nginx, round after round. What they are asked to do is in `parts.rs`.
 //!
 //! nginx is full before the faster generators are, so CPU for each request is the figure that counts at full speed; how busy
 //! nginx was stands beside it. fortio has no more than one request at a time on a connection of HTTP/2 either: there it gets as
@@ -8,25 +7,8 @@
 use crate::contest::server::Server;
 use crate::contest::{Outcome, median, nginx, turns};
 use crate::generators::{Generator, Load, Reading};
-use crate::peers::{Found, Peers};
+use crate::peers::Found;
 use std::fmt;
-use std::path::Path;
-
-/// The title of the part at full speed.
-pub const FULL: &str = "closed loop, 64 connections";
-/// The title of the part at 1000 requests a second.
-pub const CALM: &str = "open loop, 1000/s on 4 connections";
-/// The title of the part over HTTP/2.
-pub const HTTP2: &str = "closed loop, HTTP/2 without TLS, 8 connections of 32 streams";
-/// The label of `meshmeter load` in a closed loop over one connection.
-pub const ALONE: &str = "same, closed, 1 connection";
-
-/// The title of the part at 20 000 requests a second; its first contender paces economically.
-pub const BRISK: &str = "open loop, 20 000/s on 64 connections, economical pacing";
-/// The labels of `meshmeter load` with a pacing other than the part's first contender has.
-pub const ECONOMICAL: &str = "same, economical pacing";
-pub const PRECISE: &str = "same, precise pacing";
-pub const AUTO: &str = "same, auto pacing";
 
 /// One table: contenders against each other.
 pub struct Part {
@@ -38,10 +20,13 @@ pub struct Part {
 }
 
 /// A generator with its task.
+#[derive(Clone)]
 pub struct Contender {
     pub label: &'static str,
     pub generator: Generator,
     pub load: Load,
+    /// Runs so many times as long as the others.
+    pub lasting: u32,
 }
 
 /// How long to run.
@@ -72,47 +57,20 @@ pub struct Round {
     pub cpu_us_per_request: f64,
     /// The share of the time that nginx was on its CPU, 0 to 1.
     pub server_busy_fraction: f64,
-}
-
-/// The four parts, with the peers that are found.
-pub fn parts(meshmeter: &Path, peers: &Peers) -> [Part; 4] {
-    let paced = |pacing, load| Contender::new(Generator::Meshmeter(meshmeter.to_owned(), pacing), load);
-    let ours = |load| paced(None, load);
-    let thrifty = |label, load| Contender { label, ..paced(Some("economical"), load) };
-    let on_epoll = |load| Contender::new(Generator::MeshmeterOnEpoll(meshmeter.to_owned()), load);
-    let full = Load::Closed { connections: 64 };
-    let calm = Load::Open { rate: 1000, connections: 4 };
-    let brisk = Load::Open { rate: 20_000, connections: 64 };
-    let streams = Load::Http2 { connections: 8, streams: 32 };
-    // What the median of an open loop should be near: nobody waits for anybody.
-    let alone = Contender { label: ALONE, ..ours(Load::Closed { connections: 1 }) };
-    [
-        Part::new(FULL, vec![ours(full), on_epoll(full), Contender::new(Generator::Wrk, full)])
-            .against(&peers.fortio, full),
-        Part::new(CALM, vec![ours(calm), alone, thrifty(ECONOMICAL, calm)]).against(&peers.fortio, calm),
-        Part::new(
-            BRISK,
-            vec![
-                thrifty("meshmeter load", brisk),
-                Contender { label: PRECISE, ..paced(Some("precise"), brisk) },
-                Contender { label: AUTO, ..ours(brisk) },
-            ],
-        )
-        .against(&peers.fortio, brisk)
-        .against(&peers.oha, brisk)
-        .against(&peers.wrk2, brisk),
-        Part::new(HTTP2, vec![ours(streams), Contender::new(Generator::H2load, streams)])
-            .against(&peers.fortio, streams),
-    ]
+    /// TLS handshakes a second, where the generator counts them.
+    pub handshakes_per_second: Option<f64>,
+    /// How far the requests of a connection are from those of the average one at most, as a part of them, where the
+    /// server noted that.
+    pub imbalance: Option<f64>,
 }
 
 impl Part {
-    fn new(title: &'static str, contenders: Vec<Contender>) -> Self {
+    pub fn new(title: &'static str, contenders: Vec<Contender>) -> Self {
         Self { title, contenders, not_run: Vec::new() }
     }
 
     /// With a peer that may be missing.
-    fn against(mut self, peer: &Found, load: Load) -> Self {
+    pub fn against(mut self, peer: &Found, load: Load) -> Self {
         match peer {
             Ok(generator) => self.contenders.push(Contender::new(generator.clone(), load)),
             Err(reason) => self.not_run.push(reason.clone()),
@@ -142,19 +100,35 @@ impl Part {
 }
 
 impl Contender {
-    fn new(generator: Generator, load: Load) -> Self {
-        Self { label: generator.name(), generator, load }
+    pub fn new(generator: Generator, load: Load) -> Self {
+        Self { label: generator.name(), generator, load, lasting: 1 }
     }
 
     fn run(&self, server: &Server, seconds: u32) -> Outcome<Round> {
+        let seconds = seconds * self.lasting;
         let before_s = server.cpu_s()?;
         let (reading, cpu_s) = self.generator.run(self.load, seconds, server)?;
         Ok(Round {
             cpu_us_per_request: cpu_s * 1e6 / reading.requests,
             server_busy_fraction: (server.cpu_s()? - before_s) / f64::from(seconds),
+            handshakes_per_second: reading.handshakes.map(|handshakes| handshakes / f64::from(seconds)),
+            imbalance: match self.load {
+                Load::Noted { connections, .. } => Some(imbalance(server, &reading, connections)?),
+                _ => None,
+            },
             reading,
         })
     }
+}
+
+/// How far the connection with the most or the least requests is from the average, as a part of that. A connection without
+/// any is among them.
+fn imbalance(server: &Server, reading: &Reading, connections: u32) -> Outcome<f64> {
+    let mut counts = server.requests_by_connection(reading.requests as usize)?;
+    counts.resize(counts.len().max(connections as usize), 0);
+    let mean = counts.iter().sum::<usize>() as f64 / counts.len() as f64;
+    let furthest = counts.iter().map(|count| (*count as f64 - mean).abs()).fold(0.0, f64::max);
+    Ok(furthest / mean)
 }
 
 /// A figure of a round, where the generator states it.
@@ -165,16 +139,22 @@ pub const CPU_US: Figure = |round| Some(round.cpu_us_per_request);
 pub const P50_US: Figure = |round| round.reading.latency_us.map(|latency| latency.p50);
 pub const P99_US: Figure = |round| round.reading.latency_us.map(|latency| latency.p99);
 pub const LAG_P99_US: Figure = |round| round.reading.schedule_lag_us_p99;
+pub const MEMORY_MB: Figure = |round| round.reading.memory_peak_bytes.map(|bytes| bytes / 1e6);
+pub const HANDSHAKES: Figure = |round| round.handshakes_per_second;
+pub const IMBALANCE_PERCENT: Figure = |round| round.imbalance.map(|imbalance| imbalance * 100.0);
 const SERVER_BUSY: Figure = |round| Some(round.server_busy_fraction * 100.0);
 
 /// The columns: heading, figure, decimals.
-const COLUMNS: [(&str, Figure, usize); 6] = [
+const COLUMNS: [(&str, Figure, usize); 9] = [
     ("answers/s", RATE, 0),
     ("CPU us/request", CPU_US, 2),
     ("p50 us", P50_US, 1),
     ("p99 us", P99_US, 1),
     ("lag p99 us", LAG_P99_US, 1),
     ("nginx busy %", SERVER_BUSY, 0),
+    ("memory MB", MEMORY_MB, 1),
+    ("handshakes/s", HANDSHAKES, 0),
+    ("imbalance %", IMBALANCE_PERCENT, 1),
 ];
 
 impl ContenderResult {
@@ -199,7 +179,7 @@ impl PartResult {
 impl fmt::Display for PartResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.title)?;
-        write!(f, "{:<26}", "generator")?;
+        write!(f, "{:<32}", "generator")?;
         for (heading, ..) in COLUMNS {
             write!(f, " {heading:>14}")?;
         }
@@ -240,7 +220,7 @@ fn row(
     value: impl Fn(Figure) -> Option<f64>,
     remark: &str,
 ) -> fmt::Result {
-    write!(f, "{label:<26}")?;
+    write!(f, "{label:<32}")?;
     for (_, figure, decimals) in COLUMNS {
         match value(figure).filter(|value| value.is_finite()) {
             Some(value) => write!(f, " {value:>14.decimals$}")?,

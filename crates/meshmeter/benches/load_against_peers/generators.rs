@@ -16,23 +16,24 @@ use std::time::Duration;
 pub enum Load {
     /// Each connection sends again when it is answered.
     Closed { connections: u32 },
+    /// The same over TLS.
+    Tls { connections: u32 },
+    /// The same, with a new connection for each request.
+    TlsChurn { connections: u32 },
     /// The same for each stream of connections of HTTP/2.
     Http2 { connections: u32, streams: u32 },
     /// So many requests a second.
     Open { rate: u32, connections: u32 },
+    /// The same from a server that notes each request's connection.
+    Noted { rate: u32, connections: u32 },
 }
-
-/// The label of `meshmeter load` on epoll.
-pub const ON_EPOLL: &str = "meshmeter load on epoll";
 
 /// A generator, and where it is.
 #[derive(Clone, Debug)]
 pub enum Generator {
-    /// With a `--pacing`, or its default.
-    Meshmeter(PathBuf, Option<&'static str>),
-    /// On epoll, as in most containers.
-    MeshmeterOnEpoll(PathBuf),
-    /// Closed loops only.
+    /// With these options besides.
+    Meshmeter(PathBuf, &'static [&'static str]),
+    /// Closed loops of HTTP/1.1 only.
     Wrk,
     /// HTTP/2 only.
     H2load,
@@ -46,6 +47,9 @@ pub struct Reading {
     pub requests_per_second: f64,
     pub latency_us: Option<Latency>,
     pub schedule_lag_us_p99: Option<f64>,
+    /// TLS handshakes, where it counts them.
+    pub handshakes: Option<f64>,
+    pub memory_peak_bytes: Option<f64>,
     /// Why its own verdict says that these figures may not be used.
     pub invalid: Vec<String>,
 }
@@ -61,7 +65,6 @@ impl Generator {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Meshmeter(..) => "meshmeter load",
-            Self::MeshmeterOnEpoll(_) => ON_EPOLL,
             Self::Wrk => "wrk",
             Self::H2load => "h2load",
             Self::Peer(peer, _) => peer.name(),
@@ -74,20 +77,10 @@ impl Generator {
     /// Where it is missing, hangs, fails or had answers other than 200.
     pub fn run(&self, load: Load, seconds: u32, server: &Server) -> Outcome<(Reading, f64)> {
         let (program, arguments) = match self {
-            Self::Meshmeter(program, pacing) => {
-                (program.as_path(), meshmeter_arguments(load, *pacing, seconds))
+            Self::Meshmeter(program, options) => {
+                (program.as_path(), meshmeter_arguments(load, options, seconds))
             }
-            Self::MeshmeterOnEpoll(program) => {
-                let mut arguments = meshmeter_arguments(load, None, seconds);
-                arguments.extend(["--network", "epoll"].map(str::to_owned));
-                (program.as_path(), arguments)
-            }
-            Self::Wrk => {
-                let Load::Closed { connections } = load else {
-                    return Err("wrk knows closed loops of HTTP/1.1 alone".into());
-                };
-                (Path::new("wrk"), wrk::arguments(connections, seconds))
-            }
+            Self::Wrk => (Path::new("wrk"), wrk_arguments(load, seconds)?),
             Self::H2load => {
                 let Load::Http2 { connections, streams } = load else {
                     return Err("h2load is for HTTP/2 here".into());
@@ -97,15 +90,14 @@ impl Generator {
             Self::Peer(peer, program) => (program.as_path(), peer.arguments(load, seconds)?),
         };
         let mut command = pinned(Place::Generator, program)?;
-        let url = if let Load::Http2 { .. } = load { &server.http2_url } else { &server.url };
-        command.args(arguments).arg(url);
+        command.args(arguments).arg(load.url(server));
         let ended = run_to_end(&mut command, Duration::from_secs(seconds.into()) + PATIENCE)?;
         Ok((self.read(&ended)?, ended.cpu_s))
     }
 
     fn read(&self, ended: &Ended) -> Outcome<Reading> {
         let reading = match self {
-            Self::Meshmeter(..) | Self::MeshmeterOnEpoll(_) => read_meshmeter(&ended.stdout),
+            Self::Meshmeter(..) => read_meshmeter(&ended.stdout),
             Self::Wrk => {
                 let reading = wrk::read(ended)?;
                 Ok(Reading {
@@ -136,11 +128,36 @@ impl Generator {
     }
 }
 
-fn meshmeter_arguments(load: Load, pacing: Option<&str>, seconds: u32) -> Vec<String> {
+impl Load {
+    fn url(self, server: &Server) -> &str {
+        match self {
+            Self::Closed { .. } | Self::Open { .. } => &server.url,
+            Self::Http2 { .. } => &server.http2_url,
+            Self::Tls { .. } | Self::TlsChurn { .. } => &server.tls_url,
+            Self::Noted { .. } => &server.noted_url,
+        }
+    }
+}
+
+fn wrk_arguments(load: Load, seconds: u32) -> Outcome<Vec<String>> {
+    match load {
+        Load::Closed { connections } | Load::Tls { connections } => Ok(wrk::arguments(connections, seconds)),
+        Load::TlsChurn { connections } => {
+            let mut arguments = wrk::arguments(connections, seconds);
+            arguments.extend(["-H", "Connection: close"].map(str::to_owned));
+            Ok(arguments)
+        }
+        _ => Err("wrk knows closed loops of HTTP/1.1 alone".into()),
+    }
+}
+
+fn meshmeter_arguments(load: Load, options: &[&str], seconds: u32) -> Vec<String> {
     let (option, number, connections) = match load {
-        Load::Closed { connections } => ("--clients", connections, connections),
+        Load::Closed { connections } | Load::Tls { connections } | Load::TlsChurn { connections } => {
+            ("--clients", connections, connections)
+        }
         Load::Http2 { connections, streams } => ("--clients", connections * streams, connections),
-        Load::Open { rate, connections } => ("--rate", rate, connections),
+        Load::Open { rate, connections } | Load::Noted { rate, connections } => ("--rate", rate, connections),
     };
     let mut arguments = words("load --threads 1 --progress off --json -");
     arguments.extend([option.to_owned(), number.to_string()]);
@@ -150,7 +167,14 @@ fn meshmeter_arguments(load: Load, pacing: Option<&str>, seconds: u32) -> Vec<St
         arguments.extend(["--http", "2", "--streams"].map(str::to_owned));
         arguments.push(streams.to_string());
     }
-    arguments.extend(pacing.map(|pacing| format!("--pacing={pacing}")));
+    if let Load::Tls { .. } | Load::TlsChurn { .. } = load {
+        // Its certificate is its own; wrk does not look at it either.
+        arguments.push("--insecure".to_owned());
+    }
+    if let Load::TlsChurn { .. } = load {
+        arguments.push("--requests-per-connection=1".to_owned());
+    }
+    arguments.extend(options.iter().map(|option| (*option).to_owned()));
     arguments
 }
 
@@ -163,6 +187,8 @@ fn read_meshmeter(json: &str) -> Outcome<Reading> {
         requests_per_second: result.rate.completed,
         latency_us: Some(Latency { p50: response_time.p50, p99: response_time.p99 }),
         schedule_lag_us_p99: Some(result.schedule_lag_us.p99),
+        handshakes: Some(result.handshake_time_us.count as f64),
+        memory_peak_bytes: Some(result.generator.memory_peak_bytes as f64),
         invalid: result.verdict.reasons,
     })
 }

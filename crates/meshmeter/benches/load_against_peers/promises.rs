@@ -1,9 +1,12 @@
 //! What `meshmeter load` promises against its peers, judged by medians over the rounds. Pure.
 
 use crate::generator_contest::{
-    ALONE, BRISK, CALM, CPU_US, ECONOMICAL, FULL, Figure, HTTP2, LAG_P99_US, P50_US, PRECISE, PartResult,
+    CPU_US, Figure, HANDSHAKES, IMBALANCE_PERCENT, LAG_P99_US, MEMORY_MB, P50_US, PartResult, RATE,
 };
-use crate::generators::ON_EPOLL;
+use crate::parts::{
+    ALONE, BRISK, CALM, CHURN, ECONOMICAL, FOUR_TIMES, FULL, HTTP2, LASTING, MANY, ON_EPOLL, ON_IO_URING,
+    PRECISE, PRECISE_ON_IO_URING, TLS,
+};
 use std::fmt;
 
 /// Schedule lag at p99 at 1000 a second, microseconds.
@@ -21,12 +24,24 @@ pub struct Promise {
 /// How far the median response time at 1000 a second may be from that of a client that has the server to itself.
 const NEAR_ALONE_MAX_US: f64 = 10.0;
 /// Schedule lag at p99 at 20 000 a second, microseconds.
-const BRISK_LAG_P99_MAX_US: [(&str, f64); 2] = [(OURS, 100.0), (PRECISE, 30.0)];
+const BRISK_LAG_P99_MAX_US: [(&str, f64); 4] =
+    [(OURS, 100.0), (ON_IO_URING, 100.0), (PRECISE, 30.0), (PRECISE_ON_IO_URING, 30.0)];
 /// CPU for each request at 20 000 a second, economically paced, over that of a peer.
 const BRISK_CPU_MAX: [(&str, f64); 3] = [("fortio", 0.75), ("oha", 0.6), ("wrk2", 1.0)];
 
 /// CPU for each request at full speed over that of wrk.
 const FULL_CPU_OF_WRK_MAX: [(&str, f64); 2] = [(OURS, 0.8), (ON_EPOLL, 1.0)];
+
+/// CPU for each request over TLS over that of wrk.
+const TLS_CPU_OF_WRK_MAX: f64 = 1.0;
+/// Share of the connections of the churn whose handshake is in the histogram, at least: the last ones may lie outside.
+const HANDSHAKES_MIN: f64 = 0.99;
+/// How far a connection's requests may be from the average, percent.
+const IMBALANCE_MAX_PERCENT: f64 = 5.0;
+/// Peak memory on 64 and on ten thousand connections, and that of a run four times as long over the shorter one's.
+const MEMORY_MAX_MB: f64 = 16.0;
+const MEMORY_OF_MANY_MAX_MB: f64 = 80.0;
+const MEMORY_GROWTH_MAX: f64 = 1.1;
 
 const OURS: &str = "meshmeter load";
 
@@ -40,6 +55,10 @@ pub fn promises(results: &[PartResult]) -> Vec<Promise> {
             CALM => promises.extend(calm(result)),
             BRISK => promises.extend(brisk(result)),
             HTTP2 => promises.extend(http2(result)),
+            TLS => promises.extend(tls(result)),
+            CHURN => promises.extend(churn(result)),
+            MANY => promises.extend(many(result)),
+            LASTING => promises.extend(lasting(result)),
             _ => {}
         }
     }
@@ -53,6 +72,65 @@ fn full_speed(result: &PartResult) -> Vec<Promise> {
         if let (Some(ours), Some(theirs)) = (median(result, label, CPU_US), median(result, "wrk", CPU_US)) {
             promises.push(at_most(result, &format!("{label}: CPU over wrk's"), ours / theirs, most));
         }
+        if let (Some(ours), Some(theirs)) = (median(result, label, RATE), median(result, "wrk", RATE)) {
+            promises.push(at_least(result, &format!("{label}: answers/s over wrk's"), ours / theirs, 1.0));
+        }
+    }
+    promises
+}
+
+/// In a closed loop over TLS.
+fn tls(result: &PartResult) -> Vec<Promise> {
+    let mut promises = Vec::new();
+    for label in [OURS, ON_EPOLL] {
+        if let (Some(ours), Some(theirs)) = (median(result, label, CPU_US), median(result, "wrk", CPU_US)) {
+            let what = format!("{label}: CPU over wrk's");
+            promises.push(at_most(result, &what, ours / theirs, TLS_CPU_OF_WRK_MAX));
+        }
+    }
+    promises
+}
+
+/// With a handshake for each request.
+fn churn(result: &PartResult) -> Vec<Promise> {
+    let shares = [OURS, ON_EPOLL].map(|label| {
+        let told = median(result, label, HANDSHAKES).zip(median(result, label, RATE));
+        told.map(|(handshakes, answers)| {
+            let what = format!("{label}: handshakes in their histogram over answers");
+            at_least(result, &what, handshakes / answers, HANDSHAKES_MIN)
+        })
+    });
+    shares.into_iter().flatten().collect()
+}
+
+/// On ten thousand connections.
+fn many(result: &PartResult) -> Vec<Promise> {
+    let mut promises = Vec::new();
+    for label in [OURS, ON_IO_URING] {
+        if let Some(percent) = median(result, label, IMBALANCE_PERCENT) {
+            let what = format!("{label}: requests of a connection from the average, percent");
+            promises.push(at_most(result, &what, percent, IMBALANCE_MAX_PERCENT));
+        }
+        if let Some(memory_mb) = median(result, label, MEMORY_MB) {
+            let what = format!("{label}: memory, MB");
+            promises.push(at_most(result, &what, memory_mb, MEMORY_OF_MANY_MAX_MB));
+        }
+    }
+    promises
+}
+
+/// For longer.
+fn lasting(result: &PartResult) -> Vec<Promise> {
+    let memory = |label| median(result, label, MEMORY_MB);
+    let mut promises: Vec<Promise> = [OURS, ON_IO_URING]
+        .into_iter()
+        .filter_map(|label| {
+            Some(at_most(result, &format!("{label}: memory, MB"), memory(label)?, MEMORY_MAX_MB))
+        })
+        .collect();
+    if let (Some(long), Some(short)) = (memory(FOUR_TIMES), memory(OURS)) {
+        let what = "memory of a run four times as long over that";
+        promises.push(at_most(result, what, long / short, MEMORY_GROWTH_MAX));
     }
     promises
 }
@@ -113,6 +191,14 @@ fn brisk(result: &PartResult) -> Vec<Promise> {
 /// What is not a number is not kept.
 fn at_most(result: &PartResult, what: &str, figure: f64, most: f64) -> Promise {
     Promise { text: format!("{}: {what}: {figure:.2}, at most {most}", result.title), kept: figure <= most }
+}
+
+/// What is not a number is not kept.
+fn at_least(result: &PartResult, what: &str, figure: f64, least: f64) -> Promise {
+    Promise {
+        text: format!("{}: {what}: {figure:.2}, at least {least}", result.title),
+        kept: figure >= least,
+    }
 }
 
 fn valid_figures(result: &PartResult) -> Option<Promise> {

@@ -6,10 +6,11 @@ use crate::interrupt;
 use crate::open_files;
 use crate::progress::LoadProgress;
 use experiment::schema::LoadResult;
-use load::{ErrorKind, LoadError, LoadSpec, Observer, Progress, Protocol};
+use load::{DEFAULT_LAG_TOLERANCE, ErrorKind, LoadError, LoadSpec, Observer, Pacing, Progress, Protocol};
 use outputs::Outputs;
 use std::process::ExitCode;
 use std::thread;
+use std::time::Duration;
 
 mod destination;
 mod grpc;
@@ -102,6 +103,7 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
         schedule,
         connections,
         pacing: args.pacing.pacing.into(),
+        lag_tolerance: lag_tolerance(args)?,
         requests_per_connection: args.requests_per_connection,
         threads,
         warmup: args.schedule.warmup,
@@ -113,6 +115,18 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
         start_at: schedule::start_at(args)?,
         network: args.network.network.into(),
     })
+}
+
+/// How late economical pacing may be.
+fn lag_tolerance(args: &LoadArgs) -> Result<Duration, Failure> {
+    let pacing = Pacing::from(args.pacing.pacing);
+    match args.pacing.lag_tolerance {
+        Some(_) if pacing != Pacing::Economical => {
+            Err(Failure::wrong_use("--lag-tolerance is for economical pacing")
+                .with_hint("add --pacing economical, or leave it out: the other pacings send on time"))
+        }
+        given => Ok(given.unwrap_or(DEFAULT_LAG_TOLERANCE)),
+    }
 }
 
 fn connections(args: &LoadArgs, protocol: Protocol, servers: usize) -> usize {

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -26,6 +26,17 @@ pub fn stdout(output: &Output) -> String {
 
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What a child says on standard error, which is piped, line by line.
+pub fn said(child: &mut Child) -> impl Iterator<Item = String> + use<> {
+    BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok)
+}
+
+/// Reads up to the line with which `meshmeter load --progress plain` says that the first of so many seconds is over.
+pub fn await_first_second(lines: &mut impl Iterator<Item = String>, seconds: u32) {
+    let awaited = format!("1/{seconds} s");
+    assert!(lines.any(|line| line.trim_start().starts_with(&awaited)), "the first second ends");
 }
 
 /// `meshmeter serve` on a port of its own; killed when dropped.

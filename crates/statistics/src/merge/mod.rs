@@ -358,6 +358,11 @@ fn pacing(placed: &[Placed]) -> Option<PacingUsage> {
         merged.unbounded_fraction += weight * of_one.unbounded_fraction;
         merged.busiest_working_fraction =
             merged.busiest_working_fraction.max(of_one.busiest_working_fraction);
+        // The most that one of them tolerated.
+        if of_one.lag_tolerance_us > merged.lag_tolerance_us {
+            merged.lag_tolerance_us = of_one.lag_tolerance_us;
+        }
+        merged.answers_timed_by_kernel |= of_one.answers_timed_by_kernel;
         merged.sleep_cpu_us = merged.sleep_cpu_us.max(of_one.sleep_cpu_us);
     }
     Some(merged)

@@ -200,6 +200,18 @@ impl<N: Network> Network for TlsNetwork<N> {
         self.inner.wait(at_most)
     }
 
+    fn note_arrivals(&mut self) -> bool {
+        self.inner.note_arrivals()
+    }
+
+    fn sleep_through(&mut self, time: Duration) -> io::Result<bool> {
+        self.inner.sleep_through(time)
+    }
+
+    fn came_ago(&self) -> Duration {
+        self.inner.came_ago()
+    }
+
     fn next_event(&mut self, buffer: &mut [u8]) -> Option<(usize, Event)> {
         loop {
             let (slot, event) = if let Some(slot) = self.unfinished.take() {

@@ -53,7 +53,8 @@ pub(crate) struct UringNetwork {
 
 impl UringNetwork {
     /// Room for so many connections. The first thread that waits is the only one that may use it then.
-    pub(crate) fn new(ring: Ring, slots: usize) -> io::Result<Self> {
+    pub(crate) fn new(mut ring: Ring, slots: usize) -> io::Result<Self> {
+        ring.reserve(slots)?;
         Ok(Self {
             ring,
             alarm: Alarm::new()?,
@@ -84,23 +85,23 @@ impl UringNetwork {
         for slot in self.listed.drain(..) {
             let socket = &mut self.sockets[slot];
             socket.listed = false;
-            let Some(descriptor) = &socket.descriptor else { continue };
+            let Some((_, handle)) = socket.descriptor else { continue };
             if let Stage::Due(address) = socket.stage {
-                self.ring.connect(descriptor, address, socket.tag(Operation::Connect, slot))?;
+                self.ring.connect(handle, address, socket.tag(Operation::Connect, slot))?;
                 socket.stage = Stage::Connecting;
             }
             if socket.stage == Stage::Open && !socket.receiving {
-                self.ring.receive(descriptor, socket.tag(Operation::Receive, slot))?;
+                self.ring.receive(handle, socket.tag(Operation::Receive, slot))?;
                 socket.receiving = true;
             }
             let may_send = matches!(socket.stage, Stage::Open | Stage::Ended) && !socket.outgoing.is_empty();
             if may_send && socket.sending == Sending::Idle {
                 let tag = socket.tag(Operation::SendNow, slot);
-                self.ring.send_now(descriptor, std::mem::take(&mut socket.outgoing), tag)?;
+                self.ring.send_now(handle, std::mem::take(&mut socket.outgoing), tag)?;
                 socket.sending = Sending::Now;
             } else if may_send && socket.sending == Sending::Blocked {
                 let tag = socket.tag(Operation::SendAll, slot);
-                self.ring.send_all(descriptor, std::mem::take(&mut socket.outgoing), tag)?;
+                self.ring.send_all(handle, std::mem::take(&mut socket.outgoing), tag)?;
                 socket.sending = Sending::All;
             }
         }
@@ -248,8 +249,10 @@ impl Network for UringNetwork {
         let descriptor =
             net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, Some(ipproto::TCP))?;
         sockopt::set_tcp_nodelay(&descriptor, true)?;
+        self.ring.enable()?;
+        let handle = self.ring.register(slot, &descriptor)?;
         let socket = &mut self.sockets[slot];
-        socket.descriptor = Some(descriptor);
+        socket.descriptor = Some((descriptor, handle));
         socket.stage = Stage::Due(address);
         self.list(slot);
         Ok(())
@@ -271,8 +274,9 @@ impl Network for UringNetwork {
 
     fn close(&mut self, slot: usize) {
         let socket = &mut self.sockets[slot];
-        let Some(descriptor) = socket.descriptor.take() else { return };
+        let Some((descriptor, _)) = socket.descriptor.take() else { return };
         send_last_words(&descriptor, socket);
+        self.ring.unregister(slot);
         // The kernel keeps the socket open for as long as it works on it.
         for (is_on_its_way, operation) in [
             (socket.stage == Stage::Connecting, Operation::Connect),

@@ -12,7 +12,7 @@ use super::tag::{Operation, Tag};
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 use rustix::event::PollFlags;
-use rustix::fd::{AsFd, AsRawFd};
+use rustix::fd::{AsFd, AsRawFd, RawFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::SockAddr;
@@ -46,6 +46,20 @@ pub(super) struct Completion {
     pub(super) more: bool,
 }
 
+/// How operations name a socket.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Handle {
+    number: RawFd,
+    flags: squeue::Flags,
+}
+
+impl Handle {
+    /// Of a descriptor or of a registered socket, as the flags say.
+    fn fd(self) -> Fd {
+        Fd(self.number)
+    }
+}
+
 /// Memory that an operation names.
 #[expect(dead_code, reason = "held for the kernel, which reads it")]
 enum Lent {
@@ -63,6 +77,8 @@ pub(crate) struct Ring {
     /// Bytes of the sends that end with their submission.
     sent: ManuallyDrop<Vec<(Tag, Vec<u8>)>>,
     enabled: bool,
+    /// Sockets are registered: see [`Ring::register`].
+    registers: bool,
     /// Operations that the kernel holds and that have not told their last completion.
     in_flight: usize,
 }
@@ -74,14 +90,11 @@ impl Ring {
     /// Where the kernel does not let this process use io_uring, or is older than 6.1.
     #[allow(unsafe_code)]
     pub(crate) fn new() -> io::Result<Self> {
-        let ring: IoUring = IoUring::builder()
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .setup_taskrun_flag()
-            .setup_submit_all()
-            .setup_r_disabled()
-            .setup_cqsize(COMPLETIONS)
-            .build(SUBMISSIONS)?;
+        let ring: IoUring = match build(true) {
+            // Linux before 6.6 does not know that it can do without the array.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => build(false)?,
+            outcome => outcome?,
+        };
         let buffers = Buffers::new();
         let (address, entries) = buffers.ring();
         // SAFETY: the buffers are dropped after the ring, by `Drop`, and below where this fails: the ring has no operation.
@@ -92,8 +105,39 @@ impl Ring {
             lent: ManuallyDrop::default(),
             sent: ManuallyDrop::default(),
             enabled: false,
+            registers: false,
             in_flight: 0,
         })
+    }
+
+    /// Makes room for the sockets of so many slots.
+    pub(super) fn reserve(&mut self, slots: usize) -> io::Result<()> {
+        if lets_go_of_registered_sockets(rustix::system::uname().release().to_str().unwrap_or("")) {
+            let slots = u32::try_from(slots).unwrap_or(u32::MAX).max(1);
+            self.ring.submitter().register_files_sparse(slots)?;
+            self.registers = true;
+        }
+        Ok(())
+    }
+
+    /// How operations are to name a slot's socket from now on. The kernel finds a registered one without counting its users
+    /// for each operation.
+    pub(super) fn register(&self, slot: usize, socket: impl AsFd) -> io::Result<Handle> {
+        let number = socket.as_fd().as_raw_fd();
+        if !self.registers {
+            return Ok(Handle { number, flags: squeue::Flags::empty() });
+        }
+        let slot = u32::try_from(slot).expect("fewer connections than that");
+        self.ring.submitter().register_files_update(slot, &[number])?;
+        Ok(Handle { number: slot as RawFd, flags: squeue::Flags::FIXED_FILE })
+    }
+
+    /// No more operations come for this slot. Those under way keep the socket.
+    pub(super) fn unregister(&self, slot: usize) {
+        if self.registers {
+            let outcome = self.ring.submitter().register_files_update(slot as u32, &[-1]);
+            outcome.expect("there is such a slot, and letting go needs no memory");
+        }
     }
 
     /// From now on the calling thread may use it, and no other.
@@ -106,31 +150,32 @@ impl Ring {
     }
 
     /// Connects a socket.
-    pub(super) fn connect(&mut self, socket: impl AsFd, address: SocketAddr, tag: Tag) -> io::Result<()> {
+    pub(super) fn connect(&mut self, socket: Handle, address: SocketAddr, tag: Tag) -> io::Result<()> {
         let address = Box::new(SockAddr::from(address));
-        let operation = opcode::Connect::new(fd(socket), address.as_ptr().cast(), address.len()).build();
+        let operation = opcode::Connect::new(socket.fd(), address.as_ptr().cast(), address.len()).build();
         self.lent.insert(tag.to_bits(), Lent::Address(address));
         self.in_flight += 1;
-        self.push(&operation.user_data(tag.to_bits()))
+        self.push(&operation.flags(socket.flags).user_data(tag.to_bits()))
     }
 
     /// Receives on a socket again and again, until it tells a completion after which there are no more.
-    pub(super) fn receive(&mut self, socket: impl AsFd, tag: Tag) -> io::Result<()> {
-        let operation = opcode::RecvMulti::new(fd(socket), Buffers::GROUP).build();
+    pub(super) fn receive(&mut self, socket: Handle, tag: Tag) -> io::Result<()> {
+        let operation = opcode::RecvMulti::new(socket.fd(), Buffers::GROUP).build().flags(socket.flags);
         self.in_flight += 1;
         self.push(&operation.user_data(tag.to_bits()))
     }
 
     /// Tells a completion each time that the descriptor becomes readable, until it tells one after which there are no more.
     pub(super) fn watch(&mut self, descriptor: impl AsFd, tag: Tag) -> io::Result<()> {
-        let operation = opcode::PollAdd::new(fd(descriptor), PollFlags::IN.bits().into()).multi(true).build();
+        let descriptor = Fd(descriptor.as_fd().as_raw_fd());
+        let operation = opcode::PollAdd::new(descriptor, PollFlags::IN.bits().into()).multi(true).build();
         self.in_flight += 1;
         self.push(&operation.user_data(tag.to_bits()))
     }
 
     /// Sends as much as the kernel takes at once. Only where that is not all, a completion tells so. The bytes are handed
     /// back by [`Ring::take_sent`].
-    pub(super) fn send_now(&mut self, socket: impl AsFd, bytes: Vec<u8>, tag: Tag) -> io::Result<()> {
+    pub(super) fn send_now(&mut self, socket: Handle, bytes: Vec<u8>, tag: Tag) -> io::Result<()> {
         let flags = ALL_OF_IT | SendFlags::DONTWAIT.bits();
         let operation = send(socket, &bytes, flags).flags(squeue::Flags::SKIP_SUCCESS);
         self.sent.push((tag, bytes));
@@ -138,7 +183,7 @@ impl Ring {
     }
 
     /// Sends everything, as soon as the kernel takes it. The bytes are handed back by [`Ring::take_back`].
-    pub(super) fn send_all(&mut self, socket: impl AsFd, bytes: Vec<u8>, tag: Tag) -> io::Result<()> {
+    pub(super) fn send_all(&mut self, socket: Handle, bytes: Vec<u8>, tag: Tag) -> io::Result<()> {
         let operation = send(socket, &bytes, ALL_OF_IT);
         self.lent.insert(tag.to_bits(), Lent::Bytes(bytes));
         self.in_flight += 1;
@@ -313,14 +358,35 @@ impl Completion {
     }
 }
 
-fn fd(socket: impl AsFd) -> Fd {
-    Fd(socket.as_fd().as_raw_fd())
+fn build(without_array: bool) -> io::Result<IoUring> {
+    let mut builder = IoUring::builder();
+    builder
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_taskrun_flag()
+        .setup_submit_all()
+        .setup_r_disabled()
+        .setup_cqsize(COMPLETIONS);
+    if without_array {
+        builder.setup_no_sqarray();
+    }
+    builder.build(SUBMISSIONS)
 }
 
-fn send(socket: impl AsFd, bytes: &[u8], flags: u32) -> squeue::Entry {
+/// Whether the kernel of this release lets go of a registered socket when its own operations have ended (Linux 6.13). Before,
+/// one that was closed stayed open for as long as any operation that was older, of whichever connection.
+fn lets_go_of_registered_sockets(release: &str) -> bool {
+    let mut numbers = release.split(|character: char| !character.is_ascii_digit()).map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (6, 13),
+        _ => false,
+    }
+}
+
+fn send(socket: Handle, bytes: &[u8], flags: u32) -> squeue::Entry {
     // What is beyond 4 GiB is told as not sent.
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-    opcode::Send::new(fd(socket), bytes.as_ptr(), length).flags(flags as i32).build()
+    opcode::Send::new(socket.fd(), bytes.as_ptr(), length).flags(flags as i32).build().flags(socket.flags)
 }
 
 /// Lets pass what is no error of a submission: time was up, a signal came, or completions must be taken first.
@@ -331,5 +397,26 @@ fn pass(outcome: io::Result<usize>) -> io::Result<()> {
             Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN) => Ok(()),
             _ => Err(error),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_are_registered_where_the_kernel_lets_go_of_them() {
+        for (release, expected) in [
+            ("6.18.5", true),
+            ("6.13.0-rc1-generic", true),
+            ("7.0", true),
+            ("6.12.9", false),
+            ("6.1.0-18-amd64", false),
+            ("5.19", false),
+            ("unknown", false),
+            ("", false),
+        ] {
+            assert_eq!(lets_go_of_registered_sockets(release), expected, "{release}");
+        }
     }
 }

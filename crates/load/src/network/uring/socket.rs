@@ -1,5 +1,6 @@
 //! One slot: its socket, what the kernel does for it, what is to be asked of the kernel.
 
+use super::ring::Handle;
 use super::tag::{Operation, Tag};
 use rustix::fd::OwnedFd;
 use std::net::SocketAddr;
@@ -7,7 +8,8 @@ use std::net::SocketAddr;
 /// See the module.
 #[derive(Default)]
 pub(super) struct Socket {
-    pub(super) descriptor: Option<OwnedFd>,
+    /// With how operations name it.
+    pub(super) descriptor: Option<(OwnedFd, Handle)>,
     /// Told apart from earlier connections in this slot, whose completions may still come.
     pub(super) generation: u32,
     pub(super) stage: Stage,

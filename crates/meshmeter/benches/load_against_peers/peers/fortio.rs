@@ -6,12 +6,16 @@ use serde_json::Value;
 
 /// Its histogram begins with steps of 10 us, which is as fine as it interpolates well. Over HTTP/2 it has one request at a time on
 /// a connection too: as many connections as others have streams.
-pub fn arguments(load: Load, seconds: u32) -> Vec<String> {
+///
+/// # Errors
+/// Where it is asked for something else.
+pub fn arguments(load: Load, seconds: u32) -> Outcome<Vec<String>> {
     // Its rate 0 is a closed loop.
     let (rate, connections) = match load {
         Load::Closed { connections } => (0, connections),
         Load::Http2 { connections, streams } => (0, connections * streams),
         Load::Open { rate, connections } => (rate, connections),
+        other => return Err(format!("fortio is not asked for {other:?} here").into()),
     };
     let mut arguments = words("load -r 0.00001 -p 50,99 -json -");
     if let Load::Http2 { .. } = load {
@@ -20,7 +24,7 @@ pub fn arguments(load: Load, seconds: u32) -> Vec<String> {
     arguments.extend(["-qps".to_owned(), rate.to_string()]);
     arguments.extend(["-c".to_owned(), connections.to_string()]);
     arguments.extend(["-t".to_owned(), format!("{seconds}s")]);
-    arguments
+    Ok(arguments)
 }
 
 /// Reads the JSON that fortio prints.

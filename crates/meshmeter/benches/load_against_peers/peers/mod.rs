@@ -76,7 +76,7 @@ impl Peer {
     /// Where it cannot do that.
     pub fn arguments(self, load: Load, seconds: u32) -> Outcome<Vec<String>> {
         match self {
-            Self::Fortio => Ok(fortio::arguments(load, seconds)),
+            Self::Fortio => fortio::arguments(load, seconds),
             Self::Oha => oha::arguments(load, seconds),
             Self::Wrk2 => wrk2::arguments(load, seconds),
         }
