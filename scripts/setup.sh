@@ -33,6 +33,17 @@ need_python() {
   fi
 }
 
+# A module of nginx's, which its packages have apart: the SNI proxy of mode egress-sni. Debian's is a file; elsewhere it
+# may be built in.
+need_nginx_stream() {
+  if command -v nginx >/dev/null 2>&1; then
+    ! nginx -V 2>&1 | grep -q -e '--with-stream ' || return 0
+    folder=$(nginx -V 2>&1 | sed -n 's/.*--modules-path=\([^ ]*\).*/\1/p')
+    [ ! -e "${folder:-/usr/lib/nginx/modules}/ngx_stream_module.so" ] || return 0
+  fi
+  need_package libnginx-mod-stream "nginx's stream module" 'leads connections by their SNI, behind an egress gateway'
+}
+
 need_for_demo() {
   need_command cc 'gcc libc6-dev' 'links the program'
   need_command iptables iptables 'redirects traffic to sidecars'
@@ -52,6 +63,7 @@ need_for_test() {
   need_for_demo
   need_browser
   need_command nginx nginx-light 'a server that the load generator is tested against'
+  need_nginx_stream
   need_command wrk wrk 'loads the service and nginx in turn'
   need_command h2load nghttp2-client 'loads nginx over HTTP/2 in turn with meshmeter load'
   need_command bash bash 'continuous integration, and a test of the command line'

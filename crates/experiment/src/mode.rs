@@ -120,6 +120,17 @@ impl Mode {
         matches!(self, Self::Gateway | Self::Sidecar | Self::AmbientWaypoint | Self::Ingress)
     }
 
+    /// The mode that this one's cost is the difference to; absent where it is itself a floor. What leaves the mesh for a
+    /// server that speaks TLS is held against the same without a proxy on the way, and not against plain HTTP.
+    #[must_use]
+    pub fn floor(self) -> Option<Self> {
+        match self {
+            Self::None | Self::EgressBypass => None,
+            mode if mode.is_egress() => Some(Self::EgressBypass),
+            _ => Some(Self::None),
+        }
+    }
+
     /// The name that users type.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -130,11 +130,9 @@ fn percentiles(results: &[&LoadResult]) -> Option<Percentiles> {
     })
 }
 
-/// What a mode adds to mode `none` under the same load.
+/// What a mode adds to its floor under the same load.
 fn added(mode: Mode, load: &LoadPoint, trials: &[TrialRecord]) -> Option<AddedLatency> {
-    if mode == Mode::None {
-        return None;
-    }
+    let floor = mode.floor()?;
     let by_repeat = |mode: Mode| -> BTreeMap<usize, &HistogramSummary> {
         trials
             .iter()
@@ -142,7 +140,7 @@ fn added(mode: Mode, load: &LoadPoint, trials: &[TrialRecord]) -> Option<AddedLa
             .filter_map(|trial| Some((trial.repeat, &trial.result.as_ref()?.response_time_us)))
             .collect()
     };
-    let (with, without) = (by_repeat(mode), by_repeat(Mode::None));
+    let (with, without) = (by_repeat(mode), by_repeat(floor));
     let difference = |read: fn(&HistogramSummary) -> f64| {
         let pairs: Vec<(f64, f64)> =
             with.iter().filter_map(|(repeat, with)| Some((read(with), read(without.get(repeat)?)))).collect();

@@ -109,6 +109,7 @@ fn mutual_tls(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
         let why = match mode {
             Mode::Ambient | Mode::AmbientWaypoint => "ztunnels speak mutual TLS always",
             Mode::EgressGatewayMtls => "mutual TLS with the gateway is what this mode is",
+            Mode::EgressSni => "its gateway is reached by mutual TLS",
             _ => continue,
         };
         return Err(field

@@ -202,6 +202,7 @@ fn what_a_mesh_or_a_mode_cannot_do_is_refused_where_it_stands() {
         with("istio", "egress-gateway", &format!("{load}istio: {{authorization: {{identities: 3}}}}")),
         with("istio", "sidecar, ambient", &format!("{load}proxy: {{mtls: off}}")),
         with("istio", "egress-gateway-mtls", &format!("{load}proxy: {{mtls: false}}")),
+        with("istio", "egress-sni", &format!("{load}proxy: {{mtls: off}}")),
         with("istio", "sidecar", &format!("{load}istio: {{ingress: {{tls: mutual}}}}")),
         with("istio", "ingress", "load: {rate: 1000, protocol: tcp}"),
         with("istio", "none, ambient", &format!("{load}istio: {{sidecar-scope: true}}")),

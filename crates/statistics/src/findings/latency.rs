@@ -21,7 +21,7 @@ pub(super) fn headline(run: &Run<'_>) -> String {
         match (&cell.added_us, &cell.response_time_us) {
             (Some(added), _) => {
                 let join = if added.p50.excludes_zero() { " and" } else { "; it" };
-                return format!("{under} {}{}.", compared(&subject, &added.p50, "the median"), cpu(join));
+                return format!("{under} {}{}.", compared(mode, &added.p50, "the median"), cpu(join));
             }
             (None, Some(response)) => {
                 let median = words::latency(&response.p50);
@@ -33,25 +33,31 @@ pub(super) fn headline(run: &Run<'_>) -> String {
             (None, None) => {}
         }
     }
-    match run.reference_cell(Mode::None).and_then(|cell| Some((cell, cell.response_time_us.as_ref()?))) {
+    let floors = [Mode::None, Mode::EgressBypass].into_iter();
+    let floor = floors
+        .filter_map(|mode| run.reference_cell(mode))
+        .find_map(|cell| Some((cell, cell.response_time_us.as_ref()?)));
+    match floor {
         Some((cell, response)) => format!(
-            "{} the median response time without a mesh is {}.",
+            "{} the median response time {} is {}.",
             words::sentence(&words::under(cell)),
+            if cell.mode == Mode::None { "without a mesh" } else { "past the sidecar" },
             words::latency(&response.p50)
         ),
         None => "Nothing can be said: no trial is valid.".into(),
     }
 }
 
-/// A clause on what a mode adds to mode `none`, as strong as the interval allows.
-fn compared(subject: &str, added_us: &Estimate, what: &str) -> String {
+/// A clause on what a mode adds to its floor, as strong as the interval allows.
+fn compared(mode: Mode, added_us: &Estimate, what: &str) -> String {
+    let (subject, floor) = (words::subject(mode), words::mode(mode.floor().unwrap_or(Mode::None)));
     if added_us.low.is_none() {
         let more = words::latency(added_us);
         return format!("{subject} reads {more} more in {what} (one trial each, which shows no difference)");
     }
     if !added_us.excludes_zero() {
         let interval = words::latency(added_us);
-        return format!("no difference is shown between {subject} and no mesh in {what}: {interval}");
+        return format!("no difference is shown between {subject} and {floor} in {what}: {interval}");
     }
     format!("{subject} {} {what}", changes(added_us))
 }
@@ -91,11 +97,8 @@ pub(super) fn tails_and_other_modes(run: &Run<'_>) -> Vec<String> {
                 format!("{subject} {first} {median_name} and {second} {tail_name}")
             }
             (median, tail) => {
-                let clauses: Vec<String> = median
-                    .into_iter()
-                    .chain(tail)
-                    .map(|(added, name)| compared(&subject, added, name))
-                    .collect();
+                let clauses: Vec<String> =
+                    median.into_iter().chain(tail).map(|(added, name)| compared(mode, added, name)).collect();
                 clauses.join("; ")
             }
         };

@@ -54,11 +54,11 @@ impl<'a> Run<'a> {
         self.summary.cells.iter().filter(move |cell| cell.mode == mode && cell.valid > 0)
     }
 
-    /// The modes with proxies, the one that the headline is about first.
+    /// The modes with proxies on the path, the one that the headline is about first.
     pub(crate) fn modes_with_proxies(&self) -> Vec<Mode> {
         let mut modes: Vec<Mode> = Vec::new();
         for cell in &self.summary.cells {
-            if cell.mode != Mode::None && !modes.contains(&cell.mode) {
+            if cell.mode.floor().is_some() && !modes.contains(&cell.mode) {
                 modes.push(cell.mode);
             }
         }
@@ -67,7 +67,7 @@ impl<'a> Run<'a> {
     }
 
     /// The measured cell of a mode whose load is the reference rate, or nearest to it; in closed loop the middle one.
-    /// Cells that can be compared with mode `none` go before others.
+    /// Cells that can be compared with their floor go before others.
     pub(crate) fn reference_cell(&self, mode: Mode) -> Option<&'a Cell> {
         let cells: Vec<&Cell> = self.measured(mode).collect();
         let comparable: Vec<&Cell> = cells.iter().copied().filter(|cell| cell.added_us.is_some()).collect();
@@ -88,12 +88,12 @@ impl<'a> Run<'a> {
             .fold(f64::INFINITY, f64::min)
     }
 
-    /// Whether a percentile rests on enough requests in every valid trial of a cell and, where it is compared, of mode
-    /// `none` under the same load.
+    /// Whether a percentile rests on enough requests in every valid trial of a cell and, where it is compared, of its
+    /// floor under the same load.
     pub(crate) fn resolves(&self, cell: &Cell, percentile: f64) -> bool {
         // The fraction beyond a percentile is not exact in binary: a count of exactly ten must do.
         let enough =
             |mode| self.samples_beyond(mode, &cell.load, percentile) >= SAMPLES_BEYOND_A_PERCENTILE - 1e-6;
-        enough(cell.mode) && (cell.added_us.is_none() || enough(Mode::None))
+        enough(cell.mode) && (cell.added_us.is_none() || cell.mode.floor().is_none_or(enough))
     }
 }
