@@ -4,6 +4,7 @@
 //! reader.
 
 use crate::environment::{ProxySettings, ServerSettings};
+use crate::published::PublishedSource;
 use crate::{MeshKind, MeshSettings, Mode, Objective};
 use std::fmt;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub struct Experiment {
     pub seed: Option<u64>,
     /// What must hold for the run to be good.
     pub objective: Objective,
+    /// What others published for the same question.
+    pub published: Vec<PublishedSource>,
     /// How the proxies are set.
     pub proxy: ProxySettings,
     /// What is asked of the control plane; all off where the mesh has none.

@@ -10,7 +10,7 @@ use std::path::Path;
 pub struct RunData {
     /// Text of `experiment.yaml`: the experiment as resolved.
     pub experiment_yaml: String,
-    /// The same, read.
+    /// The same, read, without the modes that could not run.
     pub experiment: Experiment,
     /// The machine and the versions.
     pub host: Host,
@@ -30,7 +30,7 @@ impl RunData {
     pub fn read(path: &Path) -> Result<Self, FolderError> {
         let raw = folder::read(path)?;
         let file = path.join(EXPERIMENT_FILE);
-        let experiment = Experiment::parse(&raw.experiment_yaml, &file.to_string_lossy())
+        let mut experiment = Experiment::parse(&raw.experiment_yaml, &file.to_string_lossy())
             .map_err(|error| FolderError::read(&file, error))?;
         let mut notes = raw.notes;
         // A run writes down the seed that it drew: only a folder changed by hand has none.
@@ -38,6 +38,9 @@ impl RunData {
             notes.push(format!("{EXPERIMENT_FILE} does not say which seed ordered the trials."));
             0
         });
+        // What could not run was not planned either.
+        let refused = &raw.host.refused_modes;
+        experiment.modes.retain(|mode| refused.iter().all(|refused| refused.mode != *mode));
         let planned = Plan::new(&experiment, seed).trials.len();
         let summary = statistics::summarize(&experiment, seed, planned, &raw.host, &raw.trials);
         Ok(Self {

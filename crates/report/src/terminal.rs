@@ -9,7 +9,7 @@ pub use search::search_text;
 use crate::format::{self, Interval};
 use crate::table::{CellRow, Difference, ResultTable};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
-use experiment::schema::Summary;
+use experiment::schema::{PublishedFigure, Summary};
 use std::fmt::Write as _;
 
 /// From this width on, an interval stands beside its estimate, not under it.
@@ -56,7 +56,10 @@ pub fn render(summary: &Summary, options: Options) -> String {
         let _ = writeln!(text, "{}", bold(&plain(&group.load), options));
         let _ = writeln!(text, "{}\n", load_table(&table, &group.rows, options).trim_fmt());
     }
-    for line in footer(summary, &table, options) {
+    for line in published(summary).into_iter().chain(footer(summary, &table, options)) {
+        if line.is_empty() {
+            text.push('\n');
+        }
         for wrapped in wrap(&plain(&line), options.width) {
             let _ = writeln!(text, "{wrapped}");
         }
@@ -133,6 +136,30 @@ fn stacked(interval: &Interval, options: Options) -> String {
         Some(range) => format!("{}\n{range}", interval.estimate),
         None => interval.estimate.clone(),
     }
+}
+
+/// Figures of others beside this run's, a line each; what differs once for each source. Nothing where the run has none.
+fn published(summary: &Summary) -> Vec<String> {
+    let mut lines = Vec::new();
+    if summary.published.iter().all(|figure| figure.measured.is_none()) {
+        return lines;
+    }
+    let mut source: Option<&PublishedFigure> = None;
+    for figure in &summary.published {
+        if source.is_none_or(|last| (&last.source, &last.differs) != (&figure.source, &figure.differs)) {
+            let differs = Some(&figure.differs).filter(|differs| !differs.is_empty());
+            let differs = differs.map(|differs| format!(" What differs: {differs}.")).unwrap_or_default();
+            lines.push(format!("Published by {}.{differs}", figure.source));
+            source = Some(figure);
+        }
+        let ratio = figure.ratio.map(|ratio| format!(" (×{ratio:.2})")).unwrap_or_default();
+        let here = figure.measured.as_deref().unwrap_or(format::ABSENT);
+        lines.push(format!("· {}: {}; here {here}{ratio}", figure.what, figure.value));
+    }
+    if !lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines
 }
 
 fn footer(summary: &Summary, table: &ResultTable, options: Options) -> Vec<String> {

@@ -43,7 +43,7 @@ pub fn summarize(
         findings: Vec::new(),
         published: Vec::new(),
     };
-    summary.published = published::figures(&summary);
+    summary.published = published::figures(experiment, &summary);
     summary.findings = findings::findings(experiment, &summary, trials);
     summary
 }

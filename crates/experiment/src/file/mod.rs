@@ -2,7 +2,7 @@
 //!
 //! Text becomes a tree of nodes that know their place ([`document`], the one module that knows the YAML library);
 //! overrides of the command line change the tree ([`overrides`]); the tree is read key by key ([`section`],
-//! [`reader`], [`istio`]) and checked for contradictions ([`checks`], [`mesh_checks`]). The first thing that is wrong ends it, with its place.
+//! [`reader`], [`istio`], [`published`]) and checked for contradictions ([`checks`], [`mesh_checks`]). The first thing that is wrong ends it, with its place.
 //! [`writer`] writes an experiment with every default visible.
 //!
 //! What the reader refuses although a machine could run it is refused because it would measure something else than
@@ -13,6 +13,7 @@ mod document;
 mod istio;
 mod mesh_checks;
 mod overrides;
+mod published;
 mod reader;
 mod section;
 mod suggestion;

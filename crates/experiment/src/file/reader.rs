@@ -5,6 +5,7 @@ use super::checks::{self, Given};
 use super::document::Node;
 use super::istio;
 use super::overrides::Scale;
+use super::published;
 use super::section::{Field, Item, Section, alternatives};
 use super::suggestion::nearest;
 use crate::Objective;
@@ -55,6 +56,7 @@ pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Resul
         repeats: root.field("repeats")?.map_or(Ok(DEFAULT_REPEATS), |field| field.whole(1..=1000))?,
         seed: root.field("seed")?.map(|field| seed(&field)).transpose()?,
         objective: objective(&objective_section)?,
+        published: published::sources(&root)?,
         proxy: proxy(&proxy_section)?,
         istio: istio::settings(&istio_section, files)?.into(),
         server: server(&server_section, payload_bytes)?,

@@ -8,7 +8,7 @@ use crate::units::UnitError;
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 /// Every section of the file with its keys.
-pub(super) const SECTIONS: [(&str, &[&str]); 10] = [
+pub(super) const SECTIONS: [(&str, &[&str]); 12] = [
     (
         "",
         &[
@@ -25,6 +25,7 @@ pub(super) const SECTIONS: [(&str, &[&str]); 10] = [
             "istio",
             "server",
             "client",
+            "published",
         ],
     ),
     (
@@ -65,6 +66,8 @@ pub(super) const SECTIONS: [(&str, &[&str]); 10] = [
     ("istio.ingress", &["tls", "api"]),
     ("server", &["delay", "error-rate", "cpu"]),
     ("client", &["cpu"]),
+    ("published", &["source", "differs", "figures"]),
+    ("published.figures", &["figure", "mode", "component", "rate", "value"]),
 ];
 
 /// A map of the file.
@@ -174,6 +177,15 @@ impl<'a> Field<'a> {
                 .error(format!("`{}` is empty", self.path), "expected at least one value"));
         }
         items.iter().map(|item| self.scalar(item)).collect()
+    }
+
+    /// A map, or every map of a list, as a section of the table.
+    pub(super) fn sections(&self, path: &'static str) -> Result<Vec<Section<'a>>> {
+        let section = |node: &'a Node| Section::of(node, path, node.place.clone());
+        match &self.node.value {
+            Value::List(items) => items.iter().map(section).collect(),
+            _ => Ok(vec![section(self.node)?]),
+        }
     }
 
     /// The value read by a parser of [`crate::units`].

@@ -4,6 +4,7 @@ use super::document;
 use crate::definition::{Experiment, LoadLevels};
 use crate::environment::{AccessLog, MutualTls};
 use crate::mesh_settings::{IngressApi, IngressTls, LuaScript, MeshSettings, ZtunnelPlacement};
+use crate::published::{PublishedSource, ReferenceValue};
 use crate::units::{ByteSize, CpuCores, Fraction, TimeSpan};
 use crate::{MeshKind, Mode};
 use serde::Serialize;
@@ -29,6 +30,8 @@ struct FileView<'a> {
     server: ServerView,
     #[serde(skip_serializing_if = "Option::is_none")]
     client: Option<ClientView>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    published: Vec<PublishedView<'a>>,
 }
 
 #[derive(Serialize)]
@@ -131,6 +134,33 @@ struct ClientView {
     cpu: CpuCores,
 }
 
+#[derive(Serialize)]
+struct PublishedView<'a> {
+    source: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    differs: &'a str,
+    figures: Vec<FigureView<'a>>,
+}
+
+#[derive(Serialize)]
+struct FigureView<'a> {
+    figure: String,
+    mode: Mode,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    component: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<Number>,
+    value: ValueView,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ValueView {
+    Cores(CpuCores),
+    Size(ByteSize),
+    Time(TimeSpan),
+}
+
 /// A rate without a needless point: 1000, not 1000.0.
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -194,6 +224,7 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
             error_rate: Fraction(experiment.server.error_fraction),
             cpu: experiment.server.cpu_limit_cores.map(CpuCores),
         },
+        published: experiment.published.iter().map(published).collect(),
         client: experiment.client_cpu_limit_cores.map(|cores| ClientView { cpu: CpuCores(cores) }),
     };
     document::write(&view)
@@ -229,4 +260,21 @@ fn istio(experiment: &Experiment) -> IstioView<'_> {
         ztunnel: experiment.modes.iter().any(|mode| mode.is_ambient()).then_some(settings.ztunnel),
         extra: settings.extra.as_ref().map(|extra| extra.text.as_str()),
     }
+}
+
+fn published(source: &PublishedSource) -> PublishedView<'_> {
+    let figures = source.figures.iter().map(|figure| FigureView {
+        figure: figure.value.name(),
+        mode: figure.mode,
+        component: figure.component.as_deref(),
+        rate: figure.rate.map(Number::of),
+        value: match figure.value {
+            ReferenceValue::Cpu(cores) => ValueView::Cores(CpuCores(cores)),
+            ReferenceValue::Memory(bytes) => ValueView::Size(ByteSize(bytes)),
+            ReferenceValue::ResponseTime(_, time) | ReferenceValue::Added(_, time) => {
+                ValueView::Time(TimeSpan(time))
+            }
+        },
+    });
+    PublishedView { source: &source.source, differs: &source.differs, figures: figures.collect() }
 }

@@ -1,5 +1,6 @@
 //! `host.json`: the machine and the versions behind a run.
 
+use crate::Mode;
 use serde::{Deserialize, Serialize};
 
 /// The machine that a run was measured on.
@@ -32,6 +33,21 @@ pub struct Host {
     pub versions: Vec<ComponentVersion>,
     /// What this machine can resolve.
     pub floor: Option<Floor>,
+    /// Modes of the experiment that could not run here; nothing stood in for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused_modes: Vec<RefusedMode>,
+}
+
+/// A mode that could not run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedMode {
+    /// The mode.
+    pub mode: Mode,
+    /// What is missing.
+    pub reason: String,
+    /// How to get it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// A component and its version.

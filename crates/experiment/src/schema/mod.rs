@@ -15,7 +15,7 @@ pub use grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 pub use holdings::{
     ConfigurationCounts, ConfigurationSummary, HeapSummary, ProxyConfiguration, ProxyHeap, ProxyHoldings,
 };
-pub use host::{ComponentVersion, Floor, Host};
+pub use host::{ComponentVersion, Floor, Host, RefusedMode};
 pub use load::{
     Bytes, GeneratorNetwork, GeneratorUsage, HistogramSummary, LOAD_SCHEMA, LoadResult, MergedPart,
     MergedResults, Pacing, PacingUsage, Rates, RequestCounts, SeriesPoint, SizeSummary, SpokenProtocol,

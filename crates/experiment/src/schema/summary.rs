@@ -168,6 +168,9 @@ pub struct PublishedFigure {
     /// This run's figure for the same, with its unit; absent where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<String>,
+    /// This run's figure over the published one, where both are a single number: of several proxies their mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<f64>,
     /// What differs between the two.
     pub differs: String,
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 ///
 /// The experiment is one of the preset studies by name, or a YAML file. Its trials run in network namespaces with real
 /// proxies; everything is recorded in the run's folder as it is measured, so that Ctrl-C keeps the results so far.
+/// Modes that cannot run here are named with what they lack and left out; nothing stands in for them.
 ///
 /// Exit status: 0 good, 1 the objective was not met or nothing valid was measured, 2 wrong use, 3 the environment failed.
 #[derive(Debug, Args)]
@@ -31,6 +32,10 @@ pub struct RunArgs {
     /// Print every trial that would run, in order, and stop
     #[arg(long)]
     pub dry_run: bool,
+
+    /// Fail where a mode cannot run here, instead of measuring the others
+    #[arg(long)]
+    pub require_all_modes: bool,
 
     /// Measure each cell this many times
     #[arg(long, value_name = "N")]

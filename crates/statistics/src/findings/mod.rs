@@ -43,6 +43,7 @@ pub(crate) fn findings(experiment: &Experiment, summary: &Summary, trials: &[Tri
     findings.extend(validity::saturation(&run));
     findings.extend(validity::objective(&run));
     findings.extend(validity::paths(&run));
+    findings.extend(validity::refused_modes(&run));
     findings.extend(validity::left_out(&run));
     findings.extend(validity::limits(&run));
     findings

@@ -5,14 +5,21 @@ use crate::objective::objective_met;
 use crate::summary::summarize;
 use experiment::plan::load_points;
 use experiment::schema::{
-    ComponentUsage, Host, LOAD_SCHEMA, LoadResult, NetworkUsage, PathProof, ProxyProof, Rates, RequestCounts,
-    Role, Summary, TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
+    ComponentUsage, Host, LOAD_SCHEMA, LoadResult, NetworkUsage, PathProof, ProxyProof, Rates, RefusedMode,
+    RequestCounts, Role, Summary, TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
 };
 use experiment::{Experiment, Mode, Plan, PlannedTrial};
 use std::time::Duration;
 
 const THREE_MODES: &str = "{name: t, question: 'What does a sidecar cost?', modes: [none, gateway, sidecar], \
-                           load: {rate: [500, 1000], duration: 2500ms}, repeats: 5}";
+                           load: {rate: [500, 1000], duration: 2500ms}, repeats: 5, \
+                           published: {source: Somebody 1.2, differs: hardware, figures: [\
+                           {figure: cpu, mode: sidecar, rate: 1000, value: 0.20}, \
+                           {figure: memory, mode: sidecar, component: server-proxy, value: 60MB}, \
+                           {figure: p99, mode: gateway, rate: 500, value: 1ms}, \
+                           {figure: added-p90, mode: sidecar, rate: 1000, value: 2.5ms}, \
+                           {figure: added-p90, mode: sidecar, rate: 750, value: 2.2ms}, \
+                           {figure: cpu, mode: ambient, rate: 1000, value: 0.06}]}}";
 
 /// Median response time of a mode in a repeat, microseconds.
 fn median_us(mode: Mode, repeat: usize) -> f64 {
@@ -152,6 +159,26 @@ fn a_good_run_tells_its_answer_first() {
     let json = serde_json::to_string(&summary).unwrap();
     assert_eq!(serde_json::from_str::<Summary>(&json).unwrap().findings, summary.findings);
     insta::assert_snapshot!(serde_json::to_string_pretty(&summary.published).unwrap());
+}
+
+#[test]
+fn modes_that_could_not_run_are_told_of_and_their_published_figures_stay() {
+    let experiment = Experiment::parse(THREE_MODES, "test").unwrap();
+    let refused = |mode| RefusedMode {
+        mode,
+        reason: "there is no ztunnel".into(),
+        hint: Some("name one with --ztunnel".into()),
+    };
+    let host = Host {
+        refused_modes: vec![refused(Mode::Ambient), refused(Mode::AmbientWaypoint)],
+        ..Host::default()
+    };
+    let summary = summarize(&experiment, 1, 30, &host, &[]);
+    assert!(told(&summary).contains(
+        "Not measured, and nothing stands in for it: ambient and ambient-waypoint: there is no ztunnel (name one with --ztunnel)."
+    ), "{}", told(&summary));
+    let ambient = summary.published.iter().find(|figure| figure.what.starts_with("ambient:")).unwrap();
+    assert_eq!((ambient.value.as_str(), &ambient.measured, ambient.ratio), ("0.060 cores", &None, None));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::curve::is_valid;
 use crate::objective::misses;
 use crate::summary::reason_kind;
 use experiment::Mode;
-use experiment::schema::{Cell, TrialRecord};
+use experiment::schema::{Cell, RefusedMode, TrialRecord};
 use std::collections::BTreeMap;
 
 /// Cells that did not keep up, with what they completed.
@@ -91,6 +91,30 @@ pub(super) fn paths(run: &Run<'_>) -> Vec<String> {
         }
     }
     sentences
+}
+
+/// Modes that could not run here, those that lack the same together.
+pub(super) fn refused_modes(run: &Run<'_>) -> Vec<String> {
+    let mut lacks: Vec<(&RefusedMode, Vec<String>)> = Vec::new();
+    for refused in &run.summary.host.refused_modes {
+        let same = lacks
+            .iter_mut()
+            .find(|(first, _)| (&first.reason, &first.hint) == (&refused.reason, &refused.hint));
+        let name = refused.mode.name().to_owned();
+        match same {
+            Some((_, modes)) => modes.push(name),
+            None => lacks.push((refused, vec![name])),
+        }
+    }
+    let sentence = |(refused, modes): (&RefusedMode, Vec<String>)| {
+        let hint = refused.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        format!(
+            "Not measured, and nothing stands in for it: {}: {}{hint}.",
+            words::list(&modes),
+            refused.reason
+        )
+    };
+    lacks.into_iter().map(sentence).collect()
 }
 
 /// Trials that did not enter, and why.

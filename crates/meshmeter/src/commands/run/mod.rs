@@ -5,6 +5,7 @@
 
 mod files;
 mod progress;
+mod refusal;
 mod trial;
 mod verdict;
 
@@ -13,7 +14,7 @@ use crate::cli::RunArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::studies;
 use experiment::environment::Environment as _;
-use experiment::schema::TrialOutcome;
+use experiment::schema::{RefusedMode, TrialOutcome};
 use experiment::{Experiment, Override, Plan};
 use files::FilesBeside;
 use lab::arrangement::{LocalLab, Programs};
@@ -45,7 +46,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     }
     match lab::enter(&format!("run {}", experiment.name))? {
         Entered::Outside(status) => Ok(status),
-        Entered::Inside(lab) => Session { args, experiment, plan, lab }.run(),
+        Entered::Inside(lab) => {
+            let yaml = experiment.to_yaml();
+            Session { args, experiment, yaml, plan, lab }.run()
+        }
     }
 }
 
@@ -87,21 +91,23 @@ fn draw_seed() -> u64 {
 /// A run inside its lab.
 struct Session<'a> {
     args: &'a RunArgs,
+    /// Without the modes that cannot run here, once that is known.
     experiment: Experiment,
+    /// As it was asked for.
+    yaml: String,
     plan: Plan,
     lab: Lab,
 }
 
 impl Session<'_> {
-    fn run(self) -> Result<ExitCode, Failure> {
+    fn run(mut self) -> Result<ExitCode, Failure> {
         let programs =
             Programs { meshmeter: "/proc/self/exe".into(), overrides: (&self.args.overrides).into() };
         let mut environment = LocalLab::new(self.lab.clone(), programs)?;
-        for mode in &self.experiment.modes {
-            environment.can_run(self.experiment.mesh, *mode)?;
-        }
+        let refused = self.leave_out_refused(&environment)?;
         let mut folder = self.create_folder()?;
         let mut host = environment.host();
+        host.refused_modes = refused;
         let mut progress = RunProgress::new(&self.plan, folder.path());
         host.floor = Some(lab::floor::measure(FLOOR_TIME).map_err(|error| Failure::environment(&error))?);
         folder.write_host(&host).map_err(folder_failure)?;
@@ -115,11 +121,28 @@ impl Session<'_> {
         }
     }
 
+    /// Leaves the modes that cannot run here out of the experiment and its plan, and says so.
+    fn leave_out_refused(&mut self, environment: &LocalLab) -> Result<Vec<RefusedMode>, Failure> {
+        let mesh = self.experiment.mesh;
+        let refused =
+            refusal::leave_out_refused(&mut self.experiment, self.args.require_all_modes, |mode| {
+                environment.can_run(mesh, mode)
+            })?;
+        for RefusedMode { mode, reason, hint } in &refused {
+            anstream::eprintln!("mode {mode} cannot run here and is left out: {reason}");
+            if let Some(hint) = hint {
+                anstream::eprintln!("  hint: {hint}");
+            }
+        }
+        self.plan = Plan::new(&self.experiment, self.plan.seed);
+        Ok(refused)
+    }
+
     fn create_folder(&self) -> Result<RunFolder, Failure> {
         let path = self.args.out.clone().unwrap_or_else(|| default_folder(&self.experiment.name));
         let existing = if self.args.overwrite { Existing::Replace } else { Existing::Keep };
         let folder = RunFolder::create(&path, existing).map_err(folder_failure)?;
-        folder.write_experiment(&self.experiment.to_yaml()).map_err(folder_failure)?;
+        folder.write_experiment(&self.yaml).map_err(folder_failure)?;
         Ok(folder)
     }
 

@@ -92,6 +92,7 @@ pub struct Published {
     what: String,
     value: String,
     measured: String,
+    ratio: Option<String>,
     differs: String,
 }
 
@@ -101,6 +102,7 @@ pub fn published(context: &Context) -> Vec<Published> {
         what: figure.what.clone(),
         value: figure.value.clone(),
         measured: figure.measured.clone().unwrap_or_else(|| format::ABSENT.to_owned()),
+        ratio: figure.ratio.map(|ratio| format!("× {ratio:.2}")),
         differs: figure.differs.clone(),
     };
     context.run.summary.published.iter().map(row).collect()

@@ -6,7 +6,7 @@ use crate::html::charts::rows::{Dot, Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use crate::svg::Marker;
 use experiment::Mode;
-use experiment::schema::{LoadPoint, TrialRecord};
+use experiment::schema::{LoadPoint, RefusedMode, TrialRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -83,6 +83,8 @@ pub struct LeftOut {
     recorded: usize,
     planned: usize,
     trials: Vec<LeftOutTrial>,
+    /// Modes that could not run.
+    refused: Vec<RefusedMode>,
     notes: Vec<Note>,
 }
 
@@ -114,6 +116,7 @@ impl LeftOut {
             recorded: context.run.summary.trials_recorded,
             planned: context.run.summary.trials_planned,
             trials: invalid.map(|trial| left_out(context, trial)).collect(),
+            refused: context.run.host.refused_modes.clone(),
             notes: notes(&context.run.trials),
         }
     }
