@@ -4,7 +4,7 @@
 //! [`Arrangement::window_opened`], [`Arrangement::window_closed`] → [`Arrangement::finish`]. Dropping an arrangement
 //! tears it down, whatever happened before.
 
-use crate::schema::{ComponentUsage, Host, MachineUsage, PathProof};
+use crate::schema::{ComponentUsage, ConfigurationPush, Host, MachineUsage, PathProof};
 use crate::{MeshKind, MeshSettings, Mode, Protocol};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -212,6 +212,8 @@ pub struct Observation {
     pub machine: Option<MachineUsage>,
     /// Last log lines of components that died.
     pub log_tails: BTreeMap<String, Vec<String>>,
+    /// How long the configuration took to be in force; absent without a control plane.
+    pub push: Option<ConfigurationPush>,
 }
 
 /// Something of the environment is not as it must be.

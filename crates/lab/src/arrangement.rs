@@ -1,27 +1,30 @@
 //! The lab as a place where trials run: `experiment`'s `Environment` on one machine.
 //!
-//! Read [`LocalLab`] first; [`pair`] is the arrangement of one trial (client and server, and the proxies between them),
-//! `bring_up.rs` starts it and `proxy.rs` starts one Envoy in a pod.
-//!
-//! What this leaves out: a control plane. Every proxy has a static file ([`crate::envoy::bootstrap`]), so the modes are
-//! those that static files can make: `none`, `gateway` and `sidecar`.
+//! Read [`LocalLab`] first; [`pair`] is the arrangement of one trial (client and server, and the proxies between them), and
+//! `started.rs` what it consists of, whoever configured its proxies. Under `mesh: envoy` every proxy has a static file
+//! ([`crate::envoy::bootstrap`]): `static_envoys.rs` brings those modes up and `proxy.rs` starts one Envoy in a pod. Under
+//! `mesh: istio` a control plane configures them: see [`crate::istio`].
 
-mod bring_up;
 pub mod pair;
 mod proxy;
+pub(crate) mod service;
+pub(crate) mod started;
+mod static_envoys;
 
 use self::pair::PairArrangement;
 use crate::certificates::RunAuthority;
 use crate::components::{Component, Installed, Overrides, find};
 use crate::host::{Sources, describe, version};
+use crate::istio::{ControlPlane, IstioPrograms, modes};
 use crate::lab::Lab;
 use crate::observe::Vantage;
 use crate::redirect;
 use experiment::environment::{Arrangement, ArrangementSpec, Environment, EnvironmentError};
 use experiment::schema::Host;
 use experiment::{MeshKind, Mode};
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// What a lab runs.
 #[derive(Clone, Debug)]
@@ -41,8 +44,14 @@ pub struct LocalLab {
     vantage: Vantage,
     /// Found once: asking Envoy for its version takes longer than a pod.
     envoy: OnceCell<Installed>,
+    /// What `mesh: istio` runs, found once too.
+    istio: OnceCell<IstioPrograms>,
     /// Arrangements prepared so far; keeps their private folders apart.
     prepared: Cell<usize>,
+    /// The control plane of `mesh: istio`, from its first trial on.
+    control_plane: RefCell<Option<Rc<ControlPlane>>>,
+    /// Control planes started so far.
+    control_planes: Cell<usize>,
 }
 
 impl LocalLab {
@@ -54,8 +63,17 @@ impl LocalLab {
         let vantage = Vantage::new(lab.outer_proc())?;
         let authority = RunAuthority::create()
             .map_err(|error| EnvironmentError::new("make the run's certificate authority", error))?;
-        let (envoy, prepared) = (OnceCell::new(), Cell::new(0));
-        Ok(Self { lab, programs, authority, vantage, envoy, prepared })
+        Ok(Self {
+            lab,
+            programs,
+            authority,
+            vantage,
+            envoy: OnceCell::new(),
+            istio: OnceCell::new(),
+            prepared: Cell::new(0),
+            control_plane: RefCell::new(None),
+            control_planes: Cell::new(0),
+        })
     }
 
     /// Starts everything that a trial needs and waits until it is ready to serve: [`Environment::prepare`] with its type
@@ -69,8 +87,17 @@ impl LocalLab {
         log_dir: &Path,
     ) -> Result<PairArrangement<'_>, EnvironmentError> {
         self.can_run(spec.mesh, spec.mode)?;
-        let started = bring_up::bring_up(self, spec, log_dir)?;
+        let started = match spec.mesh {
+            MeshKind::Envoy => static_envoys::bring_up(self, spec, log_dir)?,
+            MeshKind::Istio => modes::bring_up(self, spec, log_dir)?,
+        };
         Ok(PairArrangement::new(self, spec, log_dir, started))
+    }
+
+    /// The control plane of `mesh: istio`, where one is up.
+    #[must_use]
+    pub fn running_control_plane(&self) -> Option<Rc<ControlPlane>> {
+        self.control_plane.borrow().clone()
     }
 
     fn envoy(&self) -> Result<&Installed, EnvironmentError> {
@@ -81,9 +108,45 @@ impl LocalLab {
         Ok(self.envoy.get_or_init(|| envoy))
     }
 
-    /// The number of the arrangement that is being prepared.
-    fn next_arrangement(&self) -> usize {
-        self.prepared.replace(self.prepared.get() + 1)
+    /// The lab that it is in.
+    pub(crate) fn lab(&self) -> &Lab {
+        &self.lab
+    }
+
+    /// The program that is the service and the generator.
+    pub(crate) fn meshmeter(&self) -> &Path {
+        &self.programs.meshmeter
+    }
+
+    /// What `mesh: istio` runs.
+    pub(crate) fn istio_programs(&self) -> Result<&IstioPrograms, EnvironmentError> {
+        if let Some(programs) = self.istio.get() {
+            return Ok(programs);
+        }
+        let programs = IstioPrograms::find(self.envoy()?, &self.programs.overrides)?;
+        Ok(self.istio.get_or_init(|| programs))
+    }
+
+    /// The control plane, started where there is none yet or where the last one has died. Its logs go to `log_dir`.
+    pub(crate) fn control_plane(&self, log_dir: &Path) -> Result<Rc<ControlPlane>, EnvironmentError> {
+        let mut control_plane = self.control_plane.borrow_mut();
+        if let Some(running) = control_plane.as_ref().filter(|running| running.dead().is_none()) {
+            return Ok(Rc::clone(running));
+        }
+        // A dead one goes first: its pod's name is needed again.
+        control_plane.take();
+        let number = self.control_planes.replace(self.control_planes.get() + 1);
+        let programs = self.istio_programs()?;
+        let started =
+            Rc::new(ControlPlane::start(&self.lab, programs, number, &log_dir.join("control-plane"))?);
+        Ok(Rc::clone(control_plane.insert(started)))
+    }
+
+    /// The number of the arrangement that is being prepared, from 1.
+    pub(crate) fn next_arrangement(&self) -> usize {
+        let number = self.prepared.get() + 1;
+        self.prepared.set(number);
+        number
     }
 }
 
@@ -98,17 +161,19 @@ impl Environment for LocalLab {
         if let Ok(envoy) = self.envoy() {
             host.versions.push(version("envoy", &envoy.version));
         }
+        // Known once a mode of that mesh was asked for.
+        if let Some(istio) = self.istio.get() {
+            let others =
+                istio.control_plane_and_agent().map(|part| version(part.component.name(), &part.version));
+            host.versions.extend(others);
+        }
         host
     }
 
     fn can_run(&self, mesh: MeshKind, mode: Mode) -> Result<(), EnvironmentError> {
         let operation = format!("run mode {mode}");
         if mesh == MeshKind::Istio {
-            return Err(EnvironmentError::new(
-                operation,
-                "mesh istio needs a control plane, and this lab runs Envoy with static files only",
-            )
-            .with_hint(RUNNABLE));
+            return modes::can_run(self, mode);
         }
         match mode {
             Mode::None => Ok(()),

@@ -1,4 +1,5 @@
-//! The certificates of one run: an authority of its own and a certificate with a SPIFFE identity for each proxy.
+//! The certificates of one run: an authority of its own and a certificate with a SPIFFE identity for each proxy; those of
+//! a Kubernetes API, where the lab has one.
 //!
 //! As in a mesh: ECDSA P-256, identities as URIs (`spiffe://cluster.local/ns/default/sa/client`), valid for a day. The
 //! authority's key never leaves this process. The proxies' keys are written only to the folder that the caller names,
@@ -13,6 +14,7 @@ use rcgen::{
 use std::fmt;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -81,13 +83,47 @@ impl RunAuthority {
     /// Where the identity is not ASCII or the cryptographic library fails.
     pub fn issue(&self, identity: &str) -> Result<Credentials, CertificateError> {
         let make = |source| CertificateError::Make { identity: identity.to_owned(), source };
-        let mut parameters = dated_parameters();
+        let mut parameters = leaf_parameters(ExtendedKeyUsagePurpose::ServerAuth);
+        parameters.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
         parameters.subject_alt_names = vec![SanType::URI(Ia5String::try_from(identity).map_err(make)?)];
-        parameters.is_ca = IsCa::ExplicitNoCa;
-        parameters.use_authority_key_identifier_extension = true;
-        parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
-        parameters.extended_key_usages =
-            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign(identity, &parameters)
+    }
+
+    /// Issues a certificate to a server of these names and addresses.
+    ///
+    /// # Errors
+    /// Where a name is not ASCII or the cryptographic library fails.
+    pub fn issue_server(
+        &self,
+        names: &[&str],
+        addresses: &[IpAddr],
+    ) -> Result<Credentials, CertificateError> {
+        let subject = names.first().copied().unwrap_or("a server");
+        let names = names.iter().map(|name| Ia5String::try_from(*name).map(SanType::DnsName));
+        let addresses = addresses.iter().map(|address| Ok(SanType::IpAddress(*address)));
+        let alternatives = names
+            .chain(addresses)
+            .collect::<Result<_, _>>()
+            .map_err(|source| CertificateError::Make { identity: subject.to_owned(), source })?;
+        let mut parameters = leaf_parameters(ExtendedKeyUsagePurpose::ServerAuth);
+        parameters.distinguished_name.push(DnType::CommonName, subject);
+        parameters.subject_alt_names = alternatives;
+        self.sign(subject, &parameters)
+    }
+
+    /// Issues a certificate to a client whom an API knows by its name and group.
+    ///
+    /// # Errors
+    /// Where the cryptographic library fails.
+    pub fn issue_client(&self, name: &str, group: &str) -> Result<Credentials, CertificateError> {
+        let mut parameters = leaf_parameters(ExtendedKeyUsagePurpose::ClientAuth);
+        parameters.distinguished_name.push(DnType::OrganizationName, group);
+        parameters.distinguished_name.push(DnType::CommonName, name);
+        self.sign(name, &parameters)
+    }
+
+    fn sign(&self, identity: &str, parameters: &CertificateParams) -> Result<Credentials, CertificateError> {
+        let make = |source| CertificateError::Make { identity: identity.to_owned(), source };
         let key = KeyPair::generate().map_err(make)?;
         let certificate_pem = parameters.signed_by(&key, &self.issuer).map_err(make)?.pem();
         Ok(Credentials {
@@ -95,6 +131,32 @@ impl RunAuthority {
             key_pem: key.serialize_pem(),
             authority_pem: self.certificate_pem.clone(),
         })
+    }
+}
+
+/// A key that signs tokens, and the half that checks them, both PEM. Its `Debug` shows neither.
+pub struct SigningKey {
+    /// The private half.
+    pub private_pem: String,
+    /// The public half.
+    pub public_pem: String,
+}
+
+impl SigningKey {
+    /// Makes a fresh ECDSA P-256 key.
+    ///
+    /// # Errors
+    /// Where the cryptographic library fails.
+    pub fn create() -> Result<Self, CertificateError> {
+        let key = KeyPair::generate()
+            .map_err(|source| CertificateError::Make { identity: "signing tokens".to_owned(), source })?;
+        Ok(Self { private_pem: key.serialize_pem(), public_pem: key.public_key_pem() })
+    }
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SigningKey").finish_non_exhaustive()
     }
 }
 
@@ -111,6 +173,16 @@ fn dated_parameters() -> CertificateParams {
     parameters.not_before = (now - BACKDATED).into();
     parameters.not_after = (now + VALIDITY).into();
     parameters.distinguished_name = rcgen::DistinguishedName::new();
+    parameters
+}
+
+/// Parameters of a certificate that vouches for nobody else.
+fn leaf_parameters(purpose: ExtendedKeyUsagePurpose) -> CertificateParams {
+    let mut parameters = dated_parameters();
+    parameters.is_ca = IsCa::ExplicitNoCa;
+    parameters.use_authority_key_identifier_extension = true;
+    parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+    parameters.extended_key_usages = vec![purpose];
     parameters
 }
 
@@ -151,6 +223,23 @@ impl CredentialFiles {
 }
 
 impl Credentials {
+    /// The certificate, PEM.
+    #[must_use]
+    pub fn certificate_pem(&self) -> &str {
+        &self.certificate_pem
+    }
+
+    /// Its key, PEM: for memory and private files only.
+    pub(crate) fn key_pem(&self) -> &str {
+        &self.key_pem
+    }
+
+    /// The authority's certificate, PEM.
+    #[must_use]
+    pub fn authority_pem(&self) -> &str {
+        &self.authority_pem
+    }
+
     /// Writes the files into `folder`, which is made where absent and closed to all but its owner. With `owner`, folder
     /// and files are given to that user and group: the proxy's.
     ///

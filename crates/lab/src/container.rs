@@ -35,6 +35,8 @@ pub struct ContainerSpec {
     pub cpu_limit_cores: Option<f64>,
     /// Whom it runs as.
     pub user: ContainerUser,
+    /// Where it starts; absent: where we are.
+    pub working_directory: Option<PathBuf>,
     /// The file for its standard output, made with mode 0600 or appended to.
     pub output_log: PathBuf,
     /// What becomes of its standard error.
@@ -50,6 +52,9 @@ pub enum ContainerUser {
     /// A proxy: user 1337 where that can be had, else the lab's user with `CAP_NET_ADMIN` in the pod, so that it can mark
     /// its sockets ([`crate::ProxyIdentity`]).
     Proxy,
+    /// The user who runs the lab, with the capabilities that rules of the pod's network need (`CAP_NET_ADMIN` and
+    /// `CAP_NET_RAW`), as a pod's init container has them.
+    NetworkSetup,
 }
 
 /// What becomes of a process's standard error.

@@ -279,6 +279,7 @@ impl Lab {
             name: name.to_owned(),
             address: network::pod_address(number),
             namespace_file: namespace.file().as_raw_fd(),
+            mounts_file: namespace.mounts_file().map(|file| file.as_raw_fd()),
             containers: Vec::new(),
         };
         self.state().contents.pods.insert(number, note);

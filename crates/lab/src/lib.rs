@@ -33,6 +33,6 @@ pub use container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 pub use enter::{Entered, enter};
 pub use lab::{Lab, Privileges};
 pub use permission::probe;
-pub use pod::{Pod, PodSpec};
+pub use pod::{NameFiles, Pod, PodSpec};
 pub use redirect::{ProxyIdentity, Redirect};
 pub use wait::wait_for;

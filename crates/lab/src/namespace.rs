@@ -8,6 +8,7 @@
 use crate::permission;
 use experiment::environment::EnvironmentError;
 use rustix::fs::{Mode, OFlags};
+use rustix::mount::MountPropagationFlags;
 use rustix::thread::UnshareFlags;
 use std::fmt;
 use std::io;
@@ -23,7 +24,14 @@ pub(crate) struct Namespace {
     name: String,
     tasks: Mutex<Option<mpsc::Sender<Task>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    file: OwnedFd,
+    files: Files,
+}
+
+/// What holds the namespaces of a thread.
+struct Files {
+    network: OwnedFd,
+    /// Present where the thread has mounts of its own.
+    mounts: Option<OwnedFd>,
 }
 
 impl fmt::Debug for Namespace {
@@ -37,6 +45,8 @@ impl fmt::Debug for Namespace {
 pub(crate) enum Origin {
     /// A new network namespace.
     New,
+    /// A new network namespace, and mounts of its own: it sees what the lab mounts later on, and not the reverse.
+    NewWithMounts,
     /// The one that the process is in.
     Process,
 }
@@ -60,7 +70,7 @@ impl Namespace {
                 }
             })
             .map_err(|error| EnvironmentError::new(operation.clone(), error))?;
-        let file = is_ready
+        let files = is_ready
             .recv()
             .map_err(|error| EnvironmentError::new(operation.clone(), error))?
             .map_err(|error| permission::refused(&operation, error))?;
@@ -68,13 +78,18 @@ impl Namespace {
             name: name.to_owned(),
             tasks: Mutex::new(Some(tasks)),
             thread: Mutex::new(Some(thread)),
-            file,
+            files,
         })
     }
 
     /// The namespace as a file: what other processes and netlink messages name it by.
     pub(crate) fn file(&self) -> &OwnedFd {
-        &self.file
+        &self.files.network
+    }
+
+    /// The mounts as a file, where they are the namespace's own.
+    pub(crate) fn mounts_file(&self) -> Option<&OwnedFd> {
+        self.files.mounts.as_ref()
     }
 
     /// Runs `work` in the namespace and waits for what it gives. Never to be called from within itself.
@@ -115,12 +130,20 @@ impl Drop for Namespace {
     }
 }
 
-fn open_in_this_thread(origin: Origin) -> io::Result<OwnedFd> {
-    if origin == Origin::New {
-        unshare(UnshareFlags::NEWNET)?;
+fn open_in_this_thread(origin: Origin) -> io::Result<Files> {
+    match origin {
+        Origin::Process => {}
+        Origin::New => unshare(UnshareFlags::NEWNET)?,
+        Origin::NewWithMounts => {
+            unshare(UnshareFlags::NEWNET | UnshareFlags::NEWNS)?;
+            let downstream = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+            rustix::mount::mount_change("/", downstream)?;
+        }
     }
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    Ok(rustix::fs::open("/proc/thread-self/ns/net", flags, Mode::empty())?)
+    let open = |name: &str| rustix::fs::open(format!("/proc/thread-self/ns/{name}"), flags, Mode::empty());
+    let mounts = (origin == Origin::NewWithMounts).then(|| open("mnt")).transpose()?;
+    Ok(Files { network: open("net")?, mounts })
 }
 
 /// unshare(2) for namespaces: never for the table of open files.

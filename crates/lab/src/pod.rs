@@ -11,9 +11,11 @@ use crate::{network, process_table};
 use experiment::environment::EnvironmentError;
 use rustix::process::{Pid, Signal, WaitOptions};
 use std::fs;
+use std::io;
 use std::net::Ipv4Addr;
 use std::os::linux::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A pod to make.
@@ -21,12 +23,29 @@ use std::time::Duration;
 pub struct PodSpec {
     /// Its name within the lab: lower-case letters, digits and dashes.
     pub name: String,
+    /// What its processes find in place of the machine's files; absent: nothing is replaced.
+    pub names: Option<NameFiles>,
+}
+
+/// How names resolve in a pod: files that its processes find in place of the machine's own.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NameFiles {
+    /// In place of `/etc/hosts`.
+    pub hosts: PathBuf,
+    /// In place of `/etc/resolv.conf`.
+    pub resolver: PathBuf,
 }
 
 impl PodSpec {
     /// A pod of this name.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into() }
+        Self { name: name.into(), names: None }
+    }
+
+    /// The same pod, in which names resolve by these files.
+    #[must_use]
+    pub fn with_names(self, names: NameFiles) -> Self {
+        Self { names: Some(names), ..self }
     }
 }
 
@@ -36,14 +55,15 @@ pub struct Pod {
     lab: Lab,
     name: String,
     number: u16,
-    namespace: Namespace,
+    namespace: Arc<Namespace>,
     containers: Vec<Container>,
     open: bool,
 }
 
 impl Pod {
     pub(crate) fn create(lab: &Lab, spec: &PodSpec, number: u16) -> Result<Self, EnvironmentError> {
-        let namespace = Namespace::open(&spec.name, Origin::New)?;
+        let origin = if spec.names.is_some() { Origin::NewWithMounts } else { Origin::New };
+        let namespace = Arc::new(Namespace::open(&spec.name, origin)?);
         // From here on, dropping the pod takes down what was set up.
         let pod = Self {
             lab: lab.clone(),
@@ -53,9 +73,32 @@ impl Pod {
             containers: Vec::new(),
             open: true,
         };
+        if let Some(names) = &spec.names {
+            pod.mount_names(names.clone())?;
+        }
         network::connect_pod(lab.switch(), &pod.namespace, number)?;
         lab.note_pod(number, &pod.name, &pod.namespace)?;
         Ok(pod)
+    }
+
+    fn mount_names(&self, names: NameFiles) -> Result<(), EnvironmentError> {
+        let mounted = self.run(move || {
+            for (file, place) in [(names.hosts, "/etc/hosts"), (names.resolver, "/etc/resolv.conf")] {
+                rustix::mount::mount_bind(&file, place).map_err(|error| {
+                    let error = io::Error::from(error);
+                    io::Error::new(error.kind(), format!("mount {} on {place}: {error}", file.display()))
+                })?;
+            }
+            Ok(())
+        })?;
+        mounted.map_err(|error: io::Error| {
+            EnvironmentError::new(format!("give pod {} its own names", self.name), error)
+        })
+    }
+
+    /// Its network namespace, for those who open sockets in it and may outlive it.
+    pub(crate) fn namespace(&self) -> &Arc<Namespace> {
+        &self.namespace
     }
 
     /// Its name within the lab.
@@ -110,6 +153,12 @@ impl Pod {
     /// Where iptables is absent, or the kernel refuses the rules.
     pub fn redirect(&self, redirect: &Redirect) -> Result<(), EnvironmentError> {
         let rules = redirect::rules(redirect, self.lab.proxy_identity());
+        let lock_file = self.lab.private_dir().join("xtables.lock");
+        self.run(move || redirect::load(&rules, &lock_file))?
+    }
+
+    /// Loads rules of the pod's network namespace, as `iptables-restore` reads them, beside those that are there.
+    pub(crate) fn load_rules(&self, rules: String) -> Result<(), EnvironmentError> {
         let lock_file = self.lab.private_dir().join("xtables.lock");
         self.run(move || redirect::load(&rules, &lock_file))?
     }

@@ -132,6 +132,9 @@ pub struct PodNote {
     pub address: Ipv4Addr,
     /// The file descriptor by which the lab's first process holds its network namespace.
     pub namespace_file: RawFd,
+    /// The one by which it holds the pod's mounts, where they are not the lab's.
+    #[serde(default)]
+    pub mounts_file: Option<RawFd>,
     /// Its processes.
     pub containers: Vec<ContainerNote>,
 }

@@ -338,6 +338,7 @@ mod tests {
             path: PathProof::default(),
             machine: None,
             log_tails: BTreeMap::new(),
+            push: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The files of results, as types. Others rely on their field names: extend, never rename (docs/method.md).
 
+mod configuration;
 mod event;
 mod grpc;
 mod holdings;
@@ -10,6 +11,7 @@ mod search;
 mod summary;
 mod trial;
 
+pub use configuration::ConfigurationPush;
 pub use event::LoadEvent;
 pub use grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 pub use holdings::{

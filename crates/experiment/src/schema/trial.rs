@@ -1,6 +1,6 @@
 //! `meshmeter.trial/1`: one line of `trials.jsonl`, everything that one trial showed.
 
-use super::{LoadResult, ProxyHoldings, Verdict};
+use super::{ConfigurationPush, LoadResult, ProxyHoldings, Verdict};
 use crate::Mode;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -38,6 +38,9 @@ pub struct TrialRecord {
     /// Last lines of the logs of components that failed, by component.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub log_tails: BTreeMap<String, Vec<String>>,
+    /// How long the control plane took to configure the proxies; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub push: Option<ConfigurationPush>,
 }
 
 /// How a trial ended.

@@ -1,10 +1,9 @@
 //! One trial's client and server, and the proxies between them, while they run.
 
 use super::LocalLab;
-use super::bring_up::Started;
-use super::proxy::Proxy;
+use super::started::{Proxy, Started};
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
-use crate::envoy::proof::{CountedProxy, prove, requests_counter};
+use crate::envoy::proof::{CountedProxy, prove};
 use crate::network::POD_INTERFACE;
 use crate::observe::component::Watched;
 use crate::observe::{Window, WindowUsage};
@@ -77,8 +76,9 @@ impl<'lab> PairArrangement<'lab> {
 
     /// Every component but the generator, with its name.
     fn supporting(&self) -> impl Iterator<Item = (&str, &Container)> {
-        let proxies = self.started.proxies.iter().map(|proxy| (proxy.name, &proxy.container));
-        proxies.chain(std::iter::once((SERVER, &self.started.server)))
+        let proxies = self.started.proxies.iter().map(|proxy| (proxy.name.as_str(), &proxy.container));
+        let supporting = self.started.supporting.iter().map(|other| (other.name.as_str(), &other.container));
+        proxies.chain(std::iter::once((SERVER, &self.started.server))).chain(supporting)
     }
 
     /// The first component other than the generator that has died.
@@ -99,9 +99,7 @@ impl<'lab> PairArrangement<'lab> {
     /// What is watched: the generator first, then along the path. The component nearest to a pod's interface shows the
     /// pod's traffic.
     fn watched(&self) -> Vec<Watched> {
-        let proxied = |pod: &Pod| {
-            self.started.proxies.iter().any(|proxy| self.started.pods.of(proxy.position).name() == pod.name())
-        };
+        let proxied = |pod: &Pod| self.started.proxies.iter().any(|proxy| proxy.pod == pod.name());
         let application = |name: &str, role: Role, pod: &Pod, container: &Container| {
             watched(name, role, pod.name(), container, !proxied(pod))
         };
@@ -110,15 +108,12 @@ impl<'lab> PairArrangement<'lab> {
             all.push(application(GENERATOR, Role::Generator, &self.started.pods.client, generator));
         }
         for proxy in &self.started.proxies {
-            all.push(watched(
-                proxy.name,
-                Role::Proxy,
-                self.started.pods.of(proxy.position).name(),
-                &proxy.container,
-                true,
-            ));
+            all.push(watched(&proxy.name, Role::Proxy, &proxy.pod, &proxy.container, true));
         }
         all.push(application(SERVER, Role::App, &self.started.pods.server, &self.started.server));
+        for other in &self.started.supporting {
+            all.push(watched(&other.name, other.role, &other.pod, &other.container, other.shows_network));
+        }
         all
     }
 
@@ -129,11 +124,11 @@ impl<'lab> PairArrangement<'lab> {
         loop {
             let counters: Vec<_> = self.started.proxies.iter().map(counters_or_reason).collect();
             let settled = self.started.proxies.iter().enumerate().all(|(index, proxy)| {
-                let name = requests_counter(proxy.position);
+                let name = &proxy.evidence.requests;
                 let before =
-                    self.counters_before.get(index).and_then(|all| all.get(&name)).copied().unwrap_or(0);
+                    self.counters_before.get(index).and_then(|all| all.get(name)).copied().unwrap_or(0);
                 counters[index].as_ref().map_or(true, |after| {
-                    after.get(&name).copied().unwrap_or(0).saturating_sub(before) >= requests_sent
+                    after.get(name).copied().unwrap_or(0).saturating_sub(before) >= requests_sent
                 })
             });
             if settled || Instant::now() >= deadline {
@@ -152,9 +147,8 @@ impl<'lab> PairArrangement<'lab> {
             .zip(after)
             .enumerate()
             .map(|(index, (proxy, after))| CountedProxy {
-                name: proxy.name.to_owned(),
-                position: proxy.position,
-                tls_expected: proxy.tls_expected,
+                name: proxy.name.clone(),
+                evidence: proxy.evidence.clone(),
                 before: self.counters_before.get(index).cloned().unwrap_or_default(),
                 after,
             })
@@ -183,7 +177,7 @@ fn watched(name: &str, role: Role, pod: &str, container: &Container, nearest_to_
 
 /// The counters, or in words why not: a dead proxy's status rather than its closed socket.
 fn counters_or_reason(proxy: &Proxy) -> Result<BTreeMap<String, u64>, String> {
-    proxy.admin.counters().map_err(|error| match proxy.container.has_exited() {
+    proxy.counters.counters().map_err(|error| match proxy.container.has_exited() {
         Some(status) => format!("it has died: {status}"),
         None => in_one_line(&error.cause),
     })
@@ -201,7 +195,7 @@ impl Arrangement for PairArrangement<'_> {
             .started
             .proxies
             .iter()
-            .map(|proxy| proxy.admin.counters())
+            .map(|proxy| proxy.counters.counters())
             .collect::<Result<_, _>>()
             .map_err(|error| EnvironmentError::new("read the proxies' counters before the trial", error))?;
         let generator = self.started.pods.client.start(&ContainerSpec {
@@ -211,6 +205,7 @@ impl Arrangement for PairArrangement<'_> {
             environment: BTreeMap::new(),
             cpu_limit_cores: self.client_cpu_limit_cores,
             user: ContainerUser::Lab,
+            working_directory: None,
             output_log: self.log_dir.join("generator.log"),
             error_output: ErrorOutput::Piped,
         })?;
@@ -267,6 +262,7 @@ impl Arrangement for PairArrangement<'_> {
             Some(usage) => (usage.components, Some(usage.machine)),
             None => (Vec::new(), None),
         };
-        Observation { components, path, machine, log_tails }
+        let push = self.started.push.take();
+        Observation { components, path, machine, log_tails, push }
     }
 }

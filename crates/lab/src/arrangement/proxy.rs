@@ -1,5 +1,7 @@
-//! One Envoy in a pod: its private folder, its process, its readiness.
+//! One Envoy with a static file in a pod: its private folder, its process, its readiness.
 
+use super::started::{Pods, PrivateFolder, Proxy};
+use super::static_envoys::pod_of;
 use crate::certificates::{RunAuthority, spiffe_identity, write_private};
 use crate::components::Installed;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
@@ -12,7 +14,6 @@ use crate::wait::wait_for;
 use experiment::environment::{EnvironmentError, ProxySettings};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -40,34 +41,24 @@ pub(super) struct ProxySpec {
     pub position: Position,
 }
 
-/// A running proxy.
+/// A proxy that was started and need not be ready yet.
 #[derive(Debug)]
-pub(super) struct Proxy {
-    pub name: &'static str,
+pub(super) struct StaticProxy {
+    name: &'static str,
     pub position: Position,
-    pub tls_expected: bool,
-    pub container: Container,
-    pub admin: Admin,
-    _secrets: SecretFolder,
-}
-
-/// A proxy's private folder: its configuration, keys and admin socket. It goes with its owner.
-#[derive(Debug)]
-struct SecretFolder(PathBuf);
-
-impl Drop for SecretFolder {
-    fn drop(&mut self) {
-        // What cannot be removed here goes with the lab's private folder.
-        let _ = fs::remove_dir_all(&self.0);
-    }
+    tls_expected: bool,
+    container: Container,
+    admin: Admin,
+    /// Its configuration, keys and admin socket.
+    files: PrivateFolder,
 }
 
 impl ProxyFactory<'_> {
     /// Starts a proxy in this pod. It need not be ready yet.
-    pub fn start(&self, pod: &mut Pod, spec: &ProxySpec) -> Result<Proxy, EnvironmentError> {
+    pub fn start(&self, pod: &mut Pod, spec: &ProxySpec) -> Result<StaticProxy, EnvironmentError> {
         let name = format!("t{}-{}", self.arrangement, spec.name);
-        let secrets = SecretFolder(self.lab.create_private_dir(&name, ContainerUser::Proxy)?);
-        let folder = secrets.0.as_path();
+        let files = PrivateFolder(self.lab.create_private_dir(&name, ContainerUser::Proxy)?);
+        let folder = files.path();
         let admin_socket = admin_socket(folder)?;
         let mutual_tls = self.mutual_tls(spec.position, folder)?;
         let tls_expected = mutual_tls.is_some();
@@ -84,14 +75,7 @@ impl ProxyFactory<'_> {
             .map_err(|error| EnvironmentError::new(format!("write {}", file.display()), error))?;
         let container = pod.start(&self.container(spec.name, &file))?;
         let admin = Admin::new(spec.name, &admin_socket);
-        Ok(Proxy {
-            name: spec.name,
-            position: spec.position,
-            tls_expected,
-            container,
-            admin,
-            _secrets: secrets,
-        })
+        Ok(StaticProxy { name: spec.name, position: spec.position, tls_expected, container, admin, files })
     }
 
     /// The user who is to own a proxy's files, where it is another than ours.
@@ -133,6 +117,7 @@ impl ProxyFactory<'_> {
             environment: BTreeMap::new(),
             cpu_limit_cores: self.settings.cpu_limit_cores,
             user: ContainerUser::Proxy,
+            working_directory: None,
             output_log: self.log_dir.join(format!("{name}.log")),
             error_output: ErrorOutput::WithOutput,
         }
@@ -149,7 +134,19 @@ fn admin_socket(folder: &Path) -> Result<PathBuf, EnvironmentError> {
     Ok(path)
 }
 
-impl Proxy {
+impl StaticProxy {
+    /// The proxy as a part of its arrangement.
+    pub fn on_the_path(self, pods: &Pods) -> Proxy {
+        Proxy {
+            name: self.name.to_owned(),
+            pod: pod_of(pods, self.position).name().to_owned(),
+            container: self.container,
+            evidence: self.position.evidence(self.tls_expected),
+            counters: Box::new(self.admin),
+            _files: self.files,
+        }
+    }
+
     /// Waits until the proxy serves: it says so itself, and its port listens.
     pub fn wait_until_ready(&self, lab: &Lab, pod: &Pod) -> Result<(), EnvironmentError> {
         let what = format!("{} is ready", self.name);

@@ -78,6 +78,9 @@ fn command(program: &Path, spec: &ContainerSpec) -> io::Result<Command> {
     command.args(&spec.arguments).env_clear().env("PATH", search_path()).envs(&spec.environment);
     // A process group of its own: Ctrl-C on the terminal reaches meshmeter only, which then decides.
     command.process_group(0).stdin(Stdio::null());
+    if let Some(directory) = &spec.working_directory {
+        command.current_dir(directory);
+    }
     let output = log_file(&spec.output_log)?;
     match &spec.error_output {
         ErrorOutput::WithOutput => command.stderr(output.try_clone()?),
@@ -119,6 +122,9 @@ impl Rights {
             }
             (ContainerUser::Proxy, ProxyIdentity::Mark) => {
                 Self { user: None, keep: CapabilitySet::NET_ADMIN }
+            }
+            (ContainerUser::NetworkSetup, _) => {
+                Self { user: None, keep: CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW }
             }
         }
     }

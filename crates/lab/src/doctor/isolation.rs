@@ -56,6 +56,7 @@ fn process(lab: &Lab, pod: &mut Pod, overrides: &Overrides) -> Check {
         environment: BTreeMap::new(),
         cpu_limit_cores: lab.cgroup_version().map(|_| CPU_LIMIT_CORES),
         user: ContainerUser::Proxy,
+        working_directory: None,
         output_log: lab.private_dir().join("doctor.log"),
         error_output: ErrorOutput::WithOutput,
     };

@@ -95,6 +95,9 @@ fn mount_proc() -> Result<(), EnvironmentError> {
     let operation = "mount the lab's /proc";
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", private).map_err(|error| refused(operation, error.into()))?;
+    // Shared among ourselves: pods with mounts of their own see what is made reachable for them later on.
+    let shared = MountPropagationFlags::SHARED | MountPropagationFlags::REC;
+    rustix::mount::mount_change("/", shared).map_err(|error| refused(operation, error.into()))?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     rustix::mount::mount("proc", "/proc", "proc", flags, None).map_err(|error| {
         EnvironmentError::new(operation, io::Error::from(error)).with_hint(

@@ -1,8 +1,11 @@
-//! What a running Envoy says of itself, asked over the socket of its admin interface.
+//! What a running Envoy says of itself, asked over its admin interface: a socket of the file system, or a port on the
+//! loopback of its pod.
 //!
-//! Every question is bounded in time and in the size of its answer, and every error names the proxy. This is the only
-//! file of the lab that speaks HTTP; hyper and tokio stay inside.
+//! Every question is bounded in time and in the size of its answer, and every error names the proxy. Other components
+//! that answer HTTP in a pod are asked in the same way ([`Admin::ask`]); hyper and tokio stay inside.
 
+use crate::namespace::Namespace;
+use crate::pod::Pod;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
 use hyper::{Request, StatusCode};
@@ -10,14 +13,18 @@ use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// How long an answer may take. A proxy under full load answers in milliseconds: its main thread does little else.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long an answer may be, bytes. The statistics of our configurations are some 5 kB.
-const ANSWER_BYTES: usize = 4 * 1024 * 1024;
+/// How long an answer may be, bytes, unless the question says otherwise. The statistics of our configurations are some
+/// 5 kB; those of a mesh grow with its services.
+const ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
 /// A question that a proxy did not answer as it must.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +45,9 @@ pub enum AdminCause {
     /// The socket could not be opened, or the runtime not be made.
     #[error("open its admin socket")]
     Connect(#[source] io::Error),
+    /// Its pod is gone.
+    #[error("enter its pod")]
+    Pod(#[source] experiment::environment::EnvironmentError),
     /// The exchange broke off, or was no HTTP.
     #[error("no whole answer")]
     Exchange(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -56,8 +66,17 @@ pub enum AdminCause {
 #[derive(Clone, Debug)]
 pub struct Admin {
     proxy: String,
-    socket: PathBuf,
+    place: Place,
     limit: Duration,
+}
+
+/// Where it answers.
+#[derive(Clone, Debug)]
+enum Place {
+    /// At a socket of the file system.
+    Socket(PathBuf),
+    /// At a port on the loopback of a pod.
+    Loopback(Arc<Namespace>, u16),
 }
 
 /// What a proxy runs.
@@ -82,7 +101,14 @@ impl Admin {
     /// Asks the component `proxy` at this socket.
     #[must_use]
     pub fn new(proxy: impl Into<String>, socket: &Path) -> Self {
-        Self { proxy: proxy.into(), socket: socket.to_path_buf(), limit: ANSWER_LIMIT }
+        Self { proxy: proxy.into(), place: Place::Socket(socket.to_path_buf()), limit: ANSWER_LIMIT }
+    }
+
+    /// Asks the component `proxy` at this port on the loopback of its pod.
+    #[must_use]
+    pub fn in_pod(proxy: impl Into<String>, pod: &Pod, port: u16) -> Self {
+        let place = Place::Loopback(Arc::clone(pod.namespace()), port);
+        Self { proxy: proxy.into(), place, limit: ANSWER_LIMIT }
     }
 
     /// Whether it serves: `Ok(false)` while it starts.
@@ -124,20 +150,45 @@ impl Admin {
         Ok(HeapUsage { allocated_bytes: answer.allocated.0, heap_bytes: answer.heap_size.0 })
     }
 
-    fn ask_json<T: for<'de> Deserialize<'de>>(&self, path: &str) -> Result<T, AdminError> {
+    /// An answer in JSON.
+    ///
+    /// # Errors
+    /// Where there is no answer in time, or not of that shape.
+    pub fn ask_json<T: for<'de> Deserialize<'de>>(&self, path: &str) -> Result<T, AdminError> {
         let body = self.ask(path)?;
         serde_json::from_slice(&body).map_err(|error| self.error(path, AdminCause::Shape(error)))
     }
 
-    fn ask(&self, path: &str) -> Result<Bytes, AdminError> {
+    /// The body of the answer, as it comes.
+    ///
+    /// # Errors
+    /// Where there is no answer with status 200 in time.
+    pub fn ask(&self, path: &str) -> Result<Bytes, AdminError> {
+        let stream = match &self.place {
+            Place::Socket(_) => None,
+            Place::Loopback(namespace, port) => {
+                Some(connect_in(namespace, *port, self.limit).map_err(|cause| self.error(path, cause))?)
+            }
+        };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| self.error(path, AdminCause::Connect(error)))?;
         let answer = runtime.block_on(async {
-            tokio::time::timeout(self.limit, get(&self.socket, path))
-                .await
-                .unwrap_or(Err(AdminCause::TimedOut(self.limit)))
+            let answer = async {
+                match (&self.place, stream) {
+                    (Place::Socket(socket), _) => {
+                        let stream = tokio::net::UnixStream::connect(socket).await;
+                        get(stream.map_err(AdminCause::Connect)?, path).await
+                    }
+                    (Place::Loopback(..), stream) => {
+                        let stream = stream.expect("a stream was opened for a port of a pod");
+                        let stream = tokio::net::TcpStream::from_std(stream);
+                        get(stream.map_err(AdminCause::Connect)?, path).await
+                    }
+                }
+            };
+            tokio::time::timeout(self.limit, answer).await.unwrap_or(Err(AdminCause::TimedOut(self.limit)))
         });
         answer.map_err(|cause| self.error(path, cause))
     }
@@ -148,8 +199,19 @@ impl Admin {
     }
 }
 
-async fn get(socket: &Path, path: &str) -> Result<Bytes, AdminCause> {
-    let stream = tokio::net::UnixStream::connect(socket).await.map_err(AdminCause::Connect)?;
+/// Connects within a pod. Tokio's own connecting would happen in our namespace.
+fn connect_in(namespace: &Namespace, port: u16, limit: Duration) -> Result<TcpStream, AdminCause> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let connected = namespace.run(move || TcpStream::connect_timeout(&address, limit));
+    let stream = connected.map_err(AdminCause::Pod)?.map_err(AdminCause::Connect)?;
+    stream.set_nonblocking(true).map_err(AdminCause::Connect)?;
+    Ok(stream)
+}
+
+async fn get<S>(stream: S, path: &str) -> Result<Bytes, AdminCause>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let exchange = |error: hyper::Error| AdminCause::Exchange(Box::new(error));
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(exchange)?;

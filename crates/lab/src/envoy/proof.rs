@@ -1,14 +1,13 @@
 //! Whether the requests took the path that the mode names: read from the proxies' own counters.
 //!
 //! Pure: counters before and after in, [`PathProof`] out. Each expected proxy must have received every request that the
-//! generator sent, and must have completed TLS handshakes exactly where mutual TLS is claimed.
+//! generator sent, must have completed TLS handshakes exactly where mutual TLS is claimed, and must have taken every
+//! configuration that it was sent. Which of its counters say so is its [`Evidence`], whoever configured it.
 //!
 //! Equality has two honest exceptions. A generator that is stopped leaves at most one request on each connection that no
 //! proxy reads any more, so a few may be missing. And a proxy may retry, as a mesh does, so the one behind it may see
 //! more; the retries are counted too.
 
-use super::bootstrap::Position;
-use crate::redirect::INBOUND_PORT;
 use experiment::schema::{PathProof, ProxyProof};
 use std::collections::BTreeMap;
 
@@ -22,30 +21,49 @@ const FORGIVEN_AT_LEAST: u64 = 16;
 pub struct CountedProxy {
     /// The component.
     pub name: String,
-    /// Where on the path it stands.
-    pub position: Position,
-    /// Whether mutual TLS with a peer proxy is claimed.
-    pub tls_expected: bool,
+    /// What of its counters tells of the path.
+    pub evidence: Evidence,
     /// Its counters before the generator started.
     pub before: BTreeMap<String, u64>,
     /// Its counters after the generator's end; or why they could not be read.
     pub after: Result<BTreeMap<String, u64>, String>,
 }
 
-/// The counter of the requests that arrived at the listener of the path.
-#[must_use]
-pub fn requests_counter(position: Position) -> String {
-    format!("http.{}.downstream_rq_total", position.statistics_prefix())
+/// Which counters of a proxy tell of the path.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Evidence {
+    /// The requests that arrived at the listener of the path.
+    pub requests: String,
+    /// The connections that they came on: each may leave one request unread.
+    pub connections: String,
+    /// The requests that this proxy sent again.
+    pub retries: String,
+    /// TLS handshakes with the peer proxy; absent where it has no peer.
+    pub handshakes: Option<String>,
+    /// Whether mutual TLS with the peer is claimed.
+    pub tls_expected: bool,
+    /// Connections that it refused since they came as no filter chain wants them; absent where it has no such listener.
+    pub refused: Option<String>,
 }
 
-/// The counter of TLS handshakes with the peer proxy; a gateway has no peer.
-fn handshakes_counter(position: Position) -> Option<String> {
-    match position {
-        Position::ClientSidecar { .. } => Some(format!("cluster.{}.ssl.handshake", position.cluster_name())),
-        Position::ServerSidecar { .. } => Some(format!("listener.0.0.0.0_{INBOUND_PORT}.ssl.handshake")),
-        Position::Gateway { .. } => None,
+impl Evidence {
+    /// The evidence of an HTTP proxy, by the prefix of its connection manager's statistics and the name of the cluster
+    /// that requests leave through; of mutual TLS it tells nothing.
+    #[must_use]
+    pub fn of_http(connection_manager: &str, cluster: &str) -> Self {
+        Self {
+            requests: format!("http.{connection_manager}.downstream_rq_total"),
+            connections: format!("http.{connection_manager}.downstream_cx_total"),
+            retries: format!("cluster.{cluster}.upstream_rq_retry"),
+            handshakes: None,
+            tls_expected: false,
+            refused: None,
+        }
     }
 }
+
+/// How the counters of refused configuration end, whatever kind of configuration it is.
+const REJECTED_SUFFIX: &str = ".update_rejected";
 
 /// Judges the path of one trial. `requests_sent` is what the generator sent over the whole trial, warm-up included.
 /// Without proxies (mode `none`) there is nothing to prove.
@@ -64,8 +82,8 @@ pub fn prove(proxies: &[CountedProxy], requests_sent: u64) -> PathProof {
             judge_requests(proxy, &proof, retries_before, &mut reasons);
             judge_tls(proxy, &proof, &mut reasons);
         }
-        retries_before +=
-            counter(&proof, &format!("cluster.{}.upstream_rq_retry", proxy.position.cluster_name()));
+        judge_configuration(proxy, &mut reasons);
+        retries_before += counter(&proof, &proxy.evidence.retries);
         proofs.push(proof);
     }
     PathProof { proven: reasons.is_empty(), proxies: proofs, reasons }
@@ -99,10 +117,10 @@ fn read(proxy: &CountedProxy, counters: BTreeMap<String, u64>, requests_sent: u6
     let rise = |name: &str| counters.get(name).copied().unwrap_or(0);
     ProxyProof {
         name: proxy.name.clone(),
-        requests_received: rise(&requests_counter(proxy.position)),
+        requests_received: rise(&proxy.evidence.requests),
         requests_expected: requests_sent,
-        tls_handshakes: handshakes_counter(proxy.position).map_or(0, |name| rise(&name)),
-        tls_expected: proxy.tls_expected,
+        tls_handshakes: proxy.evidence.handshakes.as_deref().map_or(0, rise),
+        tls_expected: proxy.evidence.tls_expected,
         counters,
     }
 }
@@ -113,8 +131,7 @@ fn counter(proof: &ProxyProof, name: &str) -> u64 {
 
 fn judge_requests(proxy: &CountedProxy, proof: &ProxyProof, retries_before: u64, reasons: &mut Vec<String>) {
     let (name, received, expected) = (&proxy.name, proof.requests_received, proof.requests_expected);
-    let connections =
-        counter(proof, &format!("http.{}.downstream_cx_total", proxy.position.statistics_prefix()));
+    let connections = counter(proof, &proxy.evidence.connections);
     let most_forgiven = ((expected as f64 * FORGIVEN_FRACTION) as u64).max(FORGIVEN_AT_LEAST);
     let forgiven = connections.min(most_forgiven);
     if received + forgiven < expected {
@@ -131,23 +148,35 @@ fn judge_requests(proxy: &CountedProxy, proof: &ProxyProof, retries_before: u64,
 
 fn judge_tls(proxy: &CountedProxy, proof: &ProxyProof, reasons: &mut Vec<String>) {
     let (name, handshakes) = (&proxy.name, proof.tls_handshakes);
-    if proxy.tls_expected && handshakes == 0 {
+    if proof.tls_expected && handshakes == 0 {
         reasons
             .push(format!("{name} completed no TLS handshake with its peer, though mutual TLS is claimed"));
     }
-    if !proxy.tls_expected && handshakes > 0 {
+    if !proof.tls_expected && handshakes > 0 {
         reasons
             .push(format!("{name} completed {handshakes} TLS handshakes, though mutual TLS is switched off"));
     }
-    let refused = counter(proof, &format!("listener.0.0.0.0_{INBOUND_PORT}.no_filter_chain_match"));
+    let refused = proxy.evidence.refused.as_deref().map_or(0, |name| counter(proof, name));
     if refused > 0 {
         reasons.push(format!("{name} refused {refused} connections that did not come as its mode wants them (plain text for TLS, or the reverse)"));
+    }
+}
+
+/// A proxy that refuses configuration runs with an older one: counted since its start, and none may be.
+fn judge_configuration(proxy: &CountedProxy, reasons: &mut Vec<String>) {
+    let Ok(after) = &proxy.after else { return };
+    for (counter, rejected) in
+        after.iter().filter(|(name, count)| name.ends_with(REJECTED_SUFFIX) && **count > 0)
+    {
+        let name = &proxy.name;
+        reasons.push(format!("{name} refused {rejected} updates of its configuration ({counter})"));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::envoy::bootstrap::Position;
     use std::net::{Ipv4Addr, SocketAddrV4};
 
     const SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 3), 8080);
@@ -160,7 +189,8 @@ mod tests {
         };
         let before: BTreeMap<_, _> = rises.iter().map(|(name, _)| ((*name).to_owned(), 7)).collect();
         let after = rises.iter().map(|(name, rise)| ((*name).to_owned(), 7 + rise)).collect();
-        CountedProxy { name: name.to_owned(), position, tls_expected, before, after: Ok(after) }
+        let evidence = position.evidence(tls_expected);
+        CountedProxy { name: name.to_owned(), evidence, before, after: Ok(after) }
     }
 
     fn client(requests: u64, handshakes: u64, retries: u64) -> CountedProxy {
@@ -237,9 +267,25 @@ mod tests {
 
     #[test]
     fn tls_that_was_switched_off_must_be_off() {
-        let off = |proxy: CountedProxy| CountedProxy { tls_expected: false, ..proxy };
+        let off = |mut proxy: CountedProxy| {
+            proxy.evidence.tls_expected = false;
+            proxy
+        };
         assert!(prove(&[off(client(30, 0, 0)), off(server(30, 0, 0))], 30).proven);
         assert!(!prove(&[off(client(30, 1, 0)), off(server(30, 0, 0))], 30).proven);
+    }
+
+    #[test]
+    fn configuration_that_was_refused_at_any_time_is_no_proof() {
+        let mut proxy = client(3000, 4, 0);
+        for counters in [&mut proxy.before, proxy.after.as_mut().unwrap()] {
+            counters.insert("cluster_manager.cds.update_rejected".to_owned(), 2);
+            counters.insert("listener_manager.lds.update_rejected".to_owned(), 0);
+        }
+        assert_eq!(
+            prove(&[proxy], 3000).reasons,
+            ["client-proxy refused 2 updates of its configuration (cluster_manager.cds.update_rejected)"]
+        );
     }
 
     #[test]

@@ -1,4 +1,30 @@
-//! `mesh: istio`.
+//! `mesh: istio`: a real control plane configures real proxies, on one machine and without Kubernetes nodes.
+//!
+//! Read [`control_plane`] first (what is started once for all trials), then `modes/` (what each mode starts in its pods
+//! and writes to the API), [`agent`] (how a proxy is run) and [`in_force`] (when its configuration counts as there).
+//! [`objects`] renders what an experiment's switches ask for, `api.rs` is the only file that speaks to the Kubernetes API,
+//! `namespace.rs` keeps the objects of one trial together, `redirect.rs` sends a pod's traffic through its proxy.
+//!
+//! What this leaves out: everything that a kubelet, kube-proxy or the controllers of a cluster would do is done here
+//! directly, and injection by Istio's webhook is not needed. See `docs/decisions/0008-istio-lab.md`.
 
+pub mod agent;
+mod api;
+pub mod control_plane;
+mod credentials;
+pub mod in_force;
+pub mod modes;
+mod namespace;
+mod object;
 pub mod objects;
+mod programs;
+mod redirect;
 pub mod token;
+mod workload;
+
+pub use api::Api;
+pub use control_plane::ControlPlane;
+pub use namespace::MeshNamespace;
+pub use object::Reference;
+pub use programs::IstioPrograms;
+pub use workload::{Membership, ServicePort, Workload};

@@ -9,7 +9,6 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::Ipv4Addr;
-use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 /// A lab of this user.
@@ -99,22 +98,23 @@ pub(crate) fn status(record: Record, directory: PathBuf, proc: &Path) -> LabStat
 }
 
 fn pod_status(pod: PodNote, inner: i32, privileges: Privileges, processes: &BTreeMap<i32, i32>) -> PodStatus {
+    let enter = enter_command(inner, &pod, privileges);
     let containers = pod.containers.into_iter().map(|container| ContainerStatus {
         name: container.name,
         program: container.program,
         pid: i32::try_from(container.pid_in_lab).ok().and_then(|pid| processes.get(&pid)).copied(),
     });
-    let enter = enter_command(inner, pod.namespace_file, privileges);
     PodStatus { name: pod.name, address: pod.address, enter, containers: containers.collect() }
 }
 
 /// nsenter(1) by the file that holds the namespace, so that it works for a pod without processes too. An ordinary user
-/// must enter the lab's user namespace first, to have rights over its networks.
-fn enter_command(inner: i32, namespace_file: RawFd, privileges: Privileges) -> Vec<String> {
-    let network = format!("--net=/proc/{inner}/fd/{namespace_file}");
+/// must enter the lab's user namespace first, to have rights over its networks. With the pod's own mounts come its names.
+fn enter_command(inner: i32, pod: &PodNote, privileges: Privileges) -> Vec<String> {
+    let network = format!("--net=/proc/{inner}/fd/{}", pod.namespace_file);
+    let mounts = pod.mounts_file.map(|file| format!("--mount=/proc/{inner}/fd/{file}"));
     let user = [format!("--user=/proc/{inner}/ns/user"), "--preserve-credentials".to_owned()];
     let user = user.into_iter().filter(|_| privileges == Privileges::UserNamespace);
-    std::iter::once("nsenter".to_owned()).chain(user).chain([network]).collect()
+    std::iter::once("nsenter".to_owned()).chain(user).chain([network]).chain(mounts).collect()
 }
 
 /// The processes that share a PID namespace with the lab's first: their number within to their number here.

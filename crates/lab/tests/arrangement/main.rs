@@ -9,6 +9,7 @@
 mod modes;
 mod programs;
 mod sampling;
+mod trial;
 
 use lab::arrangement::{LocalLab, Programs};
 use lab::components::Overrides;

@@ -1,72 +1,19 @@
 //! Modes: what proves a path, and what must not pass for proof.
 
+use crate::trial::{CONNECTIONS, LIMIT, REQUESTS, flush_rules, trial};
 use experiment::environment::{
     AccessLog, Arrangement, ArrangementSpec, Environment, MutualTls, Observation, ProxySettings,
 };
 use experiment::schema::{ComponentUsage, Role};
 use experiment::{MeshKind, Mode};
-use lab::arrangement::{LocalLab, pair::PairArrangement};
-use lab::{Lab, Pod};
+use lab::Lab;
+use lab::arrangement::LocalLab;
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
-
-const REQUESTS: u64 = 800;
-const CONNECTIONS: u64 = 4;
-const LIMIT: Duration = Duration::from_secs(30);
 
 fn spec(mode: Mode) -> ArrangementSpec {
     ArrangementSpec::new(MeshKind::Envoy, mode)
-}
-
-/// What a trial showed, and how many of its requests were not answered (at most 100 are counted).
-struct Trial {
-    observation: Observation,
-    unanswered: i32,
-    /// What the proxies wrote.
-    proxy_logs: String,
-}
-
-impl Trial {
-    fn component(&self, name: &str) -> &ComponentUsage {
-        let found = self.observation.components.iter().find(|component| component.name == name);
-        found.unwrap_or_else(|| panic!("no component {name} in {:?}", self.observation.components))
-    }
-}
-
-/// Runs the generator in the client's pod and observes its window.
-fn run(mut arrangement: PairArrangement<'_>, logs: &Path) -> Trial {
-    let go = logs.join("go");
-    let (requests, connections) = (REQUESTS.to_string(), CONNECTIONS.to_string());
-    let arguments = ["load".to_owned(), arrangement.url(), requests, connections, go.display().to_string()];
-    let events = arrangement.start_generator(&arguments).expect("the generator starts");
-    for event in BufReader::new(events).lines() {
-        match event.expect("events are text").as_str() {
-            "window-opened" => {
-                arrangement.window_opened().expect("every component is there");
-                std::fs::write(&go, []).expect("a temporary folder can be written");
-            }
-            "window-closed" => arrangement.window_closed().expect("every component is there"),
-            other => panic!("the generator said {other}"),
-        }
-    }
-    let unanswered = arrangement.wait_generator(LIMIT).expect("it ends by itself").expect("it exits");
-    let observation = Box::new(arrangement).finish(REQUESTS);
-    let logs = observation.path.proxies.iter().map(|proxy| logs.join(format!("{}.log", proxy.name)));
-    let proxy_logs = logs.map(|log| std::fs::read_to_string(log).expect("every proxy has a log")).collect();
-    Trial { observation, unanswered, proxy_logs }
-}
-
-fn trial(place: &LocalLab, spec: &ArrangementSpec, tamper: impl FnOnce(&PairArrangement<'_>)) -> Trial {
-    let logs = tempfile::tempdir().expect("a temporary folder");
-    let arrangement = place.bring_up(spec, logs.path()).unwrap_or_else(|error| {
-        panic!("{error}: {:?}", error.source);
-    });
-    tamper(&arrangement);
-    run(arrangement, logs.path())
 }
 
 pub fn every_mode_proves_its_path(_lab: &Lab, place: &mut LocalLab) {
@@ -125,12 +72,6 @@ pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &mut LocalL
     assert!(path.proven, "{:?}", path.reasons);
     assert!(path.proxies.iter().all(|proxy| proxy.tls_handshakes == 0 && !proxy.tls_expected));
     assert!(trial.proxy_logs.starts_with('{') && trial.proxy_logs.contains("\"response_code\":200"));
-}
-
-/// Takes all redirection of a pod away.
-fn flush_rules(pod: &Pod) {
-    let flushed = pod.run(|| Command::new("iptables").args(["-t", "nat", "-F"]).status());
-    assert!(flushed.expect("the pod is there").expect("iptables is installed").success());
 }
 
 pub fn a_client_past_its_proxy_is_refused_and_shows(_lab: &Lab, place: &mut LocalLab) {

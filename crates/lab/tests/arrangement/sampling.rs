@@ -23,6 +23,7 @@ pub fn a_known_burn_is_read_by_both_sources(lab: &Lab, _place: &mut LocalLab) {
             environment: BTreeMap::new(),
             cpu_limit_cores: None,
             user: ContainerUser::Lab,
+            working_directory: None,
             output_log: log.clone(),
             error_output: ErrorOutput::WithOutput,
         })

@@ -118,6 +118,7 @@ pub fn program(lab: &Lab, name: &str, user: ContainerUser, arguments: &[&str]) -
         environment: BTreeMap::new(),
         cpu_limit_cores: None,
         user,
+        working_directory: None,
         output_log: log_path(lab, name),
         error_output: ErrorOutput::WithOutput,
     }

@@ -3,7 +3,7 @@
 use super::OverrideArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Subcommand};
-use experiment::Mode;
+use experiment::{MeshKind, Mode};
 
 /// Labs on this machine.
 ///
@@ -32,6 +32,10 @@ pub enum LabCommand {
 /// Options of `meshmeter lab up`.
 #[derive(Debug, Args)]
 pub struct UpArgs {
+    /// Who configures the proxies: static files, or Istio's control plane
+    #[arg(long, default_value = "envoy", value_parser = mesh_parser())]
+    pub mesh: MeshKind,
+
     /// The arrangement of proxies
     #[arg(long, default_value = "sidecar", value_parser = mode_parser())]
     pub mode: Mode,
@@ -66,6 +70,13 @@ pub struct DownArgs {
     /// Print JSON on standard output
     #[arg(long)]
     pub json: bool,
+}
+
+fn mesh_parser() -> impl clap::builder::TypedValueParser<Value = MeshKind> {
+    let kinds = [MeshKind::Envoy, MeshKind::Istio];
+    PossibleValuesParser::new(kinds.map(MeshKind::name)).map(move |name| {
+        kinds.into_iter().find(|kind| kind.name() == name).expect("clap takes these names only")
+    })
 }
 
 fn mode_parser() -> impl clap::builder::TypedValueParser<Value = Mode> {

@@ -126,6 +126,7 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
         },
         machine: None,
         log_tails: Default::default(),
+        push: None,
     }
 }
 

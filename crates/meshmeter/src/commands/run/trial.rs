@@ -59,6 +59,7 @@ pub(super) fn run(
         path: seen.observation.path,
         machine: seen.observation.machine,
         log_tails: seen.observation.log_tails,
+        push: seen.observation.push,
     };
     (record, seen.failure)
 }

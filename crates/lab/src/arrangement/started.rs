@@ -1,0 +1,115 @@
+//! What an arrangement consists of once it is up, whoever configured its proxies.
+
+use crate::container::Container;
+use crate::envoy::admin::AdminError;
+use crate::envoy::proof::Evidence;
+use crate::istio::MeshNamespace;
+use crate::pod::Pod;
+use experiment::environment::EnvironmentError;
+use experiment::schema::{ConfigurationPush, Role};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Everything of an arrangement that was started. Pods come first, so that they, and all processes with them, are the
+/// first to be dropped; the objects of the mesh go last.
+#[derive(Debug)]
+pub(crate) struct Started {
+    /// Its pods.
+    pub pods: Pods,
+    /// The service's process.
+    pub server: Container,
+    /// From client to server.
+    pub proxies: Vec<Proxy>,
+    /// What else belongs to the arrangement and must not die: the control plane.
+    pub supporting: Vec<Supporting>,
+    /// What the generator requests.
+    pub url: String,
+    /// How long the configuration took to be in force; absent where nothing is configured while it runs.
+    pub push: Option<ConfigurationPush>,
+    /// The objects that describe it to a control plane; absent where there is none.
+    pub _namespace: Option<MeshNamespace>,
+}
+
+/// The pods of an arrangement.
+#[derive(Debug)]
+pub(crate) struct Pods {
+    /// Where the generator runs.
+    pub client: Pod,
+    /// Where the service runs.
+    pub server: Pod,
+    /// Those of proxies that have one to themselves.
+    pub others: Vec<Pod>,
+}
+
+/// A running proxy on the path.
+#[derive(Debug)]
+pub(crate) struct Proxy {
+    /// The component's name.
+    pub name: String,
+    /// The name of its pod.
+    pub pod: String,
+    /// Its process, with all that it starts.
+    pub container: Container,
+    /// What of its counters tells of the path.
+    pub evidence: Evidence,
+    /// Where its counters are read.
+    pub counters: Box<dyn CounterSource>,
+    /// Its configuration and keys.
+    pub _files: PrivateFolder,
+}
+
+/// A component that is neither on the path nor the application.
+#[derive(Clone, Debug)]
+pub(crate) struct Supporting {
+    /// The component's name.
+    pub name: String,
+    /// What it is for.
+    pub role: Role,
+    /// The name of its pod.
+    pub pod: String,
+    /// Its process, with all that it starts.
+    pub container: Container,
+    /// Whether the traffic of its pod is to be shown as its own.
+    pub shows_network: bool,
+}
+
+/// Something whose counters tell of the path.
+pub(crate) trait CounterSource: fmt::Debug {
+    /// All counters by name.
+    ///
+    /// # Errors
+    /// Where there is no answer in time.
+    fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError>;
+}
+
+impl CounterSource for crate::envoy::admin::Admin {
+    fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
+        Self::counters(self)
+    }
+}
+
+/// A folder of the lab that goes with its owner: configuration, keys, sockets.
+#[derive(Debug)]
+pub(crate) struct PrivateFolder(pub PathBuf);
+
+impl PrivateFolder {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        // What cannot be removed here goes with the lab's private folder.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Makes the folder for an arrangement's logs.
+pub(crate) fn create_log_dir(log_dir: &Path) -> Result<(), EnvironmentError> {
+    fs::create_dir_all(log_dir)
+        .map_err(|error| EnvironmentError::new(format!("create the log folder {}", log_dir.display()), error))
+}

@@ -1,0 +1,296 @@
+//! pilot-agent in a pod, which runs Envoy there: what an injected container (or a gateway's) is given, as files and
+//! environment.
+//!
+//! The agent asks the control plane for a certificate with the token of the pod's service account, hands configuration on
+//! to Envoy, and ends when Envoy does. Both run as user 1337 in one control group: what a cluster would show as the
+//! container `istio-proxy` is one component here. Its folder is private to that user and goes with the proxy.
+
+use super::control_plane::{DISCOVERY_NAME, DISCOVERY_PORT, NODE};
+use super::namespace::MeshNamespace;
+use super::programs::IstioPrograms;
+use super::workload::Workload;
+use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
+use crate::certificates::write_private;
+use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
+use crate::envoy::admin::{Admin, AdminError};
+use crate::envoy::proof::Evidence;
+use crate::lab::Lab;
+use crate::pod::Pod;
+use crate::redirect::PROXY_USER;
+use crate::wait::wait_for;
+use experiment::environment::{EnvironmentError, ProxySettings};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// Envoy's admin interface, on the loopback of its pod.
+pub const ADMIN_PORT: u16 = 15000;
+
+/// The agent's own port, where it says whether the proxy is ready.
+pub const STATUS_PORT: u16 = 15020;
+
+/// The audience of the tokens that istiod takes.
+const TOKEN_AUDIENCE: &str = "istio-ca";
+
+/// A proxy takes about a second; more on a machine that is busy with other things.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// What kind of proxy istiod is to configure.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ProxyKind {
+    /// Beside an application.
+    Sidecar,
+    /// A gateway.
+    Router,
+    /// A waypoint.
+    Waypoint,
+}
+
+impl ProxyKind {
+    fn argument(self) -> &'static str {
+        match self {
+            Self::Sidecar => "sidecar",
+            Self::Router => "router",
+            Self::Waypoint => "waypoint",
+        }
+    }
+}
+
+/// A proxy to start.
+#[derive(Clone, Debug)]
+pub struct AgentSpec<'a> {
+    /// The component's name.
+    pub name: &'a str,
+    /// What kind of proxy it is.
+    pub kind: ProxyKind,
+    /// The pod as the API knows it; its service account has the same name.
+    pub workload: &'a Workload,
+    /// Prefixes of the statistics that prove its path, besides those that Istio keeps of its own accord.
+    pub statistics: &'a [String],
+    /// More of its environment.
+    pub environment: &'a [(&'a str, String)],
+}
+
+/// What every agent of a trial has in common.
+#[derive(Clone, Copy, Debug)]
+pub struct AgentFactory<'a> {
+    /// The lab.
+    pub lab: &'a Lab,
+    /// What is run.
+    pub programs: &'a IstioPrograms,
+    /// The namespace of the trial.
+    pub namespace: &'a MeshNamespace,
+    /// How proxies are set.
+    pub settings: &'a ProxySettings,
+    /// Where their logs go.
+    pub log_dir: &'a Path,
+}
+
+/// A running agent with its Envoy.
+#[derive(Debug)]
+pub struct Agent {
+    /// The component's name.
+    pub name: String,
+    /// The agent's process, Envoy among its children.
+    pub container: Container,
+    /// Envoy's admin interface.
+    pub admin: Admin,
+    status: Admin,
+    /// Its files.
+    pub(crate) files: PrivateFolder,
+}
+
+impl AgentFactory<'_> {
+    /// Starts an agent in this pod. It need not be ready yet.
+    ///
+    /// # Errors
+    /// Where its token cannot be had, a file not be written, or it does not start.
+    pub fn start(&self, pod: &mut Pod, spec: &AgentSpec<'_>) -> Result<Agent, EnvironmentError> {
+        let operation = |error: std::io::Error| {
+            EnvironmentError::new(format!("prepare the files of {}", spec.name), error)
+        };
+        let folder_name = format!("{}-{}", self.namespace.name(), spec.name);
+        let files = PrivateFolder(self.lab.create_private_dir(&folder_name, ContainerUser::Proxy)?);
+        self.write_files(files.path(), spec, pod)?;
+        let envoy = self.lab.expose_program(&self.programs.envoy.path)?;
+        let container = pod.start(&ContainerSpec {
+            name: spec.name.to_owned(),
+            program: self.programs.pilot_agent.path.clone(),
+            arguments: self.arguments(spec),
+            environment: self.environment(spec, pod, &envoy),
+            cpu_limit_cores: self.settings.cpu_limit_cores,
+            user: ContainerUser::Proxy,
+            working_directory: Some(fs::canonicalize(files.path()).map_err(operation)?),
+            output_log: self.log_dir.join(format!("{}.log", spec.name)),
+            error_output: ErrorOutput::WithOutput,
+        })?;
+        Ok(Agent {
+            name: spec.name.to_owned(),
+            container,
+            admin: Admin::in_pod(spec.name, pod, ADMIN_PORT),
+            status: Admin::in_pod(spec.name, pod, STATUS_PORT),
+            files,
+        })
+    }
+
+    fn arguments(&self, spec: &AgentSpec<'_>) -> Vec<OsString> {
+        let arguments = [
+            "proxy".to_owned(),
+            spec.kind.argument().to_owned(),
+            format!("--domain={}.{}", self.namespace.name(), super::namespace::CLUSTER_DOMAIN),
+            "--proxyLogLevel=warning".to_owned(),
+            "--proxyComponentLogLevel=misc:error".to_owned(),
+            "--log_output_level=default:info".to_owned(),
+            format!("--templateFile=./{TEMPLATE_FILE}"),
+        ];
+        arguments.map(OsString::from).to_vec()
+    }
+
+    fn environment(&self, spec: &AgentSpec<'_>, pod: &Pod, envoy: &Path) -> BTreeMap<String, OsString> {
+        let address = pod.address().to_string();
+        let variables = [
+            ("POD_NAME", spec.workload.name.clone()),
+            ("POD_NAMESPACE", self.namespace.name().to_owned()),
+            ("INSTANCE_IP", address.clone()),
+            ("HOST_IP", address),
+            ("SERVICE_ACCOUNT", spec.workload.name.clone()),
+            ("CA_ADDR", format!("{DISCOVERY_NAME}:{DISCOVERY_PORT}")),
+            ("PILOT_CERT_PROVIDER", "istiod".to_owned()),
+            ("PROXY_CONFIG", self.proxy_config(spec, envoy).to_string()),
+            ("TRUST_DOMAIN", "cluster.local".to_owned()),
+            ("ISTIO_META_CLUSTER_ID", "Kubernetes".to_owned()),
+            ("ISTIO_META_MESH_ID", "cluster.local".to_owned()),
+            ("ISTIO_META_NODE_NAME", NODE.to_owned()),
+            ("ISTIO_META_INTERCEPTION_MODE", "REDIRECT".to_owned()),
+            ("ISTIO_META_WORKLOAD_NAME", spec.workload.name.clone()),
+            ("ISTIO_META_APP_CONTAINERS", spec.workload.name.clone()),
+        ];
+        let own = spec.environment.iter().map(|(name, value)| (*name, value.clone()));
+        variables.into_iter().chain(own).map(|(name, value)| (name.to_owned(), value.into())).collect()
+    }
+
+    /// What a mesh's `defaultConfig` would say, with the statistics that prove the path switched on: Istio keeps few of
+    /// its own accord.
+    fn proxy_config(&self, spec: &AgentSpec<'_>, envoy: &Path) -> Value {
+        json!({
+            "binaryPath": envoy,
+            "configPath": "./etc/istio/proxy",
+            "discoveryAddress": format!("{DISCOVERY_NAME}:{DISCOVERY_PORT}"),
+            "proxyAdminPort": ADMIN_PORT,
+            "statusPort": STATUS_PORT,
+            "concurrency": self.settings.workers,
+            "terminationDrainDuration": "0s",
+            "proxyStatsMatcher": {"inclusionPrefixes": spec.statistics},
+        })
+    }
+
+    fn write_files(&self, folder: &Path, spec: &AgentSpec<'_>, pod: &Pod) -> Result<(), EnvironmentError> {
+        for directory in FOLDERS {
+            let path = folder.join(directory);
+            fs::create_dir(&path)
+                .map_err(|error| EnvironmentError::new(format!("make {}", path.display()), error))?;
+            self.lab.give_to(&path, ContainerUser::Proxy)?;
+        }
+        let api = self.namespace.control_plane().api();
+        let token = api.token(self.namespace.name(), &spec.workload.name, TOKEN_AUDIENCE)?;
+        let template = fs::read(&self.programs.files.bootstrap_template).map_err(|error| {
+            EnvironmentError::new(format!("read {}", self.programs.files.bootstrap_template.display()), error)
+        })?;
+        let labels: String =
+            spec.workload.labels.iter().map(|(name, value)| format!("{name}={value:?}\n")).collect();
+        for (name, content) in [
+            ("var/run/secrets/tokens/istio-token", token.as_bytes()),
+            (
+                "var/run/secrets/istio/root-cert.pem",
+                self.namespace.control_plane().root_certificate().as_bytes(),
+            ),
+            ("etc/istio/pod/labels", labels.as_bytes()),
+            ("etc/istio/pod/annotations", b""),
+            (TEMPLATE_FILE, &template),
+        ] {
+            let path = folder.join(name);
+            write_private(&path, content, Some(PROXY_USER)).map_err(|error| {
+                EnvironmentError::new(format!("write {} of pod {}", path.display(), pod.name()), error)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Where the template of Envoy's bootstrap file is, in the agent's folder.
+const TEMPLATE_FILE: &str = "envoy_bootstrap_template.json";
+
+/// The folders that the agent expects below its own, parents first.
+const FOLDERS: [&str; 10] = [
+    "etc",
+    "etc/istio",
+    "etc/istio/proxy",
+    "etc/istio/pod",
+    "var",
+    "var/run",
+    "var/run/secrets",
+    "var/run/secrets/tokens",
+    "var/run/secrets/istio",
+    "var/run/secrets/workload-spiffe-uds",
+];
+
+impl Agent {
+    /// The proxy as a part of its arrangement.
+    pub(crate) fn on_the_path(self, pod: &str, evidence: Evidence) -> Proxy {
+        Proxy {
+            name: self.name,
+            pod: pod.to_owned(),
+            container: self.container,
+            evidence,
+            counters: Box::new(AgentCounters(self.admin)),
+            _files: self.files,
+        }
+    }
+
+    /// Waits until the agent says that its Envoy serves with a first configuration.
+    ///
+    /// # Errors
+    /// Where that takes too long or it ends, with its last words.
+    pub fn wait_until_ready(&self, lab: &Lab) -> Result<(), EnvironmentError> {
+        let what = format!("{} is ready", self.name);
+        wait_for(&what, READY_WITHIN, || {
+            lab.check_not_stopped()?;
+            if let Some(status) = self.container.has_exited() {
+                return Err(self.container.ended_early(format!("start {}", self.name), status));
+            }
+            Ok(self.status.ask("/healthz/ready").is_ok().then_some(()))
+        })
+    }
+}
+
+/// The counters of an Envoy that istiod configured.
+#[derive(Debug)]
+struct AgentCounters(Admin);
+
+impl CounterSource for AgentCounters {
+    fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
+        let counters = self.0.counters()?;
+        Ok(counters.into_iter().map(|(name, count)| (plain_name(&name), count)).collect())
+    }
+}
+
+/// Recent versions of Istio end what a statistic is about with a semicolon, for their own parsing of names:
+/// `cluster.inbound|8080||;.upstream_rq_total`.
+fn plain_name(name: &str) -> String {
+    name.replace(";.", ".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_have_one_name_whatever_the_version_of_istio() {
+        for name in ["cluster.inbound|8080||;.ssl.handshake", "cluster.inbound|8080||.ssl.handshake"] {
+            assert_eq!(plain_name(name), "cluster.inbound|8080||.ssl.handshake");
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The control plane of a lab's mesh: etcd, kube-apiserver and istiod in a pod of their own, started once for all trials.
+//!
+//! Each is a supervised process with a control group, so that what it uses is seen like everything else. Everything they
+//! write (etcd's data, keys, working files) is in one private folder of the lab, which goes with the control plane. Each
+//! is started as soon as what it needs answers; the kinds of Istio's objects are created while istiod starts.
+//!
+//! What differs from a cluster: one etcd that does not wait for the disk; no controller manager, scheduler, kubelet or
+//! kube-proxy, so whoever makes a Service also writes its addresses, and pods are what we say they are; istiod is an
+//! administrator of the API. What differs from an Istio as it is installed stands in `istiod.rs`.
+
+mod istiod;
+
+pub use istiod::{DISCOVERY_NAME, DISCOVERY_PORT};
+
+use super::api::Api;
+use super::credentials::{API_PORT, ApiCredentials};
+use super::object::Reference;
+use super::programs::IstioPrograms;
+use crate::arrangement::started::{PrivateFolder, Supporting, create_log_dir};
+use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
+use crate::envoy::admin::Admin;
+use crate::lab::Lab;
+use crate::pod::{Pod, PodSpec};
+use crate::wait::wait_for;
+use experiment::environment::EnvironmentError;
+use experiment::schema::Role;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The pod of the control plane.
+const POD: &str = "control-plane";
+
+/// Addresses of Services. They lie beside the pods' own, 10.77.0.0/16.
+const SERVICE_ADDRESSES: &str = "10.78.0.0/16";
+
+/// etcd's port, on the loopback of the pod.
+const ETCD_PORT: u16 = 2379;
+
+/// How long each of the three may take to answer. Together they take some 8 s on two free cores.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// istiod's own namespace.
+pub const SYSTEM_NAMESPACE: &str = "istio-system";
+
+/// The only node, on which all pods are said to run.
+pub const NODE: &str = "meshmeter";
+
+/// A running control plane. Dropping it ends its processes and removes what they wrote.
+#[derive(Debug)]
+pub struct ControlPlane {
+    pod: Pod,
+    containers: Vec<Container>,
+    api: Api,
+    credentials: ApiCredentials,
+    root_certificate: String,
+    started_in: Duration,
+    _folder: PrivateFolder,
+}
+
+impl ControlPlane {
+    /// Starts everything and waits until istiod is ready to configure proxies. `number` keeps the folders of control
+    /// planes that follow each other in one lab apart.
+    ///
+    /// # Errors
+    /// Where a part does not come up in time, with its last words.
+    pub fn start(
+        lab: &Lab,
+        programs: &IstioPrograms,
+        number: usize,
+        log_dir: &Path,
+    ) -> Result<Self, EnvironmentError> {
+        let started_at = Instant::now();
+        create_log_dir(log_dir)?;
+        let name = if number == 0 { POD.to_owned() } else { format!("{POD}-{number}") };
+        let folder = PrivateFolder(lab.create_private_dir(&name, ContainerUser::Lab)?);
+        let pod = lab.create_pod(&PodSpec::new(POD))?;
+        let credentials = ApiCredentials::create(folder.path(), pod.address())?;
+        let mut starting =
+            Starting { lab, programs, folder: folder.path(), log_dir, pod, containers: Vec::new() };
+        starting.etcd()?;
+        starting.api_server(&credentials)?;
+        let api = Api::new(&credentials.kubeconfig_content)?;
+        starting.wait_until("kube-apiserver takes requests", || api.is_alive())?;
+        // istiod keeps its authority there, and waits longer and longer where it cannot.
+        api.apply(&[namespace(SYSTEM_NAMESPACE, &[]), node()])?;
+        starting.istiod(&credentials)?;
+        create_kinds(&api, programs)?;
+        starting.wait_until("kube-apiserver is ready", || api.is_ready())?;
+        starting.wait_until_istiod_is_ready()?;
+        let root_certificate = starting.root_certificate(&api)?;
+        let Starting { pod, containers, .. } = starting;
+        let started_in = started_at.elapsed();
+        Ok(Self { pod, containers, api, credentials, root_certificate, started_in, _folder: folder })
+    }
+
+    /// The Kubernetes API.
+    #[must_use]
+    pub fn api(&self) -> &Api {
+        &self.api
+    }
+
+    /// The pod that all of it runs in.
+    #[must_use]
+    pub fn pod(&self) -> &Pod {
+        &self.pod
+    }
+
+    /// The address that proxies reach istiod at.
+    #[must_use]
+    pub fn address(&self) -> Ipv4Addr {
+        self.pod.address()
+    }
+
+    /// The certificate of the mesh's authority, PEM: what proxies trust.
+    #[must_use]
+    pub fn root_certificate(&self) -> &str {
+        &self.root_certificate
+    }
+
+    /// A kubeconfig of the API's administrator, for programs in the lab's network.
+    #[must_use]
+    pub fn kubeconfig(&self) -> &Path {
+        &self.credentials.kubeconfig
+    }
+
+    /// How long it took to start.
+    #[must_use]
+    pub fn started_in(&self) -> Duration {
+        self.started_in
+    }
+
+    /// The first part that has ended, with its status.
+    #[must_use]
+    pub fn dead(&self) -> Option<(String, String)> {
+        self.containers
+            .iter()
+            .find_map(|container| Some((container.name().to_owned(), container.has_exited()?.to_string())))
+    }
+
+    /// Its parts as components of an arrangement. The pod's traffic is nearly all istiod's.
+    pub(crate) fn supporting(&self) -> Vec<Supporting> {
+        let part = |container: &Container| Supporting {
+            name: container.name().to_owned(),
+            role: Role::ControlPlane,
+            pod: self.pod.name().to_owned(),
+            container: container.clone(),
+            shows_network: container.name() == istiod::NAME,
+        };
+        self.containers.iter().map(part).collect()
+    }
+}
+
+/// A control plane that is being started.
+struct Starting<'a> {
+    lab: &'a Lab,
+    programs: &'a IstioPrograms,
+    folder: &'a Path,
+    log_dir: &'a Path,
+    pod: Pod,
+    containers: Vec<Container>,
+}
+
+impl Starting<'_> {
+    fn etcd(&mut self) -> Result<(), EnvironmentError> {
+        let data = self.folder.join("etcd");
+        let client = format!("http://127.0.0.1:{ETCD_PORT}");
+        let peer = "http://127.0.0.1:2380";
+        let arguments = [
+            format!("--data-dir={}", data.display()),
+            format!("--listen-client-urls={client}"),
+            format!("--advertise-client-urls={client}"),
+            format!("--listen-peer-urls={peer}"),
+            format!("--initial-advertise-peer-urls={peer}"),
+            format!("--initial-cluster=default={peer}"),
+            // Nothing of it outlives the lab.
+            "--unsafe-no-fsync".to_owned(),
+            "--log-level=warn".to_owned(),
+        ];
+        let program = self.programs.etcd.path.clone();
+        let etcd = self.start("etcd", &program, arguments, BTreeMap::new())?;
+        self.pod.wait_until_listening(&etcd, ETCD_PORT, READY_WITHIN)
+    }
+
+    fn api_server(&mut self, credentials: &ApiCredentials) -> Result<(), EnvironmentError> {
+        let file = |option: &str, path: &Path| format!("--{option}={}", path.display());
+        let arguments = [
+            format!("--etcd-servers=http://127.0.0.1:{ETCD_PORT}"),
+            "--bind-address=0.0.0.0".to_owned(),
+            format!("--advertise-address={}", self.pod.address()),
+            format!("--secure-port={API_PORT}"),
+            file("tls-cert-file", &credentials.certificate),
+            file("tls-private-key-file", &credentials.key),
+            file("client-ca-file", &credentials.client_authority),
+            file("service-account-signing-key-file", &credentials.token_signing_key),
+            file("service-account-key-file", &credentials.token_checking_key),
+            "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
+            format!("--service-cluster-ip-range={SERVICE_ADDRESSES}"),
+            // Rules as in a cluster: a gateway reads secrets only where its service account may.
+            "--authorization-mode=RBAC".to_owned(),
+            "--anonymous-auth=false".to_owned(),
+            // Accounts are made by us, and nothing is mounted into pods that are no containers.
+            "--disable-admission-plugins=ServiceAccount".to_owned(),
+            "--endpoint-reconciler-type=none".to_owned(),
+            "--enable-priority-and-fairness=false".to_owned(),
+            "--profiling=false".to_owned(),
+        ];
+        let program = self.programs.api_server.path.clone();
+        self.start("kube-apiserver", &program, arguments, BTreeMap::new()).map(drop)
+    }
+
+    fn istiod(&mut self, credentials: &ApiCredentials) -> Result<(), EnvironmentError> {
+        let mesh = self.folder.join("mesh.json");
+        crate::certificates::write_private(&mesh, istiod::mesh_config().to_string().as_bytes(), None)
+            .map_err(|error| EnvironmentError::new(format!("write {}", mesh.display()), error))?;
+        let program = self.programs.istiod.path.clone();
+        let arguments = istiod::arguments(&credentials.kubeconfig, &mesh);
+        self.start(istiod::NAME, &program, arguments, istiod::environment()).map(drop)
+    }
+
+    fn start(
+        &mut self,
+        name: &str,
+        program: &Path,
+        arguments: impl IntoIterator<Item = String>,
+        environment: BTreeMap<String, OsString>,
+    ) -> Result<Container, EnvironmentError> {
+        let container = self.pod.start(&ContainerSpec {
+            name: name.to_owned(),
+            program: program.to_path_buf(),
+            arguments: arguments.into_iter().map(OsString::from).collect(),
+            environment,
+            cpu_limit_cores: None,
+            user: ContainerUser::Lab,
+            working_directory: Some(self.folder.to_path_buf()),
+            output_log: self.log_dir.join(format!("{name}.log")),
+            error_output: ErrorOutput::WithOutput,
+        })?;
+        self.containers.push(container.clone());
+        Ok(container)
+    }
+
+    /// Waits for something of the control plane, none of whose parts may end meanwhile.
+    fn wait_until(&self, what: &str, so: impl Fn() -> bool) -> Result<(), EnvironmentError> {
+        wait_for(what, READY_WITHIN, || {
+            self.check_alive(what)?;
+            Ok(so().then_some(()))
+        })
+    }
+
+    fn check_alive(&self, what: &str) -> Result<(), EnvironmentError> {
+        self.lab.check_not_stopped()?;
+        for container in &self.containers {
+            if let Some(status) = container.has_exited() {
+                return Err(container.ended_early(format!("wait until {what}"), status));
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_until_istiod_is_ready(&self) -> Result<(), EnvironmentError> {
+        let istiod = Admin::in_pod(istiod::NAME, &self.pod, istiod::HTTP_PORT);
+        self.wait_until("istiod is ready", || istiod.ask("/ready").is_ok())
+    }
+
+    /// What istiod puts into every namespace for its pods to mount.
+    fn root_certificate(&self, api: &Api) -> Result<String, EnvironmentError> {
+        let reference = Reference::new("v1", "ConfigMap", Some(SYSTEM_NAMESPACE), "istio-ca-root-cert");
+        let what = "istiod gives out its root certificate";
+        wait_for(what, READY_WITHIN, || {
+            self.check_alive(what)?;
+            let map = api.get(&reference)?;
+            Ok(map.and_then(|map| map["data"]["root-cert.pem"].as_str().map(ToOwned::to_owned)))
+        })
+    }
+}
+
+/// Teaches the API the kinds of objects that Istio and the Gateway API add to it.
+fn create_kinds(api: &Api, programs: &IstioPrograms) -> Result<(), EnvironmentError> {
+    let mut kinds = String::new();
+    for file in [&programs.files.istio_crds, &programs.files.gateway_api_crds] {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| EnvironmentError::new(format!("read {}", file.display()), error))?;
+        kinds.push_str("\n---\n");
+        kinds.push_str(&text);
+    }
+    api.create_documents("apiextensions.k8s.io/v1", "CustomResourceDefinition", &kinds).map(drop)
+}
+
+/// A namespace, as an object.
+pub(crate) fn namespace(name: &str, labels: &[(&str, &str)]) -> Value {
+    let labels: BTreeMap<_, _> = labels.iter().copied().collect();
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+}
+
+fn node() -> Value {
+    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}})
+}

@@ -1,0 +1,104 @@
+//! Who may talk to the lab's API, and how the API shows who it is.
+//!
+//! An authority of the control plane's own: one certificate for the API server, one for its administrator (us, istiod and
+//! whoever is given the kubeconfig), and a key with which the API signs the tokens of service accounts. All of it lives in
+//! a folder that only the lab's user may enter, and goes with the control plane.
+
+use crate::certificates::{CertificateError, RunAuthority, SigningKey, write_private};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use experiment::environment::EnvironmentError;
+use serde_json::{Value, json};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+/// The port of the API.
+pub const API_PORT: u16 = 6443;
+
+/// The API's members may do everything, whatever the rules say (`system:masters`).
+const ADMINISTRATORS: &str = "system:masters";
+
+/// Files that the API server starts with, and what its clients need.
+#[derive(Debug)]
+pub struct ApiCredentials {
+    /// Its certificate.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// The authority of its clients.
+    pub client_authority: PathBuf,
+    /// What signs tokens of service accounts.
+    pub token_signing_key: PathBuf,
+    /// What checks them.
+    pub token_checking_key: PathBuf,
+    /// The administrator's kubeconfig.
+    pub kubeconfig: PathBuf,
+    /// What that file holds.
+    pub kubeconfig_content: Value,
+}
+
+impl ApiCredentials {
+    /// Makes everything for an API server at this address, in a folder that is private already.
+    ///
+    /// # Errors
+    /// Where the cryptographic library or the file system refuses.
+    pub fn create(folder: &Path, address: Ipv4Addr) -> Result<Self, EnvironmentError> {
+        let failed = |error: CertificateError| EnvironmentError::new("make the lab API's credentials", error);
+        let authority = RunAuthority::create().map_err(failed)?;
+        let names = ["kubernetes.default.svc", "kubernetes.default", "kubernetes", "localhost"];
+        let addresses = [address.into(), Ipv4Addr::LOCALHOST.into()];
+        let server = authority.issue_server(&names, &addresses).map_err(failed)?;
+        let administrator = authority.issue_client("meshmeter", ADMINISTRATORS).map_err(failed)?;
+        let tokens = SigningKey::create().map_err(failed)?;
+        let kubeconfig = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "meshmeter", "cluster": {
+                "server": format!("https://{address}:{API_PORT}"),
+                "certificate-authority-data": BASE64_STANDARD.encode(server.authority_pem()),
+            }}],
+            "users": [{"name": "meshmeter", "user": {
+                "client-certificate-data": BASE64_STANDARD.encode(administrator.certificate_pem()),
+                "client-key-data": BASE64_STANDARD.encode(administrator.key_pem()),
+            }}],
+            "contexts": [{"name": "meshmeter", "context": {"cluster": "meshmeter", "user": "meshmeter"}}],
+            "current-context": "meshmeter",
+        });
+        let write = |name: &str, content: &str| {
+            let path = folder.join(name);
+            write_private(&path, content.as_bytes(), None)
+                .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))?;
+            Ok::<_, EnvironmentError>(path)
+        };
+        Ok(Self {
+            certificate: write("api.pem", server.certificate_pem())?,
+            key: write("api-key.pem", server.key_pem())?,
+            client_authority: write("authority.pem", server.authority_pem())?,
+            token_signing_key: write("token-key.pem", &tokens.private_pem)?,
+            token_checking_key: write("token-public.pem", &tokens.public_pem)?,
+            kubeconfig: write("kubeconfig", &kubeconfig.to_string())?,
+            kubeconfig_content: kubeconfig,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn every_file_is_closed_to_others_and_the_kubeconfig_holds_no_paths() {
+        let folder = tempfile::tempdir().unwrap();
+        let credentials = ApiCredentials::create(folder.path(), Ipv4Addr::new(10, 77, 0, 2)).unwrap();
+        for entry in std::fs::read_dir(folder.path()).unwrap() {
+            let entry = entry.unwrap();
+            assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", entry.path());
+        }
+        let cluster = &credentials.kubeconfig_content["clusters"][0]["cluster"];
+        assert_eq!(cluster["server"], "https://10.77.0.2:6443");
+        let authority =
+            BASE64_STANDARD.decode(cluster["certificate-authority-data"].as_str().unwrap()).unwrap();
+        assert!(authority.starts_with(b"-----BEGIN CERTIFICATE-----"));
+    }
+}

@@ -1,0 +1,211 @@
+//! Whether a proxy has the configuration that it should have, asked of the proxy itself, and how long that took.
+
+use crate::envoy::admin::{Admin, AdminError};
+use crate::lab::Lab;
+use crate::wait::wait_for;
+use experiment::environment::EnvironmentError;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::{Duration, Instant};
+
+/// istiod waits 100 ms for more changes, at most 10 s; large meshes take longer to compute.
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(60);
+
+/// Something that a proxy shows once it has its configuration.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Expected {
+    /// A cluster of this name.
+    Cluster(String),
+    /// A cluster of this name with this address in it, which it takes to be healthy.
+    Endpoint(String, SocketAddrV4),
+    /// A listener of this name that takes connections. It does so only once its routes are there.
+    Listener(String),
+    /// A listener's filter chain of this name.
+    FilterChain(String),
+    /// A route for this domain, such as `server.mesh-1.svc.cluster.local`.
+    Domain(String),
+}
+
+/// A proxy, and what it is to show.
+#[derive(Debug)]
+pub struct Awaited<'a> {
+    /// The component's name.
+    pub name: &'a str,
+    /// Its admin interface.
+    pub admin: &'a Admin,
+    /// What it is to show.
+    pub expected: Vec<Expected>,
+}
+
+/// Waits until every proxy shows all that is expected of it. Gives for each the seconds since `written_at`.
+///
+/// # Errors
+/// Where one does not in time, with what it lacks; where `check` fails, which is asked again and again.
+pub fn wait_until_in_force(
+    lab: &Lab,
+    awaited: &[Awaited<'_>],
+    written_at: Instant,
+    check: impl Fn() -> Result<(), EnvironmentError>,
+) -> Result<BTreeMap<String, f64>, EnvironmentError> {
+    let mut in_force = BTreeMap::new();
+    let mut lacking = String::new();
+    let waited = wait_for("the proxies have their configuration", IN_FORCE_WITHIN, || {
+        lab.check_not_stopped()?;
+        check()?;
+        for proxy in awaited {
+            if in_force.contains_key(proxy.name) {
+                continue;
+            }
+            match first_lacking(proxy).map_err(|error| {
+                EnvironmentError::new(format!("wait until {} has its configuration", proxy.name), error)
+            })? {
+                None => {
+                    in_force.insert(proxy.name.to_owned(), written_at.elapsed().as_secs_f64());
+                }
+                Some(expected) => lacking = format!("{} lacks {expected:?}", proxy.name),
+            }
+        }
+        Ok((in_force.len() == awaited.len()).then_some(()))
+    });
+    match waited {
+        Ok(()) => Ok(in_force),
+        Err(error) if lacking.is_empty() => Err(error),
+        Err(error) => Err(error.with_hint(format!("the last look: {lacking}"))),
+    }
+}
+
+/// The first thing that a proxy does not show yet. Each kind is asked for once; the dumps, which are large in a large
+/// mesh, only when the rest is there.
+fn first_lacking<'a>(proxy: &'a Awaited<'_>) -> Result<Option<&'a Expected>, AdminError> {
+    let mut answers =
+        Answers { admin: proxy.admin, clusters: None, listeners: None, chains: None, routes: None };
+    let mut expected: Vec<&Expected> = proxy.expected.iter().collect();
+    expected.sort_by_key(|expected| matches!(expected, Expected::FilterChain(_) | Expected::Domain(_)));
+    for expected in expected {
+        if !answers.show(expected)? {
+            return Ok(Some(expected));
+        }
+    }
+    Ok(None)
+}
+
+/// What a proxy has answered so far.
+struct Answers<'a> {
+    admin: &'a Admin,
+    clusters: Option<BTreeMap<String, BTreeSet<SocketAddrV4>>>,
+    listeners: Option<BTreeSet<String>>,
+    chains: Option<String>,
+    routes: Option<String>,
+}
+
+impl Answers<'_> {
+    fn show(&mut self, expected: &Expected) -> Result<bool, AdminError> {
+        Ok(match expected {
+            Expected::Cluster(name) => self.clusters()?.contains_key(name),
+            Expected::Endpoint(name, address) => {
+                self.clusters()?.get(name).is_some_and(|endpoints| endpoints.contains(address))
+            }
+            Expected::Listener(name) => self.listeners()?.contains(name),
+            Expected::FilterChain(name) => dump(self.admin, "dynamic_listeners", &mut self.chains)?
+                .contains(&format!("\"name\": \"{name}\"")),
+            Expected::Domain(name) => {
+                dump(self.admin, "dynamic_route_configs", &mut self.routes)?.contains(&format!("\"{name}\""))
+            }
+        })
+    }
+
+    fn clusters(&mut self) -> Result<&BTreeMap<String, BTreeSet<SocketAddrV4>>, AdminError> {
+        if self.clusters.is_none() {
+            let answer: Clusters = self.admin.ask_json("/clusters?format=json")?;
+            self.clusters = Some(answer.healthy());
+        }
+        Ok(self.clusters.as_ref().expect("it was just set"))
+    }
+
+    fn listeners(&mut self) -> Result<&BTreeSet<String>, AdminError> {
+        if self.listeners.is_none() {
+            let answer: Listeners = self.admin.ask_json("/listeners?format=json")?;
+            self.listeners =
+                Some(answer.listener_statuses.into_iter().map(|listener| listener.name).collect());
+        }
+        Ok(self.listeners.as_ref().expect("it was just set"))
+    }
+}
+
+/// A part of the proxy's configuration as text, asked for once.
+fn dump<'a>(admin: &Admin, resource: &str, known: &'a mut Option<String>) -> Result<&'a str, AdminError> {
+    if known.is_none() {
+        let answer = admin.ask(&format!("/config_dump?resource={resource}"))?;
+        *known = Some(String::from_utf8_lossy(&answer).into_owned());
+    }
+    Ok(known.as_deref().expect("it was just set"))
+}
+
+/// `/clusters?format=json`.
+#[derive(Deserialize)]
+struct Clusters {
+    #[serde(default)]
+    cluster_statuses: Vec<Cluster>,
+}
+
+#[derive(Deserialize)]
+struct Cluster {
+    name: String,
+    #[serde(default)]
+    host_statuses: Vec<Host>,
+}
+
+#[derive(Deserialize)]
+struct Host {
+    address: Address,
+    #[serde(default)]
+    health_status: Health,
+}
+
+#[derive(Deserialize)]
+struct Address {
+    /// Absent where a host is a pipe or an internal listener.
+    socket_address: Option<SocketAddress>,
+}
+
+#[derive(Deserialize)]
+struct SocketAddress {
+    address: String,
+    port_value: u16,
+}
+
+#[derive(Default, Deserialize)]
+struct Health {
+    eds_health_status: Option<String>,
+}
+
+impl Clusters {
+    /// The addresses of each cluster that requests may be sent to.
+    fn healthy(self) -> BTreeMap<String, BTreeSet<SocketAddrV4>> {
+        let healthy = |host: Host| {
+            let status = host.health_status.eds_health_status;
+            let address = host.address.socket_address?;
+            let ip: Ipv4Addr = address.address.parse().ok()?;
+            let is_healthy = status.is_none_or(|status| status == "HEALTHY" || status == "UNKNOWN");
+            is_healthy.then_some(SocketAddrV4::new(ip, address.port_value))
+        };
+        let hosts = |hosts: Vec<Host>| hosts.into_iter().filter_map(healthy).collect();
+        self.cluster_statuses
+            .into_iter()
+            .map(|cluster| (cluster.name, hosts(cluster.host_statuses)))
+            .collect()
+    }
+}
+
+/// `/listeners?format=json`.
+#[derive(Deserialize)]
+struct Listeners {
+    #[serde(default)]
+    listener_statuses: Vec<Listener>,
+}
+
+#[derive(Deserialize)]
+struct Listener {
+    name: String,
+}

@@ -1,0 +1,221 @@
+//! The modes of `mesh: istio`: what each starts in its pods, writes to the API and expects of its proxies.
+//!
+//! One file for each family of modes. Each begins with [`Trial::begin`] (client and server in their pods, known to the API,
+//! in a namespace of their own) and ends with a [`Started`]. [`can_run`] and [`bring_up`] are where a mode is entered.
+
+mod none;
+mod sidecar;
+
+use super::namespace::MeshNamespace;
+use super::objects::{self, Subject};
+use super::programs::IstioPrograms;
+use super::workload::{Membership, ServicePort, Workload};
+use crate::arrangement::LocalLab;
+use crate::arrangement::service::{SERVICE_PORT, start_service, wait_for_service};
+use crate::arrangement::started::{Pods, Started, create_log_dir};
+use crate::container::Container;
+use crate::pod::PodSpec;
+use experiment::Mode;
+use experiment::environment::{ArrangementSpec, EnvironmentError};
+use experiment::schema::ConfigurationPush;
+use serde_json::Value;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// The client's name: its pod's, its account's.
+pub(super) const CLIENT: &str = "client";
+/// The server's name: its pod's, its account's, its Service's.
+pub(super) const SERVER: &str = "server";
+
+/// Whether a mode can run with what is installed and allowed here.
+///
+/// # Errors
+/// What is missing and how to get it.
+pub(crate) fn can_run(place: &LocalLab, mode: Mode) -> Result<(), EnvironmentError> {
+    match mode {
+        Mode::None => none::can_run(place),
+        Mode::Sidecar => sidecar::can_run(place),
+        Mode::Gateway => Err(EnvironmentError::new(
+            format!("run mode {mode}"),
+            "a single proxy without a mesh is not Istio's",
+        )
+        .with_hint("`mesh: envoy` runs it; Istio's own is `ingress`")),
+        _ => Err(EnvironmentError::new(format!("run mode {mode}"), "it is not built yet")
+            .with_hint("`mesh: istio` runs the modes none and sidecar")),
+    }
+}
+
+/// Starts everything that a trial needs and waits until it is ready to serve. What an error leaves is dropped, and so
+/// taken down.
+pub(crate) fn bring_up(
+    place: &LocalLab,
+    spec: &ArrangementSpec,
+    log_dir: &Path,
+) -> Result<Started, EnvironmentError> {
+    match spec.mode {
+        Mode::None => none::bring_up(place, spec, log_dir),
+        Mode::Sidecar => sidecar::bring_up(place, spec, log_dir),
+        mode => Err(can_run(place, mode).err().unwrap_or_else(|| {
+            EnvironmentError::new(
+                format!("bring up mode {mode}"),
+                "it was said to run here and cannot be brought up",
+            )
+        })),
+    }
+}
+
+/// A trial that is being brought up. Pods come first, so that they are dropped before the objects that describe them.
+pub(super) struct Trial<'a> {
+    pub place: &'a LocalLab,
+    pub spec: &'a ArrangementSpec,
+    pub log_dir: &'a Path,
+    pub programs: &'a IstioPrograms,
+    pub pods: Pods,
+    pub server: Container,
+    pub namespace: MeshNamespace,
+    /// The client as the API knows it.
+    pub client_workload: Workload,
+    /// The server as the API knows it.
+    pub server_workload: Workload,
+}
+
+/// The parts of a pair in the mesh.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Memberships {
+    pub client: Membership,
+    pub server: Membership,
+}
+
+impl<'a> Trial<'a> {
+    /// Makes the namespace and both pods, starts the service, and tells the API of the pods (not yet of Services).
+    pub fn begin(
+        place: &'a LocalLab,
+        spec: &'a ArrangementSpec,
+        log_dir: &'a Path,
+        memberships: Memberships,
+    ) -> Result<Self, EnvironmentError> {
+        create_log_dir(log_dir)?;
+        let programs = place.istio_programs()?;
+        let control_plane = place.control_plane(log_dir)?;
+        let mut namespace =
+            MeshNamespace::create(place.lab(), Rc::clone(&control_plane), place.next_arrangement(), &[])?;
+        let create =
+            |name: &str| place.lab().create_pod(&PodSpec::new(name).with_names(namespace.name_files()));
+        let mut pods = Pods { client: create(CLIENT)?, server: create(SERVER)?, others: Vec::new() };
+        let server = start_service(&mut pods.server, &spec.server, place.meshmeter(), log_dir)?;
+        let client_workload =
+            Workload::new(CLIENT, namespace.name(), pods.client.address(), memberships.client);
+        let server_workload =
+            Workload::new(SERVER, namespace.name(), pods.server.address(), memberships.server);
+        tell_of_pods(&mut namespace, &[&client_workload, &server_workload])?;
+        Ok(Self { place, spec, log_dir, programs, pods, server, namespace, client_workload, server_workload })
+    }
+
+    /// The objects that lead to the server by its Service.
+    pub fn service_objects(&self) -> Vec<Value> {
+        vec![self.server_workload.service(&SERVICE_PORTS), self.server_workload.endpoints(&SERVICE_PORTS)]
+    }
+
+    /// The objects that the experiment's switches ask for.
+    pub fn objects_of_settings(&self) -> Vec<Value> {
+        let subject = Subject {
+            namespace: self.namespace.name(),
+            service: SERVER,
+            port: SERVICE_PORT,
+            caller: CLIENT,
+            path: "/",
+        };
+        objects::of_settings(self.spec, &subject, None)
+    }
+
+    /// Writes objects while the proxies are connected, lets the server's Service resolve in the pods, and gives its
+    /// address with how long the writing took.
+    pub fn write(&mut self, objects: &[Value]) -> Result<Written, EnvironmentError> {
+        let begun_at = Instant::now();
+        let made = self.namespace.apply(objects)?;
+        let written_at = Instant::now();
+        let service = service_address(&made, SERVER)?;
+        self.namespace.add_service_names(service, SERVER)?;
+        Ok(Written { objects: objects.len(), service, begun_at, written_at })
+    }
+
+    /// The server's socket address, where the endpoints of its Service lead.
+    pub fn server_endpoint(&self) -> SocketAddrV4 {
+        SocketAddrV4::new(self.pods.server.address(), SERVICE_PORT)
+    }
+
+    /// What a client requests, as a user would write it.
+    pub fn url(&self) -> String {
+        format!("http://{}:{SERVICE_PORT}/", self.namespace.host_of(SERVER))
+    }
+
+    /// An error where a part of the control plane has died.
+    pub fn check_control_plane(&self) -> Result<(), EnvironmentError> {
+        match self.namespace.control_plane().dead() {
+            Some((name, status)) => {
+                Err(EnvironmentError::new("configure the proxies", format!("{name} has died: {status}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The trial as an arrangement without proxies, once its service listens.
+    pub fn started(self) -> Result<Started, EnvironmentError> {
+        wait_for_service(&self.pods.server, &self.server)?;
+        let url = self.url();
+        let supporting = self.namespace.control_plane().supporting();
+        Ok(Started {
+            pods: self.pods,
+            server: self.server,
+            proxies: Vec::new(),
+            supporting,
+            url,
+            push: None,
+            _namespace: Some(self.namespace),
+        })
+    }
+}
+
+/// The server's ports. The name tells Istio the protocol.
+pub(super) const SERVICE_PORTS: [ServicePort; 1] = [ServicePort { name: "http-app", port: SERVICE_PORT }];
+
+/// Objects that were written.
+pub(super) struct Written {
+    objects: usize,
+    /// The address of the server's Service.
+    pub service: Ipv4Addr,
+    begun_at: Instant,
+    /// When the API had answered for the last.
+    pub written_at: Instant,
+}
+
+impl Written {
+    /// How long writing them and bringing them into force took.
+    pub fn push(&self, in_force_s: std::collections::BTreeMap<String, f64>) -> ConfigurationPush {
+        let written: Duration = self.written_at - self.begun_at;
+        ConfigurationPush { objects: self.objects, written_s: written.as_secs_f64(), in_force_s }
+    }
+}
+
+/// Tells the API of pods that run.
+pub(super) fn tell_of_pods(
+    namespace: &mut MeshNamespace,
+    workloads: &[&Workload],
+) -> Result<(), EnvironmentError> {
+    let objects: Vec<Value> = workloads.iter().flat_map(|workload| workload.objects()).collect();
+    namespace.apply(&objects)?;
+    let running: Vec<Value> = workloads.iter().map(|workload| workload.running()).collect();
+    namespace.control_plane().api().apply_status(&running)
+}
+
+/// The address that the API gave a Service.
+fn service_address(made: &[Value], name: &str) -> Result<Ipv4Addr, EnvironmentError> {
+    let service =
+        made.iter().find(|object| object["kind"] == "Service" && object["metadata"]["name"] == name);
+    let address = service.and_then(|service| service["spec"]["clusterIP"].as_str()?.parse().ok());
+    address.ok_or_else(|| {
+        EnvironmentError::new(format!("find the address of Service {name}"), "it was given none")
+    })
+}

@@ -1,0 +1,145 @@
+//! `sidecar`: a proxy in the client's pod and one in the server's, traffic redirected by Istio's own rules.
+
+use super::{Memberships, SERVER, Trial};
+use crate::arrangement::LocalLab;
+use crate::arrangement::service::SERVICE_PORT;
+use crate::arrangement::started::Started;
+use crate::envoy::proof::Evidence;
+use crate::istio::Membership;
+use crate::istio::agent::{Agent, AgentFactory, AgentSpec, ProxyKind};
+use crate::istio::in_force::{Awaited, Expected, wait_until_in_force};
+use crate::istio::redirect::redirect_through_sidecar;
+use crate::redirect::{self, INBOUND_PORT, ProxyIdentity};
+use experiment::environment::{ArrangementSpec, EnvironmentError};
+use std::path::Path;
+
+pub(super) const CLIENT_PROXY: &str = "client-proxy";
+pub(super) const SERVER_PROXY: &str = "server-proxy";
+
+pub(super) fn can_run(place: &LocalLab) -> Result<(), EnvironmentError> {
+    place.istio_programs()?;
+    redirect::programs()?;
+    if place.lab().proxy_identity() != ProxyIdentity::Uid {
+        return Err(EnvironmentError::new(
+            "run mode sidecar",
+            "Istio's redirect rules know a proxy by its user (1337), and this lab has one user only",
+        )
+        .with_hint("run meshmeter as root; `mesh: envoy` runs sidecars for ordinary users too"));
+    }
+    Ok(())
+}
+
+pub(super) fn bring_up(
+    place: &LocalLab,
+    spec: &ArrangementSpec,
+    log_dir: &Path,
+) -> Result<Started, EnvironmentError> {
+    let sidecars = Memberships { client: Membership::Sidecar, server: Membership::Sidecar };
+    let mut trial = Trial::begin(place, spec, log_dir, sidecars)?;
+    let client = trial.start_sidecar(Side::Client)?;
+    let server = trial.start_sidecar(Side::Server)?;
+    redirect_through_sidecar(&mut trial.pods.client, trial.programs, log_dir)?;
+    redirect_through_sidecar(&mut trial.pods.server, trial.programs, log_dir)?;
+    for agent in [&client, &server] {
+        agent.wait_until_ready(place.lab())?;
+    }
+    let mut objects = trial.service_objects();
+    objects.extend(trial.objects_of_settings());
+    let written = trial.write(&objects)?;
+    let awaited = [
+        Awaited { name: &client.name, admin: &client.admin, expected: expected_of_client(&trial) },
+        Awaited { name: &server.name, admin: &server.admin, expected: expected_of_server() },
+    ];
+    let in_force =
+        wait_until_in_force(place.lab(), &awaited, written.written_at, || trial.check_control_plane())?;
+    let tls_expected = spec.proxy.mtls.is_spoken();
+    let proxies = vec![
+        client.on_the_path(trial.pods.client.name(), client_evidence(&cluster(&trial), tls_expected)),
+        server.on_the_path(trial.pods.server.name(), server_evidence(tls_expected)),
+    ];
+    let started = trial.started()?;
+    Ok(Started { proxies, push: Some(written.push(in_force)), ..started })
+}
+
+/// Which pod of a pair.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Side {
+    Client,
+    Server,
+}
+
+impl Trial<'_> {
+    /// Starts the sidecar of one pod. It need not be ready yet.
+    pub(super) fn start_sidecar(&mut self, side: Side) -> Result<Agent, EnvironmentError> {
+        let (proxy, workload, pod) = match side {
+            Side::Client => (CLIENT_PROXY, &self.client_workload, &mut self.pods.client),
+            Side::Server => (SERVER_PROXY, &self.server_workload, &mut self.pods.server),
+        };
+        let factory = AgentFactory {
+            lab: self.place.lab(),
+            programs: self.programs,
+            namespace: &self.namespace,
+            settings: &self.spec.proxy,
+            log_dir: self.log_dir,
+        };
+        factory.start(
+            pod,
+            &AgentSpec {
+                name: proxy,
+                kind: ProxyKind::Sidecar,
+                workload,
+                statistics: &statistics(),
+                environment: &[],
+            },
+        )
+    }
+}
+
+/// Prefixes of the statistics that prove a sidecar's path.
+fn statistics() -> [String; 5] {
+    [
+        format!("http.outbound_0.0.0.0_{SERVICE_PORT}"),
+        format!("http.inbound_0.0.0.0_{SERVICE_PORT}"),
+        format!("cluster.outbound|{SERVICE_PORT}|"),
+        format!("cluster.inbound|{SERVICE_PORT}|"),
+        format!("listener.0.0.0.0_{INBOUND_PORT}"),
+    ]
+}
+
+/// The cluster of the server's Service, as Istio names it.
+fn cluster(trial: &Trial<'_>) -> String {
+    format!("outbound|{SERVICE_PORT}||{}", trial.namespace.host_of(SERVER))
+}
+
+fn expected_of_client(trial: &Trial<'_>) -> Vec<Expected> {
+    vec![
+        Expected::Endpoint(cluster(trial), trial.server_endpoint()),
+        Expected::Listener(format!("0.0.0.0_{SERVICE_PORT}")),
+        Expected::Domain(trial.namespace.host_of(SERVER)),
+    ]
+}
+
+fn expected_of_server() -> Vec<Expected> {
+    vec![
+        Expected::Cluster(format!("inbound|{SERVICE_PORT}||")),
+        Expected::FilterChain(format!("0.0.0.0_{SERVICE_PORT}")),
+    ]
+}
+
+fn client_evidence(cluster: &str, tls_expected: bool) -> Evidence {
+    Evidence {
+        handshakes: Some(format!("cluster.{cluster}.ssl.handshake")),
+        tls_expected,
+        ..Evidence::of_http(&format!("outbound_0.0.0.0_{SERVICE_PORT}"), cluster)
+    }
+}
+
+fn server_evidence(tls_expected: bool) -> Evidence {
+    let listener = format!("listener.0.0.0.0_{INBOUND_PORT}");
+    Evidence {
+        handshakes: Some(format!("{listener}.ssl.handshake")),
+        tls_expected,
+        refused: Some(format!("{listener}.no_filter_chain_match")),
+        ..Evidence::of_http(&format!("inbound_0.0.0.0_{SERVICE_PORT}"), &format!("inbound|{SERVICE_PORT}||"))
+    }
+}

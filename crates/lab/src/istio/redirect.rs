@@ -1,0 +1,124 @@
+//! How a pod's connections reach its proxy, or a Service's address: rules in the pod's own network namespace.
+//!
+//! With a sidecar they are those that Istio itself installs: `pilot-agent istio-iptables` runs in the pod as an injected
+//! init container would, with its arguments. Without one, each Service's address leads to the Service's pod, as
+//! kube-proxy's rules on a node would have it; here they are in the pod, since a lab's bridge is no router.
+
+use super::programs::IstioPrograms;
+use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
+use crate::pod::Pod;
+use crate::redirect::{INBOUND_PORT, OUTBOUND_PORT, PROXY_USER};
+use experiment::environment::EnvironmentError;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::Path;
+use std::time::Duration;
+
+/// Ports of the proxy's own pod that are never redirected: its statistics, its readiness and the agent's.
+const EXCLUDED_INBOUND: &str = "15090,15021,15020";
+
+/// It takes some 100 ms.
+const REDIRECTED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Installs Istio's rules in a pod, as its injected init container does.
+///
+/// # Errors
+/// Where iptables is absent or refuses; with its last words.
+pub fn redirect_through_sidecar(
+    pod: &mut Pod,
+    programs: &IstioPrograms,
+    log_dir: &Path,
+) -> Result<(), EnvironmentError> {
+    let (outbound, inbound, user) =
+        (OUTBOUND_PORT.to_string(), INBOUND_PORT.to_string(), PROXY_USER.to_string());
+    let arguments = [
+        "istio-iptables",
+        "-p",
+        &outbound,
+        "-z",
+        &inbound,
+        "-u",
+        &user,
+        "-m",
+        "REDIRECT",
+        "-i",
+        "*",
+        "-x",
+        "",
+        "-b",
+        "*",
+        "-d",
+        EXCLUDED_INBOUND,
+        "--log_output_level=default:info",
+    ];
+    let operation = format!("redirect the traffic of pod {}", pod.name());
+    let setup = pod.start(&ContainerSpec {
+        name: "istio-init".to_owned(),
+        program: programs.pilot_agent.path.clone(),
+        arguments: arguments.map(Into::into).to_vec(),
+        environment: BTreeMap::new(),
+        cpu_limit_cores: None,
+        user: ContainerUser::NetworkSetup,
+        working_directory: None,
+        output_log: log_dir.join(format!("{}-init.log", pod.name())),
+        error_output: ErrorOutput::WithOutput,
+    })?;
+    match setup.wait(REDIRECTED_WITHIN) {
+        Some(status) if status.success() => Ok(()),
+        Some(status) => Err(setup.ended_early(operation, status)),
+        None => {
+            setup.stop(Duration::ZERO)?;
+            let waited = format!("istio-iptables had not ended after {} s", REDIRECTED_WITHIN.as_secs());
+            Err(EnvironmentError::new(operation, waited))
+        }
+    }
+}
+
+/// A Service's address and the pod behind it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ServiceAddress {
+    /// The Service's own.
+    pub service: Ipv4Addr,
+    /// The port that clients use.
+    pub port: u16,
+    /// Where it leads.
+    pub endpoint: SocketAddrV4,
+}
+
+/// The rules that lead Services' addresses to their pods, as `iptables-restore` reads them.
+#[must_use]
+pub fn service_rules(services: &[ServiceAddress]) -> String {
+    let mut rules =
+        String::from("*nat\n:MESHMETER_SERVICES - [0:0]\n-A OUTPUT -p tcp -j MESHMETER_SERVICES\n");
+    for ServiceAddress { service, port, endpoint } in services {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            rules,
+            "-A MESHMETER_SERVICES -d {service}/32 -p tcp --dport {port} -j DNAT --to-destination {endpoint}"
+        );
+    }
+    rules.push_str("COMMIT\n");
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_services_address_leads_to_its_pod() {
+        let service = ServiceAddress {
+            service: Ipv4Addr::new(10, 78, 1, 2),
+            port: 8080,
+            endpoint: SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, 4), 8080),
+        };
+        insta::assert_snapshot!(service_rules(&[service]), @r"
+        *nat
+        :MESHMETER_SERVICES - [0:0]
+        -A OUTPUT -p tcp -j MESHMETER_SERVICES
+        -A MESHMETER_SERVICES -d 10.78.1.2/32 -p tcp --dport 8080 -j DNAT --to-destination 10.77.0.4:8080
+        COMMIT
+        ");
+    }
+}

@@ -1,0 +1,67 @@
+//! One trial of a test: an arrangement, the least generator in its client's pod, what was seen.
+
+use experiment::environment::{Arrangement, ArrangementSpec, Observation, in_one_line};
+use experiment::schema::ComponentUsage;
+use lab::Pod;
+use lab::arrangement::{LocalLab, pair::PairArrangement};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+pub const REQUESTS: u64 = 800;
+pub const CONNECTIONS: u64 = 4;
+pub const LIMIT: Duration = Duration::from_secs(30);
+
+/// What a trial showed, and how many of its requests were not answered (at most 100 are counted).
+pub struct Trial {
+    pub observation: Observation,
+    pub unanswered: i32,
+    /// What the proxies wrote.
+    pub proxy_logs: String,
+}
+
+impl Trial {
+    pub fn component(&self, name: &str) -> &ComponentUsage {
+        let found = self.observation.components.iter().find(|component| component.name == name);
+        found.unwrap_or_else(|| panic!("no component {name} in {:?}", self.observation.components))
+    }
+}
+
+/// Runs the generator in the client's pod and observes its window.
+pub fn run(mut arrangement: PairArrangement<'_>, logs: &Path) -> Trial {
+    let go = logs.join("go");
+    let (requests, connections) = (REQUESTS.to_string(), CONNECTIONS.to_string());
+    let arguments = ["load".to_owned(), arrangement.url(), requests, connections, go.display().to_string()];
+    let events = arrangement.start_generator(&arguments).expect("the generator starts");
+    for event in BufReader::new(events).lines() {
+        match event.expect("events are text").as_str() {
+            "window-opened" => {
+                arrangement.window_opened().expect("every component is there");
+                std::fs::write(&go, []).expect("a temporary folder can be written");
+            }
+            "window-closed" => arrangement.window_closed().expect("every component is there"),
+            other => panic!("the generator said {other}"),
+        }
+    }
+    let unanswered = arrangement.wait_generator(LIMIT).expect("it ends by itself").expect("it exits");
+    let observation = Box::new(arrangement).finish(REQUESTS);
+    let logs = observation.path.proxies.iter().map(|proxy| logs.join(format!("{}.log", proxy.name)));
+    let proxy_logs = logs.map(|log| std::fs::read_to_string(log).expect("every proxy has a log")).collect();
+    Trial { observation, unanswered, proxy_logs }
+}
+
+pub fn trial(place: &LocalLab, spec: &ArrangementSpec, tamper: impl FnOnce(&PairArrangement<'_>)) -> Trial {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let arrangement = place.bring_up(spec, logs.path()).unwrap_or_else(|error| {
+        panic!("{} ({})", in_one_line(&error), error.hint.as_deref().unwrap_or("no hint"));
+    });
+    tamper(&arrangement);
+    run(arrangement, logs.path())
+}
+
+/// Takes all redirection of a pod away.
+pub fn flush_rules(pod: &Pod) {
+    let flushed = pod.run(|| Command::new("iptables").args(["-t", "nat", "-F"]).status());
+    assert!(flushed.expect("the pod is there").expect("iptables is installed").success());
+}

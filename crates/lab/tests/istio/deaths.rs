@@ -1,0 +1,79 @@
+//! Components that die: each is named, with its last words, and the next trial starts clean.
+
+use crate::modes::spec;
+use crate::trial::{LIMIT, trial};
+use experiment::Mode;
+use experiment::environment::{Arrangement, in_one_line};
+use lab::arrangement::{LocalLab, pair::PairArrangement};
+use lab::{Container, Lab, Pod};
+use rustix::process::{Pid, Signal, kill_process};
+
+fn container<'a>(pod: &'a Pod, name: &str) -> &'a Container {
+    let found = pod.containers().iter().find(|container| container.name() == name);
+    found.unwrap_or_else(|| panic!("no container {name} in pod {}", pod.name()))
+}
+
+fn kill(pid: i32) {
+    kill_process(Pid::from_raw(pid).expect("a running process has a number"), Signal::KILL)
+        .expect("it is ours");
+}
+
+fn bring_up<'a>(place: &'a LocalLab, logs: &std::path::Path) -> PairArrangement<'a> {
+    let brought_up = place.bring_up(&spec(Mode::Sidecar), logs);
+    brought_up.unwrap_or_else(|error| panic!("{}", in_one_line(&error)))
+}
+
+/// What is seen of a component that died: its name, and a line of its log that holds this word.
+fn check_named(mut arrangement: PairArrangement<'_>, name: &str, word: &str) {
+    let (failed, _) = arrangement.failed_component().unwrap_or_else(|| panic!("{name} has died"));
+    assert_eq!(failed, name);
+    let error = arrangement.start_generator(&[]).expect_err("a trial without it is none");
+    assert!(in_one_line(&error).contains(&format!("{name} has died")), "{}", in_one_line(&error));
+    let observation = Box::new(arrangement).finish(1);
+    let tail = &observation.log_tails[name];
+    assert!(tail.iter().any(|line| line.contains(word)), "{tail:?}");
+}
+
+pub fn a_dead_proxy_is_named_with_its_log(lab: &Lab, place: &LocalLab) {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    // The agent: its Envoy goes with it.
+    let arrangement = bring_up(place, logs.path());
+    let agent = container(arrangement.server_pod(), "server-proxy").clone();
+    kill(agent.pid().cast_signed());
+    assert!(agent.wait(LIMIT).is_some());
+    check_named(arrangement, "server-proxy", "Envoy proxy is ready");
+    // Envoy itself: the agent ends with it.
+    let arrangement = bring_up(place, logs.path());
+    let agent = container(arrangement.client_pod(), "client-proxy").clone();
+    let envoy = processes_of(&agent).into_iter().find(|pid| program_of(*pid).contains("envoy"));
+    kill(envoy.expect("an agent runs an Envoy"));
+    assert!(agent.wait(LIMIT).is_some(), "the agent outlives its Envoy");
+    check_named(arrangement, "client-proxy", "signal: killed");
+    assert!(lab.status().expect("the lab is up").pods.len() <= 1, "pods of dead trials are left");
+}
+
+fn processes_of(container: &Container) -> Vec<i32> {
+    let cgroup = container.cgroup().expect("this test needs control groups");
+    cgroup.processes().expect("its processes run")
+}
+
+fn program_of(pid: i32) -> String {
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    program.to_string_lossy().into_owned()
+}
+
+pub fn a_dead_control_plane_is_named_and_replaced(_lab: &Lab, place: &LocalLab) {
+    for (name, word) in [("istiod", "ADS"), ("kube-apiserver", ""), ("etcd", "")] {
+        let logs = tempfile::tempdir().expect("a temporary folder");
+        let arrangement = bring_up(place, logs.path());
+        let running = place.running_control_plane().expect("it configured the proxies");
+        let part = container(running.pod(), name).clone();
+        kill(part.pid().cast_signed());
+        assert!(part.wait(LIMIT).is_some());
+        drop(running);
+        check_named(arrangement, name, word);
+        let next = trial(place, &spec(Mode::Sidecar), |_| ());
+        assert_eq!(next.unanswered, 0);
+        assert!(next.observation.path.proven, "after {name}: {:?}", next.observation.path.reasons);
+    }
+}

@@ -1,0 +1,100 @@
+//! Modes: what proves a path, and what must not pass for proof.
+
+use crate::trial::{CONNECTIONS, REQUESTS, Trial, flush_rules, trial};
+use experiment::environment::{ArrangementSpec, MutualTls, ProxySettings};
+use experiment::schema::Role;
+use experiment::{MeshKind, Mode};
+use lab::arrangement::LocalLab;
+use lab::{Lab, Pod};
+use std::process::Command;
+
+pub fn spec(mode: Mode) -> ArrangementSpec {
+    ArrangementSpec::new(MeshKind::Istio, mode)
+}
+
+/// Every component that is expected, with what it used; and no other.
+fn check_components(trial: &Trial, path: &[&str]) {
+    let control_plane = ["etcd", "kube-apiserver", "istiod"];
+    let expected = [path, &control_plane, &["meshmeter", "kernel"]].concat();
+    let components = &trial.observation.components;
+    let names: Vec<&str> = components.iter().map(|component| component.name.as_str()).collect();
+    assert_eq!(names, expected);
+    for name in control_plane {
+        let component = trial.component(name);
+        assert_eq!(component.role, Role::ControlPlane);
+        assert!(component.memory_resident_bytes > 10_000_000, "{component:?}");
+    }
+}
+
+pub fn none_goes_by_the_address_of_the_service(_lab: &Lab, place: &LocalLab) {
+    let trial = trial(place, &spec(Mode::None), |_| ());
+    assert_eq!(trial.unanswered, 0);
+    assert!(trial.observation.path.proven);
+    assert_eq!(trial.observation.push, None);
+    check_components(&trial, &["generator", "server"]);
+}
+
+pub fn sidecars_prove_mutual_tls(_lab: &Lab, place: &LocalLab) {
+    let trial = trial(place, &spec(Mode::Sidecar), |_| ());
+    assert_eq!(trial.unanswered, 0, "{}", trial.proxy_logs);
+    let path = &trial.observation.path;
+    assert!(path.proven, "{:?}", path.reasons);
+    for proxy in &path.proxies {
+        assert_eq!(proxy.requests_received, REQUESTS, "{}", proxy.name);
+        assert!(proxy.tls_expected && (1..=CONNECTIONS).contains(&proxy.tls_handshakes), "{proxy:?}");
+        let rejected = "cluster_manager.cds.update_rejected";
+        assert_eq!(proxy.counters.get(rejected), Some(&0), "{:?}", proxy.counters.keys());
+    }
+    let push = trial.observation.push.as_ref().expect("a control plane configured the proxies");
+    let proxies: Vec<&String> = push.in_force_s.keys().collect();
+    assert_eq!(proxies, ["client-proxy", "server-proxy"]);
+    assert!(push.in_force_s.values().all(|seconds| *seconds > 0.0), "{push:?}");
+    check_components(&trial, &["generator", "client-proxy", "server-proxy", "server"]);
+}
+
+pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &LocalLab) {
+    let proxy = ProxySettings { mtls: MutualTls::Off, ..ProxySettings::default() };
+    let trial = trial(place, &ArrangementSpec { proxy, ..spec(Mode::Sidecar) }, |_| ());
+    let path = &trial.observation.path;
+    assert!(path.proven, "{:?}", path.reasons);
+    assert!(path.proxies.iter().all(|proxy| proxy.tls_handshakes == 0 && !proxy.tls_expected));
+}
+
+/// Redirection removed by hand, where the proxies take plain text too: everything is answered, and nothing is proven.
+pub fn traffic_past_the_server_proxy_shows(_lab: &Lab, place: &LocalLab) {
+    let proxy = ProxySettings { mtls: MutualTls::Off, ..ProxySettings::default() };
+    let trial = trial(place, &ArrangementSpec { proxy, ..spec(Mode::Sidecar) }, |arrangement| {
+        flush_rules(arrangement.server_pod());
+    });
+    assert_eq!(trial.unanswered, 0);
+    let path = &trial.observation.path;
+    assert!(!path.proven);
+    assert_eq!(path.reasons, ["server-proxy saw 0 of 800 requests: traffic did not pass it"]);
+}
+
+/// A client that goes to the service's pod past its own proxy: mutual TLS is strict, so it is refused.
+pub fn traffic_past_the_client_proxy_is_refused(_lab: &Lab, place: &LocalLab) {
+    let trial = trial(place, &spec(Mode::Sidecar), |arrangement| {
+        flush_rules(arrangement.client_pod());
+        lead_services_to(arrangement.client_pod(), arrangement.server_pod());
+    });
+    assert_eq!(trial.unanswered, 100, "plain text got past a proxy that wants mutual TLS");
+    let reasons = trial.observation.path.reasons.join("\n");
+    for part in [
+        "client-proxy saw 0 of 800 requests: traffic did not pass it",
+        "server-proxy saw 0 of 800 requests",
+        "server-proxy refused 4 connections",
+    ] {
+        assert!(reasons.contains(part), "{part} is not in: {reasons}");
+    }
+}
+
+/// As kube-proxy would, for every Service.
+fn lead_services_to(client: &Pod, server: &Pod) {
+    let destination = format!("{}:8080", server.address());
+    let arguments = ["-t", "nat", "-A", "OUTPUT", "-p", "tcp", "-d", "10.78.0.0/16", "-j", "DNAT"];
+    let led = client.run(move || {
+        Command::new("iptables").args(arguments).args(["--to-destination", &destination]).status()
+    });
+    assert!(led.expect("the pod is there").expect("iptables is installed").success());
+}

@@ -1,0 +1,74 @@
+//! What a trial leaves, and who may read what while it runs.
+
+use crate::modes::spec;
+use experiment::Mode;
+use experiment::environment::in_one_line;
+use lab::Lab;
+use lab::arrangement::LocalLab;
+use lab::istio::Reference;
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// The folders that trials of this mesh have made.
+fn folders(lab: &Lab) -> Vec<PathBuf> {
+    let entries = fs::read_dir(lab.private_dir()).expect("the lab has a private folder");
+    let paths = entries.map(|entry| entry.expect("it can be listed").path());
+    paths
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("mesh-")))
+        .collect()
+}
+
+pub fn nothing_of_a_trial_is_left(lab: &Lab, place: &LocalLab) {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let brought_up = place.bring_up(&spec(Mode::Sidecar), logs.path());
+    let arrangement = brought_up.unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
+    assert_eq!(folders(lab).len(), 3, "the namespace and two proxies");
+    let url = experiment::environment::Arrangement::url(&arrangement);
+    let namespace = url.split('.').nth(1).expect("a URL with the namespace in it").to_owned();
+    let control_plane = place.running_control_plane().expect("it configured the proxies");
+    let service = Reference::new("v1", "Service", Some(&namespace), "server");
+    assert!(control_plane.api().get(&service).expect("the API answers").is_some());
+    drop(arrangement);
+    assert_eq!(folders(lab), Vec::<PathBuf>::new());
+    for reference in [
+        service,
+        Reference::new("v1", "Pod", Some(&namespace), "client"),
+        Reference::new("security.istio.io/v1", "PeerAuthentication", Some(&namespace), "default"),
+        Reference::new("v1", "Namespace", None, &namespace),
+    ] {
+        let left = control_plane.api().get(&reference).expect("the API answers");
+        assert_eq!(left, None, "{reference}");
+    }
+    assert_eq!(lab.status().expect("the lab is up").pods.len(), 1, "the control plane's pod alone");
+}
+
+pub fn keys_are_closed_to_others(lab: &Lab, place: &LocalLab) {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let brought_up = place.bring_up(&spec(Mode::Sidecar), logs.path());
+    let arrangement = brought_up.unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
+    let metadata = |path: &Path| fs::symlink_metadata(path).expect("it is there");
+    let mode = |path: &Path| metadata(path).permissions().mode() & 0o777;
+    let control_plane = place.running_control_plane().expect("it configured the proxies");
+    let folder = control_plane.kubeconfig().parent().expect("a file is in a folder");
+    assert_eq!(mode(folder), 0o700);
+    for file in ["kubeconfig", "api-key.pem", "token-key.pem"] {
+        assert_eq!(mode(&folder.join(file)), 0o600, "{file}");
+    }
+    let proxies: Vec<PathBuf> =
+        folders(lab).into_iter().filter(|path| path.to_string_lossy().ends_with("-proxy")).collect();
+    assert_eq!(proxies.len(), 2);
+    for proxy in &proxies {
+        assert_eq!((mode(proxy), metadata(proxy).uid()), (0o700, 1337));
+        let token = proxy.join("var/run/secrets/tokens/istio-token");
+        assert_eq!((mode(&token), metadata(&token).uid()), (0o600, 1337));
+    }
+    drop(arrangement);
+    // Nothing of it may end in a run's results.
+    let kept =
+        fs::read_dir(logs.path()).expect("it is there").map(|entry| entry.expect("it can be listed").path());
+    for file in kept.filter(|path| path.is_file()) {
+        let text = fs::read_to_string(&file).expect("logs are text");
+        assert!(!text.contains("PRIVATE KEY"), "{}", file.display());
+    }
+}
