@@ -52,6 +52,8 @@ pub struct LocalLab {
     control_plane: RefCell<Option<Rc<ControlPlane>>>,
     /// Control planes started so far.
     control_planes: Cell<usize>,
+    /// Where their logs go: they outlive the trial that started them.
+    control_plane_logs: PathBuf,
 }
 
 impl LocalLab {
@@ -61,6 +63,7 @@ impl LocalLab {
     /// Where the machine's processes cannot be seen, or no certificate can be made.
     pub fn new(lab: Lab, programs: Programs) -> Result<Self, EnvironmentError> {
         let vantage = Vantage::new(lab.outer_proc())?;
+        let control_plane_logs = lab.private_dir().join("control-plane-logs");
         let authority = RunAuthority::create()
             .map_err(|error| EnvironmentError::new("make the run's certificate authority", error))?;
         Ok(Self {
@@ -73,7 +76,14 @@ impl LocalLab {
             prepared: Cell::new(0),
             control_plane: RefCell::new(None),
             control_planes: Cell::new(0),
+            control_plane_logs,
         })
+    }
+
+    /// Lets the logs of control planes be written to this folder, which need not exist yet, instead of one that goes with
+    /// the lab. For before the first trial.
+    pub fn keep_control_plane_logs_in(&mut self, folder: PathBuf) {
+        self.control_plane_logs = folder;
     }
 
     /// Starts everything that a trial needs and waits until it is ready to serve: [`Environment::prepare`] with its type
@@ -127,8 +137,8 @@ impl LocalLab {
         Ok(self.istio.get_or_init(|| programs))
     }
 
-    /// The control plane, started where there is none yet or where the last one has died. Its logs go to `log_dir`.
-    pub(crate) fn control_plane(&self, log_dir: &Path) -> Result<Rc<ControlPlane>, EnvironmentError> {
+    /// The control plane, started where there is none yet or where the last one has died.
+    pub(crate) fn control_plane(&self) -> Result<Rc<ControlPlane>, EnvironmentError> {
         let mut control_plane = self.control_plane.borrow_mut();
         if let Some(running) = control_plane.as_ref().filter(|running| running.dead().is_none()) {
             return Ok(Rc::clone(running));
@@ -137,8 +147,7 @@ impl LocalLab {
         control_plane.take();
         let number = self.control_planes.replace(self.control_planes.get() + 1);
         let programs = self.istio_programs()?;
-        let started =
-            Rc::new(ControlPlane::start(&self.lab, programs, number, &log_dir.join("control-plane"))?);
+        let started = Rc::new(ControlPlane::start(&self.lab, programs, number, &self.control_plane_logs)?);
         Ok(Rc::clone(control_plane.insert(started)))
     }
 

@@ -96,6 +96,12 @@ impl RunFolder {
         Ok(path)
     }
 
+    /// The folder for the logs of a control plane, which serves many trials: `logs/control-plane`. It is not made here.
+    #[must_use]
+    pub fn control_plane_logs(&self) -> PathBuf {
+        self.path.join(LOGS_FOLDER).join("control-plane")
+    }
+
     /// Writes `experiment.yaml`.
     ///
     /// # Errors

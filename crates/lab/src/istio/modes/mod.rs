@@ -98,7 +98,7 @@ impl<'a> Trial<'a> {
     ) -> Result<Self, EnvironmentError> {
         create_log_dir(log_dir)?;
         let programs = place.istio_programs()?;
-        let control_plane = place.control_plane(log_dir)?;
+        let control_plane = place.control_plane()?;
         let mut namespace =
             MeshNamespace::create(place.lab(), Rc::clone(&control_plane), place.next_arrangement(), &[])?;
         let create =

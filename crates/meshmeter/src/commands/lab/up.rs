@@ -71,8 +71,9 @@ pub fn run(args: &UpArgs) -> Result<ExitCode, Failure> {
 fn hold(args: &UpArgs, lab: &Lab) -> Result<ExitCode, Failure> {
     let meshmeter =
         std::env::current_exe().map_err(|error| EnvironmentError::new("find this program's file", error))?;
-    let place = LocalLab::new(lab.clone(), Programs { meshmeter, overrides: (&args.overrides).into() })?;
+    let mut place = LocalLab::new(lab.clone(), Programs { meshmeter, overrides: (&args.overrides).into() })?;
     let logs = lab.create_private_dir("logs", lab::ContainerUser::Lab)?;
+    place.keep_control_plane_logs_in(logs.join("control-plane"));
     let spec = ArrangementSpec::new(args.mesh, args.mode);
     let mut arrangement = place.bring_up(&spec, &logs)?;
     let status = lab.status()?;

@@ -106,6 +106,7 @@ impl Session<'_> {
         let mut environment = LocalLab::new(self.lab.clone(), programs)?;
         let refused = self.leave_out_refused(&environment)?;
         let mut folder = self.create_folder()?;
+        environment.keep_control_plane_logs_in(folder.control_plane_logs());
         let mut host = environment.host();
         host.refused_modes = refused;
         let mut progress = RunProgress::new(&self.plan, folder.path());
