@@ -2,13 +2,13 @@
 
 use super::alarm::Alarm;
 use super::arrival;
-use super::{Event, Network};
+use super::{Event, Network, stream_socket};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::fs::Timespec;
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
+use rustix::net::{self, SendFlags, SocketFlags, sockopt};
 use rustix::thread::{ClockId, clock_nanosleep_relative};
 use rustls::pki_types::ServerName;
 use std::io;
@@ -125,10 +125,7 @@ impl Network for EpollNetwork {
         _server_name: Option<&ServerName<'static>>,
     ) -> io::Result<()> {
         self.close(slot);
-        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let descriptor = net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
-        sockopt::set_tcp_nodelay(&descriptor, true)?;
+        let descriptor = stream_socket(address, SocketFlags::NONBLOCK)?;
         if self.notes_arrivals {
             arrival::note(&descriptor)?;
         }

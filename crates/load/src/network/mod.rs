@@ -18,6 +18,8 @@ pub(crate) use epoll::EpollNetwork;
 pub(crate) use tls::{TlsFailure, TlsNetwork};
 pub(crate) use uring::UringNetwork;
 
+use rustix::fd::OwnedFd;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 use rustls::pki_types::ServerName;
 use rustls::{CipherSuite, ProtocolVersion};
 use std::io;
@@ -94,4 +96,13 @@ pub(crate) trait Network {
 
     /// The next event since the last wait, its bytes read into `buffer`; absent where there is none.
     fn next_event(&mut self, buffer: &mut [u8]) -> Option<(usize, Event)>;
+}
+
+/// A TCP socket for an address, that sends without delay.
+fn stream_socket(address: SocketAddr, flags: SocketFlags) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = flags | SocketFlags::CLOEXEC;
+    let socket = net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    Ok(socket)
 }

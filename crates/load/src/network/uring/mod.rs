@@ -17,12 +17,12 @@ mod socket;
 mod tag;
 
 use super::alarm::Alarm;
-use super::{Event, Network};
+use super::{Event, Network, stream_socket};
 use ring::Completion;
 pub(crate) use ring::Ring;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
+use rustix::net::{self, SendFlags, SocketFlags};
 use rustls::pki_types::ServerName;
 use socket::{Sending, Socket, Stage};
 use std::io;
@@ -244,11 +244,8 @@ impl Network for UringNetwork {
         _server_name: Option<&ServerName<'static>>,
     ) -> io::Result<()> {
         self.close(slot);
-        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         // Blocking: else the kernel would not wait in an operation.
-        let descriptor =
-            net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, Some(ipproto::TCP))?;
-        sockopt::set_tcp_nodelay(&descriptor, true)?;
+        let descriptor = stream_socket(address, SocketFlags::empty())?;
         self.ring.enable()?;
         let handle = self.ring.register(slot, &descriptor)?;
         let socket = &mut self.sockets[slot];
