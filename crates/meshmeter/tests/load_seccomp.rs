@@ -1,0 +1,48 @@
+//! `meshmeter load` where io_uring is forbidden, as container runtimes do it.
+
+mod command;
+
+use command::{Serving, meshmeter, stderr, stdout};
+use experiment::schema::{GeneratorNetwork, LoadResult};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+use std::collections::BTreeMap;
+use std::env::consts::ARCH;
+use std::process::Output;
+use std::thread;
+
+/// The system call that makes a ring, the same on all architectures.
+const IO_URING_SETUP: i64 = 425;
+const NOT_PERMITTED: u32 = 1;
+
+/// Runs the command from a thread that may not make rings, which its children inherit.
+fn run_without_io_uring(arguments: Vec<String>) -> Output {
+    let forbid = BTreeMap::from([(IO_URING_SETUP, Vec::new())]);
+    let architecture = ARCH.try_into().expect("an architecture that seccomp knows");
+    let refusal = SeccompAction::Errno(NOT_PERMITTED);
+    let filter = SeccompFilter::new(forbid, SeccompAction::Allow, refusal, architecture).expect("a filter");
+    let program: BpfProgram = filter.try_into().expect("a short program");
+    let confined = thread::spawn(move || {
+        apply_filter(&program).expect("a thread may confine itself");
+        meshmeter().args(arguments).output().expect("the binary runs")
+    });
+    confined.join().expect("it ran")
+}
+
+fn load(options: &[&str], url: &str) -> Vec<String> {
+    let common = ["load", "--progress", "off", "--json", "-", "--clients", "2", "--duration", "200ms"];
+    common.iter().chain(options).chain(&[url]).map(|word| (*word).to_owned()).collect()
+}
+
+#[test]
+fn epoll_stands_in_unless_io_uring_is_asked_for_by_name() {
+    let server = Serving::start(&[]);
+    let output = run_without_io_uring(load(&[], &server.url()));
+    let result: LoadResult = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", stdout(&output), stderr(&output)));
+    assert_eq!(result.generator.network, Some(GeneratorNetwork::Epoll));
+    assert!(result.requests.completed > 0 && result.requests.failed == 0, "{:?}", result.requests);
+
+    let refused = run_without_io_uring(load(&["--network", "io_uring"], &server.url()));
+    assert_eq!(refused.status.code(), Some(3), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("seccomp"), "{}", stderr(&refused));
+}
