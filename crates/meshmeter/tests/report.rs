@@ -64,6 +64,24 @@ fn another_file_leaves_the_folder_as_it_is() {
 }
 
 #[test]
+fn the_components_are_a_table_for_other_programs() {
+    let root = tempfile::tempdir().unwrap();
+    run_folder(root.path());
+    let file = root.path().join("components.csv");
+    let output = run(&["report", text(root.path()), "--csv", text(&file)]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let table = fs::read_to_string(&file).unwrap();
+    let column = |name| table.lines().next().unwrap().split(',').position(|column| column == name).unwrap();
+    let (component, clusters) = (column("component"), column("clusters"));
+    let proxy = table
+        .lines()
+        .map(|line| line.split(',').collect::<Vec<_>>())
+        .find(|fields| fields[0] == "sidecar" && fields[component] == "client-proxy")
+        .unwrap();
+    assert_eq!(proxy[clusters], "1204");
+}
+
+#[test]
 fn a_run_that_was_killed_has_a_report() {
     let root = tempfile::tempdir().unwrap();
     run_folder(root.path());
@@ -117,7 +135,7 @@ fn a_full_disk_keeps_the_old_report() {
     run_folder(root.path());
     fs::write(root.path().join("report.html"), "old").unwrap();
     let output = Command::new("bash")
-        .args(["-c", "trap '' XFSZ; ulimit -f 40; exec \"$0\" report \"$1\""])
+        .args(["-c", "trap '' XFSZ; ulimit -f 80; exec \"$0\" report \"$1\""])
         .arg(meshmeter().get_program())
         .arg(root.path())
         .output()

@@ -1,15 +1,17 @@
 //! Reports: terminal, HTML and the run folder; and a load's result in the forms of other programs.
 //!
 //! Read [`folder`] for the files of a run, [`terminal`] and [`html`] for the two faces of its result, [`format`] for how
-//! numbers look in both, [`csv`], [`hdr`], [`fortio`] and [`exposition`] for what other programs read. Estimates come from crate
+//! numbers look in both, [`components_csv`], [`csv`], [`hdr`], [`fortio`] and [`exposition`] for what other programs read. Estimates come from crate
 //! `statistics`; here they are only shown.
 
+pub mod components_csv;
 pub mod csv;
 pub mod exposition;
 pub mod folder;
 pub mod format;
 pub mod fortio;
 pub mod hdr;
+pub mod holdings;
 pub mod html;
 pub mod loads;
 pub mod run;

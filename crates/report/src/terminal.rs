@@ -1,5 +1,6 @@
-//! The result on a terminal: findings first, then a table for each load, then what was left out.
+//! The result on a terminal: findings first, then a table for each load, then what each proxy holds, then what was left out.
 
+mod holdings;
 mod load;
 mod search;
 
@@ -7,6 +8,7 @@ pub use load::load_text;
 pub use search::search_text;
 
 use crate::format::{self, Interval};
+use crate::holdings::HoldingsTable;
 use crate::table::{CellRow, Difference, ResultTable};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 use experiment::schema::{PublishedFigure, Summary};
@@ -55,6 +57,12 @@ pub fn render(summary: &Summary, options: Options) -> String {
     for group in &table.groups {
         let _ = writeln!(text, "{}", bold(&plain(&group.load), options));
         let _ = writeln!(text, "{}\n", load_table(&table, &group.rows, options).trim_fmt());
+    }
+    if let Some(held) = HoldingsTable::new(summary) {
+        for line in holdings::lines(&held, options) {
+            let _ = writeln!(text, "{line}");
+        }
+        text.push('\n');
     }
     for line in published(summary).into_iter().chain(footer(summary, &table, options)) {
         if line.is_empty() {

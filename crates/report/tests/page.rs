@@ -62,6 +62,7 @@ fn the_usual_run_has_every_section() {
         "percentiles",
         "added",
         "resources",
+        "holdings",
         "trials",
         "left-out",
         "path",
@@ -110,6 +111,7 @@ fn text_from_elsewhere_is_never_markup() {
         cell.verdict = evil.to_owned();
         for component in &mut cell.components {
             component.name = evil.to_owned();
+            component.unread = vec![evil.to_owned()];
         }
     }
     for trial in &mut run.trials {
@@ -145,6 +147,11 @@ fn figures_that_are_missing_break_nothing() {
         for component in &mut cell.components {
             component.cpu_cores = missing;
             component.memory_bytes = Some(missing);
+            component.memory_before_load_bytes = Some(missing);
+            component.configured_in_s = Some(missing);
+            if let Some(configuration) = &mut component.configuration {
+                configuration.size_bytes = missing;
+            }
         }
     }
     for trial in &mut run.trials {
@@ -188,7 +195,7 @@ fn a_run_without_a_valid_trial_still_says_what_happened() {
     for id in ["left-out", "trials", "machine", "repeat"] {
         assert!(has_section(&page, id), "no section {id}");
     }
-    for id in ["percentiles", "added", "resources"] {
+    for id in ["percentiles", "added", "resources", "holdings"] {
         assert!(!has_section(&page, id), "section {id} without a figure");
     }
 }
@@ -206,6 +213,45 @@ fn a_run_cut_short_says_so_first() {
     let page = page(&fixture::run_of(trials, 30));
     let warning = page.find("14 of 30 planned trials").expect("the page says that the run was cut short");
     assert!(warning < page.find("<section").unwrap());
+}
+
+#[test]
+fn what_each_proxy_holds_is_shown_with_what_is_wrong_with_it() {
+    let mut run = fixture::run(fixture::usual_trials());
+    let proxies = run.summary.cells.iter_mut().filter(|cell| cell.mode == Mode::Sidecar);
+    for proxy in
+        proxies.flat_map(|cell| &mut cell.components).filter(|component| component.name == "client-proxy")
+    {
+        proxy.configured_in_s = Some(Estimate { estimate: 0.342, low: Some(0.31), high: Some(0.37) });
+        let configuration = proxy.configuration.as_mut().expect("the fixture has one");
+        configuration.counts.rejected_updates = Some(3);
+        configuration.varies = true;
+        proxy.unread = vec!["ask client-proxy for /memory: no answer within 5000 ms".to_owned()];
+    }
+    let page = page(&run);
+    for text in [
+        "<th scope=\"col\" class=\"n\">Clusters</th>",
+        "1204",
+        "342<span class=\"range\">310–370</span>",
+        "client-proxy of sidecar refused 3 updates: it does not hold what it was sent.",
+        "client-proxy of sidecar held other counts in some trials; the greatest are shown.",
+    ] {
+        assert!(page.contains(text), "the page does not say {text:?}");
+    }
+    assert!(page.contains(&shown("not read: ask client-proxy for /memory: no answer within 5000 ms")));
+    // No proxy of this run is a ztunnel.
+    assert!(!page.contains("Workloads"));
+}
+
+#[test]
+fn results_of_older_versions_say_nothing_of_what_the_proxies_hold() {
+    let mut trials = fixture::usual_trials();
+    for component in trials.iter_mut().flat_map(|trial| &mut trial.components) {
+        component.memory_before_load_bytes = None;
+        component.memory_after_load_bytes = None;
+        component.holdings = None;
+    }
+    assert!(!has_section(&page(&fixture::run(trials)), "holdings"));
 }
 
 #[test]
@@ -234,5 +280,6 @@ fn a_single_trial_has_no_interval() {
 #[test]
 fn forty_cells_are_all_there() {
     let page = page(&fixture::run(fixture::many_trials()));
-    assert_eq!(page.matches("<svg class=\"chart\"").count(), 8 + 3 + 2 * 8 + 8);
+    // Percentiles, added latency, CPU and memory for each load, trials for each load, what the proxies of four modes hold.
+    assert_eq!(page.matches("<svg class=\"chart\"").count(), 8 + 3 + 2 * 8 + 8 + 4);
 }

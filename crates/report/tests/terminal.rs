@@ -3,7 +3,7 @@
 mod fixture;
 
 use experiment::Mode;
-use experiment::schema::{GrpcMessages, HistogramSummary, LoadResult, Summary, TrialRecord};
+use experiment::schema::{Estimate, GrpcMessages, HistogramSummary, LoadResult, Summary, TrialRecord};
 use report::terminal::{Options, load_text, render};
 
 fn text(summary: &Summary, width: usize) -> String {
@@ -36,6 +36,28 @@ fn forty_cells_keep_to_the_width() {
     for width in [60, 80, 100, 160] {
         text(&summary(fixture::many_trials()), width);
     }
+}
+
+#[test]
+fn what_each_proxy_holds() {
+    let modes = [Mode::None, Mode::Sidecar, Mode::AmbientWaypoint];
+    let mut summary = summary(fixture::trials(&modes, &[1000.0], 3));
+    for (cell, component) in summary.cells.iter_mut().flat_map(|cell| {
+        let mode = cell.mode;
+        cell.components.iter_mut().map(move |component| (mode, component))
+    }) {
+        if cell == Mode::Sidecar && component.configuration.is_some() {
+            component.configured_in_s = Some(Estimate { estimate: 0.342, low: Some(0.31), high: Some(0.37) });
+        }
+    }
+    let held = |width| {
+        let text = text(&summary, width);
+        let section = text.split("What each proxy holds\n").nth(1).expect("the section");
+        section.split("\n\n").next().unwrap_or_default().to_owned()
+    };
+    insta::assert_snapshot!("what_each_proxy_holds_at_80_columns", held(80));
+    insta::assert_snapshot!("what_each_proxy_holds_at_120_columns", held(120));
+    held(60);
 }
 
 #[test]

@@ -221,6 +221,7 @@ fn component(name: &str, role: Role, valid: &[&TrialRecord]) -> Option<Component
         heap_after_load: holdings::heap(&held, |holdings| holdings.heap_after_load),
         configuration: holdings::configuration(&held),
         configured_in_s: None,
+        unread: holdings::unread(&held),
         network_bytes_received_s: each(&|usage, _| a_second(usage, usage.network?.received_bytes)),
         network_bytes_sent_s: each(&|usage, _| a_second(usage, usage.network?.sent_bytes)),
     })

@@ -43,7 +43,7 @@ pub struct ConfigurationCounts {
     /// that it holds a certificate for (ztunnel).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificates: Option<u64>,
-    /// Updates that it refused since it started. What it holds then is not what it was sent.
+    /// Updates that it refused since it started, as far as it tells. What it holds then is not what it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejected_updates: Option<u64>,
 }
@@ -88,9 +88,12 @@ impl ConfigurationCounts {
 /// The configuration of a proxy, from its own dump of it after the load.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct ProxyConfiguration {
-    /// Size of the whole dump as the proxy writes it (JSON, with its line breaks and indentation), endpoints included,
-    /// without the part that holds certificates and keys, bytes.
+    /// Size of those parts of the dump that say what the proxy does with traffic, as the proxy writes them (JSON, with its
+    /// line breaks and indentation), bytes: endpoints included; left out are certificates and keys, and what the proxy
+    /// was started with (Envoy's bootstrap, most of which lists what is compiled in).
     pub size_bytes: u64,
+    /// Size of the whole answer, bytes: what `curl …/config_dump?include_eds | wc -c` shows.
+    pub dump_bytes: u64,
     /// What it consists of.
     #[serde(flatten)]
     pub counts: ConfigurationCounts,
@@ -128,6 +131,8 @@ pub struct ProxyHoldings {
 pub struct ConfigurationSummary {
     /// As in [`ProxyConfiguration::size_bytes`], over the trials.
     pub size_bytes: Estimate,
+    /// As in [`ProxyConfiguration::dump_bytes`], over the trials.
+    pub dump_bytes: Estimate,
     /// What it consists of: the greatest count of each kind in any trial.
     #[serde(flatten)]
     pub counts: ConfigurationCounts,

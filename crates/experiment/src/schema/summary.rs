@@ -138,6 +138,9 @@ pub struct ComponentSummary {
     /// configures the proxy while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configured_in_s: Option<Estimate>,
+    /// Why something that a proxy holds could not be read, each reason once; empty where nothing was wrong.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
     /// Received by the pod's interface, bytes a second.
     pub network_bytes_received_s: Option<Estimate>,
     /// Sent by the pod's interface, bytes a second.

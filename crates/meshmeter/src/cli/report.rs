@@ -12,6 +12,10 @@ pub struct ReportArgs {
     /// Write the HTML report to this file, and leave the folder as it is
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
+    /// Write what each component used and holds to this file as comma-separated values: a line for each component of
+    /// each mode and load, with CPU, memory before, under and after the load, and configuration counted
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub csv: Option<PathBuf>,
     /// Print the summary as JSON instead of a table
     #[arg(long)]
     pub json: bool,

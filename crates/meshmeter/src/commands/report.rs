@@ -22,6 +22,11 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
         }
         None => publish(&run, &args.folder, args.json)?,
     }
+    if let Some(file) = &args.csv {
+        let table = report::components_csv::table(&run.summary);
+        folder::write_whole(file, table.as_bytes()).map_err(folder_failure)?;
+        anstream::eprintln!("components: {}", file.display());
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,8 +4,10 @@
 //! fewer than ten requests in a trial, and a difference whose interval includes zero is called what it is: not shown.
 //!
 //! Read [`findings`] for the order; [`latency`] for what the modes add, [`resources`] for what the proxies use,
+//! [`holdings`] for what they hold,
 //! [`validity`] for what may be trusted and what was left out, [`words`] for how figures are written.
 
+mod holdings;
 mod latency;
 mod resources;
 mod validity;
@@ -39,11 +41,13 @@ pub(crate) fn findings(experiment: &Experiment, summary: &Summary, trials: &[Tri
     findings.extend(latency::tails_and_other_modes(&run));
     findings.extend(resources::proxies(&run));
     findings.extend(resources::scaling(&run));
+    findings.extend(holdings::before_the_load(&run));
     findings.extend(latency::hidden_by_service_time(&run));
     findings.extend(validity::saturation(&run));
     findings.extend(validity::objective(&run));
     findings.extend(validity::paths(&run));
     findings.extend(validity::refused_modes(&run));
+    findings.extend(holdings::refusals(&run));
     findings.extend(validity::left_out(&run));
     findings.extend(validity::limits(&run));
     findings

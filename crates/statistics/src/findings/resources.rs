@@ -4,7 +4,7 @@ use super::{Run, words};
 use experiment::schema::{Cell, ComponentSummary, Role};
 
 /// The proxies of a cell, in the order of its components.
-fn proxies_of(cell: &Cell) -> Vec<&ComponentSummary> {
+pub(super) fn proxies_of(cell: &Cell) -> Vec<&ComponentSummary> {
     cell.components.iter().filter(|component| component.role == Role::Proxy).collect()
 }
 

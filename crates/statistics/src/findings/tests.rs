@@ -5,8 +5,9 @@ use crate::objective::objective_met;
 use crate::summary::summarize;
 use experiment::plan::load_points;
 use experiment::schema::{
-    ComponentUsage, Host, LOAD_SCHEMA, LoadResult, NetworkUsage, PathProof, ProxyProof, Rates, RefusedMode,
-    RequestCounts, Role, Summary, TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
+    ComponentUsage, ConfigurationCounts, Host, LOAD_SCHEMA, LoadResult, NetworkUsage, PathProof,
+    ProxyConfiguration, ProxyHoldings, ProxyProof, Rates, RefusedMode, RequestCounts, Role, Summary,
+    TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
 };
 use experiment::{Experiment, Mode, Plan, PlannedTrial};
 use std::time::Duration;
@@ -198,6 +199,41 @@ fn estimates_are_those_of_the_trials() {
     assert_eq!(proxy.network_bytes_received_s.unwrap().estimate, 1_200_000.0);
     assert_eq!(cell.path.mtls, Some(true));
     assert_eq!(summary.cells[4].path.mtls, None, "a gateway claims no mutual TLS");
+}
+
+#[test]
+fn what_the_proxies_hold_before_the_load_is_told_and_what_they_refused() {
+    let (_, summary) = run(THREE_MODES, |trial| {
+        for usage in trial.components.iter_mut().filter(|usage| usage.role == Role::Proxy) {
+            usage.memory_before_load_bytes = Some(38_000_000 + trial.repeat as u64 * 50_000);
+            let counts = ConfigurationCounts {
+                clusters: Some(41),
+                listeners: Some(3),
+                routes: Some(80),
+                endpoints: Some(60),
+                rejected_updates: Some(u64::from(trial.repeat == 2 && usage.name == "server-proxy")),
+                ..ConfigurationCounts::default()
+            };
+            let size_bytes = if usage.name == "client-proxy" { 310_000 } else { 20_000 };
+            let configuration = ProxyConfiguration { size_bytes, dump_bytes: 2 * size_bytes, counts };
+            usage.holdings =
+                Some(ProxyHoldings { configuration: Some(configuration), ..ProxyHoldings::default() });
+        }
+    });
+    let of_holdings = |finding: &&String| finding.contains("first request") || finding.contains("refused");
+    let findings: Vec<&str> = summary.findings.iter().filter(of_holdings).map(String::as_str).collect();
+    insta::assert_snapshot!(findings.join("\n"));
+}
+
+#[test]
+fn memory_that_comes_with_the_load_is_not_called_the_configurations() {
+    let (_, summary) = run(THREE_MODES, |trial| {
+        for usage in trial.components.iter_mut().filter(|usage| usage.role == Role::Proxy) {
+            usage.memory_before_load_bytes = Some(19_000_000);
+        }
+    });
+    let told = told(&summary);
+    assert!(told.contains("before the first request") && !told.contains("most of what"), "{told}");
 }
 
 #[test]

@@ -49,6 +49,13 @@ pub(crate) fn memory(estimate_bytes: &Estimate) -> String {
     with_interval(estimate_bytes, 1e6, decimals, "MB")
 }
 
+/// A size such as `12 kB` or `1.3 MB`; a kB is 1000 bytes.
+pub(crate) fn size(bytes: f64) -> String {
+    let (unit, unit_bytes) = if bytes < 999.5e3 { ("kB", 1e3) } else { ("MB", 1e6) };
+    let value = bytes / unit_bytes;
+    format!("{} {unit}", number(value, usize::from(value < 9.95)))
+}
+
 /// A fraction such as `0.12%`.
 pub(crate) fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
@@ -158,6 +165,9 @@ mod tests {
             cores_value(0.0321),
             memory(&estimate(41.2e6, 40.4e6, 42.0e6)),
             memory(&estimate(41.2e6, 41.1e6, 41.3e6)),
+            size(1_260_000.0),
+            size(16_299.0),
+            size(999_700.0),
             bound(Duration::from_micros(1500)),
             percent(0.0012),
             percent(0.25),

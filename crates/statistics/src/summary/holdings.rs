@@ -9,6 +9,7 @@ pub(super) fn configuration(held: &[&ProxyHoldings]) -> Option<ConfigurationSumm
     let first = read().next()?.counts;
     Some(ConfigurationSummary {
         size_bytes: estimate(read().map(|configuration| configuration.size_bytes as f64))?,
+        dump_bytes: estimate(read().map(|configuration| configuration.dump_bytes as f64))?,
         counts: read().fold(ConfigurationCounts::default(), |all, each| all.greatest(&each.counts)),
         varies: read().any(|configuration| configuration.counts != first),
     })
@@ -28,6 +29,17 @@ pub(super) fn heap(
     })
 }
 
+/// What could not be read, each reason once.
+pub(super) fn unread(held: &[&ProxyHoldings]) -> Vec<String> {
+    let mut reasons: Vec<String> = Vec::new();
+    for reason in held.iter().flat_map(|holdings| &holdings.unread) {
+        if !reasons.contains(reason) {
+            reasons.push(reason.clone());
+        }
+    }
+    reasons
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,7 +52,7 @@ mod tests {
             ..ConfigurationCounts::default()
         };
         ProxyHoldings {
-            configuration: Some(ProxyConfiguration { size_bytes, counts }),
+            configuration: Some(ProxyConfiguration { size_bytes, dump_bytes: 3 * size_bytes, counts }),
             heap_before_load: Some(ProxyHeap { allocated_bytes, heap_bytes: 2 * allocated_bytes }),
             ..ProxyHoldings::default()
         }
@@ -51,6 +63,7 @@ mod tests {
         let (one, other) = (holding(1000, 4, 500), holding(1200, 4, 700));
         let summary = configuration(&[&one, &other, &ProxyHoldings::default()]).unwrap();
         assert!((summary.size_bytes.estimate - 1100.0).abs() < 1e-9 && summary.size_bytes.low.is_some());
+        assert!((summary.dump_bytes.estimate - 3300.0).abs() < 1e-9, "{summary:?}");
         assert_eq!(summary.counts, one.configuration.unwrap().counts);
         assert!(!summary.varies);
         let heap = heap(&[&one, &other], |holdings| holdings.heap_before_load).unwrap();
@@ -68,6 +81,8 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_what_nobody_read() {
+        let silent = ProxyHoldings { unread: vec!["no answer".to_owned()], ..ProxyHoldings::default() };
+        assert_eq!(unread(&[&silent, &silent]), ["no answer"]);
         assert_eq!(configuration(&[&ProxyHoldings::default()]), None);
         assert_eq!(heap(&[], |holdings| holdings.heap_after_load), None);
     }

@@ -1,6 +1,7 @@
 //! What the page says, section by section, as values for the templates.
 
 mod evidence;
+mod holdings;
 mod latency;
 mod opening;
 mod resources;
@@ -24,6 +25,7 @@ pub struct Page {
     percentiles: Option<latency::PercentileSection>,
     added: Option<Vec<Figure>>,
     resources: Option<resources::ResourceSection>,
+    holdings: Option<holdings::HoldingsSection>,
     trials: Option<trials::TrialSection>,
     left_out: trials::LeftOut,
     path: Option<evidence::PathSection>,
@@ -70,6 +72,7 @@ impl Page {
             percentiles: latency::percentiles(&context),
             added: latency::added(&context),
             resources: resources::resources(&context),
+            holdings: holdings::holdings(&context),
             trials: trials::trials(&context),
             left_out: trials::LeftOut::new(&context),
             path: evidence::path(&context),

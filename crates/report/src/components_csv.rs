@@ -1,0 +1,129 @@
+//! What each component used and holds as comma-separated values: one line for each component of each cell, under a line
+//! of names.
+//!
+//! Estimates have three columns: themselves, then `_low` and `_high` of the 95 % interval. A field is empty where there is
+//! no such figure. A field with a comma, a quote or a line break in it is quoted as RFC 4180 says.
+
+use experiment::schema::{Cell, ComponentSummary, Estimate, Role, Summary};
+
+/// The table of a run.
+#[must_use]
+pub fn table(summary: &Summary) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for cell in &summary.cells {
+        for component in &cell.components {
+            let fields = fields(cell, component);
+            if lines.is_empty() {
+                lines.push(fields.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(","));
+            }
+            lines.push(fields.into_iter().map(|(_, value)| quoted(value)).collect::<Vec<_>>().join(","));
+        }
+    }
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+/// Every field of a line, with its name.
+fn fields(cell: &Cell, component: &ComponentSummary) -> Vec<(String, String)> {
+    let load = &cell.load;
+    let mut fields: Vec<(String, String)> = [
+        ("mode", cell.mode.name().to_owned()),
+        ("protocol", load.protocol.clone()),
+        ("rate", load.rate.map_or_else(String::new, |rate| rate.to_string())),
+        ("clients", load.clients.map_or_else(String::new, |clients| clients.to_string())),
+        ("connections", load.connections.to_string()),
+        ("payload_bytes", load.payload_bytes.to_string()),
+        ("valid_trials", cell.valid.to_string()),
+        ("component", component.name.clone()),
+        ("role", role(component.role).to_owned()),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect();
+    for (name, estimate) in estimates(component) {
+        let number = |value: Option<f64>| {
+            value.filter(|value| value.is_finite()).map_or_else(String::new, |value| value.to_string())
+        };
+        fields.push((name.to_owned(), number(estimate.map(|estimate| estimate.estimate))));
+        fields.push((format!("{name}_low"), number(estimate.and_then(|estimate| estimate.low))));
+        fields.push((format!("{name}_high"), number(estimate.and_then(|estimate| estimate.high))));
+    }
+    let counts = component.configuration.map(|configuration| configuration.counts).unwrap_or_default();
+    let rejected = ("rejected updates", counts.rejected_updates);
+    for (name, count) in counts.held().into_iter().chain([rejected]) {
+        let count = count.map_or_else(String::new, |count| count.to_string());
+        fields.push((name.replace(' ', "_"), count));
+    }
+    fields
+}
+
+fn estimates(component: &ComponentSummary) -> [(&'static str, Option<Estimate>); 14] {
+    let (before, after) = (component.heap_before_load, component.heap_after_load);
+    let configuration = component.configuration;
+    [
+        ("cpu_cores", Some(component.cpu_cores)),
+        ("cpu_cores_per_1000_rps", Some(component.cpu_cores_per_1000_rps)),
+        ("memory_before_load_bytes", component.memory_before_load_bytes),
+        ("memory_bytes", component.memory_bytes),
+        ("memory_after_load_bytes", component.memory_after_load_bytes),
+        ("heap_allocated_before_load_bytes", before.map(|heap| heap.allocated_bytes)),
+        ("heap_before_load_bytes", before.map(|heap| heap.heap_bytes)),
+        ("heap_allocated_after_load_bytes", after.map(|heap| heap.allocated_bytes)),
+        ("heap_after_load_bytes", after.map(|heap| heap.heap_bytes)),
+        ("network_bytes_received_s", component.network_bytes_received_s),
+        ("network_bytes_sent_s", component.network_bytes_sent_s),
+        ("configuration_size_bytes", configuration.map(|held| held.size_bytes)),
+        ("configuration_dump_bytes", configuration.map(|held| held.dump_bytes)),
+        ("configured_in_s", component.configured_in_s),
+    ]
+}
+
+/// As in the summary.
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::Proxy => "proxy",
+        Role::App => "app",
+        Role::Generator => "generator",
+        Role::ControlPlane => "control-plane",
+        Role::Kernel => "kernel",
+        Role::Observer => "observer",
+    }
+}
+
+fn quoted(field: String) -> String {
+    if field.contains([',', '"', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary() -> Summary {
+        serde_json::from_str(include_str!("../tests/fixture/summary.json")).expect("the kept summary is good")
+    }
+
+    #[test]
+    fn every_line_has_a_field_for_each_name() {
+        let mut summary = summary();
+        let names = table(&summary).lines().next().unwrap().split(',').count();
+        let component = &mut summary.cells[1].components[0];
+        component.configured_in_s = Some(Estimate { estimate: 0.5, low: None, high: Some(0.75) });
+        component.memory_before_load_bytes = Some(Estimate { estimate: f64::NAN, low: None, high: None });
+        let text = table(&summary);
+        let components: usize = summary.cells.iter().map(|cell| cell.components.len()).sum();
+        assert_eq!(text.lines().count(), components + 1);
+        assert!(text.lines().all(|line| line.split(',').count() == names), "{text}");
+        assert!(text.contains(",0.5,,0.75,") && !text.contains("NaN"), "{text}");
+    }
+
+    #[test]
+    fn a_name_cannot_make_fields_or_lines() {
+        let mut summary = summary();
+        summary.cells[0].components[0].name = "a,\"b\"\nc".to_owned();
+        assert!(table(&summary).contains(",\"a,\"\"b\"\"\nc\","));
+    }
+
+    #[test]
+    fn a_run_without_components_has_an_empty_table() {
+        assert_eq!(table(&Summary { cells: Vec::new(), ..summary() }), "");
+    }
+}

@@ -1,0 +1,174 @@
+//! What each proxy holds, as a table: the same rows for the terminal and for HTML.
+//!
+//! A mode's configuration is the same under every load, and memory hardly follows the load: of each mode the highest
+//! load with a valid trial is shown. The other loads are in the table of all figures.
+
+use crate::format::{self, Interval, SizeUnit, TimeUnit};
+use crate::loads::LoadLabels;
+use experiment::Mode;
+use experiment::schema::{Cell, ComponentSummary, ConfigurationSummary, Estimate, Role, Summary};
+
+/// The table.
+#[derive(Clone, Debug)]
+pub struct HoldingsTable {
+    /// Of every configuration's size.
+    pub size_unit: SizeUnit,
+    /// Of every memory figure.
+    pub memory_unit: SizeUnit,
+    /// Of every time to be in force.
+    pub time_unit: TimeUnit,
+    /// The kinds of things that any proxy's configuration has.
+    pub kinds: Vec<&'static str>,
+    /// Whether anything configured proxies while they ran.
+    pub times: bool,
+    /// Proxies by mode, in the order of the path, then what configures them.
+    pub rows: Vec<HoldingsRow>,
+    /// What must be known of these figures: updates refused, counts that vary, what could not be read.
+    pub warnings: Vec<String>,
+}
+
+/// One component.
+#[derive(Clone, Debug)]
+pub struct HoldingsRow {
+    /// The arrangement that it is in.
+    pub mode: Mode,
+    /// At which load.
+    pub load: String,
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub role: Role,
+    /// Size of its configuration.
+    pub size: Option<Interval>,
+    /// How many of each kind of the table; absent where it has no such kind.
+    pub counts: Vec<Option<u64>>,
+    /// Memory before the load, bytes.
+    pub memory_before_bytes: Option<Estimate>,
+    /// Memory under load, bytes.
+    pub memory_bytes: Option<Estimate>,
+    /// Memory after the load, bytes.
+    pub memory_after_bytes: Option<Estimate>,
+    /// From an object written to the configuration in force.
+    pub configured_in: Option<Interval>,
+}
+
+impl HoldingsTable {
+    /// The table of a run; absent where no proxy says what it holds.
+    #[must_use]
+    pub fn new(summary: &Summary) -> Option<Self> {
+        let shown = shown(summary);
+        shown.iter().any(|(_, component)| component.role == Role::Proxy).then_some(())?;
+        let configurations = || shown.iter().filter_map(|(_, component)| component.configuration.as_ref());
+        let memory = shown.iter().flat_map(|(_, component)| memory(component)).flatten();
+        let table = Self {
+            size_unit: SizeUnit::for_sizes(configurations().map(|held| held.size_bytes.estimate)),
+            memory_unit: SizeUnit::for_sizes(memory.map(|memory| memory.estimate)),
+            time_unit: TimeUnit::for_times(
+                shown.iter().filter_map(|(_, component)| Some(component.configured_in_s?.estimate * 1e6)),
+            ),
+            kinds: kinds(configurations()),
+            times: shown.iter().any(|(_, component)| component.configured_in_s.is_some()),
+            rows: Vec::new(),
+            warnings: shown.iter().flat_map(|(cell, component)| warnings(cell, component)).collect(),
+        };
+        let labels = LoadLabels::new(summary.cells.iter().map(|cell| &cell.load));
+        let rows = shown.iter().map(|(cell, component)| table.row(cell, component, &labels)).collect();
+        Some(Self { rows, ..table })
+    }
+
+    fn row(&self, cell: &Cell, component: &ComponentSummary, labels: &LoadLabels) -> HoldingsRow {
+        let size = |configuration: &ConfigurationSummary| {
+            let size = Interval::scaled(&configuration.size_bytes, 1.0 / self.size_unit.bytes());
+            // The same in all trials, as far as its digits show.
+            let constant = format!("{0}–{0}", size.estimate);
+            Interval { range: size.range.filter(|range| *range != constant), ..size }
+        };
+        let [memory_before_bytes, memory_bytes, memory_after_bytes] = memory(component);
+        HoldingsRow {
+            mode: cell.mode,
+            load: labels.label(&cell.load),
+            name: component.name.clone(),
+            role: component.role,
+            size: component.configuration.as_ref().map(size),
+            counts: self.kinds.iter().map(|kind| count(component.configuration.as_ref(), kind)).collect(),
+            memory_before_bytes,
+            memory_bytes,
+            memory_after_bytes,
+            configured_in: component.configured_in_s.map(|time| self.time_unit.interval(&in_us(&time))),
+        }
+    }
+}
+
+/// A time in seconds as microseconds.
+pub(crate) fn in_us(time_s: &Estimate) -> Estimate {
+    Estimate {
+        estimate: time_s.estimate * 1e6,
+        low: time_s.low.map(|low| low * 1e6),
+        high: time_s.high.map(|high| high * 1e6),
+    }
+}
+
+/// Before, under and after the load.
+fn memory(component: &ComponentSummary) -> [Option<Estimate>; 3] {
+    [component.memory_before_load_bytes, component.memory_bytes, component.memory_after_load_bytes]
+}
+
+/// Of each mode the proxies, and what configures them, under the highest load with a valid trial.
+fn shown(summary: &Summary) -> Vec<(&Cell, &ComponentSummary)> {
+    let modes = Mode::ALL.into_iter();
+    let cells = modes.filter_map(|mode| {
+        summary.cells.iter().rfind(|cell| cell.mode == mode && cell.components.iter().any(says))
+    });
+    cells
+        .flat_map(|cell| {
+            let of = move |role| {
+                cell.components.iter().filter(move |component| component.role == role && says(component))
+            };
+            of(Role::Proxy).chain(of(Role::ControlPlane)).map(move |component| (cell, component))
+        })
+        .collect()
+}
+
+/// Whether it was asked what it holds: older results do not have it.
+pub(crate) fn says(component: &ComponentSummary) -> bool {
+    let asked = component.configuration.is_some()
+        || component.memory_before_load_bytes.is_some()
+        || !component.unread.is_empty();
+    asked && matches!(component.role, Role::Proxy | Role::ControlPlane)
+}
+
+/// The kinds that any of them has.
+fn kinds<'a>(configurations: impl Iterator<Item = &'a ConfigurationSummary>) -> Vec<&'static str> {
+    let mut kinds = Vec::new();
+    for configuration in configurations {
+        for (index, (kind, count)) in configuration.counts.held().into_iter().enumerate() {
+            if count.is_some() && !kinds.contains(&(index, kind)) {
+                kinds.push((index, kind));
+            }
+        }
+    }
+    kinds.sort_unstable();
+    kinds.into_iter().map(|(_, kind)| kind).collect()
+}
+
+fn count(configuration: Option<&ConfigurationSummary>, kind: &str) -> Option<u64> {
+    configuration?.counts.held().into_iter().find(|(name, _)| *name == kind)?.1
+}
+
+fn warnings(cell: &Cell, component: &ComponentSummary) -> Vec<String> {
+    let whose = format!("{} of {}", component.name, cell.mode);
+    let mut warnings = Vec::new();
+    if let Some(configuration) = &component.configuration {
+        if let Some(refused) = configuration.counts.rejected_updates.filter(|refused| *refused > 0) {
+            warnings.push(format!(
+                "{whose} refused {}: it does not hold what it was sent.",
+                format::counted(refused, "update", "updates")
+            ));
+        }
+        if configuration.varies {
+            warnings.push(format!("{whose} held other counts in some trials; the greatest are shown."));
+        }
+    }
+    warnings.extend(component.unread.iter().map(|reason| format!("{whose}, not read: {reason}")));
+    warnings
+}

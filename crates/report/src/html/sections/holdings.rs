@@ -1,0 +1,194 @@
+//! What each proxy holds: its configuration counted, its memory before, under and after the load.
+
+use super::{Context, Figure};
+use crate::format::{self, Interval, SizeUnit};
+use crate::holdings::{self, HoldingsRow, HoldingsTable};
+use crate::html::charts::rows::{Line, Mark, Row, RowChart};
+use crate::html::style::ModeStyle;
+use experiment::schema::{Estimate, Role};
+use serde::Serialize;
+
+/// A table of the configurations, and a chart of memory for each mode.
+#[derive(Debug, Serialize)]
+pub struct HoldingsSection {
+    size_unit: &'static str,
+    memory_unit: &'static str,
+    time_unit: &'static str,
+    kinds: Vec<&'static str>,
+    times: bool,
+    groups: Vec<Group>,
+    warnings: Vec<String>,
+    charts: Vec<Figure>,
+    /// Every component under every load, for the table of all figures.
+    full: Vec<FullRow>,
+}
+
+/// The proxies of one mode.
+#[derive(Debug, Serialize)]
+struct Group {
+    mode: &'static str,
+    class: &'static str,
+    rows: Vec<TableRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct TableRow {
+    name: String,
+    size: Value,
+    counts: Vec<String>,
+    configured_in: Value,
+}
+
+#[derive(Debug, Serialize)]
+struct FullRow {
+    load: String,
+    mode: &'static str,
+    name: String,
+    /// Memory before, under and after the load; heap in use before and after, heap held before and after.
+    memory: Vec<String>,
+    size: String,
+    dump: String,
+    configured_in: String,
+}
+
+/// A figure, its interval under it; without an estimate there is none.
+#[derive(Debug, Default, Serialize)]
+struct Value {
+    estimate: Option<String>,
+    range: Option<String>,
+}
+
+/// Absent where no proxy says what it holds.
+pub fn holdings(context: &Context) -> Option<HoldingsSection> {
+    let table = HoldingsTable::new(&context.run.summary)?;
+    Some(HoldingsSection {
+        size_unit: table.size_unit.symbol(),
+        memory_unit: table.memory_unit.symbol(),
+        time_unit: table.time_unit.symbol(),
+        kinds: table.kinds.clone(),
+        times: table.times,
+        groups: groups(&table),
+        warnings: table.warnings.clone(),
+        charts: charts(&table),
+        full: full(context, &table),
+    })
+}
+
+fn groups(table: &HoldingsTable) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for row in table.rows.iter().filter(|row| row.role == Role::Proxy) {
+        if groups.last().is_none_or(|group| group.mode != row.mode.name()) {
+            let class = ModeStyle::of(row.mode).class;
+            groups.push(Group { mode: row.mode.name(), class, rows: Vec::new() });
+        }
+        if let Some(group) = groups.last_mut() {
+            group.rows.push(table_row(row));
+        }
+    }
+    groups
+}
+
+fn full(context: &Context, table: &HoldingsTable) -> Vec<FullRow> {
+    let sized = |estimate: Option<Estimate>, unit: SizeUnit| {
+        estimate.map_or_else(
+            || format::ABSENT.to_owned(),
+            |estimate| Interval::scaled(&estimate, 1.0 / unit.bytes()).text(),
+        )
+    };
+    let cells = context.loads.loads().iter().flat_map(|load| context.cells_of(load));
+    let components = cells.flat_map(|cell| cell.components.iter().map(move |component| (cell, component)));
+    components
+        .filter(|(_, component)| holdings::says(component))
+        .map(|(cell, component)| {
+            let (before, after) = (component.heap_before_load, component.heap_after_load);
+            let memory = [
+                component.memory_before_load_bytes,
+                component.memory_bytes,
+                component.memory_after_load_bytes,
+                before.map(|heap| heap.allocated_bytes),
+                after.map(|heap| heap.allocated_bytes),
+                before.map(|heap| heap.heap_bytes),
+                after.map(|heap| heap.heap_bytes),
+            ];
+            let configured_in = component
+                .configured_in_s
+                .map(|time| table.time_unit.interval(&holdings::in_us(&time)).text());
+            FullRow {
+                load: context.loads.label(&cell.load),
+                mode: cell.mode.name(),
+                name: component.name.clone(),
+                memory: memory.map(|memory| sized(memory, table.memory_unit)).to_vec(),
+                size: sized(component.configuration.map(|held| held.size_bytes), table.size_unit),
+                dump: sized(component.configuration.map(|held| held.dump_bytes), table.size_unit),
+                configured_in: configured_in.unwrap_or_else(|| format::ABSENT.to_owned()),
+            }
+        })
+        .collect()
+}
+
+fn table_row(row: &HoldingsRow) -> TableRow {
+    let value = |interval: &Option<Interval>| {
+        interval.as_ref().map_or_else(Value::default, |interval| Value {
+            estimate: Some(interval.estimate.clone()),
+            range: interval.range.clone(),
+        })
+    };
+    let count = |count: &Option<u64>| count.map_or_else(|| format::ABSENT.to_owned(), format::count);
+    TableRow {
+        name: row.name.clone(),
+        size: value(&row.size),
+        counts: row.counts.iter().map(count).collect(),
+        configured_in: value(&row.configured_in),
+    }
+}
+
+/// Memory in each mode; the charts share an axis.
+fn charts(table: &HoldingsTable) -> Vec<Figure> {
+    let mut modes: Vec<_> = table.rows.iter().map(|row| row.mode).collect();
+    modes.dedup();
+    let rows = |mode| table.rows.iter().filter(move |row| row.mode == mode);
+    let mut charts: Vec<RowChart> = modes
+        .iter()
+        .map(|mode| RowChart {
+            axis: format!("{} of memory", table.memory_unit.symbol()),
+            lines: rows(*mode).flat_map(|row| lines(row, table.memory_unit)).collect(),
+            shared: Vec::new(),
+            may_be_logarithmic: false,
+        })
+        .collect();
+    let shared: Vec<f64> = charts.iter().flat_map(RowChart::figures).collect();
+    let drawn = modes.iter().zip(&mut charts).enumerate().map(|(index, (mode, chart))| {
+        chart.shared.clone_from(&shared);
+        let load = rows(*mode).next().map_or("", |row| row.load.as_str());
+        let svg = chart.draw(&format!("holds-{index}"), "Memory before, under and after the load");
+        Figure { caption: format!("Memory in {mode} at {load}"), svg }
+    });
+    drawn.collect()
+}
+
+/// A heading with the component's name, and a bar for each moment.
+fn lines(row: &HoldingsRow, unit: SizeUnit) -> Vec<Line> {
+    let class = if row.role == Role::Proxy { ModeStyle::of(row.mode).class } else { "other" };
+    let moments = [
+        ("before the load", row.memory_before_bytes),
+        ("under load", row.memory_bytes),
+        ("after the load", row.memory_after_bytes),
+    ];
+    let bars =
+        moments.into_iter().filter_map(|(when, memory)| Some(Line::Row(bar(when, &memory?, unit, class))));
+    std::iter::once(Line::Heading(row.name.clone())).chain(bars).collect()
+}
+
+fn bar(label: &str, memory: &Estimate, unit: SizeUnit, class: &'static str) -> Row {
+    let factor = 1.0 / unit.bytes();
+    Row {
+        label: label.to_owned(),
+        symbol: None,
+        value: Interval::scaled(memory, factor).text(),
+        mark: Mark::Bar {
+            value: memory.estimate * factor,
+            interval: memory.low.zip(memory.high).map(|(low, high)| (low * factor, high * factor)),
+            class,
+        },
+    }
+}

@@ -1,0 +1,66 @@
+//! What each proxy holds, on a terminal: for each proxy a line on its memory and one on its configuration.
+
+use super::{Options, bold, plain, wrap};
+use crate::format::{self, SizeUnit};
+use crate::holdings::{HoldingsRow, HoldingsTable};
+use experiment::Mode;
+use experiment::schema::Estimate;
+
+/// Kinds that the terminal names: the others are in the report.
+const NAMED: [&str; 7] =
+    ["clusters", "listeners", "routes", "endpoints", "services", "workloads", "policies"];
+
+/// The lines of the section, its heading first.
+pub(super) fn lines(table: &HoldingsTable, options: Options) -> Vec<String> {
+    let mut lines = vec![bold("What each proxy holds", options)];
+    let names = table.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).min(24);
+    let mut last: Option<Mode> = None;
+    for row in &table.rows {
+        if last != Some(row.mode) {
+            lines.push(format!("{} at {}", row.mode, plain(&row.load)));
+            last = Some(row.mode);
+        }
+        let mut name = plain(&row.name);
+        for line in facts(table, row)
+            .iter()
+            .flat_map(|fact| wrap(&format::unbroken(fact), options.width.saturating_sub(names + 4)))
+        {
+            lines.push(format!("  {name:<names$}  {line}"));
+            name.clear();
+        }
+    }
+    for warning in &table.warnings {
+        lines.extend(wrap(&plain(warning), options.width));
+    }
+    lines
+}
+
+fn facts(table: &HoldingsTable, row: &HoldingsRow) -> Vec<String> {
+    let memory = |memory| sized(memory, table.memory_unit);
+    let mut facts = vec![format!(
+        "memory {} before load, {} under, {} after",
+        memory(row.memory_before_bytes),
+        memory(row.memory_bytes),
+        memory(row.memory_after_bytes)
+    )];
+    if let Some(size) = &row.size {
+        let counts = table.kinds.iter().zip(&row.counts).filter(|(kind, _)| NAMED.contains(kind));
+        // No line breaks between a number and what it counts.
+        let counts: Vec<String> = counts
+            .filter_map(|(kind, count)| Some(format!("{}\u{a0}{kind}", format::count((*count)?))))
+            .collect();
+        let size = format::with_unit(&size.estimate, table.size_unit.symbol());
+        facts.push(format!("configuration {size}: {}", counts.join(", ")));
+    }
+    if let Some(time) = &row.configured_in {
+        facts.push(format!("in force after {}", time.text_with_unit(table.time_unit.symbol())));
+    }
+    facts
+}
+
+fn sized(size: Option<Estimate>, unit: SizeUnit) -> String {
+    size.map_or_else(
+        || format::ABSENT.to_owned(),
+        |size| format::with_unit(&format::digits(size.estimate / unit.bytes()), unit.symbol()),
+    )
+}

@@ -1,0 +1,80 @@
+//! Sentences on what the proxies hold.
+
+use super::{Run, resources, words};
+use experiment::schema::{Cell, ComponentSummary, Estimate};
+
+/// Memory that is there before the load is more than this share of that under load: it is not the load's.
+const MOST: f64 = 0.5;
+
+/// For each mode, how much of the proxies' memory is there before the first request, and what the largest configuration
+/// is.
+pub(super) fn before_the_load(run: &Run<'_>) -> Vec<String> {
+    let cells = run.modes_with_proxies().into_iter().filter_map(|mode| run.reference_cell(mode));
+    cells.filter_map(sentence).collect()
+}
+
+fn sentence(cell: &Cell) -> Option<String> {
+    let proxies = resources::proxies_of(cell);
+    let held: Vec<(&ComponentSummary, Estimate)> =
+        proxies.iter().filter_map(|proxy| Some((*proxy, proxy.memory_before_load_bytes?))).collect();
+    let ((first, before), rest) = held.split_first()?;
+    let mut amounts = vec![format!("{} holds {}", first.name, words::memory(before))];
+    amounts.extend(rest.iter().map(|(proxy, before)| format!("{} {}", proxy.name, words::memory(before))));
+    let is_theirs = held.len() == proxies.len()
+        && held.iter().all(|(proxy, before)| proxy.memory_bytes.is_some_and(|under| is_most(before, &under)));
+    let share = match (is_theirs, rest.is_empty()) {
+        (false, _) => "",
+        (true, true) => ", most of what it holds under load",
+        (true, false) => ", most of what they hold under load",
+    };
+    Some(format!(
+        "{}: before the first request {}{share}.{}",
+        words::sentence(words::mode(cell.mode)),
+        words::list(&amounts),
+        largest_configuration(&proxies).map_or_else(String::new, |sentence| format!(" {sentence}"))
+    ))
+}
+
+/// The configuration of the proxy that has most of it.
+fn largest_configuration(proxies: &[&ComponentSummary]) -> Option<String> {
+    let (proxy, configuration) = proxies
+        .iter()
+        .filter_map(|proxy| Some((proxy, proxy.configuration.as_ref()?)))
+        .max_by(|(_, one), (_, other)| one.size_bytes.estimate.total_cmp(&other.size_bytes.estimate))?;
+    let counts = configuration.counts;
+    let kinds = [
+        ("clusters", counts.clusters),
+        ("routes", counts.routes),
+        ("endpoints", counts.endpoints),
+        ("services", counts.services),
+        ("workloads", counts.workloads),
+    ];
+    let kinds: Vec<String> =
+        kinds.into_iter().filter_map(|(kind, count)| Some(format!("{} {kind}", count?))).collect();
+    let whose = if proxies.len() == 1 { "its" } else { &format!("{}'s", proxy.name) };
+    let size = words::size(configuration.size_bytes.estimate);
+    Some(format!("{} configuration is {size}: {}.", words::sentence(whose), words::list(&kinds)))
+}
+
+/// Whether the one is surely most of the other: beyond what their intervals leave open.
+fn is_most(before: &Estimate, under: &Estimate) -> bool {
+    before.low.unwrap_or(before.estimate) > MOST * under.high.unwrap_or(under.estimate)
+}
+
+/// Proxies that do not hold what they were sent.
+pub(super) fn refusals(run: &Run<'_>) -> Vec<String> {
+    let mut sentences: Vec<String> = Vec::new();
+    for cell in run.summary.cells.iter().filter(|cell| cell.valid > 0) {
+        for proxy in resources::proxies_of(cell) {
+            let refused = proxy.configuration.and_then(|held| held.counts.rejected_updates).unwrap_or(0);
+            let sentence = format!(
+                "In mode {} {} refused updates of its configuration: it does not hold what it was sent.",
+                cell.mode, proxy.name
+            );
+            if refused > 0 && !sentences.contains(&sentence) {
+                sentences.push(sentence);
+            }
+        }
+    }
+    sentences
+}
