@@ -49,11 +49,6 @@ impl Alarm {
         Ok(())
     }
 
-    /// Whether it has yet to ring.
-    pub(super) fn is_armed(&self) -> bool {
-        self.armed.is_some()
-    }
-
     /// It has rung.
     pub(super) fn rang(&mut self) {
         self.armed = None;

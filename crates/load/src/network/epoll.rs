@@ -183,12 +183,11 @@ impl Network for EpollNetwork {
                 Err(error) => return Err(error.into()),
             }
         }
-        if self.alarm.is_armed() {
-            let count = self.events.len();
-            self.events.retain(|event| event.data.u64() != ALARM);
-            if self.events.len() < count {
-                self.alarm.rang();
-            }
+        // Also where it has rung already: the kernel may tell an edge twice that came while it was looking.
+        let count = self.events.len();
+        self.events.retain(|event| event.data.u64() != ALARM);
+        if self.events.len() < count {
+            self.alarm.rang();
         }
         self.events.append(&mut self.unfinished);
         Ok(!self.events.is_empty())
@@ -312,6 +311,16 @@ mod tests {
     }
 
     contract_tests!(EpollNetwork);
+
+    #[test]
+    fn an_alarm_that_is_told_twice_is_no_event() {
+        let mut network = EpollNetwork::with_slots(1);
+        network.alarm.set(Duration::from_micros(1)).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+        network.alarm.rang();
+        assert!(!network.wait(Duration::ZERO).unwrap());
+        assert!(network.next_event(&mut []).is_none());
+    }
 
     #[test]
     fn what_is_read_late_says_when_it_came() {

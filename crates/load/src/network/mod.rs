@@ -54,6 +54,10 @@ pub(crate) struct Security {
 
 /// Connections of one thread. A slot holds at most one connection.
 pub(crate) trait Network {
+    /// What events tell had happened when the wait for them returned, and what is sent goes out with the next one: one reading
+    /// of the clock is true for all that lies between two waits.
+    const IN_TURNS: bool = false;
+
     /// Begins to open a connection in a free slot, over TLS where there is a name of the server. [`Event::Opened`] or [`Event::OpenFailed`] follows.
     fn open(
         &mut self,

@@ -10,8 +10,9 @@ use std::io;
 impl<C: Codec, N: Network> Worker<'_, C, N> {
     pub(super) fn handle_events(&mut self, clock: &Clock) -> io::Result<()> {
         let mut buffer = std::mem::take(&mut self.buffer);
+        let turn = N::IN_TURNS.then(|| clock.now());
         while let Some((slot, event)) = self.network.next_event(&mut buffer) {
-            let now = clock.now();
+            let now = turn.unwrap_or_else(|| clock.now());
             match event {
                 Event::HandshakeStarted => self.handshake_started(slot, now),
                 Event::Opened => self.opened(slot, now),

@@ -16,8 +16,10 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// Sends every request that is due, as far as connections are free.
     pub(super) fn send_due(&mut self, clock: &Clock) -> io::Result<()> {
         self.send_waiting(clock);
+        let mut turn = None;
         while let Some(due) = self.schedule.next_due() {
-            let now = clock.now();
+            let now = turn.filter(|now| N::IN_TURNS && due <= *now).unwrap_or_else(|| clock.now());
+            turn = Some(now);
             if due > now {
                 break;
             }
@@ -64,7 +66,9 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// Sends what waited for connections that are free now, and has others opened for what still waits.
     fn send_waiting(&mut self, clock: &Clock) {
         self.send_ready(clock);
-        self.assign_connections(clock.now());
+        if self.pools.roaming.is_some() {
+            self.assign_connections(clock.now());
+        }
     }
 
     fn send_ready(&mut self, clock: &Clock) {

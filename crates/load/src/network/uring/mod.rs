@@ -237,6 +237,8 @@ impl UringNetwork {
 }
 
 impl Network for UringNetwork {
+    const IN_TURNS: bool = true;
+
     fn open(
         &mut self,
         slot: usize,
