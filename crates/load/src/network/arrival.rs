@@ -3,6 +3,9 @@
 //! The kernel notes for each packet when it was handed to the network stack, by the wall clock, and tells with a read when the
 //! last packet came of which it returned bytes (`SO_TIMESTAMPNS`, socket(7)). That is turned into how long ago at once, so
 //! that no step of the wall clock but one in between can do harm.
+//!
+//! The kernel begins to note a moment after the first socket of the machine asks for it. What comes before counts as come when
+//! it is read: later than it did, never sooner.
 
 use nix::sys::socket::sockopt::ReceiveTimestampns;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, cmsg_space, recvmsg, setsockopt};
