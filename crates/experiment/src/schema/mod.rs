@@ -32,6 +32,6 @@ pub use summary::{
     Summary,
 };
 pub use trial::{
-    ComponentUsage, LoadPoint, MachineUsage, NetworkUsage, PathProof, ProxyProof, Role, SchedulingUsage,
-    TRIAL_SCHEMA, Throttling, TopProcess, TrialOutcome, TrialRecord,
+    ComponentUsage, LoadPoint, MachineUsage, NetworkUsage, PathProof, ProcessUsage, ProxyProof, Role,
+    SchedulingUsage, TRIAL_SCHEMA, Throttling, TopProcess, TrialOutcome, TrialRecord,
 };

@@ -110,7 +110,7 @@ pub struct ComponentUsage {
     pub cpu_system_s: f64,
     /// Where the CPU figures come from: `cgroup-v1`, `cgroup-v2` or `proc`.
     pub cpu_source: String,
-    /// Resident memory at the end of the window, bytes.
+    /// Resident memory of all its processes at the end of the window, bytes.
     pub memory_resident_bytes: u64,
     /// Memory in use less what the kernel could drop at once (inactive page cache), as a kubelet counts it, at the end of the window, bytes;
     /// absent where no cgroup tells it.
@@ -126,6 +126,10 @@ pub struct ComponentUsage {
     /// What a proxy says of itself; absent for what is no proxy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdings: Option<ProxyHoldings>,
+    /// What each process used, where the component has several: an agent and the Envoy that it runs. The component's own
+    /// figures are those of all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<ProcessUsage>,
     /// Traffic of the pod's network interface; absent where the component shares it with one nearer to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkUsage>,
@@ -152,6 +156,19 @@ impl ComponentUsage {
         let bytes = self.memory_resident_bytes.max(self.memory_working_set_bytes.unwrap_or(0));
         (self.role != Role::Kernel).then_some(bytes)
     }
+}
+
+/// What one process of a component used in the measured window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProcessUsage {
+    /// Its name as the kernel has it, such as `envoy`.
+    pub name: String,
+    /// CPU in user mode, seconds; counted in ticks of the clock (10 ms), coarser than the component's own.
+    pub cpu_user_s: f64,
+    /// CPU in the kernel, seconds, as coarse.
+    pub cpu_system_s: f64,
+    /// Resident memory at the end of the window, bytes. Pages that processes share, such as their program's, count for each.
+    pub memory_resident_bytes: u64,
 }
 
 /// Traffic of a pod's interface in the window.

@@ -214,11 +214,16 @@ impl Starting<'_> {
 
     fn istiod(&mut self, credentials: &ApiCredentials) -> Result<(), EnvironmentError> {
         let mesh = self.folder.join("mesh.json");
-        crate::certificates::write_private(&mesh, istiod::mesh_config().to_string().as_bytes(), None)
-            .map_err(|error| EnvironmentError::new(format!("write {}", mesh.display()), error))?;
+        crate::certificates::write_private(
+            &mesh,
+            istiod::mesh_config(self.programs.is_istios_envoy).to_string().as_bytes(),
+            None,
+        )
+        .map_err(|error| EnvironmentError::new(format!("write {}", mesh.display()), error))?;
         let program = self.programs.istiod.path.clone();
         let arguments = istiod::arguments(&credentials.kubeconfig, &mesh);
-        self.start(istiod::NAME, &program, arguments, istiod::environment()).map(drop)
+        self.start(istiod::NAME, &program, arguments, istiod::environment(self.programs.is_istios_envoy))
+            .map(drop)
     }
 
     fn start(

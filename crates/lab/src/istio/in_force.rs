@@ -209,3 +209,27 @@ struct Listeners {
 struct Listener {
     name: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_that_requests_may_be_sent_to_count() {
+        let answer = r#"{"cluster_statuses": [
+            {"name": "outbound|8080||server", "host_statuses": [
+                {"address": {"socket_address": {"address": "10.77.0.4", "port_value": 8080}},
+                 "health_status": {"eds_health_status": "HEALTHY"}, "weight": 1},
+                {"address": {"socket_address": {"address": "10.77.0.5", "port_value": 8080}},
+                 "health_status": {"eds_health_status": "UNHEALTHY"}},
+                {"address": {"pipe": {"path": "/socket"}}}]},
+            {"name": "inbound|8080||"}]}"#;
+        let clusters: Clusters = serde_json::from_str(answer).unwrap();
+        let healthy = clusters.healthy();
+        let expected = SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, 4), 8080);
+        assert_eq!(healthy["outbound|8080||server"], BTreeSet::from([expected]));
+        assert!(healthy["inbound|8080||"].is_empty());
+        let empty: Clusters = serde_json::from_str("{}").unwrap();
+        assert!(empty.healthy().is_empty());
+    }
+}

@@ -1,7 +1,13 @@
 //! The programs and files that a mesh of Istio's runs from.
 
-use crate::components::{Component, Installed, IstioFiles, Overrides, find, istio_files};
+use crate::components::{Component, Installed, IstioFiles, Origin, Overrides, find, istio_files};
 use experiment::environment::EnvironmentError;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// What names a filter that Istio's build of Envoy has, and upstream's has not: part of the program's descriptors.
+const ISTIOS_OWN: &[u8] = b"io.istio.http.peer_metadata";
 
 /// What `mesh: istio` runs.
 #[derive(Clone, Debug)]
@@ -16,6 +22,8 @@ pub struct IstioPrograms {
     pub pilot_agent: Installed,
     /// Envoy itself.
     pub envoy: Installed,
+    /// Whether that Envoy has the filters that only Istio's own build has.
+    pub is_istios_envoy: bool,
     /// The kinds of objects that Istio and the Gateway API add to the API, and the template of Envoy's bootstrap file.
     pub files: IstioFiles,
 }
@@ -32,6 +40,7 @@ impl IstioPrograms {
             istiod: find(Component::Istiod, overrides)?,
             pilot_agent: find(Component::PilotAgent, overrides)?,
             envoy: envoy.clone(),
+            is_istios_envoy: envoy.origin != Origin::Installed && is_istios_build(&envoy.path)?,
             files: istio_files()?,
         })
     }
@@ -39,5 +48,45 @@ impl IstioPrograms {
     /// Those that a mesh without a control plane does not have.
     pub fn control_plane_and_agent(&self) -> [&Installed; 4] {
         [&self.istiod, &self.pilot_agent, &self.api_server, &self.etcd]
+    }
+}
+
+/// Whether an Envoy is Istio's build of it. Its version does not say.
+fn is_istios_build(envoy: &Path) -> Result<bool, EnvironmentError> {
+    File::open(envoy).and_then(|file| holds(file, ISTIOS_OWN)).map_err(|error| {
+        EnvironmentError::new(format!("look whose build of Envoy {} is", envoy.display()), error)
+    })
+}
+
+/// Whether these bytes are somewhere in a file, which may be large.
+fn holds(mut file: impl Read, wanted: &[u8]) -> io::Result<bool> {
+    const PIECE_BYTES: usize = 1 << 20;
+    let mut piece = Vec::with_capacity(PIECE_BYTES + wanted.len());
+    loop {
+        let read = file.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut piece)?;
+        if piece.windows(wanted.len()).any(|window| window == wanted) {
+            return Ok(true);
+        }
+        if read == 0 {
+            return Ok(false);
+        }
+        // They may begin in this piece and end in the next.
+        let keep = piece.len().min(wanted.len() - 1);
+        piece.drain(..piece.len() - keep);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_across_the_pieces_of_a_file() {
+        let mut program = vec![b'.'; (1 << 20) - 5];
+        assert!(!holds(program.as_slice(), ISTIOS_OWN).unwrap());
+        program.extend_from_slice(ISTIOS_OWN);
+        program.extend_from_slice(&[0; 100]);
+        assert!(holds(program.as_slice(), ISTIOS_OWN).unwrap());
+        assert!(!holds(&b""[..], ISTIOS_OWN).unwrap());
     }
 }

@@ -7,9 +7,10 @@
 //! comes from `/proc`, which counts in clock ticks. Each reading carries its own time, and each component's usage covers
 //! the time between its own two readings.
 
+use super::container::{self, ProcessReading};
 use super::process::{self, InterfaceBytes, Interfaces, Switches};
 use crate::cgroup::{self, Cgroup, Version};
-use experiment::schema::{ComponentUsage, NetworkUsage, Role, SchedulingUsage, Throttling};
+use experiment::schema::{ComponentUsage, NetworkUsage, ProcessUsage, Role, SchedulingUsage, Throttling};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -49,9 +50,8 @@ pub struct CpuTimes {
 pub struct ComponentReading {
     at: Instant,
     cpu: CpuTimes,
-    resident_bytes: Option<u64>,
+    processes: BTreeMap<i32, ProcessReading>,
     working_set_bytes: Option<u64>,
-    switches: BTreeMap<i32, Switches>,
     interfaces: Option<Arc<Interfaces>>,
     interface: Option<InterfaceBytes>,
     throttling: Option<cgroup::Throttling>,
@@ -77,11 +77,16 @@ impl Watched {
         ticks_per_second: u64,
     ) -> io::Result<ComponentReading> {
         let proc = Path::new("/proc");
-        let cpu = match &self.cgroup {
-            Some(cgroup) => cgroup_cpu(cgroup)?,
-            None => process_cpu(proc, self.pid, ticks_per_second)?,
+        let (cpu, at, processes) = match &self.cgroup {
+            Some(cgroup) => {
+                let (cpu, at) = (cgroup_cpu(cgroup)?, Instant::now());
+                (cpu, at, container::read(proc, self.pid, Some(cgroup)))
+            }
+            None => {
+                let (processes, at) = (container::read(proc, self.pid, None), Instant::now());
+                (process_cpu(proc, self.pid, &processes, ticks_per_second)?, at, processes)
+            }
         };
-        let at = Instant::now();
         let interfaces = match open {
             Some(open) => open.interfaces.clone(),
             None if self.interface.is_some() => Interfaces::of(proc, self.pid).ok().map(Arc::new),
@@ -91,14 +96,13 @@ impl Watched {
         Ok(ComponentReading {
             at,
             cpu,
-            resident_bytes: process::resident_bytes(proc, self.pid).ok().filter(|bytes| *bytes > 0),
+            processes,
             // Without its controller (version 2, not delegated) a group tells no memory.
             working_set_bytes: self
                 .cgroup
                 .as_ref()
                 .and_then(|cgroup| cgroup.memory().ok())
                 .map(|memory| memory.working_set_bytes),
-            switches: process::switches(proc, self.pid).unwrap_or_default(),
             interface: interface.and_then(|(interfaces, name)| interfaces.bytes(name).ok()),
             interfaces,
             throttling: self.cgroup.as_ref().and_then(|cgroup| cgroup.throttling().ok()),
@@ -107,7 +111,12 @@ impl Watched {
 
     /// What it used between two readings.
     #[must_use]
-    pub fn usage(&self, open: &ComponentReading, close: &ComponentReading) -> ComponentUsage {
+    pub fn usage(
+        &self,
+        open: &ComponentReading,
+        close: &ComponentReading,
+        ticks_per_second: u64,
+    ) -> ComponentUsage {
         let (cpu_user_s, cpu_system_s) = split(open.cpu, close.cpu);
         ComponentUsage {
             name: self.name.clone(),
@@ -117,16 +126,17 @@ impl Watched {
             cpu_user_s,
             cpu_system_s,
             cpu_source: self.cpu_source().to_owned(),
-            memory_resident_bytes: close.resident_bytes.or(open.resident_bytes).unwrap_or(0),
+            memory_resident_bytes: close.resident_bytes().or(open.resident_bytes()).unwrap_or(0),
             memory_working_set_bytes: close.working_set_bytes,
             memory_before_load_bytes: None,
             memory_after_load_bytes: None,
             holdings: None,
+            processes: processes(&open.processes, &close.processes, ticks_per_second),
             network: open.interface.zip(close.interface).map(|(open, close)| NetworkUsage {
                 received_bytes: close.received.saturating_sub(open.received),
                 sent_bytes: close.sent.saturating_sub(open.sent),
             }),
-            scheduling: scheduling(&open.switches, &close.switches),
+            scheduling: scheduling(&open.switches(), &close.switches()),
             throttling: open.throttling.zip(close.throttling).map(|(open, close)| Throttling {
                 periods: close.throttled_periods.saturating_sub(open.throttled_periods),
                 time_s: seconds(close.time_ns.saturating_sub(open.time_ns)),
@@ -135,15 +145,62 @@ impl Watched {
     }
 }
 
+impl ComponentReading {
+    /// Resident memory of all its processes; nothing where none has any left.
+    fn resident_bytes(&self) -> Option<u64> {
+        let bytes = self.processes.values().map(|process| process.resident_bytes).sum();
+        (bytes > 0).then_some(bytes)
+    }
+
+    /// Context switches of all threads of all processes; threads are numbered across processes.
+    fn switches(&self) -> BTreeMap<i32, Switches> {
+        self.processes.values().flat_map(|process| process.switches.clone()).collect()
+    }
+}
+
+/// What each process used, where a component has several.
+fn processes(
+    open: &BTreeMap<i32, ProcessReading>,
+    close: &BTreeMap<i32, ProcessReading>,
+    ticks_per_second: u64,
+) -> Vec<ProcessUsage> {
+    if close.len() < 2 {
+        return Vec::new();
+    }
+    let seconds = |ticks: u64| ticks as f64 / ticks_per_second.max(1) as f64;
+    close
+        .iter()
+        .map(|(pid, close)| {
+            let before =
+                open.get(pid).map_or((0, 0), |open| (open.times.user_ticks, open.times.system_ticks));
+            ProcessUsage {
+                name: close.times.name.clone(),
+                cpu_user_s: seconds(close.times.user_ticks.saturating_sub(before.0)),
+                cpu_system_s: seconds(close.times.system_ticks.saturating_sub(before.1)),
+                memory_resident_bytes: close.resident_bytes,
+            }
+        })
+        .collect()
+}
+
 fn cgroup_cpu(cgroup: &Cgroup) -> io::Result<CpuTimes> {
     let usage = cgroup.cpu_usage()?;
     Ok(CpuTimes { total_ns: usage.total_ns, user_ns: usage.user_ns, system_ns: usage.system_ns })
 }
 
-fn process_cpu(proc: &Path, pid: i32, ticks_per_second: u64) -> io::Result<CpuTimes> {
-    let times = process::times(proc, pid)?;
+/// CPU of a component without a control group, from its processes.
+fn process_cpu(
+    proc: &Path,
+    pid: i32,
+    processes: &BTreeMap<i32, ProcessReading>,
+    ticks_per_second: u64,
+) -> io::Result<CpuTimes> {
+    // An error where it is gone.
+    process::times(proc, pid)?;
     let ns = |ticks: u64| ticks.saturating_mul(1_000_000_000 / ticks_per_second.max(1));
-    let (user_ns, system_ns) = (ns(times.user_ticks), ns(times.system_ticks));
+    let sum = |ticks: fn(&ProcessReading) -> u64| ns(processes.values().map(ticks).sum());
+    let (user_ns, system_ns) =
+        (sum(|process| process.times.user_ticks), sum(|process| process.times.system_ticks));
     Ok(CpuTimes { total_ns: user_ns + system_ns, user_ns, system_ns })
 }
 
@@ -211,7 +268,8 @@ mod tests {
         let ticks_per_second = rustix::param::clock_ticks_per_second();
         let open = watched.read(None, ticks_per_second).unwrap();
         burn(Duration::from_millis(400));
-        let usage = watched.usage(&open, &watched.read(Some(&open), ticks_per_second).unwrap());
+        let close = watched.read(Some(&open), ticks_per_second).unwrap();
+        let usage = watched.usage(&open, &close, ticks_per_second);
         // Other tests of this process may run beside it, and ticks are 10 ms.
         let cpu_s = usage.cpu_user_s + usage.cpu_system_s;
         assert!(cpu_s > 0.36, "{usage:?}");

@@ -1,12 +1,13 @@
 //! Sampling in the trial's own window: what each component, the kernel, everything else and the watching itself used.
 //!
 //! Counters are read twice, when the window opens and when it closes, and never in between: nothing polls while the
-//! generator measures. Read [`Window`] first; [`component`] reads one component, [`machine`] the rest of the machine,
+//! generator measures. Read [`Window`] first; [`component`] reads one component, [`container`] its processes, [`machine`] the rest of the machine,
 //! [`observer`] this process, and [`process`] holds the parsers that they share.
 //!
 //! What this leaves out: time series within the window, and anything that needs tracing or performance counters.
 
 pub mod component;
+pub mod container;
 pub mod machine;
 pub mod observer;
 pub mod process;
@@ -96,7 +97,8 @@ impl Window {
     pub fn close(self) -> Result<WindowUsage, EnvironmentError> {
         let mut components = Vec::with_capacity(self.components.len() + 2);
         for (watched, open) in &self.components {
-            components.push(watched.usage(open, &read_component(watched, Some(open), &self.vantage)?));
+            let close = read_component(watched, Some(open), &self.vantage)?;
+            components.push(watched.usage(open, &close, self.vantage.ticks_per_second));
         }
         let machine = read_machine(&self.vantage)?;
         let observer = observer::read(self.vantage.ticks_per_second)
@@ -139,6 +141,7 @@ fn kernel_usage(machine: &MachineUsage) -> ComponentUsage {
         memory_before_load_bytes: None,
         memory_after_load_bytes: None,
         holdings: None,
+        processes: Vec::new(),
         network: None,
         scheduling: None,
         throttling: None,

@@ -55,6 +55,7 @@ pub fn usage(open: &ObserverReading, close: &ObserverReading) -> ComponentUsage 
         memory_before_load_bytes: None,
         memory_after_load_bytes: None,
         holdings: None,
+        processes: Vec::new(),
         network: None,
         scheduling: scheduling(&open.switches, &close.switches),
         throttling: None,

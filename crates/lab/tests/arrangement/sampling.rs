@@ -46,8 +46,8 @@ pub fn a_known_burn_is_read_by_both_sources(lab: &Lab, _place: &mut LocalLab) {
     })
     .expect("it burns");
     for usage in [
-        watched.usage(&open, &watched.read(Some(&open), 100).expect("it waits")),
-        by_proc.usage(&open_by_proc, &by_proc.read(Some(&open_by_proc), 100).expect("it waits")),
+        watched.usage(&open, &watched.read(Some(&open), 100).expect("it waits"), 100),
+        by_proc.usage(&open_by_proc, &by_proc.read(Some(&open_by_proc), 100).expect("it waits"), 100),
     ] {
         let cpu_ms = (usage.cpu_user_s + usage.cpu_system_s) * 1e3;
         let error = (cpu_ms - BURN_MS as f64).abs() / BURN_MS as f64;

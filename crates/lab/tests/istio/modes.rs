@@ -42,6 +42,12 @@ pub fn sidecars_prove_mutual_tls(_lab: &Lab, place: &LocalLab) {
     for proxy in &path.proxies {
         assert_eq!(proxy.requests_received, REQUESTS, "{}", proxy.name);
         assert!(proxy.tls_expected && (1..=CONNECTIONS).contains(&proxy.tls_handshakes), "{proxy:?}");
+        // Agent and Envoy together.
+        let usage = trial.component(&proxy.name);
+        let names: Vec<&str> = usage.processes.iter().map(|process| process.name.as_str()).collect();
+        assert_eq!(names, ["pilot-agent", "envoy"]);
+        let sum: u64 = usage.processes.iter().map(|process| process.memory_resident_bytes).sum();
+        assert_eq!(usage.memory_resident_bytes, sum);
         let rejected = "cluster_manager.cds.update_rejected";
         assert_eq!(proxy.counters.get(rejected), Some(&0), "{:?}", proxy.counters.keys());
     }

@@ -71,6 +71,7 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
         memory_before_load_bytes: None,
         memory_after_load_bytes: None,
         holdings: None,
+        processes: Vec::new(),
         network: Some(NetworkUsage { received_bytes: 3_000_000, sent_bytes: 2_500_000 }),
         scheduling: None,
         throttling: None,

@@ -1,8 +1,9 @@
 //! How istiod is started, and in what it differs from an Istio as it is installed.
 //!
-//! The proxies are upstream Envoys, which lack the filters that only Istio's own build of Envoy has: its telemetry
-//! (`istio_stats`), the exchange of peers' metadata, and the filter that sets ALPN. istiod is told to leave them out, so
-//! their cost is in no figure. Sidecars are not injected: we start them with what an injected container is given.
+//! The proxies are upstream Envoys unless the user names another, and lack the filters that only Istio's own build of
+//! Envoy has: its telemetry (`istio_stats`), the exchange of peers' metadata, and the filter that sets ALPN. istiod is then
+//! told to leave them out, so their cost is in no figure; with Istio's own build nothing is left out. Sidecars are not
+//! injected: we start them with what an injected container is given.
 
 use crate::istio::objects::telemetry::extension_providers;
 use serde_json::{Value, json};
@@ -22,13 +23,14 @@ pub const DISCOVERY_PORT: u16 = 15012;
 /// The port of its readiness and its debug pages.
 pub const HTTP_PORT: u16 = 8080;
 
-/// The settings of the whole mesh. Telemetry is nobody's by default, since its usual providers are filters that upstream
-/// Envoy lacks; a trial's own objects say what is logged and traced.
-pub fn mesh_config() -> Value {
+/// The settings of the whole mesh. Metrics are what Istio installs where the proxies can make them, and nobody's where
+/// they lack the filter; a trial's own objects say what is logged and traced.
+pub fn mesh_config(is_istios_envoy: bool) -> Value {
+    let metrics = if is_istios_envoy { json!({"metrics": ["prometheus"]}) } else { json!({}) };
     json!({
         "trustDomain": "cluster.local",
         "rootNamespace": super::SYSTEM_NAMESPACE,
-        "defaultProviders": {},
+        "defaultProviders": metrics,
         "extensionProviders": extension_providers(super::SYSTEM_NAMESPACE),
         "defaultConfig": {"discoveryAddress": format!("{DISCOVERY_NAME}:{DISCOVERY_PORT}")},
     })
@@ -50,7 +52,14 @@ pub fn arguments(kubeconfig: &Path, mesh_config: &Path) -> Vec<String> {
 }
 
 /// Its environment.
-pub fn environment() -> BTreeMap<String, OsString> {
+pub fn environment(is_istios_envoy: bool) -> BTreeMap<String, OsString> {
+    let filters_that_upstream_lacks = [
+        ("MESHMETER_UPSTREAM_ENVOY", "true"),
+        ("PILOT_ENABLE_METADATA_EXCHANGE", "false"),
+        ("PILOT_ENABLE_ALPN_FILTER", "false"),
+        ("AMBIENT_ENABLE_MULTI_NETWORK_WAYPOINT", "false"),
+    ];
+    let left_out = filters_that_upstream_lacks.into_iter().filter(|_| !is_istios_envoy);
     let variables = [
         ("POD_NAME", NAME),
         ("POD_NAMESPACE", super::SYSTEM_NAMESPACE),
@@ -61,16 +70,29 @@ pub fn environment() -> BTreeMap<String, OsString> {
         ("INJECT_ENABLED", "false"),
         ("VALIDATION_WEBHOOK_CONFIG_NAME", ""),
         ("INJECTION_WEBHOOK_CONFIG_NAME", ""),
-        // Filters that upstream Envoy lacks.
-        ("MESHMETER_UPSTREAM_ENVOY", "true"),
-        ("PILOT_ENABLE_METADATA_EXCHANGE", "false"),
-        ("PILOT_ENABLE_ALPN_FILTER", "false"),
         // The modes with ztunnel and waypoints; sidecars speak to each other as they do without.
         ("PILOT_ENABLE_AMBIENT", "true"),
         ("PILOT_ENABLE_SENDING_HBONE", "false"),
-        ("AMBIENT_ENABLE_MULTI_NETWORK_WAYPOINT", "false"),
         // Gateways run where we start them.
         ("PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER", "false"),
     ];
-    variables.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect()
+    variables.into_iter().chain(left_out).map(|(name, value)| (name.to_owned(), value.into())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_out_where_the_proxies_are_istios_own() {
+        let upstream = environment(false);
+        assert_eq!(upstream["PILOT_ENABLE_ALPN_FILTER"], "false");
+        assert_eq!(upstream["MESHMETER_UPSTREAM_ENVOY"], "true");
+        let own = environment(true);
+        assert!(
+            !own.contains_key("PILOT_ENABLE_ALPN_FILTER") && !own.contains_key("MESHMETER_UPSTREAM_ENVOY")
+        );
+        assert_eq!(mesh_config(true)["defaultProviders"]["metrics"][0], "prometheus");
+        assert_eq!(mesh_config(false)["defaultProviders"], json!({}));
+    }
 }

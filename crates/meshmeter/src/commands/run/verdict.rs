@@ -136,6 +136,7 @@ mod tests {
             memory_before_load_bytes: None,
             memory_after_load_bytes: None,
             holdings: None,
+            processes: Vec::new(),
             network: None,
             scheduling: None,
             throttling: Some(Throttling { periods: 3, time_s: 0.1 }),
