@@ -220,7 +220,9 @@ fn component(name: &str, role: Role, valid: &[&TrialRecord]) -> Option<Component
         heap_before_load: holdings::heap(&held, |holdings| holdings.heap_before_load),
         heap_after_load: holdings::heap(&held, |holdings| holdings.heap_after_load),
         configuration: holdings::configuration(&held),
-        configured_in_s: None,
+        configured_in_s: estimate(
+            valid.iter().filter_map(|trial| trial.push.as_ref()?.in_force_s.get(name).copied()),
+        ),
         unread: holdings::unread(&held),
         network_bytes_received_s: each(&|usage, _| a_second(usage, usage.network?.received_bytes)),
         network_bytes_sent_s: each(&|usage, _| a_second(usage, usage.network?.sent_bytes)),

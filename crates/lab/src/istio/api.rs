@@ -11,7 +11,7 @@ use futures_util::stream::{self, StreamExt as _};
 use http::{Method, Request};
 use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
-use kube::core::{ApiResource, GroupVersionKind, TypeMeta};
+use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use std::fmt;
 use std::future::Future;
@@ -353,14 +353,14 @@ fn read(answer: &str) -> Result<Value, EnvironmentError> {
 
 /// Where objects of a kind are, in a namespace or in all of the cluster.
 fn collection_path(reference: &Reference) -> String {
-    let types = TypeMeta { api_version: reference.api_version.clone(), kind: reference.kind.clone() };
-    // The rule for plurals needs no more than the kind; a version without a group is the core's.
-    let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &types.kind));
+    let Reference { api_version, kind, .. } = reference;
+    // A version without a group is the core's.
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     let root = if group.is_empty() { "/api" } else { "/apis" };
     let namespace =
         reference.namespace.as_deref().map_or_else(String::new, |name| format!("/namespaces/{name}"));
-    format!("{root}/{}{namespace}/{}", types.api_version, resource.plural)
+    format!("{root}/{api_version}{namespace}/{}", resource.plural)
 }
 
 fn object_path(reference: &Reference) -> String {

@@ -5,11 +5,12 @@ use crate::objective::objective_met;
 use crate::summary::summarize;
 use experiment::plan::load_points;
 use experiment::schema::{
-    ComponentUsage, ConfigurationCounts, Host, LOAD_SCHEMA, LoadResult, NetworkUsage, PathProof,
-    ProxyConfiguration, ProxyHoldings, ProxyProof, Rates, RefusedMode, RequestCounts, Role, Summary,
-    TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
+    ComponentUsage, ConfigurationCounts, ConfigurationPush, Host, LOAD_SCHEMA, LoadResult, NetworkUsage,
+    PathProof, ProxyConfiguration, ProxyHoldings, ProxyProof, Rates, RefusedMode, RequestCounts, Role,
+    Summary, TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
 };
 use experiment::{Experiment, Mode, Plan, PlannedTrial};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const THREE_MODES: &str = "{name: t, question: 'What does a sidecar cost?', modes: [none, gateway, sidecar], \
@@ -200,6 +201,23 @@ fn estimates_are_those_of_the_trials() {
     assert_eq!(proxy.network_bytes_received_s.unwrap().estimate, 1_200_000.0);
     assert_eq!(cell.path.mtls, Some(true));
     assert_eq!(summary.cells[4].path.mtls, None, "a gateway claims no mutual TLS");
+}
+
+#[test]
+fn the_time_until_configuration_is_in_force_is_estimated_for_the_proxy_that_it_is_of() {
+    let (_, summary) = run(THREE_MODES, |trial| {
+        if trial.mode == Mode::Sidecar {
+            let in_force_s = BTreeMap::from([("client-proxy".to_owned(), 0.17)]);
+            trial.push = Some(ConfigurationPush { objects: 3, written_s: 0.02, in_force_s });
+        }
+    });
+    let sidecar = summary.cells.iter().find(|cell| cell.mode == Mode::Sidecar).unwrap();
+    let time = |name: &str| {
+        let component = sidecar.components.iter().find(|component| component.name == name).unwrap();
+        component.configured_in_s
+    };
+    assert!((time("client-proxy").unwrap().estimate - 0.17).abs() < 1e-9);
+    assert_eq!(time("server-proxy"), None);
 }
 
 #[test]
