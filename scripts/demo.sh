@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 ${CARGO:-cargo} build --locked --release --bin meshmeter
 meshmeter=${CARGO_TARGET_DIR:-target}/release/meshmeter
-"$meshmeter" lab install
+"$meshmeter" lab install envoy
 
 run=runs/sidecar-cost-$(date +%Y%m%d-%H%M%S)
 status=0

@@ -5,9 +5,10 @@
 #   scripts/setup.sh test   what `make test` needs: that, and the peers and tools that the tests use
 #
 # Looks before it does anything: where nothing is missing it needs no rights and no network. On systems without apt-get it
-# says what to install and stops. Rust itself is never installed from here: its own installer asks questions that are yours.
+# says what to install and stops. Rust and Go are never installed from here: which versions a machine has is for its owner to say.
 set -eu
 
+cd "$(dirname "$0")/.."
 what=${1:-}
 # iptables, nginx and ip live in sbin, which an ordinary user of Debian does not have on the path.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
@@ -42,6 +43,20 @@ need_nginx_stream() {
     [ ! -e "${folder:-/usr/lib/nginx/modules}/ngx_stream_module.so" ] || return 0
   fi
   need_package libnginx-mod-stream "nginx's stream module" 'leads connections by their SNI, behind an egress gateway'
+}
+
+# Go builds the control plane that the tests run. Debian 12's own is too old to read the modules; from 1.21 on, Go fetches
+# the version that a module asks for, unless GOTOOLCHAIN=local keeps it from that.
+need_go() {
+  needed=$(sed -n 's/^go //p' components/istio/go.mod)
+  if ! command -v go >/dev/null 2>&1; then
+    fail "go is not on the path: install Go $needed or later (https://go.dev/dl; what Debian 12 has is too old), then try again"
+  fi
+  # Asked in a module's folder, it says which version would build that module, and fetches that where it may.
+  version=$(cd components/istio && GOWORK=off go version 2>&1) || version="(it says: $version)"
+  older=$(printf '%s\n%s\n' "$needed" "$(echo "$version" | sed -n 's/^.*go version go\([0-9.]*\).*$/\1/p')" | sort -V | head -n 1)
+  [ "$older" = "$needed" ] ||
+    fail "Go $needed or later is needed (https://go.dev/dl), and this is $version; GOTOOLCHAIN=auto lets Go 1.21 or later fetch it"
 }
 
 need_for_demo() {
@@ -139,3 +154,4 @@ esac
 command -v cargo >/dev/null 2>&1 || fail 'cargo is not on the path: install Rust (https://rustup.rs), then try again'
 [ -z "$missing_packages" ] || install_packages
 [ "$what" = demo ] || need_rust_components
+[ "$what" = demo ] || need_go

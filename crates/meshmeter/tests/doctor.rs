@@ -18,7 +18,18 @@ fn the_main_job_can_run_here_and_every_part_was_tried() {
     let diagnosis: serde_json::Value = serde_json::from_str(&text).expect("standard output is JSON alone");
     assert_eq!(diagnosis["schema"], "meshmeter.doctor/1");
     assert_eq!(diagnosis["main_job_runs"], true, "{text}");
-    for part in ["kernel", "clock", "open files", "namespaces", "processes", "cgroups", "redirect", "envoy"] {
+    for part in [
+        "kernel",
+        "clock",
+        "open files",
+        "namespaces",
+        "processes",
+        "cgroups",
+        "redirect",
+        "envoy",
+        "istio",
+        "ztunnel",
+    ] {
         let checks = diagnosis["checks"].as_array().unwrap();
         assert!(checks.iter().any(|check| check["name"] == part), "{part} was not looked at: {text}");
     }

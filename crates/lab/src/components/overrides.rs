@@ -60,6 +60,11 @@ impl Overrides {
         }
     }
 
+    /// Whether an option or a variable names this component.
+    pub(super) fn name_one(&self, component: Component) -> bool {
+        self.naming(component, &|name| std::env::var_os(name)).is_some()
+    }
+
     /// What names this component; `value_of` gives a variable of the environment.
     pub(super) fn naming(
         &self,

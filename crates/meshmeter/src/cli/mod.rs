@@ -10,7 +10,7 @@ mod serve;
 
 pub use components::OverrideArgs;
 pub use doctor::DoctorArgs;
-pub use lab::{DownArgs, LabArgs, LabCommand, StatusArgs, UpArgs};
+pub use lab::{DownArgs, InstallArgs, LabArgs, LabCommand, StatusArgs, UpArgs};
 pub use load::{
     Bidirectional, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, LoadCommand, MAX_DURATION, MergeArgs,
     OfferedRate, OutputArgs, ProgressStyle, ResultFileArgs, StartAt,

@@ -1,5 +1,7 @@
 //! `meshmeter lab`.
 
+mod component_text;
+mod install;
 mod text;
 mod up;
 
@@ -14,26 +16,21 @@ use std::process::ExitCode;
 /// Runs the command.
 pub fn run(args: &LabArgs) -> Result<ExitCode, Failure> {
     match &args.command {
-        LabCommand::Install => install(),
+        LabCommand::Install(args) => install::run(args),
         LabCommand::Up(args) => up::run(args),
         LabCommand::Status(args) => status(args),
         LabCommand::Down(args) => down(args),
     }
 }
 
-fn install() -> Result<ExitCode, Failure> {
-    let installation = components::install(&mut |step| {
-        // Nobody may be listening, which is no reason to stop.
-        let _ = writeln!(std::io::stderr(), "{step}");
-    })?;
-    let there = if installation.already_there { " (was there)" } else { "" };
-    print(&format!("envoy {}{there}: {}\n", installation.version, installation.envoy.display()))?;
-    Ok(ExitCode::SUCCESS)
-}
-
 fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
-    let labs = registry::list()?;
-    print(&if args.json { json(&labs) } else { text::labs(&labs) })?;
+    let components = || components::status(&(&args.overrides).into());
+    print(&match (args.json, args.components) {
+        (true, true) => json(&components()?),
+        (true, false) => json(&registry::list()?),
+        (false, true) => component_text::components(&components()?),
+        (false, false) => text::labs(&registry::list()?) + "\n" + &component_text::components(&components()?),
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,0 +1,223 @@
+//! Programs that are built from Go modules.
+//!
+//! The modules are those of `components/`, embedded: their go.mod and go.sum pin every line of source that goes into a
+//! program, by version and digest, and the module proxy (or whatever GOPROXY names) delivers it. They are written to a
+//! private folder and built there with the user's own Go, whose caches make a second build quick.
+
+use super::catalog::{ISTIO_VERSION, KUBERNETES_VERSION};
+use super::install::interrupted_hint;
+use super::long_command::{self, Unended};
+use super::record::sha256_of_texts;
+use super::{Component, go_toolchain, version};
+use experiment::environment::EnvironmentError;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// kube-apiserver takes some four minutes on two cores that have nothing else to do.
+const BUILD_LIMIT: Duration = Duration::from_secs(3600);
+
+/// The commit in [`ISTIO_VERSION`].
+const ISTIO_REVISION: &str = "eed52ebb66ad";
+
+/// A module of our own that requires the real ones.
+pub(super) struct Module {
+    /// Its go.mod.
+    pub go_mod: &'static str,
+    go_sum: &'static str,
+    /// Sources of ours: path and text.
+    sources: &'static [(&'static str, &'static str)],
+}
+
+static KUBERNETES: Module = Module {
+    go_mod: include_str!("../../../../components/kubernetes/go.mod"),
+    go_sum: include_str!("../../../../components/kubernetes/go.sum"),
+    sources: &[],
+};
+
+/// Also the module that [`super::istio_files`] come from.
+pub(super) static ISTIO: Module = Module {
+    go_mod: include_str!("../../../../components/istio/go.mod"),
+    go_sum: include_str!("../../../../components/istio/go.sum"),
+    sources: &[("istiod/main.go", include_str!("../../../../components/istio/istiod/main.go"))],
+};
+
+impl Module {
+    /// Everything in it.
+    pub(super) fn texts(&self) -> Vec<&'static str> {
+        [self.go_mod, self.go_sum].into_iter().chain(self.sources.iter().map(|(_, text)| *text)).collect()
+    }
+
+    /// Writes it to a folder of its own within `parent`.
+    ///
+    /// # Errors
+    /// Where that folder cannot be written.
+    pub(super) fn write(&self, parent: &Path) -> Result<PathBuf, EnvironmentError> {
+        let folder = parent.join("module");
+        let files = [("go.mod", self.go_mod), ("go.sum", self.go_sum)];
+        let write = || {
+            for (path, text) in files.iter().chain(self.sources) {
+                let path = folder.join(path);
+                fs::create_dir_all(path.parent().unwrap_or(&folder))?;
+                fs::write(path, text)?;
+            }
+            io::Result::Ok(())
+        };
+        write().map_err(|error| {
+            EnvironmentError::new(format!("write the Go module {}", folder.display()), error)
+        })?;
+        Ok(folder)
+    }
+}
+
+/// What is built, and how.
+pub(super) struct Program {
+    component: Component,
+    module: &'static Module,
+    /// The package of its `main`.
+    package: &'static str,
+    /// Variables that the linker sets, so that the program can say its version.
+    variables: Vec<String>,
+}
+
+impl Program {
+    /// How this component is built; absent where it is not built from Go.
+    pub(super) fn of(component: Component) -> Option<Self> {
+        let (module, package, variables) = match component {
+            Component::Etcd => (&KUBERNETES, "go.etcd.io/etcd/server/v3", Vec::new()),
+            Component::ApiServer => {
+                (&KUBERNETES, "k8s.io/kubernetes/cmd/kube-apiserver", kubernetes_variables())
+            }
+            Component::Istiod => (&ISTIO, "./istiod", istio_variables()),
+            Component::PilotAgent => (&ISTIO, "istio.io/istio/pilot/cmd/pilot-agent", istio_variables()),
+            Component::Envoy | Component::IstioFiles | Component::Ztunnel => return None,
+        };
+        Some(Self { component, module, package, variables })
+    }
+
+    /// Digest of all that decides what comes out, but for the version of Go.
+    pub(super) fn recipe(&self) -> String {
+        let mut texts = self.module.texts();
+        let flags = self.linker_flags();
+        texts.extend([self.package, &flags]);
+        sha256_of_texts(&texts)
+    }
+
+    /// Builds the program into `package`, with `scratch` for the module, and gives the version of Go that did it.
+    ///
+    /// # Errors
+    /// Where there is no suitable Go, or the build fails or is interrupted.
+    pub(super) fn build(
+        &self,
+        go: &str,
+        scratch: &Path,
+        package: &Path,
+        look: &mut dyn FnMut(Duration, &str) -> bool,
+    ) -> Result<String, EnvironmentError> {
+        let module = self.module.write(scratch)?;
+        let made_by = go_toolchain::version(go, &module, self.module.go_mod, look)?;
+        let program = package.join(self.component.file());
+        let mut command = go_toolchain::command(go, &module);
+        command.args(["build", "-trimpath", "-buildvcs=false", "-ldflags", &self.linker_flags(), "-o"]);
+        command.arg(&program).arg(self.package);
+        let operation = format!("build {} with {made_by}", self.component);
+        let ended = long_command::run(&mut command, BUILD_LIMIT, look).map_err(|error| {
+            let interrupted = matches!(error, Unended::Interrupted);
+            let error = EnvironmentError::new(operation.clone(), error);
+            if interrupted { error.with_hint(interrupted_hint()) } else { error }
+        })?;
+        if !ended.status.success() {
+            return Err(EnvironmentError::new(operation, quote(&ended)).with_hint(
+                "a first build needs the Go module proxy (network, GOPROXY), some 5 GB in Go's caches and 3 GB of memory",
+            ));
+        }
+        self.ask_version(&program)?;
+        Ok(made_by)
+    }
+
+    /// The program must run here and be of the version that it was built as.
+    fn ask_version(&self, program: &Path) -> Result<(), EnvironmentError> {
+        let operation = || format!("run the {} that was built", self.component);
+        let version =
+            version::ask(self.component, program).map_err(|why| EnvironmentError::new(operation(), why))?;
+        let pinned = self.component.pinned_version().unwrap_or_default();
+        if version == pinned {
+            return Ok(());
+        }
+        Err(EnvironmentError::new(operation(), format!("it says that it is {version}, not {pinned}")))
+    }
+
+    fn linker_flags(&self) -> String {
+        let variables = self.variables.iter().map(|variable| format!(" -X {variable}"));
+        // Without symbols and debugging tables: half the size, and panics keep their line numbers.
+        variables.fold("-s -w".to_owned(), |flags, variable| flags + &variable)
+    }
+}
+
+fn kubernetes_variables() -> Vec<String> {
+    let (major, rest) = KUBERNETES_VERSION.split_once('.').unwrap_or((KUBERNETES_VERSION, ""));
+    let minor = rest.split('.').next().unwrap_or_default();
+    let variable = |name: &str, value: &str| format!("k8s.io/component-base/version.{name}={value}");
+    vec![
+        variable("gitVersion", &format!("v{KUBERNETES_VERSION}")),
+        variable("gitMajor", major),
+        variable("gitMinor", minor),
+        variable("gitTreeState", "clean"),
+    ]
+}
+
+fn istio_variables() -> Vec<String> {
+    let variable = |name: &str, value: &str| format!("istio.io/istio/pkg/version.{name}={value}");
+    vec![
+        variable("buildVersion", ISTIO_VERSION),
+        variable("buildGitRevision", ISTIO_REVISION),
+        variable("buildStatus", "Clean"),
+        variable("buildTag", ISTIO_VERSION),
+    ]
+}
+
+/// The end of what a failed command said, on one line; what Go says of its downloads is left out.
+pub(super) fn quote(ended: &long_command::Ended) -> String {
+    let said: Vec<&str> = ended.errors.iter().map(|line| line.trim()).collect();
+    let said: Vec<&str> = said.into_iter().filter(|line| !line.starts_with("go: downloading")).collect();
+    let said = said[said.len().saturating_sub(4)..].join("; ");
+    if said.is_empty() { format!("it ended with {}", ended.status) } else { said }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requires(module: &Module, path: &str, version: &str) -> bool {
+        module.go_mod.lines().any(|line| {
+            let line = line.trim().trim_start_matches("require ").trim_end_matches("// indirect");
+            line.trim() == format!("{path} {version}")
+        })
+    }
+
+    #[test]
+    fn the_pins_of_the_modules_are_those_of_the_catalog() {
+        let version = |component: Component| format!("v{}", component.pinned_version().unwrap());
+        assert!(requires(&KUBERNETES, "go.etcd.io/etcd/server/v3", &version(Component::Etcd)));
+        assert!(requires(&KUBERNETES, "k8s.io/kubernetes", &version(Component::ApiServer)));
+        let istio =
+            ISTIO.go_mod.lines().find(|line| line.trim_start().starts_with("istio.io/istio v")).unwrap();
+        assert!(istio.trim_end().ends_with(ISTIO_REVISION), "{istio}");
+        assert!(ISTIO_VERSION.ends_with(ISTIO_REVISION));
+    }
+
+    #[test]
+    fn every_module_says_which_go_it_needs() {
+        for module in [&KUBERNETES, &ISTIO] {
+            assert!(module.go_mod.lines().any(|line| line.starts_with("go 1.")));
+        }
+    }
+
+    #[test]
+    fn recipes_differ() {
+        let built = Component::ALL.into_iter().filter_map(Program::of);
+        let recipes: std::collections::BTreeSet<String> = built.map(|program| program.recipe()).collect();
+        assert_eq!(recipes.len(), 4);
+    }
+}

@@ -1,0 +1,165 @@
+//! What the lab takes out of Go modules as files: definitions of objects, and pilot-agent's template of the bootstrap.
+
+use super::go_program::{ISTIO, quote};
+use super::long_command;
+use super::record::sha256_of_texts;
+use super::{find, go_toolchain};
+use experiment::environment::EnvironmentError;
+use serde::Deserialize;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Both modules are some 30 MB together.
+const DOWNLOAD_LIMIT: Duration = Duration::from_secs(900);
+
+const ISTIO_MODULE: &str = "istio.io/istio";
+const GATEWAY_API_MODULE: &str = "sigs.k8s.io/gateway-api";
+
+/// Within Istio's module.
+const ISTIO_CRDS: &str = "manifests/charts/base/files/crd-all.gen.yaml";
+const BOOTSTRAP_TEMPLATE: &str = "tools/packaging/common/envoy_bootstrap.json";
+
+/// Within the Gateway API's module: the channel with which Istio is tested, and which istiod needs for UDP routes.
+const GATEWAY_API_CRDS: &str = "config/crd/experimental";
+
+/// Files of that folder that define objects are named so; the others are a policy about upgrades and a list.
+const CRD_PREFIX: &str = "gateway.networking.";
+const POLICY: &str = "gateway.networking.k8s.io_vap_safeupgrades.yaml";
+
+/// The files that are installed.
+pub(super) const FILES: [&str; 3] = [find::ISTIO_CRDS, find::GATEWAY_API_CRDS, find::BOOTSTRAP_TEMPLATE];
+
+/// What `go list -m -json` says of a module, as far as it matters here.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ListedModule {
+    path: String,
+    dir: Option<PathBuf>,
+}
+
+/// Digest of all that decides what the files are.
+pub(super) fn recipe() -> String {
+    sha256_of_texts(&[ISTIO.go_mod, ISTIO_CRDS, BOOTSTRAP_TEMPLATE, GATEWAY_API_CRDS, POLICY])
+}
+
+/// Has Go download the modules (and check them against go.sum), then copies the files into `package`.
+///
+/// # Errors
+/// Where there is no suitable Go, a module cannot be had or lacks a file.
+pub(super) fn copy(
+    go: &str,
+    scratch: &Path,
+    package: &Path,
+    look: &mut dyn FnMut(Duration, &str) -> bool,
+) -> Result<String, EnvironmentError> {
+    let module = ISTIO.write(scratch)?;
+    let made_by = go_toolchain::version(go, &module, ISTIO.go_mod, look)?;
+    let mut command = go_toolchain::command(go, &module);
+    command.args(["mod", "download", "-json", ISTIO_MODULE, GATEWAY_API_MODULE]);
+    let operation = "download the Go modules that hold Istio's files";
+    let ended = long_command::run(&mut command, DOWNLOAD_LIMIT, look)
+        .map_err(|error| EnvironmentError::new(operation, error))?;
+    if !ended.status.success() {
+        return Err(EnvironmentError::new(operation, quote(&ended))
+            .with_hint("it needs the Go module proxy (network, GOPROXY)"));
+    }
+    let modules =
+        listed(&ended.output.join("\n")).map_err(|error| EnvironmentError::new(operation, error))?;
+    let folder_of = |path: &str| {
+        let module = modules.iter().find(|module| module.path == path);
+        module.and_then(|module| module.dir.as_deref()).ok_or_else(|| {
+            EnvironmentError::new(operation, format!("Go does not say where it has put {path}"))
+        })
+    };
+    let (istio, gateway_api) = (folder_of(ISTIO_MODULE)?, folder_of(GATEWAY_API_MODULE)?);
+    copy_files(istio, gateway_api, package)
+        .map_err(|error| EnvironmentError::new("copy Istio's files from Go's module cache", error))?;
+    Ok(made_by)
+}
+
+/// JSON values one after the other.
+fn listed(text: &str) -> serde_json::Result<Vec<ListedModule>> {
+    serde_json::Deserializer::from_str(text).into_iter().collect()
+}
+
+fn copy_files(istio: &Path, gateway_api: &Path, package: &Path) -> io::Result<()> {
+    let read = |path: PathBuf| {
+        fs::read_to_string(&path)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+    };
+    // Written anew, not copied: files in the module cache are read-only.
+    fs::write(package.join(find::ISTIO_CRDS), read(istio.join(ISTIO_CRDS))?)?;
+    fs::write(package.join(find::BOOTSTRAP_TEMPLATE), read(istio.join(BOOTSTRAP_TEMPLATE))?)?;
+    let folder = gateway_api.join(GATEWAY_API_CRDS);
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    paths.retain(|path| path.file_name().is_some_and(is_crd));
+    paths.sort();
+    let mut documents = String::new();
+    for path in paths {
+        documents += "---\n";
+        documents += &read(path)?;
+    }
+    fs::write(package.join(find::GATEWAY_API_CRDS), documents)
+}
+
+fn is_crd(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with(CRD_PREFIX) && name != POLICY
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::components::testing::program;
+
+    fn module_cache(folder: &Path) {
+        for (path, text) in [
+            ("i/manifests/charts/base/files/crd-all.gen.yaml", "istio: crds\n"),
+            ("i/tools/packaging/common/envoy_bootstrap.json", "{}\n"),
+            ("g/config/crd/experimental/gateway.networking.x-k8s.io_xmeshes.yaml", "c: 2\n"),
+            ("g/config/crd/experimental/gateway.networking.k8s.io_gateways.yaml", "c: 1\n"),
+            ("g/config/crd/experimental/gateway.networking.k8s.io_vap_safeupgrades.yaml", "policy: x\n"),
+            ("g/config/crd/experimental/kustomization.yaml", "list: x\n"),
+        ] {
+            let path = folder.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+    }
+
+    #[test]
+    fn files_come_from_where_go_has_put_the_modules() {
+        let (tools, package) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        module_cache(tools.path());
+        let go = program(
+            tools.path(),
+            "go",
+            &format!(
+                r#"[ "$1" = version ] && exec echo go version go1.26.8 linux/amd64
+echo 'go: downloading istio.io/istio v0' >&2
+printf '{{\n"Path": "istio.io/istio",\n"Dir": "{0}/i"\n}}\n{{\n"Path": "sigs.k8s.io/gateway-api",\n"Dir": "{0}/g"\n}}\n'"#,
+                tools.path().display()
+            ),
+        );
+        assert_eq!(copy(&go, tools.path(), package.path(), &mut |_, _| true).unwrap(), "go1.26.8");
+        let text = |name: &str| fs::read_to_string(package.path().join(name)).unwrap();
+        assert_eq!(FILES.map(text), ["istio: crds\n", "---\nc: 1\n---\nc: 2\n", "{}\n"]);
+    }
+
+    #[test]
+    fn a_module_that_is_not_to_be_had_is_quoted() {
+        let tools = tempfile::tempdir().unwrap();
+        let go = program(
+            tools.path(),
+            "go",
+            "[ $1 = version ] && exec echo go version go1.26.8 x\necho 'dial tcp: no route to host' >&2; exit 1",
+        );
+        let error = copy(&go, tools.path(), tools.path(), &mut |_, _| true).unwrap_err();
+        assert!(error.source.unwrap().to_string().contains("no route to host"));
+        assert!(error.hint.unwrap().contains("GOPROXY"));
+    }
+}

@@ -1,0 +1,228 @@
+//! Commands that take minutes: shown as they run, bounded in time, ended with all of their children when the user asks.
+//!
+//! Such a command has a process group of its own, so that a signal reaches what it has started; and should this program
+//! be killed, the kernel kills the command (what that one has started then ends by itself, in seconds).
+
+use crate::permission::in_child;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use std::collections::VecDeque;
+use std::io::{self, BufRead as _, BufReader, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Time between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How long a command has to end when it is asked to, before it is killed.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Lines of each stream that are kept.
+const KEPT_LINES: usize = 40;
+
+/// Longest line that is kept, bytes.
+const LONGEST_LINE_BYTES: u64 = 4096;
+
+/// How a long command ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub status: ExitStatus,
+    /// The last lines that it printed on standard output.
+    pub output: Vec<String>,
+    /// The last lines that it printed on standard error.
+    pub errors: Vec<String>,
+}
+
+/// Why a long command has no end of its own.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unended {
+    /// It could not be started or watched.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The user asked for the end.
+    #[error("it was interrupted")]
+    Interrupted,
+    /// It took too long.
+    #[error("it had not ended after {} s", .0.as_secs())]
+    TimedOut(Duration),
+}
+
+/// Runs a command to its end. `look` is called ten times a second with the time since the start and the last line that was
+/// printed (empty at first); where it gives false, the command is ended.
+///
+/// # Errors
+/// Where the command cannot be started, is interrupted or takes longer than `limit`; all of its processes are gone then.
+pub(super) fn run(
+    command: &mut Command,
+    limit: Duration,
+    look: &mut dyn FnMut(Duration, &str) -> bool,
+) -> Result<Ended, Unended> {
+    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    in_child(command, || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?));
+    let started = Instant::now();
+    let mut running = Running::new(command.spawn()?)?;
+    let output = running.child.stdout.take().map(Lines::keep_of).unwrap_or_default();
+    let errors = running.child.stderr.take().map(Lines::keep_of).unwrap_or_default();
+    while !running.has_ended_within(LOOK_EVERY)? {
+        let last_line = errors.last().or_else(|| output.last()).unwrap_or_default();
+        if !look(started.elapsed(), &last_line) {
+            return Err(Unended::Interrupted);
+        }
+        if started.elapsed() > limit {
+            return Err(Unended::TimedOut(limit));
+        }
+    }
+    let status = running.child.wait()?;
+    Ok(Ended { status, output: output.take(), errors: errors.take() })
+}
+
+/// A child that does not outlive its owner.
+struct Running {
+    child: Child,
+    group: Pid,
+    end: OwnedFd,
+}
+
+impl Running {
+    fn new(mut child: Child) -> io::Result<Self> {
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let opened = pid
+            .ok_or(io::Error::from(io::ErrorKind::InvalidData))
+            .and_then(|pid| Ok((pid, pidfd_open(pid, PidfdFlags::empty())?)));
+        match opened {
+            Ok((group, end)) => Ok(Self { child, group, end }),
+            Err(error) => {
+                child.kill()?;
+                child.wait()?;
+                Err(error)
+            }
+        }
+    }
+
+    fn has_ended_within(&self, limit: Duration) -> io::Result<bool> {
+        let limit = Timespec::try_from(limit).map_err(|_| io::ErrorKind::InvalidInput)?;
+        match poll(&mut [PollFd::new(&self.end, PollFlags::IN)], Some(&limit)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Drop for Running {
+    /// Ends the whole group where the command has not ended by itself.
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        let _ = kill_process_group(self.group, Signal::TERM);
+        if !matches!(self.has_ended_within(GRACE), Ok(true)) {
+            let _ = kill_process_group(self.group, Signal::KILL);
+        }
+        let _ = self.child.wait();
+        // Its children, where it did not end them: the group outlives its leader.
+        let _ = kill_process_group(self.group, Signal::KILL);
+    }
+}
+
+/// The last lines of a stream that a thread reads.
+#[derive(Default)]
+struct Lines(Arc<Mutex<VecDeque<String>>>);
+
+impl Lines {
+    fn keep_of(stream: impl Read + Send + 'static) -> Self {
+        let lines = Self::default();
+        let kept = Self(Arc::clone(&lines.0));
+        std::thread::spawn(move || {
+            let mut stream = BufReader::new(stream);
+            let mut line = Vec::new();
+            // A stream that breaks off is as good as one that ends: the exit status decides.
+            while matches!(stream.by_ref().take(LONGEST_LINE_BYTES).read_until(b'\n', &mut line), Ok(1..)) {
+                kept.push(String::from_utf8_lossy(&line).trim_end());
+                line.clear();
+            }
+        });
+        lines
+    }
+
+    fn push(&self, line: &str) {
+        let mut kept = self.locked();
+        if kept.len() == KEPT_LINES {
+            kept.pop_front();
+        }
+        if !line.is_empty() {
+            kept.push_back(line.to_owned());
+        }
+    }
+
+    fn last(&self) -> Option<String> {
+        self.locked().back().cloned()
+    }
+
+    /// All of them, once the command has ended. The reader may be a moment behind; a process that the command left may hold
+    /// the stream for ever.
+    fn take(self) -> Vec<String> {
+        let deadline = Instant::now() + GRACE;
+        while Arc::strong_count(&self.0) > 1 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::mem::take(&mut *self.locked()).into()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn the_end_comes_with_the_last_lines() {
+        let mut command = shell("for i in $(seq 100); do echo line $i >&2; done; exit 3");
+        let ended = run(&mut command, Duration::from_secs(20), &mut |_, _| true).unwrap();
+        assert_eq!(ended.status.code(), Some(3));
+        assert_eq!(ended.errors.len(), KEPT_LINES);
+        assert_eq!(ended.errors.last().map(String::as_str), Some("line 100"));
+    }
+
+    #[test]
+    fn an_interrupted_command_ends_with_its_children() {
+        // The grandchild holds the pipe open and says its id; it ignores the request to end.
+        let mut command = shell("sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' & wait");
+        let mut grandchild = String::new();
+        let interrupted = run(&mut command, Duration::from_secs(20), &mut |_, last| {
+            last.clone_into(&mut grandchild);
+            last.is_empty()
+        });
+        assert!(matches!(interrupted, Err(Unended::Interrupted)));
+        let pid = Pid::from_raw(grandchild.parse().unwrap()).unwrap();
+        // Killed before `run` returned; its end may be a moment later, which its descriptor tells.
+        if let Ok(end) = pidfd_open(pid, PidfdFlags::empty()) {
+            let limit = Timespec { tv_sec: 20, tv_nsec: 0 };
+            assert_eq!(poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&limit)), Ok(1));
+        }
+    }
+
+    #[test]
+    fn a_command_that_hangs_is_ended_at_the_limit() {
+        let error = run(&mut shell("sleep 600"), Duration::from_millis(50), &mut |_, _| true).unwrap_err();
+        assert!(matches!(error, Unended::TimedOut(_)));
+    }
+
+    #[test]
+    fn an_absent_program_is_an_error() {
+        let error = run(&mut Command::new("/no/go"), Duration::from_secs(1), &mut |_, _| true).unwrap_err();
+        assert!(matches!(error, Unended::Io(error) if error.kind() == io::ErrorKind::NotFound));
+    }
+}

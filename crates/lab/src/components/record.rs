@@ -1,0 +1,271 @@
+//! The record beside each installed component: what it was made from, and the digests that its files had then.
+//!
+//! It is written last, so a folder without one is not an installation. A quick look compares size and time of change of
+//! each file and reads a file only where they differ; a thorough one reads them all.
+
+use super::Component;
+use jiff::Timestamp;
+use ring::digest::{Context, SHA256};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// The record's name in its component's folder.
+pub(super) const RECORD_FILE: &str = "installed.json";
+
+/// The value of [`Record::schema`].
+const RECORD_SCHEMA: &str = "meshmeter.component/1";
+
+/// What was installed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// Always `meshmeter.component/1`.
+    schema: String,
+    /// The component's name.
+    component: String,
+    /// Its pinned version.
+    version: String,
+    /// SHA-256 of everything that says what to install: pins, sources of our own, options.
+    recipe_sha256: String,
+    /// What made it, such as `go1.26.8`.
+    made_by: String,
+    /// When, as RFC 3339.
+    installed_at: String,
+    /// Its files.
+    pub(super) files: Vec<RecordedFile>,
+}
+
+/// One file of a component.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RecordedFile {
+    /// Relative to the component's folder.
+    path: PathBuf,
+    pub(super) size_bytes: u64,
+    /// Time of its last change, nanoseconds since 1970.
+    modified_ns: i128,
+    pub(super) sha256: String,
+}
+
+/// How thoroughly to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// At the digest of those files only whose size or time of change differ from what was recorded.
+    Quick,
+    /// At every file's digest.
+    Thorough,
+}
+
+/// Why a folder does not hold the component that this program installs.
+#[derive(Debug)]
+pub(super) enum Flaw {
+    /// Nothing is there.
+    Absent,
+    /// There is no record, or none that can be read.
+    NoRecord(io::Error),
+    /// The pins have changed since.
+    OtherPins,
+    /// A file is gone or cannot be read.
+    Unreadable(PathBuf, io::Error),
+    /// A file has changed.
+    Changed(PathBuf),
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent => write!(f, "it is not installed"),
+            Self::NoRecord(error) if error.kind() == io::ErrorKind::NotFound => {
+                write!(f, "it has no record ({RECORD_FILE}) of what it was made from")
+            }
+            Self::NoRecord(error) => write!(f, "its record {RECORD_FILE} cannot be read: {error}"),
+            Self::OtherPins => write!(f, "it was installed from other pins than those of this meshmeter"),
+            Self::Unreadable(path, error) => write!(f, "{} cannot be read: {error}", path.display()),
+            Self::Changed(path) => write!(f, "{} has changed since it was installed", path.display()),
+        }
+    }
+}
+
+/// Records the files of a component, relative to `package`, beside them.
+///
+/// # Errors
+/// Where a file cannot be read or the record cannot be written.
+pub(super) fn write(
+    package: &Path,
+    component: Component,
+    recipe: &str,
+    made_by: &str,
+    files: &[&str],
+) -> io::Result<Record> {
+    let files =
+        files.iter().map(|path| recorded_file(package, Path::new(path))).collect::<io::Result<_>>()?;
+    let record = Record {
+        schema: RECORD_SCHEMA.to_owned(),
+        component: component.name().to_owned(),
+        version: component.pinned_version().unwrap_or_default().to_owned(),
+        recipe_sha256: recipe.to_owned(),
+        made_by: made_by.to_owned(),
+        installed_at: Timestamp::now().to_string(),
+        files,
+    };
+    let text = serde_json::to_string_pretty(&record).map_err(io::Error::from)?;
+    fs::write(package.join(RECORD_FILE), text + "\n")?;
+    Ok(record)
+}
+
+/// Compares a folder with its record, and the record with the recipe.
+///
+/// # Errors
+/// The first flaw that was found.
+pub(super) fn check(package: &Path, component: Component, recipe: &str, look: Look) -> Result<Record, Flaw> {
+    if !package.exists() {
+        return Err(Flaw::Absent);
+    }
+    let text = fs::read_to_string(package.join(RECORD_FILE)).map_err(Flaw::NoRecord)?;
+    let record: Record = serde_json::from_str(&text).map_err(|error| Flaw::NoRecord(error.into()))?;
+    if record.schema != RECORD_SCHEMA || record.component != component.name() {
+        return Err(Flaw::NoRecord(io::Error::new(io::ErrorKind::InvalidData, "it is of something else")));
+    }
+    if record.recipe_sha256 != recipe {
+        return Err(Flaw::OtherPins);
+    }
+    for file in &record.files {
+        check_file(package, file, look)?;
+    }
+    Ok(record)
+}
+
+fn check_file(package: &Path, file: &RecordedFile, look: Look) -> Result<(), Flaw> {
+    let path = package.join(&file.path);
+    let unreadable = |error| Flaw::Unreadable(path.clone(), error);
+    let metadata = fs::metadata(&path).map_err(unreadable)?;
+    if metadata.len() != file.size_bytes {
+        return Err(Flaw::Changed(path));
+    }
+    if look == Look::Quick && modified_ns(&metadata) == file.modified_ns {
+        return Ok(());
+    }
+    let digest = sha256_of_file(&path).map_err(unreadable)?;
+    if digest == file.sha256 { Ok(()) } else { Err(Flaw::Changed(path)) }
+}
+
+fn recorded_file(package: &Path, path: &Path) -> io::Result<RecordedFile> {
+    let whole = package.join(path);
+    let metadata = fs::metadata(&whole)?;
+    Ok(RecordedFile {
+        path: path.to_owned(),
+        size_bytes: metadata.len(),
+        modified_ns: modified_ns(&metadata),
+        sha256: sha256_of_file(&whole)?,
+    })
+}
+
+fn modified_ns(metadata: &fs::Metadata) -> i128 {
+    i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec())
+}
+
+/// SHA-256 of several texts, each with its length before it so that none can pass for a part of another; in hexadecimal.
+pub(super) fn sha256_of_texts(texts: &[&str]) -> String {
+    let mut context = Context::new(&SHA256);
+    for text in texts {
+        context.update(&(text.len() as u64).to_be_bytes());
+        context.update(text.as_bytes());
+    }
+    hexadecimal(context)
+}
+
+fn sha256_of_file(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut context = Context::new(&SHA256);
+    let mut buffer = vec![0; 256 * 1024];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hexadecimal(context)),
+            length => context.update(&buffer[..length]),
+        }
+    }
+}
+
+fn hexadecimal(context: Context) -> String {
+    context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, SystemTime};
+
+    const ETCD: Component = Component::Etcd;
+
+    fn installed() -> tempfile::TempDir {
+        let package = tempfile::tempdir().unwrap();
+        fs::write(package.path().join("etcd"), "program").unwrap();
+        write(package.path(), ETCD, "recipe", "go1.26.8", &["etcd"]).unwrap();
+        package
+    }
+
+    #[test]
+    fn what_is_as_recorded_is_accepted_by_both_looks() {
+        let package = installed();
+        let record = check(package.path(), ETCD, "recipe", Look::Quick).unwrap();
+        assert_eq!(record, check(package.path(), ETCD, "recipe", Look::Thorough).unwrap());
+        // printf program | sha256sum
+        let digest = "1310ca2c8932dbd118668bd97442558a3e1f546b5e15c69699dfbd6024f548d8";
+        assert_eq!(record.files[0].sha256, digest);
+        assert_eq!((record.version.as_str(), record.files[0].size_bytes), ("3.6.8", 7));
+    }
+
+    #[test]
+    fn a_changed_file_is_named() {
+        let package = installed();
+        let file = package.path().join("etcd");
+        fs::write(&file, "longer program").unwrap();
+        let flaw = check(package.path(), ETCD, "recipe", Look::Quick).unwrap_err();
+        assert_eq!(flaw.to_string(), format!("{} has changed since it was installed", file.display()));
+        fs::remove_file(&file).unwrap();
+        assert!(
+            check(package.path(), ETCD, "recipe", Look::Quick)
+                .unwrap_err()
+                .to_string()
+                .contains("cannot be read")
+        );
+    }
+
+    #[test]
+    fn a_change_of_the_same_length_is_seen_by_its_time_or_by_a_thorough_look() {
+        let package = installed();
+        let file = package.path().join("etcd");
+        let recorded = fs::metadata(&file).unwrap().modified().unwrap();
+        let set_time =
+            |time: SystemTime| File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
+        fs::write(&file, "PROGRAM").unwrap();
+        set_time(recorded + Duration::from_secs(1));
+        assert!(matches!(check(package.path(), ETCD, "recipe", Look::Quick), Err(Flaw::Changed(_))));
+        set_time(recorded);
+        assert!(check(package.path(), ETCD, "recipe", Look::Quick).is_ok());
+        assert!(matches!(check(package.path(), ETCD, "recipe", Look::Thorough), Err(Flaw::Changed(_))));
+        // What a copy or an unpacked cache does: the time differs, the content does not.
+        fs::write(&file, "program").unwrap();
+        set_time(recorded + Duration::from_secs(1));
+        assert!(check(package.path(), ETCD, "recipe", Look::Quick).is_ok());
+    }
+
+    #[test]
+    fn other_pins_and_other_records_are_told_apart() {
+        let package = installed();
+        assert!(matches!(check(package.path(), ETCD, "newer recipe", Look::Quick), Err(Flaw::OtherPins)));
+        let other = check(package.path(), Component::Istiod, "recipe", Look::Quick);
+        assert!(matches!(other, Err(Flaw::NoRecord(_))));
+        fs::write(package.path().join(RECORD_FILE), "{").unwrap();
+        assert!(matches!(check(package.path(), ETCD, "recipe", Look::Quick), Err(Flaw::NoRecord(_))));
+        assert!(matches!(check(Path::new("/nowhere"), ETCD, "recipe", Look::Quick), Err(Flaw::Absent)));
+    }
+
+    #[test]
+    fn texts_do_not_run_into_each_other() {
+        assert_ne!(sha256_of_texts(&["ab", "c"]), sha256_of_texts(&["a", "bc"]));
+        assert_eq!(sha256_of_texts(&["a"]), sha256_of_texts(&["a"]));
+    }
+}

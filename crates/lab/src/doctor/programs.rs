@@ -1,0 +1,80 @@
+//! The real programs that labs run: the installed ones, and those that were named, which are asked for their versions.
+
+use super::Check;
+use crate::components::{Component, Installed, Overrides, find, how_to_get, istio_files};
+use experiment::environment::{EnvironmentError, in_one_line};
+
+/// What `mesh: istio` runs besides Envoy.
+const OF_ISTIO: [Component; 4] =
+    [Component::Etcd, Component::ApiServer, Component::Istiod, Component::PilotAgent];
+
+pub(super) fn checks(overrides: &Overrides) -> Vec<Check> {
+    vec![envoy(overrides), istio(overrides), ztunnel(overrides)]
+}
+
+fn envoy(overrides: &Overrides) -> Check {
+    match find(Component::Envoy, overrides) {
+        Ok(envoy) => Check::ok("envoy", format!("{} at {}", envoy.version, envoy.path.display())),
+        Err(error) => Check::missing("envoy", in_one_line(&error), remedy(error, Component::Envoy)),
+    }
+}
+
+/// The main job does without, so what is absent is no more than a warning.
+fn istio(overrides: &Overrides) -> Check {
+    let found: Result<Vec<Installed>, EnvironmentError> =
+        OF_ISTIO.into_iter().map(|component| find(component, overrides)).collect();
+    match found.and_then(|found| istio_files().map(|_| found)) {
+        Ok(found) => {
+            let versions = found.iter().map(|part| format!("{} {}", part.component, part.version));
+            Check::ok("istio", versions.collect::<Vec<_>>().join(", "))
+        }
+        Err(error) => Check::warn(
+            "istio",
+            format!("`mesh: istio` cannot run: {}", in_one_line(&error)),
+            remedy(error, Component::Istiod),
+        ),
+    }
+}
+
+fn ztunnel(overrides: &Overrides) -> Check {
+    match find(Component::Ztunnel, overrides) {
+        Ok(ztunnel) => Check::ok("ztunnel", format!("{} at {}", ztunnel.version, ztunnel.path.display())),
+        Err(error) => Check::warn(
+            "ztunnel",
+            format!("the ambient modes cannot run: {}", in_one_line(&error)),
+            remedy(error, Component::Ztunnel),
+        ),
+    }
+}
+
+fn remedy(error: EnvironmentError, component: Component) -> String {
+    error.hint.unwrap_or_else(|| how_to_get(component))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::State;
+
+    #[test]
+    fn what_was_named_and_is_not_there_is_named_with_what_cannot_run() {
+        let nowhere = |name: &str| Some(format!("/nowhere/{name}").into());
+        let overrides = Overrides {
+            envoy: nowhere("envoy"),
+            istiod: nowhere("istiod"),
+            pilot_agent: nowhere("pilot-agent"),
+            ztunnel: nowhere("ztunnel"),
+        };
+        let checks = checks(&overrides);
+        assert_eq!(
+            checks.iter().map(|check| check.state).collect::<Vec<_>>(),
+            [State::Missing, State::Warn, State::Warn]
+        );
+        assert!(checks[1].fact.starts_with("`mesh: istio` cannot run: use "), "{}", checks[1].fact);
+        assert_eq!(
+            checks[2].fact,
+            "the ambient modes cannot run: use ztunnel at /nowhere/ztunnel: there is no such file"
+        );
+        assert!(checks.iter().all(|check| check.remedy.is_some()));
+    }
+}

@@ -1,0 +1,117 @@
+//! Components as a person reads them.
+
+use lab::components::{ComponentState, ComponentStatus, Installation};
+use report::format;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// What `lab install` shows at its end.
+pub fn installations(installations: &[Installation]) -> String {
+    let mut text = String::new();
+    for Installation { installed, already_there } in installations {
+        let there = if *already_there { " (was there)" } else { "" };
+        let _ = writeln!(
+            text,
+            "{} {}{there}: {}",
+            installed.component,
+            installed.version,
+            installed.path.display()
+        );
+    }
+    text
+}
+
+/// What `lab status` shows of components.
+pub fn components(components: &[ComponentStatus]) -> String {
+    let column = |value: &dyn Fn(&ComponentStatus) -> &str| {
+        components.iter().map(|component| value(component).len()).max().unwrap_or_default()
+    };
+    let names = column(&|component| component.name);
+    let versions = column(&version);
+    let mut text = "components\n".to_owned();
+    for component in components {
+        let size = match component.size_bytes {
+            0 => String::new(),
+            bytes => size_text(bytes),
+        };
+        let line = format!(
+            "  {:names$}  {:versions$}  {size:>8}  {:9}  {}",
+            component.name,
+            version(component),
+            state(component.state),
+            component.source,
+        );
+        let _ = writeln!(text, "{}", line.trim_end());
+        // Those that work need no more words; where they are, `--json` says.
+        for words in component.trouble.iter().chain(&component.remedy) {
+            let _ = writeln!(text, "  {:names$}  {words}", "");
+        }
+    }
+    text
+}
+
+/// Such as `105 MB`.
+pub fn size_text(bytes: u64) -> String {
+    with_blanks(&format::size(bytes as f64))
+}
+
+/// Such as `2 min 30 s`.
+pub fn seconds_text(elapsed: Duration) -> String {
+    with_blanks(&format::duration(elapsed.as_secs() as f64))
+}
+
+/// Reports keep figure and unit on one line; here people search for them as they would type them.
+fn with_blanks(text: &str) -> String {
+    text.replace('\u{a0}', " ")
+}
+
+fn version(component: &ComponentStatus) -> &str {
+    component.version.as_deref().unwrap_or("-")
+}
+
+fn state(state: ComponentState) -> &'static str {
+    match state {
+        ComponentState::Installed => "digest ok",
+        ComponentState::Named => "your own",
+        ComponentState::Absent => "absent",
+        ComponentState::Flawed => "unusable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn component(name: &'static str, version: Option<&str>, state: ComponentState) -> ComponentStatus {
+        let there = version.is_some();
+        ComponentStatus {
+            name,
+            purpose: "a part",
+            version: version.map(ToOwned::to_owned),
+            source: format!("Go module {name}"),
+            path: Some(format!("/c/{name}").into()),
+            size_bytes: if there { 105_398_434 } else { 0 },
+            state,
+            sha256: None,
+            trouble: (!there).then(|| format!("there is no {name}")),
+            remedy: (!there).then(|| "get it".to_owned()),
+        }
+    }
+
+    #[test]
+    fn components_stand_in_columns_with_what_is_wrong_below() {
+        let shown = components(&[
+            component("kube-apiserver", Some("1.36.3"), ComponentState::Installed),
+            component("istiod", Some("1.31-dev-eed52ebb66ad"), ComponentState::Named),
+            component("ztunnel", None, ComponentState::Absent),
+        ]);
+        insta::assert_snapshot!(shown, @r"
+        components
+          kube-apiserver  1.36.3                   105 MB  digest ok  Go module kube-apiserver
+          istiod          1.31-dev-eed52ebb66ad    105 MB  your own   Go module istiod
+          ztunnel         -                                absent     Go module ztunnel
+                          there is no ztunnel
+                          get it
+        ");
+    }
+}

@@ -1,0 +1,156 @@
+//! `meshmeter lab install` and `lab status` with a stand-in for Go: what is said, Ctrl-C, and programs of one's own.
+
+mod command;
+
+use command::{meshmeter, said, stderr, stdout};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Builds a script that states etcd's version, once `go-on` is there; until then it waits.
+const GO: &str = r##"[ "$1" = version ] && exec echo go version go1.26.8 linux/amd64
+if [ ! -e "${0%/*}/go-on" ]; then
+  echo $$ > "${0%/*}/pid.new" && mv "${0%/*}/pid.new" "${0%/*}/pid"
+  sleep 600
+fi
+while [ "$1" != -o ]; do shift; done
+printf '#!/bin/sh\necho etcd Version: 3.6.8\n' > "$2"
+chmod +x "$2""##;
+
+struct Scene {
+    tools: tempfile::TempDir,
+    components: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let scene = Self { tools: tempfile::tempdir().unwrap(), components: tempfile::tempdir().unwrap() };
+        scene.program("go", GO);
+        scene
+    }
+
+    fn program(&self, name: &str, script: &str) -> PathBuf {
+        let path = self.tools.path().join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    fn lab(&self, arguments: &[&str]) -> Command {
+        let mut command = meshmeter();
+        let path = format!("{}:/usr/bin:/bin", self.tools.path().display());
+        command
+            .arg("lab")
+            .args(arguments)
+            .env("PATH", path)
+            .env("MESHMETER_COMPONENTS", self.components.path());
+        for variable in ["MESHMETER_ENVOY", "MESHMETER_ISTIOD", "MESHMETER_PILOT_AGENT", "MESHMETER_ZTUNNEL"]
+        {
+            command.env_remove(variable);
+        }
+        command
+    }
+
+    fn go_on(&self) {
+        fs::write(self.tools.path().join("go-on"), "").unwrap();
+    }
+}
+
+fn await_pid(file: &Path) -> Pid {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Ok(text) = fs::read_to_string(file) {
+            return Pid::from_raw(text.trim().parse().unwrap()).unwrap();
+        }
+        assert!(Instant::now() < deadline, "the build starts");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn ctrl_c_ends_the_build_and_the_next_installation_makes_up_for_it() {
+    let scene = Scene::new();
+    let mut child = scene.lab(&["install", "etcd"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = said(&mut child);
+    assert!(
+        lines
+            .next()
+            .unwrap()
+            .starts_with("etcd: building 3.6.8 (Go module go.etcd.io/etcd/server/v3 v3.6.8)")
+    );
+    let go = await_pid(&scene.tools.path().join("pid"));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+    let end: Vec<String> = lines.collect();
+    assert_eq!(end[0], "error: build etcd with go1.26.8: it was interrupted");
+    assert!(end[1].contains("`meshmeter lab install` goes on from there"), "{end:?}");
+    assert!(test_kill_process(go).is_err(), "nothing of the build runs on");
+
+    scene.go_on();
+    let output = scene.lab(&["install", "etcd", "--json"]).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let installed: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(installed[0]["name"], "etcd");
+    assert_eq!(installed[0]["already_there"], false);
+    let names = fs::read_dir(scene.components.path()).unwrap().count();
+    assert_eq!(names, 2, "the lock's file and etcd");
+}
+
+#[test]
+fn a_changed_program_is_named_by_the_status_and_made_again() {
+    let scene = Scene::new();
+    scene.go_on();
+    assert!(scene.lab(&["install", "etcd"]).status().unwrap().success());
+    let etcd = || {
+        let output = scene.lab(&["status", "--components", "--json"]).output().unwrap();
+        let components: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+        components.as_array().unwrap().iter().find(|component| component["name"] == "etcd").unwrap().clone()
+    };
+    let whole = etcd();
+    assert_eq!((&whole["state"], &whole["version"]), (&"installed".into(), &"3.6.8".into()));
+    let path = whole["path"].as_str().unwrap();
+    assert_eq!(whole["size_bytes"], fs::metadata(path).unwrap().len());
+    fs::write(path, "#!/bin/sh\necho mine\n").unwrap();
+    let changed = etcd();
+    assert_eq!(changed["state"], "flawed");
+    assert_eq!(changed["trouble"], format!("{path} has changed since it was installed"));
+    let output = scene.lab(&["install", "etcd"]).output().unwrap();
+    assert!(stderr(&output).contains("has changed since it was installed; it is made again"));
+    assert_eq!(etcd()["sha256"], whole["sha256"]);
+}
+
+#[test]
+fn programs_of_ones_own_are_asked_for_their_version() {
+    let scene = Scene::new();
+    let istiod =
+        scene.program("my-istiod", r#"echo 'version.BuildInfo{Version:"1.29.1", GitRevision:"8f2c"}'"#);
+    scene.program("ztunnel", r#"echo 'version.BuildInfo{Version:"unknown", GitRevision:"15a147d"}'"#);
+    let output = scene
+        .lab(&["status", "--components", "--istiod", istiod.to_str().unwrap()])
+        .env("MESHMETER_ENVOY", "/nowhere/envoy")
+        .output()
+        .unwrap();
+    let text = stdout(&output);
+    let line = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
+    assert!(line("istiod").contains("1.29.1") && line("istiod").contains("your own"), "{text}");
+    assert!(line("ztunnel").contains("15a147d") && line("ztunnel").ends_with("your own, in PATH"), "{text}");
+    assert!(
+        line("envoy").contains("unusable") && text.contains("/nowhere/envoy: there is no such file"),
+        "{text}"
+    );
+    assert!(line("pilot-agent").contains("absent"), "{text}");
+}
+
+#[test]
+fn without_go_it_says_what_to_install_and_which_version() {
+    let scene = Scene::new();
+    fs::remove_file(scene.tools.path().join("go")).unwrap();
+    let output = scene.lab(&["install", "etcd"]).env("PATH", scene.tools.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let said = stderr(&output);
+    assert!(said.contains("error: use go, which must be of version 1.26.0 or later: No such file"), "{said}");
+    assert!(said.contains("hint: install Go 1.26.0 or later (https://go.dev/dl"), "{said}");
+}
