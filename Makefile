@@ -25,7 +25,7 @@ audit: ## Known vulnerabilities of dependencies (needs the network)
 fmt: ## Format the code
 	$(CARGO) fmt --all
 
-clean: ## Remove everything built; runs/ and the fetched Envoy stay
+clean: ## Remove everything built here; runs/ and the installed components stay
 	$(CARGO) clean
 	rm -rf .tools
 

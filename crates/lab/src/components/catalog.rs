@@ -30,6 +30,8 @@ pub enum Component {
     PilotAgent,
     /// Definitions of Istio's and the Gateway API's objects, and the template of Envoy's bootstrap.
     IstioFiles,
+    /// Installs the redirect rules of the ambient modes as Istio's CNI agent does.
+    AmbientIptables,
     /// Istio's proxy of nodes, for the ambient modes.
     Ztunnel,
 }
@@ -46,13 +48,14 @@ struct Entry {
 
 impl Component {
     /// All of them, in the order in which they are shown and installed.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Envoy,
         Self::Etcd,
         Self::ApiServer,
         Self::IstioFiles,
         Self::Istiod,
         Self::PilotAgent,
+        Self::AmbientIptables,
         Self::Ztunnel,
     ];
 
@@ -86,6 +89,12 @@ impl Component {
                 "starts Envoy in a pod as Istio does",
                 ("pilot-agent", "pilot-agent"),
             ),
+            Self::AmbientIptables => entry(
+                "ambient-iptables",
+                Some(ISTIO_VERSION),
+                "redirects a pod's traffic as Istio's CNI agent does",
+                ("ambient-iptables", "ambient-iptables"),
+            ),
             Self::Ztunnel => {
                 entry("ztunnel", None, "Istio's node proxy, for the ambient modes", ("ztunnel", "ztunnel"))
             }
@@ -118,6 +127,7 @@ impl Component {
             Self::Etcd => format!("Go module go.etcd.io/etcd/server/v3 v{ETCD_VERSION}"),
             Self::ApiServer => format!("Go module k8s.io/kubernetes v{KUBERNETES_VERSION}"),
             Self::Istiod => "Go module istio.io/istio, with a main of Meshmeter's".to_owned(),
+            Self::AmbientIptables => "Go module istio.io/istio, with a main of Meshmeter's".to_owned(),
             Self::PilotAgent => "Go module istio.io/istio".to_owned(),
             Self::IstioFiles => "Go modules istio.io/istio and sigs.k8s.io/gateway-api".to_owned(),
             Self::Ztunnel => "no registry: your own".to_owned(),

@@ -209,6 +209,7 @@ fn way(component: Component) -> Way {
         | Component::ApiServer
         | Component::Istiod
         | Component::PilotAgent
+        | Component::AmbientIptables
         | Component::Ztunnel => Program::of(component).map_or(Way::Elsewhere, Way::Go),
     }
 }
@@ -251,6 +252,7 @@ fn files(component: Component) -> &'static [&'static str] {
         Component::IstioFiles => &istio_files::FILES,
         Component::Istiod => &["istiod"],
         Component::PilotAgent => &["pilot-agent"],
+        Component::AmbientIptables => &["ambient-iptables"],
         Component::Ztunnel => &[],
     }
 }
@@ -263,7 +265,7 @@ fn expectation(component: Component) -> (&'static str, &'static str) {
         Component::ApiServer => ("building", "4 minutes"),
         Component::IstioFiles => ("fetching", "half a minute"),
         Component::Istiod => ("building", "4 minutes"),
-        Component::PilotAgent => ("building", "half a minute"),
+        Component::PilotAgent | Component::AmbientIptables => ("building", "half a minute"),
         Component::Ztunnel => ("fetching", "no time"),
     }
 }

@@ -37,7 +37,7 @@ pub fn variable(component: Component) -> Option<&'static str> {
         Component::Istiod => Some("MESHMETER_ISTIOD"),
         Component::PilotAgent => Some("MESHMETER_PILOT_AGENT"),
         Component::Ztunnel => Some("MESHMETER_ZTUNNEL"),
-        Component::Etcd | Component::ApiServer | Component::IstioFiles => None,
+        Component::Etcd | Component::ApiServer | Component::IstioFiles | Component::AmbientIptables => None,
     }
 }
 
@@ -56,7 +56,9 @@ impl Overrides {
             Component::Istiod => self.istiod.as_ref(),
             Component::PilotAgent => self.pilot_agent.as_ref(),
             Component::Ztunnel => self.ztunnel.as_ref(),
-            Component::Etcd | Component::ApiServer | Component::IstioFiles => None,
+            Component::Etcd | Component::ApiServer | Component::IstioFiles | Component::AmbientIptables => {
+                None
+            }
         }
     }
 

@@ -17,7 +17,9 @@ pub(super) fn ask(component: Component, path: &Path) -> Result<String, String> {
         return Err("there is no such file".to_owned());
     }
     let argument = match component {
-        Component::Istiod | Component::PilotAgent | Component::Ztunnel => "version",
+        Component::Istiod | Component::PilotAgent | Component::AmbientIptables | Component::Ztunnel => {
+            "version"
+        }
         _ => "--version",
     };
     let output = output_within(Command::new(path).arg(argument), LIMIT)
@@ -37,7 +39,9 @@ fn parse(component: Component, text: &str) -> Option<&str> {
         Component::Envoy => envoy(text),
         Component::Etcd => numbered(text.trim_start().strip_prefix("etcd Version: ")?),
         Component::ApiServer => numbered(text.trim_start().strip_prefix("Kubernetes v")?),
-        Component::Istiod | Component::PilotAgent | Component::Ztunnel => istio(text),
+        Component::Istiod | Component::PilotAgent | Component::AmbientIptables | Component::Ztunnel => {
+            istio(text)
+        }
         Component::IstioFiles => None,
     }
 }
