@@ -118,6 +118,11 @@ impl LocalLab {
         Ok(self.envoy.get_or_init(|| envoy))
     }
 
+    /// The run's certificate authority.
+    pub(crate) fn authority(&self) -> &RunAuthority {
+        &self.authority
+    }
+
     /// The lab that it is in.
     pub(crate) fn lab(&self) -> &Lab {
         &self.lab

@@ -33,5 +33,6 @@ pub use summary::{
 };
 pub use trial::{
     ComponentUsage, LoadPoint, MachineUsage, NetworkUsage, PathProof, ProcessUsage, ProxyProof, Role,
-    SchedulingUsage, TRIAL_SCHEMA, Throttling, TopProcess, TrialOutcome, TrialRecord,
+    SchedulingUsage, ServiceProof, StreamProof, TRIAL_SCHEMA, Throttling, TopProcess, TrialOutcome,
+    TrialRecord,
 };

@@ -207,6 +207,23 @@ pub struct PathProof {
     pub proxies: Vec<ProxyProof>,
     /// What was missing; empty where the path is proven.
     pub reasons: Vec<String>,
+    /// What the service itself counted; absent where the proxies' own counts suffice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<ServiceProof>,
+}
+
+/// What the service counted between the start of the generator and its end, warm-up included: the measure of proxies
+/// that carry connections without reading the requests in them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServiceProof {
+    /// Requests that it read whole.
+    pub requests_received: u64,
+    /// Connections that it accepted.
+    pub connections: u64,
+    /// Bytes that it read, without those of TLS.
+    pub received_bytes: u64,
+    /// Bytes that it sent, without those of TLS.
+    pub sent_bytes: u64,
 }
 
 /// What one proxy counted between the start of the generator and its end, warm-up included.
@@ -214,16 +231,32 @@ pub struct PathProof {
 pub struct ProxyProof {
     /// The component.
     pub name: String,
-    /// Requests that arrived at the listener of this path.
+    /// Requests that arrived at the listener of this path; 0 where it carries what it does not read.
     pub requests_received: u64,
-    /// Requests that the generator sent.
+    /// Requests that the generator sent; 0 where it carries what it does not read.
     pub requests_expected: u64,
+    /// What it carried unread; absent where it reads requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<StreamProof>,
     /// TLS handshakes completed with the peer proxy, as server or as client.
     pub tls_handshakes: u64,
     /// Whether the mode claims mutual TLS at this proxy.
     pub tls_expected: bool,
     /// The counters that this was read from, for those who check.
     pub counters: BTreeMap<String, u64>,
+}
+
+/// Connections that a proxy carried without reading the requests in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StreamProof {
+    /// Connections that took this path through it.
+    pub connections: u64,
+    /// Connections that the service accepted; 0 where the path leads past this proxy.
+    pub connections_expected: u64,
+    /// Bytes from the client's side.
+    pub received_bytes: u64,
+    /// Bytes to the client's side.
+    pub sent_bytes: u64,
 }
 
 /// The machine as a whole in the measured window.

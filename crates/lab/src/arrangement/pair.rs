@@ -1,9 +1,9 @@
 //! One trial's client and server, and the proxies between them, while they run.
 
 use super::LocalLab;
-use super::started::{Proxy, Started};
+use super::started::{CounterSource, Pods, Proxy, Started};
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
-use crate::envoy::proof::{CountedProxy, prove};
+use crate::envoy::proof::{CountedProxy, CountedService, Seen, prove};
 use crate::network::POD_INTERFACE;
 use crate::observe::component::Watched;
 use crate::observe::{Window, WindowUsage};
@@ -39,6 +39,8 @@ pub struct PairArrangement<'lab> {
     client_cpu_limit_cores: Option<f64>,
     generator: Option<Container>,
     counters_before: Vec<BTreeMap<String, u64>>,
+    /// The service's, where its own count is needed.
+    service_before: Option<BTreeMap<String, u64>>,
     window: Option<Window>,
     usage: Option<WindowUsage>,
 }
@@ -57,6 +59,7 @@ impl<'lab> PairArrangement<'lab> {
             client_cpu_limit_cores: spec.client_cpu_limit_cores,
             generator: None,
             counters_before: Vec::new(),
+            service_before: None,
             window: None,
             usage: None,
         }
@@ -72,6 +75,13 @@ impl<'lab> PairArrangement<'lab> {
     #[must_use]
     pub fn server_pod(&self) -> &Pod {
         &self.started.pods.server
+    }
+
+    /// Every pod of the trial: the client's, the server's, those of gateways.
+    #[must_use]
+    pub fn pods(&self) -> Vec<&Pod> {
+        let Pods { client, server, others } = &self.started.pods;
+        [client, server].into_iter().chain(others).collect()
     }
 
     /// Every component but the generator, with its name.
@@ -99,7 +109,10 @@ impl<'lab> PairArrangement<'lab> {
     /// What is watched: the generator first, then along the path. The component nearest to a pod's interface shows the
     /// pod's traffic.
     fn watched(&self) -> Vec<Watched> {
-        let proxied = |pod: &Pod| self.started.proxies.iter().any(|proxy| proxy.pod == pod.name());
+        let faces_network = |proxy: &Proxy| !matches!(proxy.evidence.seen, Seen::Nothing(_));
+        let proxied = |pod: &Pod| {
+            self.started.proxies.iter().any(|proxy| proxy.pod == pod.name() && faces_network(proxy))
+        };
         let application = |name: &str, role: Role, pod: &Pod, container: &Container| {
             watched(name, role, pod.name(), container, !proxied(pod))
         };
@@ -107,8 +120,10 @@ impl<'lab> PairArrangement<'lab> {
         if let Some(generator) = &self.generator {
             all.push(application(GENERATOR, Role::Generator, &self.started.pods.client, generator));
         }
-        for proxy in &self.started.proxies {
-            all.push(watched(&proxy.name, Role::Proxy, &proxy.pod, &proxy.container, true));
+        for (index, proxy) in self.started.proxies.iter().enumerate() {
+            let is_first = self.started.proxies[..index].iter().all(|nearer| nearer.pod != proxy.pod);
+            let shows_network = is_first && faces_network(proxy);
+            all.push(watched(&proxy.name, Role::Proxy, &proxy.pod, &proxy.container, shows_network));
         }
         all.push(application(SERVER, Role::App, &self.started.pods.server, &self.started.server));
         for other in &self.started.supporting {
@@ -119,17 +134,20 @@ impl<'lab> PairArrangement<'lab> {
 
     /// Reads the proxies' counters until they hold every request that was sent, or [`SETTLED_WITHIN`] has passed: the
     /// generator may be gone while its last requests still lie in sockets.
-    fn counters_after(&self, requests_sent: u64) -> Vec<Result<BTreeMap<String, u64>, String>> {
+    fn counters_after(
+        &self,
+        requests_sent: u64,
+        service: Option<&CountedService>,
+    ) -> Vec<Result<BTreeMap<String, u64>, String>> {
         let deadline = Instant::now() + SETTLED_WITHIN;
+        let none = BTreeMap::new();
         loop {
             let counters: Vec<_> = self.started.proxies.iter().map(counters_or_reason).collect();
             let settled = self.started.proxies.iter().enumerate().all(|(index, proxy)| {
-                let name = &proxy.evidence.requests;
-                let before =
-                    self.counters_before.get(index).and_then(|all| all.get(name)).copied().unwrap_or(0);
-                counters[index].as_ref().map_or(true, |after| {
-                    after.get(name).copied().unwrap_or(0).saturating_sub(before) >= requests_sent
-                })
+                let before = self.counters_before.get(index).unwrap_or(&none);
+                counters[index]
+                    .as_ref()
+                    .map_or(true, |after| proxy.evidence.has_settled(before, after, requests_sent, service))
             });
             if settled || Instant::now() >= deadline {
                 return counters;
@@ -138,8 +156,19 @@ impl<'lab> PairArrangement<'lab> {
         }
     }
 
+    /// What the service counted, where that is needed.
+    fn counted_service(&self) -> Option<CountedService> {
+        let after = self.started.service.as_ref()?.counters();
+        let after = after.map_err(|error| match self.started.server.has_exited() {
+            Some(status) => format!("it has died: {status}"),
+            None => in_one_line(&error.cause),
+        });
+        Some(CountedService { before: self.service_before.clone().unwrap_or_default(), after })
+    }
+
     fn path(&self, requests_sent: u64) -> PathProof {
-        let after = self.counters_after(requests_sent);
+        let service = self.counted_service();
+        let after = self.counters_after(requests_sent, service.as_ref());
         let counted: Vec<CountedProxy> = self
             .started
             .proxies
@@ -153,7 +182,7 @@ impl<'lab> PairArrangement<'lab> {
                 after,
             })
             .collect();
-        prove(&counted, requests_sent)
+        prove(&counted, requests_sent, service.as_ref())
     }
 
     fn log_tails(&self) -> BTreeMap<String, Vec<String>> {
@@ -188,6 +217,10 @@ impl Arrangement for PairArrangement<'_> {
         self.started.url.clone()
     }
 
+    fn client_arguments(&self) -> Vec<String> {
+        self.started.client_arguments.clone()
+    }
+
     fn start_generator(&mut self, arguments: &[String]) -> Result<ChildStderr, EnvironmentError> {
         let operation = "start the generator";
         self.check_alive(operation)?;
@@ -198,6 +231,10 @@ impl Arrangement for PairArrangement<'_> {
             .map(|proxy| proxy.counters.counters())
             .collect::<Result<_, _>>()
             .map_err(|error| EnvironmentError::new("read the proxies' counters before the trial", error))?;
+        self.service_before =
+            self.started.service.as_ref().map(CounterSource::counters).transpose().map_err(|error| {
+                EnvironmentError::new("read the service's counters before the trial", error)
+            })?;
         let generator = self.started.pods.client.start(&ContainerSpec {
             name: GENERATOR.to_owned(),
             program: self.place.programs.meshmeter.clone(),

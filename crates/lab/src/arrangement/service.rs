@@ -1,10 +1,18 @@
 //! The synthetic service in its pod, the same under every mesh.
 
+use super::started::CounterSource;
+use crate::certificates::CredentialFiles;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
+use crate::envoy::admin::{Admin, AdminError};
+use crate::envoy::proof::CountedService;
 use crate::pod::Pod;
-use experiment::environment::{EnvironmentError, ServerSettings};
+use experiment::Protocol;
+use experiment::environment::{ArrangementSpec, EnvironmentError, ServerSettings};
 use experiment::units::{format_duration, format_fraction};
+use serde::Deserialize;
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,7 +20,7 @@ use std::time::Duration;
 pub(crate) const SERVICE_PORT: u16 = 8080;
 
 /// The service starts in milliseconds; more on a machine that is busy with other things.
-const SERVICE_READY_WITHIN: Duration = Duration::from_secs(20);
+pub(crate) const SERVICE_READY_WITHIN: Duration = Duration::from_secs(20);
 
 /// Starts the service. It need not listen yet.
 pub(crate) fn start_service(
@@ -21,17 +29,51 @@ pub(crate) fn start_service(
     meshmeter: &Path,
     log_dir: &Path,
 ) -> Result<Container, EnvironmentError> {
+    start(pod, settings, [format!("--listen=0.0.0.0:{SERVICE_PORT}")], meshmeter, log_dir)
+}
+
+/// Starts the service as one outside a mesh, which speaks TLS itself: at this port, with the certificate in these files.
+/// In clear text it answers on its loopback alone, when it is asked for its counters. It need not listen yet.
+pub(crate) fn start_service_outside(
+    pod: &mut Pod,
+    spec: &ArrangementSpec,
+    files: &CredentialFiles,
+    port: u16,
+    meshmeter: &Path,
+    log_dir: &Path,
+) -> Result<Container, EnvironmentError> {
+    let listens = match spec.protocol {
+        Protocol::Http1 | Protocol::Http2 | Protocol::Grpc => "--tls-listen",
+        Protocol::Tcp => "--tcp-tls-listen",
+    };
+    let arguments = [
+        format!("--listen={}:{SERVICE_PORT}", Ipv4Addr::LOCALHOST),
+        format!("{listens}=0.0.0.0:{port}"),
+        format!("--tls-cert={}", files.certificate.display()),
+        format!("--tls-key={}", files.key.display()),
+        format!("--tcp-reply-size={}", spec.server.payload_bytes),
+    ];
+    start(pod, &spec.server, arguments, meshmeter, log_dir)
+}
+
+fn start(
+    pod: &mut Pod,
+    settings: &ServerSettings,
+    listens: impl IntoIterator<Item = String>,
+    meshmeter: &Path,
+    log_dir: &Path,
+) -> Result<Container, EnvironmentError> {
     let arguments = [
         "serve".to_owned(),
-        format!("--listen=0.0.0.0:{SERVICE_PORT}"),
         format!("--size={}", settings.payload_bytes),
         format!("--delay={}", format_duration(settings.delay)),
         format!("--error-rate={}", format_fraction(settings.error_fraction)),
     ];
+    let arguments: Vec<String> = arguments.into_iter().chain(listens).collect();
     pod.start(&ContainerSpec {
         name: "server".to_owned(),
         program: meshmeter.to_path_buf(),
-        arguments: arguments.map(Into::into).to_vec(),
+        arguments: arguments.into_iter().map(Into::into).collect(),
         environment: BTreeMap::new(),
         cpu_limit_cores: settings.cpu_limit_cores,
         user: ContainerUser::Lab,
@@ -44,4 +86,46 @@ pub(crate) fn start_service(
 /// Waits until the service listens.
 pub(crate) fn wait_for_service(pod: &Pod, server: &Container) -> Result<(), EnvironmentError> {
     pod.wait_until_listening(server, SERVICE_PORT, SERVICE_READY_WITHIN)
+}
+
+/// Where the service is asked what it counted (`docs/service.md`).
+const COUNTERS_PATH: &str = "/meshmeter/counters";
+
+/// The service's own counters, of all its protocols together.
+#[derive(Debug)]
+pub(crate) struct ServiceCounters {
+    admin: Admin,
+    /// Each question comes on a connection of its own, which the service counts.
+    asked: Cell<u64>,
+}
+
+impl ServiceCounters {
+    /// Those of the service in this pod, asked over HTTP in clear text on its loopback.
+    pub fn in_pod(pod: &Pod) -> Self {
+        Self { admin: Admin::in_pod("server", pod, SERVICE_PORT), asked: Cell::new(0) }
+    }
+}
+
+impl CounterSource for ServiceCounters {
+    fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
+        let counted: Counted = self.admin.ask_json(COUNTERS_PATH)?;
+        self.asked.set(self.asked.get() + 1);
+        let connections = counted.connections_accepted.saturating_sub(self.asked.get());
+        let counters = [
+            (CountedService::REQUESTS, counted.requests),
+            (CountedService::CONNECTIONS, connections),
+            (CountedService::RECEIVED_BYTES, counted.bytes_received),
+            (CountedService::SENT_BYTES, counted.bytes_sent),
+        ];
+        Ok(counters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+}
+
+/// What is read of the service's answer.
+#[derive(Deserialize)]
+struct Counted {
+    requests: u64,
+    connections_accepted: u64,
+    bytes_received: u64,
+    bytes_sent: u64,
 }

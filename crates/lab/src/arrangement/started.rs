@@ -1,5 +1,6 @@
 //! What an arrangement consists of once it is up, whoever configured its proxies.
 
+use super::service::ServiceCounters;
 use crate::container::Container;
 use crate::envoy::admin::AdminError;
 use crate::envoy::proof::Evidence;
@@ -24,10 +25,16 @@ pub(crate) struct Started {
     pub proxies: Vec<Proxy>,
     /// What else belongs to the arrangement and must not die: the control plane.
     pub supporting: Vec<Supporting>,
+    /// The service's own counters; absent where the proxies' suffice to prove the path.
+    pub service: Option<ServiceCounters>,
     /// What the generator requests.
     pub url: String,
+    /// What the generator needs besides.
+    pub client_arguments: Vec<String>,
     /// How long the configuration took to be in force; absent where nothing is configured while it runs.
     pub push: Option<ConfigurationPush>,
+    /// Certificates and keys of client and service.
+    pub _folders: Vec<PrivateFolder>,
     /// The objects that describe it to a control plane; absent where there is none.
     pub _namespace: Option<MeshNamespace>,
 }

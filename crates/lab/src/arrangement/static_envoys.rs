@@ -34,7 +34,18 @@ pub(super) fn bring_up(
     let target = pods.others.first().unwrap_or(&pods.server);
     let url = format!("http://{}:{SERVICE_PORT}/", target.address());
     let proxies = proxies.into_iter().map(|proxy| proxy.on_the_path(&pods)).collect();
-    Ok(Started { pods, server, proxies, supporting: Vec::new(), url, push: None, _namespace: None })
+    Ok(Started {
+        pods,
+        server,
+        proxies,
+        supporting: Vec::new(),
+        service: None,
+        url,
+        client_arguments: Vec::new(),
+        push: None,
+        _folders: Vec::new(),
+        _namespace: None,
+    })
 }
 
 /// The pod of a proxy at this position.

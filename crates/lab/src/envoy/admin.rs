@@ -57,6 +57,9 @@ pub enum AdminCause {
     /// Another status than 200.
     #[error("it answered with status {0}")]
     Status(u16),
+    /// The log that it counts in could not be read.
+    #[error("read its log")]
+    Log(#[source] io::Error),
     /// The answer is not of the expected shape.
     #[error("an answer that cannot be read")]
     Shape(#[source] serde_json::Error),

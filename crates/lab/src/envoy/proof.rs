@@ -4,9 +4,16 @@
 //! generator sent, must have completed TLS handshakes exactly where mutual TLS is claimed, and must have taken every
 //! configuration that it was sent. Which of its counters say so is its [`Evidence`], whoever configured it.
 //!
+//! A proxy that carries connections without reading the requests in them is held against what the service counted:
+//! `streams.rs`.
+//!
 //! Equality has two honest exceptions. A generator that is stopped leaves at most one request on each connection that no
 //! proxy reads any more, so a few may be missing. And a proxy may retry, as a mesh does, so the one behind it may see
 //! more; the retries are counted too.
+
+mod streams;
+
+pub use streams::{CountedService, StreamCounters};
 
 use experiment::schema::{PathProof, ProxyProof};
 use std::collections::BTreeMap;
@@ -32,18 +39,49 @@ pub struct CountedProxy {
 /// Which counters of a proxy tell of the path.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Evidence {
-    /// The requests that arrived at the listener of the path.
-    pub requests: String,
-    /// The connections that they came on: each may leave one request unread.
-    pub connections: String,
-    /// The requests that this proxy sent again.
-    pub retries: String,
+    /// What it sees of the traffic.
+    pub seen: Seen,
     /// TLS handshakes with the peer proxy; absent where it has no peer.
     pub handshakes: Option<String>,
     /// Whether mutual TLS with the peer is claimed.
     pub tls_expected: bool,
     /// Connections that it refused since they came as no filter chain wants them; absent where it has no such listener.
     pub refused: Option<String>,
+    /// What else must show, or must not.
+    pub demands: Vec<Demand>,
+}
+
+/// What a proxy sees of the traffic on the path.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Seen {
+    /// Every request.
+    Requests(RequestCounters),
+    /// Connections with bytes in them.
+    Streams(StreamCounters),
+    /// Nothing: the path leads past it, and these counters of connections must not rise.
+    Nothing(Vec<String>),
+}
+
+/// Counters of a proxy that reads requests.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RequestCounters {
+    /// The requests that arrived at the listener of the path.
+    pub requests: String,
+    /// The connections that they came on: each may leave one request unread.
+    pub connections: String,
+    /// The requests that this proxy sent again.
+    pub retries: String,
+}
+
+/// A counter that must rise in a trial, or must not.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Demand {
+    /// Its name.
+    pub counter: String,
+    /// Whether it must.
+    pub rises: bool,
+    /// What it means where it did not keep to that, after the proxy's name.
+    pub otherwise: &'static str,
 }
 
 impl Evidence {
@@ -51,42 +89,89 @@ impl Evidence {
     /// that requests leave through; of mutual TLS it tells nothing.
     #[must_use]
     pub fn of_http(connection_manager: &str, cluster: &str) -> Self {
-        Self {
+        Self::of(Seen::Requests(RequestCounters {
             requests: format!("http.{connection_manager}.downstream_rq_total"),
             connections: format!("http.{connection_manager}.downstream_cx_total"),
             retries: format!("cluster.{cluster}.upstream_rq_retry"),
-            handshakes: None,
-            tls_expected: false,
-            refused: None,
+        }))
+    }
+
+    /// The evidence of a proxy that sees this of the traffic; of mutual TLS it tells nothing.
+    #[must_use]
+    pub fn of(seen: Seen) -> Self {
+        Self { seen, handshakes: None, tls_expected: false, refused: None, demands: Vec::new() }
+    }
+
+    /// Whether the proxy has counted all that it will count of a trial: the generator may be gone while its last
+    /// requests still lie in sockets.
+    #[must_use]
+    pub fn has_settled(
+        &self,
+        before: &BTreeMap<String, u64>,
+        after: &BTreeMap<String, u64>,
+        requests_sent: u64,
+        service: Option<&CountedService>,
+    ) -> bool {
+        let rise = |name: &str| risen(before, after, name);
+        match &self.seen {
+            Seen::Requests(counters) => rise(&counters.requests) >= requests_sent,
+            Seen::Streams(counters) => service.is_none_or(|service| counters.hold(service, &rise)),
+            Seen::Nothing(_) => true,
         }
     }
+}
+
+/// What a counter rose by.
+fn risen(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>, name: &str) -> u64 {
+    let read = |counters: &BTreeMap<String, u64>| counters.get(name).copied().unwrap_or(0);
+    read(after).saturating_sub(read(before))
 }
 
 /// How the counters of refused configuration end, whatever kind of configuration it is.
 const REJECTED_SUFFIX: &str = ".update_rejected";
 
-/// Judges the path of one trial. `requests_sent` is what the generator sent over the whole trial, warm-up included.
-/// Without proxies (mode `none`) there is nothing to prove.
+/// Judges the path of one trial. `requests_sent` is what the generator sent over the whole trial, warm-up included;
+/// `service` is what the service counted meanwhile, needed where a proxy carries what it does not read. Without proxies
+/// (mode `none`) there is nothing to prove.
 #[must_use]
-pub fn prove(proxies: &[CountedProxy], requests_sent: u64) -> PathProof {
+pub fn prove(proxies: &[CountedProxy], requests_sent: u64, service: Option<&CountedService>) -> PathProof {
     let mut reasons = Vec::new();
-    let mut proofs = Vec::new();
+    let mut proofs: Vec<ProxyProof> = Vec::new();
     let mut retries_before = 0;
     if requests_sent == 0 && !proxies.is_empty() {
         reasons.push("the generator sent no requests: nothing shows their path".to_owned());
     }
     for proxy in proxies {
         let counters = counted(proxy, &mut reasons);
-        let proof = read(proxy, counters, requests_sent);
+        let proof = read(proxy, counters, requests_sent, service);
         if proxy.after.is_ok() {
-            judge_requests(proxy, &proof, retries_before, &mut reasons);
+            match &proxy.evidence.seen {
+                Seen::Requests(counters) => {
+                    judge_requests(proxy, &proof, counters, retries_before, &mut reasons);
+                    retries_before += counter(&proof, &counters.retries);
+                }
+                Seen::Streams(_) => {
+                    let nearer = proofs.iter().rev().find(|other| carries(other));
+                    streams::judge_carried(&proof, nearer, service, &mut reasons);
+                }
+                Seen::Nothing(_) => streams::judge_passed_by(&proof, &mut reasons),
+            }
             judge_tls(proxy, &proof, &mut reasons);
+            judge_demands(proxy, &proof, &mut reasons);
         }
         judge_configuration(proxy, &mut reasons);
-        retries_before += counter(&proof, &proxy.evidence.retries);
         proofs.push(proof);
     }
-    PathProof { proven: reasons.is_empty(), proxies: proofs, reasons }
+    if let Some(service) = service {
+        streams::judge_service(service, requests_sent, retries_before, &mut reasons);
+    }
+    let service = service.map(CountedService::proof);
+    PathProof { proven: reasons.is_empty(), proxies: proofs, reasons, service }
+}
+
+/// Whether a proxy carries the trial's connections unread.
+fn carries(proof: &ProxyProof) -> bool {
+    proof.streams.is_some_and(|streams| streams.connections_expected > 0)
 }
 
 /// What the counters rose by. A counter that fell is one of a proxy that started anew: not the one that was asked before.
@@ -113,12 +198,23 @@ fn counted(proxy: &CountedProxy, reasons: &mut Vec<String>) -> BTreeMap<String, 
     rises
 }
 
-fn read(proxy: &CountedProxy, counters: BTreeMap<String, u64>, requests_sent: u64) -> ProxyProof {
+fn read(
+    proxy: &CountedProxy,
+    counters: BTreeMap<String, u64>,
+    requests_sent: u64,
+    service: Option<&CountedService>,
+) -> ProxyProof {
     let rise = |name: &str| counters.get(name).copied().unwrap_or(0);
+    let (requests_received, requests_expected, streams) = match &proxy.evidence.seen {
+        Seen::Requests(counters) => (rise(&counters.requests), requests_sent, None),
+        Seen::Streams(counters) => (0, 0, Some(counters.read(service, rise))),
+        Seen::Nothing(counters) => (0, 0, Some(streams::passed_by(counters, rise))),
+    };
     ProxyProof {
         name: proxy.name.clone(),
-        requests_received: rise(&proxy.evidence.requests),
-        requests_expected: requests_sent,
+        requests_received,
+        requests_expected,
+        streams,
         tls_handshakes: proxy.evidence.handshakes.as_deref().map_or(0, rise),
         tls_expected: proxy.evidence.tls_expected,
         counters,
@@ -129,11 +225,15 @@ fn counter(proof: &ProxyProof, name: &str) -> u64 {
     proof.counters.get(name).copied().unwrap_or(0)
 }
 
-fn judge_requests(proxy: &CountedProxy, proof: &ProxyProof, retries_before: u64, reasons: &mut Vec<String>) {
+fn judge_requests(
+    proxy: &CountedProxy,
+    proof: &ProxyProof,
+    counters: &RequestCounters,
+    retries_before: u64,
+    reasons: &mut Vec<String>,
+) {
     let (name, received, expected) = (&proxy.name, proof.requests_received, proof.requests_expected);
-    let connections = counter(proof, &proxy.evidence.connections);
-    let most_forgiven = ((expected as f64 * FORGIVEN_FRACTION) as u64).max(FORGIVEN_AT_LEAST);
-    let forgiven = connections.min(most_forgiven);
+    let forgiven = forgiven(expected, counter(proof, &counters.connections));
     if received + forgiven < expected {
         let manner =
             if received == 0 { "traffic did not pass it" } else { "part of the traffic did not pass it" };
@@ -144,6 +244,11 @@ fn judge_requests(proxy: &CountedProxy, proof: &ProxyProof, retries_before: u64,
             "{name} saw {surplus} requests more than were sent: something else uses this path"
         ));
     }
+}
+
+/// How many of these requests may be missing at whoever took them on so many connections.
+fn forgiven(expected: u64, connections: u64) -> u64 {
+    connections.min(((expected as f64 * FORGIVEN_FRACTION) as u64).max(FORGIVEN_AT_LEAST))
 }
 
 fn judge_tls(proxy: &CountedProxy, proof: &ProxyProof, reasons: &mut Vec<String>) {
@@ -159,6 +264,14 @@ fn judge_tls(proxy: &CountedProxy, proof: &ProxyProof, reasons: &mut Vec<String>
     let refused = proxy.evidence.refused.as_deref().map_or(0, |name| counter(proof, name));
     if refused > 0 {
         reasons.push(format!("{name} refused {refused} connections that did not come as its mode wants them (plain text for TLS, or the reverse)"));
+    }
+}
+
+fn judge_demands(proxy: &CountedProxy, proof: &ProxyProof, reasons: &mut Vec<String>) {
+    for demand in &proxy.evidence.demands {
+        if (counter(proof, &demand.counter) > 0) != demand.rises {
+            reasons.push(format!("{} {}", proxy.name, demand.otherwise));
+        }
     }
 }
 
@@ -221,7 +334,7 @@ mod tests {
 
     #[test]
     fn every_request_seen_by_both_with_tls_is_proof() {
-        let proof = prove(&[client(3000, 4, 0), server(3000, 4, 0)], 3000);
+        let proof = prove(&[client(3000, 4, 0), server(3000, 4, 0)], 3000, None);
         assert!(proof.proven, "{:?}", proof.reasons);
         assert_eq!(proof.proxies[1].requests_received, 3000);
         assert_eq!((proof.proxies[0].tls_handshakes, proof.proxies[1].tls_handshakes), (4, 4));
@@ -229,14 +342,14 @@ mod tests {
 
     #[test]
     fn no_proxies_leave_nothing_to_prove() {
-        let proof = prove(&[], 3000);
+        let proof = prove(&[], 3000, None);
         assert!(proof.proven && proof.proxies.is_empty() && proof.reasons.is_empty());
     }
 
     #[test]
     fn one_unread_request_a_connection_is_forgiven_and_no_more() {
-        assert!(prove(&[client(2996, 4, 0), server(2996, 4, 0)], 3000).proven);
-        let proof = prove(&[client(2995, 4, 0), server(2996, 4, 0)], 3000);
+        assert!(prove(&[client(2996, 4, 0), server(2996, 4, 0)], 3000, None).proven);
+        let proof = prove(&[client(2995, 4, 0), server(2996, 4, 0)], 3000, None);
         assert_eq!(
             proof.reasons,
             ["client-proxy saw 2995 of 3000 requests: part of the traffic did not pass it"]
@@ -245,8 +358,8 @@ mod tests {
 
     #[test]
     fn retries_of_the_proxy_before_explain_a_surplus() {
-        assert!(prove(&[client(3000, 4, 5), server(3005, 4, 0)], 3000).proven);
-        let proof = prove(&[client(3000, 4, 5), server(3006, 4, 0)], 3000);
+        assert!(prove(&[client(3000, 4, 5), server(3005, 4, 0)], 3000, None).proven);
+        let proof = prove(&[client(3000, 4, 5), server(3006, 4, 0)], 3000, None);
         assert_eq!(
             proof.reasons,
             ["server-proxy saw 1 requests more than were sent: something else uses this path"]
@@ -255,7 +368,7 @@ mod tests {
 
     #[test]
     fn traffic_past_the_client_proxy_is_named() {
-        let proof = prove(&[client(0, 0, 0), server(0, 0, 3000)], 3000);
+        let proof = prove(&[client(0, 0, 0), server(0, 0, 3000)], 3000, None);
         insta::assert_snapshot!(proof.reasons.join("\n"), @r"
         client-proxy saw 0 of 3000 requests: traffic did not pass it
         client-proxy completed no TLS handshake with its peer, though mutual TLS is claimed
@@ -271,8 +384,8 @@ mod tests {
             proxy.evidence.tls_expected = false;
             proxy
         };
-        assert!(prove(&[off(client(30, 0, 0)), off(server(30, 0, 0))], 30).proven);
-        assert!(!prove(&[off(client(30, 1, 0)), off(server(30, 0, 0))], 30).proven);
+        assert!(prove(&[off(client(30, 0, 0)), off(server(30, 0, 0))], 30, None).proven);
+        assert!(!prove(&[off(client(30, 1, 0)), off(server(30, 0, 0))], 30, None).proven);
     }
 
     #[test]
@@ -283,7 +396,7 @@ mod tests {
             counters.insert("listener_manager.lds.update_rejected".to_owned(), 0);
         }
         assert_eq!(
-            prove(&[proxy], 3000).reasons,
+            prove(&[proxy], 3000, None).reasons,
             ["client-proxy refused 2 updates of its configuration (cluster_manager.cds.update_rejected)"]
         );
     }
@@ -292,7 +405,7 @@ mod tests {
     fn silence_a_restart_and_no_requests_prove_nothing() {
         let mut silent = client(3000, 4, 0);
         silent.after = Err("no answer within 5000 ms".to_owned());
-        let proof = prove(&[silent], 3000);
+        let proof = prove(&[silent], 3000, None);
         assert_eq!(
             proof.reasons,
             ["client-proxy could not be asked for its counters: no answer within 5000 ms"]
@@ -301,8 +414,8 @@ mod tests {
         let mut restarted = client(3000, 4, 0);
         restarted.before.insert("listener.0.0.0.0_15001.downstream_cx_total".to_owned(), 9);
         restarted.after.as_mut().unwrap().insert("listener.0.0.0.0_15001.downstream_cx_total".to_owned(), 1);
-        assert!(prove(&[restarted], 3000).reasons[0].contains("started anew"));
+        assert!(prove(&[restarted], 3000, None).reasons[0].contains("started anew"));
 
-        assert!(!prove(&[client(0, 0, 0)], 0).proven);
+        assert!(!prove(&[client(0, 0, 0)], 0, None).proven);
     }
 }

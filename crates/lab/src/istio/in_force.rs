@@ -23,6 +23,8 @@ pub enum Expected {
     Listener(String),
     /// A listener's filter chain of this name.
     FilterChain(String),
+    /// A listener that leads connections to this cluster, unread.
+    Carried(String),
     /// A route for this domain, such as `server.mesh-1.svc.cluster.local`.
     Domain(String),
 }
@@ -81,7 +83,9 @@ fn first_lacking<'a>(proxy: &'a Awaited<'_>) -> Result<Option<&'a Expected>, Adm
     let mut answers =
         Answers { admin: proxy.admin, clusters: None, listeners: None, chains: None, routes: None };
     let mut expected: Vec<&Expected> = proxy.expected.iter().collect();
-    expected.sort_by_key(|expected| matches!(expected, Expected::FilterChain(_) | Expected::Domain(_)));
+    expected.sort_by_key(|expected| {
+        matches!(expected, Expected::FilterChain(_) | Expected::Carried(_) | Expected::Domain(_))
+    });
     for expected in expected {
         if !answers.show(expected)? {
             return Ok(Some(expected));
@@ -109,6 +113,8 @@ impl Answers<'_> {
             Expected::Listener(name) => self.listeners()?.contains(name),
             Expected::FilterChain(name) => dump(self.admin, "dynamic_listeners", &mut self.chains)?
                 .contains(&format!("\"name\": \"{name}\"")),
+            Expected::Carried(cluster) => dump(self.admin, "dynamic_listeners", &mut self.chains)?
+                .contains(&format!("\"cluster\": \"{cluster}\"")),
             Expected::Domain(name) => {
                 dump(self.admin, "dynamic_route_configs", &mut self.routes)?.contains(&format!("\"{name}\""))
             }

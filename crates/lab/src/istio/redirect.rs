@@ -30,6 +30,21 @@ pub fn redirect_through_sidecar(
     programs: &IstioPrograms,
     log_dir: &Path,
 ) -> Result<(), EnvironmentError> {
+    redirect_but_to(pod, programs, log_dir, None)
+}
+
+/// The same, but that connections to one address go past the proxy, as with the annotation
+/// `traffic.sidecar.istio.io/excludeOutboundIPRanges`; none where there is no such address.
+///
+/// # Errors
+/// As there.
+pub fn redirect_but_to(
+    pod: &mut Pod,
+    programs: &IstioPrograms,
+    log_dir: &Path,
+    excluded: Option<Ipv4Addr>,
+) -> Result<(), EnvironmentError> {
+    let excluded = excluded.map_or_else(String::new, |address| format!("{address}/32"));
     let (outbound, inbound, user) =
         (OUTBOUND_PORT.to_string(), INBOUND_PORT.to_string(), PROXY_USER.to_string());
     let arguments = [
@@ -45,7 +60,7 @@ pub fn redirect_through_sidecar(
         "-i",
         "*",
         "-x",
-        "",
+        &excluded,
         "-b",
         "*",
         "-d",

@@ -3,6 +3,9 @@
 //! One file for each family of modes. Each begins with [`Trial::begin`] (client and server in their pods, known to the API,
 //! in a namespace of their own) and ends with a [`Started`]. [`can_run`] and [`bring_up`] are where a mode is entered.
 
+mod egress;
+mod gateway;
+mod ingress;
 mod none;
 mod sidecar;
 
@@ -14,7 +17,7 @@ use crate::arrangement::LocalLab;
 use crate::arrangement::service::{SERVICE_PORT, start_service, wait_for_service};
 use crate::arrangement::started::{Pods, Started, create_log_dir};
 use crate::container::Container;
-use crate::pod::PodSpec;
+use crate::pod::{Pod, PodSpec};
 use experiment::Mode;
 use experiment::environment::{ArrangementSpec, EnvironmentError};
 use experiment::schema::ConfigurationPush;
@@ -36,14 +39,16 @@ pub(super) const SERVER: &str = "server";
 pub(crate) fn can_run(place: &LocalLab, mode: Mode) -> Result<(), EnvironmentError> {
     match mode {
         Mode::None => none::can_run(place),
-        Mode::Sidecar => sidecar::can_run(place),
+        Mode::Sidecar => sidecar::can_run(place, mode),
         Mode::Gateway => Err(EnvironmentError::new(
             format!("run mode {mode}"),
             "a single proxy without a mesh is not Istio's",
         )
         .with_hint("`mesh: envoy` runs it; Istio's own is `ingress`")),
+        Mode::Ingress => ingress::can_run(place),
+        mode if mode.is_egress() => egress::can_run(place, mode),
         _ => Err(EnvironmentError::new(format!("run mode {mode}"), "it is not built yet")
-            .with_hint("`mesh: istio` runs the modes none and sidecar")),
+            .with_hint("`mesh: istio` runs every mode but those with ztunnel")),
     }
 }
 
@@ -57,6 +62,8 @@ pub(crate) fn bring_up(
     match spec.mode {
         Mode::None => none::bring_up(place, spec, log_dir),
         Mode::Sidecar => sidecar::bring_up(place, spec, log_dir),
+        Mode::Ingress => ingress::bring_up(place, spec, log_dir),
+        mode if mode.is_egress() => egress::bring_up(place, spec, log_dir),
         mode => Err(can_run(place, mode).err().unwrap_or_else(|| {
             EnvironmentError::new(
                 format!("bring up mode {mode}"),
@@ -96,21 +103,47 @@ impl<'a> Trial<'a> {
         log_dir: &'a Path,
         memberships: Memberships,
     ) -> Result<Self, EnvironmentError> {
+        let (mut trial, ()) = Self::begin_with_server(place, spec, log_dir, memberships, |_, pod| {
+            Ok(((), start_service(pod, &spec.server, place.meshmeter(), log_dir)?))
+        })?;
+        tell_of_pods(&mut trial.namespace, &[&trial.client_workload, &trial.server_workload])?;
+        Ok(trial)
+    }
+
+    /// The same with a service that is started as the caller has it, and gives what else there is of it. Of the pods the
+    /// API is not told.
+    pub fn begin_with_server<T>(
+        place: &'a LocalLab,
+        spec: &'a ArrangementSpec,
+        log_dir: &'a Path,
+        memberships: Memberships,
+        start_server: impl FnOnce(&MeshNamespace, &mut Pod) -> Result<(T, Container), EnvironmentError>,
+    ) -> Result<(Self, T), EnvironmentError> {
         create_log_dir(log_dir)?;
         let programs = place.istio_programs()?;
         let control_plane = place.control_plane()?;
-        let mut namespace =
+        let namespace =
             MeshNamespace::create(place.lab(), Rc::clone(&control_plane), place.next_arrangement(), &[])?;
         let create =
             |name: &str| place.lab().create_pod(&PodSpec::new(name).with_names(namespace.name_files()));
         let mut pods = Pods { client: create(CLIENT)?, server: create(SERVER)?, others: Vec::new() };
-        let server = start_service(&mut pods.server, &spec.server, place.meshmeter(), log_dir)?;
+        let (made, server) = start_server(&namespace, &mut pods.server)?;
         let client_workload =
             Workload::new(CLIENT, namespace.name(), pods.client.address(), memberships.client);
         let server_workload =
             Workload::new(SERVER, namespace.name(), pods.server.address(), memberships.server);
-        tell_of_pods(&mut namespace, &[&client_workload, &server_workload])?;
-        Ok(Self { place, spec, log_dir, programs, pods, server, namespace, client_workload, server_workload })
+        let trial = Self {
+            place,
+            spec,
+            log_dir,
+            programs,
+            pods,
+            server,
+            namespace,
+            client_workload,
+            server_workload,
+        };
+        Ok((trial, made))
     }
 
     /// The objects that lead to the server by its Service.
@@ -120,25 +153,37 @@ impl<'a> Trial<'a> {
 
     /// The objects that the experiment's switches ask for.
     pub fn objects_of_settings(&self) -> Vec<Value> {
-        let subject = Subject {
+        objects::of_settings(self.spec, &self.subject(), None)
+    }
+
+    /// What the trial's objects are about.
+    pub fn subject(&self) -> Subject<'_> {
+        Subject {
             namespace: self.namespace.name(),
             service: SERVER,
             port: SERVICE_PORT,
-            caller: CLIENT,
+            caller: if self.spec.mode == Mode::Ingress { objects::ingress::NAME } else { CLIENT },
             path: "/",
-        };
-        objects::of_settings(self.spec, &subject, None)
+        }
     }
 
     /// Writes objects while the proxies are connected, lets the server's Service resolve in the pods, and gives its
     /// address with how long the writing took.
-    pub fn write(&mut self, objects: &[Value]) -> Result<Written, EnvironmentError> {
-        let begun_at = Instant::now();
-        let made = self.namespace.apply(objects)?;
-        let written_at = Instant::now();
+    pub fn write(&mut self, objects: &[Value]) -> Result<(Written, Ipv4Addr), EnvironmentError> {
+        let (written, made) = self.write_without_service(objects)?;
         let service = service_address(&made, SERVER)?;
         self.namespace.add_service_names(service, SERVER)?;
-        Ok(Written { objects: objects.len(), service, begun_at, written_at })
+        Ok((written, service))
+    }
+
+    /// Writes objects while the proxies are connected; gives them as the API has them, with how long the writing took.
+    pub fn write_without_service(
+        &mut self,
+        objects: &[Value],
+    ) -> Result<(Written, Vec<Value>), EnvironmentError> {
+        let begun_at = Instant::now();
+        let made = self.namespace.apply(objects)?;
+        Ok((Written { objects: objects.len(), begun_at, written_at: Instant::now() }, made))
     }
 
     /// The server's socket address, where the endpoints of its Service lead.
@@ -171,8 +216,11 @@ impl<'a> Trial<'a> {
             server: self.server,
             proxies: Vec::new(),
             supporting,
+            service: None,
             url,
+            client_arguments: Vec::new(),
             push: None,
+            _folders: Vec::new(),
             _namespace: Some(self.namespace),
         })
     }
@@ -184,8 +232,6 @@ pub(super) const SERVICE_PORTS: [ServicePort; 1] = [ServicePort { name: "http-ap
 /// Objects that were written.
 pub(super) struct Written {
     objects: usize,
-    /// The address of the server's Service.
-    pub service: Ipv4Addr,
     begun_at: Instant,
     /// When the API had answered for the last.
     pub written_at: Instant,

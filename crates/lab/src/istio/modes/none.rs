@@ -24,9 +24,8 @@ pub(super) fn bring_up(
     let mut trial = Trial::begin(place, spec, log_dir, outside)?;
     let mut objects = trial.service_objects();
     objects.extend(trial.objects_of_settings());
-    let written = trial.write(&objects)?;
-    let address =
-        ServiceAddress { service: written.service, port: SERVICE_PORT, endpoint: trial.server_endpoint() };
+    let (_, service) = trial.write(&objects)?;
+    let address = ServiceAddress { service, port: SERVICE_PORT, endpoint: trial.server_endpoint() };
     trial.pods.client.load_rules(service_rules(&[address]))?;
     trial.started()
 }

@@ -10,18 +10,19 @@ use crate::istio::agent::{Agent, AgentFactory, AgentSpec, ProxyKind};
 use crate::istio::in_force::{Awaited, Expected, wait_until_in_force};
 use crate::istio::redirect::redirect_through_sidecar;
 use crate::redirect::{self, INBOUND_PORT, ProxyIdentity};
+use experiment::Mode;
 use experiment::environment::{ArrangementSpec, EnvironmentError};
 use std::path::Path;
 
 pub(super) const CLIENT_PROXY: &str = "client-proxy";
 pub(super) const SERVER_PROXY: &str = "server-proxy";
 
-pub(super) fn can_run(place: &LocalLab) -> Result<(), EnvironmentError> {
+pub(super) fn can_run(place: &LocalLab, mode: Mode) -> Result<(), EnvironmentError> {
     place.istio_programs()?;
     redirect::programs()?;
     if place.lab().proxy_identity() != ProxyIdentity::Uid {
         return Err(EnvironmentError::new(
-            "run mode sidecar",
+            format!("run mode {mode}"),
             "Istio's redirect rules know a proxy by its user (1337), and this lab has one user only",
         )
         .with_hint("run meshmeter as root; `mesh: envoy` runs sidecars for ordinary users too"));
@@ -45,7 +46,7 @@ pub(super) fn bring_up(
     }
     let mut objects = trial.service_objects();
     objects.extend(trial.objects_of_settings());
-    let written = trial.write(&objects)?;
+    let (written, _) = trial.write(&objects)?;
     let awaited = [
         Awaited { name: &client.name, admin: &client.admin, expected: expected_of_client(&trial) },
         Awaited { name: &server.name, admin: &server.admin, expected: expected_of_server() },
@@ -71,6 +72,15 @@ pub(super) enum Side {
 impl Trial<'_> {
     /// Starts the sidecar of one pod. It need not be ready yet.
     pub(super) fn start_sidecar(&mut self, side: Side) -> Result<Agent, EnvironmentError> {
+        self.start_sidecar_counting(side, &statistics())
+    }
+
+    /// The same with statistics of these prefixes.
+    pub(super) fn start_sidecar_counting(
+        &mut self,
+        side: Side,
+        statistics: &[String],
+    ) -> Result<Agent, EnvironmentError> {
         let (proxy, workload, pod) = match side {
             Side::Client => (CLIENT_PROXY, &self.client_workload, &mut self.pods.client),
             Side::Server => (SERVER_PROXY, &self.server_workload, &mut self.pods.server),
@@ -84,13 +94,7 @@ impl Trial<'_> {
         };
         factory.start(
             pod,
-            &AgentSpec {
-                name: proxy,
-                kind: ProxyKind::Sidecar,
-                workload,
-                statistics: &statistics(),
-                environment: &[],
-            },
+            &AgentSpec { name: proxy, kind: ProxyKind::Sidecar, workload, statistics, environment: &[] },
         )
     }
 }
@@ -107,7 +111,7 @@ fn statistics() -> [String; 5] {
 }
 
 /// The cluster of the server's Service, as Istio names it.
-fn cluster(trial: &Trial<'_>) -> String {
+pub(super) fn cluster(trial: &Trial<'_>) -> String {
     format!("outbound|{SERVICE_PORT}||{}", trial.namespace.host_of(SERVER))
 }
 
@@ -119,7 +123,7 @@ fn expected_of_client(trial: &Trial<'_>) -> Vec<Expected> {
     ]
 }
 
-fn expected_of_server() -> Vec<Expected> {
+pub(super) fn expected_of_server() -> Vec<Expected> {
     vec![
         Expected::Cluster(format!("inbound|{SERVICE_PORT}||")),
         Expected::FilterChain(format!("0.0.0.0_{SERVICE_PORT}")),
@@ -134,7 +138,7 @@ fn client_evidence(cluster: &str, tls_expected: bool) -> Evidence {
     }
 }
 
-fn server_evidence(tls_expected: bool) -> Evidence {
+pub(super) fn server_evidence(tls_expected: bool) -> Evidence {
     let listener = format!("listener.0.0.0.0_{INBOUND_PORT}");
     Evidence {
         handshakes: Some(format!("{listener}.ssl.handshake")),

@@ -28,7 +28,7 @@ pub const SNI_PROXY_PORT: u16 = 18443;
 
 const API: &str = "networking.istio.io/v1";
 /// The set of the gateway's endpoints that speak as this way out wants it.
-const SUBSET: &str = "external";
+pub const SUBSET: &str = "external";
 
 /// The objects of an egress mode. The server outside is at this address. Of `egress-bypass` there are none: the mesh
 /// does not know of it.

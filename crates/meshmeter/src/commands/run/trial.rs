@@ -94,7 +94,7 @@ fn attempt(
 ) -> Result<Seen, EnvironmentError> {
     let mut arrangement = environment.prepare(&planned.spec, log_dir)?;
     let result_path = log_dir.join(RESULT_FILE);
-    let arguments = generator_arguments(planned, &result_path, &arrangement.url());
+    let arguments = generator_arguments(planned, &result_path, &*arrangement);
     let events = listen(arrangement.start_generator(&arguments)?);
     let mut following = Following {
         arrangement: &mut *arrangement,
@@ -166,13 +166,13 @@ fn add_own_switches(observation: &mut Observation, result: &LoadResult) {
 }
 
 /// What the generator is to do, as its command line.
-fn generator_arguments(planned: &PlannedTrial, result: &Path, url: &str) -> Vec<String> {
+fn generator_arguments(planned: &PlannedTrial, result: &Path, arrangement: &dyn Arrangement) -> Vec<String> {
     let load = &planned.load;
     let (kind, amount) = match (load.rate, load.clients) {
         (Some(rate), _) => ("--rate", rate.to_string()),
         (None, clients) => ("--clients", clients.unwrap_or(1).to_string()),
     };
-    let mut arguments = vec!["load".to_owned(), url.to_owned()];
+    let mut arguments = vec!["load".to_owned(), arrangement.url()];
     for (option, value) in [
         (kind, amount),
         ("--arrival", load.arrival.clone()),
@@ -187,6 +187,7 @@ fn generator_arguments(planned: &PlannedTrial, result: &Path, url: &str) -> Vec<
     ] {
         arguments.extend([option.to_owned(), value]);
     }
+    arguments.extend(arrangement.client_arguments());
     arguments
 }
 

@@ -32,8 +32,21 @@ struct Counted {
     name: String,
     received: u64,
     expected: u64,
+    /// Whether these are connections, of a proxy that does not read requests.
+    of_connections: bool,
     handshakes: u64,
     tls_expected: bool,
+}
+
+impl Counted {
+    /// A number of requests, or of connections with their name: the column is headed "requests".
+    fn show(&self, count: u64) -> String {
+        if self.of_connections {
+            format::counted(count, "connection", "connections")
+        } else {
+            format::count(count)
+        }
+    }
 }
 
 /// Absent where no trial had a proxy on its path.
@@ -63,8 +76,13 @@ fn path_rows(context: &Context, mode: Mode, load: &LoadPoint) -> Vec<PathRow> {
             proxies.len() - 1
         });
         let counted = &mut proxies[position];
-        counted.received = counted.received.saturating_add(proof.requests_received);
-        counted.expected = counted.expected.saturating_add(proof.requests_expected);
+        let (received, expected) = match proof.streams {
+            Some(streams) => (streams.connections, streams.connections_expected),
+            None => (proof.requests_received, proof.requests_expected),
+        };
+        counted.of_connections |= proof.streams.is_some();
+        counted.received = counted.received.saturating_add(received);
+        counted.expected = counted.expected.saturating_add(expected);
         counted.handshakes = counted.handshakes.saturating_add(proof.tls_handshakes);
         counted.tls_expected |= proof.tls_expected;
     }
@@ -73,14 +91,14 @@ fn path_rows(context: &Context, mode: Mode, load: &LoadPoint) -> Vec<PathRow> {
         .map(|proxy| PathRow {
             load: context.loads.label(load),
             mode: mode.name(),
-            proxy: proxy.name,
-            received: format::count(proxy.received),
-            expected: format::count(proxy.expected),
+            received: proxy.show(proxy.received),
+            expected: proxy.show(proxy.expected),
             tls: match (proxy.tls_expected, proxy.handshakes) {
                 (true, handshakes) => format::counted(handshakes, "handshake", "handshakes"),
                 (false, _) => "not claimed".to_owned(),
             },
             proven: format!("{proven} of {}", trials.len()),
+            proxy: proxy.name,
         })
         .collect()
 }

@@ -1,0 +1,261 @@
+//! Proof of a path by connections and bytes, for proxies that do not read the requests they carry: a client's own TLS,
+//! raw TCP, node proxies.
+//!
+//! Such a proxy cannot count requests, but the service at the end of the path can, with its connections and bytes. Where
+//! the service has every request, and each proxy carried as many connections as the service accepted, with at least the
+//! bytes that the service moved and with the same number as the proxy before it, the requests went through all of them.
+
+use super::forgiven;
+use experiment::schema::{ProxyProof, ServiceProof, StreamProof};
+use std::collections::BTreeMap;
+
+/// Bytes that proxies next to each other may differ by, as a share of all: what lay in sockets when the generator ended.
+const BYTES_APART_FRACTION: f64 = 0.01;
+/// The same where there is little traffic: the first message of a TLS connection, which a proxy that reads names of
+/// servers counts or does not.
+const BYTES_APART_PER_CONNECTION: u64 = 4096;
+
+/// Counters of a proxy that carries connections unread.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct StreamCounters {
+    /// The connections that took the path.
+    pub connections: String,
+    /// Bytes from the client's side.
+    pub received_bytes: String,
+    /// Bytes to the client's side.
+    pub sent_bytes: String,
+}
+
+impl StreamCounters {
+    /// Those of Envoy's TCP proxy before this cluster. All of its filter chains that lead there count together.
+    #[must_use]
+    pub fn of_tcp_proxy(cluster: &str) -> Self {
+        Self {
+            connections: format!("tcp.{cluster}.downstream_cx_total"),
+            received_bytes: format!("tcp.{cluster}.downstream_cx_rx_bytes_total"),
+            sent_bytes: format!("tcp.{cluster}.downstream_cx_tx_bytes_total"),
+        }
+    }
+
+    pub(super) fn read(&self, service: Option<&CountedService>, rise: impl Fn(&str) -> u64) -> StreamProof {
+        StreamProof {
+            connections: rise(&self.connections),
+            connections_expected: service.map_or(0, |service| service.proof().connections),
+            received_bytes: rise(&self.received_bytes),
+            sent_bytes: rise(&self.sent_bytes),
+        }
+    }
+
+    /// Whether the proxy has counted what the service has.
+    pub(super) fn hold(&self, service: &CountedService, rise: &impl Fn(&str) -> u64) -> bool {
+        let served = service.proof();
+        rise(&self.connections) >= served.connections
+            && rise(&self.received_bytes) >= served.received_bytes
+            && rise(&self.sent_bytes) >= served.sent_bytes
+    }
+}
+
+/// What the service counted.
+#[derive(Clone, Debug)]
+pub struct CountedService {
+    /// Its counters before the generator started.
+    pub before: BTreeMap<String, u64>,
+    /// Its counters after the generator's end; or why they could not be read.
+    pub after: Result<BTreeMap<String, u64>, String>,
+}
+
+impl CountedService {
+    /// The names of the service's counters, as [`crate::arrangement::service`] gives them.
+    pub(crate) const REQUESTS: &'static str = "requests";
+    pub(crate) const CONNECTIONS: &'static str = "connections";
+    pub(crate) const RECEIVED_BYTES: &'static str = "bytes_received";
+    pub(crate) const SENT_BYTES: &'static str = "bytes_sent";
+
+    /// What it counted in the trial; nothing where it could not be asked.
+    #[must_use]
+    pub fn proof(&self) -> ServiceProof {
+        let rise =
+            |name: &str| self.after.as_ref().map_or(0, |after| super::risen(&self.before, after, name));
+        ServiceProof {
+            requests_received: rise(Self::REQUESTS),
+            connections: rise(Self::CONNECTIONS),
+            received_bytes: rise(Self::RECEIVED_BYTES),
+            sent_bytes: rise(Self::SENT_BYTES),
+        }
+    }
+}
+
+/// Connections that a proxy carried although the path leads past it.
+pub(super) fn passed_by(counters: &[String], rise: impl Fn(&str) -> u64) -> StreamProof {
+    let connections = counters.iter().map(|name| rise(name)).max().unwrap_or(0);
+    StreamProof { connections, ..StreamProof::default() }
+}
+
+pub(super) fn judge_passed_by(proof: &ProxyProof, reasons: &mut Vec<String>) {
+    let connections = proof.streams.map_or(0, |streams| streams.connections);
+    if connections > 0 {
+        reasons
+            .push(format!("{} carried {connections} connections, though the path leads past it", proof.name));
+    }
+}
+
+/// Holds a proxy against the service, and against the proxy before it.
+pub(super) fn judge_carried(
+    proof: &ProxyProof,
+    nearer: Option<&ProxyProof>,
+    service: Option<&CountedService>,
+    reasons: &mut Vec<String>,
+) {
+    let (name, Some(streams)) = (&proof.name, proof.streams) else { return };
+    let Some(served) = service.filter(|service| service.after.is_ok()).map(CountedService::proof) else {
+        reasons.push(format!(
+            "{name} does not read requests, and the service could not be asked for its own count"
+        ));
+        return;
+    };
+    let (connections, expected) = (streams.connections, streams.connections_expected);
+    if connections < expected {
+        let manner =
+            if connections == 0 { "traffic did not pass it" } else { "part of the traffic did not pass it" };
+        reasons.push(format!("{name} carried {connections} of {expected} connections: {manner}"));
+        return;
+    }
+    // At the generator's end each connection may have an answer under way.
+    let under_way = served.sent_bytes.checked_div(served.requests_received).unwrap_or(0) * expected;
+    if streams.received_bytes + under_way < served.received_bytes
+        || streams.sent_bytes + under_way < served.sent_bytes
+    {
+        reasons.push(format!(
+            "{name} carried {} bytes to the service and {} back, which moved {} and {} itself: part of the traffic did not pass it",
+            streams.received_bytes, streams.sent_bytes, served.received_bytes, served.sent_bytes
+        ));
+    }
+    let Some((nearer, before)) = nearer.and_then(|nearer| Some((&nearer.name, nearer.streams?))) else {
+        return;
+    };
+    for (direction, bytes, bytes_before) in [
+        ("to the service", streams.received_bytes, before.received_bytes),
+        ("to the client", streams.sent_bytes, before.sent_bytes),
+    ] {
+        let share = (bytes.max(bytes_before) as f64 * BYTES_APART_FRACTION) as u64;
+        if bytes.abs_diff(bytes_before) > share + under_way + BYTES_APART_PER_CONNECTION * expected {
+            reasons.push(format!(
+                "{name} carried {bytes} bytes {direction} and {nearer} {bytes_before}: something else uses this path"
+            ));
+        }
+    }
+}
+
+/// Whether the service has the requests that were sent.
+pub(super) fn judge_service(service: &CountedService, sent: u64, retries: u64, reasons: &mut Vec<String>) {
+    if let Err(reason) = &service.after {
+        reasons.push(format!("the service could not be asked for its counters: {reason}"));
+        return;
+    }
+    let served = service.proof();
+    let received = served.requests_received;
+    if received + forgiven(sent, served.connections) < sent {
+        reasons.push(format!("the service counted {received} of {sent} requests"));
+    } else if received > sent + retries {
+        reasons.push(format!(
+            "the service counted {} requests more than were sent: something else uses it",
+            received - sent - retries
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CountedProxy, Evidence, Seen, prove};
+    use super::*;
+
+    const BYPASSED: &str = "cluster.PassthroughCluster.upstream_cx_total";
+
+    fn counters(rises: &[(&str, u64)]) -> [BTreeMap<String, u64>; 2] {
+        let of = |value: &dyn Fn(u64) -> u64| {
+            rises.iter().map(|(name, rise)| ((*name).to_owned(), value(*rise))).collect()
+        };
+        [of(&|_| 7), of(&|rise| 7 + rise)]
+    }
+
+    /// 2000 requests on 4 connections, as a real service counted them.
+    fn service(requests: u64) -> CountedService {
+        let [before, after] = counters(&[
+            ("requests", requests),
+            ("connections", 4),
+            ("bytes_received", 150_096),
+            ("bytes_sent", 1_372_000),
+        ]);
+        CountedService { before, after: Ok(after) }
+    }
+
+    fn carrier(name: &str, connections: u64, sent_bytes: u64) -> CountedProxy {
+        let seen = StreamCounters::of_tcp_proxy("outbound|443||external");
+        let [before, after] = counters(&[
+            (&seen.connections, connections),
+            (&seen.received_bytes, 195_352),
+            (&seen.sent_bytes, sent_bytes),
+        ]);
+        let evidence = Evidence::of(Seen::Streams(seen));
+        CountedProxy { name: name.to_owned(), evidence, before, after: Ok(after) }
+    }
+
+    fn reasons(proxies: &[CountedProxy], requests: u64) -> Vec<String> {
+        prove(proxies, 2000, Some(&service(requests))).reasons
+    }
+
+    #[test]
+    fn every_connection_and_byte_carried_by_all_is_proof() {
+        let proxies = [carrier("client-proxy", 4, 1_419_709), carrier("egress-gateway", 4, 1_419_709)];
+        let proof = prove(&proxies, 2000, Some(&service(2000)));
+        assert!(proof.proven, "{:?}", proof.reasons);
+        let streams = proof.proxies[1].streams.unwrap();
+        assert_eq!((streams.connections, streams.connections_expected), (4, 4));
+        assert_eq!(proof.service.unwrap().requests_received, 2000);
+    }
+
+    #[test]
+    fn connections_bytes_and_requests_that_are_missing_show() {
+        let near = || carrier("client-proxy", 4, 1_419_709);
+        assert_eq!(
+            reasons(&[near(), carrier("egress-gateway", 0, 0)], 2000),
+            ["egress-gateway carried 0 of 4 connections: traffic did not pass it"]
+        );
+        assert_eq!(
+            reasons(&[carrier("client-proxy", 3, 1_100_000)], 2000),
+            ["client-proxy carried 3 of 4 connections: part of the traffic did not pass it"]
+        );
+        let few_bytes = reasons(&[carrier("client-proxy", 4, 700_000)], 2000);
+        assert!(few_bytes[0].ends_with("part of the traffic did not pass it"), "{few_bytes:?}");
+        let many_bytes = reasons(&[near(), carrier("egress-gateway", 9, 2_900_000)], 2000);
+        assert!(many_bytes[0].ends_with("something else uses this path"), "{many_bytes:?}");
+        assert_eq!(reasons(&[near()], 1900), ["the service counted 1900 of 2000 requests"]);
+        assert!(reasons(&[near()], 2001)[0].starts_with("the service counted 1 requests more"));
+    }
+
+    #[test]
+    fn without_the_services_count_nothing_is_proven() {
+        let proxies = [carrier("client-proxy", 4, 1_419_709)];
+        assert!(!prove(&proxies, 2000, None).proven);
+        let silent = CountedService { after: Err("no answer within 5000 ms".to_owned()), ..service(2000) };
+        let proof = prove(&proxies, 2000, Some(&silent));
+        assert_eq!(
+            proof.reasons[1],
+            "the service could not be asked for its counters: no answer within 5000 ms"
+        );
+    }
+
+    #[test]
+    fn a_proxy_that_the_path_leads_past_must_have_carried_nothing() {
+        let idle = |connections| {
+            let [before, after] = counters(&[(BYPASSED, connections)]);
+            let evidence = Evidence::of(Seen::Nothing(vec![BYPASSED.to_owned()]));
+            CountedProxy { name: "client-proxy".to_owned(), evidence, before, after: Ok(after) }
+        };
+        assert!(reasons(&[idle(0)], 2000).is_empty());
+        assert_eq!(
+            reasons(&[idle(4)], 2000),
+            ["client-proxy carried 4 connections, though the path leads past it"]
+        );
+    }
+}

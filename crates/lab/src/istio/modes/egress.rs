@@ -1,0 +1,216 @@
+//! Ways out of the mesh to a service that speaks TLS itself, as the client's database would: `egress-bypass`,
+//! `egress-sidecar`, `egress-gateway`, `egress-gateway-mtls`, `egress-sni`.
+//!
+//! The service is a pod of its own that the mesh knows only as a ServiceEntry says; the client has a sidecar and speaks
+//! TLS through it to the service, so all proxies carry connections that they do not read. What the service counted is
+//! what they are held against. With `egress-bypass` the client's redirect rules leave the service's address out, and the
+//! idle sidecar must have carried nothing.
+
+mod external;
+mod sni_proxy;
+
+use self::external::External;
+use super::gateway::Gateway;
+use super::sidecar::{self, Side};
+use super::{Memberships, Trial, Written};
+use crate::arrangement::LocalLab;
+use crate::arrangement::service::ServiceCounters;
+use crate::arrangement::started::{Proxy, Started};
+use crate::envoy::proof::{Evidence, Seen, StreamCounters};
+use crate::istio::agent::Agent;
+use crate::istio::in_force::{Awaited, Expected, wait_until_in_force};
+use crate::istio::objects::egress::{
+    self, EXTERNAL_HOST, EXTERNAL_PORT, GATEWAY, GATEWAY_PORT, SNI_PROXY_HOST, SNI_PROXY_PORT,
+};
+use crate::istio::redirect::redirect_but_to;
+use crate::istio::workload::{Membership, ServicePort};
+use crate::redirect::OUTBOUND_PORT;
+use experiment::Mode;
+use experiment::environment::{ArrangementSpec, EnvironmentError};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::Path;
+
+/// The gateway's proxy, as a component.
+pub(super) const GATEWAY_PROXY: &str = "egress-gateway";
+
+pub(super) fn can_run(place: &LocalLab, mode: Mode) -> Result<(), EnvironmentError> {
+    sidecar::can_run(place, mode)?;
+    if mode == Mode::EgressSni {
+        sni_proxy::find()
+            .map_err(|error| EnvironmentError { operation: format!("run mode {mode}"), ..error })?;
+    }
+    Ok(())
+}
+
+pub(super) fn bring_up(
+    place: &LocalLab,
+    spec: &ArrangementSpec,
+    log_dir: &Path,
+) -> Result<Started, EnvironmentError> {
+    let sidecar = Memberships { client: Membership::Sidecar, server: Membership::Outside };
+    let (mut trial, external) = Trial::begin_with_server(place, spec, log_dir, sidecar, |namespace, pod| {
+        External::start(place, spec, namespace.name(), pod, log_dir)
+    })?;
+    super::tell_of_pods(&mut trial.namespace, &[&trial.client_workload])?;
+    let mode = spec.mode;
+    let bypassed: Option<Ipv4Addr> = (mode == Mode::EgressBypass).then_some(external.address);
+    let gateway = has_gateway(mode)
+        .then(|| Gateway::create(&mut trial, GATEWAY, ServicePort { name: "tls", port: GATEWAY_PORT }))
+        .transpose()?;
+    let gateway_proxy = gateway
+        .as_ref()
+        .map(|gateway| gateway.start(&mut trial, GATEWAY_PROXY, &statistics()))
+        .transpose()?;
+    let client = trial.start_sidecar_counting(Side::Client, &statistics())?;
+    redirect_but_to(&mut trial.pods.client, trial.programs, log_dir, bypassed)?;
+    for agent in std::iter::once(&client).chain(&gateway_proxy) {
+        agent.wait_until_ready(place.lab())?;
+    }
+    let sni_proxy = match &gateway {
+        Some(gateway) if mode == Mode::EgressSni => Some(sni_proxy::start(&mut trial, gateway, &external)?),
+        _ => None,
+    };
+    let written = write(&mut trial, gateway.as_ref(), &external)?;
+    let mut awaited = vec![Awaited {
+        name: &client.name,
+        admin: &client.admin,
+        expected: expected_of_client(&trial, gateway.as_ref(), &external),
+    }];
+    awaited.extend(gateway_proxy.as_ref().map(|agent| Awaited {
+        name: &agent.name,
+        admin: &agent.admin,
+        expected: expected_of_gateway(mode, &external),
+    }));
+    let in_force =
+        wait_until_in_force(place.lab(), &awaited, written.written_at, || trial.check_control_plane())?;
+    drop(awaited);
+    let proxies = proxies(&trial, client, gateway_proxy, sni_proxy);
+    let url = external.url(spec.protocol);
+    let client_arguments = external.client_arguments();
+    let service = Some(ServiceCounters::in_pod(&trial.pods.server));
+    external.wait(&trial)?;
+    let started = trial.started()?;
+    Ok(Started {
+        proxies,
+        service,
+        push: Some(written.push(in_force)),
+        url,
+        client_arguments,
+        _folders: vec![external.folder],
+        ..started
+    })
+}
+
+fn has_gateway(mode: Mode) -> bool {
+    matches!(mode, Mode::EgressGateway | Mode::EgressGatewayMtls | Mode::EgressSni)
+}
+
+/// Whether the sidecar speaks mutual TLS with the gateway, around the client's own TLS.
+fn speaks_mutual_tls(mode: Mode) -> bool {
+    matches!(mode, Mode::EgressGatewayMtls | Mode::EgressSni)
+}
+
+fn write(
+    trial: &mut Trial<'_>,
+    gateway: Option<&Gateway>,
+    external: &External,
+) -> Result<Written, EnvironmentError> {
+    let mut objects = egress::objects(trial.spec.mode, trial.namespace.name(), external.address);
+    objects.extend(gateway.iter().flat_map(|gateway| gateway.service()));
+    objects.extend(trial.objects_of_settings());
+    let (written, _) = trial.write_without_service(&objects)?;
+    trial.namespace.add_name(external.address, &[EXTERNAL_HOST])?;
+    Ok(written)
+}
+
+/// From client to service.
+fn proxies(trial: &Trial<'_>, client: Agent, gateway: Option<Agent>, sni_proxy: Option<Proxy>) -> Vec<Proxy> {
+    let mode = trial.spec.mode;
+    let mut evidence = match mode {
+        Mode::EgressBypass => Evidence::of(Seen::Nothing(past_the_sidecar())),
+        _ => Evidence::of(Seen::Streams(StreamCounters::of_tcp_proxy(&cluster_of_client(trial)))),
+    };
+    if has_gateway(mode) {
+        evidence.handshakes = Some(format!("cluster.{}.ssl.handshake", cluster_of_client(trial)));
+        evidence.tls_expected = speaks_mutual_tls(mode);
+    }
+    let mut proxies = vec![client.on_the_path(trial.pods.client.name(), evidence)];
+    proxies.extend(gateway.map(|gateway| {
+        let evidence = Evidence {
+            handshakes: Some(format!("listener.0.0.0.0_{GATEWAY_PORT}.ssl.handshake")),
+            tls_expected: speaks_mutual_tls(mode),
+            refused: Some(format!("listener.0.0.0.0_{GATEWAY_PORT}.no_filter_chain_match")),
+            ..Evidence::of(Seen::Streams(StreamCounters::of_tcp_proxy(&cluster_of_gateway(mode))))
+        };
+        gateway.on_the_path(GATEWAY, evidence)
+    }));
+    proxies.extend(sni_proxy);
+    proxies
+}
+
+/// Where the sidecar sends the client's connections.
+fn cluster_of_client(trial: &Trial<'_>) -> String {
+    if has_gateway(trial.spec.mode) {
+        format!("outbound|{GATEWAY_PORT}|{}|{}", egress::SUBSET, trial.namespace.host_of(GATEWAY))
+    } else {
+        external_cluster()
+    }
+}
+
+/// Where the gateway sends them.
+fn cluster_of_gateway(mode: Mode) -> String {
+    if mode == Mode::EgressSni {
+        format!("outbound|{SNI_PROXY_PORT}||{SNI_PROXY_HOST}")
+    } else {
+        external_cluster()
+    }
+}
+
+fn external_cluster() -> String {
+    format!("outbound|{EXTERNAL_PORT}||{EXTERNAL_HOST}")
+}
+
+/// What counts in a sidecar that traffic should have gone past: whatever it is redirected is taken here, known or not.
+fn past_the_sidecar() -> Vec<String> {
+    vec![
+        format!("listener.0.0.0.0_{OUTBOUND_PORT}.downstream_cx_total"),
+        "cluster.PassthroughCluster.upstream_cx_total".to_owned(),
+        "cluster.BlackHoleCluster.upstream_cx_total".to_owned(),
+    ]
+}
+
+/// Prefixes of the statistics that prove the path.
+fn statistics() -> Vec<String> {
+    let counted =
+        ["tcp.outbound|", "cluster.outbound|", "cluster.PassthroughCluster", "cluster.BlackHoleCluster"];
+    let listeners = [format!("listener.0.0.0.0_{GATEWAY_PORT}"), format!("listener.0.0.0.0_{OUTBOUND_PORT}")];
+    counted.into_iter().map(ToOwned::to_owned).chain(listeners).collect()
+}
+
+fn expected_of_client(trial: &Trial<'_>, gateway: Option<&Gateway>, external: &External) -> Vec<Expected> {
+    match (trial.spec.mode, gateway) {
+        (Mode::EgressBypass, _) => Vec::new(),
+        (_, Some(gateway)) => vec![
+            Expected::Endpoint(cluster_of_client(trial), SocketAddrV4::new(gateway.address(), GATEWAY_PORT)),
+            Expected::Listener(format!("0.0.0.0_{EXTERNAL_PORT}")),
+            Expected::Carried(cluster_of_client(trial)),
+        ],
+        (_, None) => vec![
+            Expected::Endpoint(external_cluster(), external.socket_address()),
+            Expected::Listener(format!("0.0.0.0_{EXTERNAL_PORT}")),
+            Expected::Carried(external_cluster()),
+        ],
+    }
+}
+
+fn expected_of_gateway(mode: Mode, external: &External) -> Vec<Expected> {
+    let next = match mode {
+        Mode::EgressSni => SocketAddrV4::new(Ipv4Addr::LOCALHOST, SNI_PROXY_PORT),
+        _ => external.socket_address(),
+    };
+    vec![
+        Expected::Endpoint(cluster_of_gateway(mode), next),
+        Expected::Listener(format!("0.0.0.0_{GATEWAY_PORT}")),
+        Expected::Carried(cluster_of_gateway(mode)),
+    ]
+}

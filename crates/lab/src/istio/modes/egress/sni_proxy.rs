@@ -1,0 +1,239 @@
+//! The SNI proxy behind an egress gateway: nginx, which looks at the name of the server in a connection's first message
+//! and leads it there, unread.
+//!
+//! As Istio's documentation has it for wildcard domains: beside the gateway's own proxy in its pod. What differs: names
+//! lead to addresses by a table in its configuration, not by DNS, since a lab has none. It counts connections and bytes by
+//! the lines of its log, of which it writes one as each connection ends.
+
+use super::external::External;
+use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
+use crate::components::output_within;
+use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
+use crate::envoy::admin::{AdminCause, AdminError};
+use crate::envoy::proof::{Demand, Evidence, Seen, StreamCounters};
+use crate::istio::modes::Trial;
+use crate::istio::modes::gateway::Gateway;
+use crate::istio::objects::egress::{EXTERNAL_HOST, GATEWAY, SNI_PROXY_PORT};
+use experiment::environment::EnvironmentError;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// The component's name.
+pub const NAME: &str = "sni-proxy";
+
+/// It takes some 20 ms.
+const READY_WITHIN: Duration = Duration::from_secs(20);
+
+/// How long `nginx -V` may take.
+const VERSION_LIMIT: Duration = Duration::from_secs(20);
+
+/// Connections that a worker takes: two for each of the client's, and as many clients as experiments have.
+const WORKER_CONNECTIONS: usize = 8192;
+
+/// What to do where it is missing.
+const HINT: &str = "install nginx with its stream module; on Debian and Ubuntu: apt-get install nginx-light libnginx-mod-stream";
+
+/// Where systems keep nginx, beside what PATH holds: an ordinary user's has no sbin.
+const FOLDERS: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/sbin"];
+
+/// An nginx that can read names of servers.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Nginx {
+    program: PathBuf,
+    /// The module for connections that are not HTTP, where it is a file of its own.
+    stream_module: Option<PathBuf>,
+}
+
+/// Finds nginx and its stream module.
+///
+/// # Errors
+/// Where one of them is missing, or it was built without reading names of servers (`ssl_preread`).
+pub fn find() -> Result<Nginx, EnvironmentError> {
+    let operation = "find nginx, the SNI proxy";
+    let missing = |reason: String| EnvironmentError::new(operation, reason).with_hint(HINT);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let program = std::env::split_paths(&path)
+        .chain(FOLDERS.iter().map(PathBuf::from))
+        .map(|folder| folder.join("nginx"))
+        .find(|program| program.is_file())
+        .ok_or_else(|| missing("there is none on the path".to_owned()))?;
+    let output = output_within(Command::new(&program).arg("-V"), VERSION_LIMIT).map_err(|reason| {
+        missing(format!("{} does not say how it was built: {reason}", program.display()))
+    })?;
+    // It says so on standard error.
+    let built = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stream_module = stream_module(&built, |file| file.is_file())
+        .map_err(|reason| missing(format!("{} {reason}", program.display())))?;
+    Ok(Nginx { program, stream_module })
+}
+
+/// The stream module's file, or nothing where it is built in, from what `nginx -V` says; or in words what is missing.
+fn stream_module(built: &str, is_file: impl Fn(&Path) -> bool) -> Result<Option<PathBuf>, String> {
+    let option = |name: &str| built.split_whitespace().find_map(|word| word.strip_prefix(name));
+    if option("--with-stream_ssl_preread_module").is_none() {
+        return Err("was built without `--with-stream_ssl_preread_module`".to_owned());
+    }
+    if built.split_whitespace().any(|word| word == "--with-stream") {
+        return Ok(None);
+    }
+    let folder = option("--modules-path=").unwrap_or("/usr/lib/nginx/modules");
+    let module = Path::new(folder).join("ngx_stream_module.so");
+    if is_file(&module) {
+        Ok(Some(module))
+    } else {
+        Err(format!("lacks its stream module, {}", module.display()))
+    }
+}
+
+/// Starts it in the gateway's pod and waits until it listens.
+pub fn start(
+    trial: &mut Trial<'_>,
+    gateway: &Gateway,
+    external: &External,
+) -> Result<Proxy, EnvironmentError> {
+    let nginx = find()?;
+    let lab = trial.place.lab();
+    let name = format!("{}-{NAME}", trial.namespace.name());
+    let files = PrivateFolder(lab.create_private_dir(&name, ContainerUser::Proxy)?);
+    let configuration = files.path().join("nginx.conf");
+    let log = files.path().join("connections.log");
+    let content = configuration_file(&nginx, trial.spec.proxy.workers, &log, external);
+    crate::certificates::write_private(&configuration, content.as_bytes(), Some(crate::redirect::PROXY_USER))
+        .map_err(|error| EnvironmentError::new(format!("write {}", configuration.display()), error))?;
+    let arguments =
+        ["-e", "stderr", "-p", &files.path().to_string_lossy(), "-c", &configuration.to_string_lossy()];
+    let spec = ContainerSpec {
+        name: NAME.to_owned(),
+        program: nginx.program,
+        arguments: arguments.map(Into::into).to_vec(),
+        environment: BTreeMap::new(),
+        cpu_limit_cores: trial.spec.proxy.cpu_limit_cores,
+        user: ContainerUser::Proxy,
+        working_directory: None,
+        output_log: trial.log_dir.join(format!("{NAME}.log")),
+        error_output: ErrorOutput::WithOutput,
+    };
+    let pod = gateway.pod(trial);
+    let container = pod.start(&spec)?;
+    pod.wait_until_listening(&container, SNI_PROXY_PORT, READY_WITHIN)?;
+    Ok(Proxy {
+        name: NAME.to_owned(),
+        pod: GATEWAY.to_owned(),
+        container,
+        evidence: evidence(),
+        counters: Box::new(ConnectionLog(log)),
+        _files: files,
+    })
+}
+
+/// Only names of the table are led anywhere; a connection for another ends, and counts as refused.
+fn configuration_file(nginx: &Nginx, workers: usize, log: &Path, external: &External) -> String {
+    let module = nginx.stream_module.as_ref();
+    let module = module.map_or_else(String::new, |file| format!("load_module {};\n", file.display()));
+    let (log, destination) = (log.display(), external.socket_address());
+    format!(
+        "{module}daemon off;
+worker_processes {workers};
+pid nginx.pid;
+error_log stderr warn;
+events {{ worker_connections {WORKER_CONNECTIONS}; }}
+stream {{
+    log_format connection '$status $bytes_received $bytes_sent';
+    access_log {log} connection;
+    map $ssl_preread_server_name $destination {{
+        {EXTERNAL_HOST} {destination};
+    }}
+    server {{
+        listen 127.0.0.1:{SNI_PROXY_PORT} reuseport;
+        ssl_preread on;
+        tcp_nodelay on;
+        proxy_pass $destination;
+    }}
+}}
+"
+    )
+}
+
+const CONNECTIONS: &str = "connections";
+const REFUSED: &str = "connections_refused";
+const RECEIVED_BYTES: &str = "bytes_received";
+const SENT_BYTES: &str = "bytes_sent";
+
+fn evidence() -> Evidence {
+    let seen = StreamCounters {
+        connections: CONNECTIONS.to_owned(),
+        received_bytes: RECEIVED_BYTES.to_owned(),
+        sent_bytes: SENT_BYTES.to_owned(),
+    };
+    let demand = Demand {
+        counter: REFUSED.to_owned(),
+        rises: false,
+        otherwise: "ended connections that it could lead nowhere",
+    };
+    Evidence { demands: vec![demand], ..Evidence::of(Seen::Streams(seen)) }
+}
+
+/// Counts by the log of connections that have ended.
+#[derive(Debug)]
+struct ConnectionLog(PathBuf);
+
+impl CounterSource for ConnectionLog {
+    fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
+        let text = fs::read_to_string(&self.0).map_err(|error| AdminError {
+            proxy: NAME.to_owned(),
+            path: self.0.display().to_string(),
+            cause: AdminCause::Log(error),
+        })?;
+        Ok(count(&text))
+    }
+}
+
+/// The counters that a log comes to. A line that is still being written counts the next time.
+fn count(log: &str) -> BTreeMap<String, u64> {
+    let mut counters: BTreeMap<String, u64> =
+        [CONNECTIONS, REFUSED, RECEIVED_BYTES, SENT_BYTES].map(|name| (name.to_owned(), 0)).into();
+    let mut add = |name: &str, amount: u64| *counters.entry(name.to_owned()).or_default() += amount;
+    for line in log.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
+        let mut fields = line.split(' ');
+        let is_led_on = fields.next() == Some("200");
+        add(if is_led_on { CONNECTIONS } else { REFUSED }, 1);
+        for name in [RECEIVED_BYTES, SENT_BYTES] {
+            add(name, fields.next().and_then(|bytes| bytes.parse().ok()).unwrap_or(0));
+        }
+    }
+    counters
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEBIAN: &str = "nginx version: nginx/1.22.1\nconfigure arguments: --prefix=/usr/share/nginx \
+        --modules-path=/usr/lib/nginx/modules --with-stream=dynamic --with-stream_ssl_preread_module";
+
+    #[test]
+    fn the_stream_module_is_a_file_or_built_in_or_missed() {
+        let module = stream_module(DEBIAN, |_| true).unwrap().unwrap();
+        assert_eq!(module, Path::new("/usr/lib/nginx/modules/ngx_stream_module.so"));
+        assert!(stream_module(DEBIAN, |_| false).unwrap_err().starts_with("lacks its stream module"));
+        let built_in = DEBIAN.replace("--with-stream=dynamic", "--with-stream");
+        assert_eq!(stream_module(&built_in, |_| false), Ok(None));
+        let without = DEBIAN.replace("--with-stream_ssl_preread_module", "");
+        assert!(stream_module(&without, |_| true).unwrap_err().contains("ssl_preread"));
+    }
+
+    #[test]
+    fn a_log_is_counted_by_whole_lines() {
+        let counters = count("200 48095 351386\n500 517 0\n200 48677 355635\n200 1");
+        let expected = [
+            ("connections", 2),
+            ("connections_refused", 1),
+            ("bytes_received", 97_289),
+            ("bytes_sent", 707_021),
+        ];
+        assert_eq!(counters, expected.map(|(name, count)| (name.to_owned(), count)).into());
+    }
+}

@@ -1,0 +1,73 @@
+//! A gateway: a proxy in a pod of its own, with a Service before it. What `ingress` and the ways out have in common.
+
+use super::Trial;
+use crate::istio::agent::AgentFactory;
+use crate::istio::agent::{Agent, AgentSpec, ProxyKind};
+use crate::istio::workload::{Membership, ServicePort, Workload};
+use crate::pod::{Pod, PodSpec};
+use experiment::environment::EnvironmentError;
+use serde_json::Value;
+use std::net::Ipv4Addr;
+
+/// A gateway's pod, known to the API.
+pub(super) struct Gateway {
+    workload: Workload,
+    ports: [ServicePort; 1],
+}
+
+impl Gateway {
+    /// Makes its pod and tells the API of it.
+    pub fn create(trial: &mut Trial<'_>, name: &str, port: ServicePort) -> Result<Self, EnvironmentError> {
+        let spec = PodSpec::new(name).with_names(trial.namespace.name_files());
+        let pod = trial.place.lab().create_pod(&spec)?;
+        // It stands at the edge of the mesh: what it speaks with those who call it, its Gateway says.
+        let workload = Workload::new(name, trial.namespace.name(), pod.address(), Membership::Outside);
+        trial.pods.others.push(pod);
+        super::tell_of_pods(&mut trial.namespace, &[&workload])?;
+        Ok(Self { workload, ports: [port] })
+    }
+
+    /// Starts its proxy under this name. It need not be ready yet.
+    pub fn start(
+        &self,
+        trial: &mut Trial<'_>,
+        proxy: &str,
+        statistics: &[String],
+    ) -> Result<Agent, EnvironmentError> {
+        let factory = AgentFactory {
+            lab: trial.place.lab(),
+            programs: trial.programs,
+            namespace: &trial.namespace,
+            settings: &trial.spec.proxy,
+            log_dir: trial.log_dir,
+        };
+        let pod = trial.pods.others.iter_mut().find(|pod| pod.name() == self.workload.name);
+        let pod = pod.expect("the gateway's pod was made with it");
+        factory.start(
+            pod,
+            &AgentSpec {
+                name: proxy,
+                kind: ProxyKind::Router,
+                workload: &self.workload,
+                statistics,
+                environment: &[],
+            },
+        )
+    }
+
+    /// Its Service and what is behind that.
+    pub fn service(&self) -> [Value; 2] {
+        [self.workload.service(&self.ports), self.workload.endpoints(&self.ports)]
+    }
+
+    /// Its pod's address.
+    pub fn address(&self) -> Ipv4Addr {
+        self.workload.address
+    }
+
+    /// Its pod.
+    pub fn pod<'a>(&self, trial: &'a mut Trial<'_>) -> &'a mut Pod {
+        let pod = trial.pods.others.iter_mut().find(|pod| pod.name() == self.workload.name);
+        pod.expect("the gateway's pod was made with it")
+    }
+}

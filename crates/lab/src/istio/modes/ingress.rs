@@ -1,0 +1,167 @@
+//! `ingress`: a client outside the mesh, a gateway, and the service with its sidecar.
+//!
+//! The client is a pod without a proxy. It speaks TLS with the gateway (SIMPLE or MUTUAL,
+//! certificates by the run's authority) or plain HTTP, and connects to the gateway's pod by the service's public name, as
+//! a load balancer before it would. The gateway's certificate is a Secret that istiod gives it.
+
+use super::gateway::Gateway;
+use super::sidecar::{self, Side};
+use super::{Memberships, Trial};
+use crate::arrangement::LocalLab;
+use crate::arrangement::service::SERVICE_PORT;
+use crate::arrangement::started::{PrivateFolder, Started};
+use crate::certificates::CertificateError;
+use crate::container::ContainerUser;
+use crate::envoy::proof::{Demand, Evidence};
+use crate::istio::in_force::{Awaited, Expected, wait_until_in_force};
+use crate::istio::objects::ingress::{self, Credential, HOST, PORT};
+use crate::istio::redirect::redirect_through_sidecar;
+use crate::istio::workload::{Membership, ServicePort};
+use experiment::Mode;
+use experiment::environment::{ArrangementSpec, EnvironmentError};
+use experiment::mesh_settings::IngressTls;
+use std::path::Path;
+
+/// The gateway's proxy, as a component.
+pub(super) const GATEWAY_PROXY: &str = "ingress-gateway";
+
+/// The listener of the gateway's port.
+fn listener() -> String {
+    format!("0.0.0.0_{PORT}")
+}
+
+pub(super) fn can_run(place: &LocalLab) -> Result<(), EnvironmentError> {
+    sidecar::can_run(place, Mode::Ingress)
+}
+
+pub(super) fn bring_up(
+    place: &LocalLab,
+    spec: &ArrangementSpec,
+    log_dir: &Path,
+) -> Result<Started, EnvironmentError> {
+    let memberships = Memberships { client: Membership::Outside, server: Membership::Sidecar };
+    let mut trial = Trial::begin(place, spec, log_dir, memberships)?;
+    let tls = spec.istio.ingress.tls;
+    let port = ServicePort { name: ingress::port_name(tls), port: PORT };
+    let gateway = Gateway::create(&mut trial, ingress::NAME, port)?;
+    // Before the gateway asks: that its account may not read secrets istiod remembers for a minute.
+    let client_files = give_certificates(&mut trial, tls)?;
+    let proxy = gateway.start(&mut trial, GATEWAY_PROXY, &statistics())?;
+    let server = trial.start_sidecar(Side::Server)?;
+    redirect_through_sidecar(&mut trial.pods.server, trial.programs, log_dir)?;
+    for agent in [&proxy, &server] {
+        agent.wait_until_ready(place.lab())?;
+    }
+    let mut objects = trial.service_objects();
+    objects.extend(gateway.service());
+    objects.extend(ingress::objects(&spec.istio, &trial.subject()));
+    objects.extend(trial.objects_of_settings());
+    let (written, _) = trial.write(&objects)?;
+    trial.namespace.add_name(gateway.address(), &[HOST])?;
+    let cluster = sidecar::cluster(&trial);
+    let awaited = [
+        Awaited { name: &proxy.name, admin: &proxy.admin, expected: expected(&trial, &cluster) },
+        Awaited { name: &server.name, admin: &server.admin, expected: sidecar::expected_of_server() },
+    ];
+    let in_force =
+        wait_until_in_force(place.lab(), &awaited, written.written_at, || trial.check_control_plane())?;
+    let mtls = spec.proxy.mtls.is_spoken();
+    let proxies = vec![
+        proxy.on_the_path(ingress::NAME, evidence(&cluster, mtls, tls)),
+        server.on_the_path(trial.pods.server.name(), sidecar::server_evidence(mtls)),
+    ];
+    let scheme = if tls == IngressTls::Off { "http" } else { "https" };
+    let client_arguments =
+        client_files.as_ref().map_or_else(Vec::new, |files| client_arguments(files.path(), tls));
+    let started = trial.started()?;
+    Ok(Started {
+        proxies,
+        push: Some(written.push(in_force)),
+        url: format!("{scheme}://{HOST}:{PORT}/"),
+        client_arguments,
+        _folders: client_files.into_iter().collect(),
+        ..started
+    })
+}
+
+/// Makes the gateway's certificate known to the API, and writes what the client shows and trusts; nothing without TLS.
+fn give_certificates(
+    trial: &mut Trial<'_>,
+    tls: IngressTls,
+) -> Result<Option<PrivateFolder>, EnvironmentError> {
+    if tls == IngressTls::Off {
+        return Ok(None);
+    }
+    let failed = |error: CertificateError| {
+        EnvironmentError::new("make the certificates of the ingress gateway", error)
+    };
+    let authority = trial.place.authority();
+    let gateway = authority.issue_server(&[HOST], &[]).map_err(failed)?;
+    let client = authority.issue_client("client", "meshmeter").map_err(failed)?;
+    let credential = Credential {
+        certificate: gateway.certificate_pem(),
+        key: gateway.key_pem(),
+        client_authority: gateway.authority_pem(),
+    };
+    let objects = ingress::credential(trial.spec.istio.ingress, trial.namespace.name(), &credential);
+    trial.namespace.apply(&objects)?;
+    let name = format!("{}-client", trial.namespace.name());
+    let folder = PrivateFolder(trial.place.lab().create_private_dir(&name, ContainerUser::Lab)?);
+    client.write(folder.path(), None).map_err(failed)?;
+    Ok(Some(folder))
+}
+
+/// What the generator trusts and, where the gateway asks for it, shows.
+fn client_arguments(folder: &Path, tls: IngressTls) -> Vec<String> {
+    let files = crate::certificates::CredentialFiles::in_folder(folder);
+    let mut arguments = vec![("--cacert", files.authority)];
+    if tls == IngressTls::Mutual {
+        arguments.extend([("--cert", files.certificate), ("--key", files.key)]);
+    }
+    arguments.into_iter().map(|(option, path)| format!("{option}={}", path.display())).collect()
+}
+
+/// Prefixes of the statistics that prove the gateway's path.
+fn statistics() -> [String; 3] {
+    [
+        format!("http.outbound_{}", listener()),
+        format!("cluster.outbound|{SERVICE_PORT}|"),
+        format!("listener.{}", listener()),
+    ]
+}
+
+fn expected(trial: &Trial<'_>, cluster: &str) -> Vec<Expected> {
+    vec![
+        Expected::Endpoint(cluster.to_owned(), trial.server_endpoint()),
+        Expected::Listener(listener()),
+        Expected::Domain(HOST.to_owned()),
+    ]
+}
+
+/// The gateway reads every request, speaks mutual TLS with the server's sidecar, and TLS with the client where that is
+/// asked for; with `mutual`, no client without a certificate.
+fn evidence(cluster: &str, mtls: bool, tls: IngressTls) -> Evidence {
+    let listener = format!("listener.{}", listener());
+    let mut demands = vec![Demand {
+        counter: format!("{listener}.ssl.handshake"),
+        rises: tls != IngressTls::Off,
+        otherwise: if tls == IngressTls::Off {
+            "completed TLS handshakes with the client, though it is to take plain HTTP"
+        } else {
+            "completed no TLS handshake with the client"
+        },
+    }];
+    if tls == IngressTls::Mutual {
+        demands.push(Demand {
+            counter: format!("{listener}.ssl.no_certificate"),
+            rises: false,
+            otherwise: "took connections of clients that showed no certificate",
+        });
+    }
+    Evidence {
+        handshakes: Some(format!("cluster.{cluster}.ssl.handshake")),
+        tls_expected: mtls,
+        demands,
+        ..Evidence::of_http(&format!("outbound_{}", self::listener()), cluster)
+    }
+}

@@ -1,0 +1,147 @@
+//! The ways out of the mesh.
+
+use crate::trial::{CONNECTIONS, LIMIT, REQUESTS, bring_up, run, spec, trial};
+use experiment::Mode;
+use experiment::environment::{Arrangement, Environment, in_one_line};
+use experiment::schema::Role;
+use lab::Pod;
+use lab::arrangement::{LocalLab, pair::PairArrangement};
+use lab::envoy::admin::Admin;
+use lab::istio::Reference;
+use lab::istio::agent::ADMIN_PORT;
+use rustix::process::{Pid, Signal, kill_process};
+
+pub fn past_the_sidecar_it_carries_nothing(place: &LocalLab) {
+    let direct = trial(place, &spec(Mode::EgressBypass), |_| ());
+    direct.check_proven("egress-bypass", &["client-proxy"]);
+    assert_eq!(direct.components(), ["generator", "client-proxy", "server"]);
+    let service = direct.observation.path.service.as_ref().expect("the service counts");
+    assert_eq!((service.requests_received, service.connections), (REQUESTS, CONNECTIONS));
+    // Traffic is the generator's own, where it does not pass the sidecar.
+    let shows_network = |name: &str| {
+        let found = direct.observation.components.iter().find(|component| component.name == name);
+        found.is_some_and(|component| component.network.is_some())
+    };
+    assert!(shows_network("generator") && !shows_network("client-proxy"));
+
+    // The rule that leaves the service's address out is taken away: the sidecar takes the traffic, and says so.
+    let taken = trial(place, &spec(Mode::EgressBypass), |arrangement| {
+        let address = format!("{}/32", arrangement.server_pod().address());
+        let removed = arrangement.client_pod().run(move || {
+            let rule = ["-t", "nat", "-D", "ISTIO_OUTPUT", "-d", &address, "-j", "RETURN"];
+            std::process::Command::new("iptables").args(rule).status()
+        });
+        assert!(removed.expect("the pod is there").expect("iptables is installed").success());
+    });
+    let path = &taken.observation.path;
+    assert!(!path.proven);
+    assert_eq!(path.reasons, ["client-proxy carried 4 connections, though the path leads past it"]);
+}
+
+pub fn every_way_out_proves_its_path(place: &LocalLab) {
+    for (mode, proxies, mutual_tls) in [
+        (Mode::EgressSidecar, vec!["client-proxy"], false),
+        (Mode::EgressGateway, vec!["client-proxy", "egress-gateway"], false),
+        (Mode::EgressGatewayMtls, vec!["client-proxy", "egress-gateway"], true),
+        (Mode::EgressSni, vec!["client-proxy", "egress-gateway", "sni-proxy"], true),
+    ] {
+        place.can_run(experiment::MeshKind::Istio, mode).expect("all that it needs is installed");
+        let trial = trial(place, &spec(mode), |_| ());
+        let envoys: Vec<&str> = proxies.iter().copied().filter(|name| *name != "sni-proxy").collect();
+        trial.check_proven(mode.name(), &envoys);
+        assert_eq!(trial.components(), [&["generator"], proxies.as_slice(), &["server"]].concat(), "{mode}");
+        for name in &proxies {
+            let proof = trial.proxy(name);
+            let streams = proof.streams.expect("it does not read requests");
+            assert_eq!(
+                (streams.connections, streams.connections_expected),
+                (CONNECTIONS, CONNECTIONS),
+                "{mode}"
+            );
+            assert!(streams.sent_bytes > REQUESTS * 1024, "{mode}: {streams:?}");
+            assert_eq!(proof.tls_expected, mutual_tls && *name != "sni-proxy", "{mode}: {name}");
+            assert_eq!(proof.tls_handshakes > 0, proof.tls_expected, "{mode}: {name}");
+            let component = trial.observation.components.iter().find(|component| component.name == *name);
+            assert_eq!(component.map(|component| component.role), Some(Role::Proxy));
+        }
+    }
+}
+
+/// Without the VirtualService the sidecar leads connections straight out: all are answered, and nothing is proven.
+pub fn without_its_rule_the_gateway_is_not_on_the_path(place: &LocalLab) {
+    let trial = trial(place, &spec(Mode::EgressGateway), |arrangement| {
+        let control_plane = place.running_control_plane().expect("it configured the proxies");
+        let namespace = namespace_of(arrangement.client_pod());
+        let rule = Reference::new("networking.istio.io/v1", "VirtualService", Some(&namespace), "external");
+        control_plane.api().delete(&[rule]).expect("there is such a rule");
+        let to_gateway =
+            format!("\"cluster\": \"outbound|8443|external|egress.{namespace}.svc.cluster.local\"");
+        lab::wait_for("the sidecar knows of no gateway", LIMIT, || {
+            Ok((!ask(arrangement.client_pod(), "/config_dump?resource=dynamic_listeners")
+                .contains(&to_gateway))
+            .then_some(()))
+        })
+        .expect("the deletion comes into force");
+    });
+    assert_eq!(trial.answered(), REQUESTS);
+    let path = &trial.observation.path;
+    assert!(!path.proven);
+    assert_eq!(
+        path.reasons,
+        [
+            "client-proxy carried 0 of 4 connections: traffic did not pass it",
+            "egress-gateway carried 0 of 4 connections: traffic did not pass it",
+        ]
+    );
+}
+
+/// The namespace of the trial, from the name that the pod's Envoy has: `sidecar~address~pod.namespace~…`.
+fn namespace_of(pod: &Pod) -> String {
+    let information = ask(pod, "/server_info");
+    let name = information.split("sidecar~").nth(1).and_then(|name| name.split('~').nth(1));
+    let (_, namespace) = name.and_then(|name| name.split_once('.')).expect("Envoy's name has its namespace");
+    namespace.to_owned()
+}
+
+/// Asks the Envoy of a pod.
+fn ask(pod: &Pod, path: &str) -> String {
+    let answer = Admin::in_pod("client-proxy", pod, ADMIN_PORT).ask(path).expect("Envoy answers");
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+pub fn a_name_outside_the_table_leads_nowhere(place: &LocalLab) {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let arrangement = bring_up(place, &spec(Mode::EgressSni), logs.path());
+    let mut client_arguments = arrangement.client_arguments();
+    client_arguments.push("--sni=other.external.example".to_owned());
+    let trial = run(arrangement, logs.path(), &client_arguments);
+    assert_eq!(trial.answered(), 0);
+    assert!(!trial.observation.path.proven);
+    let reasons = trial.observation.path.reasons.join("\n");
+    assert!(reasons.contains("sni-proxy ended connections that it could lead nowhere"), "{reasons}");
+}
+
+pub fn what_dies_is_named_with_its_log(place: &LocalLab) {
+    for (name, word) in [("sni-proxy", ""), ("egress-gateway", "Envoy proxy is ready")] {
+        let logs = tempfile::tempdir().expect("a temporary folder");
+        let mut arrangement = bring_up(place, &spec(Mode::EgressSni), logs.path());
+        kill(&arrangement, name);
+        let (failed, _) = arrangement.failed_component().unwrap_or_else(|| panic!("{name} has died"));
+        assert_eq!(failed, name);
+        let error = arrangement.start_generator(&[]).expect_err("a trial without it is none");
+        assert!(in_one_line(&error).contains(&format!("{name} has died")), "{}", in_one_line(&error));
+        let observation = Box::new(arrangement).finish(1);
+        let tail = &observation.log_tails[name];
+        assert!(tail.iter().any(|line| line.contains(word)) || word.is_empty(), "{name}: {tail:?}");
+        assert!(!observation.path.proven);
+    }
+}
+
+fn kill(arrangement: &PairArrangement<'_>, name: &str) {
+    let pods = arrangement.pods();
+    let mut containers = pods.iter().flat_map(|pod| pod.containers());
+    let container = containers.find(|container| container.name() == name).expect("it was started");
+    let process = Pid::from_raw(container.pid().cast_signed()).expect("a running process has a number");
+    kill_process(process, Signal::KILL).expect("it is ours");
+    assert!(container.wait(LIMIT).is_some());
+}

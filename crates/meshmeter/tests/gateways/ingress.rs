@@ -1,0 +1,66 @@
+//! The way into the mesh.
+
+use crate::trial::{CONNECTIONS, REQUESTS, bring_up, run, spec, trial};
+use experiment::environment::{Arrangement, ArrangementSpec, MutualTls, ProxySettings};
+use experiment::mesh_settings::{IngressApi, IngressSettings, IngressTls};
+use experiment::{MeshSettings, Mode};
+use lab::arrangement::LocalLab;
+use std::sync::Arc;
+
+const LISTENER: &str = "listener.0.0.0.0_8443.ssl";
+
+fn ingress(tls: IngressTls, api: IngressApi) -> ArrangementSpec {
+    let istio = MeshSettings { ingress: IngressSettings { tls, api }, ..MeshSettings::default() };
+    ArrangementSpec { istio: Arc::new(istio), ..spec(Mode::Ingress) }
+}
+
+pub fn ingress_proves_tls_on_both_sides(place: &LocalLab) {
+    for api in [IngressApi::Istio, IngressApi::Kubernetes] {
+        for tls in [IngressTls::Simple, IngressTls::Mutual] {
+            let what = format!("{api:?} {tls:?}");
+            let trial = trial(place, &ingress(tls, api), |_| ());
+            trial.check_proven(&what, &["ingress-gateway", "server-proxy"]);
+            assert_eq!(
+                trial.components(),
+                ["generator", "ingress-gateway", "server-proxy", "server"],
+                "{what}"
+            );
+            for name in ["ingress-gateway", "server-proxy"] {
+                let proxy = trial.proxy(name);
+                assert_eq!(proxy.requests_received, REQUESTS, "{what}: {name}");
+                assert!(proxy.tls_expected && proxy.tls_handshakes > 0, "{what}: {proxy:?}");
+            }
+            let counters = &trial.proxy("ingress-gateway").counters;
+            let rose = |counter: &str| counters.get(&format!("{LISTENER}.{counter}")).copied().unwrap_or(0);
+            let without_certificate = if tls == IngressTls::Simple { CONNECTIONS } else { 0 };
+            assert_eq!(
+                (rose("handshake"), rose("no_certificate")),
+                (CONNECTIONS, without_certificate),
+                "{what}"
+            );
+        }
+    }
+}
+
+pub fn ingress_without_tls_has_no_handshakes(place: &LocalLab) {
+    let proxy = ProxySettings { mtls: MutualTls::Off, ..ProxySettings::default() };
+    let spec = ArrangementSpec { proxy, ..ingress(IngressTls::Off, IngressApi::Istio) };
+    let trial = trial(place, &spec, |arrangement| {
+        assert!(arrangement.url().starts_with("http://") && arrangement.client_arguments().is_empty());
+    });
+    trial.check_proven("no TLS", &["ingress-gateway", "server-proxy"]);
+    assert!(trial.observation.path.proxies.iter().all(|proxy| proxy.tls_handshakes == 0));
+}
+
+pub fn ingress_refuses_clients_without_certificate(place: &LocalLab) {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let arrangement = bring_up(place, &ingress(IngressTls::Mutual, IngressApi::Istio), logs.path());
+    let trusting: Vec<String> = arrangement
+        .client_arguments()
+        .into_iter()
+        .filter(|argument| argument.starts_with("--cacert"))
+        .collect();
+    let trial = run(arrangement, logs.path(), &trusting);
+    assert_eq!(trial.answered(), 0);
+    assert!(!trial.observation.path.proven);
+}

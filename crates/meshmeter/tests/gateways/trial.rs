@@ -1,0 +1,108 @@
+//! One trial of a test: an arrangement, the generator in its client's pod, what was seen.
+
+use experiment::environment::{Arrangement, ArrangementSpec, Observation, in_one_line};
+use experiment::schema::{ConfigurationPush, LoadEvent, LoadResult, ProxyProof};
+use experiment::{MeshKind, Mode};
+use lab::arrangement::{LocalLab, pair::PairArrangement};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::time::Duration;
+
+pub const REQUESTS: u64 = 400;
+pub const CONNECTIONS: u64 = 4;
+pub const LIMIT: Duration = Duration::from_secs(30);
+
+/// What a trial showed.
+pub struct Trial {
+    pub observation: Observation,
+    /// Absent where the generator found nobody to send to.
+    result: Option<LoadResult>,
+}
+
+impl Trial {
+    /// Requests that were answered with 200.
+    pub fn answered(&self) -> u64 {
+        self.result.as_ref().and_then(|result| result.requests.status.get("200")).copied().unwrap_or(0)
+    }
+
+    pub fn proxy(&self, name: &str) -> &ProxyProof {
+        let found = self.observation.path.proxies.iter().find(|proxy| proxy.name == name);
+        found.unwrap_or_else(|| panic!("no proxy {name} in {:?}", self.observation.path))
+    }
+
+    /// The components on the path, without the control plane and what is the same in all trials.
+    pub fn components(&self) -> Vec<&str> {
+        let names = self.observation.components.iter().map(|component| component.name.as_str());
+        names
+            .filter(|name| !["etcd", "kube-apiserver", "istiod", "meshmeter", "kernel"].contains(name))
+            .collect()
+    }
+
+    /// Everything was answered, the path is proven, and the configuration of these proxies came from a control plane.
+    pub fn check_proven(&self, what: &str, configured: &[&str]) {
+        let path = &self.observation.path;
+        assert!(path.proven, "{what}: {:?}", path.reasons);
+        assert_eq!(self.answered(), REQUESTS, "{what}: {:?}", self.result);
+        let ConfigurationPush { in_force_s, .. } =
+            self.observation.push.as_ref().expect("proxies were configured");
+        let proxies: Vec<&str> = in_force_s.keys().map(String::as_str).collect();
+        assert_eq!(proxies, configured, "{what}");
+        for proxy in path.proxies.iter().filter(|proxy| configured.contains(&proxy.name.as_str())) {
+            let rejected = "cluster_manager.cds.update_rejected";
+            assert_eq!(proxy.counters.get(rejected), Some(&0), "{what}: {:?}", proxy.counters.keys());
+        }
+    }
+}
+
+pub fn spec(mode: Mode) -> ArrangementSpec {
+    ArrangementSpec::new(MeshKind::Istio, mode)
+}
+
+pub fn bring_up<'a>(place: &'a LocalLab, spec: &ArrangementSpec, logs: &Path) -> PairArrangement<'a> {
+    place.bring_up(spec, logs).unwrap_or_else(|error| {
+        panic!("{}: {} ({})", spec.mode, in_one_line(&error), error.hint.as_deref().unwrap_or("no hint"));
+    })
+}
+
+/// Runs the generator in the client's pod, with what the arrangement says that it needs, and observes its window.
+pub fn run(mut arrangement: PairArrangement<'_>, logs: &Path, client_arguments: &[String]) -> Trial {
+    let result = logs.join("load.json");
+    let mut arguments = vec!["load".to_owned(), arrangement.url()];
+    for option in [
+        format!("--clients={CONNECTIONS}"),
+        format!("--connections={CONNECTIONS}"),
+        format!("--requests={REQUESTS}"),
+        "--warmup=0s".to_owned(),
+        "--duration=20s".to_owned(),
+        "--timeout=5s".to_owned(),
+        "--progress=json".to_owned(),
+        format!("--json={}", result.display()),
+    ] {
+        arguments.push(option);
+    }
+    arguments.extend_from_slice(client_arguments);
+    let events = arrangement.start_generator(&arguments).expect("the generator starts");
+    for line in BufReader::new(events).lines() {
+        let line = line.expect("events are text");
+        match serde_json::from_str(&line) {
+            Ok(LoadEvent::WindowOpened) => arrangement.window_opened().expect("every component is there"),
+            Ok(LoadEvent::WindowClosed) => arrangement.window_closed().expect("every component is there"),
+            // What else it says is for people.
+            Ok(_) | Err(_) => {}
+        }
+    }
+    arrangement.wait_generator(LIMIT).expect("it ends by itself");
+    let result: Option<LoadResult> =
+        std::fs::read(&result).ok().map(|text| serde_json::from_slice(&text).expect("its schema"));
+    let sent = result.as_ref().map_or(0, |result| result.requests.sent + result.warmup.sent);
+    Trial { observation: Box::new(arrangement).finish(sent), result }
+}
+
+/// A trial from beginning to end; `tamper` comes between.
+pub fn trial(place: &LocalLab, spec: &ArrangementSpec, tamper: impl FnOnce(&PairArrangement<'_>)) -> Trial {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let arrangement = bring_up(place, spec, logs.path());
+    tamper(&arrangement);
+    let client_arguments = arrangement.client_arguments();
+    run(arrangement, logs.path(), &client_arguments)
+}
