@@ -8,14 +8,15 @@ mod log;
 pub(crate) use launch::{Launch, start};
 
 use crate::cgroup::Cgroup;
+use crate::process_table;
 use experiment::environment::EnvironmentError;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -83,6 +84,8 @@ struct Process {
     state: Mutex<State>,
     cgroup: Option<Cgroup>,
     logs: Vec<PathBuf>,
+    /// Processes that it started and cannot do without, each with its name and a file as `file` above.
+    indispensable: Mutex<Vec<(String, OwnedFd)>>,
 }
 
 #[derive(Debug)]
@@ -121,6 +124,40 @@ impl Container {
     #[must_use]
     pub fn has_exited(&self) -> Option<ExitStatus> {
         self.wait(Duration::ZERO)
+    }
+
+    /// Takes one of the processes that it started for indispensable: [`Self::failed`] tells of its end too, however long the
+    /// container itself goes on.
+    ///
+    /// # Errors
+    /// Where there is no such process.
+    pub(crate) fn cannot_do_without(&self, name: &str, pid: i32) -> io::Result<()> {
+        let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+        let file = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
+        self.indispensable().push((name.to_owned(), file));
+        Ok(())
+    }
+
+    /// In what way it, or a process that it cannot do without, has ended; nothing while all goes well.
+    #[must_use]
+    pub fn failed(&self) -> Option<String> {
+        if let Some(status) = self.has_exited() {
+            return Some(status.to_string());
+        }
+        let ended = |(name, file): &(String, OwnedFd)| {
+            readable_within(file, Duration::ZERO).then(|| format!("its {name} has ended"))
+        };
+        self.indispensable().iter().find_map(ended)
+    }
+
+    /// All its processes, as numbered in the lab's `/proc`.
+    pub(crate) fn processes(&self) -> Vec<i32> {
+        let grouped = self.cgroup().and_then(|cgroup| cgroup.processes().ok());
+        grouped.unwrap_or_else(|| process_table::descendants(Path::new("/proc"), self.pid().cast_signed()))
+    }
+
+    fn indispensable(&self) -> std::sync::MutexGuard<'_, Vec<(String, OwnedFd)>> {
+        self.0.indispensable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for its end, at most this long.

@@ -4,6 +4,7 @@
 
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
+use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -59,7 +60,7 @@ pub fn parse_namespace_pids(status: &str) -> Option<Vec<i32>> {
 /// # Errors
 /// Where there is no such process.
 pub fn stat(proc: &Path, pid: i32) -> io::Result<Stat> {
-    let text = std::fs::read(proc.join(pid.to_string()).join("stat"))?;
+    let text = fs::read(proc.join(pid.to_string()).join("stat"))?;
     parse_stat(&String::from_utf8_lossy(&text))
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{pid}/stat is malformed")))
 }
@@ -70,7 +71,7 @@ pub fn stat(proc: &Path, pid: i32) -> io::Result<Stat> {
 /// Where it cannot be listed.
 pub fn pids(proc: &Path) -> io::Result<Vec<i32>> {
     let mut pids = Vec::new();
-    for entry in std::fs::read_dir(proc)? {
+    for entry in fs::read_dir(proc)? {
         if let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) {
             pids.push(pid);
         }
@@ -107,6 +108,26 @@ impl ProcessIdentity {
     pub fn raw(&self) -> Option<Pid> {
         Pid::from_raw(self.pid)
     }
+}
+
+/// A process and all that descend from it, as far as their parents still live.
+#[must_use]
+pub fn descendants(proc: &Path, pid: i32) -> Vec<i32> {
+    let mut found = vec![pid];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        found.extend(children(proc, parent));
+        next += 1;
+    }
+    found
+}
+
+/// The children that any thread of a process has started (proc_pid_children(5)).
+fn children(proc: &Path, pid: i32) -> Vec<i32> {
+    let Ok(tasks) = fs::read_dir(proc.join(pid.to_string()).join("task")) else { return Vec::new() };
+    let of_task = |task: fs::DirEntry| fs::read_to_string(task.path().join("children")).unwrap_or_default();
+    let lists: Vec<String> = tasks.filter_map(Result::ok).map(of_task).collect();
+    lists.iter().flat_map(|list| list.split_ascii_whitespace()).filter_map(|pid| pid.parse().ok()).collect()
 }
 
 #[cfg(test)]

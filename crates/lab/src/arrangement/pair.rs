@@ -93,8 +93,7 @@ impl<'lab> PairArrangement<'lab> {
 
     /// The first component other than the generator that has died.
     fn dead(&self) -> Option<(String, String)> {
-        self.supporting()
-            .find_map(|(name, container)| Some((name.to_owned(), container.has_exited()?.to_string())))
+        self.supporting().find_map(|(name, container)| Some((name.to_owned(), container.failed()?)))
     }
 
     fn check_alive(&self, operation: &str) -> Result<(), EnvironmentError> {
@@ -187,7 +186,7 @@ impl<'lab> PairArrangement<'lab> {
 
     fn log_tails(&self) -> BTreeMap<String, Vec<String>> {
         self.supporting()
-            .filter(|(_, container)| container.has_exited().is_some())
+            .filter(|(_, container)| container.failed().is_some())
             .map(|(name, container)| (name.to_owned(), container.log_tail(LOG_TAIL_LINES)))
             .collect()
     }
@@ -206,7 +205,7 @@ fn watched(name: &str, role: Role, pod: &str, container: &Container, nearest_to_
 
 /// The counters, or in words why not: a dead proxy's status rather than its closed socket.
 fn counters_or_reason(proxy: &Proxy) -> Result<BTreeMap<String, u64>, String> {
-    proxy.counters.counters().map_err(|error| match proxy.container.has_exited() {
+    proxy.counters.counters().map_err(|error| match proxy.container.failed() {
         Some(status) => format!("it has died: {status}"),
         None => in_one_line(&error.cause),
     })

@@ -55,6 +55,7 @@ pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Containe
         state: Mutex::new(State { child, error_output, status: None }),
         cgroup: launch.cgroup,
         logs,
+        indispensable: Mutex::default(),
     })))
 }
 

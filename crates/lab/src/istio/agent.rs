@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Envoy's admin interface, on the loopback of its pod.
@@ -99,6 +99,8 @@ pub struct Agent {
     /// Envoy's admin interface.
     pub admin: Admin,
     status: Admin,
+    /// The program that Envoy is.
+    envoy: PathBuf,
     /// Its files.
     pub(crate) files: PrivateFolder,
 }
@@ -132,6 +134,7 @@ impl AgentFactory<'_> {
             container,
             admin: Admin::in_pod(spec.name, pod, ADMIN_PORT),
             status: Admin::in_pod(spec.name, pod, STATUS_PORT),
+            envoy,
             files,
         })
     }
@@ -262,7 +265,19 @@ impl Agent {
                 return Err(self.container.ended_early(format!("start {}", self.name), status));
             }
             Ok(self.status.ask("/healthz/ready").is_ok().then_some(()))
-        })
+        })?;
+        self.watch_envoy()
+    }
+
+    /// An agent may take its time to end when its Envoy has; nothing passes the proxy from then on.
+    fn watch_envoy(&self) -> Result<(), EnvironmentError> {
+        let is_envoy =
+            |pid: &i32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == self.envoy);
+        let watched = match self.container.processes().into_iter().find(is_envoy) {
+            Some(envoy) => self.container.cannot_do_without("Envoy", envoy),
+            None => Err(std::io::ErrorKind::NotFound.into()),
+        };
+        watched.map_err(|error| EnvironmentError::new(format!("watch the Envoy of {}", self.name), error))
     }
 }
 

@@ -5,8 +5,8 @@
 
 use super::process::{self, ProcessTimes, Switches};
 use crate::cgroup::Cgroup;
+use crate::process_table;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 /// What one process had used.
@@ -24,7 +24,7 @@ pub struct ProcessReading {
 #[must_use]
 pub fn read(proc: &Path, pid: i32, cgroup: Option<&Cgroup>) -> BTreeMap<i32, ProcessReading> {
     let grouped = cgroup.and_then(|cgroup| cgroup.processes().ok()).filter(|pids| !pids.is_empty());
-    let pids = grouped.unwrap_or_else(|| descendants(proc, pid));
+    let pids = grouped.unwrap_or_else(|| process_table::descendants(proc, pid));
     pids.into_iter().filter_map(|pid| Some((pid, reading(proc, pid)?))).collect()
 }
 
@@ -34,25 +34,6 @@ fn reading(proc: &Path, pid: i32) -> Option<ProcessReading> {
         resident_bytes: process::resident_bytes(proc, pid).unwrap_or(0),
         switches: process::switches(proc, pid).unwrap_or_default(),
     })
-}
-
-/// A process and all that descend from it, as far as their parents still live.
-fn descendants(proc: &Path, pid: i32) -> Vec<i32> {
-    let mut found = vec![pid];
-    let mut next = 0;
-    while let Some(parent) = found.get(next).copied() {
-        found.extend(children(proc, parent));
-        next += 1;
-    }
-    found
-}
-
-/// The children that any thread of a process has started (proc_pid_children(5)).
-fn children(proc: &Path, pid: i32) -> Vec<i32> {
-    let Ok(tasks) = fs::read_dir(proc.join(pid.to_string()).join("task")) else { return Vec::new() };
-    let of_task = |task: fs::DirEntry| fs::read_to_string(task.path().join("children")).unwrap_or_default();
-    let lists: Vec<String> = tasks.filter_map(Result::ok).map(of_task).collect();
-    lists.iter().flat_map(|list| list.split_ascii_whitespace()).filter_map(|pid| pid.parse().ok()).collect()
 }
 
 #[cfg(test)]

@@ -46,9 +46,11 @@ pub fn a_dead_proxy_is_named_with_its_log(lab: &Lab, place: &LocalLab) {
     let arrangement = bring_up(place, logs.path());
     let agent = container(arrangement.client_pod(), "client-proxy").clone();
     let envoy = processes_of(&agent).into_iter().find(|pid| program_of(*pid).contains("envoy"));
-    kill(envoy.expect("an agent runs an Envoy"));
-    assert!(agent.wait(LIMIT).is_some(), "the agent outlives its Envoy");
-    check_named(arrangement, "client-proxy", "signal: killed");
+    let envoy = envoy.expect("an agent runs an Envoy");
+    kill(envoy);
+    // Whether or not the agent has ended too.
+    lab::wait_for("the Envoy has ended", LIMIT, || Ok(agent.failed().map(drop))).expect("it was killed");
+    check_named(arrangement, "client-proxy", "Envoy");
     assert!(lab.status().expect("the lab is up").pods.len() <= 1, "pods of dead trials are left");
 }
 
