@@ -55,6 +55,7 @@ impl Module {
         let folder = parent.join("module");
         let files = [("go.mod", self.go_mod), ("go.sum", self.go_sum)];
         let write = || {
+            fs::create_dir_all(go_toolchain::temporary_folder(&folder))?;
             for (path, text) in files.iter().chain(self.sources) {
                 let path = folder.join(path);
                 fs::create_dir_all(path.parent().unwrap_or(&folder))?;

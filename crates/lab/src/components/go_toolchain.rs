@@ -2,7 +2,7 @@
 
 use super::long_command::{self, Unended};
 use experiment::environment::EnvironmentError;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -16,12 +16,19 @@ const FOREIGN_VARIABLES: [&str; 6] = ["GOOS", "GOARCH", "GOAMD64", "GOARM64", "G
 pub(super) fn command(go: &str, module: &Path) -> Command {
     let mut command = Command::new(go);
     command.current_dir(module).env("GOWORK", "off").env("GOFLAGS", "-mod=readonly");
+    // Two gigabytes at times: beside the module, so that they go with it, however the build ends.
+    command.env("GOTMPDIR", temporary_folder(module));
     // Without C: the programs need none, and a C compiler is not asked for.
     command.env("CGO_ENABLED", "0");
     for variable in FOREIGN_VARIABLES {
         command.env_remove(variable);
     }
     command
+}
+
+/// Where Go keeps what it is at work on.
+pub(super) fn temporary_folder(module: &Path) -> PathBuf {
+    module.with_file_name("at-work")
 }
 
 /// The version of Go that builds this module, such as `go1.26.8`. Where the user's Go is older than the module's go.mod asks

@@ -1,7 +1,8 @@
 //! Commands that take minutes: shown as they run, bounded in time, ended with all of their children when the user asks.
 //!
 //! Such a command has a process group of its own, so that a signal reaches what it has started; and should this program
-//! be killed, the kernel kills the command (what that one has started then ends by itself, in seconds).
+//! be killed, the kernel kills the command (what that one has started then ends by itself, in seconds). None of them gets to clear
+//! up, so their callers give them folders for temporary files that go with the installation.
 
 use crate::permission::in_child;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -78,6 +78,7 @@ fn run_pip(
         .arg(package)
         .arg("-r")
         .arg(&requirements)
+        .env("TMPDIR", scratch)
         // By variable, since older versions of pip do not know the option.
         .env("PIP_ROOT_USER_ACTION", "ignore")
         // pip would refuse outside a virtual environment where the user has asked for that; this touches none.
