@@ -5,6 +5,7 @@
 //! ([`crate::envoy::bootstrap`]): `static_envoys.rs` brings those modes up and `proxy.rs` starts one Envoy in a pod. Under
 //! `mesh: istio` a control plane configures them: see [`crate::istio`].
 
+mod holdings;
 pub mod pair;
 mod proxy;
 pub(crate) mod service;

@@ -134,8 +134,8 @@ pub struct ComponentSummary {
     /// What a proxy was configured with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<ConfigurationSummary>,
-    /// From an object written to the control plane's API to a proxy's configuration in force, seconds; absent where nothing
-    /// configures the proxy while it runs.
+    /// From the API's answer to the last object written to the moment at which a proxy showed what follows from them,
+    /// seconds; absent where nothing configures the proxy while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configured_in_s: Option<Estimate>,
     /// Why something that a proxy holds could not be read, each reason once; empty where nothing was wrong.

@@ -1,6 +1,7 @@
 //! One trial's client and server, and the proxies between them, while they run.
 
 use super::LocalLab;
+use super::holdings::BeforeLoad;
 use super::started::{CounterSource, Pods, Proxy, Started};
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::proof::{CountedProxy, CountedService, Seen, prove};
@@ -41,6 +42,7 @@ pub struct PairArrangement<'lab> {
     counters_before: Vec<BTreeMap<String, u64>>,
     /// The service's, where its own count is needed.
     service_before: Option<BTreeMap<String, u64>>,
+    before_load: BeforeLoad,
     window: Option<Window>,
     usage: Option<WindowUsage>,
 }
@@ -60,6 +62,7 @@ impl<'lab> PairArrangement<'lab> {
             generator: None,
             counters_before: Vec::new(),
             service_before: None,
+            before_load: BeforeLoad::default(),
             window: None,
             usage: None,
         }
@@ -234,6 +237,7 @@ impl Arrangement for PairArrangement<'_> {
             self.started.service.as_ref().map(CounterSource::counters).transpose().map_err(|error| {
                 EnvironmentError::new("read the service's counters before the trial", error)
             })?;
+        self.before_load = BeforeLoad::read(&self.started.proxies, &self.watched());
         let generator = self.started.pods.client.start(&ContainerSpec {
             name: GENERATOR.to_owned(),
             program: self.place.programs.meshmeter.clone(),
@@ -295,7 +299,11 @@ impl Arrangement for PairArrangement<'_> {
         let path = self.path(requests_sent);
         let log_tails = self.log_tails();
         let (components, machine) = match self.usage.take() {
-            Some(usage) => (usage.components, Some(usage.machine)),
+            Some(mut usage) => {
+                let before_load = std::mem::take(&mut self.before_load);
+                before_load.complete(&self.started.proxies, &self.watched(), &mut usage.components);
+                (usage.components, Some(usage.machine))
+            }
             None => (Vec::new(), None),
         };
         let push = self.started.push.take();

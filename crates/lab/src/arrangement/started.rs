@@ -2,12 +2,12 @@
 
 use super::service::ServiceCounters;
 use crate::container::Container;
-use crate::envoy::admin::AdminError;
+use crate::envoy::admin::{Admin, AdminError};
 use crate::envoy::proof::Evidence;
 use crate::istio::MeshNamespace;
 use crate::pod::Pod;
 use experiment::environment::EnvironmentError;
-use experiment::schema::{ConfigurationPush, Role};
+use experiment::schema::{ConfigurationPush, ProxyConfiguration, ProxyHeap, Role};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
@@ -61,7 +61,7 @@ pub(crate) struct Proxy {
     pub container: Container,
     /// What of its counters tells of the path.
     pub evidence: Evidence,
-    /// Where its counters are read.
+    /// Where its counters are read, and what it holds.
     pub counters: Box<dyn CounterSource>,
     /// Its configuration and keys.
     pub _files: PrivateFolder,
@@ -82,18 +82,42 @@ pub(crate) struct Supporting {
     pub shows_network: bool,
 }
 
-/// Something whose counters tell of the path.
+/// A proxy that is asked what it counted and what it holds.
 pub(crate) trait CounterSource: fmt::Debug {
     /// All counters by name.
     ///
     /// # Errors
     /// Where there is no answer in time.
     fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError>;
+
+    /// Its own account of its heap; absent where it gives none.
+    ///
+    /// # Errors
+    /// Where there is no answer in time.
+    fn heap(&self) -> Result<Option<ProxyHeap>, AdminError> {
+        Ok(None)
+    }
+
+    /// Its configuration, counted; absent where it tells of none. Telling may leave its heap larger.
+    ///
+    /// # Errors
+    /// Where there is no answer in time.
+    fn configuration(&self) -> Result<Option<ProxyConfiguration>, AdminError> {
+        Ok(None)
+    }
 }
 
-impl CounterSource for crate::envoy::admin::Admin {
+impl CounterSource for Admin {
     fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
         Self::counters(self)
+    }
+
+    fn heap(&self) -> Result<Option<ProxyHeap>, AdminError> {
+        Self::heap(self).map(Some)
+    }
+
+    fn configuration(&self) -> Result<Option<ProxyConfiguration>, AdminError> {
+        Self::configuration(self).map(Some)
     }
 }
 

@@ -4,23 +4,29 @@
 //! Every question is bounded in time and in the size of its answer, and every error names the proxy. Other components
 //! that answer HTTP in a pod are asked in the same way ([`Admin::ask`]); hyper and tokio stay inside.
 
+use super::answer::LongAnswer;
 use crate::namespace::Namespace;
 use crate::pod::Pod;
+use experiment::schema::ProxyHeap;
 use http_body_util::{BodyExt, Empty, Limited};
-use hyper::body::Bytes;
-use hyper::{Request, StatusCode};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Runtime;
 
 /// How long an answer may take. A proxy under full load answers in milliseconds: its main thread does little else.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long the first piece of a long answer may take: a proxy makes the whole of it first, at some 15 MB a second.
+const LONG_ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// How long an answer may be, bytes, unless the question says otherwise. The statistics of our configurations are some
 /// 5 kB; those of a mesh grow with its services.
@@ -82,6 +88,14 @@ enum Place {
     Loopback(Arc<Namespace>, u16),
 }
 
+/// An open connection to it.
+type Connected = Box<dyn Stream>;
+
+/// A connection of either kind.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
 /// What a proxy runs.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 pub struct ServerInfo {
@@ -89,15 +103,6 @@ pub struct ServerInfo {
     pub version: String,
     /// `LIVE` once it serves.
     pub state: String,
-}
-
-/// Envoy's own account of its heap.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct HeapUsage {
-    /// Bytes that it has in use.
-    pub allocated_bytes: u64,
-    /// Bytes that its allocator holds.
-    pub heap_bytes: u64,
 }
 
 impl Admin {
@@ -131,7 +136,11 @@ impl Admin {
     /// # Errors
     /// Where there is no answer in time, or not of that shape.
     pub fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
-        let path = "/stats?format=json&type=Counters";
+        self.counters_at("/stats?format=json&type=Counters")
+    }
+
+    /// The counters that a question about statistics gives.
+    pub(super) fn counters_at(&self, path: &str) -> Result<BTreeMap<String, u64>, AdminError> {
         let answer: Statistics = self.ask_json(path)?;
         Ok(answer.stats.into_iter().map(|counter| (counter.name, counter.value)).collect())
     }
@@ -148,9 +157,9 @@ impl Admin {
     ///
     /// # Errors
     /// Where there is no answer in time, or not of that shape.
-    pub fn heap(&self) -> Result<HeapUsage, AdminError> {
+    pub fn heap(&self) -> Result<ProxyHeap, AdminError> {
         let answer: Memory = self.ask_json("/memory")?;
-        Ok(HeapUsage { allocated_bytes: answer.allocated.0, heap_bytes: answer.heap_size.0 })
+        Ok(ProxyHeap { allocated_bytes: answer.allocated.0, heap_bytes: answer.heap_size.0 })
     }
 
     /// An answer in JSON.
@@ -167,33 +176,63 @@ impl Admin {
     /// # Errors
     /// Where there is no answer with status 200 in time.
     pub fn ask(&self, path: &str) -> Result<Bytes, AdminError> {
-        let stream = match &self.place {
-            Place::Socket(_) => None,
-            Place::Loopback(namespace, port) => {
-                Some(connect_in(namespace, *port, self.limit).map_err(|cause| self.error(path, cause))?)
-            }
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| self.error(path, AdminCause::Connect(error)))?;
+        let runtime = self.runtime(path)?;
+        let connected = self.connect(&runtime, path)?;
         let answer = runtime.block_on(async {
-            let answer = async {
-                match (&self.place, stream) {
-                    (Place::Socket(socket), _) => {
-                        let stream = tokio::net::UnixStream::connect(socket).await;
-                        get(stream.map_err(AdminCause::Connect)?, path).await
-                    }
-                    (Place::Loopback(..), stream) => {
-                        let stream = stream.expect("a stream was opened for a port of a pod");
-                        let stream = tokio::net::TcpStream::from_std(stream);
-                        get(stream.map_err(AdminCause::Connect)?, path).await
-                    }
-                }
-            };
-            tokio::time::timeout(self.limit, answer).await.unwrap_or(Err(AdminCause::TimedOut(self.limit)))
+            tokio::time::timeout(self.limit, get(connected, path))
+                .await
+                .unwrap_or(Err(AdminCause::TimedOut(self.limit)))
         });
         answer.map_err(|cause| self.error(path, cause))
+    }
+
+    /// What `read` makes of an answer that may be long, as it comes.
+    pub(crate) fn read<T>(
+        &self,
+        path: &str,
+        read: impl FnOnce(&mut dyn Read) -> Result<T, serde_json::Error>,
+    ) -> Result<T, AdminError> {
+        let runtime = self.runtime(path)?;
+        let connected = self.connect(&runtime, path)?;
+        let response = runtime.block_on(async {
+            tokio::time::timeout(LONG_ANSWER_LIMIT, request(connected, path))
+                .await
+                .unwrap_or(Err(AdminCause::TimedOut(LONG_ANSWER_LIMIT)))
+        });
+        let body = response.map_err(|cause| self.error(path, cause))?.into_body();
+        read(&mut LongAnswer::new(&runtime, body, self.limit)).map_err(|error| {
+            let cause = if error.is_io() {
+                AdminCause::Exchange(io::Error::from(error).into())
+            } else {
+                AdminCause::Shape(error)
+            };
+            self.error(path, cause)
+        })
+    }
+
+    fn runtime(&self, path: &str) -> Result<Runtime, AdminError> {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| self.error(path, AdminCause::Connect(error)))
+    }
+
+    fn connect(&self, runtime: &Runtime, path: &str) -> Result<Connected, AdminError> {
+        let connected = match &self.place {
+            Place::Socket(socket) => runtime.block_on(async {
+                tokio::time::timeout(self.limit, tokio::net::UnixStream::connect(socket))
+                    .await
+                    .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+                    .map(|stream| Box::new(stream) as Connected)
+                    .map_err(AdminCause::Connect)
+            }),
+            Place::Loopback(namespace, port) => connect_in(namespace, *port, self.limit).and_then(|stream| {
+                let _runtime = runtime.enter();
+                let stream = tokio::net::TcpStream::from_std(stream).map_err(AdminCause::Connect)?;
+                Ok(Box::new(stream) as Connected)
+            }),
+        };
+        connected.map_err(|cause| self.error(path, cause))
     }
 
     fn error(&self, path: &str, cause: AdminCause) -> AdminError {
@@ -211,14 +250,18 @@ fn connect_in(namespace: &Namespace, port: u16, limit: Duration) -> Result<TcpSt
     Ok(stream)
 }
 
-async fn get<S>(stream: S, path: &str) -> Result<Bytes, AdminCause>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+async fn get(connected: Connected, path: &str) -> Result<Bytes, AdminCause> {
+    let body = request(connected, path).await?.into_body();
+    let body = Limited::new(body, ANSWER_BYTES).collect().await.map_err(AdminCause::Exchange)?;
+    Ok(body.to_bytes())
+}
+
+/// An answer with status 200, its body still to come.
+async fn request(connected: Connected, path: &str) -> Result<Response<Incoming>, AdminCause> {
     let exchange = |error: hyper::Error| AdminCause::Exchange(Box::new(error));
     let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(exchange)?;
-    // It ends with the sender, at the latest when the runtime is dropped at the end of the question.
+        hyper::client::conn::http1::handshake(TokioIo::new(connected)).await.map_err(exchange)?;
+    // It ends with the sender and the body, at the latest when the runtime is dropped at the end of the question.
     tokio::spawn(connection);
     let request = Request::get(path)
         .header("host", "admin")
@@ -229,9 +272,7 @@ where
     if status != StatusCode::OK {
         return Err(AdminCause::Status(status.as_u16()));
     }
-    let body =
-        Limited::new(response.into_body(), ANSWER_BYTES).collect().await.map_err(AdminCause::Exchange)?;
-    Ok(body.to_bytes())
+    Ok(response)
 }
 
 /// `/stats?format=json&type=Counters`.
@@ -269,7 +310,7 @@ impl TryFrom<String> for Quoted {
 mod tests {
     use super::*;
     use experiment::environment::in_one_line;
-    use std::io::{Read, Write};
+    use std::io::Write;
     use std::os::unix::net::UnixListener;
     use std::thread::JoinHandle;
 
@@ -313,7 +354,7 @@ mod tests {
         let heap = FakeProxy::answering(
             b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"allocated\":\"5\",\"heap_size\":\"7\",\"other\":\"1\"}",
         );
-        assert_eq!(heap.ask(Admin::heap).unwrap(), HeapUsage { allocated_bytes: 5, heap_bytes: 7 });
+        assert_eq!(heap.ask(Admin::heap).unwrap(), ProxyHeap { allocated_bytes: 5, heap_bytes: 7 });
     }
 
     #[test]
@@ -345,6 +386,24 @@ mod tests {
         );
         let error = FakeProxy::answering(answer).ask(Admin::counters).unwrap_err();
         assert!(in_one_line(&error).contains("length limit exceeded"), "{}", in_one_line(&error));
+    }
+
+    #[test]
+    fn a_long_answer_is_read_as_it_comes_and_an_end_too_early_is_told() {
+        let length = |answer: &mut dyn Read| {
+            std::io::copy(answer, &mut std::io::sink()).map_err(serde_json::Error::io)
+        };
+        let long: &'static [u8] = Box::leak(
+            [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; ANSWER_BYTES + 1]].concat().into_boxed_slice(),
+        );
+        let read = FakeProxy::answering(long).ask(|admin| admin.read("/config_dump", length));
+        assert_eq!(read.unwrap(), ANSWER_BYTES as u64 + 1);
+        let short = FakeProxy::answering(b"HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{");
+        let error = short.ask(|admin| admin.read("/config_dump", length)).unwrap_err();
+        assert!(in_one_line(&error).starts_with("ask client-proxy for /config_dump: no whole answer: "));
+        let refused = FakeProxy::answering(b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n");
+        let error = refused.ask(|admin| admin.read("/config_dump", length)).unwrap_err();
+        assert!(in_one_line(&error).ends_with("it answered with status 500"));
     }
 
     #[test]

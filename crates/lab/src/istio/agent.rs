@@ -19,6 +19,7 @@ use crate::pod::Pod;
 use crate::redirect::PROXY_USER;
 use crate::wait::wait_for;
 use experiment::environment::{EnvironmentError, ProxySettings};
+use experiment::schema::{ProxyConfiguration, ProxyHeap};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -289,6 +290,14 @@ impl CounterSource for AgentCounters {
     fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
         let counters = self.0.counters()?;
         Ok(counters.into_iter().map(|(name, count)| (plain_name(&name), count)).collect())
+    }
+
+    fn heap(&self) -> Result<Option<ProxyHeap>, AdminError> {
+        CounterSource::heap(&self.0)
+    }
+
+    fn configuration(&self) -> Result<Option<ProxyConfiguration>, AdminError> {
+        CounterSource::configuration(&self.0)
     }
 }
 

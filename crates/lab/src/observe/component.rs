@@ -92,21 +92,29 @@ impl Watched {
             None if self.interface.is_some() => Interfaces::of(proc, self.pid).ok().map(Arc::new),
             None => None,
         };
+        let processes = self.processes();
         let interface = interfaces.as_ref().zip(self.interface.as_ref());
         Ok(ComponentReading {
             at,
             cpu,
             processes,
-            // Without its controller (version 2, not delegated) a group tells no memory.
-            working_set_bytes: self
-                .cgroup
-                .as_ref()
-                .and_then(|cgroup| cgroup.memory().ok())
-                .map(|memory| memory.working_set_bytes),
+            working_set_bytes: self.working_set_bytes(),
             interface: interface.and_then(|(interfaces, name)| interfaces.bytes(name).ok()),
             interfaces,
             throttling: self.cgroup.as_ref().and_then(|cgroup| cgroup.throttling().ok()),
         })
+    }
+
+    /// Its memory now, as [`ComponentUsage::memory_bytes`] has it, bytes; absent where nothing tells it.
+    #[must_use]
+    pub fn memory_bytes(&self) -> Option<u64> {
+        let processes = container::read(Path::new("/proc"), self.pid, self.cgroup.as_ref());
+        resident_bytes(&processes).max(self.working_set_bytes())
+    }
+
+    /// Without its controller (version 2, not delegated) a group tells no memory.
+    fn working_set_bytes(&self) -> Option<u64> {
+        Some(self.cgroup.as_ref()?.memory().ok()?.working_set_bytes)
     }
 
     /// What it used between two readings.
@@ -146,16 +154,20 @@ impl Watched {
 }
 
 impl ComponentReading {
-    /// Resident memory of all its processes; nothing where none has any left.
     fn resident_bytes(&self) -> Option<u64> {
-        let bytes = self.processes.values().map(|process| process.resident_bytes).sum();
-        (bytes > 0).then_some(bytes)
+        resident_bytes(&self.processes)
     }
 
     /// Context switches of all threads of all processes; threads are numbered across processes.
     fn switches(&self) -> BTreeMap<i32, Switches> {
         self.processes.values().flat_map(|process| process.switches.clone()).collect()
     }
+}
+
+/// Resident memory of all processes; nothing where none has any left.
+fn resident_bytes(processes: &BTreeMap<i32, ProcessReading>) -> Option<u64> {
+    let bytes = processes.values().map(|process| process.resident_bytes).sum();
+    (bytes > 0).then_some(bytes)
 }
 
 /// What each process used, where a component has several.

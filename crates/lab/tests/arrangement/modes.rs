@@ -4,7 +4,7 @@ use crate::trial::{CONNECTIONS, LIMIT, REQUESTS, flush_rules, trial};
 use experiment::environment::{
     AccessLog, Arrangement, ArrangementSpec, Environment, MutualTls, Observation, ProxySettings,
 };
-use experiment::schema::{ComponentUsage, Role};
+use experiment::schema::{ComponentUsage, ConfigurationCounts, Role};
 use experiment::{MeshKind, Mode};
 use lab::Lab;
 use lab::arrangement::LocalLab;
@@ -33,6 +33,7 @@ pub fn every_mode_proves_its_path(_lab: &Lab, place: &mut LocalLab) {
         assert_eq!(names, [expected.as_slice(), &["meshmeter", "kernel"]].concat(), "{mode}");
         for name in &expected {
             check_usage(mode, trial.component(name));
+            check_holdings(mode, trial.component(name));
         }
         for proxy in &path.proxies {
             assert_eq!(proxy.requests_received, REQUESTS, "{mode}: {}", proxy.name);
@@ -62,6 +63,46 @@ fn check_usage(mode: Mode, component: &ComponentUsage) {
             (network.received_bytes.min(network.sent_bytes), network.received_bytes.max(network.sent_bytes));
         assert!(least > REQUESTS * 50 && most > REQUESTS * 1024, "{mode}: {name}: {network:?}");
     }
+}
+
+/// Each of these proxies has one listener whose one route leads to one address; the client's has one more pair, for what
+/// the mesh does not know.
+fn check_holdings(mode: Mode, component: &ComponentUsage) {
+    let is_generator = component.role == Role::Generator;
+    assert_eq!(component.memory_before_load_bytes.is_none(), is_generator, "{mode}: {component:?}");
+    assert_eq!(component.memory_after_load_bytes.is_none(), is_generator, "{mode}: {component:?}");
+    if component.role != Role::Proxy {
+        assert_eq!(component.holdings, None, "{mode}");
+        return;
+    }
+    // Envoy's program alone has more.
+    assert!(component.memory_before_load_bytes > Some(20_000_000), "{mode}: {component:?}");
+    let held = component.holdings.as_ref().expect("a proxy says what it holds");
+    assert_eq!(held.unread, Vec::<String>::new(), "{mode}");
+    for heap in [held.heap_before_load, held.heap_after_load] {
+        let heap = heap.expect("Envoy tells of its heap");
+        assert!(
+            heap.allocated_bytes > 1_000_000 && heap.heap_bytes > heap.allocated_bytes,
+            "{mode}: {heap:?}"
+        );
+    }
+    let configuration = held.configuration.expect("Envoy tells of its configuration");
+    assert!(configuration.size_bytes > 2_000, "{mode}: {configuration:?}");
+    assert!(configuration.dump_bytes > configuration.size_bytes + 10_000, "{mode}: {configuration:?}");
+    let one = Some(1);
+    let listeners = Some(if component.name == "client-proxy" { 2 } else { 1 });
+    let expected = ConfigurationCounts {
+        clusters: listeners,
+        listeners,
+        route_tables: one,
+        virtual_hosts: one,
+        routes: one,
+        endpoints: one,
+        certificates: Some(0),
+        rejected_updates: Some(0),
+        ..ConfigurationCounts::default()
+    };
+    assert_eq!(configuration.counts, expected, "{mode}: {}", component.name);
 }
 
 pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &mut LocalLab) {

@@ -1,0 +1,75 @@
+//! What the components of an arrangement hold before the load and after it.
+//!
+//! Nothing is asked between the two: the window stays as it is. Afterwards memory comes first, then the proxies' own
+//! account of their heaps, and their configuration last, since telling of it takes memory. Whatever cannot be read is
+//! said in the trial and spoils nothing else of it.
+
+use super::started::Proxy;
+use crate::observe::component::Watched;
+use experiment::environment::in_one_line;
+use experiment::schema::{ComponentUsage, ProxyHeap, ProxyHoldings, Role};
+use std::collections::BTreeMap;
+
+/// What was read before the load.
+#[derive(Debug, Default)]
+pub(super) struct BeforeLoad {
+    memory_bytes: BTreeMap<String, u64>,
+    heaps: BTreeMap<String, Result<Option<ProxyHeap>, String>>,
+}
+
+impl BeforeLoad {
+    /// Reads everything now.
+    pub fn read(proxies: &[Proxy], watched: &[Watched]) -> Self {
+        Self { memory_bytes: memory_bytes(watched), heaps: heaps(proxies) }
+    }
+
+    /// Reads everything again, after the load, and writes it to the components that it is of.
+    pub fn complete(self, proxies: &[Proxy], watched: &[Watched], components: &mut [ComponentUsage]) {
+        let memory_after = memory_bytes(watched);
+        let mut heaps_after = heaps(proxies);
+        let Self { memory_bytes: memory_before, heaps: mut heaps_before } = self;
+        for usage in components.iter_mut() {
+            usage.memory_before_load_bytes = memory_before.get(&usage.name).copied();
+            usage.memory_after_load_bytes = memory_after.get(&usage.name).copied();
+        }
+        for proxy in proxies {
+            let mut held = ProxyHoldings::default();
+            for (heaps, place) in [
+                (&mut heaps_before, &mut held.heap_before_load),
+                (&mut heaps_after, &mut held.heap_after_load),
+            ] {
+                match heaps.remove(&proxy.name) {
+                    Some(Ok(heap)) => *place = heap,
+                    Some(Err(reason)) => held.unread.push(reason),
+                    None => {}
+                }
+            }
+            match proxy.counters.configuration() {
+                Ok(configuration) => held.configuration = configuration,
+                Err(error) => held.unread.push(reason(proxy, &error)),
+            }
+            if let Some(usage) = components.iter_mut().find(|usage| usage.name == proxy.name) {
+                usage.holdings = Some(held);
+            }
+        }
+    }
+}
+
+/// Of every component but the generator, which is there only for the load.
+fn memory_bytes(watched: &[Watched]) -> BTreeMap<String, u64> {
+    let others = watched.iter().filter(|watched| watched.role != Role::Generator);
+    others.filter_map(|watched| Some((watched.name.clone(), watched.memory_bytes()?))).collect()
+}
+
+fn heaps(proxies: &[Proxy]) -> BTreeMap<String, Result<Option<ProxyHeap>, String>> {
+    let heap = |proxy: &Proxy| proxy.counters.heap().map_err(|error| reason(proxy, &error));
+    proxies.iter().map(|proxy| (proxy.name.clone(), heap(proxy))).collect()
+}
+
+/// A dead proxy's status rather than its closed socket.
+fn reason(proxy: &Proxy, error: &crate::envoy::admin::AdminError) -> String {
+    match proxy.container.has_exited() {
+        Some(status) => format!("it has died: {status}"),
+        None => in_one_line(error),
+    }
+}
