@@ -27,7 +27,8 @@ pub struct ConfigurationCounts {
     /// Routes of all virtual hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routes: Option<u64>,
-    /// Addresses of all clusters; one that is in two clusters counts twice.
+    /// Addresses of all clusters, but for those that a cluster only learns from the connections that pass; one that is in
+    /// two clusters counts twice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoints: Option<u64>,
     /// Services (ztunnel).

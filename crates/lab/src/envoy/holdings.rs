@@ -1,15 +1,16 @@
 //! What an Envoy holds: its configuration counted from its own dump of it, and its heap.
 //!
 //! [`count`] reads a dump as it comes and keeps only counts: a gateway's may have more than a hundred megabytes. What it
-//! leaves out: filters and filter chains, and routes that a scope holds within itself. Making a dump costs Envoy's main
-//! thread seconds where it is large and leaves its heap a quarter larger, so it is asked for when all else has been read
-//! ([`Admin::configuration`]).
+//! leaves out: filters and filter chains, routes that a scope holds within itself, and endpoints that a cluster only
+//! learns from the connections that pass (`ORIGINAL_DST`). Making a dump costs Envoy's main thread seconds where it is
+//! large and leaves its heap a quarter larger, so it is asked for when all else has been read ([`Admin::configuration`]).
 
 use super::admin::{Admin, AdminError};
 use experiment::schema::{ConfigurationCounts, ProxyConfiguration};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{BufReader, Read};
 use std::marker::PhantomData;
@@ -61,6 +62,8 @@ struct Held {
     endpoints: u64,
     secrets: u64,
     refused: u64,
+    /// Clusters whose endpoints come from the connections that pass, not from the configuration.
+    learning: BTreeSet<String>,
 }
 
 impl Held {
@@ -83,9 +86,12 @@ impl Held {
     fn list<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
         match key {
             "static_clusters" | "dynamic_active_clusters" => {
-                map.next_value_seed(Each::new(|entry: Entry| {
+                map.next_value_seed(Each::new(|entry: ClusterEntry| {
                     self.clusters += 1;
                     self.refused += u64::from(entry.error_state.is_some());
+                    if entry.cluster.kind == "ORIGINAL_DST" {
+                        self.learning.insert(entry.cluster.name);
+                    }
                 }))
             }
             "static_listeners" => map.next_value_seed(Each::new(|_: IgnoredAny| self.listeners += 1)),
@@ -105,6 +111,10 @@ impl Held {
             }
             "static_endpoint_configs" | "dynamic_endpoint_configs" => {
                 map.next_value_seed(Each::new(|entry: EndpointEntry| {
+                    // Envoy writes the clusters before the endpoints: its sections are in the order of the alphabet.
+                    if self.learning.contains(&entry.endpoint_config.cluster_name) {
+                        return;
+                    }
                     let localities = entry.endpoint_config.endpoints;
                     self.endpoints += localities.iter().map(|locality| locality.lb_endpoints.0).sum::<u64>();
                 }))
@@ -126,6 +136,21 @@ struct Entry {
     active_state: Option<IgnoredAny>,
     /// The last update was refused.
     error_state: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct ClusterEntry {
+    #[serde(default)]
+    cluster: Cluster,
+    error_state: Option<IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Cluster {
+    name: String,
+    #[serde(rename = "type")]
+    kind: String,
 }
 
 #[derive(Deserialize)]
@@ -153,8 +178,9 @@ struct EndpointEntry {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct Assignment {
-    #[serde(default)]
+    cluster_name: String,
     endpoints: Vec<Locality>,
 }
 
@@ -324,6 +350,7 @@ impl<R: Read> Read for Positioned<'_, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     /// Envoy's own, with a shorter list of extensions and other text for the certificate.
     const RECORDED: &str = include_str!("../../tests/fixtures/envoy_config_dump.json");
@@ -356,6 +383,21 @@ mod tests {
         assert_eq!(configuration.counts.clusters, Some(0));
         assert_eq!(configuration.counts.workloads, None);
         assert_eq!((configuration.size_bytes, configuration.dump_bytes), (32, 46));
+    }
+
+    #[test]
+    fn endpoints_that_connections_left_behind_are_no_configuration() {
+        let endpoints = |name: &str| {
+            let endpoints = json!([{"lb_endpoints": [{}, {}]}]);
+            json!({"endpoint_config": {"cluster_name": name, "endpoints": endpoints}})
+        };
+        let cluster = |name: &str, kind: &str| json!({"cluster": {"name": name, "type": kind}});
+        let dump = json!({"configs": [
+            {"dynamic_active_clusters": [cluster("inbound", "ORIGINAL_DST"), cluster("outbound", "EDS")]},
+            {"dynamic_endpoint_configs": [endpoints("inbound"), endpoints("outbound")]},
+        ]});
+        let configuration = count(dump.to_string().as_bytes()).unwrap();
+        assert_eq!((configuration.counts.clusters, configuration.counts.endpoints), (Some(2), Some(2)));
     }
 
     #[test]
