@@ -92,7 +92,6 @@ impl Watched {
             None if self.interface.is_some() => Interfaces::of(proc, self.pid).ok().map(Arc::new),
             None => None,
         };
-        let processes = self.processes();
         let interface = interfaces.as_ref().zip(self.interface.as_ref());
         Ok(ComponentReading {
             at,
