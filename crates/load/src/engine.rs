@@ -554,6 +554,9 @@ impl Course<'_> {
             start_at: self.spec.start_at,
             started_at,
             clock_moved,
+            crowded_out: recorder
+                .most_crowded()
+                .map(|(server, requests)| (self.spec.targets.servers[server].authority.as_str(), requests)),
         };
         result.verdict = verdict::judge(&result, circumstances);
         result

@@ -53,6 +53,8 @@ pub(crate) struct Recorder {
     failed: u64,
     late: u64,
     unsent: u64,
+    /// Of the unsent, by server: those that could not wait, since too many did. As long as need be.
+    crowded_out: Vec<u64>,
     errors: [u64; ErrorKind::ALL.len()],
     statuses: Box<[u64; STATUS_CODES]>,
     pub(crate) bytes_sent: u64,
@@ -91,6 +93,7 @@ impl Recorder {
             failed: 0,
             late: 0,
             unsent: 0,
+            crowded_out: Vec::new(),
             errors: [0; ErrorKind::ALL.len()],
             statuses: Box::new([0; STATUS_CODES]),
             bytes_sent: 0,
@@ -218,6 +221,32 @@ impl Recorder {
         self.unsent += requests;
     }
 
+    /// A request is given up, since too many wait for its server.
+    pub(crate) fn crowded_out(&mut self, due: Nanos, server: usize) {
+        if due >= self.window_start {
+            self.unsent += 1;
+            self.add_crowded_out(server, 1);
+        }
+    }
+
+    fn add_crowded_out(&mut self, server: usize, requests: u64) {
+        if self.crowded_out.len() <= server {
+            self.crowded_out.resize(server + 1, 0);
+        }
+        self.crowded_out[server] += requests;
+    }
+
+    /// Requests that were given up since too many waited, and the server of most of them; absent where there were none.
+    pub(crate) fn most_crowded(&self) -> Option<(usize, u64)> {
+        let (server, _) = self
+            .crowded_out
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0)
+            .max_by_key(|(_, count)| **count)?;
+        Some((server, self.crowded_out.iter().sum()))
+    }
+
     /// Ends the current second where another one has begun.
     fn enter_second(&mut self, now: Nanos) {
         let index = now.saturating_sub(self.window_start) / SECOND;
@@ -274,6 +303,9 @@ impl Recorder {
             (&mut self.bytes_received, other.bytes_received),
         ] {
             *mine += theirs;
+        }
+        for (server, requests) in other.crowded_out.iter().enumerate() {
+            self.add_crowded_out(server, *requests);
         }
         for (security, sessions) in &other.tls_sessions {
             self.add_sessions(*security, *sessions);

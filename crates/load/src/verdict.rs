@@ -39,7 +39,7 @@ const CLOCK_DRIFT: f64 = 0.001;
 
 /// What the figures of a result do not tell.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Circumstances {
+pub(crate) struct Circumstances<'a> {
     /// The user ended the run before its time.
     pub(crate) interrupted: bool,
     /// Connections that were open when the schedule started; absent where they roam.
@@ -52,10 +52,12 @@ pub(crate) struct Circumstances {
     pub(crate) started_at: Timestamp,
     /// By how much the wall clock was set or drifted during the window.
     pub(crate) clock_moved: SignedDuration,
+    /// Requests that were given up since too many waited for connections, and the server of most of them.
+    pub(crate) crowded_out: Option<(&'a str, u64)>,
 }
 
 /// Judges a result.
-pub(crate) fn judge(result: &LoadResult, circumstances: Circumstances) -> Verdict {
+pub(crate) fn judge(result: &LoadResult, circumstances: Circumstances<'_>) -> Verdict {
     let mut verdict = Verdict::default();
     if result.requests.scheduled == 0 {
         verdict.reasons.push(nothing_measured(result, circumstances.interrupted));
@@ -72,6 +74,7 @@ pub(crate) fn judge(result: &LoadResult, circumstances: Circumstances) -> Verdic
     judge_errors(result, &mut verdict);
     judge_lag(result, &mut verdict);
     note_hidden_waiting(result, &mut verdict);
+    note_crowded_out(&circumstances, &mut verdict);
     note_number(result, &circumstances, &mut verdict);
     note_clock(result, &circumstances, &mut verdict);
     verdict.valid = verdict.reasons.is_empty();
@@ -221,7 +224,16 @@ fn note_hidden_waiting(result: &LoadResult, verdict: &mut Verdict) {
     }
 }
 
-fn note_number(result: &LoadResult, circumstances: &Circumstances, verdict: &mut Verdict) {
+fn note_crowded_out(circumstances: &Circumstances<'_>, verdict: &mut Verdict) {
+    if let Some((server, requests)) = circumstances.crowded_out {
+        verdict.notes.push(format!(
+            "crowded-out: {requests} of the unsent requests could not even wait, most of them for {server}, which too many \
+             waited for already; those for other servers went on"
+        ));
+    }
+}
+
+fn note_number(result: &LoadResult, circumstances: &Circumstances<'_>, verdict: &mut Verdict) {
     let Some(wanted) = circumstances.requests_wanted.filter(|wanted| *wanted > result.requests.sent) else {
         return;
     };
@@ -233,7 +245,7 @@ fn note_number(result: &LoadResult, circumstances: &Circumstances, verdict: &mut
 }
 
 /// Several generators agree on a time by their wall clocks.
-fn note_clock(result: &LoadResult, circumstances: &Circumstances, verdict: &mut Verdict) {
+fn note_clock(result: &LoadResult, circumstances: &Circumstances<'_>, verdict: &mut Verdict) {
     let moved = circumstances.clock_moved;
     if moved.unsigned_abs() > CLOCK_TOLERANCE.max(Duration::from_secs_f64(result.duration_s * CLOCK_DRIFT)) {
         verdict.notes.push(format!(
@@ -293,7 +305,7 @@ mod tests {
         (verdict.reasons.iter().map(kind).collect(), verdict.notes.iter().map(kind).collect())
     }
 
-    fn circumstances() -> Circumstances {
+    fn circumstances() -> Circumstances<'static> {
         Circumstances {
             interrupted: false,
             connections_at_start: Some(1),
@@ -301,10 +313,11 @@ mod tests {
             start_at: None,
             started_at: Timestamp::UNIX_EPOCH,
             clock_moved: SignedDuration::ZERO,
+            crowded_out: None,
         }
     }
 
-    fn notes(circumstances: Circumstances) -> String {
+    fn notes(circumstances: Circumstances<'_>) -> String {
         judge(&result(), circumstances).notes.join("\n")
     }
 

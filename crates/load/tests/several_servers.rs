@@ -115,6 +115,20 @@ fn a_dead_server_among_several_makes_the_result_invalid() {
 }
 
 #[test]
+fn more_requests_for_a_dead_server_than_can_wait_do_not_hold_up_the_others() {
+    let server = good_server();
+    let dead = dead_url();
+    // By two thirds of the window 65 536 wait for the dead one, which is all that may.
+    let urls = [format!("999={dead}"), server.url()];
+    let result = run(&open_spec(&urls, 2, 100_000.0, Duration::from_secs(1)));
+    let completed = result.requests.completed;
+    assert!((80..=120).contains(&completed), "{:?}", result.requests);
+    let note = result.verdict.notes.iter().find(|note| note.starts_with("crowded-out:"));
+    let host = dead.trim_start_matches("http://").trim_end_matches('/');
+    assert!(note.is_some_and(|note| note.contains(host)), "{:?}", result.verdict);
+}
+
+#[test]
 fn a_slow_server_gets_its_share_and_does_not_hold_up_the_others() {
     let servers = [good_server(), slow_server(Duration::from_millis(50))];
     let urls = [format!("3={}", servers[0].url()), servers[1].url()];

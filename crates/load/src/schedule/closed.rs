@@ -98,6 +98,10 @@ impl ClosedLoop {
 }
 
 impl Schedule for ClosedLoop {
+    fn is_open(&self) -> bool {
+        false
+    }
+
     fn next_due(&self) -> Option<Nanos> {
         self.ready.peek().map(|Reverse(due)| *due).filter(|due| *due < self.settings.end)
     }

@@ -34,6 +34,9 @@ pub(crate) trait Schedule {
     /// When the next slot is due; absent where none is known, for now or for ever.
     fn next_due(&self) -> Option<Nanos>;
 
+    /// Whether requests are due whatever became of those before. Else, in a closed loop, no more are begun than there are clients.
+    fn is_open(&self) -> bool;
+
     /// Takes the next slot.
     fn take(&mut self);
 

@@ -77,6 +77,10 @@ impl OpenLoop {
 }
 
 impl Schedule for OpenLoop {
+    fn is_open(&self) -> bool {
+        true
+    }
+
     fn next_due(&self) -> Option<Nanos> {
         self.next_due
     }

@@ -8,9 +8,10 @@ use crate::clock::Nanos;
 use crate::target::Chosen;
 use std::collections::VecDeque;
 
-/// Requests that wait at once, over all servers of one thread. Beyond it requests stay in the schedule, so that memory is
-/// bounded; those for other servers then wait too.
-const MOST_WAITING: usize = 16_384;
+/// Requests that wait at once in an open loop, over all servers of one thread. Beyond it a server for which more than its even
+/// share of these wait gets no more, so that memory is bounded and a dead one does not hold up the others: at most twice as
+/// many wait. A stall of all servers is measured as long as it is no longer than so many requests.
+const MOST_WAITING: usize = 65_536;
 /// Entries of the list of idle connections for each connection, beyond which it is cleared of those that are outdated.
 const IDLE_ENTRIES_A_CONNECTION: usize = 4;
 
@@ -92,7 +93,7 @@ impl Pools {
 
     /// Whether a request that is due can be taken from the schedule: sent or made to wait here.
     pub(super) fn takes_requests(&self) -> bool {
-        if self.is_one() { !self.pools[0].free.is_empty() } else { self.waiting < MOST_WAITING }
+        !self.is_one() || !self.pools[0].free.is_empty()
     }
 
     /// A connection may take requests for `server`.
@@ -128,6 +129,12 @@ impl Pools {
         self.pools[server].waiting.push_back(waiting);
         self.waiting += 1;
         self.want(server);
+    }
+
+    /// Whether so many requests wait, and of them so many for `server`, that no more for it can be kept.
+    pub(super) fn is_crowded_by(&self, server: usize) -> bool {
+        let share = (MOST_WAITING / self.pools.len()).max(1);
+        self.waiting >= MOST_WAITING && self.pools[server].waiting.len() >= share
     }
 
     /// A server with requests that may be sent now, if there is one; to be asked again until there is none.
@@ -347,6 +354,19 @@ mod tests {
         assert_eq!(pools.next_assignment(20, idle), Some((0, Some(0), 1)));
         pools.add_idle(0, 30, |_, _| Some(1));
         assert_eq!(pools.next_assignment(40, |_, _| Some(1)), Some((0, Some(1), 0)));
+    }
+
+    #[test]
+    fn of_too_many_that_wait_only_those_of_the_server_that_is_behind_are_not_kept() {
+        let mut pools = Pools::new(3, &[0, 1, 2], None);
+        (0..MOST_WAITING - 1).for_each(|due| pools.wait(waiting(0, due as Nanos)));
+        assert!(!pools.is_crowded_by(0), "while there is room it is for any");
+        pools.wait(waiting(1, 0));
+        assert!(pools.is_crowded_by(0) && !pools.is_crowded_by(1) && !pools.is_crowded_by(2));
+        (1..MOST_WAITING / 3).for_each(|due| pools.wait(waiting(1, due as Nanos)));
+        assert!(pools.is_crowded_by(1) && !pools.is_crowded_by(2), "its share is full too");
+        pools.give_up(Nanos::MAX);
+        assert!(!pools.is_crowded_by(0));
     }
 
     #[test]

@@ -37,8 +37,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         Ok(())
     }
 
-    /// Takes the next request from the schedule and sends it or lets it wait for its server. Returns `false` where it stays in
-    /// the schedule.
+    /// Takes the next request from the schedule and sends it or lets it wait for its server; where too many wait for that, it is
+    /// given up. Returns `false` where it stays in the schedule.
     fn send_next(&mut self, due: Nanos, now: Nanos) -> bool {
         if self.pools.is_one() {
             let Some(slot) = self.next_free(0) else { return false };
@@ -47,14 +47,15 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             self.send(slot, due, &chosen, now);
             return true;
         }
-        if !self.pools.takes_requests() {
-            return false;
-        }
         self.schedule.take();
         let chosen = self.selector.choose();
         let slot = if self.pools.has_waiting(chosen.server) { None } else { self.next_free(chosen.server) };
         match slot {
             Some(slot) => self.send(slot, due, &chosen, now),
+            // A client of a closed loop would ask again at once; there they are no more than clients.
+            None if self.schedule.is_open() && self.pools.is_crowded_by(chosen.server) => {
+                self.recorder.crowded_out(due, chosen.server);
+            }
             None => {
                 self.pools.wait(Waiting { due, chosen });
                 self.assign_connections(now);
