@@ -122,7 +122,7 @@ fn the_handshakes_of_a_load_run_have_a_line_where_there_were_any() {
         HistogramSummary { count: 64, p50: 812.0, p99: 2405.0, max: 2561.0, ..HistogramSummary::default() };
     let text = load_text(&result);
     let line = text.lines().find(|line| line.starts_with("TLS")).expect("a line").replace('\u{a0}', " ");
-    assert_eq!(line, "TLS            64 handshakes: p50 812 µs, p99 2.40 ms, max 2.56 ms");
+    assert_eq!(line, "TLS            64 full handshakes: p50 812 µs, p99 2.40 ms, max 2.56 ms");
 }
 
 #[test]

@@ -55,8 +55,8 @@ pub struct LoadResult {
     pub generator_lag_us: HistogramSummary,
     /// Opening of connections (TCP alone), over the whole run.
     pub connect_time_us: HistogramSummary,
-    /// TLS handshakes, from the open TCP connection to the session that may carry requests, over the whole run. Empty
-    /// where there was none, and in results of before there was TLS.
+    /// TLS handshakes, all of them full ones, from the open TCP connection to the session that may carry requests, over the
+    /// whole run. Empty where there was none, and in results of before there was TLS.
     #[serde(default)]
     pub handshake_time_us: HistogramSummary,
     /// gRPC: messages of the calls. Absent otherwise.

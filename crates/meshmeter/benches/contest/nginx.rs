@@ -51,7 +51,8 @@ fn free_ports() -> Outcome<[u16; 4]> {
     Ok(ports)
 }
 
-/// Requests to the last port are noted: the number of each one's connection, a line each.
+/// Requests to the last port are noted: the number of each one's connection, a line each. No TLS session is resumed, by ticket
+/// or by number: wrk would resume all of its own, and a handshake for each request would not be the same work.
 fn configuration(folder: &Path, port: u16, http2_port: u16, tls_port: u16, noted_port: u16) -> String {
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("{kind}_temp_path {}/{kind};\n", folder.display()))
@@ -61,6 +62,7 @@ fn configuration(folder: &Path, port: u16, http2_port: u16, tls_port: u16, noted
          worker_rlimit_nofile 16384;\nevents {{ worker_connections 16000; }}\n\
          http {{\n{temporary}access_log off;\nkeepalive_requests 1000000000;\n\
          ssl_certificate {folder}/certificate.pem; ssl_certificate_key {folder}/key.pem;\n\
+         ssl_session_tickets off; ssl_session_cache off;\n\
          log_format connection $connection;\n\
          server {{ listen 127.0.0.1:{port}; listen 127.0.0.1:{http2_port} http2; listen 127.0.0.1:{tls_port} ssl; \
          location / {{ return 200 \"{body}\"; }} }}\n\

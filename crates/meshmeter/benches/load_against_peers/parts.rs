@@ -12,7 +12,7 @@ pub const BRISK: &str = "open loop, 20 000/s on 64 connections, economical pacin
 pub const TOLERANCES: &str = "open loop, 20 000/s on 64 connections, by the lag that is tolerated";
 pub const HTTP2: &str = "closed loop, HTTP/2 without TLS, 8 connections of 32 streams";
 pub const TLS: &str = "closed loop, TLS, 64 connections";
-pub const CHURN: &str = "closed loop, TLS handshakes, a connection for each request of 16 clients";
+pub const CHURN: &str = "closed loop, full TLS handshakes, a connection for each request of 16 clients";
 pub const MANY: &str = "open loop, 20 000/s on ten thousand connections";
 pub const LASTING: &str = "open loop, 5000/s on 64 connections, memory";
 

@@ -211,14 +211,14 @@ fn messages(text: &mut String, grpc: &GrpcMessages, calls: &RequestCounts) {
     }
 }
 
-/// A line for the TLS handshakes of the whole run, where there were any.
+/// A line for the TLS handshakes of the whole run, where there were any. The generator resumes no session.
 fn handshakes(text: &mut String, times: &HistogramSummary) {
     if times.count > 0 {
         let _ = writeln!(
             text,
             "{:<14} {}: p50 {}, p99 {}, max {}",
             "TLS",
-            format::counted(times.count, "handshake", "handshakes"),
+            format::counted(times.count, "full handshake", "full handshakes"),
             format::time(times.p50),
             format::time(times.p99),
             format::time(times.max)
