@@ -7,6 +7,7 @@ use experiment::environment::{Arrangement, in_one_line};
 use lab::arrangement::{LocalLab, pair::PairArrangement};
 use lab::{Container, Lab, Pod};
 use rustix::process::{Pid, Signal, kill_process};
+use std::time::Instant;
 
 fn container<'a>(pod: &'a Pod, name: &str) -> &'a Container {
     let found = pod.containers().iter().find(|container| container.name() == name);
@@ -67,15 +68,25 @@ fn program_of(pid: i32) -> String {
 pub fn a_dead_control_plane_is_named_and_replaced(_lab: &Lab, place: &LocalLab) {
     for (name, word) in [("istiod", "ADS"), ("kube-apiserver", ""), ("etcd", "")] {
         let logs = tempfile::tempdir().expect("a temporary folder");
+        let begun = Instant::now();
         let arrangement = bring_up(place, logs.path());
+        let up_s = begun.elapsed().as_secs_f64();
         let running = place.running_control_plane().expect("it configured the proxies");
         let part = container(running.pod(), name).clone();
         kill(part.pid().cast_signed());
         assert!(part.wait(LIMIT).is_some());
         drop(running);
         check_named(arrangement, name, word);
+        let named_s = begun.elapsed().as_secs_f64();
         let next = trial(place, &spec(Mode::Sidecar), |_| ());
         assert_eq!(next.unanswered, 0);
         assert!(next.observation.path.proven, "after {name}: {:?}", next.observation.path.reasons);
+        let started_s =
+            place.running_control_plane().map_or(0.0, |running| running.started_in().as_secs_f64());
+        let next_s = begun.elapsed().as_secs_f64();
+        println!(
+            "  {name}: up after {up_s:.1} s, killed and named after {named_s:.1} s, the next trial had ended after \
+             {next_s:.1} s, of which its control plane took {started_s:.1} s"
+        );
     }
 }
