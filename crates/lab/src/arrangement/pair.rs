@@ -300,6 +300,7 @@ impl Arrangement for PairArrangement<'_> {
         let log_tails = self.log_tails();
         let (components, machine) = match self.usage.take() {
             Some(mut usage) => {
+                // Memory is read before anything asks a proxy for its dump: telling takes memory, which it keeps.
                 let before_load = std::mem::take(&mut self.before_load);
                 before_load.complete(&self.started.proxies, &self.watched(), &mut usage.components);
                 (usage.components, Some(usage.machine))
