@@ -131,6 +131,9 @@ impl Default for ServerSettings {
     }
 }
 
+/// Size of a request over raw TCP, bytes: about that of an HTTP request without a body. Generator and service must agree.
+pub const TCP_REQUEST_BYTES: u64 = 100;
+
 /// A place where trials run.
 pub trait Environment {
     /// The machine and the versions of the components.

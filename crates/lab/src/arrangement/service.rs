@@ -7,7 +7,7 @@ use crate::envoy::admin::{Admin, AdminError};
 use crate::envoy::proof::CountedService;
 use crate::pod::Pod;
 use experiment::Protocol;
-use experiment::environment::{ArrangementSpec, EnvironmentError, ServerSettings};
+use experiment::environment::{ArrangementSpec, EnvironmentError, ServerSettings, TCP_REQUEST_BYTES};
 use experiment::units::{format_duration, format_fraction};
 use serde::Deserialize;
 use std::cell::Cell;
@@ -51,7 +51,8 @@ pub(crate) fn start_service_outside(
         format!("{listens}=0.0.0.0:{port}"),
         format!("--tls-cert={}", files.certificate.display()),
         format!("--tls-key={}", files.key.display()),
-        format!("--tcp-reply-size={}", spec.server.payload_bytes),
+        format!("--tcp-request-size={TCP_REQUEST_BYTES}"),
+        format!("--tcp-reply-size={}", spec.server.payload_bytes.max(1)),
     ];
     start(pod, &spec.server, arguments, meshmeter, log_dir)
 }

@@ -1,9 +1,9 @@
 //! The ways out of the mesh.
 
 use crate::trial::{CONNECTIONS, LIMIT, REQUESTS, bring_up, run, spec, trial};
-use experiment::Mode;
-use experiment::environment::{Arrangement, Environment, in_one_line};
+use experiment::environment::{Arrangement, ArrangementSpec, Environment, TCP_REQUEST_BYTES, in_one_line};
 use experiment::schema::Role;
+use experiment::{Mode, Protocol};
 use lab::Pod;
 use lab::arrangement::{LocalLab, pair::PairArrangement};
 use lab::envoy::admin::Admin;
@@ -64,6 +64,24 @@ pub fn every_way_out_proves_its_path(place: &LocalLab) {
             let component = trial.observation.components.iter().find(|component| component.name == *name);
             assert_eq!(component.map(|component| component.role), Some(Role::Proxy));
         }
+    }
+}
+
+pub fn whatever_is_spoken_goes_out(place: &LocalLab) {
+    let tcp = ["--body-size".to_owned(), TCP_REQUEST_BYTES.to_string(), "--reply-size=1024".to_owned()];
+    for (protocol, options) in [
+        (Protocol::Http2, vec!["--http=2".to_owned()]),
+        (Protocol::Grpc, Vec::new()),
+        (Protocol::Tcp, tcp.to_vec()),
+    ] {
+        let logs = tempfile::tempdir().expect("a temporary folder");
+        let spec = ArrangementSpec { protocol, ..spec(Mode::EgressGatewayMtls) };
+        let arrangement = bring_up(place, &spec, logs.path());
+        let client_arguments = [arrangement.client_arguments(), options].concat();
+        let trial = run(arrangement, logs.path(), &client_arguments);
+        assert_eq!(trial.completed(), REQUESTS, "{protocol}");
+        let path = &trial.observation.path;
+        assert!(path.proven, "{protocol}: {:?}", path.reasons);
     }
 }
 

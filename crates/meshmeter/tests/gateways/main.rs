@@ -23,6 +23,7 @@ type Case = fn(&LocalLab);
 const CASES: &[(&str, Case)] = &[
     ("past_the_sidecar_it_carries_nothing", egress::past_the_sidecar_it_carries_nothing),
     ("every_way_out_proves_its_path", egress::every_way_out_proves_its_path),
+    ("whatever_is_spoken_goes_out", egress::whatever_is_spoken_goes_out),
     (
         "without_its_rule_the_gateway_is_not_on_the_path",
         egress::without_its_rule_the_gateway_is_not_on_the_path,

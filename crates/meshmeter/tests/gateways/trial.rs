@@ -25,6 +25,11 @@ impl Trial {
         self.result.as_ref().and_then(|result| result.requests.status.get("200")).copied().unwrap_or(0)
     }
 
+    /// Requests that were answered, however.
+    pub fn completed(&self) -> u64 {
+        self.result.as_ref().map_or(0, |result| result.requests.completed)
+    }
+
     pub fn proxy(&self, name: &str) -> &ProxyProof {
         let found = self.observation.path.proxies.iter().find(|proxy| proxy.name == name);
         found.unwrap_or_else(|| panic!("no proxy {name} in {:?}", self.observation.path))
