@@ -202,9 +202,17 @@ pub trait Arrangement {
     /// Where it had to be ended.
     fn wait_generator(&mut self, at_most: Duration) -> Result<Option<i32>, EnvironmentError>;
 
-    /// Reads the proxies' counters again, takes everything down and says what was seen. `requests_sent` is what the
-    /// generator says that it sent over the whole trial, warm-up included.
-    fn finish(self: Box<Self>, requests_sent: u64) -> Observation;
+    /// Reads the proxies' counters again, takes everything down and says what was seen.
+    fn finish(self: Box<Self>, sent: &SentLoad) -> Observation;
+}
+
+/// What the generator says that it sent over a whole trial, warm-up included: what the proxies' counters are held against.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SentLoad {
+    /// Requests.
+    pub requests: u64,
+    /// Bytes of a request, on average; absent where none was sent in the window.
+    pub request_bytes: Option<f64>,
 }
 
 /// What an environment saw of one trial.

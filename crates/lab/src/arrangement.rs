@@ -16,7 +16,7 @@ use self::pair::PairArrangement;
 use crate::certificates::RunAuthority;
 use crate::components::{Component, Installed, Overrides, find};
 use crate::host::{Sources, describe, version};
-use crate::istio::{ControlPlane, IstioPrograms, modes};
+use crate::istio::{AmbientPrograms, ControlPlane, IstioPrograms, modes};
 use crate::lab::Lab;
 use crate::observe::Vantage;
 use crate::redirect;
@@ -47,6 +47,7 @@ pub struct LocalLab {
     envoy: OnceCell<Installed>,
     /// What `mesh: istio` runs, found once too.
     istio: OnceCell<IstioPrograms>,
+    ambient: OnceCell<AmbientPrograms>,
     /// Arrangements prepared so far; keeps their private folders apart.
     prepared: Cell<usize>,
     /// The control plane of `mesh: istio`, from its first trial on.
@@ -74,6 +75,7 @@ impl LocalLab {
             vantage,
             envoy: OnceCell::new(),
             istio: OnceCell::new(),
+            ambient: OnceCell::new(),
             prepared: Cell::new(0),
             control_plane: RefCell::new(None),
             control_planes: Cell::new(0),
@@ -143,6 +145,15 @@ impl LocalLab {
         Ok(self.istio.get_or_init(|| programs))
     }
 
+    /// What the ambient modes run besides.
+    pub(crate) fn ambient_programs(&self) -> Result<&AmbientPrograms, EnvironmentError> {
+        if let Some(programs) = self.ambient.get() {
+            return Ok(programs);
+        }
+        let programs = AmbientPrograms::find(&self.programs.overrides)?;
+        Ok(self.ambient.get_or_init(|| programs))
+    }
+
     /// The control plane, started where there is none yet or where the last one has died.
     pub(crate) fn control_plane(&self) -> Result<Rc<ControlPlane>, EnvironmentError> {
         let mut control_plane = self.control_plane.borrow_mut();
@@ -181,6 +192,9 @@ impl Environment for LocalLab {
             let others =
                 istio.control_plane_and_agent().map(|part| version(part.component.name(), &part.version));
             host.versions.extend(others);
+        }
+        if let Some(ambient) = self.ambient.get() {
+            host.versions.push(version("ztunnel", &ambient.ztunnel.version));
         }
         host
     }

@@ -56,6 +56,9 @@ pub enum ContainerUser {
     /// The user who runs the lab, with the capabilities that rules of the pod's network need (`CAP_NET_ADMIN` and
     /// `CAP_NET_RAW`), as a pod's init container has them.
     NetworkSetup,
+    /// The user who runs the lab, with the capabilities that a proxy of a whole node needs to open its sockets in other
+    /// pods: those of [`ContainerUser::NetworkSetup`] and `CAP_SYS_ADMIN`, as Istio gives them to ztunnel.
+    NodeProxy,
 }
 
 /// What becomes of a process's standard error.

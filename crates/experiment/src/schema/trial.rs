@@ -231,7 +231,8 @@ pub struct ServiceProof {
 pub struct ProxyProof {
     /// The component.
     pub name: String,
-    /// Requests that arrived at the listener of this path; 0 where it carries what it does not read.
+    /// Requests that arrived at the listener of this path; of a proxy that counts their bytes (ztunnel), those that these
+    /// make; 0 where it carries what it does not read.
     pub requests_received: u64,
     /// Requests that the generator sent; 0 where it carries what it does not read.
     pub requests_expected: u64,

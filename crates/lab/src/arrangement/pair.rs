@@ -9,7 +9,9 @@ use crate::network::POD_INTERFACE;
 use crate::observe::component::Watched;
 use crate::observe::{Window, WindowUsage};
 use crate::pod::Pod;
-use experiment::environment::{Arrangement, ArrangementSpec, EnvironmentError, Observation, in_one_line};
+use experiment::environment::{
+    Arrangement, ArrangementSpec, EnvironmentError, Observation, SentLoad, in_one_line,
+};
 use experiment::schema::{PathProof, Role};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -87,9 +89,17 @@ impl<'lab> PairArrangement<'lab> {
         [client, server].into_iter().chain(others).collect()
     }
 
+    /// The proxies as components: each once, wherever it stands on the path; with its first place there.
+    fn proxies(&self) -> impl Iterator<Item = (usize, &Proxy)> {
+        let all = &self.started.proxies;
+        all.iter()
+            .enumerate()
+            .filter(|(index, proxy)| all[..*index].iter().all(|earlier| earlier.name != proxy.name))
+    }
+
     /// Every component but the generator, with its name.
     fn supporting(&self) -> impl Iterator<Item = (&str, &Container)> {
-        let proxies = self.started.proxies.iter().map(|proxy| (proxy.name.as_str(), &proxy.container));
+        let proxies = self.proxies().map(|(_, proxy)| (proxy.name.as_str(), &proxy.container));
         let supporting = self.started.supporting.iter().map(|other| (other.name.as_str(), &other.container));
         proxies.chain(std::iter::once((SERVER, &self.started.server))).chain(supporting)
     }
@@ -122,7 +132,7 @@ impl<'lab> PairArrangement<'lab> {
         if let Some(generator) = &self.generator {
             all.push(application(GENERATOR, Role::Generator, &self.started.pods.client, generator));
         }
-        for (index, proxy) in self.started.proxies.iter().enumerate() {
+        for (index, proxy) in self.proxies() {
             let is_first = self.started.proxies[..index].iter().all(|nearer| nearer.pod != proxy.pod);
             let shows_network = is_first && faces_network(proxy);
             all.push(watched(&proxy.name, Role::Proxy, &proxy.pod, &proxy.container, shows_network));
@@ -138,7 +148,7 @@ impl<'lab> PairArrangement<'lab> {
     /// generator may be gone while its last requests still lie in sockets.
     fn counters_after(
         &self,
-        requests_sent: u64,
+        sent: &SentLoad,
         service: Option<&CountedService>,
     ) -> Vec<Result<BTreeMap<String, u64>, String>> {
         let deadline = Instant::now() + SETTLED_WITHIN;
@@ -149,7 +159,7 @@ impl<'lab> PairArrangement<'lab> {
                 let before = self.counters_before.get(index).unwrap_or(&none);
                 counters[index]
                     .as_ref()
-                    .map_or(true, |after| proxy.evidence.has_settled(before, after, requests_sent, service))
+                    .map_or(true, |after| proxy.evidence.has_settled(before, after, sent, service))
             });
             if settled || Instant::now() >= deadline {
                 return counters;
@@ -168,9 +178,9 @@ impl<'lab> PairArrangement<'lab> {
         Some(CountedService { before: self.service_before.clone().unwrap_or_default(), after })
     }
 
-    fn path(&self, requests_sent: u64) -> PathProof {
+    fn path(&self, sent: &SentLoad) -> PathProof {
         let service = self.counted_service();
-        let after = self.counters_after(requests_sent, service.as_ref());
+        let after = self.counters_after(sent, service.as_ref());
         let counted: Vec<CountedProxy> = self
             .started
             .proxies
@@ -179,12 +189,13 @@ impl<'lab> PairArrangement<'lab> {
             .enumerate()
             .map(|(index, (proxy, after))| CountedProxy {
                 name: proxy.name.clone(),
+                side: proxy.side,
                 evidence: proxy.evidence.clone(),
                 before: self.counters_before.get(index).cloned().unwrap_or_default(),
                 after,
             })
             .collect();
-        prove(&counted, requests_sent, service.as_ref())
+        prove(&counted, sent, service.as_ref())
     }
 
     fn log_tails(&self) -> BTreeMap<String, Vec<String>> {
@@ -295,8 +306,8 @@ impl Arrangement for PairArrangement<'_> {
         Err(EnvironmentError::new(operation, waited))
     }
 
-    fn finish(mut self: Box<Self>, requests_sent: u64) -> Observation {
-        let path = self.path(requests_sent);
+    fn finish(mut self: Box<Self>, sent: &SentLoad) -> Observation {
+        let path = self.path(sent);
         let log_tails = self.log_tails();
         let (components, machine) = match self.usage.take() {
             Some(mut usage) => {

@@ -139,11 +139,12 @@ impl StaticProxy {
     pub fn on_the_path(self, pods: &Pods) -> Proxy {
         Proxy {
             name: self.name.to_owned(),
+            side: None,
             pod: pod_of(pods, self.position).name().to_owned(),
             container: self.container,
             evidence: self.position.evidence(self.tls_expected),
             counters: Box::new(self.admin),
-            _files: self.files,
+            _files: Some(self.files),
         }
     }
 

@@ -50,11 +50,13 @@ pub(crate) struct Pods {
     pub others: Vec<Pod>,
 }
 
-/// A running proxy on the path.
+/// A running proxy on the path. One that stands on it twice (a ztunnel that client and server share) is listed twice.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     /// The component's name.
     pub name: String,
+    /// Which end of the path this is about, of a proxy that stands at both; absent for others.
+    pub side: Option<&'static str>,
     /// The name of its pod.
     pub pod: String,
     /// Its process, with all that it starts.
@@ -63,8 +65,8 @@ pub(crate) struct Proxy {
     pub evidence: Evidence,
     /// Where its counters are read, and what it holds.
     pub counters: Box<dyn CounterSource>,
-    /// Its configuration and keys.
-    pub _files: PrivateFolder,
+    /// Its configuration and keys; absent where what reads its counters keeps them.
+    pub _files: Option<PrivateFolder>,
 }
 
 /// A component that is neither on the path nor the application.

@@ -127,6 +127,10 @@ impl Rights {
             (ContainerUser::NetworkSetup, _) => {
                 Self { user: None, keep: CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW }
             }
+            (ContainerUser::NodeProxy, _) => Self {
+                user: None,
+                keep: CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW | CapabilitySet::SYS_ADMIN,
+            },
         }
     }
 }

@@ -5,16 +5,19 @@
 //! configuration that it was sent. Which of its counters say so is its [`Evidence`], whoever configured it.
 //!
 //! A proxy that carries connections without reading the requests in them is held against what the service counted:
-//! `streams.rs`.
+//! `streams.rs`. Where another proxy changes the requests on their way, as a waypoint between two ztunnels does, that says
+//! nothing: the bytes of such a path are held against the generator's own, so that they too say how many requests passed;
+//! behind the proxy that changes them, only that there were enough.
 //!
 //! Equality has two honest exceptions. A generator that is stopped leaves at most one request on each connection that no
 //! proxy reads any more, so a few may be missing. And a proxy may retry, as a mesh does, so the one behind it may see
-//! more; the retries are counted too.
+//! more; the retries are counted too. With bytes there is a third: what a protocol says once on each connection.
 
 mod streams;
 
 pub use streams::{CountedService, StreamCounters};
 
+use experiment::environment::SentLoad;
 use experiment::schema::{PathProof, ProxyProof};
 use std::collections::BTreeMap;
 
@@ -23,11 +26,16 @@ use std::collections::BTreeMap;
 const FORGIVEN_FRACTION: f64 = 0.01;
 const FORGIVEN_AT_LEAST: u64 = 16;
 
+/// What a connection carries beside requests (HTTP/2's preface, settings and first headers), in requests.
+const CONNECTION_IN_REQUESTS: u64 = 16;
+
 /// One proxy of the path and what it counted. Proxies are listed from client to server.
 #[derive(Clone, Debug)]
 pub struct CountedProxy {
     /// The component.
     pub name: String,
+    /// Which end of the path it stands at here; absent where it stands on the path once.
+    pub side: Option<&'static str>,
     /// What of its counters tells of the path.
     pub evidence: Evidence,
     /// Its counters before the generator started.
@@ -56,6 +64,8 @@ pub struct Evidence {
 pub enum Seen {
     /// Every request.
     Requests(RequestCounters),
+    /// The bytes of every request.
+    RequestBytes(RequestByteCounters),
     /// Connections with bytes in them.
     Streams(StreamCounters),
     /// Nothing: the path leads past it, and these counters of connections must not rise.
@@ -71,6 +81,26 @@ pub struct RequestCounters {
     pub connections: String,
     /// The requests that this proxy sent again.
     pub retries: String,
+}
+
+/// Counters of a proxy that does not read requests, but has their bytes as they were sent.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RequestByteCounters {
+    /// Bytes from client to server.
+    pub bytes: String,
+    /// The connections that they came on.
+    pub connections: String,
+    /// Whether a proxy before it has added to them: then there must be enough, and more says nothing.
+    pub added_to: bool,
+}
+
+impl RequestByteCounters {
+    /// How many requests the bytes make.
+    fn requests(&self, rise: impl Fn(&str) -> u64, sent: &SentLoad) -> u64 {
+        let Some(each) = sent.request_bytes.filter(|bytes| *bytes > 0.0) else { return 0 };
+        let requests = (rise(&self.bytes) as f64 / each).round() as u64;
+        if self.added_to { requests.min(sent.requests) } else { requests }
+    }
 }
 
 /// A counter that must rise in a trial, or must not.
@@ -109,15 +139,23 @@ impl Evidence {
         &self,
         before: &BTreeMap<String, u64>,
         after: &BTreeMap<String, u64>,
-        requests_sent: u64,
+        sent: &SentLoad,
         service: Option<&CountedService>,
     ) -> bool {
         let rise = |name: &str| risen(before, after, name);
         match &self.seen {
-            Seen::Requests(counters) => rise(&counters.requests) >= requests_sent,
+            Seen::Requests(counters) => rise(&counters.requests) >= sent.requests,
+            Seen::RequestBytes(counters) => counters.requests(rise, sent) >= sent.requests,
             Seen::Streams(counters) => service.is_none_or(|service| counters.hold(service, &rise)),
             Seen::Nothing(_) => true,
         }
+    }
+}
+
+impl CountedProxy {
+    /// What it is called where something is wrong.
+    fn called(&self) -> String {
+        self.side.map_or_else(|| self.name.clone(), |side| format!("{} at the {side}", self.name))
     }
 }
 
@@ -130,25 +168,31 @@ fn risen(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>, name: &s
 /// How the counters of refused configuration end, whatever kind of configuration it is.
 const REJECTED_SUFFIX: &str = ".update_rejected";
 
-/// Judges the path of one trial. `requests_sent` is what the generator sent over the whole trial, warm-up included;
+/// Judges the path of one trial by what the generator sent;
 /// `service` is what the service counted meanwhile, needed where a proxy carries what it does not read. Without proxies
 /// (mode `none`) there is nothing to prove.
 #[must_use]
-pub fn prove(proxies: &[CountedProxy], requests_sent: u64, service: Option<&CountedService>) -> PathProof {
+pub fn prove(proxies: &[CountedProxy], sent: &SentLoad, service: Option<&CountedService>) -> PathProof {
     let mut reasons = Vec::new();
     let mut proofs: Vec<ProxyProof> = Vec::new();
     let mut retries_before = 0;
-    if requests_sent == 0 && !proxies.is_empty() {
+    if sent.requests == 0 && !proxies.is_empty() {
         reasons.push("the generator sent no requests: nothing shows their path".to_owned());
     }
     for proxy in proxies {
         let counters = counted(proxy, &mut reasons);
-        let proof = read(proxy, counters, requests_sent, service);
+        let proof = read(proxy, counters, sent, service);
         if proxy.after.is_ok() {
             match &proxy.evidence.seen {
                 Seen::Requests(counters) => {
-                    judge_requests(proxy, &proof, counters, retries_before, &mut reasons);
+                    let connections = counter(&proof, &counters.connections);
+                    judge_count(proxy, &proof, connections, retries_before, &mut reasons);
                     retries_before += counter(&proof, &counters.retries);
+                }
+                Seen::RequestBytes(counters) => {
+                    let connections = counter(&proof, &counters.connections);
+                    let once = CONNECTION_IN_REQUESTS * connections + most_forgiven(sent.requests);
+                    judge_count(proxy, &proof, connections, retries_before + once, &mut reasons);
                 }
                 Seen::Streams(_) => {
                     let nearer = proofs.iter().rev().find(|other| carries(other));
@@ -163,7 +207,7 @@ pub fn prove(proxies: &[CountedProxy], requests_sent: u64, service: Option<&Coun
         proofs.push(proof);
     }
     if let Some(service) = service {
-        streams::judge_service(service, requests_sent, retries_before, &mut reasons);
+        streams::judge_service(service, sent.requests, retries_before, &mut reasons);
     }
     let service = service.map(CountedService::proof);
     PathProof { proven: reasons.is_empty(), proxies: proofs, reasons, service }
@@ -179,7 +223,7 @@ fn counted(proxy: &CountedProxy, reasons: &mut Vec<String>) -> BTreeMap<String, 
     let after = match &proxy.after {
         Ok(after) => after,
         Err(reason) => {
-            reasons.push(format!("{} could not be asked for its counters: {reason}", proxy.name));
+            reasons.push(format!("{} could not be asked for its counters: {reason}", proxy.called()));
             return BTreeMap::new();
         }
     };
@@ -193,7 +237,7 @@ fn counted(proxy: &CountedProxy, reasons: &mut Vec<String>) -> BTreeMap<String, 
         })
         .collect();
     if restarted {
-        reasons.push(format!("{} started anew during the trial: its counters fell", proxy.name));
+        reasons.push(format!("{} started anew during the trial: its counters fell", proxy.called()));
     }
     rises
 }
@@ -201,12 +245,13 @@ fn counted(proxy: &CountedProxy, reasons: &mut Vec<String>) -> BTreeMap<String, 
 fn read(
     proxy: &CountedProxy,
     counters: BTreeMap<String, u64>,
-    requests_sent: u64,
+    sent: &SentLoad,
     service: Option<&CountedService>,
 ) -> ProxyProof {
     let rise = |name: &str| counters.get(name).copied().unwrap_or(0);
     let (requests_received, requests_expected, streams) = match &proxy.evidence.seen {
-        Seen::Requests(counters) => (rise(&counters.requests), requests_sent, None),
+        Seen::Requests(counters) => (rise(&counters.requests), sent.requests, None),
+        Seen::RequestBytes(counters) => (counters.requests(rise, sent), sent.requests, None),
         Seen::Streams(counters) => (0, 0, Some(counters.read(service, rise))),
         Seen::Nothing(counters) => (0, 0, Some(streams::passed_by(counters, rise))),
     };
@@ -225,21 +270,22 @@ fn counter(proof: &ProxyProof, name: &str) -> u64 {
     proof.counters.get(name).copied().unwrap_or(0)
 }
 
-fn judge_requests(
+/// `explained` requests more than were sent have a known cause.
+fn judge_count(
     proxy: &CountedProxy,
     proof: &ProxyProof,
-    counters: &RequestCounters,
-    retries_before: u64,
+    connections: u64,
+    explained: u64,
     reasons: &mut Vec<String>,
 ) {
-    let (name, received, expected) = (&proxy.name, proof.requests_received, proof.requests_expected);
-    let forgiven = forgiven(expected, counter(proof, &counters.connections));
+    let (name, received, expected) = (proxy.called(), proof.requests_received, proof.requests_expected);
+    let forgiven = forgiven(expected, connections);
     if received + forgiven < expected {
         let manner =
             if received == 0 { "traffic did not pass it" } else { "part of the traffic did not pass it" };
         reasons.push(format!("{name} saw {received} of {expected} requests: {manner}"));
-    } else if received > expected + retries_before {
-        let surplus = received - expected - retries_before;
+    } else if received > expected + explained {
+        let surplus = received - expected - explained;
         reasons.push(format!(
             "{name} saw {surplus} requests more than were sent: something else uses this path"
         ));
@@ -248,11 +294,15 @@ fn judge_requests(
 
 /// How many of these requests may be missing at whoever took them on so many connections.
 fn forgiven(expected: u64, connections: u64) -> u64 {
-    connections.min(((expected as f64 * FORGIVEN_FRACTION) as u64).max(FORGIVEN_AT_LEAST))
+    connections.min(most_forgiven(expected))
+}
+
+fn most_forgiven(expected: u64) -> u64 {
+    ((expected as f64 * FORGIVEN_FRACTION) as u64).max(FORGIVEN_AT_LEAST)
 }
 
 fn judge_tls(proxy: &CountedProxy, proof: &ProxyProof, reasons: &mut Vec<String>) {
-    let (name, handshakes) = (&proxy.name, proof.tls_handshakes);
+    let (name, handshakes) = (proxy.called(), proof.tls_handshakes);
     if proof.tls_expected && handshakes == 0 {
         reasons
             .push(format!("{name} completed no TLS handshake with its peer, though mutual TLS is claimed"));
@@ -270,7 +320,7 @@ fn judge_tls(proxy: &CountedProxy, proof: &ProxyProof, reasons: &mut Vec<String>
 fn judge_demands(proxy: &CountedProxy, proof: &ProxyProof, reasons: &mut Vec<String>) {
     for demand in &proxy.evidence.demands {
         if (counter(proof, &demand.counter) > 0) != demand.rises {
-            reasons.push(format!("{} {}", proxy.name, demand.otherwise));
+            reasons.push(format!("{} {}", proxy.called(), demand.otherwise));
         }
     }
 }
@@ -281,7 +331,7 @@ fn judge_configuration(proxy: &CountedProxy, reasons: &mut Vec<String>) {
     for (counter, rejected) in
         after.iter().filter(|(name, count)| name.ends_with(REJECTED_SUFFIX) && **count > 0)
     {
-        let name = &proxy.name;
+        let name = proxy.called();
         reasons.push(format!("{name} refused {rejected} updates of its configuration ({counter})"));
     }
 }
@@ -303,7 +353,27 @@ mod tests {
         let before: BTreeMap<_, _> = rises.iter().map(|(name, _)| ((*name).to_owned(), 7)).collect();
         let after = rises.iter().map(|(name, rise)| ((*name).to_owned(), 7 + rise)).collect();
         let evidence = position.evidence(tls_expected);
-        CountedProxy { name: name.to_owned(), evidence, before, after: Ok(after) }
+        CountedProxy { name: name.to_owned(), side: None, evidence, before, after: Ok(after) }
+    }
+
+    /// Requests of 73 bytes.
+    fn sent(requests: u64) -> SentLoad {
+        SentLoad { requests, request_bytes: Some(73.0) }
+    }
+
+    /// A proxy that counts bytes, with these of requests, and connections.
+    fn ztunnel(added_to: bool, bytes: u64, connections: u64) -> CountedProxy {
+        let names = ("bytes".to_owned(), "connections".to_owned());
+        let seen = Seen::RequestBytes(RequestByteCounters {
+            bytes: names.0.clone(),
+            connections: names.1.clone(),
+            added_to,
+        });
+        let evidence =
+            Evidence { handshakes: Some(names.1.clone()), tls_expected: true, ..Evidence::of(seen) };
+        let before = [(names.0.clone(), 7), (names.1.clone(), 7)].into();
+        let after = [(names.0, 7 + bytes), (names.1, 7 + connections)].into();
+        CountedProxy { name: "ztunnel".to_owned(), side: Some("client"), evidence, before, after: Ok(after) }
     }
 
     fn client(requests: u64, handshakes: u64, retries: u64) -> CountedProxy {
@@ -334,7 +404,7 @@ mod tests {
 
     #[test]
     fn every_request_seen_by_both_with_tls_is_proof() {
-        let proof = prove(&[client(3000, 4, 0), server(3000, 4, 0)], 3000, None);
+        let proof = prove(&[client(3000, 4, 0), server(3000, 4, 0)], &sent(3000), None);
         assert!(proof.proven, "{:?}", proof.reasons);
         assert_eq!(proof.proxies[1].requests_received, 3000);
         assert_eq!((proof.proxies[0].tls_handshakes, proof.proxies[1].tls_handshakes), (4, 4));
@@ -342,14 +412,14 @@ mod tests {
 
     #[test]
     fn no_proxies_leave_nothing_to_prove() {
-        let proof = prove(&[], 3000, None);
+        let proof = prove(&[], &sent(3000), None);
         assert!(proof.proven && proof.proxies.is_empty() && proof.reasons.is_empty());
     }
 
     #[test]
     fn one_unread_request_a_connection_is_forgiven_and_no_more() {
-        assert!(prove(&[client(2996, 4, 0), server(2996, 4, 0)], 3000, None).proven);
-        let proof = prove(&[client(2995, 4, 0), server(2996, 4, 0)], 3000, None);
+        assert!(prove(&[client(2996, 4, 0), server(2996, 4, 0)], &sent(3000), None).proven);
+        let proof = prove(&[client(2995, 4, 0), server(2996, 4, 0)], &sent(3000), None);
         assert_eq!(
             proof.reasons,
             ["client-proxy saw 2995 of 3000 requests: part of the traffic did not pass it"]
@@ -358,8 +428,8 @@ mod tests {
 
     #[test]
     fn retries_of_the_proxy_before_explain_a_surplus() {
-        assert!(prove(&[client(3000, 4, 5), server(3005, 4, 0)], 3000, None).proven);
-        let proof = prove(&[client(3000, 4, 5), server(3006, 4, 0)], 3000, None);
+        assert!(prove(&[client(3000, 4, 5), server(3005, 4, 0)], &sent(3000), None).proven);
+        let proof = prove(&[client(3000, 4, 5), server(3006, 4, 0)], &sent(3000), None);
         assert_eq!(
             proof.reasons,
             ["server-proxy saw 1 requests more than were sent: something else uses this path"]
@@ -368,7 +438,7 @@ mod tests {
 
     #[test]
     fn traffic_past_the_client_proxy_is_named() {
-        let proof = prove(&[client(0, 0, 0), server(0, 0, 3000)], 3000, None);
+        let proof = prove(&[client(0, 0, 0), server(0, 0, 3000)], &sent(3000), None);
         insta::assert_snapshot!(proof.reasons.join("\n"), @r"
         client-proxy saw 0 of 3000 requests: traffic did not pass it
         client-proxy completed no TLS handshake with its peer, though mutual TLS is claimed
@@ -384,8 +454,32 @@ mod tests {
             proxy.evidence.tls_expected = false;
             proxy
         };
-        assert!(prove(&[off(client(30, 0, 0)), off(server(30, 0, 0))], 30, None).proven);
-        assert!(!prove(&[off(client(30, 1, 0)), off(server(30, 0, 0))], 30, None).proven);
+        assert!(prove(&[off(client(30, 0, 0)), off(server(30, 0, 0))], &sent(30), None).proven);
+        assert!(!prove(&[off(client(30, 1, 0)), off(server(30, 0, 0))], &sent(30), None).proven);
+    }
+
+    #[test]
+    fn bytes_show_how_many_requests_passed() {
+        let exact = prove(&[ztunnel(false, 3000 * 73, 4)], &sent(3000), None);
+        assert!(exact.proven, "{:?}", exact.reasons);
+        assert_eq!((exact.proxies[0].requests_received, exact.proxies[0].tls_handshakes), (3000, 4));
+        // A proxy before it added headers: there must be enough, and more says nothing.
+        assert!(prove(&[ztunnel(true, 6000 * 73, 4)], &sent(3000), None).proven);
+        // A protocol's own words at the beginning of each connection.
+        assert!(prove(&[ztunnel(false, 3000 * 73 + 4 * 200, 4)], &sent(3000), None).proven);
+    }
+
+    #[test]
+    fn bytes_that_went_elsewhere_are_no_proof() {
+        let reasons = |proxy: CountedProxy| prove(&[proxy], &sent(3000), None).reasons.join("\n");
+        insta::assert_snapshot!(reasons(ztunnel(false, 0, 0)), @r"
+        ztunnel at the client saw 0 of 3000 requests: traffic did not pass it
+        ztunnel at the client completed no TLS handshake with its peer, though mutual TLS is claimed
+        ");
+        insta::assert_snapshot!(reasons(ztunnel(true, 2000 * 73, 3)), @"ztunnel at the client saw 2000 of 3000 requests: part of the traffic did not pass it");
+        insta::assert_snapshot!(reasons(ztunnel(false, 4000 * 73, 4)), @"ztunnel at the client saw 906 requests more than were sent: something else uses this path");
+        let unknown = SentLoad { request_bytes: None, ..sent(3000) };
+        assert!(!prove(&[ztunnel(false, 3000 * 73, 4)], &unknown, None).proven);
     }
 
     #[test]
@@ -396,7 +490,7 @@ mod tests {
             counters.insert("listener_manager.lds.update_rejected".to_owned(), 0);
         }
         assert_eq!(
-            prove(&[proxy], 3000, None).reasons,
+            prove(&[proxy], &sent(3000), None).reasons,
             ["client-proxy refused 2 updates of its configuration (cluster_manager.cds.update_rejected)"]
         );
     }
@@ -405,7 +499,7 @@ mod tests {
     fn silence_a_restart_and_no_requests_prove_nothing() {
         let mut silent = client(3000, 4, 0);
         silent.after = Err("no answer within 5000 ms".to_owned());
-        let proof = prove(&[silent], 3000, None);
+        let proof = prove(&[silent], &sent(3000), None);
         assert_eq!(
             proof.reasons,
             ["client-proxy could not be asked for its counters: no answer within 5000 ms"]
@@ -414,8 +508,8 @@ mod tests {
         let mut restarted = client(3000, 4, 0);
         restarted.before.insert("listener.0.0.0.0_15001.downstream_cx_total".to_owned(), 9);
         restarted.after.as_mut().unwrap().insert("listener.0.0.0.0_15001.downstream_cx_total".to_owned(), 1);
-        assert!(prove(&[restarted], 3000, None).reasons[0].contains("started anew"));
+        assert!(prove(&[restarted], &sent(3000), None).reasons[0].contains("started anew"));
 
-        assert!(!prove(&[client(0, 0, 0)], 0, None).proven);
+        assert!(!prove(&[client(0, 0, 0)], &sent(0), None).proven);
     }
 }

@@ -34,7 +34,7 @@ pub const ADMIN_PORT: u16 = 15000;
 pub const STATUS_PORT: u16 = 15020;
 
 /// The audience of the tokens that istiod takes.
-const TOKEN_AUDIENCE: &str = "istio-ca";
+pub(super) const TOKEN_AUDIENCE: &str = "istio-ca";
 
 /// A proxy takes about a second; more on a machine that is busy with other things.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -200,9 +200,15 @@ impl AgentFactory<'_> {
         }
         let api = self.namespace.control_plane().api();
         let token = api.token(self.namespace.name(), &spec.workload.name, TOKEN_AUDIENCE)?;
-        let template = fs::read(&self.programs.files.bootstrap_template).map_err(|error| {
-            EnvironmentError::new(format!("read {}", self.programs.files.bootstrap_template.display()), error)
-        })?;
+        let template = &self.programs.files.bootstrap_template;
+        let template = fs::read_to_string(template)
+            .map_err(|error| EnvironmentError::new(format!("read {}", template.display()), error))?;
+        // pilot-agent asks it of every waypoint, and only Istio's own build of Envoy has it.
+        let template = if self.programs.is_istios_envoy {
+            template
+        } else {
+            template.replace("if .metadata_discovery", "if false")
+        };
         let labels: String =
             spec.workload.labels.iter().map(|(name, value)| format!("{name}={value:?}\n")).collect();
         for (name, content) in [
@@ -213,7 +219,7 @@ impl AgentFactory<'_> {
             ),
             ("etc/istio/pod/labels", labels.as_bytes()),
             ("etc/istio/pod/annotations", b""),
-            (TEMPLATE_FILE, &template),
+            (TEMPLATE_FILE, template.as_bytes()),
         ] {
             let path = folder.join(name);
             write_private(&path, content, Some(PROXY_USER)).map_err(|error| {
@@ -246,11 +252,12 @@ impl Agent {
     pub(crate) fn on_the_path(self, pod: &str, evidence: Evidence) -> Proxy {
         Proxy {
             name: self.name,
+            side: None,
             pod: pod.to_owned(),
             container: self.container,
             evidence,
             counters: Box::new(AgentCounters(self.admin)),
-            _files: self.files,
+            _files: Some(self.files),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Whether a proxy has the configuration that it should have, asked of the proxy itself, and how long that took.
 
+use super::ztunnel;
 use crate::envoy::admin::{Admin, AdminError};
 use crate::lab::Lab;
 use crate::wait::wait_for;
@@ -27,6 +28,20 @@ pub enum Expected {
     Carried(String),
     /// A route for this domain, such as `server.mesh-1.svc.cluster.local`.
     Domain(String),
+    /// At a ztunnel: a Service with somebody behind it, before which a waypoint stands or not.
+    AmbientService {
+        /// Its whole name.
+        host: String,
+        /// Whether its requests go through a waypoint.
+        behind_waypoint: bool,
+    },
+    /// At a ztunnel: a pod that is reached by HBONE.
+    AmbientWorkload {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
 }
 
 /// A proxy, and what it is to show.
@@ -80,8 +95,14 @@ pub fn wait_until_in_force(
 /// The first thing that a proxy does not show yet. Each kind is asked for once; the dumps, which are large in a large
 /// mesh, only when the rest is there.
 fn first_lacking<'a>(proxy: &'a Awaited<'_>) -> Result<Option<&'a Expected>, AdminError> {
-    let mut answers =
-        Answers { admin: proxy.admin, clusters: None, listeners: None, chains: None, routes: None };
+    let mut answers = Answers {
+        admin: proxy.admin,
+        clusters: None,
+        listeners: None,
+        chains: None,
+        routes: None,
+        ztunnel: None,
+    };
     let mut expected: Vec<&Expected> = proxy.expected.iter().collect();
     expected.sort_by_key(|expected| {
         matches!(expected, Expected::FilterChain(_) | Expected::Carried(_) | Expected::Domain(_))
@@ -101,6 +122,7 @@ struct Answers<'a> {
     listeners: Option<BTreeSet<String>>,
     chains: Option<String>,
     routes: Option<String>,
+    ztunnel: Option<ztunnel::state::Dump>,
 }
 
 impl Answers<'_> {
@@ -115,10 +137,23 @@ impl Answers<'_> {
                 .contains(&format!("\"name\": \"{name}\"")),
             Expected::Carried(cluster) => dump(self.admin, "dynamic_listeners", &mut self.chains)?
                 .contains(&format!("\"cluster\": \"{cluster}\"")),
+            Expected::AmbientService { host, behind_waypoint } => {
+                self.ztunnel()?.has_service(host, *behind_waypoint)
+            }
+            Expected::AmbientWorkload { namespace, name } => {
+                self.ztunnel()?.has_ambient_workload(namespace, name)
+            }
             Expected::Domain(name) => {
                 dump(self.admin, "dynamic_route_configs", &mut self.routes)?.contains(&format!("\"{name}\""))
             }
         })
+    }
+
+    fn ztunnel(&mut self) -> Result<&ztunnel::state::Dump, AdminError> {
+        if self.ztunnel.is_none() {
+            self.ztunnel = Some(self.admin.ask_json("/config_dump")?);
+        }
+        Ok(self.ztunnel.as_ref().expect("it was just set"))
     }
 
     fn clusters(&mut self) -> Result<&BTreeMap<String, BTreeSet<SocketAddrV4>>, AdminError> {

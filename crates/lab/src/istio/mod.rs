@@ -21,10 +21,12 @@ mod programs;
 mod redirect;
 pub mod token;
 mod workload;
+mod zds;
+mod ztunnel;
 
 pub use api::Api;
 pub use control_plane::ControlPlane;
 pub use namespace::MeshNamespace;
 pub use object::Reference;
-pub use programs::IstioPrograms;
+pub use programs::{AmbientPrograms, IstioPrograms};
 pub use workload::{Membership, ServicePort, Workload};

@@ -28,6 +28,28 @@ pub struct IstioPrograms {
     pub files: IstioFiles,
 }
 
+/// What the ambient modes run besides.
+#[derive(Clone, Debug)]
+pub struct AmbientPrograms {
+    /// The node proxy.
+    pub ztunnel: Installed,
+    /// What installs the redirect rules.
+    pub ambient_iptables: Installed,
+}
+
+impl AmbientPrograms {
+    /// Finds all of them.
+    ///
+    /// # Errors
+    /// Where one is missing, with how to get it.
+    pub fn find(overrides: &Overrides) -> Result<Self, EnvironmentError> {
+        Ok(Self {
+            ztunnel: find(Component::Ztunnel, overrides)?,
+            ambient_iptables: find(Component::AmbientIptables, overrides)?,
+        })
+    }
+}
+
 impl IstioPrograms {
     /// Finds all of them.
     ///

@@ -1,10 +1,11 @@
 //! How a pod's connections reach its proxy, or a Service's address: rules in the pod's own network namespace.
 //!
 //! With a sidecar they are those that Istio itself installs: `pilot-agent istio-iptables` runs in the pod as an injected
-//! init container would, with its arguments. Without one, each Service's address leads to the Service's pod, as
+//! init container would, with its arguments. In ambient mode they are Istio's too: `components/istio/ambient-iptables` runs
+//! the code by which its CNI agent installs them. Without a proxy, each Service's address leads to the Service's pod, as
 //! kube-proxy's rules on a node would have it; here they are in the pod, since a lab's bridge is no router.
 
-use super::programs::IstioPrograms;
+use super::programs::{AmbientPrograms, IstioPrograms};
 use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
 use crate::pod::Pod;
 use crate::redirect::{INBOUND_PORT, OUTBOUND_PORT, PROXY_USER};
@@ -67,11 +68,44 @@ pub fn redirect_but_to(
         EXCLUDED_INBOUND,
         "--log_output_level=default:info",
     ];
+    let program = &programs.pilot_agent.path;
+    set_up(pod, "istio-init", program, &arguments, log_dir)
+}
+
+/// Installs Istio's rules of ambient mode in a pod, as its CNI agent does.
+///
+/// A ztunnel that runs in the pod itself marks what it sends for others, but not its own talk with the control plane, which
+/// it would take for the application's: that it finds at `control_plane`, which is left out of the rules.
+///
+/// # Errors
+/// Where iptables is absent or refuses; with its last words.
+pub fn redirect_into_ambient(
+    pod: &mut Pod,
+    programs: &AmbientPrograms,
+    control_plane: Option<SocketAddrV4>,
+    log_dir: &Path,
+) -> Result<(), EnvironmentError> {
+    if let Some(address) = control_plane {
+        // First of all, since Istio's rules are appended.
+        let (ip, port) = (address.ip(), address.port());
+        pod.load_rules(format!("*nat\n-A OUTPUT -d {ip}/32 -p tcp --dport {port} -j ACCEPT\nCOMMIT\n"))?;
+    }
+    set_up(pod, "istio-cni", &programs.ambient_iptables.path, &[], log_dir)
+}
+
+/// Runs a program in the pod that changes its network and ends.
+fn set_up(
+    pod: &mut Pod,
+    name: &str,
+    program: &Path,
+    arguments: &[&str],
+    log_dir: &Path,
+) -> Result<(), EnvironmentError> {
     let operation = format!("redirect the traffic of pod {}", pod.name());
     let setup = pod.start(&ContainerSpec {
-        name: "istio-init".to_owned(),
-        program: programs.pilot_agent.path.clone(),
-        arguments: arguments.map(Into::into).to_vec(),
+        name: name.to_owned(),
+        program: program.to_path_buf(),
+        arguments: arguments.iter().map(Into::into).collect(),
         environment: BTreeMap::new(),
         cpu_limit_cores: None,
         user: ContainerUser::NetworkSetup,
@@ -84,7 +118,7 @@ pub fn redirect_but_to(
         Some(status) => Err(setup.ended_early(operation, status)),
         None => {
             setup.stop(Duration::ZERO)?;
-            let waited = format!("istio-iptables had not ended after {} s", REDIRECTED_WITHIN.as_secs());
+            let waited = format!("{name} had not ended after {} s", REDIRECTED_WITHIN.as_secs());
             Err(EnvironmentError::new(operation, waited))
         }
     }

@@ -1,6 +1,7 @@
 //! A pod of the lab as the API knows it: its account, itself with its address, a Service before it.
 
 use super::control_plane::NODE;
+use super::objects;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -16,6 +17,7 @@ pub struct Workload {
     pub address: Ipv4Addr,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
+    membership: Membership,
 }
 
 impl Workload {
@@ -25,19 +27,25 @@ impl Workload {
         let own = [("app", name)];
         let labels = own.iter().chain(membership.labels());
         let labels = labels.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Self { name: name.to_owned(), namespace: namespace.to_owned(), address, labels }
+        Self { name: name.to_owned(), namespace: namespace.to_owned(), address, labels, membership }
     }
 
     /// Its service account and the pod, as it is created.
     #[must_use]
     pub fn objects(&self) -> [Value; 2] {
-        let Self { name, namespace, labels, .. } = self;
+        let Self { name, namespace, labels, membership, .. } = self;
+        let annotations: BTreeMap<_, _> = membership.annotations().iter().copied().collect();
         [
             json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}),
             json!({
                 "apiVersion": "v1",
                 "kind": "Pod",
-                "metadata": {"name": name, "namespace": namespace, "labels": labels},
+                "metadata": {
+                    "name": name,
+                    "namespace": namespace,
+                    "labels": labels,
+                    "annotations": annotations,
+                },
                 "spec": {
                     "nodeName": NODE,
                     "serviceAccountName": name,
@@ -120,16 +128,32 @@ pub enum Membership {
     Outside,
     /// A sidecar is in it, and proxies that call it speak mutual TLS with that.
     Sidecar,
+    /// Its traffic goes through ztunnel.
+    Ambient,
+    /// It is a waypoint.
+    Waypoint,
 }
 
 impl Membership {
-    /// What Istio's injector would write onto the pod.
+    /// What Istio's injector would write onto the pod, or its gateway controller.
     fn labels(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Outside => &[],
+            Self::Outside | Self::Ambient => &[],
             Self::Sidecar => {
                 &[("security.istio.io/tlsMode", "istio"), ("service.istio.io/canonical-revision", "latest")]
             }
+            Self::Waypoint => &[
+                (objects::waypoint::GATEWAY_NAME_LABEL, objects::waypoint::NAME),
+                ("gateway.istio.io/managed", "istio.io-mesh-controller"),
+            ],
+        }
+    }
+
+    /// What Istio's CNI agent would.
+    fn annotations(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Ambient => &[objects::waypoint::REDIRECTED_ANNOTATION],
+            Self::Outside | Self::Sidecar | Self::Waypoint => &[],
         }
     }
 }

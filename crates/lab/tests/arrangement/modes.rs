@@ -2,7 +2,7 @@
 
 use crate::trial::{CONNECTIONS, LIMIT, REQUESTS, flush_rules, trial};
 use experiment::environment::{
-    AccessLog, Arrangement, ArrangementSpec, Environment, MutualTls, Observation, ProxySettings,
+    AccessLog, Arrangement, ArrangementSpec, Environment, MutualTls, Observation, ProxySettings, SentLoad,
 };
 use experiment::schema::{ComponentUsage, ConfigurationCounts, Role};
 use experiment::{MeshKind, Mode};
@@ -155,7 +155,7 @@ pub fn a_proxy_that_dies_is_named_with_its_log(_lab: &Lab, place: &mut LocalLab)
     assert!(status.contains("signal: 6"), "{status}");
     let error = arrangement.start_generator(&[]).expect_err("a trial without its proxy is none");
     assert!(error.source.expect("a cause").to_string().contains("server-proxy has died"));
-    let observation = Box::new(arrangement).finish(1);
+    let observation = Box::new(arrangement).finish(&SentLoad { requests: 1, ..SentLoad::default() });
     assert!(!observation.path.proven);
     let tail = &observation.log_tails["server-proxy"];
     assert!(tail.iter().any(|line| line.contains("Caught Aborted")), "{tail:?}");

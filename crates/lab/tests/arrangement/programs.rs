@@ -78,6 +78,11 @@ fn event(name: &str) {
     let _ = io::stderr().write_all(format!("{name}\n").as_bytes());
 }
 
+/// One request.
+pub fn request(authority: &str) -> String {
+    format!("GET / HTTP/1.1\r\nhost: {authority}\r\n\r\n")
+}
+
 /// Sends requests on one connection until all are answered or one is not.
 fn send(authority: &str, requests: usize) -> usize {
     let mut answered = 0;
@@ -85,7 +90,7 @@ fn send(authority: &str, requests: usize) -> usize {
         stream.set_read_timeout(Some(LIMIT))?;
         let mut answers = BufReader::new(&stream);
         for _ in 0..requests {
-            (&stream).write_all(format!("GET / HTTP/1.1\r\nhost: {authority}\r\n\r\n").as_bytes())?;
+            (&stream).write_all(request(authority).as_bytes())?;
             let head = read_head(&mut answers)?.ok_or(io::ErrorKind::UnexpectedEof)?;
             let length = head.iter().find_map(|line| line.strip_prefix("content-length: "));
             let length =

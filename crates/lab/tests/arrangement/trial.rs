@@ -1,6 +1,7 @@
 //! One trial of a test: an arrangement, the least generator in its client's pod, what was seen.
 
-use experiment::environment::{Arrangement, ArrangementSpec, Observation, in_one_line};
+use crate::programs::request;
+use experiment::environment::{Arrangement, ArrangementSpec, Observation, SentLoad, in_one_line};
 use experiment::schema::ComponentUsage;
 use lab::Pod;
 use lab::arrangement::{LocalLab, pair::PairArrangement};
@@ -44,11 +45,18 @@ pub fn run(mut arrangement: PairArrangement<'_>, logs: &Path) -> Trial {
             other => panic!("the generator said {other}"),
         }
     }
+    let sent = SentLoad { requests: REQUESTS, request_bytes: Some(request_bytes(&arrangement.url())) };
     let unanswered = arrangement.wait_generator(LIMIT).expect("it ends by itself").expect("it exits");
-    let observation = Box::new(arrangement).finish(REQUESTS);
+    let observation = Box::new(arrangement).finish(&sent);
     let logs = observation.path.proxies.iter().map(|proxy| logs.join(format!("{}.log", proxy.name)));
     let proxy_logs = logs.map(|log| std::fs::read_to_string(log).expect("every proxy has a log")).collect();
     Trial { observation, unanswered, proxy_logs }
+}
+
+/// What the generator sends for each request.
+fn request_bytes(url: &str) -> f64 {
+    let authority = url.trim_start_matches("http://").trim_end_matches('/');
+    request(authority).len() as f64
 }
 
 pub fn trial(place: &LocalLab, spec: &ArrangementSpec, tamper: impl FnOnce(&PairArrangement<'_>)) -> Trial {

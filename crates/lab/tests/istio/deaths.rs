@@ -3,34 +3,38 @@
 use crate::modes::spec;
 use crate::trial::{LIMIT, trial};
 use experiment::Mode;
-use experiment::environment::{Arrangement, in_one_line};
+use experiment::environment::{Arrangement, SentLoad, in_one_line};
 use lab::arrangement::{LocalLab, pair::PairArrangement};
 use lab::{Container, Lab, Pod};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Instant;
 
-fn container<'a>(pod: &'a Pod, name: &str) -> &'a Container {
+pub fn container<'a>(pod: &'a Pod, name: &str) -> &'a Container {
     let found = pod.containers().iter().find(|container| container.name() == name);
     found.unwrap_or_else(|| panic!("no container {name} in pod {}", pod.name()))
 }
 
-fn kill(pid: i32) {
+pub fn kill(pid: i32) {
     kill_process(Pid::from_raw(pid).expect("a running process has a number"), Signal::KILL)
         .expect("it is ours");
 }
 
 fn bring_up<'a>(place: &'a LocalLab, logs: &std::path::Path) -> PairArrangement<'a> {
-    let brought_up = place.bring_up(&spec(Mode::Sidecar), logs);
+    bring_up_mode(place, Mode::Sidecar, logs)
+}
+
+pub fn bring_up_mode<'a>(place: &'a LocalLab, mode: Mode, logs: &std::path::Path) -> PairArrangement<'a> {
+    let brought_up = place.bring_up(&spec(mode), logs);
     brought_up.unwrap_or_else(|error| panic!("{}", in_one_line(&error)))
 }
 
 /// What is seen of a component that died: its name, and a line of its log that holds this word.
-fn check_named(mut arrangement: PairArrangement<'_>, name: &str, word: &str) {
+pub fn check_named(mut arrangement: PairArrangement<'_>, name: &str, word: &str) {
     let (failed, _) = arrangement.failed_component().unwrap_or_else(|| panic!("{name} has died"));
     assert_eq!(failed, name);
     let error = arrangement.start_generator(&[]).expect_err("a trial without it is none");
     assert!(in_one_line(&error).contains(&format!("{name} has died")), "{}", in_one_line(&error));
-    let observation = Box::new(arrangement).finish(1);
+    let observation = Box::new(arrangement).finish(&SentLoad { requests: 1, ..SentLoad::default() });
     let tail = &observation.log_tails[name];
     assert!(tail.iter().any(|line| line.contains(word)), "{tail:?}");
 }

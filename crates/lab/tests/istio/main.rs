@@ -6,6 +6,7 @@
 
 #![allow(clippy::print_stdout)]
 
+mod ambient;
 mod deaths;
 mod modes;
 #[allow(dead_code, reason = "shared with the test of arrangements, which burns CPU too")]
@@ -15,8 +16,9 @@ mod remains;
 #[path = "../arrangement/trial.rs"]
 mod trial;
 
+use experiment::environment::in_one_line;
 use lab::arrangement::{LocalLab, Programs};
-use lab::components::Overrides;
+use lab::components::{Component, Overrides, find, variable};
 use lab::{Entered, Lab};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -35,7 +37,30 @@ const CASES: &[(&str, Case)] = &[
     ("keys_are_closed_to_others", remains::keys_are_closed_to_others),
     ("a_dead_proxy_is_named_with_its_log", deaths::a_dead_proxy_is_named_with_its_log),
     ("a_dead_control_plane_is_named_and_replaced", deaths::a_dead_control_plane_is_named_and_replaced),
+    ("without_ztunnel_the_ambient_modes_say_so", ambient::without_ztunnel_the_ambient_modes_say_so),
 ];
+
+/// Those that need a ztunnel, which no registry has: without one they are listed as not run.
+const ZTUNNEL_CASES: &[(&str, Case)] = &[
+    (
+        "a_shared_ztunnel_proves_mutual_tls_on_both_sides",
+        ambient::a_shared_ztunnel_proves_mutual_tls_on_both_sides,
+    ),
+    ("a_ztunnel_in_each_pod_proves_mutual_tls", ambient::a_ztunnel_in_each_pod_proves_mutual_tls),
+    ("a_waypoint_reads_requests_between_ztunnels", ambient::a_waypoint_reads_requests_between_ztunnels),
+    ("traffic_past_the_clients_ztunnel_shows", ambient::traffic_past_the_clients_ztunnel_shows),
+    ("traffic_past_both_sides_of_ambient_shows", ambient::traffic_past_both_sides_shows),
+    ("nothing_of_an_ambient_trial_is_left", ambient::nothing_of_an_ambient_trial_is_left),
+    ("a_dead_ztunnel_is_named_with_its_log", ambient::a_dead_ztunnel_is_named_with_its_log),
+];
+
+/// Why there is no ztunnel here; nothing where there is one. One that was named must be usable.
+fn no_ztunnel() -> Option<String> {
+    let error = find(Component::Ztunnel, &Overrides::default()).err()?;
+    let named = variable(Component::Ztunnel).and_then(std::env::var_os);
+    assert!(named.is_none(), "{}", in_one_line(&error));
+    Some(in_one_line(&error))
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
@@ -57,8 +82,19 @@ fn run(lab: &Lab, only: Option<&str>) -> ExitCode {
     let meshmeter = std::env::current_exe().expect("a running program has a path");
     let programs = Programs { meshmeter, overrides: Overrides::default() };
     let place = LocalLab::new(lab.clone(), programs).expect("the lab is up");
-    let mut failed = Vec::new();
-    for (name, case) in CASES.iter().filter(|(name, _)| only.is_none_or(|only| name.contains(only))) {
+    let no_ztunnel = no_ztunnel();
+    let (mut failed, mut not_run) = (Vec::new(), Vec::new());
+    let cases = CASES.iter().map(|case| (case, None));
+    let ztunnel_cases = ZTUNNEL_CASES.iter().map(|case| (case, no_ztunnel.as_ref()));
+    for ((name, case), reason) in cases.chain(ztunnel_cases) {
+        if only.is_some_and(|only| !name.contains(only)) {
+            continue;
+        }
+        if let Some(reason) = reason {
+            println!("test {name} ... not run: {reason}");
+            not_run.push(*name);
+            continue;
+        }
         let begun = Instant::now();
         let passed = catch_unwind(AssertUnwindSafe(|| case(lab, &place))).is_ok();
         let took = begun.elapsed().as_secs_f64();
@@ -68,5 +104,8 @@ fn run(lab: &Lab, only: Option<&str>) -> ExitCode {
         }
     }
     println!("{} failed {failed:?}", failed.len());
+    if !not_run.is_empty() {
+        println!("{} not run {not_run:?}: set MESHMETER_ZTUNNEL", not_run.len());
+    }
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -13,7 +13,7 @@ pub fn spec(mode: Mode) -> ArrangementSpec {
 }
 
 /// Every component that is expected, with what it used; and no other.
-fn check_components(trial: &Trial, path: &[&str]) {
+pub fn check_components(trial: &Trial, path: &[&str]) {
     let control_plane = ["etcd", "kube-apiserver", "istiod"];
     let expected = [path, &control_plane, &["meshmeter", "kernel"]].concat();
     let components = &trial.observation.components;
@@ -96,7 +96,7 @@ pub fn traffic_past_the_client_proxy_is_refused(_lab: &Lab, place: &LocalLab) {
 }
 
 /// As kube-proxy would, for every Service.
-fn lead_services_to(client: &Pod, server: &Pod) {
+pub fn lead_services_to(client: &Pod, server: &Pod) {
     let destination = format!("{}:8080", server.address());
     let arguments = ["-t", "nat", "-A", "OUTPUT", "-p", "tcp", "-d", "10.78.0.0/16", "-j", "DNAT"];
     let led = client.run(move || {

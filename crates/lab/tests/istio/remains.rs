@@ -11,7 +11,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// The folders that trials of this mesh have made.
-fn folders(lab: &Lab) -> Vec<PathBuf> {
+pub fn folders(lab: &Lab) -> Vec<PathBuf> {
     let entries = fs::read_dir(lab.private_dir()).expect("the lab has a private folder");
     let paths = entries.map(|entry| entry.expect("it can be listed").path());
     paths

@@ -1,7 +1,9 @@
 //! The ways out of the mesh.
 
 use crate::trial::{CONNECTIONS, LIMIT, REQUESTS, bring_up, run, spec, trial};
-use experiment::environment::{Arrangement, ArrangementSpec, Environment, TCP_REQUEST_BYTES, in_one_line};
+use experiment::environment::{
+    Arrangement, ArrangementSpec, Environment, SentLoad, TCP_REQUEST_BYTES, in_one_line,
+};
 use experiment::schema::Role;
 use experiment::{Mode, Protocol};
 use lab::Pod;
@@ -148,7 +150,7 @@ pub fn what_dies_is_named_with_its_log(place: &LocalLab) {
         assert_eq!(failed, name);
         let error = arrangement.start_generator(&[]).expect_err("a trial without it is none");
         assert!(in_one_line(&error).contains(&format!("{name} has died")), "{}", in_one_line(&error));
-        let observation = Box::new(arrangement).finish(1);
+        let observation = Box::new(arrangement).finish(&SentLoad { requests: 1, ..SentLoad::default() });
         let tail = &observation.log_tails[name];
         assert!(tail.iter().any(|line| line.contains(word)) || word.is_empty(), "{name}: {tail:?}");
         assert!(!observation.path.proven);

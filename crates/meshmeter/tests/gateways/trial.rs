@@ -1,6 +1,6 @@
 //! One trial of a test: an arrangement, the generator in its client's pod, what was seen.
 
-use experiment::environment::{Arrangement, ArrangementSpec, Observation, in_one_line};
+use experiment::environment::{Arrangement, ArrangementSpec, Observation, SentLoad, in_one_line};
 use experiment::schema::{ConfigurationPush, LoadEvent, LoadResult, ProxyProof};
 use experiment::{MeshKind, Mode};
 use lab::arrangement::{LocalLab, pair::PairArrangement};
@@ -100,7 +100,10 @@ pub fn run(mut arrangement: PairArrangement<'_>, logs: &Path, client_arguments: 
     let result: Option<LoadResult> =
         std::fs::read(&result).ok().map(|text| serde_json::from_slice(&text).expect("its schema"));
     let sent = result.as_ref().map_or(0, |result| result.requests.sent + result.warmup.sent);
-    Trial { observation: Box::new(arrangement).finish(sent), result }
+    Trial {
+        observation: Box::new(arrangement).finish(&SentLoad { requests: sent, ..SentLoad::default() }),
+        result,
+    }
 }
 
 /// A trial from beginning to end; `tamper` comes between.

@@ -168,6 +168,7 @@ pub(super) fn judge_service(service: &CountedService, sent: u64, retries: u64, r
 mod tests {
     use super::super::{CountedProxy, Evidence, Seen, prove};
     use super::*;
+    use experiment::environment::SentLoad;
 
     const BYPASSED: &str = "cluster.PassthroughCluster.upstream_cx_total";
 
@@ -189,6 +190,10 @@ mod tests {
         CountedService { before, after: Ok(after) }
     }
 
+    fn sent(requests: u64) -> SentLoad {
+        SentLoad { requests, ..SentLoad::default() }
+    }
+
     fn carrier(name: &str, connections: u64, sent_bytes: u64) -> CountedProxy {
         let seen = StreamCounters::of_tcp_proxy("outbound|443||external");
         let [before, after] = counters(&[
@@ -197,17 +202,17 @@ mod tests {
             (&seen.sent_bytes, sent_bytes),
         ]);
         let evidence = Evidence::of(Seen::Streams(seen));
-        CountedProxy { name: name.to_owned(), evidence, before, after: Ok(after) }
+        CountedProxy { name: name.to_owned(), side: None, evidence, before, after: Ok(after) }
     }
 
     fn reasons(proxies: &[CountedProxy], requests: u64) -> Vec<String> {
-        prove(proxies, 2000, Some(&service(requests))).reasons
+        prove(proxies, &sent(2000), Some(&service(requests))).reasons
     }
 
     #[test]
     fn every_connection_and_byte_carried_by_all_is_proof() {
         let proxies = [carrier("client-proxy", 4, 1_419_709), carrier("egress-gateway", 4, 1_419_709)];
-        let proof = prove(&proxies, 2000, Some(&service(2000)));
+        let proof = prove(&proxies, &sent(2000), Some(&service(2000)));
         assert!(proof.proven, "{:?}", proof.reasons);
         let streams = proof.proxies[1].streams.unwrap();
         assert_eq!((streams.connections, streams.connections_expected), (4, 4));
@@ -236,9 +241,9 @@ mod tests {
     #[test]
     fn without_the_services_count_nothing_is_proven() {
         let proxies = [carrier("client-proxy", 4, 1_419_709)];
-        assert!(!prove(&proxies, 2000, None).proven);
+        assert!(!prove(&proxies, &sent(2000), None).proven);
         let silent = CountedService { after: Err("no answer within 5000 ms".to_owned()), ..service(2000) };
-        let proof = prove(&proxies, 2000, Some(&silent));
+        let proof = prove(&proxies, &sent(2000), Some(&silent));
         assert_eq!(
             proof.reasons[1],
             "the service could not be asked for its counters: no answer within 5000 ms"
@@ -250,7 +255,7 @@ mod tests {
         let idle = |connections| {
             let [before, after] = counters(&[(BYPASSED, connections)]);
             let evidence = Evidence::of(Seen::Nothing(vec![BYPASSED.to_owned()]));
-            CountedProxy { name: "client-proxy".to_owned(), evidence, before, after: Ok(after) }
+            CountedProxy { name: "client-proxy".to_owned(), side: None, evidence, before, after: Ok(after) }
         };
         assert!(reasons(&[idle(0)], 2000).is_empty());
         assert_eq!(

@@ -73,6 +73,8 @@ pub fn environment(is_istios_envoy: bool) -> BTreeMap<String, OsString> {
         // The modes with ztunnel and waypoints; sidecars speak to each other as they do without.
         ("PILOT_ENABLE_AMBIENT", "true"),
         ("PILOT_ENABLE_SENDING_HBONE", "false"),
+        // Who may ask for certificates in the names of its node's pods.
+        ("CA_TRUSTED_NODE_ACCOUNTS", "istio-system/ztunnel"),
         // Gateways run where we start them.
         ("PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER", "false"),
     ];

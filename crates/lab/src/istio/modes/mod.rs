@@ -3,11 +3,13 @@
 //! One file for each family of modes. Each begins with [`Trial::begin`] (client and server in their pods, known to the API,
 //! in a namespace of their own) and ends with a [`Started`]. [`can_run`] and [`bring_up`] are where a mode is entered.
 
+mod ambient;
 mod egress;
 mod gateway;
 mod ingress;
 mod none;
 mod sidecar;
+mod waypoint;
 
 use super::namespace::MeshNamespace;
 use super::objects::{self, Subject};
@@ -40,15 +42,18 @@ pub(crate) fn can_run(place: &LocalLab, mode: Mode) -> Result<(), EnvironmentErr
     match mode {
         Mode::None => none::can_run(place),
         Mode::Sidecar => sidecar::can_run(place, mode),
+        Mode::Ambient | Mode::AmbientWaypoint => ambient::can_run(place, mode),
         Mode::Gateway => Err(EnvironmentError::new(
             format!("run mode {mode}"),
             "a single proxy without a mesh is not Istio's",
         )
         .with_hint("`mesh: envoy` runs it; Istio's own is `ingress`")),
         Mode::Ingress => ingress::can_run(place),
-        mode if mode.is_egress() => egress::can_run(place, mode),
-        _ => Err(EnvironmentError::new(format!("run mode {mode}"), "it is not built yet")
-            .with_hint("`mesh: istio` runs every mode but those with ztunnel")),
+        Mode::EgressBypass
+        | Mode::EgressSidecar
+        | Mode::EgressGateway
+        | Mode::EgressGatewayMtls
+        | Mode::EgressSni => egress::can_run(place, mode),
     }
 }
 
@@ -62,6 +67,7 @@ pub(crate) fn bring_up(
     match spec.mode {
         Mode::None => none::bring_up(place, spec, log_dir),
         Mode::Sidecar => sidecar::bring_up(place, spec, log_dir),
+        Mode::Ambient | Mode::AmbientWaypoint => ambient::bring_up(place, spec, log_dir),
         Mode::Ingress => ingress::bring_up(place, spec, log_dir),
         mode if mode.is_egress() => egress::bring_up(place, spec, log_dir),
         mode => Err(can_run(place, mode).err().unwrap_or_else(|| {
@@ -122,8 +128,15 @@ impl<'a> Trial<'a> {
         create_log_dir(log_dir)?;
         let programs = place.istio_programs()?;
         let control_plane = place.control_plane()?;
+        let labels: &[(&str, &str)] = match spec.mode {
+            Mode::Ambient => &[objects::waypoint::AMBIENT_LABEL],
+            Mode::AmbientWaypoint => {
+                &[objects::waypoint::AMBIENT_LABEL, objects::waypoint::USE_WAYPOINT_LABEL]
+            }
+            _ => &[],
+        };
         let namespace =
-            MeshNamespace::create(place.lab(), Rc::clone(&control_plane), place.next_arrangement(), &[])?;
+            MeshNamespace::create(place.lab(), Rc::clone(&control_plane), place.next_arrangement(), labels)?;
         let create =
             |name: &str| place.lab().create_pod(&PodSpec::new(name).with_names(namespace.name_files()));
         let mut pods = Pods { client: create(CLIENT)?, server: create(SERVER)?, others: Vec::new() };

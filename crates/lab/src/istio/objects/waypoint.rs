@@ -11,21 +11,14 @@ pub const PORT: u16 = 15008;
 /// The label of the pods of a gateway that the Gateway API describes.
 pub const GATEWAY_NAME_LABEL: &str = "gateway.networking.k8s.io/gateway-name";
 
-/// Labels of a namespace whose pods are in the ambient mesh; with a waypoint before its Services, where there is one.
-#[must_use]
-pub fn namespace_labels(has_waypoint: bool) -> Value {
-    let mut labels = json!({"istio.io/dataplane-mode": "ambient"});
-    if has_waypoint {
-        labels["istio.io/use-waypoint"] = json!(NAME);
-    }
-    labels
-}
+/// The label of a namespace whose pods are in the ambient mesh.
+pub const AMBIENT_LABEL: (&str, &str) = ("istio.io/dataplane-mode", "ambient");
+
+/// The label of a namespace whose Services have the waypoint before them.
+pub const USE_WAYPOINT_LABEL: (&str, &str) = ("istio.io/use-waypoint", NAME);
 
 /// The annotation of a pod whose traffic goes through ztunnel, which Istio's CNI agent sets once that is so.
-#[must_use]
-pub fn redirected_annotation() -> (&'static str, &'static str) {
-    ("ambient.istio.io/redirection", "enabled")
-}
+pub const REDIRECTED_ANNOTATION: (&str, &str) = ("ambient.istio.io/redirection", "enabled");
 
 /// The Gateway that says that there is a waypoint, for requests to Services.
 #[must_use]

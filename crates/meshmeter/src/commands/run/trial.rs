@@ -3,7 +3,9 @@
 use super::progress::RunProgress;
 use super::verdict::{self, Ending};
 use experiment::PlannedTrial;
-use experiment::environment::{Arrangement, Environment, EnvironmentError, Observation, in_one_line};
+use experiment::environment::{
+    Arrangement, Environment, EnvironmentError, Observation, SentLoad, in_one_line,
+};
 use experiment::schema::{
     LoadEvent, LoadResult, Role, SchedulingUsage, TRIAL_SCHEMA, TrialOutcome, TrialRecord,
 };
@@ -116,9 +118,9 @@ fn attempt(
         ending = how_it_ended(*exit_code, &result, planned, messages.last());
     }
     let result = result.ok();
-    let sent = result.as_ref().map_or(0, |result| result.requests.sent + result.warmup.sent);
+    let sent = result.as_ref().map(sent_load).unwrap_or_default();
     // Whatever failed: what was measured until then is kept, and the last words of what died.
-    let mut observation = arrangement.finish(sent);
+    let mut observation = arrangement.finish(&sent);
     if let Some(result) = &result {
         add_own_switches(&mut observation, result);
     }
@@ -127,6 +129,15 @@ fn attempt(
         Ok(_) => seen,
         Err(error) => Seen::failed(error, seen),
     })
+}
+
+/// What the generator counted. Its bytes are those of the window, and requests of the warm-up are like the others.
+fn sent_load(result: &LoadResult) -> SentLoad {
+    let (sent, bytes) = (result.requests.sent, result.bytes.sent);
+    SentLoad {
+        requests: sent + result.warmup.sent,
+        request_bytes: (sent > 0).then(|| bytes as f64 / sent as f64),
+    }
 }
 
 /// Whether a generator that nobody here ended did what it was to do.

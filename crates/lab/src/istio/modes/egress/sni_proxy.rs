@@ -121,11 +121,12 @@ pub fn start(
     pod.wait_until_listening(&container, SNI_PROXY_PORT, READY_WITHIN)?;
     Ok(Proxy {
         name: NAME.to_owned(),
+        side: None,
         pod: GATEWAY.to_owned(),
         container,
         evidence: evidence(),
         counters: Box::new(ConnectionLog(log)),
-        _files: files,
+        _files: Some(files),
     })
 }
 

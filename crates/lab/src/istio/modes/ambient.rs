@@ -1,0 +1,202 @@
+//! `ambient` and `ambient-waypoint`: ztunnel on both sides; with a waypoint, HTTP is read between them.
+//!
+//! One ztunnel serves both pods, as on a node of a cluster, or each pod has its own (`istio.ztunnel`). The redirect rules
+//! are Istio's own in both cases.
+
+use super::waypoint::{self, Waypoint};
+use super::{CLIENT, Memberships, SERVER, Trial};
+use crate::arrangement::LocalLab;
+use crate::arrangement::started::{Proxy, Started};
+use crate::envoy::proof::{Demand, Evidence, RequestByteCounters, Seen};
+use crate::istio::Membership;
+use crate::istio::control_plane::{DISCOVERY_PORT, SYSTEM_NAMESPACE};
+use crate::istio::in_force::{Awaited, Expected, wait_until_in_force};
+use crate::istio::objects;
+use crate::istio::redirect::redirect_into_ambient;
+use crate::istio::workload::Workload;
+use crate::istio::ztunnel::metrics::{Side, Stream};
+use crate::istio::ztunnel::{NAME, Ztunnel, ZtunnelFactory};
+use crate::pod::PodSpec;
+use crate::redirect;
+use experiment::Mode;
+use experiment::environment::{ArrangementSpec, EnvironmentError};
+use experiment::mesh_settings::ZtunnelPlacement;
+use std::net::SocketAddrV4;
+use std::path::Path;
+
+/// The components' names where each pod has its own.
+const CLIENT_ZTUNNEL: &str = "client-ztunnel";
+const SERVER_ZTUNNEL: &str = "server-ztunnel";
+
+pub(super) fn can_run(place: &LocalLab, mode: Mode) -> Result<(), EnvironmentError> {
+    let missing = |error: EnvironmentError| {
+        let hint = error.hint.clone();
+        let missing = EnvironmentError::new(format!("run mode {mode}"), error);
+        hint.into_iter().fold(missing, EnvironmentError::with_hint)
+    };
+    place.ambient_programs().map_err(missing)?;
+    place.istio_programs()?;
+    redirect::programs()?;
+    if mode == Mode::AmbientWaypoint { waypoint::can_run(place, mode) } else { Ok(()) }
+}
+
+pub(super) fn bring_up(
+    place: &LocalLab,
+    spec: &ArrangementSpec,
+    log_dir: &Path,
+) -> Result<Started, EnvironmentError> {
+    let ambient = Memberships { client: Membership::Ambient, server: Membership::Ambient };
+    let mut trial = Trial::begin(place, spec, log_dir, ambient)?;
+    let ztunnels = Ztunnels::start(&mut trial)?;
+    let waypoint = (spec.mode == Mode::AmbientWaypoint).then(|| Waypoint::start(&mut trial)).transpose()?;
+    for ztunnel in ztunnels.all() {
+        ztunnel.wait_until_ready(place.lab())?;
+    }
+    if let Some(waypoint) = &waypoint {
+        waypoint.agent.wait_until_ready(place.lab())?;
+    }
+    let mut objects = trial.service_objects();
+    objects.extend(trial.objects_of_settings());
+    let (written, _) = trial.write(&objects)?;
+    let mut awaited: Vec<Awaited<'_>> = ztunnels
+        .all()
+        .map(|ztunnel| Awaited {
+            name: &ztunnel.name,
+            admin: &ztunnel.admin,
+            expected: expected(&trial, waypoint.is_some()),
+        })
+        .collect();
+    awaited.extend(waypoint.as_ref().map(|waypoint| waypoint.awaited(&trial)));
+    let in_force =
+        wait_until_in_force(place.lab(), &awaited, written.written_at, || trial.check_control_plane())?;
+    drop(awaited);
+    let proxies = ztunnels.on_the_path(waypoint, &trial);
+    let started = trial.started()?;
+    Ok(Started { proxies, push: Some(written.push(in_force)), ..started })
+}
+
+/// What a ztunnel must have been told.
+fn expected(trial: &Trial<'_>, behind_waypoint: bool) -> Vec<Expected> {
+    let workload = |name: &str| Expected::AmbientWorkload {
+        namespace: trial.namespace.name().to_owned(),
+        name: name.to_owned(),
+    };
+    let service = Expected::AmbientService { host: trial.namespace.host_of(SERVER), behind_waypoint };
+    vec![workload(CLIENT), workload(SERVER), service]
+}
+
+/// The ztunnels of a trial.
+struct Ztunnels {
+    /// The client's.
+    client: Ztunnel,
+    /// The server's; absent where they share one.
+    server: Option<Ztunnel>,
+}
+
+impl Ztunnels {
+    /// Starts them, with the pods' traffic redirected.
+    fn start(trial: &mut Trial<'_>) -> Result<Self, EnvironmentError> {
+        match trial.spec.istio.ztunnel {
+            ZtunnelPlacement::Shared => Self::start_shared(trial),
+            ZtunnelPlacement::PerPod => Self::start_per_pod(trial),
+        }
+    }
+
+    fn start_shared(trial: &mut Trial<'_>) -> Result<Self, EnvironmentError> {
+        let programs = trial.place.ambient_programs()?;
+        let names = trial.namespace.name_files();
+        let mut pod = trial.place.lab().create_pod(&PodSpec::new(NAME).with_names(names))?;
+        // It is no part of the mesh that it makes.
+        let workload = Workload::new(NAME, SYSTEM_NAMESPACE, pod.address(), Membership::Outside);
+        super::tell_of_pods(&mut trial.namespace, &[&workload])?;
+        for pod in [&mut trial.pods.client, &mut trial.pods.server] {
+            redirect_into_ambient(pod, programs, None, trial.log_dir)?;
+        }
+        let served =
+            [(&trial.pods.client, &trial.client_workload), (&trial.pods.server, &trial.server_workload)];
+        let factory = ZtunnelFactory {
+            lab: trial.place.lab(),
+            program: &programs.ztunnel.path,
+            namespace: &trial.namespace,
+            settings: &trial.spec.proxy,
+            log_dir: trial.log_dir,
+        };
+        let ztunnel = factory.start_shared((&mut pod, &workload), &served)?;
+        trial.pods.others.push(pod);
+        Ok(Self { client: ztunnel, server: None })
+    }
+
+    fn start_per_pod(trial: &mut Trial<'_>) -> Result<Self, EnvironmentError> {
+        let programs = trial.place.ambient_programs()?;
+        let control_plane = SocketAddrV4::new(trial.namespace.control_plane().address(), DISCOVERY_PORT);
+        for pod in [&mut trial.pods.client, &mut trial.pods.server] {
+            redirect_into_ambient(pod, programs, Some(control_plane), trial.log_dir)?;
+        }
+        let factory = ZtunnelFactory {
+            lab: trial.place.lab(),
+            program: &programs.ztunnel.path,
+            namespace: &trial.namespace,
+            settings: &trial.spec.proxy,
+            log_dir: trial.log_dir,
+        };
+        Ok(Self {
+            client: factory.start_dedicated(
+                CLIENT_ZTUNNEL,
+                &mut trial.pods.client,
+                &trial.client_workload,
+            )?,
+            server: Some(factory.start_dedicated(
+                SERVER_ZTUNNEL,
+                &mut trial.pods.server,
+                &trial.server_workload,
+            )?),
+        })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Ztunnel> {
+        std::iter::once(&self.client).chain(&self.server)
+    }
+
+    /// The proxies from client to server.
+    fn on_the_path(self, waypoint: Option<Waypoint>, trial: &Trial<'_>) -> Vec<Proxy> {
+        let (source, destination) = evidence(waypoint.is_some());
+        let (before, after) = match self.server {
+            Some(server) => {
+                (self.client.on_the_path(vec![(None, source)]), server.on_the_path(vec![(None, destination)]))
+            }
+            None => {
+                let places = vec![(Some("client"), source), (Some("server"), destination)];
+                let mut places = self.client.on_the_path(places);
+                let after = places.split_off(1);
+                (places, after)
+            }
+        };
+        let between = waypoint.map(|waypoint| waypoint.on_the_path(trial));
+        before.into_iter().chain(between).chain(after).collect()
+    }
+}
+
+/// What shows that requests passed the ztunnel of the client's side and that of the server's.
+fn evidence(through_waypoint: bool) -> (Evidence, Evidence) {
+    let peers = |from: &'static str, to: &'static str, side| Stream { side, from, to };
+    let (first, second) =
+        if through_waypoint { (objects::waypoint::NAME, objects::waypoint::NAME) } else { (SERVER, CLIENT) };
+    let source = peers(CLIENT, first, Side::Source);
+    let destination = peers(second, SERVER, Side::Destination);
+    let of = |stream: Stream<'_>, added_to: bool| Evidence {
+        handshakes: Some(stream.mutual_tls_connections()),
+        tls_expected: true,
+        demands: vec![Demand {
+            counter: stream.side.plain_connections(),
+            rises: false,
+            otherwise: "passed connections in plain text, though mutual TLS is claimed",
+        }],
+        ..Evidence::of(Seen::RequestBytes(RequestByteCounters {
+            bytes: stream.request_bytes(),
+            connections: stream.mutual_tls_connections(),
+            added_to,
+        }))
+    };
+    // A waypoint adds headers to each request.
+    (of(source, false), of(destination, through_waypoint))
+}

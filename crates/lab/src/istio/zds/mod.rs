@@ -1,0 +1,327 @@
+//! How a ztunnel that is shared by a node's pods learns of them: the side of Istio's CNI agent.
+//!
+//! ztunnel connects to a Unix socket of sequenced packets (`INPOD_UDS`) and says hello. It is then told of each pod, whose
+//! network namespace is handed over as an open file, so that it can open its sockets there; it answers each before the
+//! next. A last message says that these were all, and makes it ready. The connection must stay: without it ztunnel calls
+//! itself unready and keeps asking.
+//!
+//! Left out: pods that come and go while it runs. A lab's ztunnel serves the pods of one trial.
+
+mod message;
+
+use self::message::{AddWorkload, Hello, Payload, Request, Response, SnapshotSent, Version, WorkloadInfo};
+use crate::wait::wait_for;
+use experiment::environment::EnvironmentError;
+use prost::Message as _;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType,
+};
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// ztunnel connects within milliseconds of its start and answers each message within some more; it opens listeners in the
+/// pod before it does.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
+
+/// No message of ztunnel's is longer but one with a long error, which may be cut.
+const LONGEST_MESSAGE_BYTES: usize = 4096;
+
+/// A pod to hand over.
+#[derive(Clone, Debug)]
+pub(super) struct NodePod<'a> {
+    /// The `metadata.uid` of its object.
+    pub uid: String,
+    /// Its name.
+    pub name: &'a str,
+    /// Its namespace in the API.
+    pub namespace: &'a str,
+    /// Its service account.
+    pub service_account: &'a str,
+    /// Its network namespace.
+    pub network: BorrowedFd<'a>,
+}
+
+/// The socket that ztunnel asks at.
+#[derive(Debug)]
+pub(super) struct NodeAgent {
+    socket: OwnedFd,
+    path: PathBuf,
+}
+
+/// ztunnel's connection. While it is open, ztunnel serves the pods that were handed over.
+#[derive(Debug)]
+pub(super) struct Connection {
+    socket: OwnedFd,
+}
+
+impl NodeAgent {
+    /// Listens at this path, which must not exist yet.
+    ///
+    /// # Errors
+    /// Where the socket cannot be made, such as where the path is too long for one.
+    pub fn listen(path: &Path) -> Result<Self, EnvironmentError> {
+        let listen = || {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+            rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+            rustix::net::listen(&socket, 1)?;
+            Ok(socket)
+        };
+        let socket = listen().map_err(|error: Errno| {
+            EnvironmentError::new(format!("listen at {} for ztunnel", path.display()), io::Error::from(error))
+        })?;
+        Ok(Self { socket, path: path.to_path_buf() })
+    }
+
+    /// Where it listens.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits for ztunnel and hands it these pods. `check` is asked again and again whether waiting is of use.
+    ///
+    /// # Errors
+    /// Where ztunnel does not connect or answer in time, speaks something else, or cannot serve a pod; where `check` fails.
+    pub fn hand_over(
+        &self,
+        pods: &[NodePod<'_>],
+        check: &dyn Fn() -> Result<(), EnvironmentError>,
+    ) -> Result<Connection, EnvironmentError> {
+        let connection = Connection { socket: self.accept(check)? };
+        connection.hello(check)?;
+        for pod in pods {
+            let workload = WorkloadInfo {
+                name: pod.name.to_owned(),
+                namespace: pod.namespace.to_owned(),
+                service_account: pod.service_account.to_owned(),
+            };
+            let add = Payload::Add(AddWorkload { uid: pod.uid.clone(), workload: Some(workload) });
+            let operation = format!("hand the network namespace of pod {} to ztunnel", pod.name);
+            connection.tell(&operation, add, Some(pod.network), check)?;
+        }
+        connection.tell(
+            "tell ztunnel that it has all pods",
+            Payload::SnapshotSent(SnapshotSent {}),
+            None,
+            check,
+        )?;
+        Ok(connection)
+    }
+
+    fn accept(&self, check: &dyn Fn() -> Result<(), EnvironmentError>) -> Result<OwnedFd, EnvironmentError> {
+        wait_for("ztunnel asks for its pods", ANSWERED_WITHIN, || {
+            check()?;
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            not_yet(rustix::net::accept_with(&self.socket, flags))
+                .map_err(|error| EnvironmentError::new("take ztunnel's connection", error))
+        })
+    }
+}
+
+impl Connection {
+    fn hello(&self, check: &dyn Fn() -> Result<(), EnvironmentError>) -> Result<(), EnvironmentError> {
+        let operation = "greet ztunnel";
+        let hello: Hello = self.receive(operation, check)?;
+        if hello.version() == Version::V1 {
+            return Ok(());
+        }
+        let spoken = format!("it speaks version {} of the protocol, and 1 is spoken here", hello.version);
+        Err(EnvironmentError::new(operation, spoken).with_hint("another version of ztunnel is needed"))
+    }
+
+    /// Sends a request and waits for the answer.
+    fn tell(
+        &self,
+        operation: &str,
+        payload: Payload,
+        file: Option<BorrowedFd<'_>>,
+        check: &dyn Fn() -> Result<(), EnvironmentError>,
+    ) -> Result<(), EnvironmentError> {
+        let failed = |reason: String| EnvironmentError::new(operation, reason);
+        let bytes = Request { payload: Some(payload) }.encode_to_vec();
+        let files: &[BorrowedFd<'_>] = file.as_slice();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if file.is_some() {
+            control.push(SendAncillaryMessage::ScmRights(files));
+        }
+        // A packet is sent whole, and the socket's buffer holds many: ztunnel has answered all that went before.
+        rustix::net::sendmsg(&self.socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL)
+            .map_err(|error| EnvironmentError::new(operation, io::Error::from(error)))?;
+        let response: Response = self.receive(operation, check)?;
+        match response.acknowledgement {
+            Some(acknowledgement) if acknowledgement.error.is_empty() => Ok(()),
+            Some(acknowledgement) => Err(failed(format!("ztunnel answered: {}", acknowledgement.error))),
+            None => Err(failed("ztunnel's answer is no acknowledgement".to_owned())),
+        }
+    }
+
+    fn receive<M: prost::Message + Default>(
+        &self,
+        operation: &str,
+        check: &dyn Fn() -> Result<(), EnvironmentError>,
+    ) -> Result<M, EnvironmentError> {
+        let mut buffer = [0; LONGEST_MESSAGE_BYTES];
+        let received = wait_for("ztunnel answers", ANSWERED_WITHIN, || {
+            check()?;
+            not_yet(rustix::net::recv(&self.socket, &mut buffer, RecvFlags::empty()))
+                .map_err(|error| EnvironmentError::new(operation, error))
+        })?;
+        match received {
+            (0, _) => Err(EnvironmentError::new(operation, "ztunnel hung up")),
+            (bytes, _) => {
+                M::decode(&buffer[..bytes]).map_err(|error| EnvironmentError::new(operation, error))
+            }
+        }
+    }
+}
+
+/// Nothing where the socket has nothing yet.
+fn not_yet<T>(result: rustix::io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::message::Acknowledgement;
+    use super::*;
+    use experiment::environment::in_one_line;
+    use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage};
+    use std::fs::File;
+    use std::io::IoSliceMut;
+    use std::os::fd::AsFd as _;
+    use std::os::linux::fs::MetadataExt as _;
+    use std::thread::JoinHandle;
+
+    /// A ztunnel's end of the socket.
+    struct FakeZtunnel(OwnedFd);
+
+    impl FakeZtunnel {
+        fn connect(path: &Path) -> Self {
+            let socket = rustix::net::socket_with(
+                AddressFamily::UNIX,
+                SocketType::SEQPACKET,
+                SocketFlags::CLOEXEC,
+                None,
+            );
+            let socket = socket.unwrap();
+            rustix::net::connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
+            Self(socket)
+        }
+
+        fn say(&self, bytes: &[u8]) {
+            rustix::net::send(&self.0, bytes, SendFlags::NOSIGNAL).unwrap();
+        }
+
+        /// The next request and the inode of the file that came along.
+        fn hear(&self) -> (Payload, Option<u64>) {
+            let mut bytes = [0; 1024];
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut control = RecvAncillaryBuffer::new(&mut space);
+            let mut buffers = [IoSliceMut::new(&mut bytes)];
+            let received =
+                rustix::net::recvmsg(&self.0, &mut buffers, &mut control, RecvFlags::empty()).unwrap();
+            let file = control.drain().find_map(|message| match message {
+                RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+                _ => None,
+            });
+            let inode = file.map(|file| File::from(file).metadata().unwrap().st_ino());
+            (Request::decode(&bytes[..received.bytes]).unwrap().payload.unwrap(), inode)
+        }
+
+        fn acknowledge(&self, error: &str) {
+            let acknowledgement = Some(Acknowledgement { error: error.to_owned() });
+            self.say(&Response { acknowledgement }.encode_to_vec());
+        }
+    }
+
+    /// Hands one pod to a ztunnel that does this.
+    fn hand_over<T: Send + 'static>(
+        ztunnel: impl FnOnce(FakeZtunnel) -> T + Send + 'static,
+    ) -> (Result<Connection, EnvironmentError>, T) {
+        let folder = tempfile::tempdir().unwrap();
+        let agent = NodeAgent::listen(&folder.path().join("zds")).unwrap();
+        let path = agent.path().to_path_buf();
+        let thread: JoinHandle<T> = std::thread::spawn(move || ztunnel(FakeZtunnel::connect(&path)));
+        let network = File::open("/proc/self/ns/net").unwrap();
+        let pod = NodePod {
+            uid: "7f3b".to_owned(),
+            name: "client",
+            namespace: "mesh-1",
+            service_account: "client",
+            network: network.as_fd(),
+        };
+        let handed_over = agent.hand_over(&[pod], &|| Ok(()));
+        (handed_over, thread.join().unwrap())
+    }
+
+    const HELLO: [u8; 2] = [8, 1];
+
+    #[test]
+    fn each_pod_is_handed_over_with_its_namespace_and_then_the_end() {
+        let (connection, (pod, inode, end)) = hand_over(|ztunnel| {
+            ztunnel.say(&HELLO);
+            let (pod, inode) = ztunnel.hear();
+            ztunnel.acknowledge("");
+            let (end, nothing) = ztunnel.hear();
+            ztunnel.acknowledge("");
+            assert_eq!(nothing, None);
+            (pod, inode, end)
+        });
+        connection.unwrap();
+        let workload = WorkloadInfo {
+            name: "client".to_owned(),
+            namespace: "mesh-1".to_owned(),
+            service_account: "client".to_owned(),
+        };
+        assert_eq!(pod, Payload::Add(AddWorkload { uid: "7f3b".to_owned(), workload: Some(workload) }));
+        assert_eq!(inode, Some(std::fs::metadata("/proc/self/ns/net").unwrap().st_ino()));
+        assert_eq!(end, Payload::SnapshotSent(SnapshotSent {}));
+    }
+
+    #[test]
+    fn a_ztunnel_that_cannot_serve_a_pod_or_speaks_otherwise_is_an_error_that_says_so() {
+        let refusing = hand_over(|ztunnel| {
+            ztunnel.say(&HELLO);
+            ztunnel.hear();
+            ztunnel.acknowledge("no listener in the pod");
+        });
+        let hanging_up = hand_over(|ztunnel| ztunnel.say(&HELLO));
+        let newer = hand_over(|ztunnel| ztunnel.say(&[8, 2]));
+        let other = hand_over(|ztunnel| ztunnel.say(b"SSH-2.0"));
+        let texts: Vec<String> = [refusing, hanging_up, newer, other]
+            .iter()
+            .map(|(result, ())| in_one_line(result.as_ref().unwrap_err()))
+            .collect();
+        assert_eq!(
+            texts[0],
+            "hand the network namespace of pod client to ztunnel: ztunnel answered: no listener in the pod"
+        );
+        // It may have hung up before it was told, or after.
+        assert!(
+            texts[1].starts_with("hand the network namespace of pod client to ztunnel: "),
+            "{}",
+            texts[1]
+        );
+        assert_eq!(texts[2], "greet ztunnel: it speaks version 2 of the protocol, and 1 is spoken here");
+        assert!(texts[3].starts_with("greet ztunnel: failed to decode Protobuf message"), "{}", texts[3]);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_ztunnel_that_has_died() {
+        let folder = tempfile::tempdir().unwrap();
+        let agent = NodeAgent::listen(&folder.path().join("zds")).unwrap();
+        let error =
+            agent.hand_over(&[], &|| Err(EnvironmentError::new("start ztunnel", "it ended"))).unwrap_err();
+        assert_eq!(in_one_line(&error), "start ztunnel: it ended");
+    }
+}

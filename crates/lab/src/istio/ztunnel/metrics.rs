@@ -1,0 +1,159 @@
+//! What ztunnel counts, from its `/metrics` (Prometheus' text format): connections and bytes, each side apart.
+//!
+//! ztunnel counts each connection twice where it stands on both sides: as the source's (what the client's pod opened) and
+//! as the destination's (what arrived for the server's pod). Bytes rise while they pass, not at a connection's end; the
+//! framing of HBONE and TLS is not in them, so they are those that client and server exchange. Of its many labels those of
+//! the two peers are kept, and what differs in others alone is added up.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Which end of a connection a ztunnel stands at.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Side {
+    /// The client's.
+    Source,
+    /// The server's.
+    Destination,
+}
+
+impl Side {
+    const ALL: [Self; 2] = [Self::Source, Self::Destination];
+
+    /// The counter of connections that passed as they came, without TLS, whoever they are from and to.
+    pub fn plain_connections(self) -> String {
+        format!("{self}.connections.plain")
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Source => "source",
+            Self::Destination => "destination",
+        })
+    }
+}
+
+/// What goes between two pods, counted at one end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Stream<'a> {
+    /// Where it is counted.
+    pub side: Side,
+    /// The pod that opens connections.
+    pub from: &'a str,
+    /// The pod that they are to.
+    pub to: &'a str,
+}
+
+impl Stream<'_> {
+    /// The counter of connections by mutual TLS (HBONE).
+    pub fn mutual_tls_connections(&self) -> String {
+        format!("{self}.connections.mutual_tls")
+    }
+
+    /// The counter of bytes from the client to the server.
+    pub fn request_bytes(&self) -> String {
+        format!("{self}.request_bytes")
+    }
+
+    /// The counter of bytes from the server to the client.
+    pub fn response_bytes(&self) -> String {
+        format!("{self}.response_bytes")
+    }
+}
+
+impl fmt::Display for Stream<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}>{}", self.side, self.from, self.to)
+    }
+}
+
+/// ztunnel's label for connections by HBONE; any other value is a connection in plain text.
+const MUTUAL_TLS: &str = "mutual_tls";
+
+/// All counters, by the names that [`Stream`] and [`Side`] give. A stream that has not been seen yet has none.
+pub(crate) fn counters(text: &str) -> BTreeMap<String, u64> {
+    let mut counters: BTreeMap<String, u64> =
+        Side::ALL.into_iter().map(|side| (side.plain_connections(), 0)).collect();
+    for (name, count) in text.lines().filter_map(counted) {
+        *counters.entry(name).or_default() += count;
+    }
+    counters
+}
+
+/// The counter that a line adds to; nothing where it says something else.
+fn counted(line: &str) -> Option<(String, u64)> {
+    let (family, rest) = line.split_once('{')?;
+    // ztunnel names directions as seen from the server: what it received are requests.
+    let family = family.strip_prefix("istio_tcp_")?;
+    let (labels, value) = rest.rsplit_once('}')?;
+    let reporter = label(labels, "reporter")?;
+    let side = Side::ALL.into_iter().find(|side| side.to_string() == reporter)?;
+    let from = label(labels, "source_workload").unwrap_or_default();
+    let to = label(labels, "destination_workload").unwrap_or_default();
+    let stream = Stream { side, from, to };
+    let name = match family {
+        "connections_opened_total" if label(labels, "connection_security_policy") == Some(MUTUAL_TLS) => {
+            stream.mutual_tls_connections()
+        }
+        "connections_opened_total" => side.plain_connections(),
+        "received_bytes_total" => stream.request_bytes(),
+        "sent_bytes_total" => stream.response_bytes(),
+        _ => return None,
+    };
+    let value = value.split_ascii_whitespace().next()?;
+    Some((name, value.parse().ok()?))
+}
+
+/// The value of a label. None of those that are asked for can hold a quotation mark.
+fn label<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
+    let start = format!("{name}=\"");
+    let value = labels
+        .strip_prefix(&start)
+        .or_else(|| labels.split_once(&format!(",{start}")).map(|(_, value)| value))?;
+    value.split('"').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of a real ztunnel, most of their labels left out.
+    const METRICS: &str = r#"
+# HELP istio_tcp_connections_opened The total number of TCP connections opened.
+# TYPE istio_tcp_connections_opened counter
+istio_tcp_connections_opened_total{reporter="source",source_workload="client",destination_workload="server",connection_security_policy="mutual_tls",source_region="unknown"} 4
+istio_tcp_connections_opened_total{reporter="source",source_workload="client",destination_workload="server",response_flags="x",connection_security_policy="mutual_tls"} 1
+istio_tcp_connections_opened_total{reporter="source",source_workload="client",destination_workload="other",connection_security_policy="mutual_tls",source_region="unknown"} 1
+istio_tcp_connections_opened_total{reporter="destination",source_workload="client",destination_workload="server",connection_security_policy="unknown",source_region="unknown"} 3
+istio_tcp_connections_closed_total{reporter="source",connection_security_policy="mutual_tls"} 9
+istio_tcp_received_bytes_total{reporter="source",source_workload="client",destination_workload="server",connection_security_policy="mutual_tls"} 438082
+istio_tcp_sent_bytes_total{reporter="destination",source_workload="client",destination_workload="server",connection_security_policy="mutual_tls"} 6547091 1700000000
+istio_tcp_sockets_open{reporter="destination"} 1
+istio_build{component="ztunnel",tag="unknown"} 1
+process_open_fds 39
+"#;
+
+    #[test]
+    fn connections_and_bytes_of_each_side_are_added_up() {
+        let counters = counters(METRICS);
+        let expected = [
+            ("destination.connections.plain", 3),
+            ("destination.client>server.response_bytes", 6_547_091),
+            ("source.client>other.connections.mutual_tls", 1),
+            ("source.client>server.connections.mutual_tls", 5),
+            ("source.client>server.request_bytes", 438_082),
+            ("source.connections.plain", 0),
+        ];
+        assert_eq!(counters, expected.map(|(name, count)| (name.to_owned(), count)).into());
+    }
+
+    #[test]
+    fn a_label_is_found_by_its_whole_name() {
+        let labels = r#"source_reporter="x",reporter="source",a="b""#;
+        assert_eq!(label(labels, "reporter"), Some("source"));
+        assert_eq!(label(labels, "report"), None);
+        assert_eq!(label("reporter=\"source\"", "reporter"), Some("source"));
+    }
+}

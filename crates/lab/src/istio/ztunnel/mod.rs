@@ -1,0 +1,271 @@
+//! ztunnel, the node proxy of the ambient modes: what Istio's DaemonSet gives it, as files and environment.
+//!
+//! Shared by the node's pods, as in a cluster, it runs in a pod of its own, is handed theirs by [`super::zds`], and asks
+//! istiod for certificates in their names. One for each pod ("dedicated") runs in that pod, as that pod. [`metrics`] reads
+//! what it counts, [`state`] what it was told.
+
+pub(super) mod metrics;
+pub(super) mod state;
+
+use super::agent::TOKEN_AUDIENCE;
+use super::control_plane::{DISCOVERY_NAME, DISCOVERY_PORT, NODE, SYSTEM_NAMESPACE};
+use super::namespace::MeshNamespace;
+use super::object::Reference;
+use super::workload::Workload;
+use super::zds::{Connection, NodeAgent, NodePod};
+use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
+use crate::certificates::write_private;
+use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
+use crate::envoy::admin::{Admin, AdminError};
+use crate::envoy::proof::Evidence;
+use crate::lab::Lab;
+use crate::pod::Pod;
+use crate::wait::wait_for;
+use experiment::environment::{AccessLog, EnvironmentError, ProxySettings};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// The name of a shared one: its component's, its pod's, its account's.
+pub const NAME: &str = "ztunnel";
+
+/// The mark on what it sends, which the redirect rules of ambient mode know it by. A shared one sets it of its own accord.
+const PACKET_MARK: &str = "1337";
+
+/// Its admin interface, on the loopback of its pod.
+const ADMIN_PORT: u16 = 15000;
+/// Its statistics.
+const STATISTICS_PORT: u16 = 15020;
+/// Its readiness.
+const READINESS_PORT: u16 = 15021;
+
+/// It takes some 100 ms.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// What every ztunnel of a trial has in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ZtunnelFactory<'a> {
+    /// The lab.
+    pub lab: &'a Lab,
+    /// The program.
+    pub program: &'a Path,
+    /// The namespace of the trial.
+    pub namespace: &'a MeshNamespace,
+    /// How proxies are set.
+    pub settings: &'a ProxySettings,
+    /// Where their logs go.
+    pub log_dir: &'a Path,
+}
+
+/// A running ztunnel.
+#[derive(Debug)]
+pub(super) struct Ztunnel {
+    /// The component's name.
+    pub name: String,
+    /// The name of its pod.
+    pub pod: String,
+    /// Its process.
+    pub container: Container,
+    /// Its admin interface.
+    pub admin: Admin,
+    statistics: Admin,
+    readiness: Admin,
+    _files: PrivateFolder,
+    /// Of a shared one: it serves its pods while this is open.
+    _pods: Option<Connection>,
+}
+
+impl ZtunnelFactory<'_> {
+    /// Starts one in this pod of its own for these pods and hands them over. It need not be ready yet.
+    ///
+    /// # Errors
+    /// Where it does not start, or cannot serve a pod.
+    pub fn start_shared(
+        &self,
+        own: (&mut Pod, &Workload),
+        served: &[(&Pod, &Workload)],
+    ) -> Result<Ztunnel, EnvironmentError> {
+        let (pod, workload) = own;
+        let files = self.write_files(NAME, workload)?;
+        let agent = NodeAgent::listen(&files.path().join("zds"))?;
+        let mut environment = self.environment(pod, files.path());
+        environment.extend(variables([
+            ("INPOD_UDS", agent.path().into()),
+            ("POD_NAME", NAME.into()),
+            ("POD_NAMESPACE", SYSTEM_NAMESPACE.into()),
+            ("SERVICE_ACCOUNT", NAME.into()),
+            ("TRUST_DOMAIN", "cluster.local".into()),
+        ]));
+        let started = self.start(NAME, pod, ContainerUser::NodeProxy, files, environment)?;
+        let pods = served.iter().map(|(pod, workload)| {
+            Ok(NodePod {
+                uid: self.uid(workload)?,
+                name: &workload.name,
+                namespace: &workload.namespace,
+                service_account: &workload.name,
+                network: pod.namespace().file().as_fd(),
+            })
+        });
+        let pods: Vec<NodePod<'_>> = pods.collect::<Result<_, EnvironmentError>>()?;
+        let connection = agent.hand_over(&pods, &|| started.check(self.lab))?;
+        Ok(Ztunnel { _pods: Some(connection), ..started })
+    }
+
+    /// Starts one in the pod that it serves. It need not be ready yet.
+    ///
+    /// # Errors
+    /// Where it does not start.
+    pub fn start_dedicated(
+        &self,
+        name: &str,
+        pod: &mut Pod,
+        workload: &Workload,
+    ) -> Result<Ztunnel, EnvironmentError> {
+        let files = self.write_files(name, workload)?;
+        let identity = format!("{}/{}/{}", workload.namespace, workload.name, workload.name);
+        let mut environment = self.environment(pod, files.path());
+        environment.extend(variables([
+            ("PROXY_MODE", "dedicated".into()),
+            ("PROXY_WORKLOAD_INFO", identity.into()),
+            ("PACKET_MARK", PACKET_MARK.into()),
+        ]));
+        self.start(name, pod, ContainerUser::NetworkSetup, files, environment)
+    }
+
+    fn start(
+        &self,
+        name: &str,
+        pod: &mut Pod,
+        user: ContainerUser,
+        files: PrivateFolder,
+        environment: BTreeMap<String, OsString>,
+    ) -> Result<Ztunnel, EnvironmentError> {
+        let folder = fs::canonicalize(files.path())
+            .map_err(|error| EnvironmentError::new(format!("find the files of {name}"), error))?;
+        let container = pod.start(&ContainerSpec {
+            name: name.to_owned(),
+            program: self.program.to_path_buf(),
+            arguments: ["proxy", "ztunnel"].map(OsString::from).to_vec(),
+            environment,
+            cpu_limit_cores: self.settings.cpu_limit_cores,
+            user,
+            working_directory: Some(folder),
+            output_log: self.log_dir.join(format!("{name}.log")),
+            error_output: ErrorOutput::WithOutput,
+        })?;
+        Ok(Ztunnel {
+            name: name.to_owned(),
+            pod: pod.name().to_owned(),
+            container,
+            admin: Admin::in_pod(name, pod, ADMIN_PORT),
+            statistics: Admin::in_pod(name, pod, STATISTICS_PORT),
+            readiness: Admin::in_pod(name, pod, READINESS_PORT),
+            _files: files,
+            _pods: None,
+        })
+    }
+
+    fn environment(&self, pod: &Pod, files: &Path) -> BTreeMap<String, OsString> {
+        let control_plane = format!("https://{DISCOVERY_NAME}:{DISCOVERY_PORT}");
+        let root = files.join(ROOT_CERTIFICATE);
+        // Its access log has a line for each connection, at its end.
+        let log = if self.settings.access_log == AccessLog::Off { "info,access=off" } else { "info" };
+        let format = if self.settings.access_log == AccessLog::Json { "json" } else { "plain" };
+        variables([
+            ("XDS_ADDRESS", control_plane.clone().into()),
+            ("CA_ADDRESS", control_plane.into()),
+            ("XDS_ROOT_CA", root.clone().into()),
+            ("CA_ROOT_CA", root.into()),
+            ("AUTH_TOKEN", files.join(TOKEN).into()),
+            ("CLUSTER_ID", "Kubernetes".into()),
+            ("NODE_NAME", NODE.into()),
+            ("INSTANCE_IP", pod.address().to_string().into()),
+            ("ZTUNNEL_WORKER_THREADS", self.settings.workers.to_string().into()),
+            // Pods of a lab have no IPv6.
+            ("IPV6_ENABLED", "false".into()),
+            ("RUST_LOG", log.into()),
+            ("LOG_FORMAT", format.into()),
+        ])
+        .collect()
+    }
+
+    fn write_files(&self, name: &str, workload: &Workload) -> Result<PrivateFolder, EnvironmentError> {
+        let folder = format!("{}-{name}", self.namespace.name());
+        let files = PrivateFolder(self.lab.create_private_dir(&folder, ContainerUser::Lab)?);
+        let control_plane = self.namespace.control_plane();
+        let token =
+            control_plane.api().pod_token(&pod_reference(workload), &workload.name, TOKEN_AUDIENCE)?;
+        for (name, content) in [(TOKEN, token.as_str()), (ROOT_CERTIFICATE, control_plane.root_certificate())]
+        {
+            let path = files.path().join(name);
+            write_private(&path, content.as_bytes(), None)
+                .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))?;
+        }
+        Ok(files)
+    }
+
+    /// The identity of the pod's object.
+    fn uid(&self, workload: &Workload) -> Result<String, EnvironmentError> {
+        self.namespace.control_plane().api().uid(&pod_reference(workload))
+    }
+}
+
+const TOKEN: &str = "istio-token";
+const ROOT_CERTIFICATE: &str = "root-cert.pem";
+
+fn variables<const N: usize>(
+    variables: [(&'static str, OsString); N],
+) -> impl Iterator<Item = (String, OsString)> {
+    variables.into_iter().map(|(name, value)| (name.to_owned(), value))
+}
+
+fn pod_reference(workload: &Workload) -> Reference {
+    Reference::new("v1", "Pod", Some(&workload.namespace), &workload.name)
+}
+
+impl Ztunnel {
+    /// Waits until it says that it is ready: it has had its first configuration, and all pods.
+    ///
+    /// # Errors
+    /// Where that takes too long or it ends, with its last words.
+    pub fn wait_until_ready(&self, lab: &Lab) -> Result<(), EnvironmentError> {
+        wait_for(&format!("{} is ready", self.name), READY_WITHIN, || {
+            self.check(lab)?;
+            Ok(self.readiness.ask("/healthz/ready").is_ok().then_some(()))
+        })
+    }
+
+    fn check(&self, lab: &Lab) -> Result<(), EnvironmentError> {
+        lab.check_not_stopped()?;
+        match self.container.has_exited() {
+            Some(status) => Err(self.container.ended_early(format!("start {}", self.name), status)),
+            None => Ok(()),
+        }
+    }
+
+    /// It as a part of its arrangement, once for each place on the path that it stands at.
+    pub fn on_the_path(self, places: Vec<(Option<&'static str>, Evidence)>) -> Vec<Proxy> {
+        let ztunnel = Rc::new(self);
+        let place = |(side, evidence)| Proxy {
+            name: ztunnel.name.clone(),
+            side,
+            pod: ztunnel.pod.clone(),
+            container: ztunnel.container.clone(),
+            evidence,
+            counters: Box::new(Rc::clone(&ztunnel)),
+            _files: None,
+        };
+        places.into_iter().map(place).collect()
+    }
+}
+
+impl CounterSource for Rc<Ztunnel> {
+    fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
+        let text = self.statistics.ask("/metrics")?;
+        Ok(metrics::counters(&String::from_utf8_lossy(&text)))
+    }
+}

@@ -1,0 +1,73 @@
+//! What a ztunnel was told, from its own dump of it (`/config_dump`).
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The part of the dump that is read here.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Dump {
+    #[serde(default)]
+    services: Vec<Service>,
+    #[serde(default)]
+    workloads: Vec<Workload>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Service {
+    hostname: String,
+    #[serde(default)]
+    endpoints: BTreeMap<String, serde::de::IgnoredAny>,
+    waypoint: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Workload {
+    name: String,
+    namespace: String,
+    protocol: String,
+}
+
+impl Dump {
+    /// Whether it knows a Service by this name with somebody behind it, with a waypoint before it or without.
+    #[must_use]
+    pub fn has_service(&self, host: &str, behind_waypoint: bool) -> bool {
+        self.services.iter().any(|service| {
+            service.hostname == host
+                && !service.endpoints.is_empty()
+                && service.waypoint.is_some() == behind_waypoint
+        })
+    }
+
+    /// Whether it knows a pod as one that is reached by HBONE.
+    #[must_use]
+    pub fn has_ambient_workload(&self, namespace: &str, name: &str) -> bool {
+        self.workloads.iter().any(|workload| {
+            workload.name == name && workload.namespace == namespace && workload.protocol == "HBONE"
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a real ztunnel, most fields left out.
+    const DUMP: &str = r#"{"certificates": [], "services": [
+        {"hostname": "server.mesh-1.svc.cluster.local", "endpoints": {"Kubernetes//Pod/mesh-1/server": {"port": {"8080": 8080}}}},
+        {"hostname": "behind.mesh-1.svc.cluster.local", "endpoints": {"Kubernetes//Pod/mesh-1/server": {}}, "waypoint": {"destination": "x"}},
+        {"hostname": "empty.mesh-1.svc.cluster.local", "endpoints": {}}],
+        "workloads": [{"name": "server", "namespace": "mesh-1", "protocol": "HBONE", "uid": "u"},
+        {"name": "waypoint", "namespace": "mesh-1", "protocol": "TCP"}]}"#;
+
+    #[test]
+    fn services_and_workloads_are_found() {
+        let dump: Dump = serde_json::from_str(DUMP).unwrap();
+        assert!(dump.has_service("server.mesh-1.svc.cluster.local", false));
+        assert!(!dump.has_service("server.mesh-1.svc.cluster.local", true));
+        assert!(dump.has_service("behind.mesh-1.svc.cluster.local", true));
+        assert!(!dump.has_service("empty.mesh-1.svc.cluster.local", false));
+        assert!(dump.has_ambient_workload("mesh-1", "server"));
+        assert!(!dump.has_ambient_workload("mesh-2", "server"));
+        assert!(!dump.has_ambient_workload("mesh-1", "waypoint"));
+    }
+}

@@ -1,0 +1,144 @@
+//! The ambient modes, with a real ztunnel: what proves their path, what must not pass for proof, what is left.
+
+use crate::deaths::{bring_up_mode, check_named, container, kill};
+use crate::modes::{check_components, lead_services_to, spec};
+use crate::remains::folders;
+use crate::trial::{CONNECTIONS, LIMIT, REQUESTS, Trial, flush_rules, trial};
+use experiment::environment::{ArrangementSpec, Environment as _, MutualTls, ProxySettings, in_one_line};
+use experiment::mesh_settings::ZtunnelPlacement;
+use experiment::{MeshKind, MeshSettings, Mode};
+use lab::Lab;
+use lab::arrangement::{LocalLab, Programs};
+use lab::components::Overrides;
+use lab::istio::Reference;
+use std::sync::Arc;
+
+fn ambient(mode: Mode, ztunnel: ZtunnelPlacement) -> ArrangementSpec {
+    ArrangementSpec { istio: Arc::new(MeshSettings { ztunnel, ..MeshSettings::default() }), ..spec(mode) }
+}
+
+/// Ztunnels pass plain text on only where they may.
+fn permissive(mode: Mode) -> ArrangementSpec {
+    let proxy = ProxySettings { mtls: MutualTls::Permissive, ..ProxySettings::default() };
+    ArrangementSpec { proxy, ..spec(mode) }
+}
+
+/// Each proxy of the path saw every request, by mutual TLS.
+fn check_path(trial: &Trial, proxies: &[&str]) {
+    assert_eq!(trial.unanswered, 0, "{}", trial.proxy_logs);
+    let path = &trial.observation.path;
+    assert!(path.proven, "{:?}: {:?}", path.reasons, path.proxies);
+    let names: Vec<&str> = path.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
+    assert_eq!(names, proxies);
+    for proxy in &path.proxies {
+        assert_eq!(proxy.requests_received, REQUESTS, "{proxy:?}");
+        assert!(proxy.tls_expected && (1..=CONNECTIONS).contains(&proxy.tls_handshakes), "{proxy:?}");
+    }
+}
+
+fn in_force_at(trial: &Trial) -> Vec<&str> {
+    let push = trial.observation.push.as_ref().expect("a control plane configured the proxies");
+    assert!(push.in_force_s.values().all(|seconds| *seconds > 0.0), "{push:?}");
+    push.in_force_s.keys().map(String::as_str).collect()
+}
+
+pub fn a_shared_ztunnel_proves_mutual_tls_on_both_sides(_lab: &Lab, place: &LocalLab) {
+    let trial = trial(place, &ambient(Mode::Ambient, ZtunnelPlacement::Shared), |_| ());
+    check_path(&trial, &["ztunnel", "ztunnel"]);
+    check_components(&trial, &["generator", "ztunnel", "server"]);
+    assert_eq!(in_force_at(&trial), ["ztunnel"]);
+}
+
+pub fn a_ztunnel_in_each_pod_proves_mutual_tls(_lab: &Lab, place: &LocalLab) {
+    let trial = trial(place, &ambient(Mode::Ambient, ZtunnelPlacement::PerPod), |_| ());
+    check_path(&trial, &["client-ztunnel", "server-ztunnel"]);
+    check_components(&trial, &["generator", "client-ztunnel", "server-ztunnel", "server"]);
+    assert_eq!(in_force_at(&trial), ["client-ztunnel", "server-ztunnel"]);
+}
+
+pub fn a_waypoint_reads_requests_between_ztunnels(_lab: &Lab, place: &LocalLab) {
+    for (placement, first, last) in [
+        (ZtunnelPlacement::Shared, "ztunnel", "ztunnel"),
+        (ZtunnelPlacement::PerPod, "client-ztunnel", "server-ztunnel"),
+    ] {
+        let trial = trial(place, &ambient(Mode::AmbientWaypoint, placement), |_| ());
+        check_path(&trial, &[first, "waypoint", last]);
+        let waypoint = &trial.observation.path.proxies[1].counters;
+        assert_eq!(waypoint.get("listener_manager.lds.update_rejected"), Some(&0), "{waypoint:?}");
+        let onwards = waypoint["cluster.connect_originate.ssl.handshake"];
+        assert!((1..=CONNECTIONS).contains(&onwards), "{waypoint:?}");
+        let own: &[&str] = if first == last { &[] } else { &[last] };
+        check_components(&trial, &[&["generator", first, "waypoint"], own, &["server"]].concat());
+    }
+}
+
+/// Redirection removed by hand, where ztunnel takes plain text too: everything is answered, and nothing is proven.
+pub fn traffic_past_the_clients_ztunnel_shows(_lab: &Lab, place: &LocalLab) {
+    for mode in [Mode::Ambient, Mode::AmbientWaypoint] {
+        let trial = trial(place, &permissive(mode), |arrangement| {
+            flush_rules(arrangement.client_pod());
+            lead_services_to(arrangement.client_pod(), arrangement.server_pod());
+        });
+        assert_eq!(trial.unanswered, 0, "{mode}");
+        let path = &trial.observation.path;
+        assert!(!path.proven, "{mode}");
+        let reasons = path.reasons.join("\n");
+        for part in [
+            "ztunnel at the client saw 0 of 800 requests: traffic did not pass it",
+            "ztunnel at the server passed connections in plain text, though mutual TLS is claimed",
+        ] {
+            assert!(reasons.contains(part), "{mode}: {part} is not in: {reasons}");
+        }
+    }
+}
+
+pub fn traffic_past_both_sides_shows(_lab: &Lab, place: &LocalLab) {
+    let trial = trial(place, &permissive(Mode::Ambient), |arrangement| {
+        flush_rules(arrangement.client_pod());
+        flush_rules(arrangement.server_pod());
+        lead_services_to(arrangement.client_pod(), arrangement.server_pod());
+    });
+    assert_eq!(trial.unanswered, 0);
+    let path = &trial.observation.path;
+    assert!(!path.proven && path.proxies.iter().all(|proxy| proxy.requests_received == 0), "{path:?}");
+}
+
+pub fn nothing_of_an_ambient_trial_is_left(lab: &Lab, place: &LocalLab) {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let arrangement = bring_up_mode(place, Mode::AmbientWaypoint, logs.path());
+    assert_eq!(folders(lab).len(), 3, "the namespace, ztunnel and the waypoint");
+    let control_plane = place.running_control_plane().expect("it configured the proxies");
+    let ztunnel = Reference::new("v1", "Pod", Some("istio-system"), "ztunnel");
+    assert!(control_plane.api().get(&ztunnel).expect("the API answers").is_some());
+    drop(arrangement);
+    assert_eq!(control_plane.api().get(&ztunnel).expect("the API answers"), None);
+    assert!(folders(lab).is_empty(), "{:?}", folders(lab));
+    assert_eq!(lab.status().expect("the lab is up").pods.len(), 1, "the control plane's pod alone");
+}
+
+pub fn a_dead_ztunnel_is_named_with_its_log(_lab: &Lab, place: &LocalLab) {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let arrangement = bring_up_mode(place, Mode::Ambient, logs.path());
+    let ztunnel = container(
+        arrangement.pods().into_iter().find(|pod| pod.name() == "ztunnel").expect("it has a pod"),
+        "ztunnel",
+    )
+    .clone();
+    kill(ztunnel.pid().cast_signed());
+    assert!(ztunnel.wait(LIMIT).is_some());
+    check_named(arrangement, "ztunnel", "marking server ready");
+    let next = trial(place, &spec(Mode::Ambient), |_| ());
+    assert!(next.observation.path.proven, "{:?}", next.observation.path.reasons);
+}
+
+pub fn without_ztunnel_the_ambient_modes_say_so(lab: &Lab, _place: &LocalLab) {
+    let meshmeter = std::env::current_exe().expect("a running program has a path");
+    let overrides = Overrides { ztunnel: Some("/nowhere/ztunnel".into()), ..Overrides::default() };
+    let place = LocalLab::new(lab.clone(), Programs { meshmeter, overrides }).expect("the lab is up");
+    for mode in [Mode::Ambient, Mode::AmbientWaypoint] {
+        let error = place.can_run(MeshKind::Istio, mode).expect_err("there is no ztunnel");
+        let text = in_one_line(&error);
+        assert_eq!(text, format!("run mode {mode}: use ztunnel at /nowhere/ztunnel: there is no such file"),);
+        assert!(error.hint.is_some_and(|hint| hint.contains("MESHMETER_ZTUNNEL")));
+    }
+}
