@@ -9,8 +9,10 @@ pub struct Study {
 }
 
 /// Every preset study.
-pub const STUDIES: [Study; 1] =
-    [Study { name: "sidecar-cost", yaml: include_str!("../../../studies/sidecar-cost.yaml") }];
+pub const STUDIES: [Study; 2] = [
+    Study { name: "sidecar-cost", yaml: include_str!("../../../studies/sidecar-cost.yaml") },
+    Study { name: "egress", yaml: include_str!("../../../studies/egress.yaml") },
+];
 
 /// Finds a study.
 pub fn find(name: &str) -> Option<&'static Study> {
