@@ -107,6 +107,29 @@ impl Protocol {
         }
     }
 
+    /// The scheme of its URLs, as `meshmeter load` takes them.
+    #[must_use]
+    pub fn scheme(self, over_tls: bool) -> &'static str {
+        match (self, over_tls) {
+            (Self::Http1 | Self::Http2, false) => "http",
+            (Self::Http1 | Self::Http2, true) => "https",
+            (Self::Grpc, false) => "grpc",
+            (Self::Grpc, true) => "grpcs",
+            (Self::Tcp, false) => "tcp",
+            (Self::Tcp, true) => "tls",
+        }
+    }
+
+    /// The path of every request to the synthetic service: of gRPC its method.
+    #[must_use]
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Http1 | Self::Http2 => "/",
+            Self::Grpc => "/meshmeter.v1.Echo/Unary",
+            Self::Tcp => "",
+        }
+    }
+
     /// Whether it consists of HTTP requests, which a proxy can read.
     #[must_use]
     pub fn is_http(self) -> bool {

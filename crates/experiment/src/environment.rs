@@ -161,14 +161,9 @@ pub trait Arrangement {
     /// What the generator is to request, as a client in its pod would write it.
     fn url(&self) -> String;
 
-    /// What the generator needs besides its load, as arguments of `meshmeter load`: certificates to trust and to show.
+    /// What the generator needs besides its load, as arguments of `meshmeter load`: where to connect instead of to the
+    /// URL's host, certificates to trust and to show, headers to send.
     fn client_arguments(&self) -> Vec<String>;
-
-    /// Options of `meshmeter load` that this arrangement needs beside the load itself: where to connect instead of to
-    /// the URL's host, which authorities to trust, which certificate and which headers to send.
-    fn generator_options(&self) -> Vec<String> {
-        Vec::new()
-    }
 
     /// Reads the proxies' counters, then starts `meshmeter` with these arguments in the client's pod and returns its
     /// standard error, on which it reports events. Its standard output goes to a log file.

@@ -6,6 +6,7 @@
 //! `mesh: istio` a control plane configures them: see [`crate::istio`].
 
 mod holdings;
+mod kept_configuration;
 pub mod pair;
 mod proxy;
 pub(crate) mod service;

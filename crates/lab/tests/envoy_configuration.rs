@@ -1,5 +1,6 @@
 //! Every configuration that the lab can generate: what it looks like, and that the real Envoy accepts it.
 
+use experiment::Protocol;
 use experiment::environment::AccessLog;
 use lab::certificates::{RunAuthority, spiffe_identity};
 use lab::components::{Component, Overrides, find};
@@ -30,6 +31,7 @@ fn proxy(folder: &Path, name: &str, position: Position) -> ProxyConfiguration {
     ProxyConfiguration {
         name: name.to_owned(),
         position,
+        protocol: Protocol::Http1,
         mutual_tls: Some(mutual_tls(folder, name)),
         access_log: AccessLog::Off,
         socket_mark: None,
@@ -47,7 +49,8 @@ fn envoy_accepts_every_configuration() {
         for variant in [
             full.clone(),
             ProxyConfiguration { access_log: AccessLog::Text, socket_mark: Some(1337), ..full.clone() },
-            ProxyConfiguration { access_log: AccessLog::Json, mutual_tls: None, ..full },
+            ProxyConfiguration { access_log: AccessLog::Json, mutual_tls: None, ..full.clone() },
+            ProxyConfiguration { protocol: Protocol::Http2, ..full },
         ] {
             let path = folder.path().join("envoy.json");
             std::fs::write(&path, configuration(&variant).to_string()).unwrap();

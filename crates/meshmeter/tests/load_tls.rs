@@ -145,7 +145,10 @@ fn a_client_certificate_opens_a_door_that_is_closed_without() {
     let welcome = result_of(&arguments);
     assert_eq!(welcome.requests.status.keys().collect::<Vec<_>>(), ["200"], "{:?}", welcome.requests);
     let text = stdout(&load(&arguments));
-    assert!(text.lines().any(|line| line.starts_with("TLS  ") && line.contains("4 full handshakes")), "{text}");
+    assert!(
+        text.lines().any(|line| line.starts_with("TLS  ") && line.contains("4 full handshakes")),
+        "{text}"
+    );
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod transport;
 mod worker;
 
 pub use counters::{Counters, ProtocolCounters};
+pub use grpc::ECHO_PROTO;
 pub use query::QueryError;
 pub use reply::COUNTERS_PATH;
 pub use server::{ServeError, Server};

@@ -34,11 +34,11 @@ fn static_files(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
             .with_hint("with `mesh: istio` istiod configures the proxies"));
     }
     match given.load.field("protocol")? {
-        Some(field) if experiment.load.protocol != Protocol::Http1 => Err(field
+        Some(field) if experiment.load.protocol == Protocol::Tcp => Err(field
             .place()
             .error(
-                format!("mesh envoy does not carry `{}`", experiment.load.protocol),
-                "expected `http/1.1`: the static files are made for it",
+                "mesh envoy does not carry raw TCP",
+                "expected `http/1.1`, `http/2` or `grpc`: its static files route requests",
             )
             .with_hint("`mesh: istio` does")),
         _ => Ok(()),
@@ -128,10 +128,11 @@ fn gateways(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
             "expected only where `ingress` is among the `modes`",
         ));
     }
-    match given.load.field("protocol")? {
-        Some(field) if has_ingress && !experiment.load.protocol.is_http() => Err(field.place().error(
-            "mode `ingress` does not carry raw TCP",
-            "expected `http/1.1`, `http/2` or `grpc`: the gateway routes requests",
+    let within = experiment.modes.iter().find(|mode| !mode.is_egress());
+    match (given.load.field("protocol")?, within) {
+        (Some(field), Some(mode)) if !experiment.load.protocol.is_http() => Err(field.place().error(
+            format!("mode `{mode}` does not carry raw TCP in this version"),
+            "expected `http/1.1`, `http/2` or `grpc`; the egress modes carry `tcp`",
         )),
         _ => Ok(()),
     }

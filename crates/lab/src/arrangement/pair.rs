@@ -2,6 +2,7 @@
 
 use super::LocalLab;
 use super::holdings::BeforeLoad;
+use super::kept_configuration::keep_configuration;
 use super::started::{CounterSource, Pods, Proxy, Started};
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::proof::{CountedProxy, CountedService, Seen, prove};
@@ -318,6 +319,9 @@ impl Arrangement for PairArrangement<'_> {
             }
             None => (Vec::new(), None),
         };
+        for proxy in &self.started.proxies {
+            keep_configuration(&proxy.name, &*proxy.counters, &self.log_dir);
+        }
         let push = self.started.push.take();
         Observation { components, path, machine, log_tails, push }
     }

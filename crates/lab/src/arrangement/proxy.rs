@@ -11,6 +11,7 @@ use crate::lab::Lab;
 use crate::pod::Pod;
 use crate::redirect::{PROXY_MARK, PROXY_USER, ProxyIdentity};
 use crate::wait::wait_for;
+use experiment::Protocol;
 use experiment::environment::{EnvironmentError, ProxySettings};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -27,6 +28,7 @@ const LONGEST_SOCKET_PATH: usize = 107;
 pub(super) struct ProxyFactory<'a> {
     pub envoy: &'a Installed,
     pub settings: &'a ProxySettings,
+    pub protocol: Protocol,
     pub authority: &'a RunAuthority,
     pub lab: &'a Lab,
     /// Keeps the private folders of one arrangement's proxies apart from the next one's.
@@ -66,6 +68,7 @@ impl ProxyFactory<'_> {
         let content = configuration(&ProxyConfiguration {
             name: spec.name.to_owned(),
             position: spec.position,
+            protocol: self.protocol,
             mutual_tls,
             access_log: self.settings.access_log,
             socket_mark: (self.lab.proxy_identity() == ProxyIdentity::Mark).then_some(PROXY_MARK),

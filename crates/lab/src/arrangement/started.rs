@@ -107,6 +107,14 @@ pub(crate) trait CounterSource: fmt::Debug {
     fn configuration(&self) -> Result<Option<ProxyConfiguration>, AdminError> {
         Ok(None)
     }
+
+    /// Its whole configuration as JSON, without secrets; absent where it tells of none.
+    ///
+    /// # Errors
+    /// Where there is no answer in time.
+    fn configuration_dump(&self) -> Result<Option<Vec<u8>>, AdminError> {
+        Ok(None)
+    }
 }
 
 impl CounterSource for Admin {
@@ -120,6 +128,10 @@ impl CounterSource for Admin {
 
     fn configuration(&self) -> Result<Option<ProxyConfiguration>, AdminError> {
         Self::configuration(self).map(Some)
+    }
+
+    fn configuration_dump(&self) -> Result<Option<Vec<u8>>, AdminError> {
+        Self::configuration_dump(self).map(Some)
     }
 }
 

@@ -32,7 +32,8 @@ pub(super) fn bring_up(
         redirect(&pods)?;
     }
     let target = pods.others.first().unwrap_or(&pods.server);
-    let url = format!("http://{}:{SERVICE_PORT}/", target.address());
+    let (scheme, path) = (spec.protocol.scheme(false), spec.protocol.path());
+    let url = format!("{scheme}://{}:{SERVICE_PORT}{path}", target.address());
     let proxies = proxies.into_iter().map(|proxy| proxy.on_the_path(&pods)).collect();
     Ok(Started {
         pods,
@@ -80,6 +81,7 @@ fn start_proxies(
     let factory = ProxyFactory {
         envoy: place.envoy()?,
         settings: &spec.proxy,
+        protocol: spec.protocol,
         authority: &place.authority,
         lab: &place.lab,
         arrangement: place.next_arrangement(),

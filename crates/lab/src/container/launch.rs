@@ -10,6 +10,7 @@ use crate::namespace::Namespace;
 use crate::permission::in_child;
 use crate::redirect::{PROXY_USER, ProxyIdentity};
 use experiment::environment::EnvironmentError;
+use rustix::fs::Mode;
 use rustix::process::{Gid, Pid, PidfdFlags, Resource, Rlimit, Signal, Uid};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use std::fs::{File, OpenOptions};
@@ -34,9 +35,9 @@ pub(crate) struct Launch<'a> {
 pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Container, EnvironmentError> {
     let operation = format!("start {}/{} ({})", launch.pod, spec.name, spec.program.display());
     let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
-    let mut command = command(&launch.program, spec).map_err(failed)?;
-    let doors = launch.cgroup.as_ref().map(Cgroup::doors).transpose().map_err(failed)?.unwrap_or_default();
     let rights = Rights::of(spec.user, launch.identity);
+    let mut command = command(&launch.program, spec, &rights).map_err(failed)?;
+    let doors = launch.cgroup.as_ref().map(Cgroup::doors).transpose().map_err(failed)?.unwrap_or_default();
     in_child(&mut command, move || become_container(&doors, &rights));
     let mut child = launch.namespace.run(move || command.spawn())?.map_err(failed)?;
     let pid = pid_of(&child);
@@ -74,7 +75,7 @@ fn pid_of(child: &Child) -> Pid {
         .expect("the kernel numbers processes from 1 to 2^22")
 }
 
-fn command(program: &Path, spec: &ContainerSpec) -> io::Result<Command> {
+fn command(program: &Path, spec: &ContainerSpec, rights: &Rights) -> io::Result<Command> {
     let mut command = Command::new(program);
     command.args(&spec.arguments).env_clear().env("PATH", search_path()).envs(&spec.environment);
     // A process group of its own: Ctrl-C on the terminal reaches meshmeter only, which then decides.
@@ -82,10 +83,10 @@ fn command(program: &Path, spec: &ContainerSpec) -> io::Result<Command> {
     if let Some(directory) = &spec.working_directory {
         command.current_dir(directory);
     }
-    let output = log_file(&spec.output_log)?;
+    let output = log_file(&spec.output_log, rights)?;
     match &spec.error_output {
         ErrorOutput::WithOutput => command.stderr(output.try_clone()?),
-        ErrorOutput::Log(path) => command.stderr(log_file(path)?),
+        ErrorOutput::Log(path) => command.stderr(log_file(path, rights)?),
         ErrorOutput::Piped => command.stderr(Stdio::piped()),
     };
     command.stdout(output);
@@ -96,13 +97,18 @@ fn search_path() -> std::ffi::OsString {
     std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())
 }
 
-fn log_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(|error| io::Error::new(error.kind(), format!("log file {}: {error}", path.display())))
+/// A log that is appended to. A process of another user may open it by its own name for it too, `/dev/stdout`, as
+/// proxies do that write an access log: its group is let in.
+fn log_file(path: &Path, rights: &Rights) -> io::Result<File> {
+    let named =
+        |error: io::Error| io::Error::new(error.kind(), format!("log file {}: {error}", path.display()));
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path).map_err(named)?;
+    if let Some(user) = rights.user {
+        rustix::fs::fchown(&file, None, Some(Gid::from_raw(user)))
+            .and_then(|()| rustix::fs::fchmod(&file, Mode::from_raw_mode(0o660)))
+            .map_err(|error| named(error.into()))?;
+    }
+    Ok(file)
 }
 
 /// What a process may do.

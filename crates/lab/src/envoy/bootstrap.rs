@@ -13,6 +13,7 @@ use super::proof::Evidence;
 use super::{cluster, listener};
 use crate::certificates::CredentialFiles;
 use crate::redirect::{INBOUND_PORT, OUTBOUND_PORT};
+use experiment::Protocol;
 use experiment::environment::AccessLog;
 use serde_json::{Value, json};
 use std::net::SocketAddrV4;
@@ -25,6 +26,8 @@ pub struct ProxyConfiguration {
     pub name: String,
     /// Where on the path it stands.
     pub position: Position,
+    /// What it carries.
+    pub protocol: Protocol,
     /// Mutual TLS with the peer proxy; absent: plain text. Ignored by a gateway, which has no peer.
     pub mutual_tls: Option<MutualTls>,
     /// What it writes of each request, to its standard output.

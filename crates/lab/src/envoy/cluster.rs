@@ -30,8 +30,10 @@ fn black_hole() -> Value {
 /// The service's endpoints. Istio sends them by EDS; here there is one and it stands in the file.
 fn service_cluster(proxy: &ProxyConfiguration, service: SocketAddrV4, tls: Option<&MutualTls>) -> Value {
     let name = proxy.position.cluster_name();
-    // HTTP/1.1 between proxies whatever the client speaks: Istio's default (`h2UpgradePolicy: DO_NOT_UPGRADE`).
-    let mut cluster = common(proxy, &json!({"explicit_http_config": {"http_protocol_options": {}}}));
+    // What the service's port is said to speak, and no more: Istio's default (`h2UpgradePolicy: DO_NOT_UPGRADE`).
+    let options =
+        if proxy.protocol.multiplexes() { "http2_protocol_options" } else { "http_protocol_options" };
+    let mut cluster = common(proxy, &json!({"explicit_http_config": {options: {}}}));
     cluster["type"] = json!("STATIC");
     cluster["lb_policy"] = json!("LEAST_REQUEST");
     cluster["load_assignment"] = json!({
@@ -41,7 +43,7 @@ fn service_cluster(proxy: &ProxyConfiguration, service: SocketAddrV4, tls: Optio
         }}}}]}],
     });
     if let Some(tls) = tls {
-        cluster["transport_socket"] = upstream_tls(tls, service.port());
+        cluster["transport_socket"] = upstream_tls(tls, proxy, service.port());
     }
     if let Some(mark) = proxy.socket_mark {
         cluster["upstream_bind_config"] = json!({"socket_options": mark_option(mark)});
@@ -93,10 +95,11 @@ fn mark_option(mark: u32) -> Value {
     }])
 }
 
-fn upstream_tls(tls: &MutualTls, port: u16) -> Value {
+fn upstream_tls(tls: &MutualTls, proxy: &ProxyConfiguration, port: u16) -> Value {
+    let protocol = if proxy.protocol.multiplexes() { "h2" } else { "istio-http/1.1" };
     json!({"name": "envoy.transport_sockets.tls", "typed_config": {
         "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
-        "common_tls_context": common_tls(tls, &["istio-http/1.1"]),
+        "common_tls_context": common_tls(tls, &[protocol]),
         "sni": format!("outbound_.{port}_._.{SERVICE_HOST}"),
     }})
 }

@@ -102,7 +102,7 @@ fn gateway(proxy: &ProxyConfiguration, port: u16) -> Value {
 fn downstream_tls(tls: &MutualTls) -> Value {
     json!({"name": "envoy.transport_sockets.tls", "typed_config": {
         "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
-        "common_tls_context": cluster::common_tls(tls, &["istio-http/1.1", "http/1.1"]),
+        "common_tls_context": cluster::common_tls(tls, &["istio-http/1.1", "h2", "http/1.1"]),
         "require_client_certificate": true,
     }})
 }

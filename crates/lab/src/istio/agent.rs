@@ -306,6 +306,10 @@ impl CounterSource for AgentCounters {
     fn configuration(&self) -> Result<Option<ProxyConfiguration>, AdminError> {
         CounterSource::configuration(&self.0)
     }
+
+    fn configuration_dump(&self) -> Result<Option<Vec<u8>>, AdminError> {
+        CounterSource::configuration_dump(&self.0)
+    }
 }
 
 /// Recent versions of Istio end what a statistic is about with a semicolon, for their own parsing of names:

@@ -9,6 +9,7 @@
 //! administrator of the API. What differs from an Istio as it is installed stands in `istiod.rs`.
 
 mod istiod;
+mod shared;
 
 pub use istiod::{DISCOVERY_NAME, DISCOVERY_PORT};
 
@@ -25,10 +26,12 @@ use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
 use experiment::schema::Role;
 use serde_json::{Value, json};
+use shared::Shared;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The pod of the control plane.
@@ -58,6 +61,8 @@ pub struct ControlPlane {
     credentials: ApiCredentials,
     root_certificate: String,
     started_in: Duration,
+    log_dir: PathBuf,
+    shared: RefCell<Shared>,
     _folder: PrivateFolder,
 }
 
@@ -94,7 +99,17 @@ impl ControlPlane {
         let root_certificate = starting.root_certificate(&api)?;
         let Starting { pod, containers, .. } = starting;
         let started_in = started_at.elapsed();
-        Ok(Self { pod, containers, api, credentials, root_certificate, started_in, _folder: folder })
+        Ok(Self {
+            pod,
+            containers,
+            api,
+            credentials,
+            root_certificate,
+            started_in,
+            log_dir: log_dir.to_path_buf(),
+            shared: RefCell::default(),
+            _folder: folder,
+        })
     }
 
     /// The Kubernetes API.
@@ -136,8 +151,10 @@ impl ControlPlane {
     /// The first part that has ended, with its status.
     #[must_use]
     pub fn dead(&self) -> Option<(String, String)> {
+        let shared = self.shared.borrow();
         self.containers
             .iter()
+            .chain(shared.collector().map(|(_, container)| container))
             .find_map(|container| Some((container.name().to_owned(), container.has_exited()?.to_string())))
     }
 
@@ -150,7 +167,13 @@ impl ControlPlane {
             container: container.clone(),
             shows_network: container.name() == istiod::NAME,
         };
-        self.containers.iter().map(part).collect()
+        let shared = self.shared.borrow();
+        let collector = shared.collector().map(|(pod, container)| Supporting {
+            pod: pod.name().to_owned(),
+            shows_network: true,
+            ..part(container)
+        });
+        self.containers.iter().map(part).chain(collector).collect()
     }
 }
 

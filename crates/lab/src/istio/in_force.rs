@@ -42,6 +42,10 @@ pub enum Expected {
         /// Its name.
         name: String,
     },
+    /// Text in its listeners.
+    InListeners(String),
+    /// Text in its routes.
+    InRoutes(String),
 }
 
 /// A proxy, and what it is to show.
@@ -105,7 +109,7 @@ fn first_lacking<'a>(proxy: &'a Awaited<'_>) -> Result<Option<&'a Expected>, Adm
     };
     let mut expected: Vec<&Expected> = proxy.expected.iter().collect();
     expected.sort_by_key(|expected| {
-        matches!(expected, Expected::FilterChain(_) | Expected::Carried(_) | Expected::Domain(_))
+        !matches!(expected, Expected::Cluster(_) | Expected::Endpoint(..) | Expected::Listener(_))
     });
     for expected in expected {
         if !answers.show(expected)? {
@@ -142,6 +146,12 @@ impl Answers<'_> {
             }
             Expected::AmbientWorkload { namespace, name } => {
                 self.ztunnel()?.has_ambient_workload(namespace, name)
+            }
+            Expected::InListeners(text) => {
+                dump(self.admin, "dynamic_listeners", &mut self.chains)?.contains(text)
+            }
+            Expected::InRoutes(text) => {
+                dump(self.admin, "dynamic_route_configs", &mut self.routes)?.contains(text)
             }
             Expected::Domain(name) => {
                 dump(self.admin, "dynamic_route_configs", &mut self.routes)?.contains(&format!("\"{name}\""))

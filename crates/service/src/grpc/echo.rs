@@ -10,6 +10,9 @@ pub(super) const SERVICE: &str = "meshmeter.v1.Echo";
 const PAYLOAD_FIELD: u32 = 1;
 
 /// A method of the service.
+/// The file that describes the service, for clients that do not ask it.
+pub const PROTO: &str = include_str!("../../proto/meshmeter/v1/echo.proto");
+
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Method {
     Unary,

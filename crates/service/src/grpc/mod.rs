@@ -11,6 +11,8 @@ mod health;
 mod reflection;
 mod status;
 
+pub use echo::PROTO as ECHO_PROTO;
+
 use crate::http2::{Answering, Exchange, Kind};
 use crate::settings::Answer;
 use call::{Call, Failure};

@@ -21,7 +21,7 @@ pub(super) const SERVICES: [&str; 2] =
     ["grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"];
 
 const FILES: [(&str, &str); 2] = [
-    ("meshmeter/v1/echo.proto", include_str!("../../proto/meshmeter/v1/echo.proto")),
+    ("meshmeter/v1/echo.proto", echo::PROTO),
     ("grpc/health/v1/health.proto", include_str!("../../proto/grpc/health/v1/health.proto")),
 ];
 

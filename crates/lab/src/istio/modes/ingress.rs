@@ -14,6 +14,7 @@ use crate::certificates::CertificateError;
 use crate::container::ContainerUser;
 use crate::envoy::proof::{Demand, Evidence};
 use crate::istio::in_force::{Awaited, Expected, wait_until_in_force};
+use crate::istio::objects;
 use crate::istio::objects::ingress::{self, Credential, HOST, PORT};
 use crate::istio::redirect::redirect_through_sidecar;
 use crate::istio::workload::{Membership, ServicePort};
@@ -59,9 +60,10 @@ pub(super) fn bring_up(
     let (written, _) = trial.write(&objects)?;
     trial.namespace.add_name(gateway.address(), &[HOST])?;
     let cluster = sidecar::cluster(&trial);
+    let marks = objects::marks::of_settings(spec, &trial.subject());
     let awaited = [
         Awaited { name: &proxy.name, admin: &proxy.admin, expected: expected(&trial, &cluster) },
-        Awaited { name: &server.name, admin: &server.admin, expected: sidecar::expected_of_server() },
+        Awaited { name: &server.name, admin: &server.admin, expected: sidecar::expected_of_server(&marks) },
     ];
     let in_force =
         wait_until_in_force(place.lab(), &awaited, written.written_at, || trial.check_control_plane())?;
@@ -70,14 +72,14 @@ pub(super) fn bring_up(
         proxy.on_the_path(ingress::NAME, evidence(&cluster, mtls, tls)),
         server.on_the_path(trial.pods.server.name(), sidecar::server_evidence(mtls)),
     ];
-    let scheme = if tls == IngressTls::Off { "http" } else { "https" };
-    let client_arguments =
-        client_files.as_ref().map_or_else(Vec::new, |files| client_arguments(files.path(), tls));
+    let (scheme, path) = (spec.protocol.scheme(tls != IngressTls::Off), spec.protocol.path());
+    let mut client_arguments = trial.client_arguments()?;
+    client_arguments.extend(client_files.iter().flat_map(|files| self::client_arguments(files.path(), tls)));
     let started = trial.started()?;
     Ok(Started {
         proxies,
         push: Some(written.push(in_force)),
-        url: format!("{scheme}://{HOST}:{PORT}/"),
+        url: format!("{scheme}://{HOST}:{PORT}{path}"),
         client_arguments,
         _folders: client_files.into_iter().collect(),
         ..started

@@ -14,15 +14,16 @@ mod waypoint;
 use super::namespace::MeshNamespace;
 use super::objects::{self, Subject};
 use super::programs::IstioPrograms;
+use super::token::TokenIssuer;
 use super::workload::{Membership, ServicePort, Workload};
 use crate::arrangement::LocalLab;
 use crate::arrangement::service::{SERVICE_PORT, start_service, wait_for_service};
 use crate::arrangement::started::{Pods, Started, create_log_dir};
 use crate::container::Container;
 use crate::pod::{Pod, PodSpec};
-use experiment::Mode;
 use experiment::environment::{ArrangementSpec, EnvironmentError};
 use experiment::schema::ConfigurationPush;
+use experiment::{Mode, Protocol};
 use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
@@ -92,6 +93,8 @@ pub(super) struct Trial<'a> {
     pub client_workload: Workload,
     /// The server as the API knows it.
     pub server_workload: Workload,
+    /// Signs the tokens that requests show, where the experiment asks for them.
+    pub tokens: Option<TokenIssuer>,
 }
 
 /// The parts of a pair in the mesh.
@@ -135,6 +138,8 @@ impl<'a> Trial<'a> {
             }
             _ => &[],
         };
+        control_plane.provide(place.lab(), place.meshmeter(), &spec.istio)?;
+        let tokens = spec.istio.authorization.jwt.then(TokenIssuer::create).transpose()?;
         let namespace =
             MeshNamespace::create(place.lab(), Rc::clone(&control_plane), place.next_arrangement(), labels)?;
         let create =
@@ -155,18 +160,21 @@ impl<'a> Trial<'a> {
             namespace,
             client_workload,
             server_workload,
+            tokens,
         };
         Ok((trial, made))
     }
 
     /// The objects that lead to the server by its Service.
     pub fn service_objects(&self) -> Vec<Value> {
-        vec![self.server_workload.service(&SERVICE_PORTS), self.server_workload.endpoints(&SERVICE_PORTS)]
+        let ports = [service_port(self.spec.protocol)];
+        vec![self.server_workload.service(&ports), self.server_workload.endpoints(&ports)]
     }
 
     /// The objects that the experiment's switches ask for.
     pub fn objects_of_settings(&self) -> Vec<Value> {
-        objects::of_settings(self.spec, &self.subject(), None)
+        let keys = self.tokens.as_ref().map(TokenIssuer::public_keys);
+        objects::of_settings(self.spec, &self.subject(), keys.as_deref())
     }
 
     /// What the trial's objects are about.
@@ -176,8 +184,15 @@ impl<'a> Trial<'a> {
             service: SERVER,
             port: SERVICE_PORT,
             caller: if self.spec.mode == Mode::Ingress { objects::ingress::NAME } else { CLIENT },
-            path: "/",
+            path: self.spec.protocol.path(),
         }
+    }
+
+    /// What the generator has to send for the mesh to let it pass.
+    pub fn client_arguments(&self) -> Result<Vec<String>, EnvironmentError> {
+        let Some(tokens) = &self.tokens else { return Ok(Vec::new()) };
+        let token = tokens.token(TOKEN_LIFE)?;
+        Ok(vec!["--header".to_owned(), format!("authorization: Bearer {token}")])
     }
 
     /// Writes objects while the proxies are connected, lets the server's Service resolve in the pods, and gives its
@@ -206,7 +221,8 @@ impl<'a> Trial<'a> {
 
     /// What a client requests, as a user would write it.
     pub fn url(&self) -> String {
-        format!("http://{}:{SERVICE_PORT}/", self.namespace.host_of(SERVER))
+        let (scheme, path) = (self.spec.protocol.scheme(false), self.spec.protocol.path());
+        format!("{scheme}://{}:{SERVICE_PORT}{path}", self.namespace.host_of(SERVER))
     }
 
     /// An error where a part of the control plane has died.
@@ -222,7 +238,7 @@ impl<'a> Trial<'a> {
     /// The trial as an arrangement without proxies, once its service listens.
     pub fn started(self) -> Result<Started, EnvironmentError> {
         wait_for_service(&self.pods.server, &self.server)?;
-        let url = self.url();
+        let (url, client_arguments) = (self.url(), self.client_arguments()?);
         let supporting = self.namespace.control_plane().supporting();
         Ok(Started {
             pods: self.pods,
@@ -231,7 +247,7 @@ impl<'a> Trial<'a> {
             supporting,
             service: None,
             url,
-            client_arguments: Vec::new(),
+            client_arguments,
             push: None,
             _folders: Vec::new(),
             _namespace: Some(self.namespace),
@@ -239,8 +255,19 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// The server's ports. The name tells Istio the protocol.
-pub(super) const SERVICE_PORTS: [ServicePort; 1] = [ServicePort { name: "http-app", port: SERVICE_PORT }];
+/// Tokens outlive any trial.
+const TOKEN_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// The server's port. Its name tells Istio the protocol.
+pub(super) fn service_port(protocol: Protocol) -> ServicePort {
+    let name = match protocol {
+        Protocol::Http1 => "http-app",
+        Protocol::Http2 => "http2-app",
+        Protocol::Grpc => "grpc-app",
+        Protocol::Tcp => "tcp-app",
+    };
+    ServicePort { name, port: SERVICE_PORT }
+}
 
 /// Objects that were written.
 pub(super) struct Written {

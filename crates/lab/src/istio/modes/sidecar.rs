@@ -8,6 +8,7 @@ use crate::envoy::proof::Evidence;
 use crate::istio::Membership;
 use crate::istio::agent::{Agent, AgentFactory, AgentSpec, ProxyKind};
 use crate::istio::in_force::{Awaited, Expected, wait_until_in_force};
+use crate::istio::objects::{self, marks::Marks};
 use crate::istio::redirect::redirect_through_sidecar;
 use crate::redirect::{self, INBOUND_PORT, ProxyIdentity};
 use experiment::Mode;
@@ -37,6 +38,9 @@ pub(super) fn bring_up(
 ) -> Result<Started, EnvironmentError> {
     let sidecars = Memberships { client: Membership::Sidecar, server: Membership::Sidecar };
     let mut trial = Trial::begin(place, spec, log_dir, sidecars)?;
+    // Before the proxies, as in a cluster: whatever they are told first agrees with the settings.
+    let settings = trial.objects_of_settings();
+    trial.namespace.apply(&settings)?;
     let client = trial.start_sidecar(Side::Client)?;
     let server = trial.start_sidecar(Side::Server)?;
     redirect_through_sidecar(&mut trial.pods.client, trial.programs, log_dir)?;
@@ -44,12 +48,11 @@ pub(super) fn bring_up(
     for agent in [&client, &server] {
         agent.wait_until_ready(place.lab())?;
     }
-    let mut objects = trial.service_objects();
-    objects.extend(trial.objects_of_settings());
-    let (written, _) = trial.write(&objects)?;
+    let (written, _) = trial.write(&trial.service_objects())?;
+    let marks = objects::marks::of_settings(spec, &trial.subject());
     let awaited = [
-        Awaited { name: &client.name, admin: &client.admin, expected: expected_of_client(&trial) },
-        Awaited { name: &server.name, admin: &server.admin, expected: expected_of_server() },
+        Awaited { name: &client.name, admin: &client.admin, expected: expected_of_client(&trial, &marks) },
+        Awaited { name: &server.name, admin: &server.admin, expected: expected_of_server(&marks) },
     ];
     let in_force =
         wait_until_in_force(place.lab(), &awaited, written.written_at, || trial.check_control_plane())?;
@@ -115,19 +118,25 @@ pub(super) fn cluster(trial: &Trial<'_>) -> String {
     format!("outbound|{SERVICE_PORT}||{}", trial.namespace.host_of(SERVER))
 }
 
-fn expected_of_client(trial: &Trial<'_>) -> Vec<Expected> {
-    vec![
+fn expected_of_client(trial: &Trial<'_>, marks: &Marks) -> Vec<Expected> {
+    let mut expected = vec![
         Expected::Endpoint(cluster(trial), trial.server_endpoint()),
         Expected::Listener(format!("0.0.0.0_{SERVICE_PORT}")),
         Expected::Domain(trial.namespace.host_of(SERVER)),
-    ]
+    ];
+    expected.extend(marks.every_listener.iter().cloned().map(Expected::InListeners));
+    expected.extend(marks.routes_to_service.iter().cloned().map(Expected::InRoutes));
+    expected
 }
 
-pub(super) fn expected_of_server() -> Vec<Expected> {
-    vec![
+pub(super) fn expected_of_server(marks: &Marks) -> Vec<Expected> {
+    let mut expected = vec![
         Expected::Cluster(format!("inbound|{SERVICE_PORT}||")),
         Expected::FilterChain(format!("0.0.0.0_{SERVICE_PORT}")),
-    ]
+    ];
+    let listeners = marks.every_listener.iter().chain(&marks.before_service);
+    expected.extend(listeners.cloned().map(Expected::InListeners));
+    expected
 }
 
 fn client_evidence(cluster: &str, tls_expected: bool) -> Evidence {

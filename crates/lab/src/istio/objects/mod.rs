@@ -1,6 +1,6 @@
 //! The objects that an experiment's settings become: what is written to the API beside pods and their Services.
 //!
-//! Pure: settings and names in, objects out. [`of_settings`] is what every trial of a mesh gets; [`ingress`], [`egress`]
+//! Pure: settings and names in, objects out. [`of_settings`] is what every trial of a mesh gets; [`marks`] tell when they are in force; [`ingress`], [`egress`]
 //! and [`waypoint`] are the objects of gateways; [`surroundings`] those of the other services, which are the same for
 //! all trials. Objects are as Istio's own documentation shows them: a reader should recognise each.
 //!
@@ -11,6 +11,7 @@ pub mod egress;
 mod extension;
 mod extra;
 pub mod ingress;
+pub mod marks;
 mod policy;
 pub mod surroundings;
 pub mod telemetry;

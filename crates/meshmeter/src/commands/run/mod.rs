@@ -4,6 +4,7 @@
 //! follows one trial, `verdict.rs` decides whether its figures may be used.
 
 mod files;
+mod generator;
 mod progress;
 mod refusal;
 mod trial;

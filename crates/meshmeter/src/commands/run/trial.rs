@@ -1,5 +1,6 @@
 //! One trial: bring up the arrangement, let the generator run, read the counters at the edges of its window.
 
+use super::generator;
 use super::progress::RunProgress;
 use super::verdict::{self, Ending};
 use experiment::PlannedTrial;
@@ -96,7 +97,7 @@ fn attempt(
 ) -> Result<Seen, EnvironmentError> {
     let mut arrangement = environment.prepare(&planned.spec, log_dir)?;
     let result_path = log_dir.join(RESULT_FILE);
-    let arguments = generator_arguments(planned, &result_path, &*arrangement);
+    let arguments = generator::arguments(planned, &*arrangement, log_dir, &result_path)?;
     let events = listen(arrangement.start_generator(&arguments)?);
     let mut following = Following {
         arrangement: &mut *arrangement,
@@ -174,32 +175,6 @@ fn add_own_switches(observation: &mut Observation, result: &LoadResult) {
             involuntary_switches: result.generator.involuntary_switches,
         });
     }
-}
-
-/// What the generator is to do, as its command line.
-fn generator_arguments(planned: &PlannedTrial, result: &Path, arrangement: &dyn Arrangement) -> Vec<String> {
-    let load = &planned.load;
-    let (kind, amount) = match (load.rate, load.clients) {
-        (Some(rate), _) => ("--rate", rate.to_string()),
-        (None, clients) => ("--clients", clients.unwrap_or(1).to_string()),
-    };
-    let mut arguments = vec!["load".to_owned(), arrangement.url()];
-    for (option, value) in [
-        (kind, amount),
-        ("--arrival", load.arrival.clone()),
-        ("--connections", load.connections.to_string()),
-        ("--threads", planned.threads.to_string()),
-        ("--warmup", format_duration(planned.warmup)),
-        ("--duration", format_duration(planned.duration)),
-        ("--timeout", format_duration(planned.timeout)),
-        ("--seed", planned.generator_seed.to_string()),
-        ("--progress", "json".to_owned()),
-        ("--json", result.to_string_lossy().into_owned()),
-    ] {
-        arguments.extend([option.to_owned(), value]);
-    }
-    arguments.extend(arrangement.client_arguments());
-    arguments
 }
 
 /// What the generator writes to its standard error.

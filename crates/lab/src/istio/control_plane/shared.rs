@@ -1,0 +1,80 @@
+//! What the trials of a run share in their mesh: the other services around the pair, and where spans are sent.
+
+use super::{ControlPlane, SYSTEM_NAMESPACE};
+use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
+use crate::istio::objects::surroundings;
+use crate::istio::objects::telemetry::{TRACE_COLLECTOR, TRACE_COLLECTOR_PORT};
+use crate::istio::workload::{Membership, ServicePort, Workload};
+use crate::lab::Lab;
+use crate::pod::{Pod, PodSpec};
+use experiment::MeshSettings;
+use experiment::environment::EnvironmentError;
+use experiment::mesh_settings::Surroundings;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// The collector starts in milliseconds; more on a machine that is busy with other things.
+const READY_WITHIN: Duration = Duration::from_secs(20);
+
+/// What there is so far.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    surroundings: Surroundings,
+    collector: Option<(Pod, Container)>,
+}
+
+impl Shared {
+    /// Where spans are sent, with its pod.
+    pub fn collector(&self) -> Option<(&Pod, &Container)> {
+        self.collector.as_ref().map(|(pod, container)| (pod, container))
+    }
+}
+
+impl ControlPlane {
+    /// Provides what an experiment's settings need besides the objects of its trials, once.
+    ///
+    /// # Errors
+    /// Where the API refuses an object or the collector of spans does not start.
+    pub(crate) fn provide(
+        &self,
+        lab: &Lab,
+        meshmeter: &Path,
+        settings: &MeshSettings,
+    ) -> Result<(), EnvironmentError> {
+        let mut shared = self.shared.borrow_mut();
+        if shared.surroundings != settings.surroundings {
+            self.api().apply(&surroundings::objects(settings.surroundings))?;
+            shared.surroundings = settings.surroundings;
+        }
+        if settings.tracing_fraction.is_some() && shared.collector.is_none() {
+            shared.collector = Some(self.start_collector(lab, meshmeter)?);
+        }
+        Ok(())
+    }
+
+    /// The synthetic service takes spans as well as anything: what it does with them is no proxy's cost.
+    fn start_collector(&self, lab: &Lab, meshmeter: &Path) -> Result<(Pod, Container), EnvironmentError> {
+        let mut pod = lab.create_pod(&PodSpec::new(TRACE_COLLECTOR))?;
+        let container = pod.start(&ContainerSpec {
+            name: TRACE_COLLECTOR.to_owned(),
+            program: meshmeter.to_path_buf(),
+            arguments: ["serve".to_owned(), format!("--listen=0.0.0.0:{TRACE_COLLECTOR_PORT}")]
+                .map(Into::into)
+                .to_vec(),
+            environment: BTreeMap::new(),
+            cpu_limit_cores: None,
+            user: ContainerUser::Lab,
+            working_directory: None,
+            output_log: self.log_dir.join(format!("{TRACE_COLLECTOR}.log")),
+            error_output: ErrorOutput::WithOutput,
+        })?;
+        pod.wait_until_listening(&container, TRACE_COLLECTOR_PORT, READY_WITHIN)?;
+        let workload = Workload::new(TRACE_COLLECTOR, SYSTEM_NAMESPACE, pod.address(), Membership::Outside);
+        let ports = [ServicePort { name: "http-spans", port: TRACE_COLLECTOR_PORT }];
+        let [account, described] = workload.objects();
+        self.api().apply(&[account, described, workload.service(&ports), workload.endpoints(&ports)])?;
+        self.api().apply_status(&[workload.running()])?;
+        Ok((pod, container))
+    }
+}

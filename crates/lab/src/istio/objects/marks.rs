@@ -1,0 +1,46 @@
+//! What the settings of a trial leave in the configuration of its proxies: text that is there once they are in force.
+
+use super::{Subject, telemetry};
+use crate::istio::token::ISSUER;
+use experiment::environment::{AccessLog, ArrangementSpec};
+
+/// Text to be found in proxies' configuration.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Marks {
+    /// In the listeners of every proxy that reads the requests.
+    pub every_listener: Vec<String>,
+    /// In the listeners of the proxy before the service.
+    pub before_service: Vec<String>,
+    /// In the routes of the proxy that chooses where requests go.
+    pub routes_to_service: Vec<String>,
+}
+
+/// The marks of a trial's settings.
+#[must_use]
+pub fn of_settings(spec: &ArrangementSpec, subject: &Subject<'_>) -> Marks {
+    let (settings, namespace) = (&*spec.istio, subject.namespace);
+    let mut marks = Marks::default();
+    let mut in_every_listener = |is_asked: bool, text: String| {
+        if is_asked {
+            marks.every_listener.push(text);
+        }
+    };
+    in_every_listener(spec.proxy.access_log != AccessLog::Off, "/dev/stdout".to_owned());
+    in_every_listener(settings.tracing_fraction.is_some(), telemetry::TRACE_COLLECTOR.to_owned());
+    in_every_listener(settings.lua.is_some(), format!("trafficextension/{namespace}.lua"));
+    in_every_listener(settings.wasm.is_some(), format!("trafficextension/{namespace}.wasm"));
+    let authorization = settings.authorization;
+    let mut before_service = |is_asked: bool, text: String| {
+        if is_asked {
+            marks.before_service.push(text);
+        }
+    };
+    before_service(authorization.paths > 0, format!("ns[{namespace}]-policy[allow-1-paths]"));
+    before_service(authorization.identities > 0, format!("ns[{namespace}]-policy[allow-2-identities]"));
+    before_service(authorization.jwt, ISSUER.to_owned());
+    if settings.retries.is_some() || settings.timeout.is_some() {
+        let service = subject.service;
+        marks.routes_to_service.push(format!("namespaces/{namespace}/virtual-service/{service}"));
+    }
+    marks
+}
