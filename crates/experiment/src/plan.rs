@@ -4,18 +4,28 @@
 //! during a run meets all modes alike. The order comes from the seed by SplitMix64 and a Fisher-Yates shuffle, both
 //! written out here: a seed gives the same order for ever, whatever becomes of random number libraries.
 
-use crate::Mode;
 use crate::definition::{Arrival, Experiment, LoadLevels};
 use crate::environment::ArrangementSpec;
 use crate::schema::LoadPoint;
 use crate::units::{format_duration, format_rate};
+use crate::{MeshKind, Mode};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What a trial takes beside its load: starting pods and proxies, reading counters, taking all down. Measured in the lab
 /// on two cores; only the estimate of a run's length rests on it.
-const OVERHEAD_OF_A_TRIAL: Duration = Duration::from_millis(800);
+fn overhead(spec: &ArrangementSpec) -> Duration {
+    match (spec.mesh, spec.mode) {
+        (MeshKind::Envoy, _) => Duration::from_millis(800),
+        (MeshKind::Istio, Mode::None) => Duration::from_secs(1),
+        // Proxies get their certificates and configuration from the control plane.
+        (MeshKind::Istio, _) => Duration::from_secs(4),
+    }
+}
+
+/// A control plane starts once in a run.
+const CONTROL_PLANE_START: Duration = Duration::from_secs(12);
 
 /// Every trial of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,7 +105,10 @@ impl Plan {
     /// How long the run will take, about.
     #[must_use]
     pub fn estimated_time(&self) -> Duration {
-        self.trials.iter().map(|trial| trial.warmup + trial.duration + OVERHEAD_OF_A_TRIAL).sum()
+        let of_a_trial = |trial: &PlannedTrial| trial.warmup + trial.duration + overhead(&trial.spec);
+        let needs_control_plane = self.trials.iter().any(|trial| trial.spec.mesh == MeshKind::Istio);
+        let once = if needs_control_plane { CONTROL_PLANE_START } else { Duration::ZERO };
+        once + self.trials.iter().map(of_a_trial).sum::<Duration>()
     }
 }
 

@@ -9,8 +9,9 @@ pub struct Study {
 }
 
 /// Every preset study.
-pub const STUDIES: [Study; 2] = [
+pub const STUDIES: [Study; 3] = [
     Study { name: "sidecar-cost", yaml: include_str!("../../../studies/sidecar-cost.yaml") },
+    Study { name: "mesh-modes", yaml: include_str!("../../../studies/mesh-modes.yaml") },
     Study { name: "egress", yaml: include_str!("../../../studies/egress.yaml") },
 ];
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 const SMALL: &str = "name: small\nmodes: [none, sidecar]\nload: {rate: 1000}\n";
 const STUDY: &str = include_str!("../../../../studies/sidecar-cost.yaml");
+const MODES: &str = include_str!("../../../../studies/mesh-modes.yaml");
 const FULL: &str = "\
 name: full
 question: Does every key read?
@@ -137,11 +138,21 @@ fn the_preset_study_ends_within_two_minutes() {
 }
 
 #[test]
+fn three_repeats_of_the_reference_study_end_within_ten_minutes() {
+    let modes =
+        Experiment::parse_with(MODES, "mesh-modes.yaml", &[Override::repeats("3")], &NoFiles).unwrap();
+    let plan = Plan::new(&modes, 1);
+    assert_eq!(plan.trials.len(), 60);
+    assert!(plan.estimated_time() < Duration::from_secs(500), "{:?}", plan.estimated_time());
+}
+
+#[test]
 fn what_is_written_reads_back_to_the_same() {
     for text in [
         SMALL,
         FULL,
         STUDY,
+        MODES,
         "name: closed\nmodes: none\nload: {clients: [1, 8]}\nquestion: 'a: \"b\" # \\ {c}'",
     ] {
         let experiment = Experiment::parse(text, "first").unwrap();
