@@ -27,6 +27,10 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(120);
 /// How long the API may take for a single answer.
 const SINGLE_ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
+/// How long a look at whether the API is there may take: one that is starting may leave a question lie, and answer the
+/// next.
+const LOOK_LIMIT: Duration = Duration::from_secs(1);
+
 /// Questions that are under way at once.
 const AT_ONCE: usize = 8;
 
@@ -95,14 +99,15 @@ impl Api {
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let question = Question::new("ask the lab's API whether it is ready", Method::GET, "/readyz");
-        self.ask(question).is_ok()
+        self.ask_within(LOOK_LIMIT, question).is_ok()
     }
 
     /// Whether the API takes requests, though parts of it may still be starting.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?limit=1";
-        self.ask(Question::new("ask the lab's API whether it answers", Method::GET, path)).is_ok()
+        let question = Question::new("ask the lab's API whether it answers", Method::GET, path);
+        self.ask_within(LOOK_LIMIT, question).is_ok()
     }
 
     /// Creates the objects of a file of YAML documents, all cluster-wide and of this kind. They must not exist yet.
@@ -263,9 +268,13 @@ impl Api {
     }
 
     fn ask(&self, question: Question) -> Result<String, Refusal> {
+        self.ask_within(SINGLE_ANSWER_LIMIT, question)
+    }
+
+    fn ask_within(&self, at_most: Duration, question: Question) -> Result<String, Refusal> {
         let operation = question.operation.clone();
         let client = self.client.clone();
-        self.wait(SINGLE_ANSWER_LIMIT, async move { answer(&client, question).await })
+        self.wait(at_most, async move { answer(&client, question).await })
             .unwrap_or_else(|reason| Err(Refusal { operation, code: None, reason }))
     }
 
