@@ -61,8 +61,9 @@ pub(super) fn bring_up(
         .as_ref()
         .map(|gateway| gateway.start(&mut trial, GATEWAY_PROXY, &statistics()))
         .transpose()?;
-    let client = trial.start_sidecar_counting(Side::Client, &statistics())?;
+    // Before the proxy: see `sidecar.rs`.
     redirect_but_to(&mut trial.pods.client, trial.programs, log_dir, bypassed)?;
+    let client = trial.start_sidecar_counting(Side::Client, &statistics())?;
     for agent in std::iter::once(&client).chain(&gateway_proxy) {
         agent.wait_until_ready(place.lab())?;
     }

@@ -48,8 +48,9 @@ pub(super) fn bring_up(
     // Before the gateway asks: that its account may not read secrets istiod remembers for a minute.
     let client_files = give_certificates(&mut trial, tls)?;
     let proxy = gateway.start(&mut trial, GATEWAY_PROXY, &statistics())?;
-    let server = trial.start_sidecar(Side::Server)?;
+    // Before the proxy: see `sidecar.rs`.
     redirect_through_sidecar(&mut trial.pods.server, trial.programs, log_dir)?;
+    let server = trial.start_sidecar(Side::Server)?;
     for agent in [&proxy, &server] {
         agent.wait_until_ready(place.lab())?;
     }

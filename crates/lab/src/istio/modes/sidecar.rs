@@ -41,10 +41,12 @@ pub(super) fn bring_up(
     // Before the proxies, as in a cluster: whatever they are told first agrees with the settings.
     let settings = trial.objects_of_settings();
     trial.namespace.apply(&settings)?;
-    let client = trial.start_sidecar(Side::Client)?;
-    let server = trial.start_sidecar(Side::Server)?;
+    // Before the proxies, as Istio's init container: a connection from before the rules came is taken for a new one by them, and
+    // what istiod answers on it is led astray.
     redirect_through_sidecar(&mut trial.pods.client, trial.programs, log_dir)?;
     redirect_through_sidecar(&mut trial.pods.server, trial.programs, log_dir)?;
+    let client = trial.start_sidecar(Side::Client)?;
+    let server = trial.start_sidecar(Side::Server)?;
     for agent in [&client, &server] {
         agent.wait_until_ready(place.lab())?;
     }
