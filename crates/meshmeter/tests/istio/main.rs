@@ -1,4 +1,4 @@
-//! Ingress and the ways out of `mesh: istio` with the real components, the real service and the real generator, in a lab
+//! `mesh: istio` with the real components, the real service and the real generator, in a lab
 //! of this test's own, as root: each is brought up, gets requests and must prove its path; what leads traffic another
 //! way, or a component that dies, must show.
 //!
@@ -37,7 +37,7 @@ const CASES: &[(&str, Case)] = &[
 
 fn main() -> ExitCode {
     let only = std::env::args().nth(1).filter(|name| !name.starts_with('-'));
-    match lab::enter("test of gateways").expect("this test needs a lab: `meshmeter doctor`") {
+    match lab::enter("test of mesh istio").expect("this test needs a lab: `meshmeter doctor`") {
         Entered::Outside(status) => status,
         Entered::Inside(lab) => run(&lab, only.as_deref()),
     }
