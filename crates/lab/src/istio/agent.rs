@@ -6,8 +6,7 @@
 //! container `istio-proxy` is one component here. Its folder is private to that user and goes with the proxy.
 
 use super::control_plane::{DISCOVERY_NAME, DISCOVERY_PORT, NODE};
-use super::namespace::MeshNamespace;
-use super::programs::IstioPrograms;
+use super::site::Site;
 use super::workload::Workload;
 use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
 use crate::certificates::write_private;
@@ -18,7 +17,7 @@ use crate::lab::Lab;
 use crate::pod::Pod;
 use crate::redirect::PROXY_USER;
 use crate::wait::wait_for;
-use experiment::environment::{EnvironmentError, ProxySettings};
+use experiment::environment::EnvironmentError;
 use experiment::schema::{ProxyConfiguration, ProxyHeap};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -75,19 +74,11 @@ pub struct AgentSpec<'a> {
     pub environment: &'a [(&'a str, String)],
 }
 
-/// What every agent of a trial has in common.
+/// Starts the agents of a trial.
 #[derive(Clone, Copy, Debug)]
-pub struct AgentFactory<'a> {
-    /// The lab.
-    pub lab: &'a Lab,
-    /// What is run.
-    pub programs: &'a IstioPrograms,
-    /// The namespace of the trial.
-    pub namespace: &'a MeshNamespace,
-    /// How proxies are set.
-    pub settings: &'a ProxySettings,
-    /// Where their logs go.
-    pub log_dir: &'a Path,
+pub(super) struct AgentFactory<'a> {
+    /// Where they run.
+    pub site: &'a Site<'a>,
 }
 
 /// A running agent with its Envoy.
@@ -115,19 +106,19 @@ impl AgentFactory<'_> {
         let operation = |error: std::io::Error| {
             EnvironmentError::new(format!("prepare the files of {}", spec.name), error)
         };
-        let folder_name = format!("{}-{}", self.namespace.name(), spec.name);
-        let files = PrivateFolder(self.lab.create_private_dir(&folder_name, ContainerUser::Proxy)?);
+        let folder_name = format!("{}-{}", self.site.namespace.name(), spec.name);
+        let files = PrivateFolder(self.site.lab().create_private_dir(&folder_name, ContainerUser::Proxy)?);
         self.write_files(files.path(), spec, pod)?;
-        let envoy = self.lab.expose_program(&self.programs.envoy.path)?;
+        let envoy = self.site.lab().expose_program(&self.site.programs.envoy.path)?;
         let container = pod.start(&ContainerSpec {
             name: spec.name.to_owned(),
-            program: self.programs.pilot_agent.path.clone(),
+            program: self.site.programs.pilot_agent.path.clone(),
             arguments: self.arguments(spec),
             environment: self.environment(spec, pod, &envoy),
-            cpu_limit_cores: self.settings.cpu_limit_cores,
+            cpu_limit_cores: self.site.spec.proxy.cpu_limit_cores,
             user: ContainerUser::Proxy,
             working_directory: Some(fs::canonicalize(files.path()).map_err(operation)?),
-            output_log: self.log_dir.join(format!("{}.log", spec.name)),
+            output_log: self.site.log_dir.join(format!("{}.log", spec.name)),
             error_output: ErrorOutput::WithOutput,
         })?;
         Ok(Agent {
@@ -144,7 +135,7 @@ impl AgentFactory<'_> {
         let arguments = [
             "proxy".to_owned(),
             spec.kind.argument().to_owned(),
-            format!("--domain={}.{}", self.namespace.name(), super::namespace::CLUSTER_DOMAIN),
+            format!("--domain={}.{}", self.site.namespace.name(), super::namespace::CLUSTER_DOMAIN),
             "--proxyLogLevel=warning".to_owned(),
             "--proxyComponentLogLevel=misc:error".to_owned(),
             "--log_output_level=default:info".to_owned(),
@@ -157,7 +148,7 @@ impl AgentFactory<'_> {
         let address = pod.address().to_string();
         let variables = [
             ("POD_NAME", spec.workload.name.clone()),
-            ("POD_NAMESPACE", self.namespace.name().to_owned()),
+            ("POD_NAMESPACE", self.site.namespace.name().to_owned()),
             ("INSTANCE_IP", address.clone()),
             ("HOST_IP", address),
             ("SERVICE_ACCOUNT", spec.workload.name.clone()),
@@ -185,7 +176,7 @@ impl AgentFactory<'_> {
             "discoveryAddress": format!("{DISCOVERY_NAME}:{DISCOVERY_PORT}"),
             "proxyAdminPort": ADMIN_PORT,
             "statusPort": STATUS_PORT,
-            "concurrency": self.settings.workers,
+            "concurrency": self.site.spec.proxy.workers,
             "terminationDrainDuration": "0s",
             "proxyStatsMatcher": {"inclusionPrefixes": spec.statistics},
         })
@@ -196,15 +187,15 @@ impl AgentFactory<'_> {
             let path = folder.join(directory);
             fs::create_dir(&path)
                 .map_err(|error| EnvironmentError::new(format!("make {}", path.display()), error))?;
-            self.lab.give_to(&path, ContainerUser::Proxy)?;
+            self.site.lab().give_to(&path, ContainerUser::Proxy)?;
         }
-        let api = self.namespace.control_plane().api();
-        let token = api.token(self.namespace.name(), &spec.workload.name, TOKEN_AUDIENCE)?;
-        let template = &self.programs.files.bootstrap_template;
+        let api = self.site.namespace.control_plane().api();
+        let token = api.token(self.site.namespace.name(), &spec.workload.name, TOKEN_AUDIENCE)?;
+        let template = &self.site.programs.files.bootstrap_template;
         let template = fs::read_to_string(template)
             .map_err(|error| EnvironmentError::new(format!("read {}", template.display()), error))?;
         // pilot-agent asks it of every waypoint, and only Istio's own build of Envoy has it.
-        let template = if self.programs.is_istios_envoy {
+        let template = if self.site.programs.is_istios_envoy {
             template
         } else {
             template.replace("if .metadata_discovery", "if false")
@@ -215,7 +206,7 @@ impl AgentFactory<'_> {
             ("var/run/secrets/tokens/istio-token", token.as_bytes()),
             (
                 "var/run/secrets/istio/root-cert.pem",
-                self.namespace.control_plane().root_certificate().as_bytes(),
+                self.site.namespace.control_plane().root_certificate().as_bytes(),
             ),
             ("etc/istio/pod/labels", labels.as_bytes()),
             ("etc/istio/pod/annotations", b""),

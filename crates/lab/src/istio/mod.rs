@@ -19,6 +19,7 @@ mod object;
 pub mod objects;
 mod programs;
 mod redirect;
+mod site;
 pub mod token;
 mod workload;
 mod zds;

@@ -78,10 +78,10 @@ pub(super) fn bring_up(
 /// What a ztunnel must have been told.
 fn expected(trial: &Trial<'_>, behind_waypoint: bool) -> Vec<Expected> {
     let workload = |name: &str| Expected::AmbientWorkload {
-        namespace: trial.namespace.name().to_owned(),
+        namespace: trial.site.namespace.name().to_owned(),
         name: name.to_owned(),
     };
-    let service = Expected::AmbientService { host: trial.namespace.host_of(SERVER), behind_waypoint };
+    let service = Expected::AmbientService { host: trial.site.namespace.host_of(SERVER), behind_waypoint };
     vec![workload(CLIENT), workload(SERVER), service]
 }
 
@@ -96,49 +96,37 @@ struct Ztunnels {
 impl Ztunnels {
     /// Starts them, with the pods' traffic redirected.
     fn start(trial: &mut Trial<'_>) -> Result<Self, EnvironmentError> {
-        match trial.spec.istio.ztunnel {
+        match trial.site.spec.istio.ztunnel {
             ZtunnelPlacement::Shared => Self::start_shared(trial),
             ZtunnelPlacement::PerPod => Self::start_per_pod(trial),
         }
     }
 
     fn start_shared(trial: &mut Trial<'_>) -> Result<Self, EnvironmentError> {
-        let programs = trial.place.ambient_programs()?;
-        let names = trial.namespace.name_files();
-        let mut pod = trial.place.lab().create_pod(&PodSpec::new(NAME).with_names(names))?;
+        let programs = trial.site.place.ambient_programs()?;
+        let names = trial.site.namespace.name_files();
+        let mut pod = trial.site.lab().create_pod(&PodSpec::new(NAME).with_names(names))?;
         // It is no part of the mesh that it makes.
         let workload = Workload::new(NAME, SYSTEM_NAMESPACE, pod.address(), Membership::Outside);
-        super::tell_of_pods(&mut trial.namespace, &[&workload])?;
+        super::tell_of_pods(&mut trial.site.namespace, &[&workload])?;
         for pod in [&mut trial.pods.client, &mut trial.pods.server] {
-            redirect_into_ambient(pod, programs, None, trial.log_dir)?;
+            redirect_into_ambient(pod, programs, None, trial.site.log_dir)?;
         }
         let served =
             [(&trial.pods.client, &trial.client_workload), (&trial.pods.server, &trial.server_workload)];
-        let factory = ZtunnelFactory {
-            lab: trial.place.lab(),
-            program: &programs.ztunnel.path,
-            namespace: &trial.namespace,
-            settings: &trial.spec.proxy,
-            log_dir: trial.log_dir,
-        };
+        let factory = ZtunnelFactory { site: &trial.site, program: &programs.ztunnel.path };
         let ztunnel = factory.start_shared((&mut pod, &workload), &served)?;
         trial.pods.others.push(pod);
         Ok(Self { client: ztunnel, server: None })
     }
 
     fn start_per_pod(trial: &mut Trial<'_>) -> Result<Self, EnvironmentError> {
-        let programs = trial.place.ambient_programs()?;
-        let control_plane = SocketAddrV4::new(trial.namespace.control_plane().address(), DISCOVERY_PORT);
+        let programs = trial.site.place.ambient_programs()?;
+        let control_plane = SocketAddrV4::new(trial.site.namespace.control_plane().address(), DISCOVERY_PORT);
         for pod in [&mut trial.pods.client, &mut trial.pods.server] {
-            redirect_into_ambient(pod, programs, Some(control_plane), trial.log_dir)?;
+            redirect_into_ambient(pod, programs, Some(control_plane), trial.site.log_dir)?;
         }
-        let factory = ZtunnelFactory {
-            lab: trial.place.lab(),
-            program: &programs.ztunnel.path,
-            namespace: &trial.namespace,
-            settings: &trial.spec.proxy,
-            log_dir: trial.log_dir,
-        };
+        let factory = ZtunnelFactory { site: &trial.site, program: &programs.ztunnel.path };
         Ok(Self {
             client: factory.start_dedicated(
                 CLIENT_ZTUNNEL,

@@ -51,7 +51,7 @@ pub(super) fn bring_up(
     let (mut trial, external) = Trial::begin_with_server(place, spec, log_dir, sidecar, |namespace, pod| {
         External::start(place, spec, namespace.name(), pod, log_dir)
     })?;
-    super::tell_of_pods(&mut trial.namespace, &[&trial.client_workload])?;
+    super::tell_of_pods(&mut trial.site.namespace, &[&trial.client_workload])?;
     let mode = spec.mode;
     let bypassed: Option<Ipv4Addr> = (mode == Mode::EgressBypass).then_some(external.address);
     let gateway = has_gateway(mode)
@@ -62,7 +62,7 @@ pub(super) fn bring_up(
         .map(|gateway| gateway.start(&mut trial, GATEWAY_PROXY, &statistics()))
         .transpose()?;
     // Before the proxy: see `sidecar.rs`.
-    redirect_but_to(&mut trial.pods.client, trial.programs, log_dir, bypassed)?;
+    redirect_but_to(&mut trial.pods.client, trial.site.programs, log_dir, bypassed)?;
     let client = trial.start_sidecar_counting(Side::Client, &statistics())?;
     for agent in std::iter::once(&client).chain(&gateway_proxy) {
         agent.wait_until_ready(place.lab())?;
@@ -116,17 +116,17 @@ fn write(
     gateway: Option<&Gateway>,
     external: &External,
 ) -> Result<Written, EnvironmentError> {
-    let mut objects = egress::objects(trial.spec.mode, trial.namespace.name(), external.address);
+    let mut objects = egress::objects(trial.site.spec.mode, trial.site.namespace.name(), external.address);
     objects.extend(gateway.iter().flat_map(|gateway| gateway.service()));
     objects.extend(trial.objects_of_settings());
     let (written, _) = trial.write_without_service(&objects)?;
-    trial.namespace.add_name(external.address, &[EXTERNAL_HOST])?;
+    trial.site.namespace.add_name(external.address, &[EXTERNAL_HOST])?;
     Ok(written)
 }
 
 /// From client to service.
 fn proxies(trial: &Trial<'_>, client: Agent, gateway: Option<Agent>, sni_proxy: Option<Proxy>) -> Vec<Proxy> {
-    let mode = trial.spec.mode;
+    let mode = trial.site.spec.mode;
     let mut evidence = match mode {
         Mode::EgressBypass => Evidence::of(Seen::Nothing(past_the_sidecar())),
         _ => Evidence::of(Seen::Streams(StreamCounters::of_tcp_proxy(&cluster_of_client(trial)))),
@@ -151,8 +151,8 @@ fn proxies(trial: &Trial<'_>, client: Agent, gateway: Option<Agent>, sni_proxy: 
 
 /// Where the sidecar sends the client's connections.
 fn cluster_of_client(trial: &Trial<'_>) -> String {
-    if has_gateway(trial.spec.mode) {
-        format!("outbound|{GATEWAY_PORT}|{}|{}", egress::SUBSET, trial.namespace.host_of(GATEWAY))
+    if has_gateway(trial.site.spec.mode) {
+        format!("outbound|{GATEWAY_PORT}|{}|{}", egress::SUBSET, trial.site.namespace.host_of(GATEWAY))
     } else {
         external_cluster()
     }
@@ -189,7 +189,7 @@ fn statistics() -> Vec<String> {
 }
 
 fn expected_of_client(trial: &Trial<'_>, gateway: Option<&Gateway>, external: &External) -> Vec<Expected> {
-    match (trial.spec.mode, gateway) {
+    match (trial.site.spec.mode, gateway) {
         (Mode::EgressBypass, _) => Vec::new(),
         (_, Some(gateway)) => vec![
             Expected::Endpoint(cluster_of_client(trial), SocketAddrV4::new(gateway.address(), GATEWAY_PORT)),

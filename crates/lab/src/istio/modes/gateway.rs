@@ -1,7 +1,7 @@
 //! A gateway: a proxy in a pod of its own, with a Service before it. What `ingress` and the ways out have in common.
 
 use super::Trial;
-use crate::istio::agent::AgentFactory;
+use crate::arrangement::started::Pods;
 use crate::istio::agent::{Agent, AgentSpec, ProxyKind};
 use crate::istio::workload::{Membership, ServicePort, Workload};
 use crate::pod::{Pod, PodSpec};
@@ -18,12 +18,12 @@ pub(super) struct Gateway {
 impl Gateway {
     /// Makes its pod and tells the API of it.
     pub fn create(trial: &mut Trial<'_>, name: &str, port: ServicePort) -> Result<Self, EnvironmentError> {
-        let spec = PodSpec::new(name).with_names(trial.namespace.name_files());
-        let pod = trial.place.lab().create_pod(&spec)?;
+        let spec = PodSpec::new(name).with_names(trial.site.namespace.name_files());
+        let pod = trial.site.lab().create_pod(&spec)?;
         // It stands at the edge of the mesh: what it speaks with those who call it, its Gateway says.
-        let workload = Workload::new(name, trial.namespace.name(), pod.address(), Membership::Outside);
+        let workload = Workload::new(name, trial.site.namespace.name(), pod.address(), Membership::Outside);
         trial.pods.others.push(pod);
-        super::tell_of_pods(&mut trial.namespace, &[&workload])?;
+        super::tell_of_pods(&mut trial.site.namespace, &[&workload])?;
         Ok(Self { workload, ports: [port] })
     }
 
@@ -34,17 +34,9 @@ impl Gateway {
         proxy: &str,
         statistics: &[String],
     ) -> Result<Agent, EnvironmentError> {
-        let factory = AgentFactory {
-            lab: trial.place.lab(),
-            programs: trial.programs,
-            namespace: &trial.namespace,
-            settings: &trial.spec.proxy,
-            log_dir: trial.log_dir,
-        };
-        let pod = trial.pods.others.iter_mut().find(|pod| pod.name() == self.workload.name);
-        let pod = pod.expect("the gateway's pod was made with it");
+        let factory = trial.site.agents();
         factory.start(
-            pod,
+            self.pod(&mut trial.pods),
             &AgentSpec {
                 name: proxy,
                 kind: ProxyKind::Router,
@@ -66,8 +58,8 @@ impl Gateway {
     }
 
     /// Its pod.
-    pub fn pod<'a>(&self, trial: &'a mut Trial<'_>) -> &'a mut Pod {
-        let pod = trial.pods.others.iter_mut().find(|pod| pod.name() == self.workload.name);
+    pub fn pod<'a>(&self, pods: &'a mut Pods) -> &'a mut Pod {
+        let pod = pods.others.iter_mut().find(|pod| pod.name() == self.workload.name);
         pod.expect("the gateway's pod was made with it")
     }
 }

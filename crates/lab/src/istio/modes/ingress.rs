@@ -49,7 +49,7 @@ pub(super) fn bring_up(
     let client_files = give_certificates(&mut trial, tls)?;
     let proxy = gateway.start(&mut trial, GATEWAY_PROXY, &statistics())?;
     // Before the proxy: see `sidecar.rs`.
-    redirect_through_sidecar(&mut trial.pods.server, trial.programs, log_dir)?;
+    redirect_through_sidecar(&mut trial.pods.server, trial.site.programs, log_dir)?;
     let server = trial.start_sidecar(Side::Server)?;
     for agent in [&proxy, &server] {
         agent.wait_until_ready(place.lab())?;
@@ -59,7 +59,7 @@ pub(super) fn bring_up(
     objects.extend(ingress::objects(&spec.istio, &trial.subject()));
     objects.extend(trial.objects_of_settings());
     let (written, _) = trial.write(&objects)?;
-    trial.namespace.add_name(gateway.address(), &[HOST])?;
+    trial.site.namespace.add_name(gateway.address(), &[HOST])?;
     let cluster = sidecar::cluster(&trial);
     let marks = objects::marks::of_settings(spec, &trial.subject());
     let awaited = [
@@ -98,7 +98,7 @@ fn give_certificates(
     let failed = |error: CertificateError| {
         EnvironmentError::new("make the certificates of the ingress gateway", error)
     };
-    let authority = trial.place.authority();
+    let authority = trial.site.place.authority();
     let gateway = authority.issue_server(&[HOST], &[]).map_err(failed)?;
     let client = authority.issue_client("client", "meshmeter").map_err(failed)?;
     let credential = Credential {
@@ -106,10 +106,11 @@ fn give_certificates(
         key: gateway.key_pem(),
         client_authority: gateway.authority_pem(),
     };
-    let objects = ingress::credential(trial.spec.istio.ingress, trial.namespace.name(), &credential);
-    trial.namespace.apply(&objects)?;
-    let name = format!("{}-client", trial.namespace.name());
-    let folder = PrivateFolder(trial.place.lab().create_private_dir(&name, ContainerUser::Lab)?);
+    let objects =
+        ingress::credential(trial.site.spec.istio.ingress, trial.site.namespace.name(), &credential);
+    trial.site.namespace.apply(&objects)?;
+    let name = format!("{}-client", trial.site.namespace.name());
+    let folder = PrivateFolder(trial.site.lab().create_private_dir(&name, ContainerUser::Lab)?);
     client.write(folder.path(), None).map_err(failed)?;
     Ok(Some(folder))
 }

@@ -13,7 +13,7 @@ mod waypoint;
 
 use super::namespace::MeshNamespace;
 use super::objects::{self, Subject};
-use super::programs::IstioPrograms;
+use super::site::Site;
 use super::token::TokenIssuer;
 use super::workload::{Membership, ServicePort, Workload};
 use crate::arrangement::LocalLab;
@@ -82,13 +82,10 @@ pub(crate) fn bring_up(
 
 /// A trial that is being brought up. Pods come first, so that they are dropped before the objects that describe them.
 pub(super) struct Trial<'a> {
-    pub place: &'a LocalLab,
-    pub spec: &'a ArrangementSpec,
-    pub log_dir: &'a Path,
-    pub programs: &'a IstioPrograms,
     pub pods: Pods,
     pub server: Container,
-    pub namespace: MeshNamespace,
+    /// A field of its own: things are started here while a pod changes.
+    pub site: Site<'a>,
     /// The client as the API knows it.
     pub client_workload: Workload,
     /// The server as the API knows it.
@@ -115,7 +112,7 @@ impl<'a> Trial<'a> {
         let (mut trial, ()) = Self::begin_with_server(place, spec, log_dir, memberships, |_, pod| {
             Ok(((), start_service(pod, &spec.server, place.meshmeter(), log_dir)?))
         })?;
-        tell_of_pods(&mut trial.namespace, &[&trial.client_workload, &trial.server_workload])?;
+        tell_of_pods(&mut trial.site.namespace, &[&trial.client_workload, &trial.server_workload])?;
         Ok(trial)
     }
 
@@ -150,41 +147,30 @@ impl<'a> Trial<'a> {
             Workload::new(CLIENT, namespace.name(), pods.client.address(), memberships.client);
         let server_workload =
             Workload::new(SERVER, namespace.name(), pods.server.address(), memberships.server);
-        let trial = Self {
-            place,
-            spec,
-            log_dir,
-            programs,
-            pods,
-            server,
-            namespace,
-            client_workload,
-            server_workload,
-            tokens,
-        };
-        Ok((trial, made))
+        let site = Site { place, spec, log_dir, programs, namespace };
+        Ok((Self { pods, server, site, client_workload, server_workload, tokens }, made))
     }
 
     /// The objects that lead to the server by its Service.
     pub fn service_objects(&self) -> Vec<Value> {
-        let ports = [service_port(self.spec.protocol)];
+        let ports = [service_port(self.site.spec.protocol)];
         vec![self.server_workload.service(&ports), self.server_workload.endpoints(&ports)]
     }
 
     /// The objects that the experiment's switches ask for.
     pub fn objects_of_settings(&self) -> Vec<Value> {
         let keys = self.tokens.as_ref().map(TokenIssuer::public_keys);
-        objects::of_settings(self.spec, &self.subject(), keys.as_deref())
+        objects::of_settings(self.site.spec, &self.subject(), keys.as_deref())
     }
 
     /// What the trial's objects are about.
     pub fn subject(&self) -> Subject<'_> {
         Subject {
-            namespace: self.namespace.name(),
+            namespace: self.site.namespace.name(),
             service: SERVER,
             port: SERVICE_PORT,
-            caller: if self.spec.mode == Mode::Ingress { objects::ingress::NAME } else { CLIENT },
-            path: self.spec.protocol.path(),
+            caller: if self.site.spec.mode == Mode::Ingress { objects::ingress::NAME } else { CLIENT },
+            path: self.site.spec.protocol.path(),
         }
     }
 
@@ -200,7 +186,7 @@ impl<'a> Trial<'a> {
     pub fn write(&mut self, objects: &[Value]) -> Result<(Written, Ipv4Addr), EnvironmentError> {
         let (written, made) = self.write_without_service(objects)?;
         let service = service_address(&made, SERVER)?;
-        self.namespace.add_service_names(service, SERVER)?;
+        self.site.namespace.add_service_names(service, SERVER)?;
         Ok((written, service))
     }
 
@@ -210,7 +196,7 @@ impl<'a> Trial<'a> {
         objects: &[Value],
     ) -> Result<(Written, Vec<Value>), EnvironmentError> {
         let begun_at = Instant::now();
-        let made = self.namespace.apply(objects)?;
+        let made = self.site.namespace.apply(objects)?;
         Ok((Written { objects: objects.len(), begun_at, written_at: Instant::now() }, made))
     }
 
@@ -221,13 +207,13 @@ impl<'a> Trial<'a> {
 
     /// What a client requests, as a user would write it.
     pub fn url(&self) -> String {
-        let (scheme, path) = (self.spec.protocol.scheme(false), self.spec.protocol.path());
-        format!("{scheme}://{}:{SERVICE_PORT}{path}", self.namespace.host_of(SERVER))
+        let (scheme, path) = (self.site.spec.protocol.scheme(false), self.site.spec.protocol.path());
+        format!("{scheme}://{}:{SERVICE_PORT}{path}", self.site.namespace.host_of(SERVER))
     }
 
     /// An error where a part of the control plane has died.
     pub fn check_control_plane(&self) -> Result<(), EnvironmentError> {
-        match self.namespace.control_plane().dead() {
+        match self.site.namespace.control_plane().dead() {
             Some((name, status)) => {
                 Err(EnvironmentError::new("configure the proxies", format!("{name} has died: {status}")))
             }
@@ -239,7 +225,7 @@ impl<'a> Trial<'a> {
     pub fn started(self) -> Result<Started, EnvironmentError> {
         wait_for_service(&self.pods.server, &self.server)?;
         let (url, client_arguments) = (self.url(), self.client_arguments()?);
-        let supporting = self.namespace.control_plane().supporting();
+        let supporting = self.site.namespace.control_plane().supporting();
         Ok(Started {
             pods: self.pods,
             server: self.server,
@@ -250,7 +236,7 @@ impl<'a> Trial<'a> {
             client_arguments,
             push: None,
             _folders: Vec::new(),
-            _namespace: Some(self.namespace),
+            _namespace: Some(self.site.namespace),
         })
     }
 }

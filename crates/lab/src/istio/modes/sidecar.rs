@@ -6,7 +6,7 @@ use crate::arrangement::service::SERVICE_PORT;
 use crate::arrangement::started::Started;
 use crate::envoy::proof::Evidence;
 use crate::istio::Membership;
-use crate::istio::agent::{Agent, AgentFactory, AgentSpec, ProxyKind};
+use crate::istio::agent::{Agent, AgentSpec, ProxyKind};
 use crate::istio::in_force::{Awaited, Expected, wait_until_in_force};
 use crate::istio::objects::{self, marks::Marks};
 use crate::istio::redirect::redirect_through_sidecar;
@@ -40,11 +40,11 @@ pub(super) fn bring_up(
     let mut trial = Trial::begin(place, spec, log_dir, sidecars)?;
     // Before the proxies, as in a cluster: whatever they are told first agrees with the settings.
     let settings = trial.objects_of_settings();
-    trial.namespace.apply(&settings)?;
+    trial.site.namespace.apply(&settings)?;
     // Before the proxies, as Istio's init container: a connection from before the rules came is taken for a new one by them, and
     // what istiod answers on it is led astray.
-    redirect_through_sidecar(&mut trial.pods.client, trial.programs, log_dir)?;
-    redirect_through_sidecar(&mut trial.pods.server, trial.programs, log_dir)?;
+    redirect_through_sidecar(&mut trial.pods.client, trial.site.programs, log_dir)?;
+    redirect_through_sidecar(&mut trial.pods.server, trial.site.programs, log_dir)?;
     let client = trial.start_sidecar(Side::Client)?;
     let server = trial.start_sidecar(Side::Server)?;
     for agent in [&client, &server] {
@@ -90,13 +90,7 @@ impl Trial<'_> {
             Side::Client => (CLIENT_PROXY, &self.client_workload, &mut self.pods.client),
             Side::Server => (SERVER_PROXY, &self.server_workload, &mut self.pods.server),
         };
-        let factory = AgentFactory {
-            lab: self.place.lab(),
-            programs: self.programs,
-            namespace: &self.namespace,
-            settings: &self.spec.proxy,
-            log_dir: self.log_dir,
-        };
+        let factory = self.site.agents();
         factory.start(
             pod,
             &AgentSpec { name: proxy, kind: ProxyKind::Sidecar, workload, statistics, environment: &[] },
@@ -117,14 +111,14 @@ fn statistics() -> [String; 5] {
 
 /// The cluster of the server's Service, as Istio names it.
 pub(super) fn cluster(trial: &Trial<'_>) -> String {
-    format!("outbound|{SERVICE_PORT}||{}", trial.namespace.host_of(SERVER))
+    format!("outbound|{SERVICE_PORT}||{}", trial.site.namespace.host_of(SERVER))
 }
 
 fn expected_of_client(trial: &Trial<'_>, marks: &Marks) -> Vec<Expected> {
     let mut expected = vec![
         Expected::Endpoint(cluster(trial), trial.server_endpoint()),
         Expected::Listener(format!("0.0.0.0_{SERVICE_PORT}")),
-        Expected::Domain(trial.namespace.host_of(SERVER)),
+        Expected::Domain(trial.site.namespace.host_of(SERVER)),
     ];
     expected.extend(marks.every_listener.iter().cloned().map(Expected::InListeners));
     expected.extend(marks.routes_to_service.iter().cloned().map(Expected::InRoutes));

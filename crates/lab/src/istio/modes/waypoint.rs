@@ -6,7 +6,7 @@ use crate::arrangement::service::SERVICE_PORT;
 use crate::arrangement::started::Proxy;
 use crate::envoy::proof::Evidence;
 use crate::istio::Membership;
-use crate::istio::agent::{Agent, AgentFactory, AgentSpec, ProxyKind};
+use crate::istio::agent::{Agent, AgentSpec, ProxyKind};
 use crate::istio::in_force::{Awaited, Expected};
 use crate::istio::objects::waypoint::{NAME, PORT, gateway};
 use crate::istio::workload::{ServicePort, Workload};
@@ -31,23 +31,17 @@ pub(super) struct Waypoint {
 impl Waypoint {
     /// Starts it, known to the API with what says that it is one. It need not be ready yet.
     pub fn start(trial: &mut Trial<'_>) -> Result<Self, EnvironmentError> {
-        let names = trial.namespace.name_files();
-        let mut pod = trial.place.lab().create_pod(&PodSpec::new(NAME).with_names(names))?;
-        let namespace = trial.namespace.name().to_owned();
+        let names = trial.site.namespace.name_files();
+        let mut pod = trial.site.lab().create_pod(&PodSpec::new(NAME).with_names(names))?;
+        let namespace = trial.site.namespace.name().to_owned();
         let workload = Workload::new(NAME, &namespace, pod.address(), Membership::Waypoint);
-        super::tell_of_pods(&mut trial.namespace, &[&workload])?;
-        trial.namespace.apply(&[
+        super::tell_of_pods(&mut trial.site.namespace, &[&workload])?;
+        trial.site.namespace.apply(&[
             workload.service(&PORTS),
             workload.endpoints(&PORTS),
             gateway(&namespace),
         ])?;
-        let factory = AgentFactory {
-            lab: trial.place.lab(),
-            programs: trial.programs,
-            namespace: &trial.namespace,
-            settings: &trial.spec.proxy,
-            log_dir: trial.log_dir,
-        };
+        let factory = trial.site.agents();
         let agent = factory.start(
             &mut pod,
             &AgentSpec {
@@ -86,7 +80,7 @@ impl Waypoint {
 
 /// The cluster and the filter chain of the server's Service, as istiod names both.
 fn cluster(trial: &Trial<'_>) -> String {
-    format!("inbound-vip|{SERVICE_PORT}|http|{}", trial.namespace.host_of(SERVER))
+    format!("inbound-vip|{SERVICE_PORT}|http|{}", trial.site.namespace.host_of(SERVER))
 }
 
 /// Prefixes of the statistics that prove its path.

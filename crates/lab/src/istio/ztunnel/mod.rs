@@ -9,8 +9,8 @@ pub(super) mod state;
 
 use super::agent::TOKEN_AUDIENCE;
 use super::control_plane::{DISCOVERY_NAME, DISCOVERY_PORT, NODE, SYSTEM_NAMESPACE};
-use super::namespace::MeshNamespace;
 use super::object::Reference;
+use super::site::Site;
 use super::workload::Workload;
 use super::zds::{Connection, NodeAgent, NodePod};
 use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
@@ -21,7 +21,7 @@ use crate::envoy::proof::Evidence;
 use crate::lab::Lab;
 use crate::pod::Pod;
 use crate::wait::wait_for;
-use experiment::environment::{AccessLog, EnvironmentError, ProxySettings};
+use experiment::environment::{AccessLog, EnvironmentError};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -46,19 +46,13 @@ const READINESS_PORT: u16 = 15021;
 /// It takes some 100 ms.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// What every ztunnel of a trial has in common.
+/// Starts the ztunnels of a trial.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ZtunnelFactory<'a> {
-    /// The lab.
-    pub lab: &'a Lab,
+    /// Where they run.
+    pub site: &'a Site<'a>,
     /// The program.
     pub program: &'a Path,
-    /// The namespace of the trial.
-    pub namespace: &'a MeshNamespace,
-    /// How proxies are set.
-    pub settings: &'a ProxySettings,
-    /// Where their logs go.
-    pub log_dir: &'a Path,
 }
 
 /// A running ztunnel.
@@ -111,7 +105,7 @@ impl ZtunnelFactory<'_> {
             })
         });
         let pods: Vec<NodePod<'_>> = pods.collect::<Result<_, EnvironmentError>>()?;
-        let connection = agent.hand_over(&pods, &|| started.check(self.lab))?;
+        let connection = agent.hand_over(&pods, &|| started.check(self.site.lab()))?;
         Ok(Ztunnel { _pods: Some(connection), ..started })
     }
 
@@ -151,10 +145,10 @@ impl ZtunnelFactory<'_> {
             program: self.program.to_path_buf(),
             arguments: ["proxy", "ztunnel"].map(OsString::from).to_vec(),
             environment,
-            cpu_limit_cores: self.settings.cpu_limit_cores,
+            cpu_limit_cores: self.site.spec.proxy.cpu_limit_cores,
             user,
             working_directory: Some(folder),
-            output_log: self.log_dir.join(format!("{name}.log")),
+            output_log: self.site.log_dir.join(format!("{name}.log")),
             error_output: ErrorOutput::WithOutput,
         })?;
         Ok(Ztunnel {
@@ -173,8 +167,8 @@ impl ZtunnelFactory<'_> {
         let control_plane = format!("https://{DISCOVERY_NAME}:{DISCOVERY_PORT}");
         let root = files.join(ROOT_CERTIFICATE);
         // Its access log has a line for each connection, at its end.
-        let log = if self.settings.access_log == AccessLog::Off { "info,access=off" } else { "info" };
-        let format = if self.settings.access_log == AccessLog::Json { "json" } else { "plain" };
+        let log = if self.site.spec.proxy.access_log == AccessLog::Off { "info,access=off" } else { "info" };
+        let format = if self.site.spec.proxy.access_log == AccessLog::Json { "json" } else { "plain" };
         variables([
             ("XDS_ADDRESS", control_plane.clone().into()),
             ("CA_ADDRESS", control_plane.into()),
@@ -184,7 +178,7 @@ impl ZtunnelFactory<'_> {
             ("CLUSTER_ID", "Kubernetes".into()),
             ("NODE_NAME", NODE.into()),
             ("INSTANCE_IP", pod.address().to_string().into()),
-            ("ZTUNNEL_WORKER_THREADS", self.settings.workers.to_string().into()),
+            ("ZTUNNEL_WORKER_THREADS", self.site.spec.proxy.workers.to_string().into()),
             // Pods of a lab have no IPv6.
             ("IPV6_ENABLED", "false".into()),
             ("RUST_LOG", log.into()),
@@ -194,9 +188,9 @@ impl ZtunnelFactory<'_> {
     }
 
     fn write_files(&self, name: &str, workload: &Workload) -> Result<PrivateFolder, EnvironmentError> {
-        let folder = format!("{}-{name}", self.namespace.name());
-        let files = PrivateFolder(self.lab.create_private_dir(&folder, ContainerUser::Lab)?);
-        let control_plane = self.namespace.control_plane();
+        let folder = format!("{}-{name}", self.site.namespace.name());
+        let files = PrivateFolder(self.site.lab().create_private_dir(&folder, ContainerUser::Lab)?);
+        let control_plane = self.site.namespace.control_plane();
         let token =
             control_plane.api().pod_token(&pod_reference(workload), &workload.name, TOKEN_AUDIENCE)?;
         for (name, content) in [(TOKEN, token.as_str()), (ROOT_CERTIFICATE, control_plane.root_certificate())]
@@ -210,7 +204,7 @@ impl ZtunnelFactory<'_> {
 
     /// The identity of the pod's object.
     fn uid(&self, workload: &Workload) -> Result<String, EnvironmentError> {
-        self.namespace.control_plane().api().uid(&pod_reference(workload))
+        self.site.namespace.control_plane().api().uid(&pod_reference(workload))
     }
 }
 

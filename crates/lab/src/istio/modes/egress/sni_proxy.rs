@@ -95,12 +95,12 @@ pub fn start(
     external: &External,
 ) -> Result<Proxy, EnvironmentError> {
     let nginx = find()?;
-    let lab = trial.place.lab();
-    let name = format!("{}-{NAME}", trial.namespace.name());
+    let lab = trial.site.lab();
+    let name = format!("{}-{NAME}", trial.site.namespace.name());
     let files = PrivateFolder(lab.create_private_dir(&name, ContainerUser::Proxy)?);
     let configuration = files.path().join("nginx.conf");
     let log = files.path().join("connections.log");
-    let content = configuration_file(&nginx, trial.spec.proxy.workers, &log, external);
+    let content = configuration_file(&nginx, trial.site.spec.proxy.workers, &log, external);
     crate::certificates::write_private(&configuration, content.as_bytes(), Some(crate::redirect::PROXY_USER))
         .map_err(|error| EnvironmentError::new(format!("write {}", configuration.display()), error))?;
     let arguments =
@@ -110,13 +110,13 @@ pub fn start(
         program: nginx.program,
         arguments: arguments.map(Into::into).to_vec(),
         environment: BTreeMap::new(),
-        cpu_limit_cores: trial.spec.proxy.cpu_limit_cores,
+        cpu_limit_cores: trial.site.spec.proxy.cpu_limit_cores,
         user: ContainerUser::Proxy,
         working_directory: None,
-        output_log: trial.log_dir.join(format!("{NAME}.log")),
+        output_log: trial.site.log_dir.join(format!("{NAME}.log")),
         error_output: ErrorOutput::WithOutput,
     };
-    let pod = gateway.pod(trial);
+    let pod = gateway.pod(&mut trial.pods);
     let container = pod.start(&spec)?;
     pod.wait_until_listening(&container, SNI_PROXY_PORT, READY_WITHIN)?;
     Ok(Proxy {
