@@ -2,7 +2,7 @@
 
 mod command;
 
-use command::{Serving, await_first_second, meshmeter, run, said, stderr, stdout};
+use command::{Serving, await_first_second, meshmeter, run, said, start, stderr, stdout};
 use experiment::schema::LoadResult;
 use rustix::process::{Pid, Signal, kill_process};
 use std::net::TcpListener;
@@ -61,25 +61,23 @@ fn a_stalling_server_is_told_from_a_fast_one() {
 #[test]
 fn what_waits_because_the_generator_was_away_is_not_blamed_on_the_server() {
     let server = Serving::start(&["--delay", "1ms"]);
-    let mut child = meshmeter()
-        .args([
-            "load",
-            "--progress",
-            "plain",
-            "--rate",
-            "1000",
-            "--connections",
-            "4",
-            "--duration",
-            "3s",
-            "--json",
-            "-",
-        ])
-        .arg(server.url())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start(
+        meshmeter()
+            .args([
+                "load",
+                "--progress",
+                "plain",
+                "--rate",
+                "1000",
+                "--connections",
+                "4",
+                "--duration",
+                "3s",
+                "--json",
+                "-",
+            ])
+            .arg(server.url()),
+    );
     let mut lines = said(&mut child);
     await_first_second(&mut lines, 3);
     let process = Pid::from_child(&child);
@@ -238,23 +236,18 @@ fn a_soft_limit_on_open_files_is_raised() {
 #[test]
 fn an_interrupt_ends_the_run_with_the_results_so_far() {
     let server = Serving::start(&[]);
-    let mut child = meshmeter()
-        .args([
-            "load",
-            "--progress",
-            "plain",
-            "--rate",
-            "200",
-            "--duration",
-            "60s",
-            "--json",
-            "-",
-            &server.url(),
-        ])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start(meshmeter().args([
+        "load",
+        "--progress",
+        "plain",
+        "--rate",
+        "200",
+        "--duration",
+        "60s",
+        "--json",
+        "-",
+        &server.url(),
+    ]));
     let mut lines = said(&mut child);
     await_first_second(&mut lines, 60);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();

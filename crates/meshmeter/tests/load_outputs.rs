@@ -3,7 +3,7 @@
 mod command;
 
 use base64::Engine as _;
-use command::{Serving, await_first_second, meshmeter, run, said, stderr, stdout};
+use command::{Serving, await_first_second, meshmeter, run, said, start, stderr, stdout};
 use experiment::schema::LoadResult;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
@@ -235,14 +235,12 @@ fn outputs_that_would_be_lost_are_refused_before_the_run() {
 #[test]
 fn the_figures_so_far_are_served_while_it_runs() {
     let server = Serving::start(&["--error-rate", "10%"]);
-    let mut child = meshmeter()
-        .args(["load", "--progress", "plain", "--rate", "200", "--duration", "60s", "--connections", "3"])
-        .args(["--metrics-listen", "0", "--json", "-"])
-        .arg(server.url())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start(
+        meshmeter()
+            .args(["load", "--progress", "plain", "--rate", "200", "--duration", "60s", "--connections", "3"])
+            .args(["--metrics-listen", "0", "--json", "-"])
+            .arg(server.url()),
+    );
     let mut lines = said(&mut child);
     let listening = lines.find_map(|line| Some(line.strip_prefix("metrics: http://")?.to_owned())).unwrap();
     let authority = listening.strip_suffix("/metrics").unwrap().to_owned();

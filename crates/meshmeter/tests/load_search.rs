@@ -2,10 +2,9 @@
 
 mod command;
 
-use command::{Serving, meshmeter, run, said, stderr, stdout};
+use command::{Serving, meshmeter, run, said, start, stderr, stdout};
 use experiment::schema::SearchResult;
 use rustix::process::{Pid, Signal, kill_process};
-use std::process::Stdio;
 
 /// Four connections whose requests take 5 ms and a little more each carry 800 requests a second at most.
 const DELAY: &[&str] = &["--delay", "5ms"];
@@ -101,14 +100,30 @@ fn an_objective_that_never_holds_is_status_1_and_the_highest_rate_is_never_passe
 #[test]
 fn an_interrupt_ends_a_search_with_the_best_bracket() {
     let server = Serving::start(DELAY);
-    let mut child = meshmeter()
-        .args(["load", "--search", "--progress", "plain", "--objective", "p50=1s", "--search-max", "1600"])
-        .args(["--connections", "64", "--duration", "300ms", "--search-probe-max", "300ms", "--json", "-"])
-        .arg(server.url())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start(
+        meshmeter()
+            .args([
+                "load",
+                "--search",
+                "--progress",
+                "plain",
+                "--objective",
+                "p50=1s",
+                "--search-max",
+                "1600",
+            ])
+            .args([
+                "--connections",
+                "64",
+                "--duration",
+                "300ms",
+                "--search-probe-max",
+                "300ms",
+                "--json",
+                "-",
+            ])
+            .arg(server.url()),
+    );
     let mut lines = said(&mut child);
     assert!(lines.any(|line| line.ends_with("held")), "a probe holds");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();

@@ -2,7 +2,7 @@
 
 mod command;
 
-use command::{meshmeter, run, stderr, stdout};
+use command::{meshmeter, run, start, stderr, stdout};
 use experiment::Mode;
 use experiment::schema::{Role, Summary, TrialOutcome, TrialRecord};
 use rustix::process::{Pid, Signal, kill_process};
@@ -88,23 +88,21 @@ fn every_mode_is_measured_on_a_proven_path_and_can_be_reported_again() {
 fn an_interrupt_keeps_the_trials_so_far() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().join("run");
-    let mut child = meshmeter()
-        .args([
-            "run",
-            "sidecar-cost",
-            "--duration",
-            "1s",
-            "--set",
-            "load.rate=[100]",
-            "--set",
-            "modes=[none]",
-            "--out",
-        ])
-        .arg(&folder)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start(
+        meshmeter()
+            .args([
+                "run",
+                "sidecar-cost",
+                "--duration",
+                "1s",
+                "--set",
+                "load.rate=[100]",
+                "--set",
+                "modes=[none]",
+                "--out",
+            ])
+            .arg(&folder),
+    );
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.trim_start().starts_with("2/5")), "the second trial ends");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
@@ -117,7 +115,7 @@ fn an_interrupt_keeps_the_trials_so_far() {
 }
 
 /// Two trials of mode `none`.
-fn start(folder: &Path) -> Child {
+fn start_two_trials(folder: &Path) -> Child {
     meshmeter()
         .args(["run", "sidecar-cost", "--duration", "2s", "--repeats", "2", "--set", "load.rate=[100]"])
         .args(["--set", "modes=[none]", "--set", "load.timeout=1s", "--out"])
@@ -154,7 +152,7 @@ fn process_of(run: &mut Child, verb: &str) -> Pid {
 fn a_server_that_dies_fails_its_trial_alone_and_its_log_is_named() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().join("run");
-    let mut child = start(&folder);
+    let mut child = start_two_trials(&folder);
     // The generator is there: the trial is on its way.
     process_of(&mut child, "load");
     kill_process(process_of(&mut child, "serve"), Signal::KILL).unwrap();
@@ -170,7 +168,7 @@ fn a_server_that_dies_fails_its_trial_alone_and_its_log_is_named() {
 fn an_interrupt_does_not_wait_for_ever_for_a_generator_that_stands_still() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().join("run");
-    let mut child = start(&folder);
+    let mut child = start_two_trials(&folder);
     kill_process(process_of(&mut child, "load"), Signal::STOP).unwrap();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1));

@@ -142,6 +142,30 @@ pub struct ComponentUsage {
 }
 
 impl ComponentUsage {
+    /// A component of which nothing was read but the time between two readings: no CPU (as the process table, `proc`, would
+    /// have it), no memory, nothing else.
+    #[must_use]
+    pub fn of(name: impl Into<String>, role: Role, window_s: f64) -> Self {
+        Self {
+            name: name.into(),
+            role,
+            pod: None,
+            window_s,
+            cpu_user_s: 0.0,
+            cpu_system_s: 0.0,
+            cpu_source: "proc".to_owned(),
+            memory_resident_bytes: 0,
+            memory_working_set_bytes: None,
+            memory_before_load_bytes: None,
+            memory_after_load_bytes: None,
+            holdings: None,
+            processes: Vec::new(),
+            network: None,
+            scheduling: None,
+            throttling: None,
+        }
+    }
+
     /// Mean CPU over the window, cores.
     #[must_use]
     pub fn cpu_cores(&self) -> f64 {

@@ -126,18 +126,12 @@ impl Watched {
     ) -> ComponentUsage {
         let (cpu_user_s, cpu_system_s) = split(open.cpu, close.cpu);
         ComponentUsage {
-            name: self.name.clone(),
-            role: self.role,
             pod: Some(self.pod.clone()),
-            window_s: close.at.duration_since(open.at).as_secs_f64(),
             cpu_user_s,
             cpu_system_s,
             cpu_source: self.cpu_source().to_owned(),
             memory_resident_bytes: close.resident_bytes().or(open.resident_bytes()).unwrap_or(0),
             memory_working_set_bytes: close.working_set_bytes,
-            memory_before_load_bytes: None,
-            memory_after_load_bytes: None,
-            holdings: None,
             processes: processes(&open.processes, &close.processes, ticks_per_second),
             network: open.interface.zip(close.interface).map(|(open, close)| NetworkUsage {
                 received_bytes: close.received.saturating_sub(open.received),
@@ -148,6 +142,7 @@ impl Watched {
                 periods: close.throttled_periods.saturating_sub(open.throttled_periods),
                 time_s: seconds(close.time_ns.saturating_sub(open.time_ns)),
             }),
+            ..ComponentUsage::of(&self.name, self.role, close.at.duration_since(open.at).as_secs_f64())
         }
     }
 }

@@ -129,22 +129,8 @@ fn read_machine(vantage: &Vantage) -> Result<MachineReading, EnvironmentError> {
 /// The kernel's share as a component, so that the components of a trial add up to the machine.
 fn kernel_usage(machine: &MachineUsage) -> ComponentUsage {
     ComponentUsage {
-        name: KERNEL.to_owned(),
-        role: Role::Kernel,
-        pod: None,
-        window_s: machine.window_s,
-        cpu_user_s: 0.0,
         cpu_system_s: machine.kernel_cores * machine.window_s,
-        cpu_source: "proc".to_owned(),
-        memory_resident_bytes: 0,
-        memory_working_set_bytes: None,
-        memory_before_load_bytes: None,
-        memory_after_load_bytes: None,
-        holdings: None,
-        processes: Vec::new(),
-        network: None,
-        scheduling: None,
-        throttling: None,
+        ..ComponentUsage::of(KERNEL, Role::Kernel, machine.window_s)
     }
 }
 

@@ -43,21 +43,10 @@ pub fn read(ticks_per_second: u64) -> io::Result<ObserverReading> {
 pub fn usage(open: &ObserverReading, close: &ObserverReading) -> ComponentUsage {
     let (cpu_user_s, cpu_system_s) = split(open.cpu, close.cpu);
     ComponentUsage {
-        name: "meshmeter".to_owned(),
-        role: Role::Observer,
-        pod: None,
-        window_s: close.at.duration_since(open.at).as_secs_f64(),
         cpu_user_s,
         cpu_system_s,
-        cpu_source: "proc".to_owned(),
         memory_resident_bytes: close.resident_bytes,
-        memory_working_set_bytes: None,
-        memory_before_load_bytes: None,
-        memory_after_load_bytes: None,
-        holdings: None,
-        processes: Vec::new(),
-        network: None,
         scheduling: scheduling(&open.switches, &close.switches),
-        throttling: None,
+        ..ComponentUsage::of("meshmeter", Role::Observer, close.at.duration_since(open.at).as_secs_f64())
     }
 }

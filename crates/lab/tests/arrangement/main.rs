@@ -6,15 +6,17 @@
 
 #![allow(clippy::print_stdout)]
 
+mod cases;
+mod death;
 mod modes;
 mod programs;
 mod sampling;
 mod trial;
 
+use self::cases::Cases;
 use lab::arrangement::{LocalLab, Programs};
 use lab::components::Overrides;
 use lab::{Entered, Lab};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 /// A case gets the lab, and an environment of its own in it.
@@ -42,25 +44,18 @@ fn main() -> ExitCode {
     }
     match lab::enter("test of arrangements").expect("this test needs a lab: `meshmeter doctor`") {
         Entered::Outside(status) => status,
-        Entered::Inside(lab) => {
-            run(&lab, arguments.get(1).map(String::as_str).filter(|name| !name.starts_with('-')))
-        }
+        Entered::Inside(lab) => run(&lab),
     }
 }
 
-/// Runs the cases whose name holds `only`.
-fn run(lab: &Lab, only: Option<&str>) -> ExitCode {
-    let mut failed = Vec::new();
-    for (name, case) in CASES.iter().filter(|(name, _)| only.is_none_or(|only| name.contains(only))) {
-        let meshmeter = std::env::current_exe().expect("a running program has a path");
-        let programs = Programs { meshmeter, overrides: Overrides::default() };
-        let mut place = LocalLab::new(lab.clone(), programs).expect("the lab is up");
-        let passed = catch_unwind(AssertUnwindSafe(|| case(lab, &mut place))).is_ok();
-        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
-        if !passed {
-            failed.push(*name);
-        }
+fn run(lab: &Lab) -> ExitCode {
+    let mut cases = Cases::wanted();
+    for (name, case) in CASES {
+        cases.run(name, || {
+            let meshmeter = std::env::current_exe().expect("a running program has a path");
+            let programs = Programs { meshmeter, overrides: Overrides::default() };
+            case(lab, &mut LocalLab::new(lab.clone(), programs).expect("the lab is up"));
+        });
     }
-    println!("{} failed {failed:?}", failed.len());
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    cases.end()
 }

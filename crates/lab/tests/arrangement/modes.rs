@@ -1,14 +1,15 @@
 //! Modes: what proves a path, and what must not pass for proof.
 
-use crate::trial::{CONNECTIONS, LIMIT, REQUESTS, flush_rules, trial};
+use crate::death::{check_named, container, end};
+use crate::trial::{CONNECTIONS, REQUESTS, flush_rules, trial};
 use experiment::environment::{
-    AccessLog, Arrangement, ArrangementSpec, Environment, MutualTls, Observation, ProxySettings, SentLoad,
+    AccessLog, Arrangement, ArrangementSpec, Environment, MutualTls, Observation, ProxySettings,
 };
 use experiment::schema::{ComponentUsage, ConfigurationCounts, Role};
 use experiment::{MeshKind, Mode};
 use lab::Lab;
 use lab::arrangement::LocalLab;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
@@ -117,15 +118,7 @@ pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &mut LocalL
 
 pub fn a_client_past_its_proxy_is_refused_and_shows(_lab: &Lab, place: &mut LocalLab) {
     let trial = trial(place, &spec(Mode::Sidecar), |arrangement| flush_rules(arrangement.client_pod()));
-    assert_eq!(trial.unanswered, 100, "plain text got past a proxy that wants mutual TLS");
-    let reasons = trial.observation.path.reasons.join("\n");
-    for part in [
-        "client-proxy saw 0 of 800 requests: traffic did not pass it",
-        "server-proxy saw 0 of 800 requests",
-        "server-proxy refused 4 connections",
-    ] {
-        assert!(reasons.contains(part), "{part} is not in: {reasons}");
-    }
+    trial.check_plain_text_was_refused();
 }
 
 pub fn traffic_past_both_proxies_shows(_lab: &Lab, place: &mut LocalLab) {
@@ -143,22 +136,12 @@ pub fn a_proxy_that_dies_is_named_with_its_log(_lab: &Lab, place: &mut LocalLab)
     let logs = tempfile::tempdir().expect("a temporary folder");
     let mut arrangement = place.bring_up(&spec(Mode::Sidecar), logs.path()).expect("it comes up");
     assert_eq!(arrangement.failed_component(), None);
-    let containers = arrangement.server_pod().containers();
-    let proxy =
-        containers.iter().find(|container| container.name() == "server-proxy").expect("it has a sidecar");
-    let pid = Pid::from_raw(proxy.pid().cast_signed()).expect("a running process has a number");
     // Envoy writes where it stood when it is aborted.
-    kill_process(pid, Signal::ABORT).expect("it is ours");
-    assert!(proxy.wait(LIMIT).is_some());
-    let (name, status) = arrangement.failed_component().expect("it has died");
-    assert_eq!(name, "server-proxy");
+    end(container(arrangement.pods(), "server-proxy"), Signal::ABORT);
+    let (_, status) = arrangement.failed_component().expect("it has died");
     assert!(status.contains("signal: 6"), "{status}");
-    let error = arrangement.start_generator(&[]).expect_err("a trial without its proxy is none");
-    assert!(error.source.expect("a cause").to_string().contains("server-proxy has died"));
-    let observation = Box::new(arrangement).finish(&SentLoad { requests: 1, ..SentLoad::default() });
+    let observation = check_named(arrangement, "server-proxy", "Caught Aborted");
     assert!(!observation.path.proven);
-    let tail = &observation.log_tails["server-proxy"];
-    assert!(tail.iter().any(|line| line.contains("Caught Aborted")), "{tail:?}");
 }
 
 pub fn modes_that_cannot_run_say_why(_lab: &Lab, place: &mut LocalLab) {

@@ -27,6 +27,19 @@ impl Trial {
         let found = self.observation.components.iter().find(|component| component.name == name);
         found.unwrap_or_else(|| panic!("no component {name} in {:?}", self.observation.components))
     }
+
+    /// The client went past its proxy, and the server's takes mutual TLS only: each says so.
+    pub fn check_plain_text_was_refused(&self) {
+        assert_eq!(self.unanswered, 100, "plain text got past a proxy that wants mutual TLS");
+        let reasons = self.observation.path.reasons.join("\n");
+        for part in [
+            "client-proxy saw 0 of 800 requests: traffic did not pass it",
+            "server-proxy saw 0 of 800 requests",
+            "server-proxy refused 4 connections",
+        ] {
+            assert!(reasons.contains(part), "{part} is not in: {reasons}");
+        }
+    }
 }
 
 /// Runs the generator in the client's pod and observes its window.

@@ -1,9 +1,10 @@
 //! The ambient modes, with a real ztunnel: what proves their path, what must not pass for proof, what is left.
 
-use crate::deaths::{bring_up_mode, check_named, container, kill};
+use crate::death::{check_named, container, end};
+use crate::deaths::bring_up_mode;
 use crate::modes::{check_components, lead_services_to, spec};
 use crate::remains::folders;
-use crate::trial::{CONNECTIONS, LIMIT, REQUESTS, Trial, flush_rules, trial};
+use crate::trial::{CONNECTIONS, REQUESTS, Trial, flush_rules, trial};
 use experiment::environment::{ArrangementSpec, Environment as _, MutualTls, ProxySettings, in_one_line};
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::{MeshKind, MeshSettings, Mode};
@@ -11,6 +12,7 @@ use lab::Lab;
 use lab::arrangement::{LocalLab, Programs};
 use lab::components::Overrides;
 use lab::istio::Reference;
+use rustix::process::Signal;
 use std::sync::Arc;
 
 fn ambient(mode: Mode, ztunnel: ZtunnelPlacement) -> ArrangementSpec {
@@ -119,13 +121,7 @@ pub fn nothing_of_an_ambient_trial_is_left(lab: &Lab, place: &LocalLab) {
 pub fn a_dead_ztunnel_is_named_with_its_log(_lab: &Lab, place: &LocalLab) {
     let logs = tempfile::tempdir().expect("a temporary folder");
     let arrangement = bring_up_mode(place, Mode::Ambient, logs.path());
-    let ztunnel = container(
-        arrangement.pods().into_iter().find(|pod| pod.name() == "ztunnel").expect("it has a pod"),
-        "ztunnel",
-    )
-    .clone();
-    kill(ztunnel.pid().cast_signed());
-    assert!(ztunnel.wait(LIMIT).is_some());
+    end(container(arrangement.pods(), "ztunnel"), Signal::KILL);
     check_named(arrangement, "ztunnel", "marking server ready");
     let next = trial(place, &spec(Mode::Ambient), |_| ());
     assert!(next.observation.path.proven, "{:?}", next.observation.path.reasons);

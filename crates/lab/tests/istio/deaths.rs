@@ -1,23 +1,14 @@
 //! Components that die: each is named, with its last words, and the next trial starts clean.
 
+use crate::death::{check_named, container, end, signal};
 use crate::modes::spec;
 use crate::trial::{LIMIT, trial};
 use experiment::Mode;
-use experiment::environment::{Arrangement, SentLoad, in_one_line};
+use experiment::environment::in_one_line;
 use lab::arrangement::{LocalLab, pair::PairArrangement};
-use lab::{Container, Lab, Pod};
-use rustix::process::{Pid, Signal, kill_process};
+use lab::{Container, Lab};
+use rustix::process::Signal;
 use std::time::Instant;
-
-pub fn container<'a>(pod: &'a Pod, name: &str) -> &'a Container {
-    let found = pod.containers().iter().find(|container| container.name() == name);
-    found.unwrap_or_else(|| panic!("no container {name} in pod {}", pod.name()))
-}
-
-pub fn kill(pid: i32) {
-    kill_process(Pid::from_raw(pid).expect("a running process has a number"), Signal::KILL)
-        .expect("it is ours");
-}
 
 fn bring_up<'a>(place: &'a LocalLab, logs: &std::path::Path) -> PairArrangement<'a> {
     bring_up_mode(place, Mode::Sidecar, logs)
@@ -28,31 +19,19 @@ pub fn bring_up_mode<'a>(place: &'a LocalLab, mode: Mode, logs: &std::path::Path
     brought_up.unwrap_or_else(|error| panic!("{}", in_one_line(&error)))
 }
 
-/// What is seen of a component that died: its name, and a line of its log that holds this word.
-pub fn check_named(mut arrangement: PairArrangement<'_>, name: &str, word: &str) {
-    let (failed, _) = arrangement.failed_component().unwrap_or_else(|| panic!("{name} has died"));
-    assert_eq!(failed, name);
-    let error = arrangement.start_generator(&[]).expect_err("a trial without it is none");
-    assert!(in_one_line(&error).contains(&format!("{name} has died")), "{}", in_one_line(&error));
-    let observation = Box::new(arrangement).finish(&SentLoad { requests: 1, ..SentLoad::default() });
-    let tail = &observation.log_tails[name];
-    assert!(tail.iter().any(|line| line.contains(word)), "{tail:?}");
-}
-
 pub fn a_dead_proxy_is_named_with_its_log(lab: &Lab, place: &LocalLab) {
     let logs = tempfile::tempdir().expect("a temporary folder");
     // The agent: its Envoy goes with it.
     let arrangement = bring_up(place, logs.path());
-    let agent = container(arrangement.server_pod(), "server-proxy").clone();
-    kill(agent.pid().cast_signed());
-    assert!(agent.wait(LIMIT).is_some());
+    let agent = container(arrangement.pods(), "server-proxy").clone();
+    end(&agent, Signal::KILL);
     check_named(arrangement, "server-proxy", "Envoy proxy is ready");
     // Envoy itself: the agent ends with it.
     let arrangement = bring_up(place, logs.path());
-    let agent = container(arrangement.client_pod(), "client-proxy").clone();
+    let agent = container(arrangement.pods(), "client-proxy").clone();
     let envoy = processes_of(&agent).into_iter().find(|pid| program_of(*pid).contains("envoy"));
     let envoy = envoy.expect("an agent runs an Envoy");
-    kill(envoy);
+    signal(envoy, Signal::KILL);
     // Whether or not the agent has ended too.
     lab::wait_for("the Envoy has ended", LIMIT, || Ok(agent.failed().map(drop))).expect("it was killed");
     check_named(arrangement, "client-proxy", "Envoy");
@@ -76,9 +55,8 @@ pub fn a_dead_control_plane_is_named_and_replaced(_lab: &Lab, place: &LocalLab) 
         let arrangement = bring_up(place, logs.path());
         let up_s = begun.elapsed().as_secs_f64();
         let running = place.running_control_plane().expect("it configured the proxies");
-        let part = container(running.pod(), name).clone();
-        kill(part.pid().cast_signed());
-        assert!(part.wait(LIMIT).is_some());
+        let part = container([running.pod()], name).clone();
+        end(&part, Signal::KILL);
         drop(running);
         check_named(arrangement, name, word);
         let named_s = begun.elapsed().as_secs_f64();

@@ -7,6 +7,10 @@
 #![allow(clippy::print_stdout)]
 
 mod ambient;
+#[path = "../arrangement/cases.rs"]
+mod cases;
+#[path = "../arrangement/death.rs"]
+mod death;
 mod deaths;
 mod modes;
 #[allow(dead_code, reason = "shared with the test of arrangements, which burns CPU too")]
@@ -16,13 +20,12 @@ mod remains;
 #[path = "../arrangement/trial.rs"]
 mod trial;
 
+use self::cases::Cases;
 use experiment::environment::in_one_line;
 use lab::arrangement::{LocalLab, Programs};
 use lab::components::{Component, Overrides, find, variable};
 use lab::{Entered, Lab};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
-use std::time::Instant;
 
 /// A case gets the lab, and the environment that all cases share.
 type Case = fn(&Lab, &LocalLab);
@@ -71,41 +74,24 @@ fn main() -> ExitCode {
     }
     match lab::enter("test of mesh istio").expect("this test needs a lab: `meshmeter doctor`") {
         Entered::Outside(status) => status,
-        Entered::Inside(lab) => {
-            run(&lab, arguments.get(1).map(String::as_str).filter(|name| !name.starts_with('-')))
-        }
+        Entered::Inside(lab) => run(&lab),
     }
 }
 
-/// Runs the cases whose name holds `only`.
-fn run(lab: &Lab, only: Option<&str>) -> ExitCode {
+fn run(lab: &Lab) -> ExitCode {
     let meshmeter = std::env::current_exe().expect("a running program has a path");
     let programs = Programs { meshmeter, overrides: Overrides::default() };
     let place = LocalLab::new(lab.clone(), programs).expect("the lab is up");
+    let mut cases = Cases::wanted();
+    for (name, case) in CASES {
+        cases.run(name, || case(lab, &place));
+    }
     let no_ztunnel = no_ztunnel();
-    let (mut failed, mut not_run) = (Vec::new(), Vec::new());
-    let cases = CASES.iter().map(|case| (case, None));
-    let ztunnel_cases = ZTUNNEL_CASES.iter().map(|case| (case, no_ztunnel.as_ref()));
-    for ((name, case), reason) in cases.chain(ztunnel_cases) {
-        if only.is_some_and(|only| !name.contains(only)) {
-            continue;
-        }
-        if let Some(reason) = reason {
-            println!("test {name} ... not run: {reason}");
-            not_run.push(*name);
-            continue;
-        }
-        let begun = Instant::now();
-        let passed = catch_unwind(AssertUnwindSafe(|| case(lab, &place))).is_ok();
-        let took = begun.elapsed().as_secs_f64();
-        println!("test {name} ... {} ({took:.1} s)", if passed { "ok" } else { "FAILED" });
-        if !passed {
-            failed.push(*name);
+    for (name, case) in ZTUNNEL_CASES {
+        match &no_ztunnel {
+            Some(reason) => cases.cannot_run(name, reason),
+            None => cases.run(name, || case(lab, &place)),
         }
     }
-    println!("{} failed {failed:?}", failed.len());
-    if !not_run.is_empty() {
-        println!("{} not run {not_run:?}: set MESHMETER_ZTUNNEL", not_run.len());
-    }
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    cases.end()
 }

@@ -34,6 +34,9 @@ pub use targets::TargetArgs;
 /// Longest run: what the histograms of response times can hold.
 pub const MAX_DURATION: Duration = Duration::from_secs(3600);
 
+/// The heading of options that concern TLS.
+const TLS_HEADING: &str = "TLS (https://, grpcs:// and tls:// URLs)";
+
 /// Load URLs and measure how long answers take from the instant at which each request was due.
 ///
 /// --rate and --stages are an open loop: requests are due at these rates, whatever the target does, and a target that falls
@@ -123,11 +126,11 @@ pub struct LoadArgs {
     pub connect_to: Option<String>,
 
     /// Take any certificate of a server
-    #[arg(long, conflicts_with = "cacert", help_heading = "TLS (https://, grpcs:// and tls:// URLs)")]
+    #[arg(long, conflicts_with = "cacert", help_heading = TLS_HEADING)]
     pub insecure: bool,
 
     /// Trust the authorities in FILE (PEM) instead of the system's
-    #[arg(long, value_name = "FILE", help_heading = "TLS (https://, grpcs:// and tls:// URLs)")]
+    #[arg(long, value_name = "FILE", help_heading = TLS_HEADING)]
     pub cacert: Option<PathBuf>,
 
     /// Show the certificate in FILE (PEM), with any between it and its authority
@@ -135,7 +138,7 @@ pub struct LoadArgs {
         long,
         value_name = "FILE",
         requires = "key",
-        help_heading = "TLS (https://, grpcs:// and tls:// URLs)"
+        help_heading = TLS_HEADING
     )]
     pub cert: Option<PathBuf>,
 
@@ -144,12 +147,12 @@ pub struct LoadArgs {
         long,
         value_name = "FILE",
         requires = "cert",
-        help_heading = "TLS (https://, grpcs:// and tls:// URLs)"
+        help_heading = TLS_HEADING
     )]
     pub key: Option<PathBuf>,
 
     /// Ask the server for NAME, and verify that name, instead of the URL's host
-    #[arg(long, value_name = "NAME", help_heading = "TLS (https://, grpcs:// and tls:// URLs)")]
+    #[arg(long, value_name = "NAME", help_heading = TLS_HEADING)]
     pub sni: Option<String>,
 
     #[command(flatten)]

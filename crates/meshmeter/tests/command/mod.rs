@@ -20,6 +20,11 @@ pub fn run(arguments: &[&str]) -> Output {
     meshmeter().args(arguments).output().expect("the binary runs")
 }
 
+/// Starts it, with both its outputs to be read.
+pub fn start(command: &mut Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs")
+}
+
 pub fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -48,13 +53,7 @@ pub struct Serving {
 
 impl Serving {
     pub fn start(arguments: &[&str]) -> Self {
-        let child = meshmeter()
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary runs");
+        let child = start(meshmeter().args(["serve", "--listen", "127.0.0.1:0"]).args(arguments));
         let mut serving = Self { child, listeners: Vec::new() };
         // All lines are written at once.
         let mut lines = vec![0; 4096];

@@ -1,17 +1,16 @@
 //! The ways out of the mesh.
 
+use crate::death::{check_named, container, end};
 use crate::trial::{CONNECTIONS, LIMIT, REQUESTS, bring_up, run, spec, trial};
-use experiment::environment::{
-    Arrangement, ArrangementSpec, Environment, SentLoad, TCP_REQUEST_BYTES, in_one_line,
-};
+use experiment::environment::{Arrangement, ArrangementSpec, Environment, TCP_REQUEST_BYTES};
 use experiment::schema::Role;
 use experiment::{Mode, Protocol};
 use lab::Pod;
-use lab::arrangement::{LocalLab, pair::PairArrangement};
+use lab::arrangement::LocalLab;
 use lab::envoy::admin::Admin;
 use lab::istio::Reference;
 use lab::istio::agent::ADMIN_PORT;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 pub fn past_the_sidecar_it_carries_nothing(place: &LocalLab) {
     let direct = trial(place, &spec(Mode::EgressBypass), |_| ());
@@ -144,24 +143,8 @@ pub fn a_name_outside_the_table_leads_nowhere(place: &LocalLab) {
 pub fn what_dies_is_named_with_its_log(place: &LocalLab) {
     for (name, word) in [("sni-proxy", ""), ("egress-gateway", "Envoy proxy is ready")] {
         let logs = tempfile::tempdir().expect("a temporary folder");
-        let mut arrangement = bring_up(place, &spec(Mode::EgressSni), logs.path());
-        kill(&arrangement, name);
-        let (failed, _) = arrangement.failed_component().unwrap_or_else(|| panic!("{name} has died"));
-        assert_eq!(failed, name);
-        let error = arrangement.start_generator(&[]).expect_err("a trial without it is none");
-        assert!(in_one_line(&error).contains(&format!("{name} has died")), "{}", in_one_line(&error));
-        let observation = Box::new(arrangement).finish(&SentLoad { requests: 1, ..SentLoad::default() });
-        let tail = &observation.log_tails[name];
-        assert!(tail.iter().any(|line| line.contains(word)) || word.is_empty(), "{name}: {tail:?}");
-        assert!(!observation.path.proven);
+        let arrangement = bring_up(place, &spec(Mode::EgressSni), logs.path());
+        end(container(arrangement.pods(), name), Signal::KILL);
+        assert!(!check_named(arrangement, name, word).path.proven);
     }
-}
-
-fn kill(arrangement: &PairArrangement<'_>, name: &str) {
-    let pods = arrangement.pods();
-    let mut containers = pods.iter().flat_map(|pod| pod.containers());
-    let container = containers.find(|container| container.name() == name).expect("it was started");
-    let process = Pid::from_raw(container.pid().cast_signed()).expect("a running process has a number");
-    kill_process(process, Signal::KILL).expect("it is ours");
-    assert!(container.wait(LIMIT).is_some());
 }

@@ -6,17 +6,20 @@
 
 #![allow(clippy::print_stdout)]
 
+#[path = "../../../lab/tests/arrangement/cases.rs"]
+mod cases;
+#[path = "../../../lab/tests/arrangement/death.rs"]
+mod death;
 mod egress;
 mod ingress;
 mod trial;
 
+use self::cases::Cases;
 use lab::arrangement::{LocalLab, Programs};
 use lab::components::Overrides;
 use lab::{Entered, Lab};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
 
 type Case = fn(&LocalLab);
 
@@ -36,28 +39,19 @@ const CASES: &[(&str, Case)] = &[
 ];
 
 fn main() -> ExitCode {
-    let only = std::env::args().nth(1).filter(|name| !name.starts_with('-'));
     match lab::enter("test of mesh istio").expect("this test needs a lab: `meshmeter doctor`") {
         Entered::Outside(status) => status,
-        Entered::Inside(lab) => run(&lab, only.as_deref()),
+        Entered::Inside(lab) => run(&lab),
     }
 }
 
-/// Runs the cases whose name holds `only`.
-fn run(lab: &Lab, only: Option<&str>) -> ExitCode {
+fn run(lab: &Lab) -> ExitCode {
     let meshmeter = PathBuf::from(env!("CARGO_BIN_EXE_meshmeter"));
     let programs = Programs { meshmeter, overrides: Overrides::default() };
     let place = LocalLab::new(lab.clone(), programs).expect("the lab is up");
-    let mut failed = Vec::new();
-    for (name, case) in CASES.iter().filter(|(name, _)| only.is_none_or(|only| name.contains(only))) {
-        let begun = Instant::now();
-        let passed = catch_unwind(AssertUnwindSafe(|| case(&place))).is_ok();
-        let took = begun.elapsed().as_secs_f64();
-        println!("test {name} ... {} ({took:.1} s)", if passed { "ok" } else { "FAILED" });
-        if !passed {
-            failed.push(*name);
-        }
+    let mut cases = Cases::wanted();
+    for (name, case) in CASES {
+        cases.run(name, || case(&place));
     }
-    println!("{} failed {failed:?}", failed.len());
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    cases.end()
 }

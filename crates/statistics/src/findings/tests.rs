@@ -59,23 +59,14 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
         _ => &["client-proxy", "server-proxy"],
     };
     let usage = |name: &str, role, cores: f64| ComponentUsage {
-        name: name.into(),
-        role,
-        pod: None,
-        window_s: 2.5,
         cpu_user_s: cores * 2.0 * (1.0 + planned.repeat as f64 / 100.0),
         cpu_system_s: cores * 0.5,
         cpu_source: "cgroup-v1".into(),
         // A working set counts a program's pages only for the group that touched them first: the greater of both is held.
         memory_resident_bytes: 41_000_000 + planned.repeat as u64 * 100_000,
         memory_working_set_bytes: Some(15_000_000),
-        memory_before_load_bytes: None,
-        memory_after_load_bytes: None,
-        holdings: None,
-        processes: Vec::new(),
         network: Some(NetworkUsage { received_bytes: 3_000_000, sent_bytes: 2_500_000 }),
-        scheduling: None,
-        throttling: None,
+        ..ComponentUsage::of(name, role, 2.5)
     };
     let mut components = vec![usage("generator", Role::Generator, rate * 0.0001)];
     components.extend(proxies.iter().map(|name| usage(name, Role::Proxy, 0.02 + rate * 0.00019)));

@@ -124,22 +124,8 @@ mod tests {
 
         let mut throttled = observation();
         throttled.components = vec![ComponentUsage {
-            name: "client-proxy".into(),
-            role: Role::Proxy,
-            pod: None,
-            window_s: 1.0,
-            cpu_user_s: 0.0,
-            cpu_system_s: 0.0,
-            cpu_source: "cgroup-v2".into(),
-            memory_resident_bytes: 0,
-            memory_working_set_bytes: None,
-            memory_before_load_bytes: None,
-            memory_after_load_bytes: None,
-            holdings: None,
-            processes: Vec::new(),
-            network: None,
-            scheduling: None,
             throttling: Some(Throttling { periods: 3, time_s: 0.1 }),
+            ..ComponentUsage::of("client-proxy", Role::Proxy, 1.0)
         }];
         assert_eq!(reasons(&Ending::Finished, &throttled), ["throttled"]);
 
