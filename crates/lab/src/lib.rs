@@ -13,6 +13,7 @@ pub mod cgroup;
 pub mod components;
 pub mod container;
 pub mod doctor;
+mod dump;
 pub mod enter;
 pub mod envoy;
 pub mod floor;

@@ -1,14 +1,16 @@
 //! What the components of an arrangement hold before the load and after it.
 //!
 //! Nothing is asked between the two: the window stays as it is. Afterwards memory comes first, then the proxies' own
-//! account of their heaps, and their configuration last, since telling of it takes memory. Whatever cannot be read is
-//! said in the trial and spoils nothing else of it.
+//! account of their heaps, and their configuration last, since telling of it takes memory: it is read once, counted and
+//! kept with the trial's logs. Whatever cannot be read is said in the trial and spoils nothing else of it.
 
+use super::kept_configuration::KeptConfiguration;
 use super::started::Proxy;
 use crate::observe::component::Watched;
 use experiment::environment::in_one_line;
-use experiment::schema::{ComponentUsage, ProxyHeap, ProxyHoldings, Role};
+use experiment::schema::{ComponentUsage, ProxyConfiguration, ProxyHeap, ProxyHoldings, Role};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// What was read before the load.
 #[derive(Debug, Default)]
@@ -18,13 +20,20 @@ pub(super) struct BeforeLoad {
 }
 
 impl BeforeLoad {
-    /// Reads everything now.
-    pub fn read(proxies: &[Proxy], watched: &[Watched]) -> Self {
+    /// Reads everything now; each proxy is listed once.
+    pub fn read(proxies: &[&Proxy], watched: &[Watched]) -> Self {
         Self { memory_bytes: memory_bytes(watched), heaps: heaps(proxies) }
     }
 
-    /// Reads everything again, after the load, and writes it to the components that it is of.
-    pub fn complete(self, proxies: &[Proxy], watched: &[Watched], components: &mut [ComponentUsage]) {
+    /// Reads everything again, after the load, and writes it to the components that it is of. The configurations are
+    /// kept in the folder, whether or not there are components.
+    pub fn complete(
+        self,
+        proxies: &[&Proxy],
+        watched: &[Watched],
+        components: &mut [ComponentUsage],
+        log_dir: &Path,
+    ) {
         let memory_after = memory_bytes(watched);
         let mut heaps_after = heaps(proxies);
         let Self { memory_bytes: memory_before, heaps: mut heaps_before } = self;
@@ -44,9 +53,9 @@ impl BeforeLoad {
                     None => {}
                 }
             }
-            match proxy.counters.configuration() {
+            match configuration(proxy, log_dir) {
                 Ok(configuration) => held.configuration = configuration,
-                Err(error) => held.unread.push(reason(proxy, &error)),
+                Err(reason) => held.unread.push(reason),
             }
             if let Some(usage) = components.iter_mut().find(|usage| usage.name == proxy.name) {
                 usage.holdings = Some(held);
@@ -55,14 +64,22 @@ impl BeforeLoad {
     }
 }
 
+/// Its configuration, counted and kept.
+fn configuration(proxy: &Proxy, log_dir: &Path) -> Result<Option<ProxyConfiguration>, String> {
+    let mut kept = KeptConfiguration::new(&proxy.name, log_dir);
+    let counted = proxy.counters.configuration(&mut kept).map_err(|error| reason(proxy, &error));
+    kept.end(counted.as_ref().err().map(String::as_str));
+    counted
+}
+
 /// Of every component but the generator, which is there only for the load.
 fn memory_bytes(watched: &[Watched]) -> BTreeMap<String, u64> {
     let others = watched.iter().filter(|watched| watched.role != Role::Generator);
     others.filter_map(|watched| Some((watched.name.clone(), watched.memory_bytes()?))).collect()
 }
 
-fn heaps(proxies: &[Proxy]) -> BTreeMap<String, Result<Option<ProxyHeap>, String>> {
-    let heap = |proxy: &Proxy| proxy.counters.heap().map_err(|error| reason(proxy, &error));
+fn heaps(proxies: &[&Proxy]) -> BTreeMap<String, Result<Option<ProxyHeap>, String>> {
+    let heap = |proxy: &&Proxy| proxy.counters.heap().map_err(|error| reason(proxy, &error));
     proxies.iter().map(|proxy| (proxy.name.clone(), heap(proxy))).collect()
 }
 

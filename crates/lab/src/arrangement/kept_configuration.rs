@@ -1,71 +1,119 @@
 //! The configuration that a proxy had in a trial, kept with the trial's logs: what the experiment's switches came to.
 
-use super::started::CounterSource;
-use experiment::environment::in_one_line;
+use crate::dump::DumpCopy;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Keeps a proxy's configuration as `NAME.configuration.json.gz`. Where it cannot be had, a file says why: a trial is none
-/// the worse for it.
-pub(super) fn keep_configuration(name: &str, proxy: &dyn CounterSource, log_dir: &Path) {
-    let dump = proxy.configuration_dump().map_err(|error| in_one_line(&error));
-    let kept = dump.and_then(|dump| {
-        let Some(configuration) = dump else { return Ok(()) };
-        write_compressed(&log_dir.join(format!("{name}.configuration.json.gz")), &configuration)
-            .map_err(|error| error.to_string())
-    });
-    if let Err(reason) = kept {
-        // Where the disk takes not even this, the trial's record fails too, and says so.
-        let _ = fs::write(log_dir.join(format!("{name}.configuration-not-kept.txt")), reason + "\n");
+/// A proxy's configuration on its way to `NAME.configuration.json.gz`, compressed as it comes. There is no file before
+/// the first byte, and none that is not whole. Where it cannot be had, a file says why: a trial is none the worse for it.
+pub(super) struct KeptConfiguration {
+    path: PathBuf,
+    why_not: PathBuf,
+    written: Written,
+}
+
+enum Written {
+    Nothing,
+    Some(GzEncoder<File>),
+    Failed(io::Error),
+}
+
+impl KeptConfiguration {
+    /// To be kept in this folder under the component's name.
+    pub fn new(name: &str, folder: &Path) -> Self {
+        Self {
+            path: folder.join(format!("{name}.configuration.json.gz")),
+            why_not: folder.join(format!("{name}.configuration-not-kept.txt")),
+            written: Written::Nothing,
+        }
+    }
+
+    /// Ends the file. With a reason, or where it could not be written, it is removed and another says why.
+    pub fn end(self, reason_against: Option<&str>) {
+        let written = match self.written {
+            Written::Nothing => Ok(()),
+            Written::Some(encoder) => encoder.finish().map(drop),
+            Written::Failed(error) => Err(error),
+        };
+        let failure = written.err().map(|error| format!("write {}: {error}", self.path.display()));
+        if let Some(reason) = reason_against.or(failure.as_deref()) {
+            // Where the disk takes not even this, the trial's record fails too, and says so.
+            let _ = fs::remove_file(&self.path);
+            let _ = fs::write(self.why_not, format!("{reason}\n"));
+        }
+    }
+
+    fn write(&mut self, part: &[u8]) -> io::Result<()> {
+        if matches!(self.written, Written::Nothing) {
+            let file = File::create(&self.path)?;
+            self.written = Written::Some(GzEncoder::new(file, Compression::fast()));
+        }
+        match &mut self.written {
+            Written::Some(encoder) => encoder.write_all(part),
+            Written::Nothing | Written::Failed(_) => Ok(()),
+        }
     }
 }
 
-fn write_compressed(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut encoder = GzEncoder::new(File::create(path)?, Compression::fast());
-    encoder.write_all(content)?;
-    encoder.finish().map(drop)
+impl DumpCopy for KeptConfiguration {
+    fn push(&mut self, part: &[u8]) {
+        if let Err(error) = self.write(part) {
+            self.written = Written::Failed(error);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::envoy::admin::{AdminCause, AdminError};
     use flate2::read::GzDecoder;
-    use std::collections::BTreeMap;
     use std::io::Read as _;
 
-    #[derive(Debug)]
-    struct Proxy(Option<&'static str>);
-
-    impl CounterSource for Proxy {
-        fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
-            Ok(BTreeMap::new())
-        }
-
-        fn configuration_dump(&self) -> Result<Option<Vec<u8>>, AdminError> {
-            let silent = || AdminError {
-                proxy: "p".into(),
-                path: "/config_dump".into(),
-                cause: AdminCause::Status(503),
-            };
-            self.0.map(|text| Some(text.as_bytes().to_vec())).ok_or_else(silent)
-        }
+    fn files(folder: &Path) -> Vec<String> {
+        let files = fs::read_dir(folder).unwrap();
+        files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
     }
 
     #[test]
-    fn a_configuration_is_kept_or_why_not() {
+    fn a_configuration_is_kept_whole() {
         let folder = tempfile::tempdir().unwrap();
-        keep_configuration("client-proxy", &Proxy(Some("{}")), folder.path());
+        let mut kept = KeptConfiguration::new("client-proxy", folder.path());
+        kept.push(b"{");
+        kept.push(b"}");
+        kept.end(None);
+        assert_eq!(files(folder.path()), ["client-proxy.configuration.json.gz"]);
         let mut text = String::new();
         let file = File::open(folder.path().join("client-proxy.configuration.json.gz")).unwrap();
         GzDecoder::new(file).read_to_string(&mut text).unwrap();
         assert_eq!(text, "{}");
+    }
 
-        keep_configuration("server-proxy", &Proxy(None), folder.path());
+    #[test]
+    fn half_a_configuration_is_not_kept_but_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut kept = KeptConfiguration::new("server-proxy", folder.path());
+        kept.push(b"{");
+        kept.end(Some("no answer"));
+        assert_eq!(files(folder.path()), ["server-proxy.configuration-not-kept.txt"]);
         let why = fs::read_to_string(folder.path().join("server-proxy.configuration-not-kept.txt")).unwrap();
-        assert!(why.contains("503"), "{why}");
+        assert_eq!(why, "no answer\n");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_told_and_one_of_nothing_is_not_made() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("waypoint.configuration.json.gz")).unwrap();
+        let mut kept = KeptConfiguration::new("waypoint", folder.path());
+        kept.push(b"{");
+        kept.push(b"}");
+        kept.end(None);
+        let why = fs::read_to_string(folder.path().join("waypoint.configuration-not-kept.txt")).unwrap();
+        assert!(why.starts_with("write ") && why.contains("directory"), "{why}");
+        let empty = tempfile::tempdir().unwrap();
+        KeptConfiguration::new("sni-proxy", empty.path()).end(None);
+        assert!(files(empty.path()).is_empty());
     }
 }

@@ -2,7 +2,6 @@
 
 use super::LocalLab;
 use super::holdings::BeforeLoad;
-use super::kept_configuration::keep_configuration;
 use super::started::{CounterSource, Pods, Proxy, Started};
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::proof::{CountedProxy, CountedService, Seen, prove};
@@ -249,7 +248,8 @@ impl Arrangement for PairArrangement<'_> {
             self.started.service.as_ref().map(CounterSource::counters).transpose().map_err(|error| {
                 EnvironmentError::new("read the service's counters before the trial", error)
             })?;
-        self.before_load = BeforeLoad::read(&self.started.proxies, &self.watched());
+        let proxies: Vec<&Proxy> = self.proxies().map(|(_, proxy)| proxy).collect();
+        self.before_load = BeforeLoad::read(&proxies, &self.watched());
         let generator = self.started.pods.client.start(&ContainerSpec {
             name: GENERATOR.to_owned(),
             program: self.place.programs.meshmeter.clone(),
@@ -310,18 +310,13 @@ impl Arrangement for PairArrangement<'_> {
     fn finish(mut self: Box<Self>, sent: &SentLoad) -> Observation {
         let path = self.path(sent);
         let log_tails = self.log_tails();
-        let (components, machine) = match self.usage.take() {
-            Some(mut usage) => {
-                // Memory is read before anything asks a proxy for its dump: telling takes memory, which it keeps.
-                let before_load = std::mem::take(&mut self.before_load);
-                before_load.complete(&self.started.proxies, &self.watched(), &mut usage.components);
-                (usage.components, Some(usage.machine))
-            }
+        let (mut components, machine) = match self.usage.take() {
+            Some(usage) => (usage.components, Some(usage.machine)),
             None => (Vec::new(), None),
         };
-        for proxy in &self.started.proxies {
-            keep_configuration(&proxy.name, &*proxy.counters, &self.log_dir);
-        }
+        let before_load = std::mem::take(&mut self.before_load);
+        let proxies: Vec<&Proxy> = self.proxies().map(|(_, proxy)| proxy).collect();
+        before_load.complete(&proxies, &self.watched(), &mut components, &self.log_dir);
         let push = self.started.push.take();
         Observation { components, path, machine, log_tails, push }
     }

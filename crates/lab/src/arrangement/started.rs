@@ -2,6 +2,7 @@
 
 use super::service::ServiceCounters;
 use crate::container::Container;
+use crate::dump::DumpCopy;
 use crate::envoy::admin::{Admin, AdminError};
 use crate::envoy::proof::Evidence;
 use crate::istio::MeshNamespace;
@@ -100,19 +101,12 @@ pub(crate) trait CounterSource: fmt::Debug {
         Ok(None)
     }
 
-    /// Its configuration, counted; absent where it tells of none. Telling may leave its heap larger.
+    /// Its configuration, counted, and copied as it is read: whole, without certificates and keys. Absent, and nothing is
+    /// copied, where it tells of none. Telling may leave its heap larger.
     ///
     /// # Errors
-    /// Where there is no answer in time.
-    fn configuration(&self) -> Result<Option<ProxyConfiguration>, AdminError> {
-        Ok(None)
-    }
-
-    /// Its whole configuration as JSON, without secrets; absent where it tells of none.
-    ///
-    /// # Errors
-    /// Where there is no answer in time.
-    fn configuration_dump(&self) -> Result<Option<Vec<u8>>, AdminError> {
+    /// Where there is no answer in time, or not of its shape: the copy is then worth nothing.
+    fn configuration(&self, _copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
         Ok(None)
     }
 }
@@ -126,12 +120,8 @@ impl CounterSource for Admin {
         Self::heap(self).map(Some)
     }
 
-    fn configuration(&self) -> Result<Option<ProxyConfiguration>, AdminError> {
-        Self::configuration(self).map(Some)
-    }
-
-    fn configuration_dump(&self) -> Result<Option<Vec<u8>>, AdminError> {
-        Self::configuration_dump(self).map(Some)
+    fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
+        Self::configuration(self, copy).map(Some)
     }
 }
 

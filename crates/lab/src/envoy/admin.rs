@@ -13,7 +13,6 @@ use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -29,13 +28,9 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// How long the first piece of a long answer may take: a proxy makes the whole of it first, at some 15 MB a second.
 const LONG_ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long an answer may be, bytes, unless the question says otherwise. The statistics of our configurations are some
+/// How long an answer may be that is taken as a whole, bytes. The statistics of our configurations are some
 /// 5 kB; those of a mesh grow with its services.
 const ANSWER_BYTES: usize = 16 * 1024 * 1024;
-
-/// The same of its whole configuration: a hundred megabytes where it has a thousand hosts with a hundred paths each.
-const CONFIGURATION_LIMIT: Duration = Duration::from_secs(60);
-const CONFIGURATION_BYTES: usize = 512 * 1024 * 1024;
 
 /// A question that a proxy did not answer as it must.
 #[derive(Debug, thiserror::Error)]
@@ -167,22 +162,6 @@ impl Admin {
         Ok(ProxyHeap { allocated_bytes: answer.allocated.0, heap_bytes: answer.heap_size.0 })
     }
 
-    /// The whole configuration in force, as JSON: with the addresses of clusters, without certificates and keys.
-    ///
-    /// # Errors
-    /// Where there is no answer in time, or not of that shape.
-    pub fn configuration_dump(&self) -> Result<Vec<u8>, AdminError> {
-        let path = "/config_dump?include_eds";
-        let answer = self.ask_within(path, CONFIGURATION_LIMIT, CONFIGURATION_BYTES)?;
-        let shape = |error| self.error(path, AdminCause::Shape(error));
-        let mut dump: Value = serde_json::from_slice(&answer).map_err(shape)?;
-        if let Some(configurations) = dump["configs"].as_array_mut() {
-            let is_secret = |kind: &Value| kind["@type"].as_str().is_some_and(|kind| kind.contains("Secret"));
-            configurations.retain(|configuration| !is_secret(configuration));
-        }
-        serde_json::to_vec_pretty(&dump).map_err(shape)
-    }
-
     /// An answer in JSON.
     ///
     /// # Errors
@@ -197,16 +176,12 @@ impl Admin {
     /// # Errors
     /// Where there is no answer with status 200 in time.
     pub fn ask(&self, path: &str) -> Result<Bytes, AdminError> {
-        self.ask_within(path, self.limit, ANSWER_BYTES)
-    }
-
-    fn ask_within(&self, path: &str, limit: Duration, most_bytes: usize) -> Result<Bytes, AdminError> {
         let runtime = self.runtime(path)?;
         let connected = self.connect(&runtime, path)?;
         let answer = runtime.block_on(async {
-            tokio::time::timeout(limit, get(connected, path, most_bytes))
+            tokio::time::timeout(self.limit, get(connected, path))
                 .await
-                .unwrap_or(Err(AdminCause::TimedOut(limit)))
+                .unwrap_or(Err(AdminCause::TimedOut(self.limit)))
         });
         answer.map_err(|cause| self.error(path, cause))
     }
@@ -275,9 +250,9 @@ fn connect_in(namespace: &Namespace, port: u16, limit: Duration) -> Result<TcpSt
     Ok(stream)
 }
 
-async fn get(connected: Connected, path: &str, most_bytes: usize) -> Result<Bytes, AdminCause> {
+async fn get(connected: Connected, path: &str) -> Result<Bytes, AdminCause> {
     let body = request(connected, path).await?.into_body();
-    let body = Limited::new(body, most_bytes).collect().await.map_err(AdminCause::Exchange)?;
+    let body = Limited::new(body, ANSWER_BYTES).collect().await.map_err(AdminCause::Exchange)?;
     Ok(body.to_bytes())
 }
 

@@ -1,19 +1,21 @@
 //! What an Envoy holds: its configuration counted from its own dump of it, and its heap.
 //!
-//! [`count`] reads a dump as it comes and keeps only counts: a gateway's may have more than a hundred megabytes. What it
-//! leaves out: filters and filter chains, routes that a scope holds within itself, and endpoints that a cluster only
-//! learns from the connections that pass (`ORIGINAL_DST`). Making a dump costs Envoy's main thread seconds where it is
-//! large and leaves its heap a quarter larger, so it is asked for when all else has been read ([`Admin::configuration`]).
+//! [`count`] reads a dump as it comes, copies it without its secrets and keeps only counts: a gateway's may have more than
+//! a hundred megabytes. What the counts leave out: filters and filter chains, routes that a scope holds within itself, and
+//! endpoints that a cluster only learns from the connections that pass (`ORIGINAL_DST`). Making a dump costs Envoy's main
+//! thread seconds where it is large and leaves its heap a quarter larger, so it is asked for once, when all else has been
+//! read ([`Admin::configuration`]).
 
 use super::admin::{Admin, AdminError};
+use crate::dump::list::{Each, Length};
+use crate::dump::{self, DumpCopy, Tap};
 use experiment::schema::{ConfigurationCounts, ProxyConfiguration};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use std::cell::Cell;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io::{BufReader, Read};
-use std::marker::PhantomData;
+use std::io::Read;
 
 /// Everything, endpoints included.
 const DUMP: &str = "/config_dump?include_eds";
@@ -22,32 +24,28 @@ const DUMP: &str = "/config_dump?include_eds";
 const REFUSED: &str = "/stats?format=json&type=Counters&filter=update_rejected$";
 
 impl Admin {
-    /// Its configuration, counted.
+    /// Its configuration, counted, and copied as it is counted: as Envoy writes it, but for certificates and keys.
     ///
     /// # Errors
-    /// Where there is no answer in time, or not of that shape.
-    pub fn configuration(&self) -> Result<ProxyConfiguration, AdminError> {
+    /// Where there is no answer in time, or not of that shape: the copy is then worth nothing.
+    pub(crate) fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<ProxyConfiguration, AdminError> {
         let refused: u64 = self.counters_at(REFUSED)?.values().sum();
-        let mut configuration = self.read(DUMP, |answer| count(answer))?;
+        let mut configuration = self.read(DUMP, |answer| count(answer, copy))?;
         // A proxy may keep no counter of what it refused and still show it in the dump, or have forgotten it there.
         configuration.counts.rejected_updates = configuration.counts.rejected_updates.max(Some(refused));
         Ok(configuration)
     }
 }
 
-/// Counts what a dump has, as it is read. The updates that it shows as refused are those last tried.
+/// Counts what a dump has and copies it, as it is read. The updates that it shows as refused are those last tried.
 ///
 /// # Errors
 /// Where it cannot be read to its end, or is no dump.
-pub fn count(dump: impl Read) -> Result<ProxyConfiguration, serde_json::Error> {
-    let position = Cell::new(0);
-    // The counting stands behind the buffer: the JSON reader takes one byte at a time.
-    let reader = Positioned { reader: BufReader::with_capacity(64 * 1024, dump), position: &position };
-    let mut json = serde_json::Deserializer::from_reader(reader);
+fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> Result<ProxyConfiguration, serde_json::Error> {
     let mut held = Held::default();
-    Dump { held: &mut held, position: &position }.deserialize(&mut json)?;
-    json.end()?;
-    Ok(held.configuration(position.get()))
+    let tap = Tap::new(copy);
+    let dump_bytes = dump::read(dump, &tap, Dump { held: &mut held, tap: &tap })?;
+    Ok(held.configuration(dump_bytes))
 }
 
 /// What was counted so far.
@@ -190,25 +188,13 @@ struct Locality {
     lb_endpoints: Length,
 }
 
-/// The length of a list, whatever is in it.
-#[derive(Default)]
-struct Length(u64);
-
-impl<'de> Deserialize<'de> for Length {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut length = 0;
-        Each::new(|_: IgnoredAny| length += 1).deserialize(deserializer)?;
-        Ok(Self(length))
-    }
-}
-
 /// The whole answer: an object whose `configs` is a list of sections.
-struct Dump<'a> {
+struct Dump<'a, 'c> {
     held: &'a mut Held,
-    position: &'a Cell<u64>,
+    tap: &'a Tap<'c>,
 }
 
-impl<'de> DeserializeSeed<'de> for Dump<'_> {
+impl<'de> DeserializeSeed<'de> for Dump<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -216,7 +202,7 @@ impl<'de> DeserializeSeed<'de> for Dump<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Dump<'_> {
+impl<'de> Visitor<'de> for Dump<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -224,12 +210,12 @@ impl<'de> Visitor<'de> for Dump<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { held, position } = self;
+        let Self { held, tap } = self;
         let mut found = false;
         while let Some(key) = map.next_key::<String>()? {
             if key == "configs" {
                 found = true;
-                map.next_value_seed(Sections(Dump { held: &mut *held, position }))?;
+                map.next_value_seed(Sections(Dump { held: &mut *held, tap }))?;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -239,9 +225,9 @@ impl<'de> Visitor<'de> for Dump<'_> {
 }
 
 /// The list of sections.
-struct Sections<'a>(Dump<'a>);
+struct Sections<'a, 'c>(Dump<'a, 'c>);
 
-impl<'de> DeserializeSeed<'de> for Sections<'_> {
+impl<'de> DeserializeSeed<'de> for Sections<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -249,7 +235,7 @@ impl<'de> DeserializeSeed<'de> for Sections<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Sections<'_> {
+impl<'de> Visitor<'de> for Sections<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -257,16 +243,16 @@ impl<'de> Visitor<'de> for Sections<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let Dump { held, position } = self.0;
-        while seq.next_element_seed(Section(Dump { held: &mut *held, position }))?.is_some() {}
+        let Dump { held, tap } = self.0;
+        while seq.next_element_seed(Section(Dump { held: &mut *held, tap }))?.is_some() {}
         Ok(())
     }
 }
 
 /// One section: `ClustersConfigDump`, `RoutesConfigDump` and so on, each with lists of its own.
-struct Section<'a>(Dump<'a>);
+struct Section<'a, 'c>(Dump<'a, 'c>);
 
-impl<'de> DeserializeSeed<'de> for Section<'_> {
+impl<'de> DeserializeSeed<'de> for Section<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -274,7 +260,7 @@ impl<'de> DeserializeSeed<'de> for Section<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Section<'_> {
+impl<'de> Visitor<'de> for Section<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -282,68 +268,35 @@ impl<'de> Visitor<'de> for Section<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Dump { held, position } = self.0;
+        let Dump { held, tap } = self.0;
         // The opening brace was read, and the closing one is when the map ends.
-        let begins_at = position.get().saturating_sub(1);
-        let mut is_size = true;
+        let begins_at = tap.position().saturating_sub(1);
+        // Envoy begins a section with its type. One that does not might be anything, and is not copied.
+        tap.hold();
+        let (mut is_first, mut is_size) = (true, true);
         while let Some(key) = map.next_key::<String>()? {
             if key == "@type" {
                 let kind: String = map.next_value()?;
-                is_size = !kind.ends_with(".BootstrapConfigDump") && !kind.ends_with(".SecretsConfigDump");
+                let is_secret = kind.ends_with(".SecretsConfigDump");
+                is_size = !is_secret && !kind.ends_with(".BootstrapConfigDump");
+                if is_first && is_secret {
+                    tap.withhold(&format!("\"@type\": {}", Value::from(kind)));
+                } else if is_first {
+                    tap.release();
+                }
             } else {
+                if is_first {
+                    tap.withhold("");
+                }
                 held.list(&key, &mut map)?;
             }
+            is_first = false;
         }
+        tap.resume("}");
         if is_size {
-            held.size_bytes += position.get().saturating_sub(begins_at);
+            held.size_bytes += tap.position().saturating_sub(begins_at);
         }
         Ok(())
-    }
-}
-
-/// A list whose elements are looked at one after the other.
-struct Each<T, F>(F, PhantomData<T>);
-
-impl<T, F: FnMut(T)> Each<T, F> {
-    fn new(look: F) -> Self {
-        Self(look, PhantomData)
-    }
-}
-
-impl<'de, T: Deserialize<'de>, F: FnMut(T)> DeserializeSeed<'de> for Each<T, F> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de, T: Deserialize<'de>, F: FnMut(T)> Visitor<'de> for Each<T, F> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
-        while let Some(element) = seq.next_element()? {
-            (self.0)(element);
-        }
-        Ok(())
-    }
-}
-
-/// Tells how far it was read.
-struct Positioned<'a, R> {
-    reader: R,
-    position: &'a Cell<u64>,
-}
-
-impl<R: Read> Read for Positioned<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.reader.read(buffer)?;
-        self.position.set(self.position.get() + read as u64);
-        Ok(read)
     }
 }
 
@@ -357,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_recorded_dump_is_counted() {
-        let configuration = count(RECORDED.as_bytes()).unwrap();
+        let configuration = count(RECORDED.as_bytes(), &mut Vec::new()).unwrap();
         let counts = ConfigurationCounts {
             // Three services with three endpoints each in two localities, and one by its name.
             clusters: Some(4),
@@ -379,7 +332,8 @@ mod tests {
 
     #[test]
     fn lists_that_are_left_out_are_empty() {
-        let configuration = count(br#"{"configs":[{"@type":"x.ClustersConfigDump"}]}"#.as_slice()).unwrap();
+        let configuration =
+            count(br#"{"configs":[{"@type":"x.ClustersConfigDump"}]}"#.as_slice(), &mut Vec::new()).unwrap();
         assert_eq!(configuration.counts.clusters, Some(0));
         assert_eq!(configuration.counts.workloads, None);
         assert_eq!((configuration.size_bytes, configuration.dump_bytes), (32, 46));
@@ -396,8 +350,47 @@ mod tests {
             {"dynamic_active_clusters": [cluster("inbound", "ORIGINAL_DST"), cluster("outbound", "EDS")]},
             {"dynamic_endpoint_configs": [endpoints("inbound"), endpoints("outbound")]},
         ]});
-        let configuration = count(dump.to_string().as_bytes()).unwrap();
+        let configuration = count(dump.to_string().as_bytes(), &mut Vec::new()).unwrap();
         assert_eq!((configuration.counts.clusters, configuration.counts.endpoints), (Some(2), Some(2)));
+    }
+
+    #[test]
+    fn the_copy_is_what_envoy_wrote_without_its_secrets() {
+        let mut copy = Vec::new();
+        count(RECORDED.as_bytes(), &mut copy).unwrap();
+        let copy = String::from_utf8(copy).unwrap();
+        assert!(RECORDED.contains("dynamic_active_secrets") && !copy.contains("dynamic_active_secrets"));
+        let mut expected: Value = serde_json::from_str(RECORDED).unwrap();
+        for section in expected["configs"].as_array_mut().unwrap() {
+            if section["@type"].as_str().unwrap().ends_with(".SecretsConfigDump") {
+                *section = json!({"@type": section["@type"]});
+            }
+        }
+        assert_eq!(serde_json::from_str::<Value>(&copy).unwrap(), expected);
+        let secrets = RECORDED.find(".SecretsConfigDump").unwrap();
+        let before = &RECORDED[..RECORDED[..secrets].rfind('{').unwrap()];
+        assert!(copy.starts_with(before), "what is copied is as Envoy wrote it");
+    }
+
+    #[test]
+    fn a_section_that_does_not_begin_with_its_type_is_counted_and_not_copied() {
+        let cases = [
+            (
+                r#"{"configs":[{"static_clusters":[{}],"@type":"x.SecretsConfigDump"}],"a":1}"#,
+                r#"{"configs":[{}],"a":1}"#,
+            ),
+            (r#"{"configs":[{ }, {"static_clusters":[{}]}]}"#, r#"{"configs":[{ }, {}]}"#),
+            (
+                r#"{"configs":[{"@type":"a\"b.SecretsConfigDump","x":1}]}"#,
+                r#"{"configs":[{"@type": "a\"b.SecretsConfigDump"}]}"#,
+            ),
+        ];
+        for (dump, expected) in cases {
+            let mut copy = Vec::new();
+            let configuration = count(dump.as_bytes(), &mut copy).unwrap();
+            assert_eq!(String::from_utf8(copy).unwrap(), expected);
+            assert_eq!(configuration.dump_bytes, dump.len() as u64);
+        }
     }
 
     #[test]
@@ -410,7 +403,7 @@ mod tests {
             (&RECORDED[..RECORDED.len() / 2], "EOF while parsing"),
         ];
         for (text, expected) in cases {
-            let error = count(text.as_bytes()).unwrap_err().to_string();
+            let error = count(text.as_bytes(), &mut Vec::new()).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }

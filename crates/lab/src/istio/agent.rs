@@ -11,6 +11,7 @@ use super::workload::Workload;
 use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
 use crate::certificates::write_private;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
+use crate::dump::DumpCopy;
 use crate::envoy::admin::{Admin, AdminError};
 use crate::envoy::proof::Evidence;
 use crate::lab::Lab;
@@ -294,12 +295,8 @@ impl CounterSource for AgentCounters {
         CounterSource::heap(&self.0)
     }
 
-    fn configuration(&self) -> Result<Option<ProxyConfiguration>, AdminError> {
-        CounterSource::configuration(&self.0)
-    }
-
-    fn configuration_dump(&self) -> Result<Option<Vec<u8>>, AdminError> {
-        CounterSource::configuration_dump(&self.0)
+    fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
+        CounterSource::configuration(&self.0, copy)
     }
 }
 

@@ -3,9 +3,12 @@
 use crate::programs::request;
 use experiment::environment::{Arrangement, ArrangementSpec, Observation, SentLoad, in_one_line};
 use experiment::schema::ComponentUsage;
+use flate2::read::GzDecoder;
 use lab::Pod;
 use lab::arrangement::{LocalLab, pair::PairArrangement};
-use std::io::{BufRead, BufReader};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -20,6 +23,8 @@ pub struct Trial {
     pub unanswered: i32,
     /// What the proxies wrote.
     pub proxy_logs: String,
+    /// The configuration that was kept of each proxy, by its name.
+    pub configurations: BTreeMap<String, String>,
 }
 
 impl Trial {
@@ -61,9 +66,20 @@ pub fn run(mut arrangement: PairArrangement<'_>, logs: &Path) -> Trial {
     let sent = SentLoad { requests: REQUESTS, request_bytes: Some(request_bytes(&arrangement.url())) };
     let unanswered = arrangement.wait_generator(LIMIT).expect("it ends by itself").expect("it exits");
     let observation = Box::new(arrangement).finish(&sent);
-    let logs = observation.path.proxies.iter().map(|proxy| logs.join(format!("{}.log", proxy.name)));
-    let proxy_logs = logs.map(|log| std::fs::read_to_string(log).expect("every proxy has a log")).collect();
-    Trial { observation, unanswered, proxy_logs }
+    let proxies = || observation.path.proxies.iter().map(|proxy| proxy.name.as_str());
+    let log = |name: &str| std::fs::read_to_string(logs.join(format!("{name}.log")));
+    let proxy_logs = proxies().map(|name| log(name).expect("every proxy has a log")).collect();
+    let configurations =
+        proxies().filter_map(|name| Some((name.to_owned(), configuration(logs, name)?))).collect();
+    Trial { observation, unanswered, proxy_logs, configurations }
+}
+
+/// The configuration that was kept of a proxy; nothing where none was.
+fn configuration(logs: &Path, name: &str) -> Option<String> {
+    let file = File::open(logs.join(format!("{name}.configuration.json.gz"))).ok()?;
+    let mut text = String::new();
+    GzDecoder::new(file).read_to_string(&mut text).expect("what is kept is whole");
+    Some(text)
 }
 
 /// What the generator sends for each request.

@@ -12,6 +12,7 @@ mod cases;
 #[path = "../arrangement/death.rs"]
 mod death;
 mod deaths;
+mod holdings;
 mod modes;
 #[allow(dead_code, reason = "shared with the test of arrangements, which burns CPU too")]
 #[path = "../arrangement/programs.rs"]
@@ -36,6 +37,7 @@ const CASES: &[(&str, Case)] = &[
     ("without_mutual_tls_there_are_no_handshakes", modes::without_mutual_tls_there_are_no_handshakes),
     ("traffic_past_the_server_proxy_shows", modes::traffic_past_the_server_proxy_shows),
     ("traffic_past_the_client_proxy_is_refused", modes::traffic_past_the_client_proxy_is_refused),
+    ("sidecars_hold_what_the_mesh_has", holdings::sidecars_hold_what_the_mesh_has),
     ("nothing_of_a_trial_is_left", remains::nothing_of_a_trial_is_left),
     ("keys_are_closed_to_others", remains::keys_are_closed_to_others),
     ("a_dead_proxy_is_named_with_its_log", deaths::a_dead_proxy_is_named_with_its_log),
@@ -51,6 +53,7 @@ const ZTUNNEL_CASES: &[(&str, Case)] = &[
     ),
     ("a_ztunnel_in_each_pod_proves_mutual_tls", ambient::a_ztunnel_in_each_pod_proves_mutual_tls),
     ("a_waypoint_reads_requests_between_ztunnels", ambient::a_waypoint_reads_requests_between_ztunnels),
+    ("a_ztunnel_holds_what_the_mesh_has", holdings::a_ztunnel_holds_what_the_mesh_has),
     ("traffic_past_the_clients_ztunnel_shows", ambient::traffic_past_the_clients_ztunnel_shows),
     ("traffic_past_both_sides_of_ambient_shows", ambient::traffic_past_both_sides_shows),
     ("nothing_of_an_ambient_trial_is_left", ambient::nothing_of_an_ambient_trial_is_left),

@@ -2,8 +2,9 @@
 //!
 //! Shared by the node's pods, as in a cluster, it runs in a pod of its own, is handed theirs by [`super::zds`], and asks
 //! istiod for certificates in their names. One for each pod ("dedicated") runs in that pod, as that pod. [`metrics`] reads
-//! what it counts, [`state`] what it was told.
+//! what it counts, [`state`] whether it was told what it must know, [`holdings`] all that it was told.
 
+mod holdings;
 pub(super) mod metrics;
 pub(super) mod state;
 
@@ -16,12 +17,14 @@ use super::zds::{Connection, NodeAgent, NodePod};
 use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
 use crate::certificates::write_private;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
+use crate::dump::DumpCopy;
 use crate::envoy::admin::{Admin, AdminError};
 use crate::envoy::proof::Evidence;
 use crate::lab::Lab;
 use crate::pod::Pod;
 use crate::wait::wait_for;
 use experiment::environment::{AccessLog, EnvironmentError};
+use experiment::schema::ProxyConfiguration;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -261,5 +264,9 @@ impl CounterSource for Rc<Ztunnel> {
     fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
         let text = self.statistics.ask("/metrics")?;
         Ok(metrics::counters(&String::from_utf8_lossy(&text)))
+    }
+
+    fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
+        self.admin.read("/config_dump", |answer| holdings::count(answer, copy)).map(Some)
     }
 }

@@ -1,0 +1,140 @@
+//! A proxy's dump of its configuration, read once: counted and copied at the same time, and never held as a whole.
+//!
+//! [`read`] gives a dump to a JSON reader and lets every byte that it takes pass through a [`Tap`]. Whoever looks at the
+//! JSON tells the tap where something begins that may have to stay out of the copy (certificates, keys) and, once that is
+//! known, whether it does. [`list`] has the shapes that dumps share. What a dump means is the business of those who count
+//! it: [`crate::envoy::holdings`] and ztunnel's.
+
+pub(crate) mod list;
+
+use serde::de::DeserializeSeed;
+use std::cell::RefCell;
+use std::io::{self, BufReader, Read};
+
+/// How much is collected before it is copied, bytes.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// Where a dump is copied to as it is read. The reading goes on whether or not it can be written: a copy remembers by
+/// itself that it could not.
+pub(crate) trait DumpCopy {
+    /// Takes the next part.
+    fn push(&mut self, part: &[u8]);
+}
+
+impl DumpCopy for Vec<u8> {
+    fn push(&mut self, part: &[u8]) {
+        self.extend_from_slice(part);
+    }
+}
+
+/// Reads a dump to its end, looking at it in this way. Gives its length, bytes.
+///
+/// # Errors
+/// Where it cannot be read to its end, or is not of the shape that `look` expects. The copy is then no JSON.
+pub(crate) fn read(
+    dump: impl Read,
+    tap: &Tap<'_>,
+    look: impl for<'de> DeserializeSeed<'de, Value = ()>,
+) -> Result<u64, serde_json::Error> {
+    // The tap stands behind the buffer: the JSON reader takes one byte at a time.
+    let reader = Tapped { reader: BufReader::with_capacity(PIECE_BYTES, dump), tap };
+    let mut json = serde_json::Deserializer::from_reader(reader);
+    look.deserialize(&mut json)?;
+    json.end()?;
+    tap.0.borrow_mut().pass_on();
+    Ok(tap.position())
+}
+
+/// What passes on its way to the JSON reader: how much it was, and which of it is copied.
+pub(crate) struct Tap<'c>(RefCell<Passing<'c>>);
+
+struct Passing<'c> {
+    position: u64,
+    /// What is still to be copied.
+    piece: Vec<u8>,
+    state: State,
+    copy: &'c mut dyn DumpCopy,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    /// All is copied.
+    Copied,
+    /// From this place of the piece on it is not yet known whether it is.
+    Held(usize),
+    /// Nothing is.
+    Withheld,
+}
+
+impl<'c> Tap<'c> {
+    /// Copies to here.
+    pub fn new(copy: &'c mut dyn DumpCopy) -> Self {
+        Self(RefCell::new(Passing { position: 0, piece: Vec::new(), state: State::Copied, copy }))
+    }
+
+    /// How much the JSON reader has taken, bytes.
+    pub fn position(&self) -> u64 {
+        self.0.borrow().position
+    }
+
+    /// What the JSON reader takes from now on is kept back until [`Self::release`] or [`Self::withhold`].
+    pub fn hold(&self) {
+        let mut passing = self.0.borrow_mut();
+        passing.state = State::Held(passing.piece.len());
+    }
+
+    /// What was held is copied, and what follows.
+    pub fn release(&self) {
+        self.0.borrow_mut().state = State::Copied;
+    }
+
+    /// Nothing is copied from now on, nor what was held: this stands in its place.
+    pub fn withhold(&self, instead: &str) {
+        let mut passing = self.0.borrow_mut();
+        if let State::Held(from) = passing.state {
+            passing.piece.truncate(from);
+        }
+        passing.piece.extend_from_slice(instead.as_bytes());
+        passing.state = State::Withheld;
+    }
+
+    /// From now on all is copied again. Where something was withheld, this ends what stands in its place.
+    pub fn resume(&self, end: &str) {
+        let mut passing = self.0.borrow_mut();
+        if matches!(passing.state, State::Withheld) {
+            passing.piece.extend_from_slice(end.as_bytes());
+        }
+        passing.state = State::Copied;
+    }
+}
+
+impl Passing<'_> {
+    fn take(&mut self, bytes: &[u8]) {
+        self.position += bytes.len() as u64;
+        if !matches!(self.state, State::Withheld) {
+            self.piece.extend_from_slice(bytes);
+        }
+        if matches!(self.state, State::Copied) && self.piece.len() >= PIECE_BYTES {
+            self.pass_on();
+        }
+    }
+
+    fn pass_on(&mut self) {
+        self.copy.push(&self.piece);
+        self.piece.clear();
+    }
+}
+
+/// A reader whose bytes pass a tap.
+struct Tapped<'t, 'c, R> {
+    reader: R,
+    tap: &'t Tap<'c>,
+}
+
+impl<R: Read> Read for Tapped<'_, '_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        self.tap.0.borrow_mut().take(&buffer[..read]);
+        Ok(read)
+    }
+}

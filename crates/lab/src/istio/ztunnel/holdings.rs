@@ -1,0 +1,118 @@
+//! What a ztunnel holds, counted from its own dump of it (`/config_dump`) as it comes: that of all namespaces, whichever
+//! of them its pods are in.
+//!
+//! What it leaves out: what ztunnel was started with (`config`, `version`), and its heap. ztunnel tells of no heap: its
+//! `/debug/pprof/heap` is a profile, which it refuses unless it was started to make one.
+
+use crate::dump::list::Each;
+use crate::dump::{self, DumpCopy, Tap};
+use experiment::schema::{ConfigurationCounts, ProxyConfiguration};
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Read;
+
+/// Counts what a dump has and copies it as it is read, but for its certificates.
+///
+/// # Errors
+/// Where it cannot be read to its end, or is no dump.
+pub(super) fn count(
+    dump: impl Read,
+    copy: &mut dyn DumpCopy,
+) -> Result<ProxyConfiguration, serde_json::Error> {
+    let mut held = Held::default();
+    let tap = Tap::new(copy);
+    let dump_bytes = dump::read(dump, &tap, Dump { held: &mut held, tap: &tap })?;
+    let counts = ConfigurationCounts {
+        services: Some(held.services),
+        endpoints: Some(held.endpoints),
+        workloads: Some(held.workloads),
+        policies: Some(held.policies),
+        certificates: Some(held.certificates),
+        ..ConfigurationCounts::default()
+    };
+    Ok(ProxyConfiguration { size_bytes: held.size_bytes, dump_bytes, counts })
+}
+
+#[derive(Default)]
+struct Held {
+    size_bytes: u64,
+    services: u64,
+    endpoints: u64,
+    workloads: u64,
+    policies: u64,
+    /// Identities for which it has a certificate now.
+    certificates: u64,
+}
+
+/// An identity, and how ztunnel stands with its certificate.
+#[derive(Deserialize)]
+struct Certificate {
+    state: String,
+}
+
+#[derive(Deserialize)]
+struct Service {
+    #[serde(default)]
+    endpoints: BTreeMap<String, IgnoredAny>,
+}
+
+/// The whole answer.
+struct Dump<'a, 'c> {
+    held: &'a mut Held,
+    tap: &'a Tap<'c>,
+}
+
+impl<'de> DeserializeSeed<'de> for Dump<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Dump<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a configuration dump")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Self { held, tap } = self;
+        let mut lacking = vec!["services", "workloads"];
+        while let Some(key) = map.next_key::<String>()? {
+            lacking.retain(|part| *part != key);
+            // The key was read, with its quotation marks.
+            let begins_at = tap.position().saturating_sub(key.len() as u64 + 2);
+            let mut is_size = true;
+            match key.as_str() {
+                "services" => map.next_value_seed(Each::new(|service: Service| {
+                    held.services += 1;
+                    held.endpoints += service.endpoints.len() as u64;
+                }))?,
+                // Endpoints whose service it has not been told of.
+                "stagedServices" => map.next_value::<IgnoredAny>().map(drop)?,
+                "workloads" => map.next_value_seed(Each::new(|_: IgnoredAny| held.workloads += 1))?,
+                "policies" => map.next_value_seed(Each::new(|_: IgnoredAny| held.policies += 1))?,
+                "certificates" => {
+                    is_size = false;
+                    tap.withhold(": [");
+                    map.next_value_seed(Each::new(|certificate: Certificate| {
+                        held.certificates += u64::from(certificate.state == "Available");
+                    }))?;
+                    tap.resume("]");
+                }
+                _ => {
+                    is_size = false;
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            if is_size {
+                held.size_bytes += tap.position().saturating_sub(begins_at);
+            }
+        }
+        lacking.first().map_or(Ok(()), |part| Err(A::Error::missing_field(part)))
+    }
+}

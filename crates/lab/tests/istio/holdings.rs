@@ -1,0 +1,107 @@
+//! What each proxy holds, told by the proxy itself: its counts are those of what was kept of it, without keys.
+
+use crate::modes::spec;
+use crate::trial::{Trial, trial};
+use experiment::environment::ArrangementSpec;
+use experiment::mesh_settings::Surroundings;
+use experiment::schema::{ComponentUsage, ProxyConfiguration, ProxyHoldings};
+use experiment::{MeshSettings, Mode};
+use lab::Lab;
+use lab::arrangement::LocalLab;
+use serde_json::Value;
+use std::sync::Arc;
+
+fn surrounded(mode: Mode) -> ArrangementSpec {
+    let surroundings = Surroundings { services: 7, endpoints: 3 };
+    let settings = MeshSettings { surroundings, ..MeshSettings::default() };
+    ArrangementSpec { istio: Arc::new(settings), ..spec(mode) }
+}
+
+fn holdings(component: &ComponentUsage) -> &ProxyHoldings {
+    let held = component.holdings.as_ref().expect("a proxy says what it holds");
+    assert_eq!(held.unread, Vec::<String>::new(), "{}", component.name);
+    held
+}
+
+fn configuration(trial: &Trial, name: &str) -> ProxyConfiguration {
+    holdings(trial.component(name)).configuration.expect("it tells of its configuration")
+}
+
+/// What was kept, without anything that looks like a certificate or a key.
+fn kept(trial: &Trial, name: &str) -> Value {
+    let text = &trial.configurations[name];
+    // As PEM and as PEM in base64, which is how proxies write them.
+    for secret in ["-----BEGIN", "LS0tLS1CRUdJTi", "private_key", "privateKey"] {
+        assert!(!text.contains(secret), "{secret} is in the configuration that was kept of {name}");
+    }
+    serde_json::from_str(text).expect("what is kept is JSON")
+}
+
+fn check_memory(component: &ComponentUsage) {
+    let moments = [component.memory_before_load_bytes, component.memory_after_load_bytes];
+    assert!(moments.iter().all(|memory| *memory > Some(5_000_000)), "{component:?}");
+}
+
+/// The elements of a list that is in a section of Envoy's dump.
+fn list<'a>(kept: &'a Value, name: &str) -> Vec<&'a Value> {
+    let sections = kept["configs"].as_array().expect("Envoy's dump has sections");
+    sections.iter().filter_map(|section| section[name].as_array()).flatten().collect()
+}
+
+/// How many of these are of the surroundings, by a text in each.
+fn surroundings<'a>(all: impl IntoIterator<Item = &'a Value>, text: impl Fn(&Value) -> &Value) -> usize {
+    let is_other = |one: &&Value| text(one).as_str().is_some_and(|text| text.contains("surroundings"));
+    all.into_iter().filter(is_other).count()
+}
+
+pub fn sidecars_hold_what_the_mesh_has(_lab: &Lab, place: &LocalLab) {
+    let trial = trial(place, &surrounded(Mode::Sidecar), |_| ());
+    for name in ["client-proxy", "server-proxy"] {
+        check_memory(trial.component(name));
+        assert!(holdings(trial.component(name)).heap_after_load.is_some(), "Envoy tells of its heap");
+        let configuration = configuration(&trial, name);
+        assert!(configuration.dump_bytes > configuration.size_bytes, "{configuration:?}");
+        let counts = configuration.counts;
+        assert_eq!(counts.certificates, Some(2), "its own, and those that it trusts");
+        let kept = kept(&trial, name);
+        let clusters = [list(&kept, "static_clusters"), list(&kept, "dynamic_active_clusters")].concat();
+        assert_eq!(counts.clusters, Some(clusters.len() as u64));
+        assert_eq!(surroundings(clusters, |cluster| &cluster["cluster"]["name"]), 7);
+        let tables = [list(&kept, "static_route_configs"), list(&kept, "dynamic_route_configs")].concat();
+        assert_eq!(counts.route_tables, Some(tables.len() as u64));
+        let hosts = tables.iter().filter_map(|table| table["route_config"]["virtual_hosts"].as_array());
+        let hosts: Vec<&Value> = hosts.flatten().collect();
+        assert_eq!(counts.virtual_hosts, Some(hosts.len() as u64));
+        assert_eq!(surroundings(hosts, |host| &host["name"]), 7);
+        let endpoints = list(&kept, "dynamic_endpoint_configs");
+        let of_others = endpoints.iter().map(|endpoints| &endpoints["endpoint_config"]);
+        let of_others =
+            of_others.filter(|config| surroundings([*config], |config| &config["cluster_name"]) > 0);
+        let localities = of_others.filter_map(|config| config["endpoints"].as_array()).flatten();
+        let addresses: usize = localities.map(|one| one["lb_endpoints"].as_array().map_or(0, Vec::len)).sum();
+        assert_eq!(addresses, 21);
+        assert!(counts.endpoints >= Some(21), "{counts:?}");
+    }
+}
+
+pub fn a_ztunnel_holds_what_the_mesh_has(_lab: &Lab, place: &LocalLab) {
+    let trial = trial(place, &surrounded(Mode::Ambient), |_| ());
+    let ztunnel = trial.component("ztunnel");
+    check_memory(ztunnel);
+    assert_eq!(holdings(ztunnel).heap_after_load, None, "it tells of no heap");
+    let configuration = configuration(&trial, "ztunnel");
+    assert!(configuration.dump_bytes > configuration.size_bytes, "{configuration:?}");
+    let kept = kept(&trial, "ztunnel");
+    let list = |name: &str| kept[name].as_array().expect("ztunnel's dump has such a list");
+    let length = |name: &str| Some(list(name).len() as u64);
+    let counts = configuration.counts;
+    assert_eq!(counts.services, length("services"));
+    assert_eq!(counts.workloads, length("workloads"));
+    assert_eq!(counts.policies, length("policies"));
+    assert_eq!(counts.certificates, Some(2), "one for each pod");
+    assert_eq!(surroundings(list("services"), |service| &service["namespace"]), 7, "of all namespaces");
+    assert_eq!(surroundings(list("workloads"), |workload| &workload["namespace"]), 21);
+    assert_eq!(counts.endpoints, Some(22), "three for each of those, and the server");
+    assert!(list("certificates").is_empty(), "they were not kept");
+    assert!(trial.observation.push.expect("istiod configured it").in_force_s["ztunnel"] > 0.0);
+}
