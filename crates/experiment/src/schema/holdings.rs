@@ -27,8 +27,8 @@ pub struct ConfigurationCounts {
     /// Routes of all virtual hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routes: Option<u64>,
-    /// Addresses of all clusters, but for those that a cluster only learns from the connections that pass; one that is in
-    /// two clusters counts twice.
+    /// Addresses of all clusters, but for those that a cluster only learns from the connections that pass (Envoy), or
+    /// workloads behind all services (ztunnel); one that is in two of them counts twice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoints: Option<u64>,
     /// Services (ztunnel).
@@ -90,10 +90,11 @@ impl ConfigurationCounts {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct ProxyConfiguration {
     /// Size of those parts of the dump that say what the proxy does with traffic, as the proxy writes them (JSON, with its
-    /// line breaks and indentation), bytes: endpoints included; left out are certificates and keys, and what the proxy
-    /// was started with (Envoy's bootstrap, most of which lists what is compiled in).
+    /// line breaks and indentation), bytes: endpoints included (of a ztunnel services, workloads and policies); left out are
+    /// certificates and keys, and what the proxy was started with (Envoy's bootstrap, most of which lists what is compiled
+    /// in).
     pub size_bytes: u64,
-    /// Size of the whole answer, bytes: what `curl …/config_dump?include_eds | wc -c` shows.
+    /// Size of the whole answer, bytes: what `curl …/config_dump?include_eds | wc -c` shows (ztunnel: `…/config_dump`).
     pub dump_bytes: u64,
     /// What it consists of.
     #[serde(flatten)]

@@ -40,6 +40,8 @@ pub fn every_mode_proves_its_path(_lab: &Lab, place: &mut LocalLab) {
             assert_eq!(proxy.requests_received, REQUESTS, "{mode}: {}", proxy.name);
             let handshakes = if mode == Mode::Sidecar { 1..=CONNECTIONS } else { 0..=0 };
             assert!(handshakes.contains(&proxy.tls_handshakes), "{mode}: {proxy:?}");
+            let kept: serde_json::Value = serde_json::from_str(&trial.configurations[&proxy.name]).unwrap();
+            assert!(kept["configs"].as_array().is_some_and(|sections| sections.len() > 4), "{mode}: {kept}");
         }
         // Two readings: at most 1 % of a core over a window of 5 s.
         let observer = trial.component("meshmeter");

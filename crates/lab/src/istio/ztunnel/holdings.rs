@@ -116,3 +116,62 @@ impl<'de> Visitor<'de> for Dump<'_, '_> {
         lacking.first().map_or(Ok(()), |part| Err(A::Error::missing_field(part)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// A real ztunnel's, with other text for its certificates, one identity more that waits for its own, and most of what
+    /// it was started with left out.
+    const RECORDED: &str = include_str!("../../../tests/fixtures/ztunnel_config_dump.json");
+
+    #[test]
+    fn a_recorded_dump_is_counted() {
+        let configuration = count(RECORDED.as_bytes(), &mut Vec::new()).unwrap();
+        let counts = ConfigurationCounts {
+            // The API's own and the server's, which alone has somebody behind it.
+            services: Some(2),
+            endpoints: Some(1),
+            // Client, server, ztunnel.
+            workloads: Some(3),
+            policies: Some(1),
+            // A third waits for its own.
+            certificates: Some(2),
+            ..ConfigurationCounts::default()
+        };
+        assert_eq!(configuration.counts, counts);
+        assert_eq!(configuration.dump_bytes, RECORDED.len() as u64);
+        assert_eq!(
+            configuration.size_bytes,
+            408 + 926 + 20 + 1902,
+            "policies, services, staged ones, workloads"
+        );
+    }
+
+    #[test]
+    fn the_copy_is_what_ztunnel_wrote_without_its_certificates() {
+        let mut copy = Vec::new();
+        count(RECORDED.as_bytes(), &mut copy).unwrap();
+        let copy = String::from_utf8(copy).unwrap();
+        assert!(RECORDED.contains("LS0tLS1CRUdJTi") && !copy.contains("LS0tLS1CRUdJTi"));
+        let mut expected: Value = serde_json::from_str(RECORDED).unwrap();
+        expected["certificates"] = json!([]);
+        assert_eq!(serde_json::from_str::<Value>(&copy).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_no_dump_is_an_error() {
+        let cases: [(&str, &str); 5] = [
+            ("", "EOF while parsing a value"),
+            ("{}", "missing field `services`"),
+            (r#"{"services":[]}"#, "missing field `workloads`"),
+            (r#"{"services":{}}"#, "expected a list"),
+            (&RECORDED[..RECORDED.len() / 2], "EOF while parsing"),
+        ];
+        for (text, expected) in cases {
+            let error = count(text.as_bytes(), &mut Vec::new()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
