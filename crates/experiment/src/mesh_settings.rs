@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The whole section `istio` of an experiment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeshSettings {
-    /// Share of requests that are traced, more than 0 and at most 1; absent: no proxy traces at all.
+    /// Share of requests that are traced, 0 to 1 in ten-thousandths; absent: no proxy sends spans at all.
     pub tracing_fraction: Option<f64>,
     /// Who may call the service.
     pub authorization: AuthorizationSettings,

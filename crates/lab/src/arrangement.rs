@@ -12,6 +12,7 @@ mod proxy;
 pub(crate) mod service;
 pub(crate) mod started;
 mod static_envoys;
+pub(crate) mod tracing;
 
 use self::pair::PairArrangement;
 use crate::certificates::RunAuthority;

@@ -16,6 +16,8 @@ use std::sync::Arc;
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 const SWITCH: [(&str, bool); 4] = [("true", true), ("false", false), ("on", true), ("off", false)];
+/// Envoy draws one of ten thousand.
+const SHARE_STEPS: f64 = 10_000.0;
 const MOST_RULES: usize = 10_000;
 const MOST_RETRIES: usize = 100;
 const MOST_SERVICES: usize = 10_000;
@@ -28,10 +30,7 @@ const LARGEST_TEXT_BYTES: usize = 1 << 20;
 /// Reads the section.
 pub(super) fn settings(section: &Section<'_>, files: &dyn Files) -> Result<MeshSettings> {
     Ok(MeshSettings {
-        tracing_fraction: section
-            .field("tracing")?
-            .map(|field| field.quantity(parse_fraction))
-            .transpose()?,
+        tracing_fraction: section.field("tracing")?.map(|field| traced_share(&field)).transpose()?,
         authorization: authorization(&section.section("authorization")?)?,
         lua: section.field("lua")?.map_or(Ok(None), |field| lua(&field))?,
         wasm: section.field("wasm")?.map(|field| wasm(&field, files)).transpose()?,
@@ -45,6 +44,19 @@ pub(super) fn settings(section: &Section<'_>, files: &dyn Files) -> Result<MeshS
         })?,
         extra: section.field("extra")?.map(|field| extra(&field, files)).transpose()?,
     })
+}
+
+/// A share of requests that proxies can draw.
+fn traced_share(field: &Field<'_>) -> Result<f64> {
+    let share = field.quantity(parse_fraction)?;
+    let steps = share * SHARE_STEPS;
+    if (steps - steps.round()).abs() > 1e-6 {
+        return Err(field.place().error(
+            format!("`{}` is finer than proxies draw", field.path),
+            "expected whole hundredths of a percent, such as `0.01%` or `12.5%`",
+        ));
+    }
+    Ok(share)
 }
 
 /// A key that is on or off; absent: off.

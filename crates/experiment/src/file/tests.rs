@@ -227,6 +227,7 @@ fn what_a_mesh_or_a_mode_cannot_do_is_refused_where_it_stands() {
         ),
         with("istio", "sidecar", &format!("{load}server: {{delay: 1s}}\nistio: {{timeout: 500ms}}")),
         with("istio", "sidecar", &format!("{load}istio: {{tracing: 200%}}")),
+        with("istio", "sidecar", &format!("{load}istio: {{tracing: 0.015%}}")),
         with("istio", "sidecar", &format!("{load}istio: {{trace: 1%}}")),
         with("istio", "sidecar", &format!("{load}istio: {{authorization: {{path: 1}}}}")),
         with("istio", "sidecar", &format!("{load}istio: {{authorization: 5}}")),

@@ -9,6 +9,7 @@ mod load;
 mod objective;
 mod search;
 mod summary;
+mod tracing;
 mod trial;
 
 pub use configuration::ConfigurationPush;
@@ -31,6 +32,7 @@ pub use summary::{
     AddedLatency, Cell, CellPath, ComponentSummary, Estimate, Percentiles, PublishedFigure, SUMMARY_SCHEMA,
     Summary,
 };
+pub use tracing::{TracedProxy, TracingProof};
 pub use trial::{
     ComponentUsage, LoadPoint, MachineUsage, NetworkUsage, PathProof, ProcessUsage, ProxyProof, Role,
     SchedulingUsage, ServiceProof, StreamProof, TRIAL_SCHEMA, Throttling, TopProcess, TrialOutcome,

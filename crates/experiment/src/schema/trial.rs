@@ -1,6 +1,6 @@
 //! `meshmeter.trial/1`: one line of `trials.jsonl`, everything that one trial showed.
 
-use super::{ConfigurationPush, LoadResult, ProxyHoldings, Verdict};
+use super::{ConfigurationPush, LoadResult, ProxyHoldings, TracingProof, Verdict};
 use crate::Mode;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -234,6 +234,9 @@ pub struct PathProof {
     /// What the service itself counted; absent where the proxies' own counts suffice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceProof>,
+    /// What was traced, and the spans that came of it; absent where nothing was to be traced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracing: Option<TracingProof>,
 }
 
 /// What the service counted between the start of the generator and its end, warm-up included: the measure of proxies

@@ -195,7 +195,11 @@ impl<'lab> PairArrangement<'lab> {
                 after,
             })
             .collect();
-        prove(&counted, sent, service.as_ref())
+        let mut path = prove(&counted, sent, service.as_ref());
+        if let Some(tracing) = &self.started.tracing {
+            tracing.prove(&self.started.proxies, &mut path);
+        }
+        path
     }
 
     fn log_tails(&self) -> BTreeMap<String, Vec<String>> {

@@ -146,6 +146,7 @@ impl StaticProxy {
             pod: pod_of(pods, self.position).name().to_owned(),
             container: self.container,
             evidence: self.position.evidence(self.tls_expected),
+            spans: None,
             counters: Box::new(self.admin),
             _files: Some(self.files),
         }

@@ -1,6 +1,7 @@
 //! What an arrangement consists of once it is up, whoever configured its proxies.
 
 use super::service::ServiceCounters;
+use super::tracing::{SentSpans, Tracing};
 use crate::container::Container;
 use crate::dump::DumpCopy;
 use crate::envoy::admin::{Admin, AdminError};
@@ -32,6 +33,8 @@ pub(crate) struct Started {
     pub url: String,
     /// What the generator needs besides.
     pub client_arguments: Vec<String>,
+    /// What is to be traced; absent where nothing is.
+    pub tracing: Option<Tracing>,
     /// How long the configuration took to be in force; absent where nothing is configured while it runs.
     pub push: Option<ConfigurationPush>,
     /// Certificates and keys of client and service.
@@ -64,6 +67,8 @@ pub(crate) struct Proxy {
     pub container: Container,
     /// What of its counters tells of the path.
     pub evidence: Evidence,
+    /// What it sends where requests are traced; absent where it is never told to.
+    pub spans: Option<SentSpans>,
     /// Where its counters are read, and what it holds.
     pub counters: Box<dyn CounterSource>,
     /// Its configuration and keys; absent where what reads its counters keeps them.

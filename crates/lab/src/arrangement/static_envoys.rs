@@ -41,6 +41,7 @@ pub(super) fn bring_up(
         proxies,
         supporting: Vec::new(),
         service: None,
+        tracing: None,
         url,
         client_arguments: Vec::new(),
         push: None,

@@ -14,8 +14,10 @@
 //! more; the retries are counted too. With bytes there is a third: what a protocol says once on each connection.
 
 mod streams;
+mod tracing;
 
 pub use streams::{CountedService, StreamCounters};
+pub use tracing::judge_tracing;
 
 use experiment::environment::SentLoad;
 use experiment::schema::{PathProof, ProxyProof};
@@ -81,6 +83,8 @@ pub struct RequestCounters {
     pub connections: String,
     /// The requests that this proxy sent again.
     pub retries: String,
+    /// The requests that it chose to trace.
+    pub traced: String,
 }
 
 /// Counters of a proxy that does not read requests, but has their bytes as they were sent.
@@ -123,6 +127,7 @@ impl Evidence {
             requests: format!("http.{connection_manager}.downstream_rq_total"),
             connections: format!("http.{connection_manager}.downstream_cx_total"),
             retries: format!("cluster.{cluster}.upstream_rq_retry"),
+            traced: format!("http.{connection_manager}.tracing.random_sampling"),
         }))
     }
 
@@ -210,7 +215,7 @@ pub fn prove(proxies: &[CountedProxy], sent: &SentLoad, service: Option<&Counted
         streams::judge_service(service, sent.requests, retries_before, &mut reasons);
     }
     let service = service.map(CountedService::proof);
-    PathProof { proven: reasons.is_empty(), proxies: proofs, reasons, service }
+    PathProof { proven: reasons.is_empty(), proxies: proofs, reasons, service, tracing: None }
 }
 
 /// Whether a proxy carries the trial's connections unread.

@@ -9,6 +9,7 @@ use super::control_plane::{DISCOVERY_NAME, DISCOVERY_PORT, NODE};
 use super::site::Site;
 use super::workload::Workload;
 use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
+use crate::arrangement::tracing::SentSpans;
 use crate::certificates::write_private;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::dump::DumpCopy;
@@ -58,6 +59,14 @@ impl ProxyKind {
             Self::Waypoint => "waypoint",
         }
     }
+
+    /// istiod has gateways tell of what they send on besides what arrives.
+    fn spans_of_each_request(self) -> u64 {
+        match self {
+            Self::Router => 2,
+            Self::Sidecar | Self::Waypoint => 1,
+        }
+    }
 }
 
 /// A proxy to start.
@@ -92,6 +101,7 @@ pub struct Agent {
     /// Envoy's admin interface.
     pub admin: Admin,
     status: Admin,
+    spans: SentSpans,
     /// The program that Envoy is.
     envoy: PathBuf,
     /// Its files.
@@ -127,6 +137,11 @@ impl AgentFactory<'_> {
             container,
             admin: Admin::in_pod(spec.name, pod, ADMIN_PORT),
             status: Admin::in_pod(spec.name, pod, STATUS_PORT),
+            spans: SentSpans {
+                // As the agent names the node: by the pod's label `app` and its namespace.
+                sender: format!("{}.{}", spec.workload.name, self.site.namespace.name()),
+                of_each_request: spec.kind.spans_of_each_request(),
+            },
             envoy,
             files,
         })
@@ -248,6 +263,7 @@ impl Agent {
             pod: pod.to_owned(),
             container: self.container,
             evidence,
+            spans: Some(self.spans),
             counters: Box::new(AgentCounters(self.admin)),
             _files: Some(self.files),
         }

@@ -21,6 +21,7 @@ mod programs;
 mod redirect;
 mod site;
 pub mod token;
+pub mod trace_collector;
 mod workload;
 mod zds;
 mod ztunnel;

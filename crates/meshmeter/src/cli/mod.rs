@@ -1,5 +1,6 @@
 //! What was typed, as types: one file for each command.
 
+mod collect_spans;
 mod components;
 mod doctor;
 mod lab;
@@ -8,6 +9,7 @@ mod report;
 mod run;
 mod serve;
 
+pub use collect_spans::CollectSpansArgs;
 pub use components::OverrideArgs;
 pub use doctor::DoctorArgs;
 pub use lab::{DownArgs, InstallArgs, LabArgs, LabCommand, StatusArgs, UpArgs};
@@ -45,6 +47,9 @@ pub enum Command {
     Lab(LabArgs),
     /// Say what works here, and this machine's measurement floor
     Doctor(DoctorArgs),
+    /// Count the spans that proxies send (labs run this)
+    #[command(hide = true)]
+    CollectSpans(CollectSpansArgs),
     /// Print a completion script for a shell
     Completion {
         /// The shell to complete for

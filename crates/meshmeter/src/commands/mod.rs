@@ -1,5 +1,6 @@
 //! What each command does: one file for each.
 
+mod collect_spans;
 mod doctor;
 mod lab;
 mod load;
@@ -21,6 +22,7 @@ pub fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Report(args) => report::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::CollectSpans(args) => collect_spans::run(&args),
         Command::Completion { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "meshmeter", &mut std::io::stdout());
             Ok(ExitCode::SUCCESS)

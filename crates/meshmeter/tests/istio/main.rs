@@ -12,6 +12,8 @@ mod cases;
 mod death;
 mod egress;
 mod ingress;
+mod kept;
+mod observability;
 mod trial;
 
 use self::cases::Cases;
@@ -36,6 +38,9 @@ const CASES: &[(&str, Case)] = &[
     ("ingress_proves_tls_on_both_sides", ingress::ingress_proves_tls_on_both_sides),
     ("ingress_without_tls_has_no_handshakes", ingress::ingress_without_tls_has_no_handshakes),
     ("ingress_refuses_clients_without_certificate", ingress::ingress_refuses_clients_without_certificate),
+    ("every_request_has_its_spans", observability::every_request_has_its_spans),
+    ("a_share_of_requests_is_traced", observability::a_share_of_requests_is_traced),
+    ("spans_that_do_not_arrive_are_missed", observability::spans_that_do_not_arrive_are_missed),
 ];
 
 fn main() -> ExitCode {

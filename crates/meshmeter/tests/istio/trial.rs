@@ -99,11 +99,14 @@ pub fn run(mut arrangement: PairArrangement<'_>, logs: &Path, client_arguments: 
     arrangement.wait_generator(LIMIT).expect("it ends by itself");
     let result: Option<LoadResult> =
         std::fs::read(&result).ok().map(|text| serde_json::from_slice(&text).expect("its schema"));
-    let sent = result.as_ref().map_or(0, |result| result.requests.sent + result.warmup.sent);
-    Trial {
-        observation: Box::new(arrangement).finish(&SentLoad { requests: sent, ..SentLoad::default() }),
-        result,
-    }
+    let sent = result.as_ref().map(sent_load).unwrap_or_default();
+    Trial { observation: Box::new(arrangement).finish(&sent), result }
+}
+
+/// What the generator counted. There is no warm-up.
+fn sent_load(result: &LoadResult) -> SentLoad {
+    let (requests, bytes) = (result.requests.sent, result.bytes.sent);
+    SentLoad { requests, request_bytes: (requests > 0).then(|| bytes as f64 / requests as f64) }
 }
 
 /// A trial from beginning to end; `tamper` comes between.

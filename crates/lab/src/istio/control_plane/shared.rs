@@ -4,6 +4,7 @@ use super::{ControlPlane, SYSTEM_NAMESPACE};
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::istio::objects::surroundings;
 use crate::istio::objects::telemetry::{TRACE_COLLECTOR, TRACE_COLLECTOR_PORT};
+use crate::istio::trace_collector::TraceCollector;
 use crate::istio::workload::{Membership, ServicePort, Workload};
 use crate::lab::Lab;
 use crate::pod::{Pod, PodSpec};
@@ -25,7 +26,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Where spans are sent, with its pod.
+    /// Where spans are sent, with its pod; once an experiment has traced.
     pub fn collector(&self) -> Option<(&Pod, &Container)> {
         self.collector.as_ref().map(|(pod, container)| (pod, container))
     }
@@ -53,13 +54,19 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// The synthetic service takes spans as well as anything: what it does with them is no proxy's cost.
+    /// Where spans are sent, to be asked what it has; once an experiment has traced.
+    pub(crate) fn trace_collector(&self) -> Option<TraceCollector> {
+        let shared = self.shared.borrow();
+        let (pod, _) = shared.collector()?;
+        Some(TraceCollector::in_pod(TRACE_COLLECTOR, pod, TRACE_COLLECTOR_PORT))
+    }
+
     fn start_collector(&self, lab: &Lab, meshmeter: &Path) -> Result<(Pod, Container), EnvironmentError> {
         let mut pod = lab.create_pod(&PodSpec::new(TRACE_COLLECTOR))?;
         let container = pod.start(&ContainerSpec {
             name: TRACE_COLLECTOR.to_owned(),
             program: meshmeter.to_path_buf(),
-            arguments: ["serve".to_owned(), format!("--listen=0.0.0.0:{TRACE_COLLECTOR_PORT}")]
+            arguments: ["collect-spans".to_owned(), format!("--listen=0.0.0.0:{TRACE_COLLECTOR_PORT}")]
                 .map(Into::into)
                 .to_vec(),
             environment: BTreeMap::new(),

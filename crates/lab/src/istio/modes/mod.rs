@@ -19,6 +19,7 @@ use super::workload::{Membership, ServicePort, Workload};
 use crate::arrangement::LocalLab;
 use crate::arrangement::service::{SERVICE_PORT, start_service, wait_for_service};
 use crate::arrangement::started::{Pods, Started, create_log_dir};
+use crate::arrangement::tracing::Tracing;
 use crate::container::Container;
 use crate::pod::{Pod, PodSpec};
 use experiment::environment::{ArrangementSpec, EnvironmentError};
@@ -225,13 +226,16 @@ impl<'a> Trial<'a> {
     pub fn started(self) -> Result<Started, EnvironmentError> {
         wait_for_service(&self.pods.server, &self.server)?;
         let (url, client_arguments) = (self.url(), self.client_arguments()?);
-        let supporting = self.site.namespace.control_plane().supporting();
+        let control_plane = self.site.namespace.control_plane();
+        let supporting = control_plane.supporting();
+        let tracing = self.site.spec.istio.tracing_fraction.zip(control_plane.trace_collector());
         Ok(Started {
             pods: self.pods,
             server: self.server,
             proxies: Vec::new(),
             supporting,
             service: None,
+            tracing: tracing.map(|(fraction, collector)| Tracing { fraction, collector }),
             url,
             client_arguments,
             push: None,

@@ -24,8 +24,7 @@ pub fn extension_providers(system_namespace: &str) -> Value {
         {"name": TRACES, "opentelemetry": {
             "service": super::host(TRACE_COLLECTOR, system_namespace),
             "port": TRACE_COLLECTOR_PORT,
-            // The collector answers with a body of the size that it is asked for.
-            "http": {"path": "/v1/traces?size=0", "timeout": "5s"},
+            "http": {"path": "/v1/traces", "timeout": "5s"},
         }},
     ])
 }

@@ -253,6 +253,7 @@ impl Ztunnel {
             pod: ztunnel.pod.clone(),
             container: ztunnel.container.clone(),
             evidence,
+            spans: None,
             counters: Box::new(Rc::clone(&ztunnel)),
             _files: None,
         };

@@ -125,6 +125,7 @@ pub fn start(
         pod: GATEWAY.to_owned(),
         container,
         evidence: evidence(),
+        spans: None,
         counters: Box::new(ConnectionLog(log)),
         _files: Some(files),
     })

@@ -1,0 +1,137 @@
+//! Where the proxies of a trial send their spans: a collector that counts them by who sent them, and keeps none.
+//!
+//! OTLP over HTTP/1.1 in protobuf, as Envoy sends it, whatever the path. `GET /counters` tells what has come so far; a sender
+//! is what its spans have as `service.name`, which istiod makes of a proxy's label `app` and its namespace
+//! (`client.mesh-3`), and so of one trial alone. One thread: what a collector costs is no proxy's cost, and is shown apart.
+//! What it leaves out: OTLP over gRPC, in JSON or compressed, TLS, and whatever is in a span.
+
+mod message;
+
+use crate::envoy::admin::{Admin, AdminError};
+use crate::pod::Pod;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io;
+use std::net::TcpListener;
+use std::rc::Rc;
+
+/// Where it is asked what it has.
+const COUNTERS_PATH: &str = "/counters";
+
+/// The largest export that is read, bytes. Envoy's have some kilobytes.
+const LARGEST_EXPORT_BYTES: usize = 16 * 1024 * 1024;
+
+/// Senders that are told apart: names come from outside.
+const MOST_SENDERS: usize = 10_000;
+
+/// What a collector has received since it started.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Received {
+    /// Requests that brought spans.
+    pub exports: u64,
+    /// Requests that could not be read.
+    pub unreadable: u64,
+    /// Spans by who sent them.
+    pub spans: BTreeMap<String, u64>,
+}
+
+impl Received {
+    /// Counts an export; false where it cannot be read.
+    fn count(&mut self, export: &[u8]) -> bool {
+        let Some(counted) = message::spans_by_service(export) else {
+            self.unreadable += 1;
+            return false;
+        };
+        self.exports += 1;
+        for (name, spans) in counted {
+            if self.spans.len() < MOST_SENDERS || self.spans.contains_key(&name) {
+                *self.spans.entry(name).or_default() += spans;
+            }
+        }
+        true
+    }
+}
+
+/// Asks a collector.
+#[derive(Clone, Debug)]
+pub(crate) struct TraceCollector {
+    admin: Admin,
+}
+
+impl TraceCollector {
+    /// The one that listens at this port in this pod.
+    pub fn in_pod(name: &str, pod: &Pod, port: u16) -> Self {
+        Self { admin: Admin::in_pod(name, pod, port) }
+    }
+
+    /// What it has so far.
+    ///
+    /// # Errors
+    /// Where there is no answer in time.
+    pub fn received(&self) -> Result<Received, AdminError> {
+        self.admin.ask_json(COUNTERS_PATH)
+    }
+}
+
+/// Collects until the process ends.
+///
+/// # Errors
+/// Where the socket cannot be used any more.
+pub fn collect(listener: TcpListener) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let received = Rc::new(RefCell::new(Received::default()));
+    tokio::task::LocalSet::new().block_on(&runtime, async move {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        loop {
+            // A connection that is gone again, or one too many for this process: the next may be better.
+            let Ok((stream, _)) = listener.accept().await else {
+                tokio::task::yield_now().await;
+                continue;
+            };
+            let received = Rc::clone(&received);
+            let answer = service_fn(move |request| answer(request, Rc::clone(&received)));
+            tokio::task::spawn_local(async move {
+                // What ends a connection is its client's affair.
+                let _ = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), answer)
+                    .await;
+            });
+        }
+    })
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    received: Rc<RefCell<Received>>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    if request.method() == Method::GET && request.uri().path() == COUNTERS_PATH {
+        let counters = serde_json::to_vec(&*received.borrow()).unwrap_or_default();
+        return Ok(response(StatusCode::OK, "application/json", counters));
+    }
+    let body = Limited::new(request.into_body(), LARGEST_EXPORT_BYTES).collect().await;
+    let counted = match body {
+        Ok(body) => received.borrow_mut().count(&body.to_bytes()),
+        Err(_) => {
+            received.borrow_mut().unreadable += 1;
+            false
+        }
+    };
+    // An empty message says that all of them were taken.
+    let status = if counted { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    Ok(response(status, "application/x-protobuf", Vec::new()))
+}
+
+fn response(status: StatusCode, kind: &'static str, body: Vec<u8>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    response
+}

@@ -1,0 +1,12 @@
+//! Options of `meshmeter collect-spans`.
+
+use clap::Args;
+use std::net::SocketAddr;
+
+/// See the command's help.
+#[derive(Debug, Args)]
+pub struct CollectSpansArgs {
+    /// Address and port to listen on for OTLP over HTTP/1.1 in clear text
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: SocketAddr,
+}

@@ -1,0 +1,72 @@
+//! What proxies tell of requests: traces. Spans are those that the mesh's collector received.
+
+use crate::kept::kept_configuration;
+use crate::trial::{REQUESTS, Trial, bring_up, run, spec, trial};
+use experiment::environment::ArrangementSpec;
+use experiment::{MeshSettings, Mode};
+use lab::arrangement::LocalLab;
+use std::process::Command;
+use std::sync::Arc;
+
+fn traced(mode: Mode, fraction: f64) -> ArrangementSpec {
+    let istio = MeshSettings { tracing_fraction: Some(fraction), ..MeshSettings::default() };
+    ArrangementSpec { istio: Arc::new(istio), ..spec(mode) }
+}
+
+/// For each proxy: its name, the requests that it traced, the spans that came of them.
+fn spans(trial: &Trial) -> Vec<(&str, u64, u64)> {
+    let tracing = trial.observation.path.tracing.as_ref().expect("tracing was asked for");
+    let of = tracing.proxies.iter();
+    of.map(|proxy| (proxy.name.as_str(), proxy.requests_traced, proxy.spans_received)).collect()
+}
+
+pub fn every_request_has_its_spans(place: &LocalLab) {
+    let sidecars = trial(place, &traced(Mode::Sidecar, 1.0), |_| ());
+    sidecars.check_proven("sidecar", &["client-proxy", "server-proxy"]);
+    let expected = [("client-proxy", REQUESTS, REQUESTS), ("server-proxy", REQUESTS, REQUESTS)];
+    assert_eq!(spans(&sidecars), expected);
+    assert!(sidecars.components().contains(&"trace-collector"));
+
+    // Istio's gateways send one span for what arrives and one for what they send on.
+    let ingress = trial(place, &traced(Mode::Ingress, 1.0), |_| ());
+    ingress.check_proven("ingress", &["ingress-gateway", "server-proxy"]);
+    let expected = [("ingress-gateway", REQUESTS, 2 * REQUESTS), ("server-proxy", REQUESTS, REQUESTS)];
+    assert_eq!(spans(&ingress), expected);
+}
+
+pub fn a_share_of_requests_is_traced(place: &LocalLab) {
+    let quarter = trial(place, &traced(Mode::Sidecar, 0.25), |_| ());
+    quarter.check_proven("25 %", &["client-proxy", "server-proxy"]);
+    let traced_by = spans(&quarter);
+    let (_, drawn, received) = traced_by[0];
+    // Six standard deviations of a binomial distribution to either side.
+    assert!((48..=152).contains(&drawn), "{drawn} of {REQUESTS}");
+    // Those that follow trace what those before them traced.
+    assert_eq!((received, traced_by[1]), (drawn, ("server-proxy", drawn, drawn)));
+
+    let none = trial(place, &traced(Mode::Sidecar, 0.0), |_| ());
+    none.check_proven("0 %", &["client-proxy", "server-proxy"]);
+    assert_eq!(spans(&none), [("client-proxy", 0, 0), ("server-proxy", 0, 0)]);
+
+    // Without the switch proxies draw all the same, as Istio has them (1 %), and have nobody to tell.
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let off = run(bring_up(place, &spec(Mode::Sidecar), logs.path()), logs.path(), &[]);
+    off.check_proven("off", &["client-proxy", "server-proxy"]);
+    assert_eq!(off.observation.path.tracing, None);
+    for name in ["client-proxy", "server-proxy"] {
+        assert!(!kept_configuration(logs.path(), name).to_string().contains("envoy.tracers"), "{name}");
+    }
+}
+
+pub fn spans_that_do_not_arrive_are_missed(place: &LocalLab) {
+    let trial = trial(place, &traced(Mode::Sidecar, 1.0), |arrangement| {
+        let rule = ["-A", "OUTPUT", "-p", "tcp", "--dport", "4318", "-j", "REJECT"];
+        let added = arrangement.client_pod().run(move || Command::new("iptables").args(rule).status());
+        assert!(added.expect("the pod is there").expect("iptables is installed").success());
+    });
+    assert_eq!(trial.answered(), REQUESTS);
+    assert_eq!(spans(&trial), [("client-proxy", REQUESTS, 0), ("server-proxy", REQUESTS, REQUESTS)]);
+    let path = &trial.observation.path;
+    assert!(!path.proven);
+    assert_eq!(path.reasons, ["0 spans of client-proxy arrived, though it traced 400 requests"]);
+}
