@@ -54,7 +54,7 @@ pub fn a_share_of_requests_is_traced(place: &LocalLab) {
     off.check_proven("off", &["client-proxy", "server-proxy"]);
     assert_eq!(off.observation.path.tracing, None);
     for name in ["client-proxy", "server-proxy"] {
-        assert!(!kept_configuration(logs.path(), name).to_string().contains("envoy.tracers"), "{name}");
+        assert!(!kept_configuration(logs.path(), name).to_string().contains("/v1/traces"), "{name}");
     }
 }
 
