@@ -131,6 +131,12 @@ impl Mode {
         }
     }
 
+    /// Whether the two lead to the same server and can be set side by side: they share a floor, or one is the other's.
+    #[must_use]
+    pub fn compares_with(self, other: Self) -> bool {
+        self.floor().unwrap_or(self) == other.floor().unwrap_or(other)
+    }
+
     /// The name that users type.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -1,6 +1,8 @@
 //! Figures that others published for the question of an experiment, to stand beside its own.
 
 use crate::Mode;
+use crate::units::format_change;
+use std::fmt;
 use std::time::Duration;
 
 /// Figures of one source.
@@ -21,6 +23,8 @@ pub struct ReferenceFigure {
     pub mode: Mode,
     /// The rate at which it was measured, requests a second; absent: whatever the lowest of the run is.
     pub rate: Option<f64>,
+    /// In a closed loop the number of clients with which it was measured; absent: whatever the lowest of the run is.
+    pub clients: Option<usize>,
     /// Of the resources of one component; absent: of each proxy.
     pub component: Option<String>,
     /// What was measured, with its value.
@@ -38,6 +42,48 @@ pub enum ReferenceValue {
     ResponseTime(PublishedPercentile, Duration),
     /// What the mode adds to a percentile of mode `none`.
     Added(PublishedPercentile, Duration),
+    /// A quantity of the mode against the same of another mode under the same load.
+    Relative(RelativeQuantity, Mode, Relation),
+}
+
+/// What is compared between two modes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum RelativeQuantity {
+    /// Responses a second in a closed loop.
+    Throughput,
+    /// CPU of all proxies together for each request.
+    Cpu,
+}
+
+/// How the one stands to the other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Relation {
+    /// More or less by a fraction: −0.1 is a tenth less.
+    Change(f64),
+    /// Without a difference worth telling.
+    Alike,
+    /// More, by how much is not said.
+    Higher,
+    /// Less, by how much is not said.
+    Lower,
+}
+
+impl Relation {
+    /// The words that say no number, as they stand in an experiment file.
+    pub const WORDS: [(&'static str, Self); 3] =
+        [("alike", Self::Alike), ("higher", Self::Higher), ("lower", Self::Lower)];
+}
+
+/// As an experiment file has it: `-10%` or a word.
+impl fmt::Display for Relation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Change(change) => f.write_str(&format_change(*change)),
+            Self::Alike => f.write_str("alike"),
+            Self::Higher => f.write_str("higher"),
+            Self::Lower => f.write_str("lower"),
+        }
+    }
 }
 
 /// The percentiles that are published.
@@ -72,6 +118,8 @@ impl ReferenceValue {
             Self::Memory(_) => "memory".to_owned(),
             Self::ResponseTime(percentile, _) => percentile.name().to_owned(),
             Self::Added(percentile, _) => format!("added-{}", percentile.name()),
+            Self::Relative(RelativeQuantity::Throughput, ..) => "throughput".to_owned(),
+            Self::Relative(RelativeQuantity::Cpu, ..) => "cpu".to_owned(),
         }
     }
 

@@ -62,6 +62,11 @@ const SIZE: Quantity = Quantity {
 };
 const FRACTION: Quantity =
     Quantity { name: "fraction", expected: "expected 0% to 100%, or 0 to 1", example: "0.1%" };
+const CHANGE: Quantity = Quantity {
+    name: "change",
+    expected: "expected a percentage, with a minus sign for less",
+    example: "-10%",
+};
 const RATE: Quantity = Quantity {
     name: "rate",
     expected: "expected a number above 0, a second unless it says otherwise",
@@ -229,6 +234,34 @@ pub fn parse_fraction(text: &str) -> Result<f64, UnitError> {
         return Err(FRACTION.malformed(text));
     }
     Ok(fraction)
+}
+
+/// Reads a change relative to something, such as `-10%` or `25%`: −0.1 and 0.25.
+///
+/// # Errors
+/// Where the text is no percentage, or would leave less than nothing.
+pub fn parse_change(text: &str) -> Result<f64, UnitError> {
+    let trimmed = text.trim();
+    let (sign, digits) = match trimmed.strip_prefix(['-', '\u{2212}']) {
+        Some(digits) => (-1.0, digits),
+        None => (1.0, trimmed.strip_prefix('+').unwrap_or(trimmed)),
+    };
+    let (number, unit) = leading_number(digits).ok_or_else(|| CHANGE.malformed(text))?;
+    if unit.trim() != "%" {
+        return Err(CHANGE.malformed(text));
+    }
+    let change = sign * number / 100.0;
+    if change < -1.0 {
+        return Err(CHANGE.refused(text, "expected at least -100%: nothing left"));
+    }
+    Ok(change)
+}
+
+/// Writes a change as a percentage with its sign.
+#[must_use]
+pub fn format_change(change: f64) -> String {
+    let digits = without_trailing_zeros(&format!("{:.9}", change.abs() * 100.0));
+    format!("{}{digits}%", if change < 0.0 { "-" } else { "" })
 }
 
 /// Writes a fraction as a percentage, or as a plain number where that would lose something.

@@ -187,16 +187,14 @@ impl Environment for LocalLab {
         host.redirect_by = self.lab.proxy_identity().name().to_owned();
         // Without Envoy mode `none` still runs; the other modes say that it is missing.
         if let Ok(envoy) = self.envoy() {
-            host.versions.push(version("envoy", &envoy.version));
+            host.versions.push(envoy.recorded());
         }
         // Known once a mode of that mesh was asked for.
         if let Some(istio) = self.istio.get() {
-            let others =
-                istio.control_plane_and_agent().map(|part| version(part.component.name(), &part.version));
-            host.versions.extend(others);
+            host.versions.extend(istio.control_plane_and_agent().map(Installed::recorded));
         }
         if let Some(ambient) = self.ambient.get() {
-            host.versions.push(version("ztunnel", &ambient.ztunnel.version));
+            host.versions.push(ambient.ztunnel.recorded());
         }
         host
     }

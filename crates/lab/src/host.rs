@@ -86,7 +86,7 @@ pub fn describe(sources: &Sources) -> Host {
 /// A component's version.
 #[must_use]
 pub fn version(name: &str, version: &str) -> ComponentVersion {
-    ComponentVersion { name: name.to_owned(), version: version.to_owned() }
+    ComponentVersion { name: name.to_owned(), version: version.to_owned(), ..ComponentVersion::default() }
 }
 
 /// The values of all lines `key : value` of `/proc/cpuinfo`.

@@ -4,7 +4,7 @@
 //! Times of one table or chart share one [`TimeUnit`], so that they can be compared at a glance. Figures that are not
 //! finite read as [`ABSENT`].
 
-use experiment::schema::Estimate;
+use experiment::schema::{ComponentVersion, Estimate};
 
 /// What stands where there is no figure.
 pub const ABSENT: &str = "–";
@@ -411,6 +411,31 @@ pub fn moment(rfc3339: &str) -> String {
     match rfc3339.parse::<jiff::Timestamp>() {
         Ok(moment) => moment.strftime("%Y-%m-%d %H:%M UTC").to_string(),
         Err(_) => rfc3339.to_owned(),
+    }
+}
+
+/// A program that the user named: `envoy 1.40.0, named by an option (/home/me/envoy, SHA-256 0123456789ab…)`.
+#[must_use]
+pub fn named_program(version: &ComponentVersion) -> String {
+    let by = match version.named_by.as_deref() {
+        Some("option") => ", named by an option",
+        Some("variable") => ", named by a variable of the environment",
+        Some("search-path") => ", found in PATH",
+        _ => "",
+    };
+    let digest = version.sha256.as_deref().map(|digest| format!("SHA-256 {}", shortened_digest(digest)));
+    let details: Vec<String> = version.path.clone().into_iter().chain(digest).collect();
+    let details = if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
+    format!("{} {}{by}{details}", version.name, version.version)
+}
+
+/// The first digits of a digest: enough to tell builds apart by eye. The whole is in `host.json`.
+#[must_use]
+pub fn shortened_digest(sha256: &str) -> String {
+    const SHOWN: usize = 12;
+    match sha256.get(..SHOWN) {
+        Some(start) if sha256.len() > SHOWN => format!("{start}…"),
+        _ => sha256.to_owned(),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
 use crate::loads::LoadLabels;
 use experiment::Mode;
-use experiment::schema::{Cell, ComponentSummary, Estimate, Role, Summary};
+use experiment::schema::{Cell, ComponentSummary, Estimate, ModeComparison, Role, Summary};
 
 /// The table.
 #[derive(Clone, Debug)]
@@ -12,8 +12,12 @@ pub struct ResultTable {
     pub unit: TimeUnit,
     /// Of every memory figure in it.
     pub memory_unit: SizeUnit,
-    /// Whether any mode is compared with mode `none`.
+    /// Whether any mode is compared with its floor.
     pub compares: bool,
+    /// The mode that others are compared with, such as `none`; `its floor` where there are several.
+    pub floor: &'static str,
+    /// Whether any loop is closed: what it lets through is then a result.
+    pub closed_loop: bool,
     /// What all loads share, in words.
     pub shared_load: String,
     /// One for each load that any trial was recorded of.
@@ -46,6 +50,10 @@ pub struct CellRow {
     pub percentiles: Option<[Interval; 4]>,
     /// What is added to the median.
     pub added: Option<Difference>,
+    /// Responses a second.
+    pub completed: Option<Interval>,
+    /// In a closed loop, the same against the mode's floor, in percent.
+    pub completed_change: Option<Difference>,
     /// CPU of all proxies together, cores; absent where there is none.
     pub proxy_cores: Option<f64>,
     /// Memory of all proxies together, in the table's unit.
@@ -56,7 +64,7 @@ pub struct CellRow {
     pub errors: String,
 }
 
-/// A difference to mode `none`.
+/// A difference to the mode's floor.
 #[derive(Clone, Debug)]
 pub struct Difference {
     /// With a sign.
@@ -75,6 +83,16 @@ impl Difference {
             interval: unit.interval(estimate).signed(),
             shown: estimate.excludes_zero(),
             has_interval: estimate.low.is_some() && estimate.high.is_some(),
+        }
+    }
+
+    /// A fraction, in percent.
+    #[must_use]
+    pub fn percent(fraction: &Estimate) -> Self {
+        Self {
+            interval: Interval::scaled(fraction, 100.0).signed(),
+            shown: fraction.excludes_zero(),
+            has_interval: fraction.low.is_some() && fraction.high.is_some(),
         }
     }
 
@@ -108,16 +126,25 @@ impl ResultTable {
                 continue;
             }
             not_measured.extend(missing.iter().map(|cell| format!("{} at {label}", cell.mode)));
-            let rows = recorded.iter().map(|cell| CellRow::new(cell, unit, memory_unit)).collect();
+            let rows = recorded.iter().map(|cell| CellRow::new(summary, cell, unit, memory_unit)).collect();
             groups.push(LoadGroup { load: label, rows });
         }
         let compares = summary.cells.iter().any(|cell| cell.added_us.is_some());
-        Self { unit, memory_unit, compares, shared_load: labels.shared(), groups, not_measured }
+        Self {
+            unit,
+            memory_unit,
+            compares,
+            floor: floor(summary),
+            closed_loop: summary.cells.iter().any(|cell| cell.load.rate.is_none()),
+            shared_load: labels.shared(),
+            groups,
+            not_measured,
+        }
     }
 }
 
 impl CellRow {
-    fn new(cell: &Cell, unit: TimeUnit, memory_unit: SizeUnit) -> Self {
+    fn new(summary: &Summary, cell: &Cell, unit: TimeUnit, memory_unit: SizeUnit) -> Self {
         let percentiles = cell.response_time_us.as_ref();
         let memory_bytes = sum(proxies(cell).filter_map(|proxy| proxy.memory_bytes));
         Self {
@@ -129,12 +156,38 @@ impl CellRow {
                 [&all.p50, &all.p90, &all.p99, &all.p99_9].map(|estimate| unit.interval(estimate))
             }),
             added: cell.added_us.as_ref().map(|added| Difference::new(&added.p50, unit)),
+            completed: cell.rate_completed.as_ref().map(Interval::new),
+            completed_change: throughput_change(summary, cell).map(|change| Difference::percent(&change)),
             proxy_cores: sum(proxies(cell).map(|proxy| proxy.cpu_cores)),
             proxy_memory: memory_bytes.map(|bytes| format::digits(bytes / memory_unit.bytes())),
             proxies: proxies(cell).count(),
             errors: format::percent(cell.errors),
         }
     }
+}
+
+/// What the modes are compared with.
+#[must_use]
+pub fn floor(summary: &Summary) -> &'static str {
+    let mut floors: Vec<Mode> = summary.cells.iter().filter_map(|cell| cell.mode.floor()).collect();
+    floors.sort_unstable();
+    floors.dedup();
+    match floors.as_slice() {
+        [] => Mode::None.name(),
+        [floor] => floor.name(),
+        _ => "its floor",
+    }
+}
+
+/// In a closed loop, responses a second against the mode's floor under the same load, as a fraction.
+#[must_use]
+pub fn throughput_change(summary: &Summary, cell: &Cell) -> Option<Estimate> {
+    let is_it = |comparison: &&ModeComparison| {
+        comparison.load == cell.load
+            && comparison.mode == cell.mode
+            && Some(comparison.than) == cell.mode.floor()
+    };
+    summary.comparisons.iter().find(is_it)?.throughput
 }
 
 fn proxies(cell: &Cell) -> impl Iterator<Item = &ComponentSummary> {

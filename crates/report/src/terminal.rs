@@ -83,15 +83,20 @@ fn load_table(table: &ResultTable, rows: &[CellRow], options: Options) -> Table 
     drawn.set_content_arrangement(ContentArrangement::Dynamic);
     drawn.set_width(u16::try_from(options.width.clamp(40, 400)).unwrap_or(80));
     let mut header = vec!["mode".to_owned(), "valid".to_owned()];
+    if table.closed_loop {
+        header.push("requests\na second".to_owned());
+        header.push(format!("against\n{}, %", table.floor));
+    }
     header.extend(["p50", "p90", "p99"].map(|name| format!("{name}\n{unit}")));
-    if table.compares {
+    let shows_added = table.compares && !table.closed_loop;
+    if shows_added {
         header.push(format!("added to\np50, {unit}"));
     }
     header.push("proxy\ncores".to_owned());
     header.push(format!("proxy\n{}", table.memory_unit.symbol()));
     drawn.set_header(header);
     for row in rows {
-        drawn.add_row(cells(row, table.compares, options));
+        drawn.add_row(cells(row, table, shows_added, options));
     }
     for index in 0..drawn.column_count() {
         if let Some(column) = drawn.column_mut(index) {
@@ -102,12 +107,18 @@ fn load_table(table: &ResultTable, rows: &[CellRow], options: Options) -> Table 
     drawn
 }
 
-fn cells(row: &CellRow, compares: bool, options: Options) -> Vec<Cell> {
+fn cells(row: &CellRow, table: &ResultTable, shows_added: bool, options: Options) -> Vec<Cell> {
     let mut valid = Cell::new(format!("{}/{}", row.valid, row.trials));
     if options.colours && row.valid < row.trials {
         valid = valid.fg(if row.valid == 0 { Color::Red } else { Color::Yellow });
     }
     let mut cells = vec![Cell::new(row.mode.name()), valid];
+    if table.closed_loop {
+        let completed = row.completed.as_ref().map_or_else(String::new, |rate| stacked(rate, options));
+        cells.push(Cell::new(completed));
+        let change = row.completed_change.as_ref();
+        cells.push(change.map_or_else(|| Cell::new(""), |change| difference_cell(change, options)));
+    }
     match &row.percentiles {
         Some(percentiles) => {
             cells.extend(percentiles.iter().take(3).map(|interval| Cell::new(stacked(interval, options))));
@@ -118,15 +129,15 @@ fn cells(row: &CellRow, compares: bool, options: Options) -> Vec<Cell> {
             cells.extend([Cell::new(format::ABSENT), Cell::new(format::ABSENT)]);
         }
     }
-    if compares {
-        cells.push(row.added.as_ref().map_or_else(|| Cell::new(""), |added| added_cell(added, options)));
+    if shows_added {
+        cells.push(row.added.as_ref().map_or_else(|| Cell::new(""), |added| difference_cell(added, options)));
     }
     cells.push(Cell::new(row.proxy_cores.map(format::cores_number).unwrap_or_default()));
     cells.push(Cell::new(row.proxy_memory.clone().unwrap_or_default()));
     cells
 }
 
-fn added_cell(added: &Difference, options: Options) -> Cell {
+fn difference_cell(added: &Difference, options: Options) -> Cell {
     let text = if added.shown || !added.has_interval {
         stacked(&added.interval, options)
     } else {
@@ -161,8 +172,13 @@ fn published(summary: &Summary) -> Vec<String> {
             source = Some(figure);
         }
         let ratio = figure.ratio.map(|ratio| format!(" (×{ratio:.2})")).unwrap_or_default();
+        let agrees = match figure.agrees {
+            Some(true) => "; the interval leaves it standing",
+            Some(false) => "; the interval excludes it",
+            None => "",
+        };
         let here = figure.measured.as_deref().unwrap_or(format::ABSENT);
-        lines.push(format!("· {}: {}; here {here}{ratio}", figure.what, figure.value));
+        lines.push(format!("· {}: {}; here {here}{ratio}{agrees}", figure.what, figure.value));
     }
     if !lines.is_empty() {
         lines.push(String::new());
@@ -182,6 +198,9 @@ fn footer(summary: &Summary, table: &ResultTable, options: Options) -> Vec<Strin
         let _ = write!(trials, " {}.", table.shared_load);
     }
     lines.push(trials);
+    for version in summary.host.versions.iter().filter(|version| version.named_by.is_some()) {
+        lines.push(format!("Not the installed one: {}.", format::named_program(version)));
+    }
     if valid > 0 {
         let place = if options.width >= WIDE { "beside" } else { "under" };
         lines.push(format!(

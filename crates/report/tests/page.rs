@@ -283,3 +283,59 @@ fn forty_cells_are_all_there() {
     // Percentiles, added latency, CPU and memory for each load, trials for each load, what the proxies of four modes hold.
     assert_eq!(page.matches("<svg class=\"chart\"").count(), 8 + 3 + 2 * 8 + 8 + 4);
 }
+
+#[test]
+fn a_closed_loop_shows_what_gets_through() {
+    let page = page(&fixture::run(fixture::closed_trials()));
+    assert!(has_section(&page, "throughput"));
+    for text in [
+        "Requests a second",
+        "Against none, %",
+        "Throughput against none",
+        "CPU of all proxies for each request",
+    ] {
+        assert!(page.contains(text), "the page does not say {text:?}");
+    }
+    assert!(page.contains("<th scope=\"col\" class=\"n\">Mean</th>"));
+    assert!(page.contains("all proxies"));
+    assert!(!has_section(&self::page(&fixture::run(fixture::usual_trials())), "throughput"));
+}
+
+#[test]
+fn what_the_modes_are_compared_with_is_named() {
+    let modes = [Mode::EgressBypass, Mode::EgressSidecar];
+    let page = page(&fixture::run(fixture::trials(&modes, &[1000.0], 3)));
+    assert!(page.contains("Difference to mode <b>egress-bypass</b>"));
+    assert!(page.contains("added to the p50 of egress-bypass"));
+    assert!(!page.contains("mode <b>none</b>"));
+}
+
+#[test]
+fn a_proxy_that_is_passed_twice_counts_each_passage() {
+    let mut trials = fixture::trials(&[Mode::None, Mode::Ambient], &[1000.0], 2);
+    for proof in trials.iter_mut().flat_map(|trial| &mut trial.path.proxies) {
+        proof.name = "ztunnel".to_owned();
+    }
+    let page = page(&fixture::run(trials));
+    for passage in ["ztunnel, passage 1 of 2", "ztunnel, passage 2 of 2"] {
+        let row = page.split(passage).nth(1).expect("the passage has a row");
+        let row = row.split("</tr>").next().unwrap_or_default();
+        assert_eq!(row.matches(">8000<").count(), 2, "counted and sent: {row}");
+    }
+}
+
+#[test]
+fn programs_of_the_users_own_are_named_with_their_digests() {
+    let page = page(&fixture::run(fixture::usual_trials()));
+    assert!(page.contains("not the installed ones: istiod 1.31-dev"));
+    assert!(page.contains(&shown(
+        "SHA-256 0123456789ab…; not the installed one: /home/me/istiod, named by an option"
+    )));
+}
+
+#[test]
+fn reasons_are_explained() {
+    let page = page(&fixture::run(fixture::invalid_trials()));
+    assert!(page.contains("<b>schedule-lag</b>: the generator sent too late by its own fault"));
+    assert!(!page.contains("<b>saturated</b>"), "what does not occur is not explained");
+}

@@ -2,9 +2,12 @@
 
 use crate::findings::words;
 use experiment::Experiment;
-use experiment::published::{PublishedPercentile, ReferenceFigure, ReferenceValue};
+use experiment::Mode;
+use experiment::published::{
+    PublishedPercentile, ReferenceFigure, ReferenceValue, Relation, RelativeQuantity,
+};
 use experiment::schema::{
-    AddedLatency, Cell, ComponentSummary, Estimate, Percentiles, PublishedFigure, Role, Summary,
+    AddedLatency, Cell, ComponentSummary, Estimate, LoadPoint, Percentiles, PublishedFigure, Role, Summary,
 };
 
 /// Every published figure of a mode that the run has or was to have, with what the run measured for it.
@@ -22,8 +25,12 @@ pub(crate) fn figures(experiment: &Experiment, summary: &Summary) -> Vec<Publish
                     source: source.source.clone(),
                     what: what(figure),
                     value: value(figure.value),
-                    measured: measured.as_ref().map(|measured| measured.text.clone()),
-                    ratio: measured.map(|measured| measured.mean / in_base_units(figure.value)),
+                    measured_estimate: measured.as_ref().and_then(|measured| measured.estimate),
+                    agrees: measured.as_ref().and_then(|measured| agrees(figure.value, &measured.estimate?)),
+                    ratio: measured
+                        .as_ref()
+                        .and_then(|measured| Some(measured.mean / in_base_units(figure.value)?)),
+                    measured: measured.map(|measured| measured.text),
                     differs: source.differs.clone(),
                 }
             })
@@ -34,11 +41,16 @@ pub(crate) fn figures(experiment: &Experiment, summary: &Summary) -> Vec<Publish
 /// What a run has for a figure.
 struct Measured {
     text: String,
-    /// Cores, bytes or microseconds.
+    /// Cores, bytes, microseconds or a fraction.
     mean: f64,
+    /// The same with its interval; absent where it is of several components.
+    estimate: Option<Estimate>,
 }
 
 fn measured(figure: &ReferenceFigure, summary: &Summary) -> Option<Measured> {
+    if let ReferenceValue::Relative(quantity, to, _) = figure.value {
+        return relative(figure, quantity, to, summary);
+    }
     let cell = cell(figure, summary)?;
     match figure.value {
         ReferenceValue::Cpu(_) => {
@@ -53,16 +65,65 @@ fn measured(figure: &ReferenceFigure, summary: &Summary) -> Option<Measured> {
         ReferenceValue::Added(percentile, _) => {
             cell.added_us.map(|times| latency(&added(&times, percentile)))
         }
+        ReferenceValue::Relative(..) => None,
     }
 }
 
-/// The cell at the figure's rate, or at the lowest where it names none.
+/// The cell under the figure's load, or under the lowest where it names none.
 fn cell<'a>(figure: &ReferenceFigure, summary: &'a Summary) -> Option<&'a Cell> {
-    let fits = |cell: &&Cell| {
-        let at_the_rate = figure.rate.is_none() || cell.load.rate == figure.rate;
-        cell.mode == figure.mode && cell.valid > 0 && at_the_rate
-    };
+    let fits = |cell: &&Cell| cell.mode == figure.mode && cell.valid > 0 && is_load_of(figure, &cell.load);
     summary.cells.iter().find(fits)
+}
+
+fn is_load_of(figure: &ReferenceFigure, load: &LoadPoint) -> bool {
+    (figure.rate.is_none() || load.rate == figure.rate)
+        && (figure.clients.is_none() || load.clients == figure.clients)
+}
+
+/// One mode against another, from the run's comparisons: either way round.
+fn relative(
+    figure: &ReferenceFigure,
+    quantity: RelativeQuantity,
+    to: Mode,
+    summary: &Summary,
+) -> Option<Measured> {
+    let (mode, load_fits) = (figure.mode, |load: &LoadPoint| is_load_of(figure, load));
+    let estimate = summary.comparisons.iter().filter(|comparison| load_fits(&comparison.load)).find_map(
+        |comparison| {
+            let change = match quantity {
+                RelativeQuantity::Throughput => comparison.throughput?,
+                RelativeQuantity::Cpu => comparison.proxy_cpu_per_request?,
+            };
+            match (comparison.mode, comparison.than) {
+                pair if pair == (mode, to) => Some(change),
+                pair if pair == (to, mode) => Some(turned_round(&change)),
+                _ => None,
+            }
+        },
+    )?;
+    let text = words::change(&estimate);
+    Some(Measured { text, mean: estimate.estimate, estimate: Some(estimate) })
+}
+
+/// A change of the one against the other as that of the other against the one.
+pub(crate) fn turned_round(change: &Estimate) -> Estimate {
+    let turned = |change: f64| 1.0 / (1.0 + change) - 1.0;
+    Estimate { estimate: turned(change.estimate), low: change.high.map(turned), high: change.low.map(turned) }
+}
+
+/// Whether an interval leaves the published figure standing; nothing where there is none.
+fn agrees(published: ReferenceValue, measured: &Estimate) -> Option<bool> {
+    let (low, high) = (measured.low?, measured.high?);
+    Some(match published {
+        ReferenceValue::Relative(.., Relation::Alike) => low <= 0.0 && high >= 0.0,
+        ReferenceValue::Relative(.., Relation::Higher) => low > 0.0,
+        ReferenceValue::Relative(.., Relation::Lower) => high < 0.0,
+        ReferenceValue::Relative(.., Relation::Change(change)) => low <= change && change <= high,
+        number => {
+            let number = in_base_units(number)?;
+            low <= number && number <= high
+        }
+    })
 }
 
 /// Of the component that the figure names, or of each proxy.
@@ -82,11 +143,16 @@ fn resource(
     let text: Vec<String> =
         estimates.iter().map(|(name, estimate)| format!("{name} {}", in_words(estimate))).collect();
     let sum: f64 = estimates.iter().map(|(_, estimate)| estimate.estimate).sum();
-    (!estimates.is_empty()).then(|| Measured { text: text.join(", "), mean: sum / estimates.len() as f64 })
+    let only = match estimates.as_slice() {
+        [(_, only)] => Some(*only),
+        _ => None,
+    };
+    let mean = sum / estimates.len() as f64;
+    (!estimates.is_empty()).then(|| Measured { text: text.join(", "), mean, estimate: only })
 }
 
 fn latency(estimate: &Estimate) -> Measured {
-    Measured { text: words::latency(estimate), mean: estimate.estimate }
+    Measured { text: words::latency(estimate), mean: estimate.estimate, estimate: Some(*estimate) }
 }
 
 fn response_time(times: &Percentiles, percentile: PublishedPercentile) -> Estimate {
@@ -113,9 +179,14 @@ fn what(figure: &ReferenceFigure) -> String {
         ReferenceValue::Memory(_) => format!("memory of {of_whom}"),
         ReferenceValue::ResponseTime(percentile, _) => format!("{} of the response time", percentile.name()),
         ReferenceValue::Added(percentile, _) => format!("added to the {} of no mesh", percentile.name()),
+        ReferenceValue::Relative(RelativeQuantity::Throughput, to, _) => format!("throughput against {to}"),
+        ReferenceValue::Relative(RelativeQuantity::Cpu, to, _) => {
+            format!("CPU of all proxies for each request against {to}")
+        }
     };
     let rate = figure.rate.map(|rate| format!(" at {}", words::rate(rate))).unwrap_or_default();
-    format!("{}: {what}{rate}", figure.mode)
+    let clients = figure.clients.map(|clients| format!(" with {}", words::clients(clients)));
+    format!("{}: {what}{rate}{}", figure.mode, clients.unwrap_or_default())
 }
 
 /// The published value with its unit.
@@ -126,16 +197,21 @@ fn value(value: ReferenceValue) -> String {
             words::memory(&Estimate { estimate: bytes as f64, low: None, high: None })
         }
         ReferenceValue::ResponseTime(..) | ReferenceValue::Added(..) => {
-            words::latency_value(in_base_units(value))
+            words::latency_value(in_base_units(value).unwrap_or_default())
         }
+        ReferenceValue::Relative(.., Relation::Change(change)) => words::change_value(change),
+        ReferenceValue::Relative(.., relation) => relation.to_string(),
     }
 }
 
-/// Cores, bytes or microseconds.
-fn in_base_units(value: ReferenceValue) -> f64 {
+/// Cores, bytes or microseconds; absent of what is relative already.
+fn in_base_units(value: ReferenceValue) -> Option<f64> {
     match value {
-        ReferenceValue::Cpu(cores) => cores,
-        ReferenceValue::Memory(bytes) => bytes as f64,
-        ReferenceValue::ResponseTime(_, time) | ReferenceValue::Added(_, time) => time.as_secs_f64() * 1e6,
+        ReferenceValue::Cpu(cores) => Some(cores),
+        ReferenceValue::Memory(bytes) => Some(bytes as f64),
+        ReferenceValue::ResponseTime(_, time) | ReferenceValue::Added(_, time) => {
+            Some(time.as_secs_f64() * 1e6)
+        }
+        ReferenceValue::Relative(..) => None,
     }
 }

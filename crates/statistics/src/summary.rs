@@ -1,16 +1,18 @@
 //! From trials to cells: estimates with intervals for every mode under every load.
 //!
 //! Only valid trials enter estimates; every trial enters the counts and the errors. What the proxies hold is in
-//! `holdings.rs`.
+//! `holdings.rs`, how modes compare in `comparison.rs`, what components of a role use together in `totals.rs`.
 
+mod comparison;
 mod holdings;
+mod totals;
 
 use crate::curve::{is_valid, valid_results};
 use crate::{findings, interval, published};
 use experiment::plan::load_points;
 use experiment::schema::{
-    AddedLatency, Cell, CellPath, ComponentSummary, ComponentUsage, Estimate, HistogramSummary, Host,
-    LoadPoint, LoadResult, Percentiles, ProxyHoldings, Role, SUMMARY_SCHEMA, Summary, TrialRecord,
+    Cell, CellPath, ComponentSummary, ComponentUsage, Estimate, HistogramSummary, Host, LoadPoint,
+    LoadResult, Percentiles, ProxyHoldings, Role, SUMMARY_SCHEMA, Summary, TrialRecord,
 };
 use experiment::{Experiment, Mode};
 use std::collections::BTreeMap;
@@ -29,8 +31,13 @@ pub fn summarize(
     host: &Host,
     trials: &[TrialRecord],
 ) -> Summary {
-    let cells =
-        cell_keys(experiment, trials).into_iter().map(|(load, mode)| cell(mode, load, trials)).collect();
+    let keys = cell_keys(experiment, trials);
+    let mut loads: Vec<LoadPoint> = keys.iter().map(|(load, _)| load.clone()).collect();
+    loads.dedup();
+    let mut modes: Vec<Mode> = keys.iter().map(|(_, mode)| *mode).collect();
+    modes.sort_unstable();
+    modes.dedup();
+    let cells = keys.into_iter().map(|(load, mode)| cell(mode, load, trials)).collect();
     let mut summary = Summary {
         schema: SUMMARY_SCHEMA.to_owned(),
         name: experiment.name.clone(),
@@ -42,6 +49,7 @@ pub fn summarize(
         cells,
         findings: Vec::new(),
         published: Vec::new(),
+        comparisons: comparison::comparisons(&loads, &modes, trials),
     };
     summary.published = published::figures(experiment, &summary);
     summary.findings = findings::findings(experiment, &summary, trials);
@@ -78,10 +86,11 @@ fn cell(mode: Mode, load: LoadPoint, trials: &[TrialRecord]) -> Cell {
         valid: valid.len(),
         verdict: verdict(&all, valid.len()),
         response_time_us: percentiles(&results),
-        added_us: added(mode, &load, trials),
+        added_us: mode.floor().and_then(|floor| comparison::response_time(mode, floor, &load, trials)),
         rate_completed: estimate(results.iter().map(|result| result.rate.completed)),
         errors: error_fraction(&all),
         components: components(&valid),
+        totals: totals::totals(&valid),
         path: path(&valid, &all),
         load,
     }
@@ -123,42 +132,12 @@ fn percentiles(results: &[&LoadResult]) -> Option<Percentiles> {
         interval::mean(&values, resolution_us(greatest)).map(not_below_zero)
     };
     Some(Percentiles {
+        mean: estimate(|histogram| histogram.mean),
         p50: estimate(|histogram| histogram.p50)?,
         p90: estimate(|histogram| histogram.p90)?,
+        p95: estimate(|histogram| histogram.p95),
         p99: estimate(|histogram| histogram.p99)?,
         p99_9: estimate(|histogram| histogram.p99_9)?,
-    })
-}
-
-/// What a mode adds to its floor under the same load.
-fn added(mode: Mode, load: &LoadPoint, trials: &[TrialRecord]) -> Option<AddedLatency> {
-    let floor = mode.floor()?;
-    let by_repeat = |mode: Mode| -> BTreeMap<usize, &HistogramSummary> {
-        trials
-            .iter()
-            .filter(|trial| trial.mode == mode && trial.load == *load && is_valid(trial))
-            .filter_map(|trial| Some((trial.repeat, &trial.result.as_ref()?.response_time_us)))
-            .collect()
-    };
-    let (with, without) = (by_repeat(mode), by_repeat(floor));
-    let difference = |read: fn(&HistogramSummary) -> f64| {
-        let pairs: Vec<(f64, f64)> =
-            with.iter().filter_map(|(repeat, with)| Some((read(with), read(without.get(repeat)?)))).collect();
-        let values =
-            |side: &BTreeMap<usize, &HistogramSummary>| side.values().map(|h| read(h)).collect::<Vec<_>>();
-        let (with, without) = (values(&with), values(&without));
-        let greatest = with.iter().chain(&without).copied().fold(0.0, f64::max);
-        let resolution = resolution_us(greatest) * 2.0;
-        if pairs.len() >= 2 || (pairs.len() == 1 && (with.len() < 2 || without.len() < 2)) {
-            interval::paired_difference(&pairs, resolution)
-        } else {
-            interval::unpaired_difference(&with, &without, resolution)
-        }
-    };
-    Some(AddedLatency {
-        p50: difference(|histogram| histogram.p50)?,
-        p90: difference(|histogram| histogram.p90)?,
-        p99: difference(|histogram| histogram.p99)?,
     })
 }
 

@@ -3,14 +3,17 @@
 use super::section::{Field, Section};
 use crate::Mode;
 use crate::diagnostic::ExperimentError;
-use crate::published::{PublishedPercentile, PublishedSource, ReferenceFigure, ReferenceValue};
-use crate::units::{parse_cores, parse_duration, parse_rate, parse_size};
+use crate::published::{
+    PublishedPercentile, PublishedSource, ReferenceFigure, ReferenceValue, Relation, RelativeQuantity,
+};
+use crate::units::{UnitError, parse_change, parse_cores, parse_duration, parse_rate, parse_size};
 use PublishedPercentile::{P50, P90, P99};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 const LONGEST_TEXT: usize = 500;
 const MOST_FIGURES: usize = 1000;
+const MOST_CLIENTS: usize = 1_000_000;
 
 /// A kind of figure.
 #[derive(Clone, Copy)]
@@ -19,9 +22,10 @@ enum Figure {
     Memory,
     ResponseTime(PublishedPercentile),
     Added(PublishedPercentile),
+    Throughput,
 }
 
-const FIGURES: [(&str, Figure); 8] = [
+const FIGURES: [(&str, Figure); 9] = [
     ("cpu", Figure::Cpu),
     ("memory", Figure::Memory),
     ("p50", Figure::ResponseTime(P50)),
@@ -30,6 +34,7 @@ const FIGURES: [(&str, Figure); 8] = [
     ("added-p50", Figure::Added(P50)),
     ("added-p90", Figure::Added(P90)),
     ("added-p99", Figure::Added(P99)),
+    ("throughput", Figure::Throughput),
 ];
 
 /// Reads the list.
@@ -63,28 +68,79 @@ fn text(field: &Field<'_>) -> Result<String> {
 }
 
 fn figure(section: &Section<'_>) -> Result<ReferenceFigure> {
-    let kind = section.required("figure", "figure: cpu")?.choice(&FIGURES)?;
+    let mode = mode(&section.required("mode", "mode: sidecar")?)?;
+    let value = value(section, mode)?;
+    let component = section.field("component")?;
+    if let Some(field) = component.as_ref().filter(|_| !value.is_resource()) {
+        return Err(field.key_place.error(
+            format!("`{}` here is of no component", value.name()),
+            "expected with `cpu` and `memory` alone, and without `to`",
+        ));
+    }
+    Ok(ReferenceFigure {
+        mode,
+        rate: section.field("rate")?.map(|field| field.quantity(parse_rate)).transpose()?,
+        clients: section.field("clients")?.map(|field| field.whole(1..=MOST_CLIENTS)).transpose()?,
+        component: component.map(|field| text(&field)).transpose()?,
+        value,
+    })
+}
+
+fn value(section: &Section<'_>, mode: Mode) -> Result<ReferenceValue> {
+    let kind_field = section.required("figure", "figure: cpu")?;
+    let kind = kind_field.choice(&FIGURES)?;
     let value = section.required("value", "value: 0.2")?;
-    let value = match kind {
+    if let Some(to) = section.field("to")? {
+        let quantity = match kind {
+            Figure::Throughput => RelativeQuantity::Throughput,
+            Figure::Cpu => RelativeQuantity::Cpu,
+            _ => {
+                return Err(to
+                    .key_place
+                    .error("this figure is not relative", "expected with `throughput` and `cpu` alone"));
+            }
+        };
+        return Ok(ReferenceValue::Relative(quantity, other_mode(&to, mode)?, value.quantity(relation)?));
+    }
+    Ok(match kind {
         Figure::Cpu => ReferenceValue::Cpu(value.quantity(parse_cores)?),
         Figure::Memory => ReferenceValue::Memory(value.quantity(parse_size)?),
         Figure::ResponseTime(percentile) => {
             ReferenceValue::ResponseTime(percentile, value.quantity(parse_duration)?)
         }
         Figure::Added(percentile) => ReferenceValue::Added(percentile, value.quantity(parse_duration)?),
-    };
-    let component = section.field("component")?;
-    if let Some(field) = component.as_ref().filter(|_| !value.is_resource()) {
-        return Err(field
-            .key_place
-            .error("a response time is of no component", "expected with `cpu` and `memory` alone"));
-    }
-    Ok(ReferenceFigure {
-        mode: section
-            .required("mode", "mode: sidecar")?
-            .choice(&Mode::ALL.map(|mode| (mode.name(), mode)))?,
-        rate: section.field("rate")?.map(|field| field.quantity(parse_rate)).transpose()?,
-        component: component.map(|field| text(&field)).transpose()?,
-        value,
+        Figure::Throughput => {
+            return Err(kind_field.place().error(
+                "throughput is told relative to a mode",
+                "expected a key such as `to: none` beside it",
+            ));
+        }
     })
+}
+
+fn mode(field: &Field<'_>) -> Result<Mode> {
+    field.choice(&Mode::ALL.map(|mode| (mode.name(), mode)))
+}
+
+/// The mode that a figure is relative to: another one, and one that leads to the same server.
+fn other_mode(field: &Field<'_>, mode: Mode) -> Result<Mode> {
+    let to = self::mode(field)?;
+    if to == mode || !to.compares_with(mode) {
+        return Err(field.place().error(
+            format!("`{mode}` is not compared with `{to}`"),
+            "expected another mode that leads to the same server, both egress modes or neither",
+        ));
+    }
+    Ok(to)
+}
+
+/// A percentage or a word.
+fn relation(text: &str) -> std::result::Result<Relation, UnitError> {
+    match Relation::WORDS.iter().find(|(word, _)| *word == text.trim()) {
+        Some((_, relation)) => Ok(*relation),
+        None => parse_change(text).map(Relation::Change).map_err(|error| UnitError {
+            expected: format!("{}, or alike, higher or lower", error.expected),
+            ..error
+        }),
+    }
 }

@@ -67,7 +67,7 @@ pub(super) const SECTIONS: [(&str, &[&str]); 12] = [
     ("server", &["delay", "error-rate", "cpu"]),
     ("client", &["cpu"]),
     ("published", &["source", "differs", "figures"]),
-    ("published.figures", &["figure", "mode", "component", "rate", "value"]),
+    ("published.figures", &["figure", "mode", "to", "component", "rate", "clients", "value"]),
 ];
 
 /// A map of the file.

@@ -147,9 +147,13 @@ struct FigureView<'a> {
     figure: String,
     mode: Mode,
     #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<Mode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     component: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rate: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clients: Option<usize>,
     value: ValueView,
 }
 
@@ -159,6 +163,7 @@ enum ValueView {
     Cores(CpuCores),
     Size(ByteSize),
     Time(TimeSpan),
+    Relation(String),
 }
 
 /// A rate without a needless point: 1000, not 1000.0.
@@ -266,14 +271,20 @@ fn published(source: &PublishedSource) -> PublishedView<'_> {
     let figures = source.figures.iter().map(|figure| FigureView {
         figure: figure.value.name(),
         mode: figure.mode,
+        to: match figure.value {
+            ReferenceValue::Relative(_, to, _) => Some(to),
+            _ => None,
+        },
         component: figure.component.as_deref(),
         rate: figure.rate.map(Number::of),
+        clients: figure.clients,
         value: match figure.value {
             ReferenceValue::Cpu(cores) => ValueView::Cores(CpuCores(cores)),
             ReferenceValue::Memory(bytes) => ValueView::Size(ByteSize(bytes)),
             ReferenceValue::ResponseTime(_, time) | ReferenceValue::Added(_, time) => {
                 ValueView::Time(TimeSpan(time))
             }
+            ReferenceValue::Relative(.., relation) => ValueView::Relation(relation.to_string()),
         },
     });
     PublishedView { source: &source.source, differs: &source.differs, figures: figures.collect() }

@@ -57,6 +57,17 @@ pub struct ComponentVersion {
     pub name: String,
     /// As the component states it.
     pub version: String,
+    /// SHA-256 of its program, in hexadecimal: tells two builds of one version apart. Absent where it is not one program, as
+    /// for the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// What named the program, where it is not the one that `meshmeter lab install` puts in place: `option` (such as
+    /// `--envoy`), `variable` (such as `MESHMETER_ENVOY`) or `search-path`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub named_by: Option<String>,
+    /// Where the program was; with [`ComponentVersion::named_by`] alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
 }
 
 /// The measurement floor: what this machine shows when there is nothing to measure.

@@ -29,8 +29,8 @@ pub use search::{
     FoundRate, ProbeRecord, RatePoint, SEARCH_SCHEMA, SearchEvent, SearchResult, SearchVerdict,
 };
 pub use summary::{
-    AddedLatency, Cell, CellPath, ComponentSummary, Estimate, Percentiles, PublishedFigure, SUMMARY_SCHEMA,
-    Summary,
+    AddedLatency, Cell, CellPath, ComponentSummary, Estimate, ModeComparison, Percentiles, PublishedFigure,
+    RoleTotal, SUMMARY_SCHEMA, Summary,
 };
 pub use tracing::{TracedProxy, TracingProof};
 pub use trial::{

@@ -27,6 +27,9 @@ pub struct Summary {
     pub host: Host,
     /// One for each mode and load.
     pub cells: Vec<Cell>,
+    /// Every mode against every other that leads to the same server, under each load; those without a figure are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comparisons: Vec<ModeComparison>,
     /// The answers, in words. The first is the headline.
     pub findings: Vec<String>,
     /// Figures that others published for the same question.
@@ -56,6 +59,9 @@ pub struct Cell {
     pub errors: f64,
     /// What each component used.
     pub components: Vec<ComponentSummary>,
+    /// What all components of a role used together: of the proxies and of the control plane.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub totals: Vec<RoleTotal>,
     /// Proof of the path over the valid trials.
     pub path: CellPath,
 }
@@ -82,10 +88,16 @@ impl Estimate {
 /// Percentiles over trials, microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
+    /// Arithmetic mean; absent in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean: Option<Estimate>,
     /// Median.
     pub p50: Estimate,
     /// 90th percentile.
     pub p90: Estimate,
+    /// 95th percentile; absent in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95: Option<Estimate>,
     /// 99th percentile.
     pub p99: Estimate,
     /// 99.9th percentile.
@@ -102,6 +114,40 @@ pub struct AddedLatency {
     pub p90: Estimate,
     /// Of the 99th percentile.
     pub p99: Estimate,
+}
+
+/// What all components of a role used together, over the valid trials.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoleTotal {
+    /// What they are for.
+    pub role: Role,
+    /// How many they are.
+    pub components: usize,
+    /// Mean CPU, cores.
+    pub cpu_cores: Estimate,
+    /// The same for every 1000 completed requests a second: that many milliseconds of CPU for each request.
+    pub cpu_cores_per_1000_rps: Estimate,
+    /// Memory under load, bytes. Pages that they share count for each.
+    pub memory_bytes: Option<Estimate>,
+}
+
+/// One mode against another under the same load, repeat by repeat.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModeComparison {
+    /// The load.
+    pub load: LoadPoint,
+    /// The mode.
+    pub mode: Mode,
+    /// The mode that it is set against.
+    pub than: Mode,
+    /// Differences of the response time, microseconds: positive where `mode` is slower than `than`.
+    pub response_time_us: AddedLatency,
+    /// In a closed loop, responses a second against those of `than`, as a fraction: −0.1 is a tenth less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<Estimate>,
+    /// CPU of all proxies for each request against that of `than`, as a fraction; absent where one of them has no proxies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy_cpu_per_request: Option<Estimate>,
 }
 
 /// What one component used, over the valid trials.
@@ -171,6 +217,14 @@ pub struct PublishedFigure {
     /// This run's figure for the same, with its unit; absent where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<String>,
+    /// The same as a number, where it is a single one: cores, bytes, microseconds, or a fraction for what is relative to
+    /// another mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_estimate: Option<Estimate>,
+    /// Whether this run agrees with what was published: its interval holds the published number; no difference is shown
+    /// where it says `alike`; one is shown, and that way, where it says `higher` or `lower`. Absent where there is no interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agrees: Option<bool>,
     /// This run's figure over the published one, where both are a single number: of several proxies their mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,

@@ -2,9 +2,10 @@
 
 use super::install::state;
 use super::overrides::Named;
-use super::record::{Flaw, Look};
+use super::record::{Flaw, Look, recorded_sha256, sha256_of_file};
 use super::{Component, Overrides, folder, variable, version};
 use experiment::environment::EnvironmentError;
+use experiment::schema::ComponentVersion;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +33,42 @@ pub enum Origin {
     Variable,
     /// It was found in `PATH`, which is looked into for ztunnel only.
     SearchPath,
+}
+
+impl Origin {
+    /// The word that results have for it; none for the installed one.
+    fn named_by(self) -> Option<&'static str> {
+        match self {
+            Self::Installed => None,
+            Self::Option => Some("option"),
+            Self::Variable => Some("variable"),
+            Self::SearchPath => Some("search-path"),
+        }
+    }
+}
+
+impl Installed {
+    /// As results record it. The digest of an installed program is that of its installation, which [`find`] has compared;
+    /// of another it is taken here and absent where the program cannot be read.
+    #[must_use]
+    pub fn recorded(&self) -> ComponentVersion {
+        let of_the_installation = || {
+            let package =
+                self.path.ancestors().find(|folder| folder.join(self.component.file()) == self.path)?;
+            recorded_sha256(package, self.component.file())
+        };
+        let named_by = self.origin.named_by();
+        ComponentVersion {
+            name: self.component.name().to_owned(),
+            version: self.version.clone(),
+            sha256: match self.origin {
+                Origin::Installed => of_the_installation(),
+                _ => sha256_of_file(&self.path).ok(),
+            },
+            named_by: named_by.map(str::to_owned),
+            path: named_by.map(|_| self.path.display().to_string()),
+        }
+    }
 }
 
 /// What the lab takes from Istio besides programs, as absolute paths.

@@ -176,7 +176,15 @@ pub(super) fn sha256_of_texts(texts: &[&str]) -> String {
     hexadecimal(context)
 }
 
-fn sha256_of_file(path: &Path) -> io::Result<String> {
+/// The digest that a component's record has of one of its files; absent where it has none.
+pub(super) fn recorded_sha256(package: &Path, file: &str) -> Option<String> {
+    let text = fs::read_to_string(package.join(RECORD_FILE)).ok()?;
+    let record: Record = serde_json::from_str(&text).ok()?;
+    record.files.into_iter().find(|recorded| recorded.path == Path::new(file)).map(|recorded| recorded.sha256)
+}
+
+/// SHA-256 of what is in a file, in hexadecimal.
+pub(super) fn sha256_of_file(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut context = Context::new(&SHA256);
     let mut buffer = vec![0; 256 * 1024];

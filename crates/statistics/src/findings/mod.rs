@@ -3,13 +3,15 @@
 //! Each sentence rests on figures of the summary and names where it holds. Nothing is said of a percentile that rests on
 //! fewer than ten requests in a trial, and a difference whose interval includes zero is called what it is: not shown.
 //!
-//! Read [`findings`] for the order; [`latency`] for what the modes add, [`resources`] for what the proxies use,
-//! [`holdings`] for what they hold,
+//! Read [`findings`] for the order; [`latency`] for what the modes add, [`order`] for how they stand to each other,
+//! [`throughput`] for closed loops, [`resources`] for what the proxies use, [`holdings`] for what they hold,
 //! [`validity`] for what may be trusted and what was left out, [`words`] for how figures are written.
 
 mod holdings;
 mod latency;
+mod order;
 mod resources;
+mod throughput;
 mod validity;
 pub(crate) mod words;
 
@@ -27,6 +29,18 @@ pub const SAMPLES_BEYOND_A_PERCENTILE: f64 = 10.0;
 /// The rate that the headline speaks of where the run has it: that of the published figures.
 const REFERENCE_RATE: f64 = 1000.0;
 
+/// The clients that sentences speak of where the run has them: those for which the study of ways out of a mesh gives
+/// response times.
+const REFERENCE_CLIENTS: f64 = 20.0;
+
+/// How far a load is from the one that sentences speak of.
+fn distance_from_reference(load: &LoadPoint) -> f64 {
+    match (load.rate, load.clients) {
+        (Some(rate), _) => (rate - REFERENCE_RATE).abs(),
+        (None, clients) => (clients.unwrap_or(0) as f64 - REFERENCE_CLIENTS).abs(),
+    }
+}
+
 /// What sentences are made from.
 pub(crate) struct Run<'a> {
     pub(crate) experiment: &'a Experiment,
@@ -37,10 +51,14 @@ pub(crate) struct Run<'a> {
 /// Every finding, the headline first.
 pub(crate) fn findings(experiment: &Experiment, summary: &Summary, trials: &[TrialRecord]) -> Vec<String> {
     let run = Run { experiment, summary, trials };
-    let mut findings = vec![latency::headline(&run)];
+    let mut findings = vec![throughput::headline(&run).unwrap_or_else(|| latency::headline(&run))];
+    findings.extend(order::order(&run));
+    findings.extend(throughput::full_machine(&run));
+    findings.extend(throughput::cpu_for_each_request(&run));
     findings.extend(latency::tails_and_other_modes(&run));
     findings.extend(resources::proxies(&run));
     findings.extend(resources::scaling(&run));
+    findings.extend(resources::control_plane(&run));
     findings.extend(holdings::before_the_load(&run));
     findings.extend(latency::hidden_by_service_time(&run));
     findings.extend(validity::saturation(&run));
@@ -71,19 +89,15 @@ impl<'a> Run<'a> {
         modes
     }
 
-    /// The measured cell of a mode whose load is the reference rate, or nearest to it; in closed loop the middle one.
+    /// The measured cell of a mode whose load is the reference rate, or nearest to it; in a closed loop the one
+    /// nearest to the reference number of clients.
     /// Cells that can be compared with their floor go before others.
     pub(crate) fn reference_cell(&self, mode: Mode) -> Option<&'a Cell> {
         let cells: Vec<&Cell> = self.measured(mode).collect();
         let comparable: Vec<&Cell> = cells.iter().copied().filter(|cell| cell.added_us.is_some()).collect();
         let cells = if comparable.is_empty() { cells } else { comparable };
-        let distance =
-            |cell: &Cell| cell.load.rate.map_or(f64::INFINITY, |rate| (rate - REFERENCE_RATE).abs());
-        if cells.iter().any(|cell| cell.load.rate.is_some()) {
-            cells.into_iter().min_by(|one, other| distance(one).total_cmp(&distance(other)))
-        } else {
-            cells.get(cells.len() / 2).copied()
-        }
+        let distance = |cell: &Cell| distance_from_reference(&cell.load);
+        cells.into_iter().min_by(|one, other| distance(one).total_cmp(&distance(other)))
     }
 
     /// The fewest requests that lie beyond a percentile (0 to 100) in any valid trial of a cell.

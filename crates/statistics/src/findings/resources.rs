@@ -1,6 +1,8 @@
 //! Sentences on what the proxies use.
 
 use super::{Run, words};
+use experiment::Mode;
+use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::schema::{Cell, ComponentSummary, Role};
 
 /// The proxies of a cell, in the order of its components.
@@ -26,7 +28,8 @@ pub(super) fn proxies(run: &Run<'_>) -> Vec<String> {
                 let memory = proxy
                     .memory_bytes
                     .map_or(String::new(), |bytes| format!(" and {}", words::memory(&bytes)));
-                format!("{} uses {}{memory}", proxy.name, words::cores(&proxy.cpu_cores))
+                let whose = if serves_both_sides(run, mode, proxy) { " (one for both sides)" } else { "" };
+                format!("{}{whose} uses {}{memory}", proxy.name, words::cores(&proxy.cpu_cores))
             })
             .collect();
         if !proxies.is_empty() {
@@ -34,6 +37,30 @@ pub(super) fn proxies(run: &Run<'_>) -> Vec<String> {
         }
     }
     sentences
+}
+
+/// Whether the client's and the server's node proxy are one and the same.
+pub(super) fn serves_both_sides(run: &Run<'_>, mode: Mode, proxy: &ComponentSummary) -> bool {
+    let is_shared = run.experiment.istio.ztunnel == ZtunnelPlacement::Shared;
+    mode.is_ambient() && is_shared && proxy.name == "ztunnel"
+}
+
+/// What configures the proxies, under the load that the headline speaks of.
+pub(super) fn control_plane(run: &Run<'_>) -> Option<String> {
+    let cell = run.modes_with_proxies().into_iter().find_map(|mode| run.reference_cell(mode))?;
+    let used: Vec<String> = cell
+        .components
+        .iter()
+        .filter(|component| component.role == Role::ControlPlane)
+        .map(|component| {
+            let memory = component
+                .memory_bytes
+                .map_or(String::new(), |bytes| format!(" and {}", words::memory(&bytes)));
+            format!("{} {}{memory}", component.name, words::cores(&component.cpu_cores))
+        })
+        .collect();
+    (!used.is_empty())
+        .then(|| format!("The control plane during {}: {}.", words::cell(cell), used.join("; ")))
 }
 
 /// How a proxy's CPU goes with the rate, where the run shows it: the lowest and the highest measured rate, and only where

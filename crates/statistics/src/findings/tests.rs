@@ -347,3 +347,106 @@ fn loads_of_the_plan_are_those_of_the_cells() {
         assert_eq!(summary.cells.iter().filter(|cell| cell.load == load).count(), 3);
     }
 }
+
+const WAYS_OUT: &str = "{name: t, mesh: istio, modes: [egress-bypass, egress-sidecar, egress-gateway, egress-sni], \
+                        load: {clients: [1, 20], duration: 1s}, repeats: 3, \
+                        published: {source: A study, differs: everything, figures: [\
+                        {figure: throughput, mode: egress-sidecar, to: egress-bypass, clients: 20, value: alike}, \
+                        {figure: throughput, mode: egress-bypass, to: egress-sni, clients: 20, value: 50%}, \
+                        {figure: throughput, mode: egress-sni, to: egress-bypass, clients: 20, value: -40%}, \
+                        {figure: cpu, mode: egress-sni, to: egress-gateway, clients: 20, value: higher}, \
+                        {figure: cpu, mode: egress-sidecar, to: egress-gateway, clients: 30, value: lower}]}}";
+
+/// A closed loop in which each mode lets through a share of what its floor does.
+fn closed_loop(trial: &mut TrialRecord) {
+    let share = match trial.mode {
+        Mode::EgressBypass => 1.0,
+        Mode::EgressSidecar => 0.99,
+        Mode::EgressGateway => 0.8,
+        _ => 0.5,
+    };
+    let noise =
+        1.0 + [0.0, 0.02, -0.015][trial.repeat] * if trial.mode == Mode::EgressSidecar { -1.0 } else { 0.3 };
+    let rate = 10_000.0 * share * noise;
+    trial.result.as_mut().unwrap().rate.completed = rate;
+    for component in trial.components.iter_mut().filter(|component| component.role == Role::Proxy) {
+        component.cpu_user_s = 2.5 * 0.4 * noise;
+        component.cpu_system_s = 0.0;
+    }
+    trial.machine =
+        Some(experiment::schema::MachineUsage { cpus: 2, busy_cores: 1.97, ..Default::default() });
+}
+
+#[test]
+fn a_closed_loop_is_told_by_what_it_lets_through() {
+    let (_, summary) = run(WAYS_OUT, closed_loop);
+    insta::assert_snapshot!(told(&summary));
+    let comparison = summary
+        .comparisons
+        .iter()
+        .find(|comparison| {
+            comparison.load.clients == Some(20)
+                && (comparison.mode, comparison.than) == (Mode::EgressSni, Mode::EgressGateway)
+        })
+        .unwrap();
+    let change = comparison.throughput.unwrap();
+    assert!((change.estimate + 0.375).abs() < 1e-9, "{change:?}");
+    assert!(change.low.unwrap() < -0.374 && change.high.unwrap() > -0.376, "{change:?}");
+    // Half of the CPU for 1.6 times as many requests a second, and two proxies in each.
+    let cpu = comparison.proxy_cpu_per_request.unwrap();
+    assert!((cpu.estimate - 0.6).abs() < 1e-9, "{cpu:?}");
+    let total = summary.cells.last().unwrap().totals[0];
+    assert_eq!((total.role, total.components), (Role::Proxy, 2));
+    assert!((total.cpu_cores.estimate - 0.8).abs() < 0.01, "{total:?}");
+}
+
+#[test]
+fn relative_figures_of_others_agree_or_not_by_the_interval() {
+    let (_, summary) = run(WAYS_OUT, closed_loop);
+    let agreement: Vec<(&str, Option<&str>, Option<bool>)> = summary
+        .published
+        .iter()
+        .map(|figure| (figure.value.as_str(), figure.measured.as_deref(), figure.agrees))
+        .collect();
+    insta::assert_debug_snapshot!(agreement);
+    assert!(summary.published.iter().all(|figure| figure.ratio.is_none()), "a ratio of changes says nothing");
+}
+
+#[test]
+fn an_order_is_claimed_only_as_far_as_intervals_show_it() {
+    let text = "{name: t, mesh: istio, modes: [none, sidecar, ambient, ambient-waypoint], \
+                load: {rate: [500, 1000], duration: 2500ms}, repeats: 3}";
+    let (_, summary) = run(text, |trial| {
+        let noise = [0.0, 10.0, -8.0][trial.repeat];
+        let median_us = match (trial.mode, trial.load.rate) {
+            (Mode::None, _) => 60.0,
+            // At the lower rate it cannot be told from no mesh.
+            (Mode::Ambient, Some(500.0)) => 62.0 + noise,
+            (Mode::Ambient, _) => 110.0 + noise,
+            (Mode::Sidecar, _) => 480.0 + noise,
+            _ => 475.0 - noise,
+        };
+        trial.result.as_mut().unwrap().response_time_us = histogram(2000, median_us, None).summary();
+    });
+    let order = summary.findings.iter().find(|finding| finding.starts_with("Order in")).unwrap();
+    insta::assert_snapshot!(order);
+}
+
+#[test]
+fn a_node_proxy_of_both_sides_is_one_proxy() {
+    let text = "{name: t, mesh: istio, modes: [none, ambient], load: {rate: 1000, duration: 1s}, repeats: 2}";
+    let (_, summary) = run(text, |trial| {
+        for proof in &mut trial.path.proxies {
+            proof.name = "ztunnel".into();
+        }
+    });
+    let told = told(&summary);
+    assert!(told.contains("Path of mode ambient: ztunnel, on both sides, saw every request"), "{told}");
+}
+
+#[test]
+fn what_was_left_out_in_many_places_is_told_by_mode() {
+    let (_, summary) = run(WAYS_OUT, |trial| invalidate(trial, "other-processes: others took 1 core", false));
+    let told = told(&summary);
+    assert!(told.contains("other-processes (6 of egress-bypass, 6 of egress-gateway, "), "{told}");
+}

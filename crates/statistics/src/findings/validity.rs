@@ -8,6 +8,9 @@ use experiment::Mode;
 use experiment::schema::{Cell, RefusedMode, TrialRecord};
 use std::collections::BTreeMap;
 
+/// More places than these are told by mode alone: the report lists every trial.
+const MOST_PLACES: usize = 6;
+
 /// Cells that did not keep up, with what they completed.
 pub(super) fn saturation(run: &Run<'_>) -> Vec<String> {
     // Where another reason comes first, such as another process that took the CPU, it may be why the target did not keep up.
@@ -68,15 +71,8 @@ pub(super) fn paths(run: &Run<'_>) -> Vec<String> {
     let mut sentences = Vec::new();
     for mode in run.modes_with_proxies() {
         let cells: Vec<&Cell> = run.measured(mode).collect();
-        let Some(proxies) = cells.first().map(|cell| cell.path.proxies.len()).filter(|proxies| *proxies > 0)
-        else {
-            continue;
-        };
-        let (who, whose) = match proxies {
-            1 => ("the proxy".to_owned(), "its"),
-            2 => ("both proxies".to_owned(), "their"),
-            more => (format!("all {more} proxies"), "their"),
-        };
+        let Some(first) = cells.first().filter(|cell| !cell.path.proxies.is_empty()) else { continue };
+        let (who, whose) = on_the_path(&first.path.proxies);
         if cells.iter().all(|cell| cell.path.proven) {
             let tls = match cells.iter().map(|cell| cell.path.mtls).min().flatten() {
                 Some(true) => ", over mutual TLS",
@@ -91,6 +87,29 @@ pub(super) fn paths(run: &Run<'_>) -> Vec<String> {
         }
     }
     sentences
+}
+
+/// The proxies of a path as the subject of a sentence, and whose counters speak. One that is passed twice is one proxy.
+fn on_the_path(proxies: &[String]) -> (String, &'static str) {
+    let mut names: Vec<&String> = Vec::new();
+    for name in proxies {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.len() < proxies.len() {
+        let passed = |name: &&String| match proxies.iter().filter(|other| other == name).count() {
+            1 => (*name).clone(),
+            _ => format!("{name}, on both sides,"),
+        };
+        let subject = words::list(&names.iter().map(passed).collect::<Vec<_>>());
+        return (subject, if names.len() == 1 { "its" } else { "their" });
+    }
+    match proxies.len() {
+        1 => ("the proxy".to_owned(), "its"),
+        2 => ("both proxies".to_owned(), "their"),
+        more => (format!("all {more} proxies"), "their"),
+    }
 }
 
 /// Modes that could not run here, those that lack the same together.
@@ -124,20 +143,15 @@ pub(super) fn left_out(run: &Run<'_>) -> Vec<String> {
     if recorded < planned {
         sentences.push(format!("The run was cut short: {recorded} of {planned} trials were recorded."));
     }
-    let mut reasons: BTreeMap<&str, BTreeMap<String, usize>> = BTreeMap::new();
+    let mut reasons: BTreeMap<&str, Vec<&TrialRecord>> = BTreeMap::new();
     for trial in run.trials.iter().filter(|trial| !is_valid(trial)) {
-        let place = format!("{}, {}", words::mode(trial.mode), experiment::plan::offered(&trial.load));
-        *reasons.entry(reason_kind(trial)).or_default().entry(place).or_default() += 1;
+        reasons.entry(reason_kind(trial)).or_default().push(trial);
     }
-    let invalid: usize = reasons.values().flat_map(BTreeMap::values).sum();
+    let invalid: usize = reasons.values().map(Vec::len).sum();
     if invalid > 0 {
         let kinds: Vec<String> = reasons
             .iter()
-            .map(|(kind, places)| {
-                let places: Vec<String> =
-                    places.iter().map(|(place, count)| format!("{count} of {place}")).collect();
-                format!("{kind} ({})", words::list(&places))
-            })
+            .map(|(kind, trials)| format!("{kind} ({})", words::list(&places(trials))))
             .collect();
         let verb = if invalid == 1 { "is" } else { "are" };
         sentences.push(format!(
@@ -146,6 +160,19 @@ pub(super) fn left_out(run: &Run<'_>) -> Vec<String> {
         ));
     }
     sentences
+}
+
+/// How many of these trials were where; by mode alone where the loads would make a long list.
+fn places(trials: &[&TrialRecord]) -> Vec<String> {
+    let counted = |name: &dyn Fn(&TrialRecord) -> String| {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for trial in trials {
+            *counts.entry(name(trial)).or_default() += 1;
+        }
+        counts.into_iter().map(|(place, count)| format!("{count} of {place}")).collect::<Vec<_>>()
+    };
+    let exact = counted(&|trial| format!("{}, {}", words::mode(trial.mode), words::offered(&trial.load)));
+    if exact.len() <= MOST_PLACES { exact } else { counted(&|trial| words::mode(trial.mode).to_owned()) }
 }
 
 /// What the run is too short for.

@@ -1,7 +1,7 @@
 //! Figures as words: two or three digits, a unit that fits, the interval behind it.
 
 use experiment::Mode;
-use experiment::plan::offered;
+pub(crate) use experiment::plan::offered;
 use experiment::schema::{Cell, Estimate};
 use experiment::units::format_duration;
 use std::time::Duration;
@@ -43,6 +43,21 @@ fn cores_decimals(cores: f64) -> usize {
     if cores.abs() < 0.0995 { 3 } else { 2 }
 }
 
+/// CPU time for a request from cores for every 1000 requests a second, which are as many milliseconds: `0.21 ms (0.20–0.22)`.
+pub(crate) fn cpu_time(cores_per_1000_rps: &Estimate) -> String {
+    let in_us = |milliseconds: f64| milliseconds * 1000.0;
+    latency(&Estimate {
+        estimate: in_us(cores_per_1000_rps.estimate),
+        low: cores_per_1000_rps.low.map(in_us),
+        high: cores_per_1000_rps.high.map(in_us),
+    })
+}
+
+/// The same without an interval.
+pub(crate) fn cpu_time_value(cores_per_1000_rps: f64) -> String {
+    cpu_time(&Estimate { estimate: cores_per_1000_rps, low: None, high: None })
+}
+
 /// Memory such as `41 MB (40–42)`; MB is 1 000 000 bytes, as in the published figures.
 pub(crate) fn memory(estimate_bytes: &Estimate) -> String {
     let decimals = if estimate_bytes.estimate < 9.95e6 { 1 } else { 0 };
@@ -61,6 +76,29 @@ pub(crate) fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
     let decimals = if percent >= 10.0 { 0 } else { 2 };
     format!("{}%", number(percent, decimals))
+}
+
+/// A change such as `−10 % (−14 to −6)`.
+pub(crate) fn change(fraction: &Estimate) -> String {
+    let decimals = usize::from(fraction.estimate.abs() < 0.0995);
+    let percent = |fraction: f64| number(fraction * 100.0, decimals);
+    let value = percent(fraction.estimate);
+    match (fraction.low, fraction.high) {
+        (Some(low), Some(high)) if percent(low) != value || percent(high) != value => {
+            format!("{value} % ({} to {})", percent(low), percent(high))
+        }
+        _ => format!("{value} %"),
+    }
+}
+
+/// A change without an interval, such as `−10 %`.
+pub(crate) fn change_value(fraction: f64) -> String {
+    change(&Estimate { estimate: fraction, low: None, high: None })
+}
+
+/// `1 client` or `20 clients`.
+pub(crate) fn clients(count: usize) -> String {
+    format!("{count} client{}", if count == 1 { "" } else { "s" })
 }
 
 /// A bound of an objective such as `20 ms`.

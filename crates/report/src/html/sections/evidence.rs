@@ -3,7 +3,7 @@
 use super::Context;
 use crate::format;
 use experiment::Mode;
-use experiment::schema::{LoadPoint, PublishedFigure, TrialRecord};
+use experiment::schema::{LoadPoint, ProxyProof, PublishedFigure, TrialRecord};
 use serde::Serialize;
 
 /// What the proxies counted.
@@ -70,9 +70,9 @@ fn path_rows(context: &Context, mode: Mode, load: &LoadPoint) -> Vec<PathRow> {
         .collect();
     let proven = trials.iter().filter(|trial| trial.path.proven).count();
     let mut proxies: Vec<Counted> = Vec::new();
-    for proof in trials.iter().flat_map(|trial| &trial.path.proxies) {
-        let position = proxies.iter().position(|proxy| proxy.name == proof.name).unwrap_or_else(|| {
-            proxies.push(Counted { name: proof.name.clone(), ..Counted::default() });
+    for (proof, name) in trials.iter().flat_map(|trial| passages(&trial.path.proxies)) {
+        let position = proxies.iter().position(|proxy| proxy.name == name).unwrap_or_else(|| {
+            proxies.push(Counted { name, ..Counted::default() });
             proxies.len() - 1
         });
         let counted = &mut proxies[position];
@@ -103,25 +103,68 @@ fn path_rows(context: &Context, mode: Mode, load: &LoadPoint) -> Vec<PathRow> {
         .collect()
 }
 
-/// A published figure beside ours.
+/// Each proof with its proxy's name; that of a proxy which is passed more than once says which time it is.
+fn passages(proofs: &[ProxyProof]) -> Vec<(&ProxyProof, String)> {
+    let times = |name: &str, proofs: &[ProxyProof]| proofs.iter().filter(|proof| proof.name == name).count();
+    proofs
+        .iter()
+        .enumerate()
+        .map(|(index, proof)| match times(&proof.name, proofs) {
+            1 => (proof, proof.name.clone()),
+            all => {
+                let passage = times(&proof.name, &proofs[..=index]);
+                (proof, format!("{}, passage {passage} of {all}", proof.name))
+            }
+        })
+        .collect()
+}
+
+/// What one source published, beside ours.
 #[derive(Debug, Serialize)]
 pub struct Published {
     source: String,
+    differs: String,
+    figures: Vec<PublishedRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct PublishedRow {
     what: String,
     value: String,
     measured: String,
     ratio: Option<String>,
-    differs: String,
+    /// `yes`, `no`, or that there is no interval.
+    agrees: &'static str,
 }
 
 pub fn published(context: &Context) -> Vec<Published> {
-    let row = |figure: &PublishedFigure| Published {
-        source: figure.source.clone(),
+    let mut sources: Vec<Published> = Vec::new();
+    for figure in &context.run.summary.published {
+        let is_same = |last: &Published| (&last.source, &last.differs) == (&figure.source, &figure.differs);
+        if !sources.last().is_some_and(is_same) {
+            sources.push(Published {
+                source: figure.source.clone(),
+                differs: figure.differs.clone(),
+                figures: Vec::new(),
+            });
+        }
+        if let Some(source) = sources.last_mut() {
+            source.figures.push(row(figure));
+        }
+    }
+    sources
+}
+
+fn row(figure: &PublishedFigure) -> PublishedRow {
+    PublishedRow {
         what: figure.what.clone(),
         value: figure.value.clone(),
         measured: figure.measured.clone().unwrap_or_else(|| format::ABSENT.to_owned()),
         ratio: figure.ratio.map(|ratio| format!("× {ratio:.2}")),
-        differs: figure.differs.clone(),
-    };
-    context.run.summary.published.iter().map(row).collect()
+        agrees: match figure.agrees {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => format::ABSENT,
+        },
+    }
 }

@@ -6,7 +6,7 @@ use crate::html::charts::percentiles::{Axes, chart};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::curves::Curve;
 use crate::html::style::ModeStyle;
-use crate::table::Difference;
+use crate::table::{Difference, floor};
 use experiment::schema::{AddedLatency, Estimate};
 use serde::Serialize;
 
@@ -62,7 +62,7 @@ pub fn percentiles(context: &Context) -> Option<PercentileSection> {
 /// A percentile of the differences.
 type Pick = fn(&AddedLatency) -> &Estimate;
 
-/// What each mode adds to mode `none`, a chart for each percentile; absent where nothing can be compared.
+/// What each mode adds to its floor, a chart for each percentile; absent where nothing can be compared.
 pub fn added(context: &Context) -> Option<Vec<Figure>> {
     let percentiles: [(&str, &str, Pick); 3] = [
         ("p50", "Median", |added| &added.p50),
@@ -114,7 +114,7 @@ fn added_chart(context: &Context, name: &str, pick: Pick, unit: TimeUnit) -> Opt
             lines.extend(rows);
         }
     }
-    let axis = format!("added to the {name} of mode none, {}", unit.symbol());
+    let axis = format!("added to the {name} of {}, {}", floor(&context.run.summary), unit.symbol());
     (!lines.is_empty()).then_some(RowChart { axis, lines, shared: Vec::new(), may_be_logarithmic: false })
 }
 

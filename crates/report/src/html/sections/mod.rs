@@ -7,6 +7,7 @@ mod opening;
 mod resources;
 mod setting;
 mod tables;
+mod throughput;
 mod trials;
 
 use crate::loads::LoadLabels;
@@ -23,6 +24,7 @@ pub struct Page {
     /// The modes with their looks, for the legend.
     legend: Vec<LegendEntry>,
     percentiles: Option<latency::PercentileSection>,
+    throughput: Option<Vec<Figure>>,
     added: Option<Vec<Figure>>,
     resources: Option<resources::ResourceSection>,
     holdings: Option<holdings::HoldingsSection>,
@@ -70,6 +72,7 @@ impl Page {
             glance: opening::Glance::new(&context),
             legend: context.modes.iter().map(|mode| LegendEntry::new(*mode)).collect(),
             percentiles: latency::percentiles(&context),
+            throughput: throughput::throughput(&context),
             added: latency::added(&context),
             resources: resources::resources(&context),
             holdings: holdings::holdings(&context),

@@ -1,8 +1,8 @@
 //! The opening: the answer in words, what it rests on, and the result at a glance.
 
 use super::Context;
-use crate::format;
-use crate::table::{CellRow, ResultTable};
+use crate::format::{self, Interval};
+use crate::table::{CellRow, Difference, ResultTable};
 use experiment::schema::TrialOutcome;
 use serde::Serialize;
 
@@ -88,6 +88,11 @@ fn basis(context: &Context) -> String {
     if let Some(first) = context.run.trials.first() {
         parts.push(format::moment(&first.started_at));
     }
+    let named = host.versions.iter().filter(|version| version.named_by.is_some());
+    let named: Vec<String> = named.map(|version| format!("{} {}", version.name, version.version)).collect();
+    if !named.is_empty() {
+        parts.push(format!("not the installed ones: {}", named.join(", ")));
+    }
     if !host.cpu_model.is_empty() {
         parts.push(format!("{}, {}", host.cpu_model, format::counted(host.cpus as u64, "CPU", "CPUs")));
     }
@@ -100,6 +105,12 @@ pub struct Glance {
     time_unit: &'static str,
     memory_unit: &'static str,
     compares: bool,
+    /// Whether what gets through is a result.
+    closed_loop: bool,
+    /// What the modes are compared with.
+    floor: &'static str,
+    /// Columns of the table.
+    columns: usize,
     groups: Vec<GlanceGroup>,
     not_measured: Vec<String>,
 }
@@ -120,6 +131,8 @@ struct GlanceRow {
     p50: Value,
     p99: Value,
     added: Option<AddedValue>,
+    completed: Value,
+    change: Option<AddedValue>,
     cores: Option<String>,
     proxies: usize,
     memory: Option<String>,
@@ -140,6 +153,23 @@ struct AddedValue {
     has_interval: bool,
 }
 
+impl Value {
+    fn new(interval: &Interval) -> Self {
+        Self { estimate: interval.estimate.clone(), range: interval.range.clone() }
+    }
+}
+
+impl AddedValue {
+    fn new(difference: &Difference) -> Self {
+        Self {
+            estimate: difference.interval.estimate.clone(),
+            range: difference.interval.range.clone(),
+            shown: difference.shown,
+            has_interval: difference.has_interval,
+        }
+    }
+}
+
 impl Glance {
     pub fn new(context: &Context) -> Self {
         let table = ResultTable::new(&context.run.summary);
@@ -155,6 +185,9 @@ impl Glance {
             time_unit: table.unit.symbol(),
             memory_unit: table.memory_unit.symbol(),
             compares: table.compares,
+            closed_loop: table.closed_loop,
+            floor: table.floor,
+            columns: 6 + usize::from(table.compares) + 2 * usize::from(table.closed_loop),
             groups,
             not_measured: table.not_measured,
         }
@@ -164,10 +197,9 @@ impl Glance {
 impl GlanceRow {
     fn new(row: &CellRow) -> Self {
         let percentile = |index: usize| {
-            row.percentiles.as_ref().map_or_else(Value::default, |percentiles| Value {
-                estimate: percentiles[index].estimate.clone(),
-                range: percentiles[index].range.clone(),
-            })
+            row.percentiles
+                .as_ref()
+                .map_or_else(Value::default, |percentiles| Value::new(&percentiles[index]))
         };
         Self {
             mode: row.mode.name(),
@@ -177,12 +209,9 @@ impl GlanceRow {
             no_figures: row.no_figures.clone(),
             p50: percentile(0),
             p99: percentile(2),
-            added: row.added.as_ref().map(|added| AddedValue {
-                estimate: added.interval.estimate.clone(),
-                range: added.interval.range.clone(),
-                shown: added.shown,
-                has_interval: added.has_interval,
-            }),
+            added: row.added.as_ref().map(AddedValue::new),
+            completed: row.completed.as_ref().map_or_else(Value::default, Value::new),
+            change: row.completed_change.as_ref().map(AddedValue::new),
             cores: row.proxy_cores.map(format::cores_number),
             proxies: row.proxies,
             memory: row.proxy_memory.clone(),

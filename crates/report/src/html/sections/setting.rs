@@ -2,7 +2,10 @@
 
 use super::Context;
 use crate::format::{self, TimeUnit};
-use experiment::schema::{Floor, LoadResult};
+use experiment::Mode;
+use experiment::environment::AccessLog;
+use experiment::mesh_settings::ZtunnelPlacement;
+use experiment::schema::{ComponentVersion, Floor, LoadResult};
 use serde::Serialize;
 
 /// The machine and the versions.
@@ -51,9 +54,26 @@ impl Machine {
         }
         facts.extend(machine_in_trials(context));
         let versions =
-            host.versions.iter().map(|version| Fact::new(&version.name, &version.version)).collect();
+            host.versions.iter().map(|version| Fact::new(&version.name, version_text(version))).collect();
         Self { facts, versions, floor: host.floor.as_ref().map(floor).unwrap_or_default() }
     }
+}
+
+/// The version, the start of the program's digest, and who named the program where it is not the installed one.
+fn version_text(version: &ComponentVersion) -> String {
+    let mut parts = vec![version.version.clone()];
+    parts.extend(
+        version.sha256.as_deref().map(|digest| format!("SHA-256 {}", format::shortened_digest(digest))),
+    );
+    parts.extend(version.named_by.as_deref().map(|by| {
+        let path = version.path.as_deref().unwrap_or_default();
+        match by {
+            "option" => format!("not the installed one: {path}, named by an option"),
+            "variable" => format!("not the installed one: {path}, named by a variable of the environment"),
+            _ => format!("found in PATH: {path}"),
+        }
+    }));
+    parts.join("; ")
 }
 
 /// What the rest of the machine did while the valid trials ran.
@@ -103,6 +123,8 @@ fn floor(floor: &Floor) -> Vec<Fact> {
 pub struct Method {
     /// What all loads share.
     shared_load: String,
+    /// How the proxies were set up, in words.
+    proxies: String,
     /// Any cell has an open loop.
     open_loop: bool,
     /// Any cell has a closed loop.
@@ -119,6 +141,7 @@ impl Method {
         let longest = results().map(|result: &LoadResult| result.duration_s).reduce(f64::max);
         Self {
             shared_load: context.loads.shared(),
+            proxies: proxies(context),
             open_loop: context.loads.loads().iter().any(|load| load.rate.is_some()),
             closed_loop: context.loads.loads().iter().any(|load| load.rate.is_none()),
             window: longest.map(format::duration),
@@ -126,6 +149,36 @@ impl Method {
             compares: context.run.summary.cells.iter().any(|cell| cell.added_us.is_some()),
         }
     }
+}
+
+/// How the proxies were set up; empty where no mode has one.
+fn proxies(context: &Context) -> String {
+    let experiment = &context.run.experiment;
+    if context.modes.iter().all(|mode| *mode == Mode::None) {
+        return String::new();
+    }
+    let mut parts = vec![
+        format::counted(experiment.proxy.workers as u64, "worker thread", "worker threads"),
+        match experiment.proxy.access_log {
+            AccessLog::Off => "no access log".to_owned(),
+            AccessLog::Text => "access log as text".to_owned(),
+            AccessLog::Json => "access log as JSON".to_owned(),
+        },
+    ];
+    // Of the ways out each names in its mode whether it has mutual TLS.
+    if context.modes.iter().any(|mode| !mode.is_egress() && *mode != Mode::None) {
+        parts.push(format!("mutual TLS between them: {}", experiment.proxy.mtls.name()));
+    }
+    if context.modes.iter().any(|mode| mode.is_ambient()) {
+        parts.push(match experiment.istio.ztunnel {
+            ZtunnelPlacement::Shared => {
+                "one ztunnel for both pods, as on one node: its CPU and memory are those of both sides"
+                    .to_owned()
+            }
+            ZtunnelPlacement::PerPod => "a ztunnel in each pod".to_owned(),
+        });
+    }
+    parts.join(", ")
 }
 
 /// How to do it again.

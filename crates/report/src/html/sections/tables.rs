@@ -3,7 +3,7 @@
 use super::Context;
 use crate::format::{self, Interval, SizeUnit};
 use crate::table::{Difference, ResultTable};
-use experiment::schema::{Cell, ComponentSummary, Estimate, TrialRecord};
+use experiment::schema::{Cell, ComponentSummary, Estimate, ModeComparison, Role, RoleTotal, TrialRecord};
 use serde::Serialize;
 
 /// The tables.
@@ -13,6 +13,10 @@ pub struct Tables {
     memory_unit: &'static str,
     network_unit: &'static str,
     compares: bool,
+    /// What the modes are compared with.
+    floor: &'static str,
+    closed_loop: bool,
+    comparisons: Vec<ComparisonRow>,
     cells: Vec<CellRow>,
     components: Vec<ComponentRow>,
     trials: Vec<TrialRow>,
@@ -26,10 +30,22 @@ struct CellRow {
     verdict: String,
     completed: String,
     errors: String,
-    /// p50, p90, p99, p99.9.
+    /// mean, p50, p90, p95, p99, p99.9.
     percentiles: Vec<String>,
     /// p50, p90, p99.
     added: Vec<String>,
+}
+
+/// One mode against another.
+#[derive(Debug, Serialize)]
+struct ComparisonRow {
+    load: String,
+    mode: &'static str,
+    than: &'static str,
+    /// p50, p90, p99.
+    response: Vec<String>,
+    throughput: String,
+    proxy_cpu: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -78,11 +94,27 @@ impl Tables {
             memory_unit: memory_unit.symbol(),
             network_unit: network_unit.symbol(),
             compares: table.compares,
+            floor: table.floor,
+            closed_loop: table.closed_loop,
+            comparisons: context
+                .run
+                .summary
+                .comparisons
+                .iter()
+                .map(|comparison| comparison_row(context, comparison, &table))
+                .collect(),
             cells: cells_in_order.iter().map(|cell| cell_row(context, cell, &table)).collect(),
             components: cells_in_order
                 .iter()
-                .flat_map(|cell| cell.components.iter().map(move |component| (cell, component)))
-                .map(|(cell, component)| component_row(context, cell, component, memory_unit, network_unit))
+                .flat_map(|cell| {
+                    let components = cell
+                        .components
+                        .iter()
+                        .map(|component| component_row(context, cell, component, memory_unit, network_unit));
+                    let totals = cell.totals.iter().filter(|total| total.components > 1);
+                    let totals = totals.map(|total| total_row(context, cell, total, memory_unit));
+                    components.chain(totals).collect::<Vec<_>>()
+                })
                 .collect(),
             trials: context.run.trials.iter().map(|trial| trial_row(context, trial, &table)).collect(),
         }
@@ -91,11 +123,14 @@ impl Tables {
 
 fn cell_row(context: &Context, cell: &Cell, table: &ResultTable) -> CellRow {
     let percentiles = cell.response_time_us.as_ref().map_or_else(
-        || vec![format::ABSENT.to_owned(); 4],
+        || vec![format::ABSENT.to_owned(); 6],
         |all| {
-            [all.p50, all.p90, all.p99, all.p99_9]
+            let absent = || format::ABSENT.to_owned();
+            [all.mean, Some(all.p50), Some(all.p90), all.p95, Some(all.p99), Some(all.p99_9)]
                 .iter()
-                .map(|estimate| table.unit.interval(estimate).text())
+                .map(|estimate| {
+                    estimate.map_or_else(absent, |estimate| table.unit.interval(&estimate).text())
+                })
                 .collect()
         },
     );
@@ -118,6 +153,41 @@ fn cell_row(context: &Context, cell: &Cell, table: &ResultTable) -> CellRow {
         errors: format::percent(cell.errors),
         percentiles,
         added,
+    }
+}
+
+fn comparison_row(context: &Context, comparison: &ModeComparison, table: &ResultTable) -> ComparisonRow {
+    let times = comparison.response_time_us;
+    let change = |change: Option<Estimate>| {
+        change.map_or_else(|| format::ABSENT.to_owned(), |change| Difference::percent(&change).text())
+    };
+    ComparisonRow {
+        load: context.loads.label(&comparison.load),
+        mode: comparison.mode.name(),
+        than: comparison.than.name(),
+        response: [times.p50, times.p90, times.p99]
+            .iter()
+            .map(|estimate| Difference::new(estimate, table.unit).text())
+            .collect(),
+        throughput: change(comparison.throughput),
+        proxy_cpu: change(comparison.proxy_cpu_per_request),
+    }
+}
+
+/// All components of a role together.
+fn total_row(context: &Context, cell: &Cell, total: &RoleTotal, memory_unit: SizeUnit) -> ComponentRow {
+    let name = if total.role == Role::Proxy { "all proxies" } else { "all of the control plane" };
+    let absent = || format::ABSENT.to_owned();
+    let memory = |memory: Estimate| Interval::scaled(&memory, 1.0 / memory_unit.bytes()).text();
+    ComponentRow {
+        load: context.loads.label(&cell.load),
+        mode: cell.mode.name(),
+        name: name.to_owned(),
+        cpu: format::cores_interval(&total.cpu_cores).text(),
+        cpu_per_1000: format::cores_interval(&total.cpu_cores_per_1000_rps).text(),
+        memory: total.memory_bytes.map_or_else(absent, memory),
+        received: absent(),
+        sent: absent(),
     }
 }
 

@@ -83,9 +83,72 @@ pub struct LeftOut {
     recorded: usize,
     planned: usize,
     trials: Vec<LeftOutTrial>,
+    /// What the reasons mean that occur.
+    kinds: Vec<&'static Kind>,
     /// Modes that could not run.
     refused: Vec<RefusedMode>,
     notes: Vec<Note>,
+}
+
+/// A kind of reason: what stands before the colon.
+#[derive(Debug, Serialize)]
+struct Kind {
+    name: &'static str,
+    meaning: &'static str,
+}
+
+/// What a reader is to make of each kind of reason, and what helps (docs/method.md, 4).
+const KINDS: [Kind; 11] = [
+    Kind {
+        name: "schedule-lag",
+        meaning: "the generator sent too late by its own fault, mostly because the CPUs were busy: the figures would be \
+                  its own. A quieter machine, a lower rate or more repeats help.",
+    },
+    Kind {
+        name: "other-processes",
+        meaning: "programs outside the experiment took CPU from it: from some modes more than from others. Run it again \
+                  when they have ended.",
+    },
+    Kind {
+        name: "saturated",
+        meaning: "the target did not keep up with the rate: times would be those of a growing queue. Offer less.",
+    },
+    Kind { name: "errors", meaning: "requests failed: a failure is often faster or slower than an answer." },
+    Kind {
+        name: "path-not-proven",
+        meaning: "the proxies’ own counters do not show that the requests took the path of the mode: another \
+                  arrangement was measured than the one named.",
+    },
+    Kind {
+        name: "throttled",
+        meaning: "a component was held back by its CPU limit: times would be the limit’s, not the mode’s.",
+    },
+    Kind {
+        name: "connections",
+        meaning: "not all connections were open at the start: the load was another than was asked for.",
+    },
+    Kind {
+        name: "not-observed",
+        meaning: "CPU and memory could not be read at both ends of the window: they would not cover the same time.",
+    },
+    Kind { name: "nothing-measured", meaning: "no request was answered within the window." },
+    Kind {
+        name: "interrupted",
+        meaning: "the run was stopped during this trial; what it measured is shown.",
+    },
+    Kind {
+        name: "failed",
+        meaning: "a component did not start, or died; the last lines of its log, where it left any, are with the trial.",
+    },
+];
+
+/// Those that any of the reasons of these trials is of.
+fn kinds(trials: &[&TrialRecord]) -> Vec<&'static Kind> {
+    let is_of = |kind: &&Kind| {
+        let mut reasons = trials.iter().flat_map(|trial| &trial.verdict.reasons);
+        reasons.any(|reason| reason.split(':').next().is_some_and(|name| name.trim() == kind.name))
+    };
+    KINDS.iter().filter(is_of).collect()
 }
 
 #[derive(Debug, Serialize)]
@@ -111,11 +174,13 @@ struct Note {
 
 impl LeftOut {
     pub fn new(context: &Context) -> Self {
-        let invalid = context.run.trials.iter().filter(|trial| !trial.verdict.valid);
+        let invalid: Vec<&TrialRecord> =
+            context.run.trials.iter().filter(|trial| !trial.verdict.valid).collect();
         Self {
             recorded: context.run.summary.trials_recorded,
             planned: context.run.summary.trials_planned,
-            trials: invalid.map(|trial| left_out(context, trial)).collect(),
+            kinds: kinds(&invalid),
+            trials: invalid.iter().map(|trial| left_out(context, trial)).collect(),
             refused: context.run.host.refused_modes.clone(),
             notes: notes(&context.run.trials),
         }

@@ -1,0 +1,108 @@
+//! Closed loops: what gets through by clients and mode, against the floor, and what each request costs in CPU.
+
+use super::{Context, Figure};
+use crate::format::Interval;
+use crate::html::charts::rows::{Line, Mark, Row, RowChart};
+use crate::html::style::ModeStyle;
+use crate::table::{Difference, floor, throughput_change};
+use experiment::schema::{Cell, Estimate, Role};
+
+/// The charts; absent where no loop is closed.
+pub fn throughput(context: &Context) -> Option<Vec<Figure>> {
+    let summary = &context.run.summary;
+    let rate = |cell: &Cell| {
+        let rate = cell.rate_completed?;
+        Some((rate, Interval::new(&rate).text_with_unit("/s")))
+    };
+    let change = |cell: &Cell| {
+        let change = throughput_change(summary, cell)?;
+        let percent = scaled(&change, 100.0);
+        Some((percent, change_text(&Difference::percent(&change))))
+    };
+    let cpu = |role: Role| {
+        move |cell: &Cell| {
+            let total = cell.totals.iter().find(|total| total.role == role)?;
+            // Cores for every 1000 requests a second are milliseconds for each request.
+            let cpu = total.cpu_cores_per_1000_rps;
+            Some((cpu, Interval::new(&cpu).text_with_unit("ms")))
+        }
+    };
+    let against = format!("Throughput against {}", floor(summary));
+    let figures: Vec<Figure> = [
+        figure(context, "throughput", "Throughput", "responses a second", &rate),
+        figure(context, "throughput-change", &against, "percent", &change),
+        figure(
+            context,
+            "cpu-each",
+            "CPU of all proxies for each request",
+            "milliseconds of CPU",
+            &cpu(Role::Proxy),
+        ),
+        figure(
+            context,
+            "cpu-each-control",
+            "CPU of the control plane for each request",
+            "milliseconds of CPU",
+            &cpu(Role::ControlPlane),
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!figures.is_empty()).then_some(figures)
+}
+
+fn figure(
+    context: &Context,
+    id: &str,
+    caption: &str,
+    axis: &str,
+    read: &dyn Fn(&Cell) -> Option<(Estimate, String)>,
+) -> Option<Figure> {
+    let mut lines = Vec::new();
+    for load in context.loads.loads().iter().filter(|load| load.rate.is_none()) {
+        let rows: Vec<Line> =
+            context.cells_of(load).into_iter().filter_map(|cell| row(cell, read)).map(Line::Row).collect();
+        if !rows.is_empty() {
+            lines.push(Line::Heading(context.loads.label(load)));
+            lines.extend(rows);
+        }
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    let chart = RowChart { axis: axis.to_owned(), lines, shared: Vec::new(), may_be_logarithmic: false };
+    Some(Figure { caption: caption.to_owned(), svg: chart.draw(id, caption) })
+}
+
+fn row(cell: &Cell, read: &dyn Fn(&Cell) -> Option<(Estimate, String)>) -> Option<Row> {
+    let (estimate, value) = read(cell)?;
+    let style = ModeStyle::of(cell.mode);
+    Some(Row {
+        label: cell.mode.name().to_owned(),
+        symbol: Some((style.marker, style.class)),
+        value,
+        mark: Mark::Whisker {
+            estimate: estimate.estimate,
+            interval: estimate.low.zip(estimate.high),
+            marker: style.marker,
+            class: style.class,
+        },
+    })
+}
+
+fn change_text(change: &Difference) -> String {
+    match (&change.interval.range, change.shown) {
+        (_, true) => change.interval.text_with_unit("%"),
+        (Some(range), false) => format!("none shown ({range} %)"),
+        (None, false) => format!("{}, no interval", change.interval.text_with_unit("%")),
+    }
+}
+
+fn scaled(estimate: &Estimate, factor: f64) -> Estimate {
+    Estimate {
+        estimate: estimate.estimate * factor,
+        low: estimate.low.map(|low| low * factor),
+        high: estimate.high.map(|high| high * factor),
+    }
+}

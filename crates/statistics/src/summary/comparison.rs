@@ -1,0 +1,124 @@
+//! One mode against another under the same load.
+//!
+//! Trials of one repeat were run near each other in time and are compared with each other; where too few repeats have both,
+//! the groups are compared as they are. Times are compared by their difference, throughput and CPU by their ratio.
+
+use super::resolution_us;
+use super::totals::Sum;
+use crate::curve::is_valid;
+use crate::interval;
+use experiment::Mode;
+use experiment::schema::{
+    AddedLatency, Estimate, HistogramSummary, LoadPoint, ModeComparison, Role, TrialRecord,
+};
+use std::collections::BTreeMap;
+
+/// Every mode against every earlier one that leads to the same server, under each load.
+pub(super) fn comparisons(
+    loads: &[LoadPoint],
+    modes: &[Mode],
+    trials: &[TrialRecord],
+) -> Vec<ModeComparison> {
+    let pairs = || {
+        let later = modes.iter().enumerate();
+        later.flat_map(|(index, mode)| modes[..index].iter().map(move |than| (*mode, *than)))
+    };
+    let comparable =
+        |load| pairs().filter(|(mode, than)| mode.compares_with(*than)).map(move |pair| (load, pair));
+    loads
+        .iter()
+        .flat_map(comparable)
+        .filter_map(|(load, (mode, than))| {
+            Some(ModeComparison {
+                response_time_us: response_time(mode, than, load, trials)?,
+                throughput: if load.rate.is_none() { throughput(mode, than, load, trials) } else { None },
+                proxy_cpu_per_request: proxy_cpu(mode, than, load, trials),
+                load: load.clone(),
+                mode,
+                than,
+            })
+        })
+        .collect()
+}
+
+/// What a mode adds to the response time of another; absent where one of them has no valid trial.
+pub(super) fn response_time(
+    mode: Mode,
+    than: Mode,
+    load: &LoadPoint,
+    trials: &[TrialRecord],
+) -> Option<AddedLatency> {
+    let difference = |read: fn(&HistogramSummary) -> f64| {
+        let read = |trial: &TrialRecord| Some(read(&trial.result.as_ref()?.response_time_us));
+        let sides = Sides::new(mode, than, load, trials, read);
+        sides.difference(|values| resolution_us(values.iter().copied().fold(0.0, f64::max)) * 2.0)
+    };
+    Some(AddedLatency {
+        p50: difference(|histogram| histogram.p50)?,
+        p90: difference(|histogram| histogram.p90)?,
+        p99: difference(|histogram| histogram.p99)?,
+    })
+}
+
+fn throughput(mode: Mode, than: Mode, load: &LoadPoint, trials: &[TrialRecord]) -> Option<Estimate> {
+    let read = |trial: &TrialRecord| Some(trial.result.as_ref()?.rate.completed);
+    Sides::new(mode, than, load, trials, read).change()
+}
+
+fn proxy_cpu(mode: Mode, than: Mode, load: &LoadPoint, trials: &[TrialRecord]) -> Option<Estimate> {
+    let read = |trial: &TrialRecord| Sum::of(Role::Proxy, trial)?.cpu_cores_per_1000_rps();
+    Sides::new(mode, than, load, trials, read).change()
+}
+
+/// A figure of the valid trials of two modes, by repeat.
+struct Sides {
+    with: BTreeMap<usize, f64>,
+    without: BTreeMap<usize, f64>,
+}
+
+impl Sides {
+    fn new(
+        mode: Mode,
+        than: Mode,
+        load: &LoadPoint,
+        trials: &[TrialRecord],
+        read: impl Fn(&TrialRecord) -> Option<f64>,
+    ) -> Self {
+        let by_repeat = |mode: Mode| {
+            let of_cell =
+                trials.iter().filter(|trial| trial.mode == mode && trial.load == *load && is_valid(trial));
+            of_cell.filter_map(|trial| Some((trial.repeat, read(trial)?))).collect()
+        };
+        Self { with: by_repeat(mode), without: by_repeat(than) }
+    }
+
+    /// The difference of the means; `resolution` tells from all values the least difference that can be measured.
+    fn difference(&self, resolution: impl Fn(&[f64]) -> f64) -> Option<Estimate> {
+        let values = |side: &BTreeMap<usize, f64>| side.values().copied().collect::<Vec<f64>>();
+        let (with, without) = (values(&self.with), values(&self.without));
+        let all: Vec<f64> = with.iter().chain(&without).copied().collect();
+        let pairs: Vec<(f64, f64)> =
+            self.with.iter().filter_map(|(repeat, with)| Some((*with, *self.without.get(repeat)?))).collect();
+        if pairs.len() >= 2 || (pairs.len() == 1 && (with.len() < 2 || without.len() < 2)) {
+            interval::paired_difference(&pairs, resolution(&all))
+        } else {
+            interval::unpaired_difference(&with, &without, resolution(&all))
+        }
+    }
+
+    /// The change of the one against the other as a fraction: the difference of the logarithms, made a ratio again. Absent
+    /// where a value is not above zero: nothing is a fraction of nothing.
+    fn change(&self) -> Option<Estimate> {
+        let logarithms = |side: &BTreeMap<usize, f64>| -> Option<BTreeMap<usize, f64>> {
+            let logarithm = |(repeat, value): (&usize, &f64)| (*value > 0.0).then(|| (*repeat, value.ln()));
+            side.iter().map(logarithm).collect()
+        };
+        let sides = Self { with: logarithms(&self.with)?, without: logarithms(&self.without)? };
+        let difference = sides.difference(|_| 0.0)?;
+        Some(Estimate {
+            estimate: difference.estimate.exp_m1(),
+            low: difference.low.map(f64::exp_m1),
+            high: difference.high.map(f64::exp_m1),
+        })
+    }
+}
