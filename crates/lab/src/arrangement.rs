@@ -17,7 +17,7 @@ pub(crate) mod tracing;
 use self::pair::PairArrangement;
 use crate::certificates::RunAuthority;
 use crate::components::{Component, Installed, Overrides, find};
-use crate::host::{Sources, describe, version};
+use crate::host::{Sources, describe};
 use crate::istio::{AmbientPrograms, ControlPlane, IstioPrograms, modes};
 use crate::lab::Lab;
 use crate::observe::Vantage;

@@ -4,6 +4,7 @@
 //! Estimates have three columns: themselves, then `_low` and `_high` of the 95 % interval. A field is empty where there is
 //! no such figure. A field with a comma, a quote or a line break in it is quoted as RFC 4180 says.
 
+use crate::csv_fields::{estimate_fields, line, load_fields};
 use experiment::schema::{Cell, ComponentSummary, Estimate, Role, Summary};
 
 /// The table of a run.
@@ -14,38 +15,21 @@ pub fn table(summary: &Summary) -> String {
         for component in &cell.components {
             let fields = fields(cell, component);
             if lines.is_empty() {
-                lines.push(fields.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(","));
+                lines.push(line(fields.iter().map(|(name, _)| name.clone())));
             }
-            lines.push(fields.into_iter().map(|(_, value)| quoted(value)).collect::<Vec<_>>().join(","));
+            lines.push(line(fields.into_iter().map(|(_, value)| value)));
         }
     }
-    lines.into_iter().map(|line| line + "\n").collect()
+    lines.concat()
 }
 
 /// Every field of a line, with its name.
 fn fields(cell: &Cell, component: &ComponentSummary) -> Vec<(String, String)> {
-    let load = &cell.load;
-    let mut fields: Vec<(String, String)> = [
-        ("mode", cell.mode.name().to_owned()),
-        ("protocol", load.protocol.clone()),
-        ("rate", load.rate.map_or_else(String::new, |rate| rate.to_string())),
-        ("clients", load.clients.map_or_else(String::new, |clients| clients.to_string())),
-        ("connections", load.connections.to_string()),
-        ("payload_bytes", load.payload_bytes.to_string()),
-        ("valid_trials", cell.valid.to_string()),
-        ("component", component.name.clone()),
-        ("role", role(component.role).to_owned()),
-    ]
-    .into_iter()
-    .map(|(name, value)| (name.to_owned(), value))
-    .collect();
+    let mut fields = load_fields(cell);
+    fields.push(("component".to_owned(), component.name.clone()));
+    fields.push(("role".to_owned(), role(component.role).to_owned()));
     for (name, estimate) in estimates(component) {
-        let number = |value: Option<f64>| {
-            value.filter(|value| value.is_finite()).map_or_else(String::new, |value| value.to_string())
-        };
-        fields.push((name.to_owned(), number(estimate.map(|estimate| estimate.estimate))));
-        fields.push((format!("{name}_low"), number(estimate.and_then(|estimate| estimate.low))));
-        fields.push((format!("{name}_high"), number(estimate.and_then(|estimate| estimate.high))));
+        fields.extend(estimate_fields(name, estimate));
     }
     let counts = component.configuration.map(|configuration| configuration.counts).unwrap_or_default();
     let rejected = ("rejected updates", counts.rejected_updates);
@@ -87,10 +71,6 @@ fn role(role: Role) -> &'static str {
         Role::Kernel => "kernel",
         Role::Observer => "observer",
     }
-}
-
-fn quoted(field: String) -> String {
-    if field.contains([',', '"', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
 }
 
 #[cfg(test)]

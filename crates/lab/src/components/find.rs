@@ -177,3 +177,31 @@ fn installed(component: Component, folder: &Path) -> Result<PathBuf, Environment
 fn in_search_path(name: &str, search_path: Option<OsString>) -> Option<PathBuf> {
     std::env::split_paths(&search_path?).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_of_the_users_own_is_recorded_with_its_digest_and_by_whom_it_was_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("envoy");
+        std::fs::write(&path, "abc").unwrap();
+        let version = "1.40.0".to_owned();
+        let named =
+            Installed { component: Component::Envoy, path: path.clone(), version, origin: Origin::Option };
+        let recorded = named.recorded();
+        // The example of FIPS 180-2, appendix B.1.
+        let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(recorded.sha256.as_deref(), Some(digest));
+        assert_eq!(recorded.named_by.as_deref(), Some("option"));
+        assert_eq!(recorded.path, Some(path.display().to_string()));
+        let installed = Installed { origin: Origin::Installed, ..named };
+        let recorded = installed.recorded();
+        assert_eq!(
+            (recorded.sha256, recorded.named_by, recorded.path),
+            (None, None, None),
+            "there is no record"
+        );
+    }
+}

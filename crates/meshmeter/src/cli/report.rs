@@ -16,6 +16,10 @@ pub struct ReportArgs {
     /// each mode and load, with CPU, memory before, under and after the load, and configuration counted
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub csv: Option<PathBuf>,
+    /// Write response times, throughput and what each mode adds to this file as comma-separated values: a line for each mode
+    /// and load, every estimate with both ends of its 95 % interval
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub latency_csv: Option<PathBuf>,
     /// Print the summary as JSON instead of a table
     #[arg(long)]
     pub json: bool,

@@ -27,6 +27,11 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
         folder::write_whole(file, table.as_bytes()).map_err(folder_failure)?;
         anstream::eprintln!("components: {}", file.display());
     }
+    if let Some(file) = &args.latency_csv {
+        let table = report::cells_csv::table(&run.summary);
+        folder::write_whole(file, table.as_bytes()).map_err(folder_failure)?;
+        anstream::eprintln!("latencies: {}", file.display());
+    }
     Ok(ExitCode::SUCCESS)
 }
 

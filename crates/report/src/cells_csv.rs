@@ -1,0 +1,74 @@
+//! Response times, throughput and what each mode adds as comma-separated values: one line for each cell, under a line of
+//! names.
+//!
+//! Estimates have three columns: themselves, then `_low` and `_high` of the 95 % interval. A field is empty where there is
+//! no such figure. Times are in microseconds.
+
+use crate::csv_fields::{estimate_fields, line, load_fields};
+use crate::table::throughput_change;
+use experiment::schema::{Cell, Estimate, Role, Summary};
+
+/// The table of a run; empty where it has no cell.
+#[must_use]
+pub fn table(summary: &Summary) -> String {
+    let rows: Vec<Vec<(String, String)>> = summary.cells.iter().map(|cell| fields(summary, cell)).collect();
+    let Some(first) = rows.first() else { return String::new() };
+    let names = line(first.iter().map(|(name, _)| name.clone()));
+    rows.iter().fold(names, |text, row| text + &line(row.iter().map(|(_, value)| value.clone())))
+}
+
+fn fields(summary: &Summary, cell: &Cell) -> Vec<(String, String)> {
+    let mut fields = load_fields(cell);
+    fields.push(("trials".to_owned(), cell.trials.to_string()));
+    fields.push(("verdict".to_owned(), cell.verdict.clone()));
+    fields.push(("errors".to_owned(), cell.errors.to_string()));
+    let (times, added) = (cell.response_time_us, cell.added_us);
+    let total = |role: Role| cell.totals.iter().find(|total| total.role == role).copied();
+    let (proxies, control_plane) = (total(Role::Proxy), total(Role::ControlPlane));
+    let estimates: [(&str, Option<Estimate>); 16] = [
+        ("mean_us", times.and_then(|times| times.mean)),
+        ("p50_us", times.map(|times| times.p50)),
+        ("p90_us", times.map(|times| times.p90)),
+        ("p95_us", times.and_then(|times| times.p95)),
+        ("p99_us", times.map(|times| times.p99)),
+        ("p99.9_us", times.map(|times| times.p99_9)),
+        ("added_p50_us", added.map(|added| added.p50)),
+        ("added_p90_us", added.map(|added| added.p90)),
+        ("added_p99_us", added.map(|added| added.p99)),
+        ("rate_completed", cell.rate_completed),
+        ("throughput_change", throughput_change(summary, cell)),
+        ("proxies_cpu_cores", proxies.map(|total| total.cpu_cores)),
+        ("proxies_cpu_cores_per_1000_rps", proxies.map(|total| total.cpu_cores_per_1000_rps)),
+        ("proxies_memory_bytes", proxies.and_then(|total| total.memory_bytes)),
+        ("control_plane_cpu_cores", control_plane.map(|total| total.cpu_cores)),
+        ("control_plane_memory_bytes", control_plane.and_then(|total| total.memory_bytes)),
+    ];
+    fields.extend(estimates.into_iter().flat_map(|(name, estimate)| estimate_fields(name, estimate)));
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary() -> Summary {
+        serde_json::from_str(include_str!("../tests/fixture/summary.json")).expect("the kept summary is good")
+    }
+
+    #[test]
+    fn every_cell_has_a_line_with_a_field_for_each_name() {
+        let summary = summary();
+        let text = table(&summary);
+        let names: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+        assert_eq!(text.lines().count(), summary.cells.len() + 1);
+        assert!(text.lines().all(|line| line.split(',').count() == names.len()), "{text}");
+        let column = names.iter().position(|name| *name == "p99_us").unwrap();
+        let p99 = summary.cells[0].response_time_us.unwrap().p99.estimate.to_string();
+        assert_eq!(text.lines().nth(1).unwrap().split(',').nth(column), Some(p99.as_str()));
+    }
+
+    #[test]
+    fn a_run_without_cells_has_an_empty_table() {
+        assert_eq!(table(&Summary { cells: Vec::new(), ..summary() }), "");
+    }
+}

@@ -1,0 +1,41 @@
+//! What the tables of a run as comma-separated values have in common: the fields of a cell, of an estimate, and a line.
+
+use experiment::schema::{Cell, Estimate};
+
+/// Mode and load of a cell, each with its name.
+pub(crate) fn load_fields(cell: &Cell) -> Vec<(String, String)> {
+    let load = &cell.load;
+    [
+        ("mode", cell.mode.name().to_owned()),
+        ("protocol", load.protocol.clone()),
+        ("rate", load.rate.map_or_else(String::new, |rate| rate.to_string())),
+        ("clients", load.clients.map_or_else(String::new, |clients| clients.to_string())),
+        ("connections", load.connections.to_string()),
+        ("payload_bytes", load.payload_bytes.to_string()),
+        ("valid_trials", cell.valid.to_string()),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect()
+}
+
+/// An estimate and the ends of its interval; empty where there is none or it is not finite.
+pub(crate) fn estimate_fields(name: &str, estimate: Option<Estimate>) -> [(String, String); 3] {
+    let number = |value: Option<f64>| {
+        value.filter(|value| value.is_finite()).map_or_else(String::new, |value| value.to_string())
+    };
+    [
+        (name.to_owned(), number(estimate.map(|estimate| estimate.estimate))),
+        (format!("{name}_low"), number(estimate.and_then(|estimate| estimate.low))),
+        (format!("{name}_high"), number(estimate.and_then(|estimate| estimate.high))),
+    ]
+}
+
+/// A line with its end. A field with a comma, a quote or a line break in it is quoted as RFC 4180 says.
+pub(crate) fn line(fields: impl Iterator<Item = String>) -> String {
+    fields.map(quoted).collect::<Vec<_>>().join(",") + "\n"
+}
+
+fn quoted(field: String) -> String {
+    if field.contains([',', '"', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
+}
