@@ -172,7 +172,7 @@ pub trait Arrangement {
     /// Where it cannot be started, or a proxy does not answer.
     fn start_generator(&mut self, arguments: &[String]) -> Result<ChildStderr, EnvironmentError>;
 
-    /// Asks the generator to end early and keep what it has (SIGINT).
+    /// Asks the generator to end early and keep what it has (SIGINT). One that stands still is ended.
     fn interrupt_generator(&mut self);
 
     /// The generator's measured window opens now: reads every component's counters.
@@ -187,7 +187,8 @@ pub trait Arrangement {
     /// Where a component is gone.
     fn window_closed(&mut self) -> Result<(), EnvironmentError>;
 
-    /// The first component, other than the generator, that has died, with its exit status. To be asked about once a second.
+    /// The first component that has died or stands still, and in what way, as words that go on after its name. The
+    /// generator may end, but not stand still. To be asked about once a second.
     fn failed_component(&mut self) -> Option<(String, String)>;
 
     /// Waits for the generator's end, at most this long (then ends it), and gives its exit code; absent where it was

@@ -156,13 +156,15 @@ impl LocalLab {
         Ok(self.ambient.get_or_init(|| programs))
     }
 
-    /// The control plane, started where there is none yet or where the last one has died.
+    /// The control plane, started where there is none yet or where the last one has died or stands still.
     pub(crate) fn control_plane(&self) -> Result<Rc<ControlPlane>, EnvironmentError> {
         let mut control_plane = self.control_plane.borrow_mut();
-        if let Some(running) = control_plane.as_ref().filter(|running| running.dead().is_none()) {
+        if let Some(running) =
+            control_plane.as_ref().filter(|running| running.check("use the control plane").is_ok())
+        {
             return Ok(Rc::clone(running));
         }
-        // A dead one goes first: its pod's name is needed again.
+        // A failed one goes first: its pod's name is needed again.
         control_plane.take();
         let number = self.control_planes.replace(self.control_planes.get() + 1);
         let programs = self.istio_programs()?;

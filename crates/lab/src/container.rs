@@ -141,16 +141,44 @@ impl Container {
         Ok(())
     }
 
-    /// In what way it, or a process that it cannot do without, has ended; nothing while all goes well.
+    /// What is wrong with it, as words that go on after its name (`has died: …`, `stands still: …`); nothing while all goes
+    /// well. It has died where it or a process that it cannot do without has ended, and stands still where one of its
+    /// processes was stopped, as SIGSTOP does: then it answers nobody, and never says so.
     #[must_use]
     pub fn failed(&self) -> Option<String> {
-        if let Some(status) = self.has_exited() {
-            return Some(status.to_string());
-        }
-        let ended = |(name, file): &(String, OwnedFd)| {
+        let missing = self.indispensable().iter().find_map(|(name, file)| {
             readable_within(file, Duration::ZERO).then(|| format!("its {name} has ended"))
-        };
-        self.indispensable().iter().find_map(ended)
+        });
+        match (self.has_exited(), missing) {
+            // It ended well because it had nothing left to do: what ended first is the cause.
+            (Some(status), Some(missing)) if status.success() => {
+                Some(format!("has died: {missing}, and itself thereafter with {status}"))
+            }
+            (Some(status), _) => Some(format!("has died: {status}")),
+            (None, Some(missing)) => Some(format!("has died: {missing}")),
+            (None, None) => self.stands_still(),
+        }
+    }
+
+    /// Which of its processes was stopped, as words that go on after its name; nothing while none is.
+    pub(crate) fn stands_still(&self) -> Option<String> {
+        let proc = Path::new("/proc");
+        let stopped = |pid: &i32| process_table::stat(proc, *pid).is_ok_and(|stat| stat.is_stopped());
+        let pid = self.processes().into_iter().find(stopped)?;
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        Some(match name.trim_end() {
+            // Started through `/proc/self/exe`: a name that says nothing.
+            "exe" | "" => "stands still: it was stopped by a signal".to_owned(),
+            name => format!("stands still: its process {name} was stopped by a signal"),
+        })
+    }
+
+    /// For whoever waits for it: an error with its last words where something is wrong with it.
+    ///
+    /// # Errors
+    /// That one.
+    pub fn check(&self, operation: impl Into<String>) -> Result<(), EnvironmentError> {
+        self.failed().map_or(Ok(()), |how| Err(self.failure(operation, &how)))
     }
 
     /// All its processes, as numbered in the lab's `/proc`.
@@ -252,12 +280,17 @@ impl Container {
         self.0.logs.iter().flat_map(|path| log::tail(path, lines)).collect()
     }
 
-    /// The error of a process that should run but does not: its status and its last words.
+    /// The error of a process that ended otherwise than it should: its status and its last words.
     #[must_use]
     pub fn ended_early(&self, operation: impl Into<String>, status: ExitStatus) -> EnvironmentError {
+        self.failure(operation, &format!("ended with {status}"))
+    }
+
+    /// The error of a process that fails like this, with its last words.
+    fn failure(&self, operation: impl Into<String>, how: &str) -> EnvironmentError {
         let tail = self.log_tail(3);
         let words = if tail.is_empty() { String::new() } else { format!(": {}", tail.join(" / ")) };
-        EnvironmentError::new(operation, format!("{}/{} ended with {status}{words}", self.0.pod, self.0.name))
+        EnvironmentError::new(operation, format!("{}/{} {how}{words}", self.0.pod, self.0.name))
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {

@@ -5,11 +5,12 @@
 use crate::container::{self, Container, ContainerSpec, ContainerUser, ENDED_WITHIN, Launch};
 use crate::lab::Lab;
 use crate::namespace::{Namespace, Origin};
-use crate::redirect::{self, ProxyIdentity, Redirect};
+use crate::redirect::{self, PROXY_USER, ProxyIdentity, Redirect};
 use crate::wait::wait_for;
 use crate::{network, process_table};
 use experiment::environment::EnvironmentError;
 use rustix::process::{Pid, Signal, WaitOptions};
+use std::error::Error as _;
 use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
@@ -141,7 +142,20 @@ impl Pod {
             spec.program.clone()
         };
         let launch = Launch { pod: &self.name, namespace: &self.namespace, cgroup, identity, program };
-        let container = container::start(launch, spec)?;
+        let container = container::start(launch, spec).map_err(|error| {
+            let refused = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+            if spec.user != ContainerUser::Proxy
+                || refused.is_none_or(|cause| cause.kind() != io::ErrorKind::PermissionDenied)
+            {
+                return error;
+            }
+            error.with_hint(format!(
+                "user {PROXY_USER}, whom proxies run as, must be able to pass through all folders down to {}; {} names another \
+                 place",
+                self.lab.private_dir().display(),
+                crate::registry::RUNTIME_VARIABLE
+            ))
+        })?;
         self.containers.push(container.clone());
         self.lab.note_container(self.number, &spec.name, container.pid(), &spec.program)?;
         Ok(container)
@@ -188,9 +202,7 @@ impl Pod {
         let what = format!("{}/{} listens on port {port}", self.name, container.name());
         wait_for(&what, at_most, || {
             self.lab.check_not_stopped()?;
-            if let Some(status) = container.has_exited() {
-                return Err(container.ended_early(format!("wait until {what}"), status));
-            }
+            container.check(format!("wait until {what}"))?;
             Ok(self.run(move || is_listening(port))?.then_some(()))
         })
     }

@@ -20,7 +20,7 @@ pub struct ProcessIdentity {
 /// The fields of `/proc/<pid>/stat` that the lab needs (proc_pid_stat(5)).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Stat {
-    /// State, such as `S`; `Z` and `X` are dead.
+    /// State, such as `S`; `Z` and `X` are dead, `T` is stopped.
     pub state: char,
     /// The parent's number.
     pub parent_pid: i32,
@@ -33,6 +33,12 @@ impl Stat {
     #[must_use]
     pub fn is_dead(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
+    }
+
+    /// Whether a signal has stopped the process. One that a debugger holds is not: it may be let go in the next instant.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.state == 'T'
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::LocalLab;
 use super::holdings::BeforeLoad;
-use super::started::{CounterSource, Pods, Proxy, Started};
+use super::started::{CounterSource, Pods, Proxy, Silent, Started};
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::proof::{CountedProxy, CountedService, Seen, prove};
 use crate::network::POD_INTERFACE;
@@ -104,18 +104,20 @@ impl<'lab> PairArrangement<'lab> {
         proxies.chain(std::iter::once((SERVER, &self.started.server))).chain(supporting)
     }
 
-    /// The first component other than the generator that has died.
-    fn dead(&self) -> Option<(String, String)> {
-        self.supporting().find_map(|(name, container)| Some((name.to_owned(), container.failed()?)))
+    /// The first component that has died or stands still, with the words that say how. The generator may end, but not
+    /// stand still.
+    fn failed(&self) -> Option<(String, String)> {
+        let failed = |(name, how): (&str, Option<String>)| Some((name.to_owned(), how?));
+        let mut supporting = self.supporting().map(|(name, container)| (name, container.failed()));
+        supporting.find_map(failed).or_else(|| {
+            let generator = self.generator.as_ref()?;
+            failed((GENERATOR, generator.has_exited().map_or_else(|| generator.stands_still(), |_| None)))
+        })
     }
 
     fn check_alive(&self, operation: &str) -> Result<(), EnvironmentError> {
-        match self.dead() {
-            Some((name, status)) => {
-                Err(EnvironmentError::new(operation, format!("{name} has died: {status}")))
-            }
-            None => Ok(()),
-        }
+        let mut supporting = self.supporting().map(|(_, container)| container.check(operation));
+        supporting.find(Result::is_err).unwrap_or(Ok(()))
     }
 
     /// What is watched: the generator first, then along the path. The component nearest to a pod's interface shows the
@@ -171,16 +173,22 @@ impl<'lab> PairArrangement<'lab> {
     /// What the service counted, where that is needed.
     fn counted_service(&self) -> Option<CountedService> {
         let after = self.started.service.as_ref()?.counters();
-        let after = after.map_err(|error| match self.started.server.has_exited() {
-            Some(status) => format!("it has died: {status}"),
+        let after = after.map_err(|error| match self.started.server.failed() {
+            Some(how) => format!("it {how}"),
             None => in_one_line(&error.cause),
         });
         Some(CountedService { before: self.service_before.clone().unwrap_or_default(), after })
     }
 
-    fn path(&self, sent: &SentLoad) -> PathProof {
+    fn path(&mut self, sent: &SentLoad) -> PathProof {
         let service = self.counted_service();
         let after = self.counters_after(sent, service.as_ref());
+        for (proxy, counters) in self.started.proxies.iter_mut().zip(&after) {
+            if let Err(reason) = counters {
+                // Whatever else it would be asked for would be as long in coming.
+                proxy.counters = Box::new(Silent { proxy: proxy.name.clone(), reason: reason.clone() });
+            }
+        }
         let counted: Vec<CountedProxy> = self
             .started
             .proxies
@@ -221,10 +229,13 @@ fn watched(name: &str, role: Role, pod: &str, container: &Container, nearest_to_
     }
 }
 
-/// The counters, or in words why not: a dead proxy's status rather than its closed socket.
+/// The counters, or in words why not. A proxy that has failed is not asked: its answer would be long in coming.
 fn counters_or_reason(proxy: &Proxy) -> Result<BTreeMap<String, u64>, String> {
+    if let Some(how) = proxy.container.failed() {
+        return Err(format!("it {how}"));
+    }
     proxy.counters.counters().map_err(|error| match proxy.container.failed() {
-        Some(status) => format!("it has died: {status}"),
+        Some(how) => format!("it {how}"),
         None => in_one_line(&error.cause),
     })
 }
@@ -271,7 +282,11 @@ impl Arrangement for PairArrangement<'_> {
     }
 
     fn interrupt_generator(&mut self) {
-        if let Some(generator) = &self.generator {
+        let Some(generator) = &self.generator else { return };
+        if generator.stands_still().is_some() {
+            // It can keep nothing that it has, and hears no request.
+            generator.kill();
+        } else {
             generator.interrupt();
         }
     }
@@ -294,7 +309,7 @@ impl Arrangement for PairArrangement<'_> {
     }
 
     fn failed_component(&mut self) -> Option<(String, String)> {
-        self.dead()
+        self.failed()
     }
 
     fn wait_generator(&mut self, at_most: Duration) -> Result<Option<i32>, EnvironmentError> {

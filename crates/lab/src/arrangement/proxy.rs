@@ -157,9 +157,7 @@ impl StaticProxy {
         let what = format!("{} is ready", self.name);
         wait_for(&what, READY_WITHIN, || {
             lab.check_not_stopped()?;
-            if let Some(status) = self.container.has_exited() {
-                return Err(self.container.ended_early(format!("start {}", self.name), status));
-            }
+            self.container.check(format!("start {}", self.name))?;
             let ready = self
                 .admin
                 .ready()

@@ -4,7 +4,7 @@ use super::service::ServiceCounters;
 use super::tracing::{SentSpans, Tracing};
 use crate::container::Container;
 use crate::dump::DumpCopy;
-use crate::envoy::admin::{Admin, AdminError};
+use crate::envoy::admin::{Admin, AdminCause, AdminError};
 use crate::envoy::proof::Evidence;
 use crate::istio::MeshNamespace;
 use crate::pod::Pod;
@@ -113,6 +113,36 @@ pub(crate) trait CounterSource: fmt::Debug {
     /// Where there is no answer in time, or not of its shape: the copy is then worth nothing.
     fn configuration(&self, _copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
         Ok(None)
+    }
+}
+
+/// A proxy that did not answer, and is not asked again.
+#[derive(Debug)]
+pub(crate) struct Silent {
+    /// The component.
+    pub proxy: String,
+    /// Why it did not.
+    pub reason: String,
+}
+
+impl Silent {
+    fn error(&self, path: &str) -> AdminError {
+        let cause = AdminCause::NotAsked(self.reason.clone());
+        AdminError { proxy: self.proxy.clone(), path: path.to_owned(), cause }
+    }
+}
+
+impl CounterSource for Silent {
+    fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
+        Err(self.error("its counters"))
+    }
+
+    fn heap(&self) -> Result<Option<ProxyHeap>, AdminError> {
+        Err(self.error("its heap"))
+    }
+
+    fn configuration(&self, _copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
+        Err(self.error("its configuration"))
     }
 }
 

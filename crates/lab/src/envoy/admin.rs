@@ -57,6 +57,9 @@ pub enum AdminCause {
     /// The exchange broke off, or was no HTTP.
     #[error("no whole answer")]
     Exchange(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// It had not answered before.
+    #[error("not asked again: {0}")]
+    NotAsked(String),
     /// Nothing came in time.
     #[error("no answer within {} ms", .0.as_millis())]
     TimedOut(Duration),

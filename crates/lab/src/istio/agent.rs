@@ -5,7 +5,7 @@
 //! to Envoy, and ends when Envoy does. Both run as user 1337 in one control group: what a cluster would show as the
 //! container `istio-proxy` is one component here. Its folder is private to that user and goes with the proxy.
 
-use super::control_plane::{DISCOVERY_NAME, DISCOVERY_PORT, NODE};
+use super::control_plane::{ControlPlane, DISCOVERY_NAME, DISCOVERY_PORT, NODE};
 use super::site::Site;
 use super::workload::Workload;
 use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Envoy's admin interface, on the loopback of its pod.
@@ -102,6 +103,8 @@ pub struct Agent {
     pub admin: Admin,
     status: Admin,
     spans: SentSpans,
+    /// Who configures it.
+    control_plane: Rc<ControlPlane>,
     /// The program that Envoy is.
     envoy: PathBuf,
     /// Its files.
@@ -142,6 +145,7 @@ impl AgentFactory<'_> {
                 sender: format!("{}.{}", spec.workload.name, self.site.namespace.name()),
                 of_each_request: spec.kind.spans_of_each_request(),
             },
+            control_plane: Rc::clone(self.site.namespace.control_plane()),
             envoy,
             files,
         })
@@ -272,14 +276,13 @@ impl Agent {
     /// Waits until the agent says that its Envoy serves with a first configuration.
     ///
     /// # Errors
-    /// Where that takes too long or it ends, with its last words.
+    /// Where that takes too long, or it or the control plane ends or stands still, with its last words.
     pub fn wait_until_ready(&self, lab: &Lab) -> Result<(), EnvironmentError> {
         let what = format!("{} is ready", self.name);
         wait_for(&what, READY_WITHIN, || {
             lab.check_not_stopped()?;
-            if let Some(status) = self.container.has_exited() {
-                return Err(self.container.ended_early(format!("start {}", self.name), status));
-            }
+            self.container.check(format!("start {}", self.name))?;
+            self.control_plane.check(&format!("wait until {what}"))?;
             Ok(self.status.ask("/healthz/ready").is_ok().then_some(()))
         })?;
         self.watch_envoy()

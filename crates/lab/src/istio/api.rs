@@ -6,7 +6,7 @@
 //! keep to, and an object is namespaced exactly where it names a namespace.
 
 use super::object::Reference;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, in_one_line};
 use futures_util::stream::{self, StreamExt as _};
 use http::{Method, Request};
 use kube::Client;
@@ -17,7 +17,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -31,16 +31,23 @@ const SINGLE_ANSWER_LIMIT: Duration = Duration::from_secs(20);
 /// next.
 const LOOK_LIMIT: Duration = Duration::from_secs(1);
 
+/// Time between two looks at whether an answer can still come.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
 /// Questions that are under way at once.
 const AT_ONCE: usize = 8;
 
 /// Under this name the API notes who wrote a field.
 const FIELD_MANAGER: &str = "meshmeter";
 
+/// Whether it is of use to wait for an answer any longer.
+type GoesOn = Box<dyn Fn() -> Result<(), EnvironmentError>>;
+
 /// A client of the API. Dropping it ends its thread.
 pub struct Api {
     client: Client,
     runtime: Handle,
+    goes_on: GoesOn,
     /// Dropped, it ends the thread.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -63,11 +70,15 @@ impl Drop for Api {
 }
 
 impl Api {
-    /// A client with the credentials of this kubeconfig. Nothing is asked yet. The calling thread's network is used.
+    /// A client with the credentials of this kubeconfig. Nothing is asked yet. The calling thread's network is used. An
+    /// answer is no longer waited for once `goes_on` says that this is of no use.
     ///
     /// # Errors
     /// Where the kubeconfig makes no sense, or no thread can be started.
-    pub fn new(kubeconfig: &Value) -> Result<Self, EnvironmentError> {
+    pub fn new(
+        kubeconfig: &Value,
+        goes_on: impl Fn() -> Result<(), EnvironmentError> + 'static,
+    ) -> Result<Self, EnvironmentError> {
         let operation = "make a client of the lab's API";
         let kubeconfig: Kubeconfig = serde_json::from_value(kubeconfig.clone())
             .map_err(|error| EnvironmentError::new(operation, error))?;
@@ -92,7 +103,8 @@ impl Api {
             })
             .map_err(|error| EnvironmentError::new(operation, error))?;
         let (client, runtime) = is_made.recv().map_err(|error| EnvironmentError::new(operation, error))??;
-        Ok(Self { client, runtime, stop: Some(stop), thread: Some(thread) })
+        let goes_on = Box::new(goes_on);
+        Ok(Self { client, runtime, goes_on, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Whether the API answers that all of it has started. It refuses connections before that.
@@ -312,7 +324,19 @@ impl Api {
             // Nobody listens any longer where the time is up.
             let _ = result.send(work.await);
         });
-        is_there.recv_timeout(at_most).map_err(|_| format!("no answer within {} s", at_most.as_secs()))
+        let give_up_at = Instant::now() + at_most;
+        loop {
+            match is_there.recv_timeout(LOOK_EVERY.min(at_most)) {
+                Ok(result) => return Ok(result),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Err("its client has ended".to_owned()),
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    (self.goes_on)().map_err(|error| in_one_line(&error))?;
+                }
+            }
+            if Instant::now() >= give_up_at {
+                return Err(format!("no answer within {} s", at_most.as_secs()));
+            }
+        }
     }
 }
 

@@ -88,7 +88,7 @@ impl ControlPlane {
             Starting { lab, programs, folder: folder.path(), log_dir, pod, containers: Vec::new() };
         starting.etcd()?;
         starting.api_server(&credentials)?;
-        let api = Api::new(&credentials.kubeconfig_content)?;
+        let api = Api::new(&credentials.kubeconfig_content, starting.api_goes_on())?;
         starting.wait_until("kube-apiserver takes requests", || api.is_alive())?;
         // istiod keeps its authority there, and waits longer and longer where it cannot.
         api.apply(&[namespace(SYSTEM_NAMESPACE, &[]), node()])?;
@@ -148,14 +148,14 @@ impl ControlPlane {
         self.started_in
     }
 
-    /// The first part that has ended, with its status.
-    #[must_use]
-    pub fn dead(&self) -> Option<(String, String)> {
+    /// An error where a part of it has died or stands still, with its last words.
+    ///
+    /// # Errors
+    /// That one.
+    pub fn check(&self, operation: &str) -> Result<(), EnvironmentError> {
         let shared = self.shared.borrow();
-        self.containers
-            .iter()
-            .chain(shared.collector().map(|(_, container)| container))
-            .find_map(|container| Some((container.name().to_owned(), container.has_exited()?.to_string())))
+        let mut all = self.containers.iter().chain(shared.collector().map(|(_, container)| container));
+        all.try_for_each(|container| container.check(operation))
     }
 
     /// Its parts as components of an arrangement. The pod's traffic is nearly all istiod's.
@@ -271,6 +271,15 @@ impl Starting<'_> {
         Ok(container)
     }
 
+    /// Whether the API can answer at all, and the user still wants it to.
+    fn api_goes_on(&self) -> impl Fn() -> Result<(), EnvironmentError> + 'static {
+        let (lab, parts) = (self.lab.clone(), self.containers.clone());
+        move || {
+            lab.check_not_stopped()?;
+            parts.iter().try_for_each(|part| part.check("answer"))
+        }
+    }
+
     /// Waits for something of the control plane, none of whose parts may end meanwhile.
     fn wait_until(&self, what: &str, so: impl Fn() -> bool) -> Result<(), EnvironmentError> {
         wait_for(what, READY_WITHIN, || {
@@ -282,9 +291,7 @@ impl Starting<'_> {
     fn check_alive(&self, what: &str) -> Result<(), EnvironmentError> {
         self.lab.check_not_stopped()?;
         for container in &self.containers {
-            if let Some(status) = container.has_exited() {
-                return Err(container.ended_early(format!("wait until {what}"), status));
-            }
+            container.check(format!("wait until {what}"))?;
         }
         Ok(())
     }

@@ -65,7 +65,7 @@ impl MeshNamespace {
 
     /// The control plane that it belongs to.
     #[must_use]
-    pub fn control_plane(&self) -> &ControlPlane {
+    pub fn control_plane(&self) -> &Rc<ControlPlane> {
         &self.control_plane
     }
 
@@ -126,8 +126,8 @@ impl MeshNamespace {
 
 impl Drop for MeshNamespace {
     fn drop(&mut self) {
-        if self.control_plane.dead().is_some() {
-            // The objects went with it.
+        if self.control_plane.check("delete the objects of a trial").is_err() {
+            // The objects go with it.
             return;
         }
         // In the reverse order, the namespace itself last. What cannot be deleted goes with the control plane.

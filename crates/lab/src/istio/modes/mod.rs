@@ -212,14 +212,9 @@ impl<'a> Trial<'a> {
         format!("{scheme}://{}:{SERVICE_PORT}{path}", self.site.namespace.host_of(SERVER))
     }
 
-    /// An error where a part of the control plane has died.
+    /// An error where a part of the control plane has died or stands still.
     pub fn check_control_plane(&self) -> Result<(), EnvironmentError> {
-        match self.site.namespace.control_plane().dead() {
-            Some((name, status)) => {
-                Err(EnvironmentError::new("configure the proxies", format!("{name} has died: {status}")))
-            }
-            None => Ok(()),
-        }
+        self.site.namespace.control_plane().check("configure the proxies")
     }
 
     /// The trial as an arrangement without proxies, once its service listens.

@@ -9,7 +9,7 @@ pub(super) mod metrics;
 pub(super) mod state;
 
 use super::agent::TOKEN_AUDIENCE;
-use super::control_plane::{DISCOVERY_NAME, DISCOVERY_PORT, NODE, SYSTEM_NAMESPACE};
+use super::control_plane::{ControlPlane, DISCOVERY_NAME, DISCOVERY_PORT, NODE, SYSTEM_NAMESPACE};
 use super::object::Reference;
 use super::site::Site;
 use super::workload::Workload;
@@ -71,6 +71,8 @@ pub(super) struct Ztunnel {
     pub admin: Admin,
     statistics: Admin,
     readiness: Admin,
+    /// Who configures it.
+    control_plane: Rc<ControlPlane>,
     _files: PrivateFolder,
     /// Of a shared one: it serves its pods while this is open.
     _pods: Option<Connection>,
@@ -161,6 +163,7 @@ impl ZtunnelFactory<'_> {
             admin: Admin::in_pod(name, pod, ADMIN_PORT),
             statistics: Admin::in_pod(name, pod, STATISTICS_PORT),
             readiness: Admin::in_pod(name, pod, READINESS_PORT),
+            control_plane: Rc::clone(self.site.namespace.control_plane()),
             _files: files,
             _pods: None,
         })
@@ -232,16 +235,14 @@ impl Ztunnel {
     pub fn wait_until_ready(&self, lab: &Lab) -> Result<(), EnvironmentError> {
         wait_for(&format!("{} is ready", self.name), READY_WITHIN, || {
             self.check(lab)?;
+            self.control_plane.check(&format!("wait until {} is ready", self.name))?;
             Ok(self.readiness.ask("/healthz/ready").is_ok().then_some(()))
         })
     }
 
     fn check(&self, lab: &Lab) -> Result<(), EnvironmentError> {
         lab.check_not_stopped()?;
-        match self.container.has_exited() {
-            Some(status) => Err(self.container.ended_early(format!("start {}", self.name), status)),
-            None => Ok(()),
-        }
+        self.container.check(format!("start {}", self.name))
     }
 
     /// It as a part of its arrangement, once for each place on the path that it stands at.

@@ -89,13 +89,9 @@ fn hold(args: &UpArgs, lab: &Lab) -> Result<ExitCode, Failure> {
         thread::sleep(LOOK_EVERY);
         looks = looks.wrapping_add(1);
         if looks.is_multiple_of(LOOKS_A_SECOND)
-            && let Some((component, status)) = arrangement.failed_component()
+            && let Some((component, how)) = arrangement.failed_component()
         {
-            return Err(EnvironmentError::new(
-                format!("keep {component} up"),
-                format!("it ended with {status}"),
-            )
-            .into());
+            return Err(EnvironmentError::new(format!("keep {component} up"), format!("it {how}")).into());
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -168,10 +168,15 @@ impl Session<'_> {
             progress.trial_ended(planned, &record);
             failures_in_a_row =
                 if record.outcome == TrialOutcome::Failed { failures_in_a_row + 1 } else { 0 };
-            if failures_in_a_row >= FAILURES_IN_A_ROW {
+            // Where all trials failed, fewer are enough.
+            if failures_in_a_row == FAILURES_IN_A_ROW.min(self.plan.trials.len()) {
                 let reason = record.verdict.reasons.into_iter().next().unwrap_or_default();
                 let failure = failure.map_or_else(|| Failure::broken(reason), Failure::from);
-                return Err(failure.about(&format!("{FAILURES_IN_A_ROW} trials in a row failed")));
+                let trials = match failures_in_a_row {
+                    1 => "the only trial failed".to_owned(),
+                    count => format!("{count} trials in a row failed"),
+                };
+                return Err(failure.about(&trials));
             }
         }
         Ok(())

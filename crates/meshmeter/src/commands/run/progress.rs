@@ -8,6 +8,11 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::Duration;
 
+/// So many of the last lines of a component that failed are shown.
+const LAST_LINES: usize = 3;
+/// Characters of a line that are shown.
+const LINE_CHARACTERS: usize = 200;
+
 /// Shows how far a run is.
 pub(super) struct RunProgress {
     bar: ProgressBar,
@@ -56,12 +61,25 @@ impl RunProgress {
             return;
         }
         let line = format!("{:>3}/{}  {}  {outcome}", planned.index + 1, self.trials, describe(planned));
-        self.bar.suspend(|| anstream::eprintln!("{line}"));
+        self.bar.suspend(|| {
+            anstream::eprintln!("{line}");
+            // The whole of them are in the report.
+            for (component, lines) in &record.log_tails {
+                for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
+                    anstream::eprintln!("         {component}: {}", shortened(line));
+                }
+            }
+        });
     }
 
     pub(super) fn finish(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// A line of a log, as much as a terminal takes; what would act on the terminal is made blank.
+fn shortened(line: &str) -> String {
+    line.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).take(LINE_CHARACTERS).collect()
 }
 
 /// `sidecar at 1000/s, repeat 2`.

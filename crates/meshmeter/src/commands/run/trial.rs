@@ -11,6 +11,8 @@ use experiment::schema::{
     LoadEvent, LoadResult, Role, SchedulingUsage, TRIAL_SCHEMA, TrialOutcome, TrialRecord,
 };
 use experiment::units::format_duration;
+use lab::arrangement::pair::GENERATOR;
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -98,16 +100,24 @@ fn attempt(
     let mut arrangement = environment.prepare(&planned.spec, log_dir)?;
     let result_path = log_dir.join(RESULT_FILE);
     let arguments = generator::arguments(planned, &*arrangement, log_dir, &result_path)?;
-    let events = listen(arrangement.start_generator(&arguments)?);
+    let events = match arrangement.start_generator(&arguments) {
+        Ok(events) => listen(events),
+        // Something has died since it was brought up: its last words are kept.
+        Err(error) => {
+            let observation = arrangement.finish(&SentLoad::default());
+            return Ok(Seen::failed(error, Seen { observation, ..Seen::default() }));
+        }
+    };
     let mut following = Following {
         arrangement: &mut *arrangement,
         events,
         stop,
         ending: Ending::Finished,
         messages: Vec::new(),
+        last_lines: VecDeque::new(),
     };
     let followed = following.follow(planned, progress);
-    let Following { mut ending, messages, .. } = following;
+    let Following { mut ending, messages, last_lines, .. } = following;
     if followed.is_err() {
         arrangement.interrupt_generator();
     }
@@ -122,8 +132,13 @@ fn attempt(
     let sent = result.as_ref().map(sent_load).unwrap_or_default();
     // Whatever failed: what was measured until then is kept, and the last words of what died.
     let mut observation = arrangement.finish(&sent);
-    if let Some(result) = &result {
-        add_own_switches(&mut observation, result);
+    match &result {
+        Some(result) => add_own_switches(&mut observation, result),
+        // Nothing else failed, and it left nothing but its last words.
+        None if observation.log_tails.is_empty() && ending != Ending::Interrupted => {
+            observation.log_tails.insert(GENERATOR.to_owned(), last_lines.into());
+        }
+        None => {}
     }
     let seen = Seen { ending, observation, result, failure: None };
     Ok(match followed.and(ended) {
@@ -177,10 +192,11 @@ fn add_own_switches(observation: &mut Observation, result: &LoadResult) {
     }
 }
 
-/// What the generator writes to its standard error.
-enum Heard {
-    Event(LoadEvent),
-    Message(String),
+/// A line that the generator wrote to its standard error.
+struct Heard {
+    line: String,
+    /// What it says to us; absent where it is for people.
+    event: Option<LoadEvent>,
 }
 
 /// Reads the generator's standard error on a thread of its own: it ends with the generator.
@@ -188,8 +204,8 @@ fn listen(stderr: ChildStderr) -> Receiver<Heard> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            let heard = serde_json::from_str(&line).map_or(Heard::Message(line), Heard::Event);
-            if sender.send(heard).is_err() {
+            let event = serde_json::from_str(&line).ok();
+            if sender.send(Heard { line, event }).is_err() {
                 break;
             }
         }
@@ -204,6 +220,8 @@ struct Following<'a> {
     stop: &'a dyn Fn() -> bool,
     ending: Ending,
     messages: Vec<String>,
+    /// All that it wrote last, of whatever kind.
+    last_lines: VecDeque<String>,
 }
 
 impl Following<'_> {
@@ -214,15 +232,8 @@ impl Following<'_> {
         let mut told_to_end_at = None;
         loop {
             match self.events.recv_timeout(LOOK_INTERVAL) {
-                Ok(Heard::Event(LoadEvent::WindowOpened)) => self.arrangement.window_opened()?,
-                Ok(Heard::Event(LoadEvent::WindowClosed)) => self.arrangement.window_closed()?,
-                Ok(Heard::Event(LoadEvent::Second(point))) => progress.second(&point),
-                Ok(Heard::Event(LoadEvent::Waiting | LoadEvent::Connecting | LoadEvent::WarmingUp))
-                | Err(RecvTimeoutError::Timeout) => {}
-                Ok(Heard::Message(message)) if self.messages.len() < MESSAGES_KEPT => {
-                    self.messages.push(message);
-                }
-                Ok(Heard::Message(_)) => {}
+                Ok(heard) => self.hear(heard, progress)?,
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
             if last_look.elapsed() >= LOOK_INTERVAL {
@@ -239,15 +250,32 @@ impl Following<'_> {
         }
     }
 
+    fn hear(&mut self, heard: Heard, progress: &RunProgress) -> Result<(), EnvironmentError> {
+        let Heard { line, event } = heard;
+        match event {
+            Some(LoadEvent::WindowOpened) => self.arrangement.window_opened()?,
+            Some(LoadEvent::WindowClosed) => self.arrangement.window_closed()?,
+            Some(LoadEvent::Second(point)) => progress.second(&point),
+            Some(LoadEvent::Waiting | LoadEvent::Connecting | LoadEvent::WarmingUp) => {}
+            None if self.messages.len() < MESSAGES_KEPT => self.messages.push(line.clone()),
+            None => {}
+        }
+        if self.last_lines.len() == MESSAGES_KEPT {
+            self.last_lines.pop_front();
+        }
+        self.last_lines.push_back(line);
+        Ok(())
+    }
+
     /// Ends the generator early where there is a reason.
     fn look(&mut self, give_up: Instant) {
         if self.ending != Ending::Finished {
             return;
         }
-        if let Some((component, status)) = self.arrangement.failed_component() {
-            self.ending = Ending::Failed(format!("{component} ended in the trial: {status}"));
-        } else if (self.stop)() {
+        if (self.stop)() {
             self.ending = Ending::Interrupted;
+        } else if let Some((component, how)) = self.arrangement.failed_component() {
+            self.ending = Ending::Failed(format!("in the trial, {component} {how}"));
         } else if Instant::now() > give_up {
             self.ending = Ending::Failed("the generator did not end in time".to_owned());
         } else {

@@ -1,0 +1,134 @@
+//! Components that are killed or held still in a trial: it ends at once, not valid, with the component's name and its last
+//! words wherever results are read; the next trial starts clean.
+
+use crate::process::Place;
+use crate::run::{Ended, Scene, check_good};
+use experiment::schema::{TrialOutcome, TrialRecord};
+use rustix::process::Signal;
+use std::time::Duration;
+
+/// Longer than any trial here would take if nobody noticed.
+const RUN_LIMIT: Duration = Duration::from_secs(400);
+
+/// The window of a trial that is left alone, seconds.
+const WINDOW_S: f64 = 2.0;
+
+/// What is done to a component in a trial.
+struct Deed {
+    signal: Signal,
+    place: Place,
+    /// The component that must be named.
+    named: &'static str,
+}
+
+const fn kill(place: Place, named: &'static str) -> Option<Deed> {
+    Some(Deed { signal: Signal::KILL, place, named })
+}
+
+const fn stop(place: Place, named: &'static str) -> Option<Deed> {
+    Some(Deed { signal: Signal::STOP, place, named })
+}
+
+/// Nothing is done: the trial must be good.
+const NOTHING: Option<Deed> = None;
+
+pub fn whatever_dies_or_stands_still_is_named() {
+    use Place::{Anywhere, Beside};
+    // Two in a row at most: after three failed trials a run gives up.
+    let deeds = [
+        kill(Anywhere("istiod"), "istiod"),
+        stop(Anywhere("serve"), "server"),
+        NOTHING,
+        kill(Anywhere("etcd"), "etcd"),
+        stop(Beside("envoy", "serve"), "server-proxy"),
+        NOTHING,
+        kill(Anywhere("kube-apiserver"), "kube-apiserver"),
+        kill(Beside("pilot-agent", "load"), "client-proxy"),
+        NOTHING,
+        kill(Beside("envoy", "load"), "client-proxy"),
+        kill(Anywhere("serve"), "server"),
+        NOTHING,
+        kill(Anywhere("load"), "generator"),
+        stop(Anywhere("istiod"), "istiod"),
+        NOTHING,
+        stop(Anywhere("load"), "generator"),
+        stop(Beside("pilot-agent", "serve"), "server-proxy"),
+        NOTHING,
+    ];
+    do_to_each_trial("sidecar", &deeds);
+}
+
+pub fn a_gateway_that_dies_or_stands_still_is_named() {
+    let envoy = Place::Apart("envoy");
+    do_to_each_trial("ingress", &[kill(envoy, "ingress-gateway"), stop(envoy, "ingress-gateway"), NOTHING]);
+}
+
+pub fn a_ztunnel_that_dies_or_stands_still_is_named() {
+    let ztunnel = Place::Anywhere("ztunnel");
+    let waypoint = Place::Apart("envoy");
+    do_to_each_trial(
+        "ambient-waypoint",
+        &[
+            kill(ztunnel, "ztunnel"),
+            stop(ztunnel, "ztunnel"),
+            NOTHING,
+            kill(waypoint, "waypoint"),
+            stop(waypoint, "waypoint"),
+            NOTHING,
+        ],
+    );
+}
+
+/// Runs as many trials of a mode as there are deeds, does each in its trial, and checks what came of it.
+fn do_to_each_trial(mode: &str, deeds: &[Option<Deed>]) {
+    let scene = Scene::new(&format!(
+        "modes: [{mode}]\nrepeats: {}\nload: {{rate: 100, connections: 4, warmup: 0s, duration: {WINDOW_S}s, timeout: 2s}}\n",
+        deeds.len()
+    ));
+    let mut run = scene.start("out");
+    let mut generator = None;
+    for deed in deeds {
+        generator = Some(run.await_other(Place::Anywhere("load"), generator.as_ref()));
+        if let Some(deed) = deed {
+            run.await_process(deed.place).signal(deed.signal);
+        }
+    }
+    let ended = run.end_within(RUN_LIMIT);
+    ended.check_status();
+    let (trials, report) = (ended.trials(), ended.report());
+    assert_eq!(trials.len(), deeds.len(), "{}", ended.text());
+    for (trial, deed) in trials.iter().zip(deeds) {
+        match deed {
+            Some(deed) => check_named(trial, deed, &ended, &report),
+            None => check_good(trial),
+        }
+    }
+}
+
+fn check_named(trial: &TrialRecord, deed: &Deed, ended: &Ended, report: &str) {
+    let (name, verdict) = (deed.named, &trial.verdict);
+    assert_eq!(trial.outcome, TrialOutcome::Failed, "{name}: {verdict:?}");
+    assert!(!verdict.valid);
+    let reason = &verdict.reasons[0];
+    let how = match (deed.signal, name) {
+        (Signal::STOP, _) => format!("{name} stands still: "),
+        (_, "generator") => "the generator was ended by a signal".to_owned(),
+        _ => format!("{name} has died: "),
+    };
+    assert!(reason.starts_with("failed: ") && reason.contains(&how), "{reason}");
+    // It did not go on for its whole window.
+    assert!(trial.result.as_ref().is_none_or(|result| result.duration_s < WINDOW_S), "{name}");
+    let others: Vec<&String> = trial.log_tails.keys().filter(|other| other.as_str() != name).collect();
+    assert!(others.is_empty(), "{name}: {others:?} are said to have failed too");
+    let last_line = trial.log_tails[name].last().unwrap_or_else(|| panic!("{name} has said nothing"));
+    // On the terminal and in the report what is no letter may be written in another way.
+    let word = last_line.split(|letter: char| !letter.is_alphanumeric()).max_by_key(|word| word.len());
+    let word = word.expect("splitting gives one part at least");
+    let number = trial.index + 1;
+    let shown = ended.said.iter().position(|line| line.trim_start().starts_with(&format!("{number}/")));
+    let shown = shown.unwrap_or_else(|| panic!("trial {number} is not on the terminal"));
+    assert!(ended.said[shown].contains(&how), "{}", ended.said[shown]);
+    let words_shown = |line: &String| line.trim_start().starts_with(name) && line.contains(word);
+    assert!(ended.said[shown + 1..].iter().take(3).any(words_shown), "{word} of {name}\n{}", ended.text());
+    assert!(report.contains(&format!("Last lines of {name}")) && report.contains(word), "{word} of {name}");
+}

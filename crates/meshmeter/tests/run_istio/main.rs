@@ -1,0 +1,50 @@
+//! `meshmeter run` of experiments with `mesh: istio`, as users meet it: the built command, the real components, as root.
+//! Components are killed and held still, runs are interrupted and killed, traffic is led past the proxies; each time what
+//! is recorded, what is said and what is left must be right.
+//!
+//! No harness: the cases run one after the other, since each has a control plane of its own and a machine has few CPUs.
+//! `cargo test -p meshmeter --test run_istio NAME` runs those whose name holds NAME.
+
+#![allow(clippy::print_stdout)]
+
+mod deaths;
+mod process;
+mod run;
+
+use lab::components::{Component, Overrides, find};
+use std::panic::catch_unwind;
+use std::process::ExitCode;
+use std::time::Instant;
+
+const CASES: &[(&str, fn())] = &[
+    ("whatever_dies_or_stands_still_is_named", deaths::whatever_dies_or_stands_still_is_named),
+    ("a_gateway_that_dies_or_stands_still_is_named", deaths::a_gateway_that_dies_or_stands_still_is_named),
+];
+
+/// Those that need a ztunnel, which no registry has: without one they are listed as not run.
+const ZTUNNEL_CASES: &[(&str, fn())] =
+    &[("a_ztunnel_that_dies_or_stands_still_is_named", deaths::a_ztunnel_that_dies_or_stands_still_is_named)];
+
+fn main() -> ExitCode {
+    let only = std::env::args().nth(1).filter(|name| !name.starts_with('-'));
+    let is_wanted = |(name, _): &&(&str, fn())| only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    let mut failed = Vec::new();
+    let without_ztunnel = find(Component::Ztunnel, &Overrides::default()).err();
+    let runnable = if without_ztunnel.is_some() { &[] } else { ZTUNNEL_CASES };
+    for (name, case) in CASES.iter().chain(runnable).filter(is_wanted) {
+        let begun = Instant::now();
+        let passed = catch_unwind(case).is_ok();
+        let took = begun.elapsed().as_secs_f64();
+        println!("test {name} ... {} ({took:.1} s)", if passed { "ok" } else { "FAILED" });
+        if !passed {
+            failed.push(*name);
+        }
+    }
+    if let Some(why) = without_ztunnel {
+        for (name, _) in ZTUNNEL_CASES.iter().filter(is_wanted) {
+            println!("test {name} ... NOT RUN: {why}");
+        }
+    }
+    println!("{} failed {failed:?}", failed.len());
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

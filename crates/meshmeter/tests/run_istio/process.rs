@@ -1,0 +1,115 @@
+//! The processes of a run, found by descent from the process that was started, never by a name on the machine.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A process that cannot be taken for another: its number, and when it started.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Process {
+    pub pid: i32,
+    started: String,
+    arguments: Vec<String>,
+    network: PathBuf,
+}
+
+impl Process {
+    fn read(pid: i32) -> Option<Self> {
+        let file = |name: &str| format!("/proc/{pid}/{name}");
+        let arguments = fs::read_to_string(file("cmdline")).ok()?;
+        Some(Self {
+            pid,
+            started: stat(pid)?.started,
+            arguments: arguments.split('\0').map(str::to_owned).collect(),
+            network: fs::read_link(file("ns/net")).ok()?,
+        })
+    }
+
+    /// The name of its program; of this one, which is several things, the verb.
+    fn name(&self) -> &str {
+        let program = self.arguments.first().map_or("", String::as_str);
+        let program = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        match self.arguments.get(1).map(String::as_str) {
+            Some(verb @ ("load" | "serve")) => verb,
+            _ => program,
+        }
+    }
+
+    pub fn is_alive(&self) -> bool {
+        stat(self.pid).is_some_and(|stat| stat.started == self.started && !matches!(stat.state, 'Z' | 'X'))
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        assert!(self.is_alive(), "{} has ended", self.name());
+        kill_process(Pid::from_raw(self.pid).expect("a process has a number"), signal).expect("it is ours");
+    }
+}
+
+/// Where a component's process is in a run.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    /// There is one such program.
+    Anywhere(&'static str),
+    /// It is in the pod of this other one.
+    Beside(&'static str, &'static str),
+    /// It is in a pod without generator and service.
+    Apart(&'static str),
+}
+
+/// A moment's processes of a run.
+pub struct Processes(pub BTreeSet<Process>);
+
+impl Processes {
+    /// The process with this number and all that descend from it.
+    pub fn of(root: i32) -> Self {
+        let mut parents = Vec::new();
+        for entry in fs::read_dir("/proc").expect("proc is mounted").flatten() {
+            if let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok())
+                && let Some(stat) = stat(pid)
+            {
+                parents.push((pid, stat.parent));
+            }
+        }
+        let mut pids = vec![root];
+        let mut next = 0;
+        while let Some(parent) = pids.get(next).copied() {
+            pids.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+            next += 1;
+        }
+        Self(pids.into_iter().filter_map(Process::read).collect())
+    }
+
+    pub fn find(&self, place: Place) -> Option<&Process> {
+        let named = |name: &'static str| self.0.iter().filter(move |process| process.name() == name);
+        let networks =
+            |name: &'static str| -> Vec<&PathBuf> { named(name).map(|process| &process.network).collect() };
+        match place {
+            Place::Anywhere(name) => named(name).next(),
+            Place::Beside(name, other) => {
+                named(name).find(|process| networks(other).contains(&&process.network))
+            }
+            Place::Apart(name) => named(name).find(|process| {
+                !networks("load").contains(&&process.network)
+                    && !networks("serve").contains(&&process.network)
+            }),
+        }
+    }
+}
+
+struct Stat {
+    state: char,
+    parent: i32,
+    started: String,
+}
+
+/// Of `/proc/<pid>/stat` (proc_pid_stat(5)); a program's name may hold anything, so fields count from its end.
+fn stat(pid: i32) -> Option<Stat> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    Some(Stat {
+        state: fields.first()?.chars().next()?,
+        parent: fields.get(1)?.parse().ok()?,
+        started: (*fields.get(19)?).to_owned(),
+    })
+}
