@@ -9,6 +9,7 @@ mod holdings;
 mod kept_configuration;
 pub mod pair;
 mod proxy;
+mod rules;
 pub(crate) mod service;
 pub(crate) mod started;
 mod static_envoys;

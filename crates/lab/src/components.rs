@@ -25,7 +25,7 @@ mod wheel;
 
 pub use catalog::{Component, ENVOY_VERSION};
 pub use envoy_build::has_istio_extensions;
-pub use find::{Installed, IstioFiles, Origin, find, how_to_get, istio_files};
+pub use find::{Installed, IstioFiles, Origin, check_options, find, how_to_get, istio_files};
 pub use install::{InstallNews, InstallObserver, Installation, install, installable};
 pub use overrides::{Overrides, variable};
 pub use status::{ComponentState, ComponentStatus, status};

@@ -8,7 +8,7 @@ use crate::namespace::{Namespace, Origin};
 use crate::redirect::{self, PROXY_USER, ProxyIdentity, Redirect};
 use crate::wait::wait_for;
 use crate::{network, process_table};
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, in_one_line};
 use rustix::process::{Pid, Signal, WaitOptions};
 use std::error::Error as _;
 use std::fs;
@@ -175,6 +175,13 @@ impl Pod {
     pub(crate) fn load_rules(&self, rules: String) -> Result<(), EnvironmentError> {
         let lock_file = self.lab.private_dir().join("xtables.lock");
         self.run(move || redirect::load(&rules, &lock_file))?
+    }
+
+    /// All rules of the pod's network namespace, or why they cannot be read.
+    pub(crate) fn saved_rules(&self) -> Result<Vec<String>, String> {
+        let lock_file = self.lab.private_dir().join("xtables.lock");
+        let saved = self.run(move || redirect::saved(&lock_file));
+        saved.and_then(|saved| saved).map_err(|error| in_one_line(&error))
     }
 
     /// Runs `work` on a thread in the pod's network namespace: sockets opened there belong to the pod. Not to be called

@@ -6,11 +6,13 @@
 //! proxy itself sends is told apart by its user (1337, as in Istio) or, where we have one user only, by a mark that it
 //! sets on its sockets. Left out: UDP (DNS capture), IPv6, TPROXY.
 
+use crate::components::output_within;
 use experiment::environment::EnvironmentError;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Where outbound connections go.
 pub const OUTBOUND_PORT: u16 = 15001;
@@ -120,6 +122,33 @@ pub(crate) fn load(rules: &str, lock_file: &Path) -> Result<(), EnvironmentError
     ))
 }
 
+/// How long a program may take to list rules; it takes milliseconds.
+const SAVED_WITHIN: Duration = Duration::from_secs(10);
+
+/// Lists the rules of the network namespace of the calling thread, of each kind of tables that this machine has programs
+/// for, without what they counted.
+pub(crate) fn saved(lock_file: &Path) -> Result<Vec<String>, EnvironmentError> {
+    let mut rules = Vec::new();
+    for program in programs()? {
+        let name = program.file_name().unwrap_or_default().to_string_lossy().replace("-restore", "-save");
+        let program = program.with_file_name(&name);
+        let operation = || format!("list rules with {}", program.display());
+        let mut command = Command::new(&program);
+        let output = output_within(command.env("XTABLES_LOCKFILE", lock_file), SAVED_WITHIN)
+            .map_err(|error| EnvironmentError::new(operation(), error))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        rules.push(name);
+        rules.extend(text.lines().filter(|line| !line.starts_with('#')).map(without_counters));
+    }
+    Ok(rules)
+}
+
+/// `:OUTPUT ACCEPT [7:420]` counts packets and bytes.
+fn without_counters(line: &str) -> String {
+    let uncounted = line.strip_prefix(':').and_then(|_| line.rsplit_once(" ["));
+    uncounted.map_or(line, |(chain, _)| chain).to_owned()
+}
+
 fn restore(program: &Path, rules: &str, lock_file: &Path) -> io::Result<()> {
     let mut child = Command::new(program)
         .env("XTABLES_LOCKFILE", lock_file)
@@ -162,6 +191,13 @@ mod tests {
         -A MESHMETER_REDIRECT -p tcp -j REDIRECT --to-ports 15001
         COMMIT
         ");
+    }
+
+    #[test]
+    fn rules_are_the_same_whatever_has_passed() {
+        assert_eq!(without_counters(":OUTPUT ACCEPT [7:420]"), ":OUTPUT ACCEPT");
+        let rule = "-A OUTPUT -m comment --comment \"a [b]\" -j RETURN";
+        assert_eq!(without_counters(rule), rule);
     }
 
     #[test]

@@ -1,12 +1,35 @@
-//! Ctrl-C and termination: the first asks to end with the results so far, the second ends at once.
+//! Ctrl-C and termination: the first asks to end with the results so far, the second ends at once, unless that would leave
+//! something half done.
 
 use crate::failure::Failure;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Exit status after a second signal: 128 and the number of SIGINT, as shells have it.
 const INTERRUPTED: i32 = 130;
+
+/// A flag that is set by the first signal, for what must not be left half done: a second signal changes nothing, a third
+/// ends the process.
+pub fn on_patient_signals() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .map_err(|error| Failure::environment(&error).about("listen for signals"))?;
+    let requested = Arc::clone(&stop);
+    std::thread::spawn(move || {
+        let mut signals = signals.forever();
+        signals.next();
+        requested.store(true, Ordering::Relaxed);
+        signals.next();
+        // Nobody may be listening.
+        let _ = writeln!(std::io::stderr(), "ending; once more, and what is half done stays behind");
+        signals.next();
+        std::process::exit(INTERRUPTED);
+    });
+    Ok(stop)
+}
 
 /// A flag that is set by the first signal. A second signal ends the process.
 pub fn on_signals() -> Result<Arc<AtomicBool>, Failure> {

@@ -54,6 +54,15 @@ impl Scene {
         command
     }
 
+    /// That nothing else is in the folder of components.
+    fn check_only(&self, expected: &[&str]) {
+        let entries = fs::read_dir(self.components.path()).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        assert_eq!(names, expected);
+    }
+
     fn go_on(&self) {
         fs::write(self.tools.path().join("go-on"), "").unwrap();
     }
@@ -89,14 +98,33 @@ fn ctrl_c_ends_the_build_and_the_next_installation_makes_up_for_it() {
     assert!(end[1].contains("`meshmeter lab install` goes on from there"), "{end:?}");
     assert!(test_kill_process(go).is_err(), "nothing of the build runs on");
 
+    scene.check_only(&[".lock"]);
+
     scene.go_on();
     let output = scene.lab(&["install", "etcd", "--json"]).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let installed: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(installed[0]["name"], "etcd");
     assert_eq!(installed[0]["already_there"], false);
-    let names = fs::read_dir(scene.components.path()).unwrap().count();
-    assert_eq!(names, 2, "the lock's file and etcd");
+    scene.check_only(&[".lock", "etcd-3.6.8"]);
+}
+
+#[test]
+fn a_second_ctrl_c_leaves_nothing_either() {
+    let scene = Scene::new();
+    for signals in [[Signal::INT, Signal::INT], [Signal::TERM, Signal::INT], [Signal::HUP, Signal::HUP]] {
+        let mut child = scene.lab(&["install", "etcd"]).stderr(Stdio::piped()).spawn().unwrap();
+        let pid_file = scene.tools.path().join("pid");
+        let go = await_pid(&pid_file);
+        for signal in signals {
+            kill_process(Pid::from_child(&child), signal).unwrap();
+        }
+        let said: Vec<String> = said(&mut child).collect();
+        assert_eq!(child.wait().unwrap().code(), Some(3), "{said:?}");
+        assert!(test_kill_process(go).is_err(), "nothing of the build runs on");
+        scene.check_only(&[".lock"]);
+        fs::remove_file(pid_file).unwrap();
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use super::LocalLab;
 use super::holdings::BeforeLoad;
-use super::started::{CounterSource, Pods, Proxy, Silent, Started};
+use super::rules::Rules;
+use super::started::{CounterSource, Proxy, Silent, Started};
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::proof::{CountedProxy, CountedService, Seen, prove};
 use crate::network::POD_INTERFACE;
@@ -38,6 +39,8 @@ const GENERATOR_GRACE: Duration = Duration::from_secs(1);
 pub struct PairArrangement<'lab> {
     place: &'lab LocalLab,
     started: Started,
+    /// As it was brought up.
+    rules: Rules,
     log_dir: PathBuf,
     client_cpu_limit_cores: Option<f64>,
     generator: Option<Container>,
@@ -56,9 +59,11 @@ impl<'lab> PairArrangement<'lab> {
         log_dir: &Path,
         started: Started,
     ) -> Self {
+        let rules = Rules::of(&started.pods.all());
         Self {
             place,
             started,
+            rules,
             log_dir: log_dir.to_path_buf(),
             client_cpu_limit_cores: spec.client_cpu_limit_cores,
             generator: None,
@@ -85,8 +90,7 @@ impl<'lab> PairArrangement<'lab> {
     /// Every pod of the trial: the client's, the server's, those of gateways.
     #[must_use]
     pub fn pods(&self) -> Vec<&Pod> {
-        let Pods { client, server, others } = &self.started.pods;
-        [client, server].into_iter().chain(others).collect()
+        self.started.pods.all()
     }
 
     /// The proxies as components: each once, wherever it stands on the path; with its first place there.
@@ -327,7 +331,9 @@ impl Arrangement for PairArrangement<'_> {
     }
 
     fn finish(mut self: Box<Self>, sent: &SentLoad) -> Observation {
-        let path = self.path(sent);
+        let mut path = self.path(sent);
+        path.reasons.extend(self.rules.changes(&Rules::of(&self.started.pods.all())));
+        path.proven = path.reasons.is_empty();
         let log_tails = self.log_tails();
         let (mut components, machine) = match self.usage.take() {
             Some(usage) => (usage.components, Some(usage.machine)),

@@ -54,6 +54,13 @@ pub(crate) struct Pods {
     pub others: Vec<Pod>,
 }
 
+impl Pods {
+    /// All of them.
+    pub fn all(&self) -> Vec<&Pod> {
+        [&self.client, &self.server].into_iter().chain(&self.others).collect()
+    }
+}
+
 /// A running proxy on the path. One that stands on it twice (a ztunnel that client and server share) is listed twice.
 #[derive(Debug)]
 pub(crate) struct Proxy {

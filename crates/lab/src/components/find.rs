@@ -95,6 +95,17 @@ pub fn find(component: Component, overrides: &Overrides) -> Result<Installed, En
     find_with(component, overrides, &|name| std::env::var_os(name))
 }
 
+/// Checks every program that an option names: whoever names one wants nothing without it.
+///
+/// # Errors
+/// Where one is not usable as what it is named for.
+pub fn check_options(overrides: &Overrides) -> Result<(), EnvironmentError> {
+    Component::ALL
+        .into_iter()
+        .filter(|component| overrides.naming(*component, &|_| None).is_some())
+        .try_for_each(|component| find(component, overrides).map(drop))
+}
+
 /// What istiod and pilot-agent need as files.
 ///
 /// # Errors

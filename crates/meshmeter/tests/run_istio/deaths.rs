@@ -82,7 +82,7 @@ pub fn a_ztunnel_that_dies_or_stands_still_is_named() {
 /// Runs as many trials of a mode as there are deeds, does each in its trial, and checks what came of it.
 fn do_to_each_trial(mode: &str, deeds: &[Option<Deed>]) {
     let scene = Scene::new(&format!(
-        "modes: [{mode}]\nrepeats: {}\nload: {{rate: 100, connections: 4, warmup: 0s, duration: {WINDOW_S}s, timeout: 2s}}\n",
+        "modes: [{mode}]\nrepeats: {}\nload: {{rate: 100, connections: 4, warmup: 100ms, duration: {WINDOW_S}s, timeout: 2s}}\n",
         deeds.len()
     ));
     let mut run = scene.start("out");

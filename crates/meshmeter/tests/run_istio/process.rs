@@ -80,6 +80,11 @@ impl Processes {
         Self(pids.into_iter().filter_map(Process::read).collect())
     }
 
+    /// The first process of the lab: the child of the one that was started.
+    pub fn inner(&self, outer: i32) -> Option<&Process> {
+        self.0.iter().find(|process| stat(process.pid).is_some_and(|stat| stat.parent == outer))
+    }
+
     pub fn find(&self, place: Place) -> Option<&Process> {
         let named = |name: &'static str| self.0.iter().filter(move |process| process.name() == name);
         let networks =

@@ -51,13 +51,13 @@ impl Scene {
 
     /// Starts a run of the experiment into the folder of this name.
     pub fn start(&self, name: &str) -> Run {
-        self.start_with(name, &mut self.meshmeter())
+        self.start_with(name, self.meshmeter().arg("run"))
     }
 
-    /// The same of a command that was changed.
+    /// The same by a command line of one's own, which has `run` already.
     pub fn start_with(&self, name: &str, command: &mut Command) -> Run {
         let mut child = command
-            .args(["run", "experiment.yaml", "--seed", "1", "--out", name])
+            .args(["experiment.yaml", "--seed", "1", "--out", name])
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()

@@ -31,7 +31,7 @@ pub fn run(args: &InstallArgs) -> Result<ExitCode, Failure> {
     let chosen: Vec<Component> = installable()
         .filter(|component| args.components.is_empty() || args.components.contains(component))
         .collect();
-    let mut progress = Progress::new(interrupt::on_signals()?);
+    let mut progress = Progress::new(interrupt::on_patient_signals()?);
     let installations = install(&chosen, &mut progress);
     progress.clear();
     let installations = installations?;

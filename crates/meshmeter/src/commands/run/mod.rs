@@ -104,6 +104,7 @@ impl Session<'_> {
     fn run(mut self) -> Result<ExitCode, Failure> {
         let programs =
             Programs { meshmeter: "/proc/self/exe".into(), overrides: (&self.args.overrides).into() };
+        lab::components::check_options(&programs.overrides)?;
         let mut environment = LocalLab::new(self.lab.clone(), programs)?;
         let refused = self.leave_out_refused(&environment)?;
         let mut folder = self.create_folder()?;

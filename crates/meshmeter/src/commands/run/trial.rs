@@ -27,6 +27,8 @@ const RESULT_FILE: &str = "load.json";
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// Time beyond its plan that a generator gets before it is taken to hang.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long after the end of its connections a component's own end may show.
+const DEATH_SHOWS_WITHIN: Duration = Duration::from_millis(500);
 /// A window of less than this share of the planned one was cut short.
 const WHOLE_WINDOW: f64 = 0.99;
 /// Lines of the generator's own messages that are kept.
@@ -43,8 +45,7 @@ pub(super) fn run(
     let started_at = jiff::Timestamp::now();
     let seen = attempt(environment, planned, log_dir, stop, progress).unwrap_or_else(|error| {
         // Whatever waits while a lab is brought up ends with an error when the user stops the run.
-        let ending = if stop() { Ending::Interrupted } else { Ending::Finished };
-        Seen::failed(error, Seen { ending, ..Seen::default() })
+        Seen::failed(error, Seen { ending: ending_so_far(stop), ..Seen::default() })
     });
     let record = TrialRecord {
         schema: TRIAL_SCHEMA.to_owned(),
@@ -90,6 +91,11 @@ impl Seen {
     }
 }
 
+/// How a trial ends if nothing else ends it.
+fn ending_so_far(stop: &dyn Fn() -> bool) -> Ending {
+    if stop() { Ending::Interrupted } else { Ending::Finished }
+}
+
 fn attempt(
     environment: &mut dyn Environment,
     planned: &PlannedTrial,
@@ -105,7 +111,10 @@ fn attempt(
         // Something has died since it was brought up: its last words are kept.
         Err(error) => {
             let observation = arrangement.finish(&SentLoad::default());
-            return Ok(Seen::failed(error, Seen { observation, ..Seen::default() }));
+            return Ok(Seen::failed(
+                error,
+                Seen { ending: ending_so_far(stop), observation, ..Seen::default() },
+            ));
         }
     };
     let mut following = Following {
@@ -127,6 +136,10 @@ fn attempt(
         && let Ok(exit_code) = &ended
     {
         ending = how_it_ended(*exit_code, &result, planned, messages.last());
+        // It may have ended because somebody else did.
+        if let (Ending::Failed(_), Some(cause)) = (&ending, cause_of_early_end(&mut *arrangement)) {
+            ending = cause;
+        }
     }
     let result = result.ok();
     let sent = result.as_ref().map(sent_load).unwrap_or_default();
@@ -145,6 +158,24 @@ fn attempt(
         Ok(_) => seen,
         Err(error) => Seen::failed(error, seen),
     })
+}
+
+/// A component whose failure ended the generator early. Of one that dies, the sockets close a moment before its end shows.
+fn cause_of_early_end(arrangement: &mut dyn Arrangement) -> Option<Ending> {
+    let give_up_at = Instant::now() + DEATH_SHOWS_WITHIN;
+    loop {
+        if let Some((component, how)) = arrangement.failed_component() {
+            return Some(component_failed(&component, &how));
+        }
+        if Instant::now() >= give_up_at {
+            return None;
+        }
+        thread::sleep(DEATH_SHOWS_WITHIN / 20);
+    }
+}
+
+fn component_failed(component: &str, how: &str) -> Ending {
+    Ending::Failed(format!("in the trial, {component} {how}"))
 }
 
 /// What the generator counted. Its bytes are those of the window, and requests of the warm-up are like the others.
@@ -275,7 +306,7 @@ impl Following<'_> {
         if (self.stop)() {
             self.ending = Ending::Interrupted;
         } else if let Some((component, how)) = self.arrangement.failed_component() {
-            self.ending = Ending::Failed(format!("in the trial, {component} {how}"));
+            self.ending = component_failed(&component, &how);
         } else if Instant::now() > give_up {
             self.ending = Ending::Failed("the generator did not end in time".to_owned());
         } else {

@@ -1,0 +1,70 @@
+//! Whether a trial's pods still have the rules that they were brought up with.
+//!
+//! Counters tell where requests went. They do not tell that a rule was taken away while connections were open: those stay
+//! on their path, and only the next ones would not. A trial whose rules changed under it is none all the same.
+
+use crate::pod::Pod;
+use std::collections::BTreeMap;
+
+/// The rules of some pods at one moment, by pod; or why they cannot be read.
+#[derive(Debug)]
+pub(super) struct Rules(BTreeMap<String, Result<Vec<String>, String>>);
+
+impl Rules {
+    /// Those of these pods now.
+    pub fn of(pods: &[&Pod]) -> Self {
+        let rules = |pod: &&Pod| (pod.name().to_owned(), pod.saved_rules());
+        Self(pods.iter().map(rules).collect())
+    }
+
+    /// In what the rules differ now, in words; nothing where they do not.
+    pub fn changes(&self, now: &Self) -> Vec<String> {
+        let changed = |(pod, before): (&String, &Result<Vec<String>, String>)| match (before, now.0.get(pod))
+        {
+            (_, None) => Some(format!("pod {pod} is gone")),
+            (Ok(before), Some(Ok(now))) => (before != now).then(|| {
+                let count = |rules: &[String], others: &[String]| {
+                    rules.iter().filter(|rule| !others.contains(rule)).count()
+                };
+                format!(
+                    "rules of pod {pod} were changed in the trial: {} gone, {} new, {} in all",
+                    count(before, now),
+                    count(now, before),
+                    now.len()
+                )
+            }),
+            // Where they could not be read before, there may be nothing that reads them.
+            (Err(_), Some(_)) => None,
+            (Ok(_), Some(Err(reason))) => Some(format!("rules of pod {pod} cannot be read: {reason}")),
+        };
+        self.0.iter().filter_map(changed).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(of_client: Result<&[&str], &str>) -> Rules {
+        let of_client = of_client.map(|rules| rules.iter().map(|rule| (*rule).to_owned()).collect());
+        Rules([("client".to_owned(), of_client.map_err(str::to_owned))].into())
+    }
+
+    #[test]
+    fn what_is_gone_and_what_has_come_is_counted() {
+        let before = rules(Ok(&["*nat", "-A OUTPUT -j A", "-A A -j REDIRECT"]));
+        assert!(before.changes(&rules(Ok(&["*nat", "-A OUTPUT -j A", "-A A -j REDIRECT"]))).is_empty());
+        assert_eq!(
+            before.changes(&rules(Ok(&["*nat", "-A OUTPUT -j RETURN"]))),
+            ["rules of pod client were changed in the trial: 2 gone, 1 new, 2 in all"]
+        );
+        // The order decides what a rule does.
+        let swapped = rules(Ok(&["*nat", "-A A -j REDIRECT", "-A OUTPUT -j A"]));
+        assert_eq!(before.changes(&swapped).len(), 1);
+        assert_eq!(
+            before.changes(&rules(Err("no such program"))),
+            ["rules of pod client cannot be read: no such program"]
+        );
+        assert!(rules(Err("no such program")).changes(&before).is_empty());
+    }
+}
