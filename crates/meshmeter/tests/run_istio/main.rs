@@ -9,6 +9,7 @@
 
 mod deaths;
 mod process;
+mod residue;
 mod run;
 
 use lab::components::{Component, Overrides, find};
@@ -19,6 +20,14 @@ use std::time::Instant;
 const CASES: &[(&str, fn())] = &[
     ("whatever_dies_or_stands_still_is_named", deaths::whatever_dies_or_stands_still_is_named),
     ("a_gateway_that_dies_or_stands_still_is_named", deaths::a_gateway_that_dies_or_stands_still_is_named),
+    ("five_runs_in_a_row_leave_nothing", residue::five_runs_in_a_row_leave_nothing),
+    (
+        "what_kill_9_leaves_is_taken_down_and_a_lab_that_lives_is_not",
+        residue::what_kill_9_leaves_is_taken_down_and_a_lab_that_lives_is_not,
+    ),
+    ("one_signal_ends_a_run_with_what_it_has", residue::one_signal_ends_a_run_with_what_it_has),
+    ("a_second_signal_ends_a_run_and_leaves_nothing", residue::a_second_signal_ends_a_run_and_leaves_nothing),
+    ("a_signal_while_it_reports_changes_nothing", residue::a_signal_while_it_reports_changes_nothing),
 ];
 
 /// Those that need a ztunnel, which no registry has: without one they are listed as not run.
