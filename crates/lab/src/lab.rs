@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -266,6 +266,25 @@ impl Lab {
         fs::write(&exposed, []).map_err(failed)?;
         rustix::mount::mount_bind(program, &exposed).map_err(|error| failed(error.into()))?;
         state.exposed.insert(program.to_owned(), exposed.clone());
+        Ok(exposed)
+    }
+
+    /// A copy of a file that the proxy's user may read, whose own folder that user may not be able to enter. Whatever becomes
+    /// of the file, the copy stays as it was when it was first asked for.
+    pub(crate) fn expose_file(&self, file: &Path) -> Result<PathBuf, EnvironmentError> {
+        let failed = |error: io::Error| {
+            EnvironmentError::new(format!("copy {} for the proxies", file.display()), error)
+        };
+        let mut state = self.state();
+        if let Some(exposed) = state.exposed.get(file) {
+            return Ok(exposed.clone());
+        }
+        let folder = self.0.private_dir.join("files").join(state.exposed.len().to_string());
+        fs::DirBuilder::new().recursive(true).mode(0o755).create(&folder).map_err(failed)?;
+        let exposed = folder.join(file.file_name().unwrap_or(file.as_os_str()));
+        fs::copy(file, &exposed).map_err(failed)?;
+        fs::set_permissions(&exposed, fs::Permissions::from_mode(0o644)).map_err(failed)?;
+        state.exposed.insert(file.to_owned(), exposed.clone());
         Ok(exposed)
     }
 

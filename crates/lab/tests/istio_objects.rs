@@ -12,8 +12,14 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 9);
-const SUBJECT: Subject<'_> =
-    Subject { namespace: "mesh-1", service: "server", port: 8080, caller: "client", path: "/" };
+const SUBJECT: Subject<'_> = Subject {
+    namespace: "mesh-1",
+    service: "server",
+    port: 8080,
+    caller: "client",
+    path: "/",
+    wasm_module: None,
+};
 const CREDENTIAL: Credential<'_> =
     Credential { certificate: "[certificate]", key: "[key]", client_authority: "[authority]" };
 const KEYS: &str = r#"{"keys": []}"#;
@@ -43,13 +49,19 @@ fn spec(mode: Mode, istio: &str) -> ArrangementSpec {
     trials.into_iter().find(|trial| trial.mode == mode).unwrap().spec
 }
 
+/// A module is found where it is.
+fn subject_of(spec: &ArrangementSpec) -> Subject<'_> {
+    Subject { wasm_module: spec.istio.wasm.as_deref(), ..SUBJECT }
+}
+
 fn settled(mode: Mode, istio: &str) -> Vec<Value> {
-    objects::of_settings(&spec(mode, istio), &SUBJECT, Some(KEYS))
+    let spec = spec(mode, istio);
+    objects::of_settings(&spec, &subject_of(&spec), Some(KEYS))
 }
 
 fn all_of(mode: Mode, istio: &str) -> Vec<Value> {
     let spec = spec(mode, istio);
-    let mut objects = objects::of_settings(&spec, &SUBJECT, Some(KEYS));
+    let mut objects = objects::of_settings(&spec, &subject_of(&spec), Some(KEYS));
     objects.extend(ingress::objects(&spec.istio, &SUBJECT));
     objects.extend(ingress::credential(spec.istio.ingress, SUBJECT.namespace, &CREDENTIAL));
     objects

@@ -1,7 +1,7 @@
 //! Whether a result may be used, from the result and how it came about. docs/method.md gives each bound with its reason.
 
 use crate::error::ErrorKind;
-use experiment::schema::{LoadResult, Pacing, Verdict};
+use experiment::schema::{LoadResult, Pacing, RequestCounts, Verdict};
 use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
 
@@ -164,17 +164,29 @@ fn bound(result: &LoadResult) -> String {
 
 fn judge_errors(result: &LoadResult, verdict: &mut Verdict) {
     let fraction = result.requests.error_fraction();
-    if fraction > ERROR_FRACTION {
-        verdict.reasons.push(format!(
-            "errors: {:.2} % of the requests failed or were answered with an error",
-            fraction * 100.0
-        ));
-    } else if fraction > 0.0 {
-        verdict.notes.push(format!(
-            "errors: {:.3} % of the requests failed or were answered with an error",
-            fraction * 100.0
-        ));
+    if fraction <= 0.0 {
+        return;
     }
+    let (list, share) = if fraction > ERROR_FRACTION {
+        (&mut verdict.reasons, format!("{:.2} % of the requests", fraction * 100.0))
+    } else {
+        (&mut verdict.notes, format!("{:.3} % of the requests", fraction * 100.0))
+    };
+    let which = most_frequent_errors(&result.requests).join(", ");
+    list.push(format!("errors: {share} failed or were answered with an error ({which})"));
+}
+
+/// Kinds of errors that a verdict names.
+const ERRORS_NAMED: usize = 3;
+
+/// The kinds of errors and the statuses that were seen most, each with its count.
+fn most_frequent_errors(requests: &RequestCounts) -> Vec<String> {
+    let kinds = requests.errors.iter().map(|(kind, count)| (kind.clone(), *count));
+    let statuses = requests.error_statuses_by_name();
+    let mut all: Vec<(String, u64)> = kinds.chain(statuses).filter(|(_, count)| *count > 0).collect();
+    all.sort_by(|(name, count), (other, others)| others.cmp(count).then_with(|| name.cmp(other)));
+    all.truncate(ERRORS_NAMED);
+    all.into_iter().map(|(name, count)| format!("{name}: {count}")).collect()
 }
 
 fn judge_lag(result: &LoadResult, verdict: &mut Verdict) {
@@ -388,6 +400,19 @@ mod tests {
         expect(&["errors"], &[], |result| {
             result.requests.status.insert("503".into(), 500);
         });
+    }
+
+    #[test]
+    fn errors_are_named_with_their_counts() {
+        let mut result = result();
+        result.requests.sent = 1000;
+        result.requests.status = [("200".into(), 100), ("403".into(), 800), ("503".into(), 50)].into();
+        result.requests.errors = [("timeout".into(), 40), ("connection-lost".into(), 10)].into();
+        result.requests.failed = 50;
+        let reasons = judge(&result, circumstances()).reasons;
+        let expected = "errors: 90.00 % of the requests failed or were answered with an error \
+                        (status 403: 800, status 503: 50, timeout: 40)";
+        assert!(reasons.iter().any(|reason| reason == expected), "{reasons:?}");
     }
 
     #[test]

@@ -182,10 +182,16 @@ impl RequestCounts {
     /// Responses with status 400 or above, or with a gRPC status other than `OK`, which has the HTTP status 200.
     #[must_use]
     pub fn error_statuses(&self) -> u64 {
+        self.error_statuses_by_name().map(|(_, count)| count).sum()
+    }
+
+    /// The same, each status with its count: `status 403`, `gRPC status UNAVAILABLE`.
+    pub fn error_statuses_by_name(&self) -> impl Iterator<Item = (String, u64)> {
         let of_http =
             self.status.iter().filter(|(code, _)| code.parse::<u16>().is_ok_and(|code| code >= 400));
         let of_grpc = self.grpc_status.iter().filter(|(name, _)| *name != GRPC_STATUS_NAMES[0]);
-        of_http.chain(of_grpc).map(|(_, count)| count).sum()
+        let of_http = of_http.map(|(code, count)| (format!("status {code}"), *count));
+        of_http.chain(of_grpc.map(|(name, count)| (format!("gRPC status {name}"), *count)))
     }
 
     /// The fraction of sent requests, 0 to 1, that failed or were answered with an error: see [`Self::error_statuses`].

@@ -270,6 +270,9 @@ pub struct ProxyProof {
     pub tls_handshakes: u64,
     /// Whether the mode claims mutual TLS at this proxy.
     pub tls_expected: bool,
+    /// Whether it would have taken plain text for the service too, by its own configuration; absent where it is not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub takes_plain_text: Option<bool>,
     /// The counters that this was read from, for those who check.
     pub counters: BTreeMap<String, u64>,
 }

@@ -233,6 +233,18 @@ fn watched(name: &str, role: Role, pod: &str, container: &Container, nearest_to_
     }
 }
 
+/// What a proxy says that it takes, which must be what is claimed; absent where nothing is, or it cannot be asked.
+fn takes_plain_text(proxy: &Proxy, reasons: &mut Vec<String>) -> Option<bool> {
+    // One that has failed or does not answer was found out by its counters.
+    let claimed = proxy.evidence.takes.filter(|_| proxy.container.failed().is_none())?;
+    let takes = proxy.counters.takes_plain_text(claimed.port).ok()?;
+    if takes != Some(claimed.plain_text) {
+        let manner = if claimed.plain_text { "does not take plain text" } else { "takes plain text" };
+        reasons.push(format!("{} {manner}, against what `proxy.mtls` says", proxy.name));
+    }
+    takes
+}
+
 /// The counters, or in words why not. A proxy that has failed is not asked: its answer would be long in coming.
 fn counters_or_reason(proxy: &Proxy) -> Result<BTreeMap<String, u64>, String> {
     if let Some(how) = proxy.container.failed() {
@@ -342,6 +354,10 @@ impl Arrangement for PairArrangement<'_> {
         let before_load = std::mem::take(&mut self.before_load);
         let proxies: Vec<&Proxy> = self.proxies().map(|(_, proxy)| proxy).collect();
         before_load.complete(&proxies, &self.watched(), &mut components, &self.log_dir);
+        for (proxy, proof) in self.started.proxies.iter().zip(&mut path.proxies) {
+            proof.takes_plain_text = takes_plain_text(proxy, &mut path.reasons);
+        }
+        path.proven = path.reasons.is_empty();
         let push = self.started.push.take();
         Observation { components, path, machine, log_tails, push }
     }

@@ -113,6 +113,14 @@ pub(crate) trait CounterSource: fmt::Debug {
         Ok(None)
     }
 
+    /// Whether it takes plain text for this port of the application; absent where it tells of no such port.
+    ///
+    /// # Errors
+    /// Where there is no answer in time.
+    fn takes_plain_text(&self, _port: u16) -> Result<Option<bool>, AdminError> {
+        Ok(None)
+    }
+
     /// Its configuration, counted, and copied as it is read: whole, without certificates and keys. Absent, and nothing is
     /// copied, where it tells of none. Telling may leave its heap larger.
     ///

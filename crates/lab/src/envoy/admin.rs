@@ -238,7 +238,7 @@ impl Admin {
         connected.map_err(|cause| self.error(path, cause))
     }
 
-    fn error(&self, path: &str, cause: AdminCause) -> AdminError {
+    pub(crate) fn error(&self, path: &str, cause: AdminCause) -> AdminError {
         let path = path.split('?').next().unwrap_or(path).to_owned();
         AdminError { proxy: self.proxy.clone(), path, cause }
     }

@@ -11,4 +11,5 @@ mod cluster;
 mod connection_manager;
 pub mod holdings;
 mod listener;
+pub mod plain_text;
 pub mod proof;

@@ -55,10 +55,21 @@ pub struct Evidence {
     pub handshakes: Option<String>,
     /// Whether mutual TLS with the peer is claimed.
     pub tls_expected: bool,
+    /// What it takes for this port of the application; absent where nothing is claimed of that.
+    pub takes: Option<Takes>,
     /// Connections that it refused since they came as no filter chain wants them; absent where it has no such listener.
     pub refused: Option<String>,
     /// What else must show, or must not.
     pub demands: Vec<Demand>,
+}
+
+/// What a proxy is to take for a port of the application.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Takes {
+    /// The port.
+    pub port: u16,
+    /// Whether it takes plain text, be it beside mutual TLS or alone.
+    pub plain_text: bool,
 }
 
 /// What a proxy sees of the traffic on the path.
@@ -134,7 +145,7 @@ impl Evidence {
     /// The evidence of a proxy that sees this of the traffic; of mutual TLS it tells nothing.
     #[must_use]
     pub fn of(seen: Seen) -> Self {
-        Self { seen, handshakes: None, tls_expected: false, refused: None, demands: Vec::new() }
+        Self { seen, handshakes: None, tls_expected: false, takes: None, refused: None, demands: Vec::new() }
     }
 
     /// Whether the proxy has counted all that it will count of a trial: the generator may be gone while its last
@@ -173,6 +184,9 @@ fn risen(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>, name: &s
 /// How the counters of refused configuration end, whatever kind of configuration it is.
 const REJECTED_SUFFIX: &str = ".update_rejected";
 
+/// How the counters of Lua scripts that failed end.
+const SCRIPT_ERRORS_SUFFIX: &str = ".lua.errors";
+
 /// Judges the path of one trial by what the generator sent;
 /// `service` is what the service counted meanwhile, needed where a proxy carries what it does not read. Without proxies
 /// (mode `none`) there is nothing to prove.
@@ -207,6 +221,7 @@ pub fn prove(proxies: &[CountedProxy], sent: &SentLoad, service: Option<&Counted
             }
             judge_tls(proxy, &proof, &mut reasons);
             judge_demands(proxy, &proof, &mut reasons);
+            judge_scripts(proxy, &proof, &mut reasons);
         }
         judge_configuration(proxy, &mut reasons);
         proofs.push(proof);
@@ -267,6 +282,7 @@ fn read(
         streams,
         tls_handshakes: proxy.evidence.handshakes.as_deref().map_or(0, rise),
         tls_expected: proxy.evidence.tls_expected,
+        takes_plain_text: None,
         counters,
     }
 }
@@ -327,6 +343,15 @@ fn judge_demands(proxy: &CountedProxy, proof: &ProxyProof, reasons: &mut Vec<Str
         if (counter(proof, &demand.counter) > 0) != demand.rises {
             reasons.push(format!("{} {}", proxy.called(), demand.otherwise));
         }
+    }
+}
+
+/// Where a script fails, Envoy lets the request go on as if there were none.
+fn judge_scripts(proxy: &CountedProxy, proof: &ProxyProof, reasons: &mut Vec<String>) {
+    let failures = proof.counters.iter().filter(|(name, _)| name.ends_with(SCRIPT_ERRORS_SUFFIX));
+    let failures: u64 = failures.map(|(_, count)| count).sum();
+    if failures > 0 {
+        reasons.push(format!("{} failed to run the Lua script {failures} times", proxy.called()));
     }
 }
 
@@ -497,6 +522,18 @@ mod tests {
         assert_eq!(
             prove(&[proxy], &sent(3000), None).reasons,
             ["client-proxy refused 2 updates of its configuration (cluster_manager.cds.update_rejected)"]
+        );
+    }
+
+    #[test]
+    fn a_script_that_fails_is_no_proof() {
+        let mut proxy = client(3000, 4, 0);
+        let name = "http.outbound_0.0.0.0_8080.lua.errors".to_owned();
+        proxy.before.insert(name.clone(), 1);
+        proxy.after.as_mut().unwrap().insert(name, 3001);
+        assert_eq!(
+            prove(&[proxy], &sent(3000), None).reasons,
+            ["client-proxy failed to run the Lua script 3000 times"]
         );
     }
 

@@ -6,6 +6,8 @@
 //! container `istio-proxy` is one component here. Its folder is private to that user and goes with the proxy.
 
 use super::control_plane::{ControlPlane, DISCOVERY_NAME, DISCOVERY_PORT, NODE};
+use super::in_force::{Awaited, Expected};
+use super::refusal::check_taken;
 use super::site::Site;
 use super::workload::Workload;
 use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
@@ -14,6 +16,7 @@ use crate::certificates::write_private;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::dump::DumpCopy;
 use crate::envoy::admin::{Admin, AdminError};
+use crate::envoy::plain_text;
 use crate::envoy::proof::Evidence;
 use crate::lab::Lab;
 use crate::pod::Pod;
@@ -259,6 +262,11 @@ const FOLDERS: [&str; 10] = [
 ];
 
 impl Agent {
+    /// The proxy as one that is waited for until it shows this.
+    pub(super) fn awaited(&self, expected: Vec<Expected>) -> Awaited<'_> {
+        Awaited { name: &self.name, admin: &self.admin, container: &self.container, expected }
+    }
+
     /// The proxy as a part of its arrangement.
     pub(crate) fn on_the_path(self, pod: &str, evidence: Evidence) -> Proxy {
         Proxy {
@@ -276,13 +284,14 @@ impl Agent {
     /// Waits until the agent says that its Envoy serves with a first configuration.
     ///
     /// # Errors
-    /// Where that takes too long, or it or the control plane ends or stands still, with its last words.
+    /// Where that takes too long, it refuses its configuration, or it or the control plane ends or stands still: with its words.
     pub fn wait_until_ready(&self, lab: &Lab) -> Result<(), EnvironmentError> {
         let what = format!("{} is ready", self.name);
         wait_for(&what, READY_WITHIN, || {
             lab.check_not_stopped()?;
             self.container.check(format!("start {}", self.name))?;
             self.control_plane.check(&format!("wait until {what}"))?;
+            check_taken(&self.name, &self.container)?;
             Ok(self.status.ask("/healthz/ready").is_ok().then_some(()))
         })?;
         self.watch_envoy()
@@ -316,6 +325,11 @@ impl CounterSource for AgentCounters {
 
     fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
         CounterSource::configuration(&self.0, copy)
+    }
+
+    fn takes_plain_text(&self, port: u16) -> Result<Option<bool>, AdminError> {
+        let listeners = self.0.ask_json("/config_dump?resource=dynamic_listeners")?;
+        Ok(plain_text::takes_plain_text(&listeners, port))
     }
 }
 

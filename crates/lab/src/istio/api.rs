@@ -155,19 +155,20 @@ impl Api {
     /// # Errors
     /// Where one is no object or the API refuses it; others may have been made.
     pub fn apply(&self, objects: &[Value]) -> Result<Vec<Value>, EnvironmentError> {
-        let questions = objects.iter().map(|object| {
-            let reference = Reference::of(object)?;
-            let path = format!(
-                "{}?fieldManager={FIELD_MANAGER}&force=true&fieldValidation=Strict",
-                object_path(&reference)
-            );
-            Ok(Question::new(format!("apply {reference}"), Method::PATCH, path)
-                .with("application/apply-patch+yaml", object))
-        });
+        let questions = objects.iter().map(|object| applied(object, ""));
         self.ask_all(questions.collect::<Result<_, EnvironmentError>>()?)?
             .iter()
             .map(|answer| read(answer))
             .collect()
+    }
+
+    /// Whether the API would take an object, which is not made; else why not, in its words.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn would_take(&self, object: &Value) -> Result<(), String> {
+        let question = applied(object, "&dryRun=All").map_err(|error| in_one_line(&error))?;
+        self.ask_within(LOOK_LIMIT, question).map(drop).map_err(|refusal| refusal.reason)
     }
 
     /// Sets the `status` of objects that exist: each value names its object and has a field `status`.
@@ -361,6 +362,8 @@ struct Question {
     body: Vec<u8>,
     /// That the object does not exist is as good as success.
     may_be_absent: bool,
+    /// What it means that nothing answers at this path at all; absent: what the API says itself.
+    unknown_path: Option<String>,
 }
 
 impl Question {
@@ -372,12 +375,29 @@ impl Question {
             content_type: "application/json",
             body: Vec::new(),
             may_be_absent: false,
+            unknown_path: None,
         }
     }
 
     fn with(self, content_type: &'static str, body: &Value) -> Self {
         Self { content_type, body: body.to_string().into_bytes(), ..self }
     }
+}
+
+/// Makes an object as it is given, with these parameters of the question besides.
+fn applied(object: &Value, more: &str) -> Result<Question, EnvironmentError> {
+    let reference = Reference::of(object)?;
+    let path = format!(
+        "{}?fieldManager={FIELD_MANAGER}&force=true&fieldValidation=Strict{more}",
+        object_path(&reference)
+    );
+    let Reference { api_version, kind, .. } = &reference;
+    let unknown_kind = format!("the lab's API has no kind {kind} in {api_version}");
+    Ok(Question {
+        unknown_path: Some(unknown_kind),
+        ..Question::new(format!("apply {reference}"), Method::PATCH, path)
+    }
+    .with("application/apply-patch+yaml", object))
 }
 
 /// A question that was not answered as it must.
@@ -395,7 +415,7 @@ impl From<Refusal> for EnvironmentError {
 }
 
 async fn answer(client: &Client, question: Question) -> Result<String, Refusal> {
-    let Question { operation, method, path, content_type, body, may_be_absent } = question;
+    let Question { operation, method, path, content_type, body, may_be_absent, unknown_path } = question;
     let refused = |code: Option<u16>, reason: String| Refusal { operation: operation.clone(), code, reason };
     let request = Request::builder()
         .method(method)
@@ -406,10 +426,20 @@ async fn answer(client: &Client, question: Question) -> Result<String, Refusal> 
     match client.request_text(request).await {
         Ok(answer) => Ok(answer),
         Err(kube::Error::Api(status)) if may_be_absent && status.code == 404 => Ok(String::new()),
-        Err(kube::Error::Api(status)) => Err(refused(Some(status.code), status.message)),
+        Err(kube::Error::Api(status)) => {
+            let reason = unknown_path.filter(|_| is_unknown_path(&status)).unwrap_or(status.message);
+            Err(refused(Some(status.code), reason))
+        }
         // Its own text holds those of its causes.
         Err(error) => Err(refused(None, error.to_string())),
     }
+}
+
+/// Whether nothing is served at a path, of which the API speaks in one way where it knows the group, and in another where
+/// it does not: that an object or its namespace is absent is said with its name.
+fn is_unknown_path(status: &kube::core::Status) -> bool {
+    let words = ["page not found", "could not find the requested resource"];
+    status.code == 404 && words.iter().any(|words| status.message.contains(words))
 }
 
 fn read(answer: &str) -> Result<Value, EnvironmentError> {

@@ -9,7 +9,9 @@
 //! administrator of the API. What differs from an Istio as it is installed stands in `istiod.rs`.
 
 mod istiod;
+mod known;
 mod shared;
+mod validation;
 
 pub use istiod::{DISCOVERY_NAME, DISCOVERY_PORT};
 
@@ -97,6 +99,8 @@ impl ControlPlane {
         starting.wait_until("kube-apiserver is ready", || api.is_ready())?;
         starting.wait_until_istiod_is_ready()?;
         let root_certificate = starting.root_certificate(&api)?;
+        api.apply(&[validation::webhook(&root_certificate)])?;
+        starting.wait_until("istiod validates objects", || validation::is_in_force(&api))?;
         let Starting { pod, containers, .. } = starting;
         let started_in = started_at.elapsed();
         Ok(Self {
@@ -156,6 +160,19 @@ impl ControlPlane {
         let shared = self.shared.borrow();
         let mut all = self.containers.iter().chain(shared.collector().map(|(_, container)| container));
         all.try_for_each(|container| container.check(operation))
+    }
+
+    /// The first of these objects, given as the API answered for them, that istiod has not taken up yet. Those of other
+    /// kinds than Istio's own are not looked for.
+    pub(super) fn first_unknown<'a>(
+        &self,
+        objects: &'a [Value],
+    ) -> Result<Option<&'a Value>, EnvironmentError> {
+        let istiod = Admin::in_pod(istiod::NAME, &self.pod, istiod::HTTP_PORT);
+        let known: Vec<known::Known> = istiod
+            .ask_json(known::LIST)
+            .map_err(|error| EnvironmentError::new("look at what istiod knows", error))?;
+        Ok(known::first_unknown(objects, &known))
     }
 
     /// Its parts as components of an arrangement. The pod's traffic is nearly all istiod's.

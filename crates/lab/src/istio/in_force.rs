@@ -1,11 +1,16 @@
 //! Whether a proxy has the configuration that it should have, asked of the proxy itself, and how long that took.
 
+use super::refusal::check_taken;
 use super::ztunnel;
-use crate::envoy::admin::{Admin, AdminError};
+use crate::container::Container;
+use crate::envoy::admin::{Admin, AdminCause, AdminError};
+use crate::envoy::plain_text::takes_plain_text;
+use crate::envoy::proof::Takes;
 use crate::lab::Lab;
 use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
@@ -42,6 +47,15 @@ pub enum Expected {
         /// Its name.
         name: String,
     },
+    /// At a ztunnel: an authorization policy.
+    AmbientPolicy {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// Plain text for a port of the application is taken, or is not.
+    Takes(Takes),
     /// Text in its listeners.
     InListeners(String),
     /// Text in its routes.
@@ -55,6 +69,8 @@ pub struct Awaited<'a> {
     pub name: &'a str,
     /// Its admin interface.
     pub admin: &'a Admin,
+    /// Its process, which must go on, and whose log must tell of nothing refused.
+    pub container: &'a Container,
     /// What it is to show.
     pub expected: Vec<Expected>,
 }
@@ -62,7 +78,8 @@ pub struct Awaited<'a> {
 /// Waits until every proxy shows all that is expected of it. Gives for each the seconds since `written_at`.
 ///
 /// # Errors
-/// Where one does not in time, with what it lacks; where `check` fails, which is asked again and again.
+/// Where one does not in time, with what it lacks; where one refuses its configuration or ends, with its words; where
+/// `check` fails, which is asked again and again.
 pub fn wait_until_in_force(
     lab: &Lab,
     awaited: &[Awaited<'_>],
@@ -78,9 +95,10 @@ pub fn wait_until_in_force(
             if in_force.contains_key(proxy.name) {
                 continue;
             }
-            match first_lacking(proxy).map_err(|error| {
-                EnvironmentError::new(format!("wait until {} has its configuration", proxy.name), error)
-            })? {
+            let operation = format!("wait until {} has its configuration", proxy.name);
+            proxy.container.check(operation.clone())?;
+            check_taken(proxy.name, proxy.container)?;
+            match first_lacking(proxy).map_err(|error| EnvironmentError::new(operation, error))? {
                 None => {
                     in_force.insert(proxy.name.to_owned(), written_at.elapsed().as_secs_f64());
                 }
@@ -91,7 +109,8 @@ pub fn wait_until_in_force(
     });
     match waited {
         Ok(()) => Ok(in_force),
-        Err(error) if lacking.is_empty() => Err(error),
+        // What a proxy says itself is worth more.
+        Err(error) if lacking.is_empty() || error.hint.is_some() => Err(error),
         Err(error) => Err(error.with_hint(format!("the last look: {lacking}"))),
     }
 }
@@ -137,26 +156,34 @@ impl Answers<'_> {
                 self.clusters()?.get(name).is_some_and(|endpoints| endpoints.contains(address))
             }
             Expected::Listener(name) => self.listeners()?.contains(name),
-            Expected::FilterChain(name) => dump(self.admin, "dynamic_listeners", &mut self.chains)?
-                .contains(&format!("\"name\": \"{name}\"")),
-            Expected::Carried(cluster) => dump(self.admin, "dynamic_listeners", &mut self.chains)?
-                .contains(&format!("\"cluster\": \"{cluster}\"")),
+            Expected::FilterChain(name) => self.listener_dump()?.contains(&format!("\"name\": \"{name}\"")),
+            Expected::Carried(cluster) => {
+                self.listener_dump()?.contains(&format!("\"cluster\": \"{cluster}\""))
+            }
             Expected::AmbientService { host, behind_waypoint } => {
                 self.ztunnel()?.has_service(host, *behind_waypoint)
             }
             Expected::AmbientWorkload { namespace, name } => {
                 self.ztunnel()?.has_ambient_workload(namespace, name)
             }
-            Expected::InListeners(text) => {
-                dump(self.admin, "dynamic_listeners", &mut self.chains)?.contains(text)
+            Expected::AmbientPolicy { namespace, name } => self.ztunnel()?.has_policy(namespace, name),
+            Expected::Takes(Takes { port, plain_text }) => {
+                let dump: Value = serde_json::from_str(self.listener_dump()?)
+                    .map_err(|error| self.admin.error(LISTENER_DUMP, AdminCause::Shape(error)))?;
+                takes_plain_text(&dump, *port) == Some(*plain_text)
             }
-            Expected::InRoutes(text) => {
-                dump(self.admin, "dynamic_route_configs", &mut self.routes)?.contains(text)
-            }
-            Expected::Domain(name) => {
-                dump(self.admin, "dynamic_route_configs", &mut self.routes)?.contains(&format!("\"{name}\""))
-            }
+            Expected::InListeners(text) => self.listener_dump()?.contains(text),
+            Expected::InRoutes(text) => self.route_dump()?.contains(text),
+            Expected::Domain(name) => self.route_dump()?.contains(&format!("\"{name}\"")),
         })
+    }
+
+    fn listener_dump(&mut self) -> Result<&str, AdminError> {
+        dump(self.admin, LISTENER_DUMP, &mut self.chains)
+    }
+
+    fn route_dump(&mut self) -> Result<&str, AdminError> {
+        dump(self.admin, "/config_dump?resource=dynamic_route_configs", &mut self.routes)
     }
 
     fn ztunnel(&mut self) -> Result<&ztunnel::state::Dump, AdminError> {
@@ -185,13 +212,15 @@ impl Answers<'_> {
 }
 
 /// A part of the proxy's configuration as text, asked for once.
-fn dump<'a>(admin: &Admin, resource: &str, known: &'a mut Option<String>) -> Result<&'a str, AdminError> {
+fn dump<'a>(admin: &Admin, path: &str, known: &'a mut Option<String>) -> Result<&'a str, AdminError> {
     if known.is_none() {
-        let answer = admin.ask(&format!("/config_dump?resource={resource}"))?;
+        let answer = admin.ask(path)?;
         *known = Some(String::from_utf8_lossy(&answer).into_owned());
     }
     Ok(known.as_deref().expect("it was just set"))
 }
+
+const LISTENER_DUMP: &str = "/config_dump?resource=dynamic_listeners";
 
 /// `/clusters?format=json`.
 #[derive(Deserialize)]

@@ -61,19 +61,19 @@ impl TokenIssuer {
         json!({"keys": [key]}).to_string()
     }
 
-    /// A token that is valid from a minute ago and for so long from now on.
+    /// A token that was issued then, and is valid for so long.
     ///
     /// # Errors
     /// Where it cannot be signed.
-    pub fn token(&self, valid_for: Duration) -> Result<String, EnvironmentError> {
-        let now_s = Timestamp::now().as_second();
+    pub fn token(&self, issued_at: Timestamp, valid_for: Duration) -> Result<String, EnvironmentError> {
+        let issued_s = issued_at.as_second();
         let valid_for_s = i64::try_from(valid_for.as_secs()).unwrap_or(i64::MAX);
         let header = json!({"alg": "ES256", "typ": "JWT", "kid": KEY_ID});
         let claims = json!({
             "iss": ISSUER,
             "sub": SUBJECT,
-            "iat": now_s - 60,
-            "exp": now_s.saturating_add(valid_for_s),
+            "iat": issued_s,
+            "exp": issued_s.saturating_add(valid_for_s),
         });
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let signed = format!("{}.{}", part(&header), part(&claims));
@@ -101,7 +101,7 @@ mod tests {
         let coordinate = |name: &str| decoded(keys["keys"][0][name].as_str().unwrap());
         let point: Vec<u8> = [vec![UNCOMPRESSED], coordinate("x"), coordinate("y")].concat();
 
-        let token = issuer.token(Duration::from_secs(3600)).unwrap();
+        let token = issuer.token(Timestamp::now(), Duration::from_secs(3600)).unwrap();
         let (signed, signature) = token.rsplit_once('.').unwrap();
         let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point);
         key.verify(signed.as_bytes(), &decoded(signature)).unwrap();
@@ -109,6 +109,6 @@ mod tests {
 
         let claims: Value = serde_json::from_slice(&decoded(signed.split_once('.').unwrap().1)).unwrap();
         assert_eq!(claims["iss"], ISSUER);
-        assert_eq!(claims["exp"].as_u64().unwrap() - claims["iat"].as_u64().unwrap(), 3660);
+        assert_eq!(claims["exp"].as_u64().unwrap() - claims["iat"].as_u64().unwrap(), 3600);
     }
 }

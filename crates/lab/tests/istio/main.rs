@@ -20,18 +20,18 @@ mod programs;
 mod remains;
 #[path = "../arrangement/trial.rs"]
 mod trial;
+mod with_ztunnel;
 
 use self::cases::Cases;
-use experiment::environment::in_one_line;
 use lab::arrangement::{LocalLab, Programs};
-use lab::components::{Component, Overrides, find, variable};
+use lab::components::Overrides;
 use lab::{Entered, Lab};
 use std::process::ExitCode;
 
 /// A case gets the lab, and the environment that all cases share.
 type Case = fn(&Lab, &LocalLab);
 
-const CASES: &[(&str, Case)] = &[
+const EVERYWHERE: &[(&str, Case)] = &[
     ("none_goes_by_the_address_of_the_service", modes::none_goes_by_the_address_of_the_service),
     ("sidecars_prove_mutual_tls", modes::sidecars_prove_mutual_tls),
     ("without_mutual_tls_there_are_no_handshakes", modes::without_mutual_tls_there_are_no_handshakes),
@@ -45,8 +45,7 @@ const CASES: &[(&str, Case)] = &[
     ("without_ztunnel_the_ambient_modes_say_so", ambient::without_ztunnel_the_ambient_modes_say_so),
 ];
 
-/// Those that need a ztunnel, which no registry has: without one they are listed as not run.
-const ZTUNNEL_CASES: &[(&str, Case)] = &[
+const WITH_ZTUNNEL: &[(&str, Case)] = &[
     (
         "a_shared_ztunnel_proves_mutual_tls_on_both_sides",
         ambient::a_shared_ztunnel_proves_mutual_tls_on_both_sides,
@@ -59,14 +58,6 @@ const ZTUNNEL_CASES: &[(&str, Case)] = &[
     ("nothing_of_an_ambient_trial_is_left", ambient::nothing_of_an_ambient_trial_is_left),
     ("a_dead_ztunnel_is_named_with_its_log", ambient::a_dead_ztunnel_is_named_with_its_log),
 ];
-
-/// Why there is no ztunnel here; nothing where there is one. One that was named must be usable.
-fn no_ztunnel() -> Option<String> {
-    let error = find(Component::Ztunnel, &Overrides::default()).err()?;
-    let named = variable(Component::Ztunnel).and_then(std::env::var_os);
-    assert!(named.is_none(), "{}", in_one_line(&error));
-    Some(in_one_line(&error))
-}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
@@ -86,15 +77,9 @@ fn run(lab: &Lab) -> ExitCode {
     let programs = Programs { meshmeter, overrides: Overrides::default() };
     let place = LocalLab::new(lab.clone(), programs).expect("the lab is up");
     let mut cases = Cases::wanted();
-    for (name, case) in CASES {
+    for (name, case) in EVERYWHERE {
         cases.run(name, || case(lab, &place));
     }
-    let no_ztunnel = no_ztunnel();
-    for (name, case) in ZTUNNEL_CASES {
-        match &no_ztunnel {
-            Some(reason) => cases.cannot_run(name, reason),
-            None => cases.run(name, || case(lab, &place)),
-        }
-    }
+    with_ztunnel::run(&mut cases, WITH_ZTUNNEL, |case| case(lab, &place));
     cases.end()
 }

@@ -114,11 +114,11 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
                     streams: None,
                     tls_handshakes: 4,
                     tls_expected: proxies.len() == 2,
+                    takes_plain_text: None,
                     counters: Default::default(),
                 })
                 .collect(),
-            reasons: Vec::new(),
-            service: None,
+            ..PathProof::default()
         },
         machine: None,
         log_tails: Default::default(),

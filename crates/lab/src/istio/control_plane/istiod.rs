@@ -23,6 +23,9 @@ pub const DISCOVERY_PORT: u16 = 15012;
 /// The port of its readiness and its debug pages.
 pub const HTTP_PORT: u16 = 8080;
 
+/// The port at which it validates objects.
+pub const WEBHOOK_PORT: u16 = 15017;
+
 /// The settings of the whole mesh. Metrics are what Istio installs where the proxies can make them, and nobody's where
 /// they lack the filter; a trial's own objects say what is logged and traced.
 pub fn mesh_config(is_istios_envoy: bool) -> Value {
@@ -46,6 +49,7 @@ pub fn arguments(kubeconfig: &Path, mesh_config: &Path) -> Vec<String> {
         // No plain-text gRPC: proxies authenticate, as in a cluster.
         "--grpcAddr=".to_owned(),
         format!("--secureGRPCAddr=:{DISCOVERY_PORT}"),
+        format!("--httpsAddr=:{WEBHOOK_PORT}"),
         "--monitoringAddr=:15014".to_owned(),
         "--log_output_level=default:info".to_owned(),
     ]
@@ -66,8 +70,10 @@ pub fn environment(is_istios_envoy: bool) -> BTreeMap<String, OsString> {
         ("SERVICE_ACCOUNT", NAME),
         ("CLUSTER_ID", "Kubernetes"),
         ("PILOT_CERT_PROVIDER", "istiod"),
-        // Sidecars are started by us, and no webhooks call back.
+        // Sidecars are started by us.
         ("INJECT_ENABLED", "false"),
+        // We tell the API ourselves that istiod validates, and where: under this name its certificate is good too.
+        ("ISTIOD_CUSTOM_HOST", super::validation::HOST),
         ("VALIDATION_WEBHOOK_CONFIG_NAME", ""),
         ("INJECTION_WEBHOOK_CONFIG_NAME", ""),
         // The modes with ztunnel and waypoints; sidecars speak to each other as they do without.

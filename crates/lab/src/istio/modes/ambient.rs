@@ -47,6 +47,7 @@ pub(super) fn bring_up(
 ) -> Result<Started, EnvironmentError> {
     let ambient = Memberships { client: Membership::Ambient, server: Membership::Ambient };
     let mut trial = Trial::begin(place, spec, log_dir, ambient)?;
+    trial.write_settings()?;
     let ztunnels = Ztunnels::start(&mut trial)?;
     let waypoint = (spec.mode == Mode::AmbientWaypoint).then(|| Waypoint::start(&mut trial)).transpose()?;
     for ztunnel in ztunnels.all() {
@@ -55,14 +56,13 @@ pub(super) fn bring_up(
     if let Some(waypoint) = &waypoint {
         waypoint.agent.wait_until_ready(place.lab())?;
     }
-    let mut objects = trial.service_objects();
-    objects.extend(trial.objects_of_settings());
-    let (written, _) = trial.write(&objects)?;
+    let (written, _) = trial.write(&trial.service_objects())?;
     let mut awaited: Vec<Awaited<'_>> = ztunnels
         .all()
         .map(|ztunnel| Awaited {
             name: &ztunnel.name,
             admin: &ztunnel.admin,
+            container: &ztunnel.container,
             expected: expected(&trial, waypoint.is_some()),
         })
         .collect();
@@ -82,7 +82,13 @@ fn expected(trial: &Trial<'_>, behind_waypoint: bool) -> Vec<Expected> {
         name: name.to_owned(),
     };
     let service = Expected::AmbientService { host: trial.site.namespace.host_of(SERVER), behind_waypoint };
-    vec![workload(CLIENT), workload(SERVER), service]
+    let mut expected = vec![workload(CLIENT), workload(SERVER), service];
+    if trial.site.spec.istio.authorization.identities > 0 && !behind_waypoint {
+        // Rules that a waypoint checks are no business of ztunnel's.
+        let (namespace, name) = (trial.site.namespace.name().to_owned(), objects::IDENTITY_RULES.to_owned());
+        expected.push(Expected::AmbientPolicy { namespace, name });
+    }
+    expected
 }
 
 /// The ztunnels of a trial.

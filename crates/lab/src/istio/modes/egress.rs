@@ -18,10 +18,11 @@ use crate::arrangement::service::ServiceCounters;
 use crate::arrangement::started::{Proxy, Started};
 use crate::envoy::proof::{Evidence, Seen, StreamCounters};
 use crate::istio::agent::Agent;
-use crate::istio::in_force::{Awaited, Expected, wait_until_in_force};
+use crate::istio::in_force::{Expected, wait_until_in_force};
 use crate::istio::objects::egress::{
     self, EXTERNAL_HOST, EXTERNAL_PORT, GATEWAY, GATEWAY_PORT, SNI_PROXY_HOST, SNI_PROXY_PORT,
 };
+use crate::istio::objects::marks;
 use crate::istio::redirect::redirect_but_to;
 use crate::istio::workload::{Membership, ServicePort};
 use crate::redirect::OUTBOUND_PORT;
@@ -52,6 +53,7 @@ pub(super) fn bring_up(
         External::start(place, spec, namespace.name(), pod, log_dir)
     })?;
     super::tell_of_pods(&mut trial.site.namespace, &[&trial.client_workload])?;
+    trial.write_settings()?;
     let mode = spec.mode;
     let bypassed: Option<Ipv4Addr> = (mode == Mode::EgressBypass).then_some(external.address);
     let gateway = has_gateway(mode)
@@ -72,16 +74,15 @@ pub(super) fn bring_up(
         _ => None,
     };
     let written = write(&mut trial, gateway.as_ref(), &external)?;
-    let mut awaited = vec![Awaited {
-        name: &client.name,
-        admin: &client.admin,
-        expected: expected_of_client(&trial, gateway.as_ref(), &external),
-    }];
-    awaited.extend(gateway_proxy.as_ref().map(|agent| Awaited {
-        name: &agent.name,
-        admin: &agent.admin,
-        expected: expected_of_gateway(mode, &external),
-    }));
+    let marks = marks::of_settings(spec, &trial.subject());
+    let with_marks = |mut expected: Vec<Expected>| {
+        expected.extend(marks.every_listener.iter().cloned().map(Expected::InListeners));
+        expected
+    };
+    let of_client = expected_of_client(&trial, gateway.as_ref(), &external);
+    let mut awaited = vec![client.awaited(with_marks(of_client))];
+    let of_gateway = || with_marks(expected_of_gateway(mode, &external));
+    awaited.extend(gateway_proxy.as_ref().map(|agent| agent.awaited(of_gateway())));
     let in_force =
         wait_until_in_force(place.lab(), &awaited, written.written_at, || trial.check_control_plane())?;
     drop(awaited);
@@ -118,7 +119,6 @@ fn write(
 ) -> Result<Written, EnvironmentError> {
     let mut objects = egress::objects(trial.site.spec.mode, trial.site.namespace.name(), external.address);
     objects.extend(gateway.iter().flat_map(|gateway| gateway.service()));
-    objects.extend(trial.objects_of_settings());
     let (written, _) = trial.write_without_service(&objects)?;
     trial.site.namespace.add_name(external.address, &[EXTERNAL_HOST])?;
     Ok(written)

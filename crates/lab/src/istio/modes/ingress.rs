@@ -13,9 +13,9 @@ use crate::arrangement::started::{PrivateFolder, Started};
 use crate::certificates::CertificateError;
 use crate::container::ContainerUser;
 use crate::envoy::proof::{Demand, Evidence};
-use crate::istio::in_force::{Awaited, Expected, wait_until_in_force};
-use crate::istio::objects;
+use crate::istio::in_force::{Expected, wait_until_in_force};
 use crate::istio::objects::ingress::{self, Credential, HOST, PORT};
+use crate::istio::objects::marks::{self, Marks};
 use crate::istio::redirect::redirect_through_sidecar;
 use crate::istio::workload::{Membership, ServicePort};
 use experiment::Mode;
@@ -42,6 +42,7 @@ pub(super) fn bring_up(
 ) -> Result<Started, EnvironmentError> {
     let memberships = Memberships { client: Membership::Outside, server: Membership::Sidecar };
     let mut trial = Trial::begin(place, spec, log_dir, memberships)?;
+    trial.write_settings()?;
     let tls = spec.istio.ingress.tls;
     let port = ServicePort { name: ingress::port_name(tls), port: PORT };
     let gateway = Gateway::create(&mut trial, ingress::NAME, port)?;
@@ -57,21 +58,19 @@ pub(super) fn bring_up(
     let mut objects = trial.service_objects();
     objects.extend(gateway.service());
     objects.extend(ingress::objects(&spec.istio, &trial.subject()));
-    objects.extend(trial.objects_of_settings());
     let (written, _) = trial.write(&objects)?;
     trial.site.namespace.add_name(gateway.address(), &[HOST])?;
     let cluster = sidecar::cluster(&trial);
-    let marks = objects::marks::of_settings(spec, &trial.subject());
+    let marks = marks::of_settings(spec, &trial.subject());
     let awaited = [
-        Awaited { name: &proxy.name, admin: &proxy.admin, expected: expected(&trial, &cluster) },
-        Awaited { name: &server.name, admin: &server.admin, expected: sidecar::expected_of_server(&marks) },
+        proxy.awaited(expected(&trial, &cluster, &marks)),
+        server.awaited(sidecar::expected_of_server(spec.proxy.mtls, &marks)),
     ];
     let in_force =
         wait_until_in_force(place.lab(), &awaited, written.written_at, || trial.check_control_plane())?;
-    let mtls = spec.proxy.mtls.is_spoken();
     let proxies = vec![
-        proxy.on_the_path(ingress::NAME, evidence(&cluster, mtls, tls)),
-        server.on_the_path(trial.pods.server.name(), sidecar::server_evidence(mtls)),
+        proxy.on_the_path(ingress::NAME, evidence(&cluster, spec.proxy.mtls.is_spoken(), tls)),
+        server.on_the_path(trial.pods.server.name(), sidecar::server_evidence(spec.proxy.mtls)),
     ];
     let (scheme, path) = (spec.protocol.scheme(tls != IngressTls::Off), spec.protocol.path());
     let mut client_arguments = trial.client_arguments()?;
@@ -134,12 +133,15 @@ fn statistics() -> [String; 3] {
     ]
 }
 
-fn expected(trial: &Trial<'_>, cluster: &str) -> Vec<Expected> {
-    vec![
+/// Timeout and retries are in the gateway's own route, which is there as a whole.
+fn expected(trial: &Trial<'_>, cluster: &str, marks: &Marks) -> Vec<Expected> {
+    let mut expected = vec![
         Expected::Endpoint(cluster.to_owned(), trial.server_endpoint()),
         Expected::Listener(listener()),
         Expected::Domain(HOST.to_owned()),
-    ]
+    ];
+    expected.extend(marks.every_listener.iter().cloned().map(Expected::InListeners));
+    expected
 }
 
 /// The gateway reads every request, speaks mutual TLS with the server's sidecar, and TLS with the client where that is

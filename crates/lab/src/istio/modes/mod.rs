@@ -12,9 +12,11 @@ mod sidecar;
 mod waypoint;
 
 use super::namespace::MeshNamespace;
+use super::object::Reference;
 use super::objects::{self, Subject};
 use super::site::Site;
 use super::token::TokenIssuer;
+use super::wasm_module;
 use super::workload::{Membership, ServicePort, Workload};
 use crate::arrangement::LocalLab;
 use crate::arrangement::service::{SERVICE_PORT, start_service, wait_for_service};
@@ -22,12 +24,14 @@ use crate::arrangement::started::{Pods, Started, create_log_dir};
 use crate::arrangement::tracing::Tracing;
 use crate::container::Container;
 use crate::pod::{Pod, PodSpec};
+use crate::wait::wait_for;
 use experiment::environment::{ArrangementSpec, EnvironmentError};
 use experiment::schema::ConfigurationPush;
 use experiment::{Mode, Protocol};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -93,6 +97,8 @@ pub(super) struct Trial<'a> {
     pub server_workload: Workload,
     /// Signs the tokens that requests show, where the experiment asks for them.
     pub tokens: Option<TokenIssuer>,
+    /// Where its proxies find the module that they are to run.
+    pub wasm_module: Option<PathBuf>,
 }
 
 /// The parts of a pair in the mesh.
@@ -138,6 +144,9 @@ impl<'a> Trial<'a> {
         };
         control_plane.provide(place.lab(), place.meshmeter(), &spec.istio)?;
         let tokens = spec.istio.authorization.jwt.then(TokenIssuer::create).transpose()?;
+        let wasm_file = spec.istio.wasm.as_ref();
+        let wasm_module =
+            wasm_file.map(|file| wasm_module::give_to_proxies(place.lab(), file)).transpose()?;
         let namespace =
             MeshNamespace::create(place.lab(), Rc::clone(&control_plane), place.next_arrangement(), labels)?;
         let create =
@@ -149,7 +158,7 @@ impl<'a> Trial<'a> {
         let server_workload =
             Workload::new(SERVER, namespace.name(), pods.server.address(), memberships.server);
         let site = Site { place, spec, log_dir, programs, namespace };
-        Ok((Self { pods, server, site, client_workload, server_workload, tokens }, made))
+        Ok((Self { pods, server, site, client_workload, server_workload, tokens, wasm_module }, made))
     }
 
     /// The objects that lead to the server by its Service.
@@ -164,6 +173,24 @@ impl<'a> Trial<'a> {
         objects::of_settings(self.site.spec, &self.subject(), keys.as_deref())
     }
 
+    /// Writes what the experiment's switches ask for, and waits until istiod knows of it. This comes before the proxies, as it
+    /// would be there before them in a cluster: whatever they are told first agrees with it.
+    pub fn write_settings(&mut self) -> Result<(), EnvironmentError> {
+        let settings = self.objects_of_settings();
+        let made = self.site.namespace.apply(&settings)?;
+        let mut unknown = None;
+        let waited = wait_for("istiod knows what the experiment asks for", KNOWN_WITHIN, || {
+            self.site.lab().check_not_stopped()?;
+            self.check_control_plane()?;
+            unknown = self.site.namespace.control_plane().first_unknown(&made)?;
+            Ok(unknown.is_none().then_some(()))
+        });
+        waited.map_err(|error| match unknown.map(Reference::of) {
+            Some(Ok(reference)) => EnvironmentError::new(format!("apply {reference}"), error),
+            _ => error,
+        })
+    }
+
     /// What the trial's objects are about.
     pub fn subject(&self) -> Subject<'_> {
         Subject {
@@ -172,13 +199,15 @@ impl<'a> Trial<'a> {
             port: SERVICE_PORT,
             caller: if self.site.spec.mode == Mode::Ingress { objects::ingress::NAME } else { CLIENT },
             path: self.site.spec.protocol.path(),
+            wasm_module: self.wasm_module.as_deref(),
         }
     }
 
     /// What the generator has to send for the mesh to let it pass.
     pub fn client_arguments(&self) -> Result<Vec<String>, EnvironmentError> {
         let Some(tokens) = &self.tokens else { return Ok(Vec::new()) };
-        let token = tokens.token(TOKEN_LIFE)?;
+        let issued_at = Timestamp::now() - CLOCKS_DIFFER;
+        let token = tokens.token(issued_at, TOKEN_LIFE)?;
         Ok(vec!["--header".to_owned(), format!("authorization: Bearer {token}")])
     }
 
@@ -239,6 +268,12 @@ impl<'a> Trial<'a> {
         })
     }
 }
+
+/// istiod hears of objects within milliseconds. An object of another revision of Istio it never takes up.
+const KNOWN_WITHIN: Duration = Duration::from_secs(20);
+
+/// How far the clocks of whoever issues a token and of whoever verifies it may be apart.
+const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_secs(60);
 
 /// Tokens outlive any trial.
 const TOKEN_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);

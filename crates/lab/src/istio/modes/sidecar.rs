@@ -4,15 +4,15 @@ use super::{Memberships, SERVER, Trial};
 use crate::arrangement::LocalLab;
 use crate::arrangement::service::SERVICE_PORT;
 use crate::arrangement::started::Started;
-use crate::envoy::proof::Evidence;
+use crate::envoy::proof::{Evidence, Takes};
 use crate::istio::Membership;
 use crate::istio::agent::{Agent, AgentSpec, ProxyKind};
-use crate::istio::in_force::{Awaited, Expected, wait_until_in_force};
+use crate::istio::in_force::{Expected, wait_until_in_force};
 use crate::istio::objects::{self, marks::Marks};
 use crate::istio::redirect::redirect_through_sidecar;
 use crate::redirect::{self, INBOUND_PORT, ProxyIdentity};
 use experiment::Mode;
-use experiment::environment::{ArrangementSpec, EnvironmentError};
+use experiment::environment::{ArrangementSpec, EnvironmentError, MutualTls};
 use std::path::Path;
 
 pub(super) const CLIENT_PROXY: &str = "client-proxy";
@@ -38,9 +38,7 @@ pub(super) fn bring_up(
 ) -> Result<Started, EnvironmentError> {
     let sidecars = Memberships { client: Membership::Sidecar, server: Membership::Sidecar };
     let mut trial = Trial::begin(place, spec, log_dir, sidecars)?;
-    // Before the proxies, as in a cluster: whatever they are told first agrees with the settings.
-    let settings = trial.objects_of_settings();
-    trial.site.namespace.apply(&settings)?;
+    trial.write_settings()?;
     // Before the proxies, as Istio's init container: a connection from before the rules came is taken for a new one by them, and
     // what istiod answers on it is led astray.
     redirect_through_sidecar(&mut trial.pods.client, trial.site.programs, log_dir)?;
@@ -53,15 +51,15 @@ pub(super) fn bring_up(
     let (written, _) = trial.write(&trial.service_objects())?;
     let marks = objects::marks::of_settings(spec, &trial.subject());
     let awaited = [
-        Awaited { name: &client.name, admin: &client.admin, expected: expected_of_client(&trial, &marks) },
-        Awaited { name: &server.name, admin: &server.admin, expected: expected_of_server(&marks) },
+        client.awaited(expected_of_client(&trial, &marks)),
+        server.awaited(expected_of_server(spec.proxy.mtls, &marks)),
     ];
     let in_force =
         wait_until_in_force(place.lab(), &awaited, written.written_at, || trial.check_control_plane())?;
     let tls_expected = spec.proxy.mtls.is_spoken();
     let proxies = vec![
         client.on_the_path(trial.pods.client.name(), client_evidence(&cluster(&trial), tls_expected)),
-        server.on_the_path(trial.pods.server.name(), server_evidence(tls_expected)),
+        server.on_the_path(trial.pods.server.name(), server_evidence(spec.proxy.mtls)),
     ];
     let started = trial.started()?;
     Ok(Started { proxies, push: Some(written.push(in_force)), ..started })
@@ -125,8 +123,9 @@ fn expected_of_client(trial: &Trial<'_>, marks: &Marks) -> Vec<Expected> {
     expected
 }
 
-pub(super) fn expected_of_server(marks: &Marks) -> Vec<Expected> {
+pub(super) fn expected_of_server(mtls: MutualTls, marks: &Marks) -> Vec<Expected> {
     let mut expected = vec![
+        Expected::Takes(taken_by_server(mtls)),
         Expected::Cluster(format!("inbound|{SERVICE_PORT}||")),
         Expected::FilterChain(format!("0.0.0.0_{SERVICE_PORT}")),
     ];
@@ -143,11 +142,17 @@ fn client_evidence(cluster: &str, tls_expected: bool) -> Evidence {
     }
 }
 
-pub(super) fn server_evidence(tls_expected: bool) -> Evidence {
+/// Mutual TLS alone, or plain text too or alone.
+fn taken_by_server(mtls: MutualTls) -> Takes {
+    Takes { port: SERVICE_PORT, plain_text: mtls != MutualTls::Strict }
+}
+
+pub(super) fn server_evidence(mtls: MutualTls) -> Evidence {
     let listener = format!("listener.0.0.0.0_{INBOUND_PORT}");
     Evidence {
         handshakes: Some(format!("{listener}.ssl.handshake")),
-        tls_expected,
+        tls_expected: mtls.is_spoken(),
+        takes: Some(taken_by_server(mtls)),
         refused: Some(format!("{listener}.no_filter_chain_match")),
         ..Evidence::of_http(&format!("inbound_0.0.0.0_{SERVICE_PORT}"), &format!("inbound|{SERVICE_PORT}||"))
     }

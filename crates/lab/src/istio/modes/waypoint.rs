@@ -8,6 +8,7 @@ use crate::envoy::proof::Evidence;
 use crate::istio::Membership;
 use crate::istio::agent::{Agent, AgentSpec, ProxyKind};
 use crate::istio::in_force::{Awaited, Expected};
+use crate::istio::objects::marks::{self, Marks};
 use crate::istio::objects::waypoint::{NAME, PORT, gateway};
 use crate::istio::workload::{ServicePort, Workload};
 use crate::pod::PodSpec;
@@ -56,14 +57,15 @@ impl Waypoint {
         Ok(Self { agent })
     }
 
-    /// What it must have been told.
+    /// What it must have been told. Its routes are in its listeners.
     pub fn awaited(&self, trial: &Trial<'_>) -> Awaited<'_> {
         let service = cluster(trial);
-        Awaited {
-            name: &self.agent.name,
-            admin: &self.agent.admin,
-            expected: vec![Expected::Cluster(service.clone()), Expected::FilterChain(service)],
-        }
+        let marks = marks::of_settings(trial.site.spec, &trial.subject());
+        let Marks { every_listener, before_service, routes_to_service } = marks;
+        let mut expected = vec![Expected::Cluster(service.clone()), Expected::FilterChain(service)];
+        let in_listeners = every_listener.into_iter().chain(before_service).chain(routes_to_service);
+        expected.extend(in_listeners.map(Expected::InListeners));
+        self.agent.awaited(expected)
     }
 
     /// It as a part of its arrangement.

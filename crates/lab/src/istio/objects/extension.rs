@@ -1,7 +1,7 @@
 //! Filters that the experiment adds to proxies: Lua and WebAssembly, by Istio's `TrafficExtension`, which reaches
 //! sidecars, gateways and waypoints alike.
 
-use super::{object, waypoint};
+use super::{Subject, object, waypoint};
 use experiment::MeshSettings;
 use experiment::Mode;
 use experiment::mesh_settings::LuaScript;
@@ -20,12 +20,12 @@ end
 "#;
 
 /// The filters that are asked for. Every proxy of the namespace that reads requests runs them.
-pub(super) fn extensions(settings: &MeshSettings, mode: Mode, namespace: &str) -> Vec<Value> {
+pub(super) fn extensions(settings: &MeshSettings, mode: Mode, subject: &Subject<'_>) -> Vec<Value> {
     let extension = |name: &str, mut spec: Value| {
         if mode == Mode::AmbientWaypoint {
             spec["targetRefs"] = waypoint::target();
         }
-        object("extensions.istio.io/v1alpha1", "TrafficExtension", (namespace, name), &spec)
+        object("extensions.istio.io/v1alpha1", "TrafficExtension", (subject.namespace, name), &spec)
     };
     let mut objects = Vec::new();
     if let Some(script) = &settings.lua {
@@ -35,7 +35,7 @@ pub(super) fn extensions(settings: &MeshSettings, mode: Mode, namespace: &str) -
         };
         objects.push(extension("lua", json!({"lua": {"inlineCode": code}})));
     }
-    if let Some(module) = &settings.wasm {
+    if let Some(module) = subject.wasm_module {
         let url = format!("file://{}", module.display());
         objects.push(extension("wasm", json!({"wasm": {"url": url, "failStrategy": "FAIL_CLOSE"}})));
     }

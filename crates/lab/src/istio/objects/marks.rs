@@ -1,5 +1,6 @@
 //! What the settings of a trial leave in the configuration of its proxies: text that is there once they are in force.
 
+use super::policy::{IDENTITY_RULES, PATH_RULES};
 use super::{Subject, telemetry};
 use crate::istio::token::ISSUER;
 use experiment::environment::{AccessLog, ArrangementSpec};
@@ -28,15 +29,15 @@ pub fn of_settings(spec: &ArrangementSpec, subject: &Subject<'_>) -> Marks {
     in_every_listener(spec.proxy.access_log != AccessLog::Off, "/dev/stdout".to_owned());
     in_every_listener(settings.tracing_fraction.is_some(), telemetry::TRACE_COLLECTOR.to_owned());
     in_every_listener(settings.lua.is_some(), format!("trafficextension/{namespace}.lua"));
-    in_every_listener(settings.wasm.is_some(), format!("trafficextension/{namespace}.wasm"));
+    in_every_listener(subject.wasm_module.is_some(), format!("trafficextension/{namespace}.wasm"));
     let authorization = settings.authorization;
     let mut before_service = |is_asked: bool, text: String| {
         if is_asked {
             marks.before_service.push(text);
         }
     };
-    before_service(authorization.paths > 0, format!("ns[{namespace}]-policy[allow-1-paths]"));
-    before_service(authorization.identities > 0, format!("ns[{namespace}]-policy[allow-2-identities]"));
+    before_service(authorization.paths > 0, format!("ns[{namespace}]-policy[{PATH_RULES}]"));
+    before_service(authorization.identities > 0, format!("ns[{namespace}]-policy[{IDENTITY_RULES}]"));
     before_service(authorization.jwt, ISSUER.to_owned());
     if settings.retries.is_some() || settings.timeout.is_some() {
         let service = subject.service;

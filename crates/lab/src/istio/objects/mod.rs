@@ -18,9 +18,12 @@ pub mod telemetry;
 pub mod traffic;
 pub mod waypoint;
 
+pub use policy::{IDENTITY_RULES, PATH_RULES};
+
 use experiment::Mode;
 use experiment::environment::ArrangementSpec;
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// What the objects of a trial are about: its names.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,6 +38,8 @@ pub struct Subject<'a> {
     pub caller: &'a str,
     /// The path that the generator requests.
     pub path: &'a str,
+    /// Where proxies find the WebAssembly module that they are to run; absent: they run none.
+    pub wasm_module: Option<&'a Path>,
 }
 
 impl Subject<'_> {
@@ -68,7 +73,7 @@ pub fn of_settings(spec: &ArrangementSpec, subject: &Subject<'_>, token_keys: Op
             settings.tracing_fraction,
             spec.mode,
         ));
-        objects.extend(extension::extensions(settings, spec.mode, subject.namespace));
+        objects.extend(extension::extensions(settings, spec.mode, subject));
         objects.extend(traffic::sidecar_scope(settings.sidecar_scope, subject.namespace));
         if spec.mode != Mode::Ingress {
             // The gateway's own route has them there.

@@ -9,6 +9,11 @@ use serde_json::{Value, json};
 
 const API: &str = "security.istio.io/v1";
 
+/// The name of the policy whose rules allow paths.
+pub const PATH_RULES: &str = "allow-1-paths";
+/// The name of the policy whose rules allow callers.
+pub const IDENTITY_RULES: &str = "allow-2-identities";
+
 /// What the proxies of a namespace take. Those that call follow of their own accord (Istio's automatic mutual TLS).
 pub(super) fn peer_authentication(namespace: &str, mtls: MutualTls) -> Value {
     let mode = match mtls {
@@ -41,7 +46,7 @@ pub(super) fn authorization(
                 last.filter(|_| is_last).map_or_else(|| format!("/elsewhere/{number}"), ToOwned::to_owned);
             json!({"to": [{"operation": {"paths": [path]}}]})
         });
-        objects.push(policy("allow-1-paths", json!({"action": "ALLOW", "rules": rules})));
+        objects.push(policy(PATH_RULES, json!({"action": "ALLOW", "rules": rules})));
     }
     if settings.identities > 0 {
         let rules = rules(settings.identities, |number, is_last| {
@@ -49,10 +54,12 @@ pub(super) fn authorization(
             let principal = format!("cluster.local/ns/{}/sa/{account}", subject.namespace);
             json!({"from": [{"source": {"principals": [principal]}}]})
         });
-        objects.push(policy("allow-2-identities", json!({"action": "ALLOW", "rules": rules})));
+        objects.push(policy(IDENTITY_RULES, json!({"action": "ALLOW", "rules": rules})));
     }
     if let Some(keys) = token_keys.filter(|_| settings.jwt) {
-        let mut spec = json!({"jwtRules": [{"issuer": ISSUER, "jwks": keys}]});
+        // Passed on to the service, as many want it; and what went through a waypoint is held against the bytes of what was sent.
+        let rule = json!({"issuer": ISSUER, "jwks": keys, "forwardOriginalToken": true});
+        let mut spec = json!({"jwtRules": [rule]});
         attach_to_service(&mut spec, mode, subject.service);
         objects.push(object(API, "RequestAuthentication", (subject.namespace, "tokens"), &spec));
         // Verifying alone lets requests without any token pass.

@@ -10,6 +10,8 @@ pub(crate) struct Dump {
     services: Vec<Service>,
     #[serde(default)]
     workloads: Vec<Workload>,
+    #[serde(default)]
+    policies: Vec<Policy>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -27,7 +29,19 @@ struct Workload {
     protocol: String,
 }
 
+#[derive(Debug, Deserialize)]
+struct Policy {
+    name: String,
+    namespace: String,
+}
+
 impl Dump {
+    /// Whether it knows an authorization policy.
+    #[must_use]
+    pub fn has_policy(&self, namespace: &str, name: &str) -> bool {
+        self.policies.iter().any(|policy| policy.name == name && policy.namespace == namespace)
+    }
+
     /// Whether it knows a Service by this name with somebody behind it, with a waypoint before it or without.
     #[must_use]
     pub fn has_service(&self, host: &str, behind_waypoint: bool) -> bool {
@@ -57,7 +71,8 @@ mod tests {
         {"hostname": "behind.mesh-1.svc.cluster.local", "endpoints": {"Kubernetes//Pod/mesh-1/server": {}}, "waypoint": {"destination": "x"}},
         {"hostname": "empty.mesh-1.svc.cluster.local", "endpoints": {}}],
         "workloads": [{"name": "server", "namespace": "mesh-1", "protocol": "HBONE", "uid": "u"},
-        {"name": "waypoint", "namespace": "mesh-1", "protocol": "TCP"}]}"#;
+        {"name": "waypoint", "namespace": "mesh-1", "protocol": "TCP"}],
+        "policies": [{"name": "allow", "namespace": "mesh-1", "scope": "WorkloadSelector", "action": "Allow", "rules": []}]}"#;
 
     #[test]
     fn services_and_workloads_are_found() {
@@ -69,5 +84,6 @@ mod tests {
         assert!(dump.has_ambient_workload("mesh-1", "server"));
         assert!(!dump.has_ambient_workload("mesh-2", "server"));
         assert!(!dump.has_ambient_workload("mesh-1", "waypoint"));
+        assert!(dump.has_policy("mesh-1", "allow") && !dump.has_policy("mesh-2", "allow"));
     }
 }

@@ -36,6 +36,7 @@ struct Counted {
     of_connections: bool,
     handshakes: u64,
     tls_expected: bool,
+    takes_plain_text: Option<bool>,
 }
 
 impl Counted {
@@ -85,6 +86,7 @@ fn path_rows(context: &Context, mode: Mode, load: &LoadPoint) -> Vec<PathRow> {
         counted.expected = counted.expected.saturating_add(expected);
         counted.handshakes = counted.handshakes.saturating_add(proof.tls_handshakes);
         counted.tls_expected |= proof.tls_expected;
+        counted.takes_plain_text = counted.takes_plain_text.max(proof.takes_plain_text);
     }
     proxies
         .into_iter()
@@ -94,7 +96,14 @@ fn path_rows(context: &Context, mode: Mode, load: &LoadPoint) -> Vec<PathRow> {
             received: proxy.show(proxy.received),
             expected: proxy.show(proxy.expected),
             tls: match (proxy.tls_expected, proxy.handshakes) {
-                (true, handshakes) => format::counted(handshakes, "handshake", "handshakes"),
+                (true, handshakes) => {
+                    let handshakes = format::counted(handshakes, "handshake", "handshakes");
+                    match proxy.takes_plain_text {
+                        Some(true) => format!("{handshakes}; plain text is taken too"),
+                        Some(false) => format!("{handshakes}; plain text is refused"),
+                        None => handshakes,
+                    }
+                }
                 (false, _) => "not claimed".to_owned(),
             },
             proven: format!("{proven} of {}", trials.len()),

@@ -1,0 +1,47 @@
+//! Whether a proxy takes plain text where mutual TLS is spoken, read from the listener that it has in force.
+//!
+//! Pure. A proxy that takes both has a filter chain for each; one that takes mutual TLS alone has none without TLS.
+
+use serde_json::Value;
+
+/// Whether one of the listeners in this dump (`/config_dump?resource=dynamic_listeners`) takes plain text for this port of
+/// the application; absent where none has a filter chain for it.
+#[must_use]
+pub fn takes_plain_text(dump: &Value, port: u16) -> Option<bool> {
+    let listeners = dump["configs"].as_array()?;
+    let chains = listeners.iter().filter_map(|listener| {
+        listener["active_state"]["listener"]["filter_chains"].as_array().map(Vec::as_slice)
+    });
+    let of_port =
+        |chain: &&Value| chain["filter_chain_match"]["destination_port"].as_u64() == Some(port.into());
+    let mut of_port = chains.flatten().filter(of_port).peekable();
+    of_port.peek()?;
+    Some(of_port.any(|chain| chain["transport_socket"].is_null()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn dump(chains: &Value) -> Value {
+        json!({"configs": [
+            {"name": "0.0.0.0_8080", "active_state": {"listener": {"filter_chains": [{}]}}},
+            {"name": "virtualInbound", "active_state": {"listener": {"filter_chains": chains}}},
+        ]})
+    }
+
+    #[test]
+    fn a_chain_without_tls_takes_plain_text() {
+        let tls = json!({"filter_chain_match": {"destination_port": 8080, "transport_protocol": "tls"},
+            "transport_socket": {"name": "envoy.transport_sockets.tls"}});
+        let plain =
+            json!({"filter_chain_match": {"destination_port": 8080, "transport_protocol": "raw_buffer"}});
+        let elsewhere = json!({"filter_chain_match": {"destination_port": 15006}});
+        assert_eq!(takes_plain_text(&dump(&json!([tls, elsewhere])), 8080), Some(false));
+        assert_eq!(takes_plain_text(&dump(&json!([tls, plain])), 8080), Some(true));
+        assert_eq!(takes_plain_text(&dump(&json!([plain])), 8080), Some(true));
+        assert_eq!(takes_plain_text(&dump(&json!([elsewhere])), 8080), None);
+        assert_eq!(takes_plain_text(&json!({}), 8080), None);
+    }
+}

@@ -1,0 +1,137 @@
+//! Why a proxy refused configuration, in its own words: Envoy counts a refusal, and writes the reason to its log alone.
+//!
+//! [`first_refusal`] is pure: lines of a log in, the first refusal out. A proxy that has refused something runs with an
+//! older configuration or with none, and no waiting mends that: [`check_taken`] is asked while one waits.
+
+use crate::container::Container;
+use experiment::environment::EnvironmentError;
+use std::fmt;
+
+/// What stands before the kind of what was refused, and after it.
+const KIND: (&str, &str) = ("config for type.googleapis.com/", " rejected: ");
+
+/// What ends a line of Envoy's log, as pilot-agent has it written.
+const END_OF_LINE: &str = "\tthread=";
+
+/// What stands in a line that says why a WebAssembly module cannot be run.
+const MODULE_FAILURE: &str = "\terror\tenvoy wasm ";
+
+/// Lines of a log's end that are looked at: all that a proxy writes while it starts.
+const LOOKED_AT_LINES: usize = 500;
+
+/// How much of a reason is kept, characters: some quote the whole resource.
+const LONGEST_REASON: usize = 600;
+
+/// Configuration that a proxy refused.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Refusal {
+    /// Of what kind, such as `Listener`.
+    pub kind: String,
+    /// Why, in the proxy's words.
+    pub reason: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "it refused its {}: {}", self.kind, self.reason)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// The first refusal that these lines of a log tell of. A reason may go on over several lines.
+#[must_use]
+pub fn first_refusal(lines: &[String]) -> Option<Refusal> {
+    let (number, (kind, begun)) = lines.iter().enumerate().find_map(|(number, line)| {
+        let (_, told) = line.split_once(KIND.0)?;
+        Some((number, told.split_once(KIND.1)?))
+    })?;
+    let mut reason = String::new();
+    for line in std::iter::once(begun).chain(lines[number + 1..].iter().map(String::as_str)) {
+        let (text, is_last) = line.split_once(END_OF_LINE).map_or((line, false), |(text, _)| (text, true));
+        if !reason.is_empty() && !text.trim().is_empty() {
+            reason.push(' ');
+        }
+        reason.push_str(text.trim());
+        if is_last || reason.len() > LONGEST_REASON {
+            break;
+        }
+    }
+    for failure in failures_of_modules(&lines[..number]) {
+        reason.push_str(": ");
+        reason.push_str(failure);
+    }
+    let kind = kind.rsplit('.').next().unwrap_or(kind).to_owned();
+    Some(Refusal { kind, reason: shortened(&reason) })
+}
+
+/// What is wrong with a WebAssembly module, each once: a refusal says only that it cannot be run.
+fn failures_of_modules(lines: &[String]) -> Vec<&str> {
+    let mut failures = Vec::new();
+    for line in lines {
+        let Some((_, told)) = line.split_once(MODULE_FAILURE) else { continue };
+        // First comes the place in Envoy's source.
+        let failure = told.split_once('\t').map_or(told, |(_, failure)| failure);
+        let failure = failure.split_once(END_OF_LINE).map_or(failure, |(text, _)| text);
+        let failure = failure.trim_start_matches("Wasm VM failed ");
+        if !failures.contains(&failure) {
+            failures.push(failure);
+        }
+    }
+    failures
+}
+
+/// An error where the log of a proxy tells of configuration that it refused.
+pub(super) fn check_taken(proxy: &str, container: &Container) -> Result<(), EnvironmentError> {
+    match first_refusal(&container.log_tail(LOOKED_AT_LINES)) {
+        Some(refusal) => {
+            Err(EnvironmentError::new(format!("configure {proxy}"), refusal).with_hint(OWN_CONFIGURATION))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Where an experiment brings along what a proxy may refuse.
+const OWN_CONFIGURATION: &str =
+    "what an experiment itself brings into proxies is in `istio.lua`, `istio.wasm` and `istio.extra`";
+
+fn shortened(reason: &str) -> String {
+    match reason.char_indices().nth(LONGEST_REASON) {
+        Some((end, _)) => format!("{}…", &reason[..end]),
+        None => reason.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<String> {
+        text.lines().map(ToOwned::to_owned).collect()
+    }
+
+    /// Of real Envoys, under pilot-agent.
+    const OF_A_SCRIPT: &str = "2026-11-20T19:23:22.396195Z\tinfo\tEnvoy proxy is starting
+2026-11-20T19:23:22.407271Z\twarning\tenvoy config source/grpc_subscription_impl.cc:160\tgRPC config for type.googleapis.com/envoy.config.listener.v3.Listener rejected: Error adding/updating listener(s) virtualInbound: script load error: [string \"function envoy_on_request(handle)...\"]:2: unexpected symbol near '='
+\tthread=102
+2026-11-20T19:23:23.407271Z\tinfo\tmore";
+    const OF_A_MODULE: &str = "2026-11-20T19:42:13.225575Z\terror\tenvoy wasm source/extensions/common/wasm/wasm_vm.cc:38\tFailed to load Wasm module due to a missing import: env.absent\tthread=106
+2026-11-20T19:23:22.396195Z\terror\tenvoy wasm source/extensions/common/wasm/wasm.cc:104\tWasm VM failed Failed to initialize Wasm code\tthread=102
+2026-11-20T19:23:22.396427Z\tcritical\tenvoy wasm source/extensions/common/wasm/wasm.cc:626\tPlugin mesh-1.wasm failed to load\tthread=102
+2026-11-20T19:23:22.407255Z\twarning\tenvoy config source/delta_subscription_state.cc:282\tdelta config for type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig rejected: Unable to create Wasm plugin mesh-1.wasm\tthread=102";
+
+    #[test]
+    fn a_refusal_has_the_proxys_reason() {
+        let told = |text: &str| first_refusal(&lines(text)).map(|refusal| refusal.to_string());
+        insta::assert_snapshot!(told(OF_A_SCRIPT).unwrap(), @r#"it refused its Listener: Error adding/updating listener(s) virtualInbound: script load error: [string "function envoy_on_request(handle)..."]:2: unexpected symbol near '='"#);
+        insta::assert_snapshot!(told(OF_A_MODULE).unwrap(), @"it refused its TypedExtensionConfig: Unable to create Wasm plugin mesh-1.wasm: Failed to load Wasm module due to a missing import: env.absent: Failed to initialize Wasm code");
+        assert_eq!(told("2026-11-20T19:23:22Z\tinfo\tEnvoy proxy is ready"), None);
+    }
+
+    #[test]
+    fn a_reason_without_end_is_cut() {
+        let endless = format!("gRPC config for type.googleapis.com/a.Cluster rejected: {}", "ä".repeat(5000));
+        let refusal = first_refusal(&[endless]).unwrap();
+        assert_eq!(refusal.reason.chars().count(), LONGEST_REASON + 1);
+    }
+}

@@ -1,0 +1,30 @@
+//! The WebAssembly module that an experiment names, made readable for its proxies.
+
+use crate::lab::Lab;
+use experiment::environment::EnvironmentError;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+/// What every module begins with: its mark and the version of the format (WebAssembly core specification, 5.5.16).
+const PREAMBLE: &[u8] = b"\0asm\x01\0\0\0";
+
+/// Where the proxies find the module.
+///
+/// # Errors
+/// Where it cannot be read, or is none. What a proxy thinks of its content, the proxy says.
+pub(super) fn give_to_proxies(lab: &Lab, file: &Path) -> Result<PathBuf, EnvironmentError> {
+    let operation = format!("read {}", file.display());
+    let begins = beginning(file).map_err(|error| EnvironmentError::new(operation.clone(), error))?;
+    if begins != PREAMBLE {
+        return Err(EnvironmentError::new(operation, "it is no WebAssembly module")
+            .with_hint("`istio.wasm` names a module in binary form, as compilers write it"));
+    }
+    lab.expose_file(file)
+}
+
+fn beginning(file: &Path) -> io::Result<Vec<u8>> {
+    let mut begins = Vec::new();
+    File::open(file)?.take(PREAMBLE.len() as u64).read_to_end(&mut begins)?;
+    Ok(begins)
+}
