@@ -11,10 +11,18 @@ mod cases;
 #[path = "../../../lab/tests/arrangement/death.rs"]
 mod death;
 mod egress;
+mod exchange;
+mod extensions;
+mod extra;
 mod ingress;
 mod kept;
 mod observability;
+mod policies;
+mod proxies;
 mod trial;
+mod wasm;
+#[path = "../../../lab/tests/istio/with_ztunnel.rs"]
+mod with_ztunnel;
 
 use self::cases::Cases;
 use lab::arrangement::{LocalLab, Programs};
@@ -25,7 +33,7 @@ use std::process::ExitCode;
 
 type Case = fn(&LocalLab);
 
-const CASES: &[(&str, Case)] = &[
+const EVERYWHERE: &[(&str, Case)] = &[
     ("past_the_sidecar_it_carries_nothing", egress::past_the_sidecar_it_carries_nothing),
     ("every_way_out_proves_its_path", egress::every_way_out_proves_its_path),
     ("whatever_is_spoken_goes_out", egress::whatever_is_spoken_goes_out),
@@ -41,6 +49,49 @@ const CASES: &[(&str, Case)] = &[
     ("every_request_has_its_spans", observability::every_request_has_its_spans),
     ("a_share_of_requests_is_traced", observability::a_share_of_requests_is_traced),
     ("spans_that_do_not_arrive_are_missed", observability::spans_that_do_not_arrive_are_missed),
+    ("rules_by_path_refuse_other_paths", policies::rules_by_path_refuse_other_paths),
+    ("rules_by_identity_refuse_other_callers", policies::rules_by_identity_refuse_other_callers),
+    ("tokens_are_verified", policies::tokens_are_verified),
+    ("a_trial_in_which_all_is_refused_says_so", policies::a_trial_in_which_all_is_refused_says_so),
+    ("the_built_in_script_sets_its_header", extensions::the_built_in_script_sets_its_header),
+    ("every_proxy_runs_a_script", extensions::every_proxy_runs_a_script),
+    ("a_script_that_makes_no_sense_is_refused", extensions::a_script_that_makes_no_sense_is_refused),
+    ("a_script_that_fails_on_requests_shows", extensions::a_script_that_fails_on_requests_shows),
+    ("every_proxy_runs_a_module", extensions::every_proxy_runs_a_module),
+    ("what_is_no_module_is_refused", extensions::what_is_no_module_is_refused),
+    ("modules_that_no_proxy_can_run_are_refused", extensions::modules_that_no_proxy_can_run_are_refused),
+    ("mutual_tls_is_what_the_switch_says", proxies::mutual_tls_is_what_the_switch_says),
+    ("access_logs_have_a_line_for_each_request", proxies::access_logs_have_a_line_for_each_request),
+    ("proxies_have_so_many_workers", proxies::proxies_have_so_many_workers),
+    ("further_objects_take_effect", extra::further_objects_take_effect),
+    ("what_the_api_refuses_is_named", extra::what_the_api_refuses_is_named),
+    ("what_a_proxy_refuses_is_named", extra::what_a_proxy_refuses_is_named),
+];
+
+const WITH_ZTUNNEL: &[(&str, Case)] = &[
+    ("rules_by_path_in_a_waypoint", policies::rules_by_path_in_a_waypoint),
+    ("rules_by_identity_in_a_waypoint", policies::rules_by_identity_in_a_waypoint),
+    ("rules_by_identity_in_a_ztunnel", policies::rules_by_identity_in_a_ztunnel),
+    ("tokens_are_verified_by_a_waypoint", policies::tokens_are_verified_by_a_waypoint),
+    ("a_waypoint_runs_a_script", extensions::a_waypoint_runs_a_script),
+    (
+        "a_waypoint_refuses_a_script_that_makes_no_sense",
+        extensions::a_waypoint_refuses_a_script_that_makes_no_sense,
+    ),
+    ("a_waypoint_runs_a_module", extensions::a_waypoint_runs_a_module),
+    (
+        "a_waypoint_refuses_a_module_that_it_cannot_run",
+        extensions::a_waypoint_refuses_a_module_that_it_cannot_run,
+    ),
+    (
+        "a_waypoints_access_log_has_a_line_for_each_request",
+        proxies::a_waypoints_access_log_has_a_line_for_each_request,
+    ),
+    (
+        "a_ztunnels_access_log_has_a_line_for_each_connection",
+        proxies::a_ztunnels_access_log_has_a_line_for_each_connection,
+    ),
+    ("a_waypoint_has_so_many_workers", proxies::a_waypoint_has_so_many_workers),
 ];
 
 fn main() -> ExitCode {
@@ -55,8 +106,9 @@ fn run(lab: &Lab) -> ExitCode {
     let programs = Programs { meshmeter, overrides: Overrides::default() };
     let place = LocalLab::new(lab.clone(), programs).expect("the lab is up");
     let mut cases = Cases::wanted();
-    for (name, case) in CASES {
+    for (name, case) in EVERYWHERE {
         cases.run(name, || case(&place));
     }
+    with_ztunnel::run(&mut cases, WITH_ZTUNNEL, |case| case(&place));
     cases.end()
 }

@@ -1,11 +1,14 @@
 //! One trial of a test: an arrangement, the generator in its client's pod, what was seen.
 
 use experiment::environment::{Arrangement, ArrangementSpec, Observation, SentLoad, in_one_line};
+use experiment::mesh_settings::{ExtraObjects, IngressSettings, IngressTls};
 use experiment::schema::{ConfigurationPush, LoadEvent, LoadResult, ProxyProof};
-use experiment::{MeshKind, Mode};
+use experiment::{MeshKind, MeshSettings, Mode};
 use lab::arrangement::{LocalLab, pair::PairArrangement};
+use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub const REQUESTS: u64 = 400;
@@ -35,6 +38,26 @@ impl Trial {
         found.unwrap_or_else(|| panic!("no proxy {name} in {:?}", self.observation.path))
     }
 
+    /// What the generator measured.
+    pub fn result(&self) -> &LoadResult {
+        self.result.as_ref().expect("the generator sent something")
+    }
+
+    /// What those counters of a proxy rose by together whose names end like this.
+    pub fn rise(&self, proxy: &str, ending: &str) -> u64 {
+        let counters = &self.proxy(proxy).counters;
+        let found: Vec<u64> =
+            counters.iter().filter(|(name, _)| name.ends_with(ending)).map(|(_, rise)| *rise).collect();
+        assert!(!found.is_empty(), "{proxy} has no counter …{ending}: {:?}", counters.keys());
+        found.iter().sum()
+    }
+
+    /// Everything was answered with 200, and the path is proven.
+    pub fn check_path(&self, what: &str) {
+        assert!(self.observation.path.proven, "{what}: {:?}", self.observation.path.reasons);
+        assert_eq!(self.answered(), REQUESTS, "{what}: {:?}", self.result);
+    }
+
     /// The components on the path, without the control plane and what is the same in all trials.
     pub fn components(&self) -> Vec<&str> {
         let names = self.observation.components.iter().map(|component| component.name.as_str());
@@ -46,8 +69,7 @@ impl Trial {
     /// Everything was answered, the path is proven, and the configuration of these proxies came from a control plane.
     pub fn check_proven(&self, what: &str, configured: &[&str]) {
         let path = &self.observation.path;
-        assert!(path.proven, "{what}: {:?}", path.reasons);
-        assert_eq!(self.answered(), REQUESTS, "{what}: {:?}", self.result);
+        self.check_path(what);
         let ConfigurationPush { in_force_s, .. } =
             self.observation.push.as_ref().expect("proxies were configured");
         let proxies: Vec<&str> = in_force_s.keys().map(String::as_str).collect();
@@ -63,10 +85,52 @@ pub fn spec(mode: Mode) -> ArrangementSpec {
     ArrangementSpec::new(MeshKind::Istio, mode)
 }
 
+/// An arrangement with these switches. A client of `ingress` speaks plain HTTP, so that a test can too.
+pub fn switched(mode: Mode, istio: MeshSettings) -> ArrangementSpec {
+    let ingress = IngressSettings { tls: IngressTls::Off, ..istio.ingress };
+    ArrangementSpec { istio: Arc::new(MeshSettings { ingress, ..istio }), ..spec(mode) }
+}
+
+/// Objects as an experiment brings them along.
+pub fn has_all(objects: &[Value]) -> ExtraObjects {
+    let text: Vec<String> = objects.iter().map(|object| format!("---\n{object}\n")).collect();
+    ExtraObjects { text: text.concat(), objects: objects.to_vec() }
+}
+
 pub fn bring_up<'a>(place: &'a LocalLab, spec: &ArrangementSpec, logs: &Path) -> PairArrangement<'a> {
     place.bring_up(spec, logs).unwrap_or_else(|error| {
         panic!("{}: {} ({})", spec.mode, in_one_line(&error), error.hint.as_deref().unwrap_or("no hint"));
     })
+}
+
+/// Runs the generator as a user's run does, and checks that everything was answered and the path is proven. Where ztunnels
+/// are on the path it is another arrangement that is run: what a test itself has sent before lets connections stand between
+/// them, and the generator's own make none then.
+pub fn run_proven(
+    place: &LocalLab,
+    spec: &ArrangementSpec,
+    arrangement: PairArrangement<'_>,
+    logs: &Path,
+) -> Trial {
+    let arrangement = if spec.mode.is_ambient() {
+        drop(arrangement);
+        bring_up(place, spec, logs)
+    } else {
+        arrangement
+    };
+    let client_arguments = arrangement.client_arguments();
+    let trial = run(arrangement, logs, &client_arguments);
+    trial.check_path(spec.mode.name());
+    trial
+}
+
+/// Why an arrangement cannot be brought up, with the hint, in one line.
+pub fn refused(place: &LocalLab, spec: &ArrangementSpec) -> String {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    match place.bring_up(spec, logs.path()) {
+        Ok(_) => panic!("{}: it was brought up", spec.mode),
+        Err(error) => format!("{} ({})", in_one_line(&error), error.hint.as_deref().unwrap_or("no hint")),
+    }
 }
 
 /// Runs the generator in the client's pod, with what the arrangement says that it needs, and observes its window.

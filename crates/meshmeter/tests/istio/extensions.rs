@@ -1,0 +1,174 @@
+//! Filters that an experiment adds to proxies: Lua and WebAssembly.
+
+use crate::exchange::Target;
+use crate::trial::{REQUESTS, bring_up, refused, run, run_proven, switched};
+use crate::wasm;
+use experiment::environment::ArrangementSpec;
+use experiment::mesh_settings::LuaScript;
+use experiment::{MeshSettings, Mode};
+use lab::arrangement::LocalLab;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+/// Counts the proxies that ran it, and says what was asked.
+const SCRIPT: &str = r#"
+-- What is noted on the way in is told on the way out.
+function envoy_on_request(handle)
+  local path = handle:headers():get(":path")
+  handle:streamInfo():dynamicMetadata():set("test", "path", path)
+end
+
+function envoy_on_response(handle)
+  local count = tonumber(handle:headers():get("x-proxies") or "0") + 1
+  handle:headers():replace("x-proxies", tostring(count))
+  handle:headers():replace("x-path", handle:streamInfo():dynamicMetadata():get("test")["path"])
+end
+"#;
+
+fn with_lua(mode: Mode, script: LuaScript) -> ArrangementSpec {
+    switched(mode, MeshSettings { lua: Some(script), ..MeshSettings::default() })
+}
+
+/// The proxies of a mode that read requests.
+fn readers(mode: Mode) -> &'static [&'static str] {
+    match mode {
+        Mode::Sidecar => &["client-proxy", "server-proxy"],
+        Mode::Ingress => &["ingress-gateway", "server-proxy"],
+        _ => &["waypoint"],
+    }
+}
+
+pub fn the_built_in_script_sets_its_header(place: &LocalLab) {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let arrangement = bring_up(place, &with_lua(Mode::Sidecar, LuaScript::BuiltIn), logs.path());
+    let target = Target::of_client(place, &arrangement);
+    let agent = [("user-agent", "a test")];
+    let answer = target.get(arrangement.client_pod(), "/", &agent).expect("an answer");
+    assert_eq!((answer.status, answer.all("x-meshmeter-lua")), (200, vec!["a test"]));
+}
+
+pub fn every_proxy_runs_a_script(place: &LocalLab) {
+    script(place, Mode::Sidecar);
+    script(place, Mode::Ingress);
+}
+
+pub fn a_waypoint_runs_a_script(place: &LocalLab) {
+    script(place, Mode::AmbientWaypoint);
+}
+
+fn script(place: &LocalLab, mode: Mode) {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let spec = with_lua(mode, LuaScript::Inline(SCRIPT.to_owned()));
+    let arrangement = bring_up(place, &spec, logs.path());
+    let target = Target::of_client(place, &arrangement);
+    let answer = target.get(arrangement.client_pod(), "/some/path", &[]).expect("an answer");
+    let proxies = readers(mode).len().to_string();
+    assert_eq!((answer.all("x-proxies"), answer.all("x-path")), (vec![proxies.as_str()], vec!["/some/path"]));
+    run_proven(place, &spec, arrangement, logs.path());
+}
+
+pub fn a_script_that_makes_no_sense_is_refused(place: &LocalLab) {
+    broken_script(place, Mode::Sidecar);
+    broken_script(place, Mode::Ingress);
+}
+
+pub fn a_waypoint_refuses_a_script_that_makes_no_sense(place: &LocalLab) {
+    broken_script(place, Mode::AmbientWaypoint);
+}
+
+/// It is told at once, with the line that Envoy's Lua names.
+fn broken_script(place: &LocalLab, mode: Mode) {
+    let script = "function envoy_on_request(handle)\n  local x = = 1\nend\n";
+    let why = refused(place, &with_lua(mode, LuaScript::Inline(script.to_owned())));
+    check_refused_by(&why, readers(mode), "Listener");
+    for part in [":2: unexpected symbol near '='", "`istio.lua`"] {
+        assert!(why.contains(part), "{mode}: {part} is not in: {why}");
+    }
+}
+
+/// Whichever of the proxies was first.
+pub fn check_refused_by(why: &str, proxies: &[&str], kind: &str) {
+    let refused = |proxy: &&str| why.starts_with(&format!("configure {proxy}: it refused its {kind}: "));
+    assert!(proxies.iter().any(refused), "it is none of {proxies:?} that refused its {kind}: {why}");
+}
+
+/// A script that a proxy takes and that fails on every request: nothing of what it should do is done.
+pub fn a_script_that_fails_on_requests_shows(place: &LocalLab) {
+    let script = "function envoy_on_request(handle)\n  local nothing = nil\n  nothing:call()\nend\n";
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let spec = with_lua(Mode::Sidecar, LuaScript::Inline(script.to_owned()));
+    let trial = run(bring_up(place, &spec, logs.path()), logs.path(), &[]);
+    assert_eq!(trial.answered(), REQUESTS);
+    let reasons = trial.observation.path.reasons.join("\n");
+    assert!(!trial.observation.path.proven, "{reasons}");
+    for proxy in readers(Mode::Sidecar) {
+        let reason = format!("{proxy} failed to run the Lua script {REQUESTS} times");
+        assert!(reasons.contains(&reason), "{reason} is not in: {reasons}");
+    }
+}
+
+fn with_wasm(mode: Mode, module: &Path) -> ArrangementSpec {
+    switched(mode, MeshSettings { wasm: Some(module.to_owned()), ..MeshSettings::default() })
+}
+
+pub fn every_proxy_runs_a_module(place: &LocalLab) {
+    module(place, Mode::Sidecar);
+    module(place, Mode::Ingress);
+}
+
+pub fn a_waypoint_runs_a_module(place: &LocalLab) {
+    module(place, Mode::AmbientWaypoint);
+}
+
+/// The module lies where the proxies' user may not go, and is closed to that user.
+fn module(place: &LocalLab, mode: Mode) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("adds header.wasm");
+    fs::write(&file, wasm::adds_a_header()).expect("it is writable");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("it is ours");
+    let spec = with_wasm(mode, &file);
+    let arrangement = bring_up(place, &spec, folder.path());
+    let target = Target::of_client(place, &arrangement);
+    let answer = target.get(arrangement.client_pod(), "/", &[]).expect("an answer");
+    assert_eq!(answer.all(wasm::HEADER.0), vec![wasm::HEADER.1; readers(mode).len()], "{mode}: {answer:?}");
+    run_proven(place, &spec, arrangement, folder.path());
+}
+
+pub fn what_is_no_module_is_refused(place: &LocalLab) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (name, content, words) in [
+        ("text.wasm", Some(&b"no module\n"[..]), "it is no WebAssembly module"),
+        ("empty.wasm", Some(&[]), "it is no WebAssembly module"),
+        ("absent.wasm", None, "No such file"),
+    ] {
+        let module = folder.path().join(name);
+        if let Some(content) = content {
+            fs::write(&module, content).expect("it is writable");
+        }
+        let why = refused(place, &with_wasm(Mode::Sidecar, &module));
+        assert!(why.starts_with(&format!("read {}: {words}", module.display())), "{why}");
+    }
+}
+
+pub fn modules_that_no_proxy_can_run_are_refused(place: &LocalLab) {
+    let whole = wasm::adds_a_header();
+    broken_module(place, Mode::Sidecar, &whole[..60], "Failed to load Wasm code");
+    broken_module(place, Mode::Sidecar, &wasm::imports_what_there_is_not(), MISSING);
+    broken_module(place, Mode::Ingress, &wasm::imports_what_there_is_not(), MISSING);
+}
+
+pub fn a_waypoint_refuses_a_module_that_it_cannot_run(place: &LocalLab) {
+    broken_module(place, Mode::AmbientWaypoint, &wasm::imports_what_there_is_not(), MISSING);
+}
+
+const MISSING: &str = "env.there_is_no_such_function";
+
+fn broken_module(place: &LocalLab, mode: Mode, content: &[u8], words: &str) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("broken.wasm");
+    fs::write(&file, content).expect("it is writable");
+    let why = refused(place, &with_wasm(mode, &file));
+    check_refused_by(&why, readers(mode), "TypedExtensionConfig");
+    assert!(why.contains(words), "{mode}: {words} is not in: {why}");
+}

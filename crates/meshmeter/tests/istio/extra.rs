@@ -1,0 +1,151 @@
+//! Objects that an experiment brings along.
+
+use crate::exchange::{Target, ask};
+use crate::extensions::check_refused_by;
+use crate::trial::{REQUESTS, bring_up, has_all, refused, run, switched};
+use experiment::environment::ArrangementSpec;
+use experiment::{MeshSettings, Mode};
+use lab::arrangement::LocalLab;
+use serde_json::{Value, json};
+
+fn with(mode: Mode, objects: &[Value]) -> ArrangementSpec {
+    switched(mode, MeshSettings { extra: Some(has_all(objects)), ..MeshSettings::default() })
+}
+
+/// An EnvoyFilter with one patch.
+fn envoy_filter(patch: &Value) -> Value {
+    json!({
+        "apiVersion": "networking.istio.io/v1alpha3",
+        "kind": "EnvoyFilter",
+        "metadata": {"name": "of-the-test"},
+        "spec": {"configPatches": [patch]},
+    })
+}
+
+/// Puts a filter with this configuration before the router of every listener in this context.
+fn filter_before_router(context: &str, configuration: &Value) -> Value {
+    let router = json!({"name": "envoy.filters.http.router"});
+    let manager = json!({"name": "envoy.filters.network.http_connection_manager", "subFilter": router});
+    envoy_filter(&json!({
+        "applyTo": "HTTP_FILTER",
+        "match": {"context": context, "listener": {"filterChain": {"filter": manager}}},
+        "patch": {
+            "operation": "INSERT_BEFORE",
+            "value": {"name": "of-the-test", "typed_config": configuration},
+        },
+    }))
+}
+
+fn lua(script: &str) -> Value {
+    json!({
+        "@type": "type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua",
+        "default_source_code": {"inline_string": script},
+    })
+}
+
+const SETS_A_HEADER: &str =
+    "function envoy_on_response(handle)\n  handle:headers():add(\"x-extra\", \"there\")\nend\n";
+
+pub fn further_objects_take_effect(place: &LocalLab) {
+    let one_request_a_connection = json!({
+        "apiVersion": "networking.istio.io/v1",
+        "kind": "DestinationRule",
+        "metadata": {"name": "of-the-test"},
+        "spec": {
+            "host": "server",
+            "trafficPolicy": {"connectionPool": {"http": {"maxRequestsPerConnection": 1}}},
+        },
+    });
+    for (mode, context, proxy) in
+        [(Mode::Sidecar, "SIDECAR_INBOUND", "client-proxy"), (Mode::Ingress, "GATEWAY", "ingress-gateway")]
+    {
+        let filter = filter_before_router(context, &lua(SETS_A_HEADER));
+        let spec = with(mode, &[filter, one_request_a_connection.clone()]);
+        let logs = tempfile::tempdir().expect("a temporary folder");
+        let arrangement = bring_up(place, &spec, logs.path());
+        let target = Target::of_client(place, &arrangement);
+        let answer = target.get(arrangement.client_pod(), "/", &[]).expect("an answer");
+        assert_eq!((answer.status, answer.all("x-extra")), (200, vec!["there"]), "{mode}");
+        let trial = run(arrangement, logs.path(), &[]);
+        trial.check_path(mode.name());
+        let counters = &trial.proxy(proxy).counters;
+        let connections: Vec<_> = counters
+            .iter()
+            .filter(|(name, _)| name.starts_with("cluster.outbound|8080|"))
+            .filter(|(name, _)| name.ends_with(".upstream_cx_total"))
+            .collect();
+        assert!(connections.iter().any(|(_, rise)| **rise == REQUESTS), "{mode}: {connections:?}");
+    }
+}
+
+/// What a cluster with Istio refuses, the lab's API refuses: by the schema of the kind, or because istiod does.
+pub fn what_the_api_refuses_is_named(place: &LocalLab) {
+    let object = |api_version: &str, kind: &str, spec: Value| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "wrong"}, "spec": spec});
+    let fastest = json!({"host": "server", "trafficPolicy": {"loadBalancer": {"simple": "FASTEST"}}});
+    let no_route = json!({"hosts": ["server"], "http": [{"timeout": "1s"}]});
+    let no_filter = json!({"configPatches": [{"applyTo": "HTTP_FILTER", "patch": {"operation": "ADD"}}]});
+    let unknown_type = {
+        let nothing = json!({"@type": "type.googleapis.com/there.is.no.such.Type"});
+        filter_before_router("ANY", &nothing)["spec"].clone()
+    };
+    for (object, words) in [
+        (object("networking.istio.io/v1", "DestinationRule", fastest), "Unsupported value: \"FASTEST\""),
+        (
+            object("networking.istio.io/v1", "DestinationRule", json!({"hosts": "server"})),
+            ".spec.hosts: field not declared in schema",
+        ),
+        (object("networking.istio.io/v1", "VirtualService", no_route), "HTTP route"),
+        (object("networking.istio.io/v1alpha3", "EnvoyFilter", no_filter), "missing patch value"),
+        (object("networking.istio.io/v1alpha3", "EnvoyFilter", unknown_type), "there.is.no.such.Type"),
+        (
+            object("networking.istio.io/v1", "Destination", json!({})),
+            "has no kind Destination in networking.istio.io/v1",
+        ),
+        (
+            object("networking.istio.io/v7", "DestinationRule", json!({})),
+            "has no kind DestinationRule in networking.istio.io/v7",
+        ),
+        (object("nobodys.example/v1", "Thing", json!({})), "has no kind Thing in nobodys.example/v1"),
+    ] {
+        let kind = object["kind"].as_str().expect("a kind").to_owned();
+        let why = refused(place, &with(Mode::Sidecar, &[object]));
+        let named = why.starts_with(&format!("apply {kind} mesh-")) && why.contains("/wrong: ");
+        assert!(named && why.contains(words), "{words} is not in: {why}");
+    }
+}
+
+pub fn what_a_proxy_refuses_is_named(place: &LocalLab) {
+    let broken = lua("function = end\n");
+    let sidecars: &[&str] = &["client-proxy", "server-proxy"];
+    for (mode, context, proxies) in
+        [(Mode::Sidecar, "SIDECAR_INBOUND", sidecars), (Mode::Ingress, "GATEWAY", &["ingress-gateway"])]
+    {
+        let why = refused(place, &with(mode, &[filter_before_router(context, &broken)]));
+        check_refused_by(&why, proxies, "Listener");
+        for part in ["script load error", "`istio.extra`"] {
+            assert!(why.contains(part), "{mode}: {part} is not in: {why}");
+        }
+    }
+    let cluster = envoy_filter(&json!({
+        "applyTo": "CLUSTER",
+        "match": {"context": "SIDECAR_OUTBOUND"},
+        "patch": {"operation": "ADD", "value": {"name": "no-type", "connect_timeout": "-1s"}},
+    }));
+    let why = refused(place, &with(Mode::Sidecar, &[cluster]));
+    check_refused_by(&why, sidecars, "Cluster");
+    // Nothing of it is left for the next.
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let arrangement = bring_up(
+        place,
+        &with(
+            Mode::Sidecar,
+            &[envoy_filter(&json!({
+                "applyTo": "CLUSTER",
+                "patch": {"operation": "ADD", "value": {"name": "of-the-test", "type": "STATIC", "connect_timeout": "1s"}},
+            }))],
+        ),
+        logs.path(),
+    );
+    assert!(ask(arrangement.client_pod(), "/clusters").contains("of-the-test::"));
+    run(arrangement, logs.path(), &[]).check_path("sidecar");
+}

@@ -1,0 +1,185 @@
+//! Who may call the service: rules by path and by identity, tokens.
+
+use crate::exchange::{Answer, Target, ask, before_service, namespace};
+use crate::trial::{REQUESTS, bring_up, has_all, run, run_proven, switched};
+use experiment::environment::{Arrangement as _, ArrangementSpec};
+use experiment::mesh_settings::AuthorizationSettings;
+use experiment::{MeshSettings, Mode};
+use jiff::{SignedDuration, Timestamp};
+use lab::arrangement::{LocalLab, pair::PairArrangement};
+use lab::istio::objects::{IDENTITY_RULES, PATH_RULES};
+use lab::istio::token::TokenIssuer;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// More than ten: proxies order rules by their numbers as text.
+const RULES: usize = 12;
+
+fn authorized(mode: Mode, authorization: AuthorizationSettings) -> ArrangementSpec {
+    switched(mode, MeshSettings { authorization, ..MeshSettings::default() })
+}
+
+/// The names of a policy's rules in the configuration of the proxy before the service.
+fn rules_in_force(arrangement: &PairArrangement<'_>, policy: &str) -> BTreeSet<String> {
+    let listeners = ask(before_service(arrangement), "/config_dump?resource=dynamic_listeners");
+    let of_policy = format!("ns[{}]-policy[{policy}]-rule[", namespace(arrangement));
+    let names = listeners.split('"').filter_map(|text| text.strip_prefix(&of_policy)?.strip_suffix(']'));
+    names.map(ToOwned::to_owned).collect()
+}
+
+fn all_rules() -> BTreeSet<String> {
+    (0..RULES).map(|number| number.to_string()).collect()
+}
+
+fn check_refused(answer: &Answer, status: u16, words: &str, what: &str) {
+    assert_eq!(answer.status, status, "{what}: {answer:?}");
+    assert!(answer.body.contains(words), "{what}: {answer:?}");
+}
+
+pub fn rules_by_path_refuse_other_paths(place: &LocalLab) {
+    rules_by_path(place, Mode::Sidecar);
+    rules_by_path(place, Mode::Ingress);
+}
+
+pub fn rules_by_path_in_a_waypoint(place: &LocalLab) {
+    rules_by_path(place, Mode::AmbientWaypoint);
+}
+
+fn rules_by_path(place: &LocalLab, mode: Mode) {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let rules = AuthorizationSettings { paths: RULES, ..AuthorizationSettings::default() };
+    let spec = authorized(mode, rules);
+    let arrangement = bring_up(place, &spec, logs.path());
+    assert_eq!(rules_in_force(&arrangement, PATH_RULES), all_rules(), "{mode}");
+    let target = Target::of_client(place, &arrangement);
+    let client = arrangement.client_pod();
+    let answer = target.get(client, "/another", &[]).expect("an answer");
+    check_refused(&answer, 403, "RBAC: access denied", &format!("{mode}: another path"));
+    // A rule that stands before the last, and is none of the generator's.
+    let answer = target.get(client, "/elsewhere/3", &[]).expect("an answer");
+    assert_eq!(answer.status, 200, "{mode}: {answer:?}");
+    let trial = run_proven(place, &spec, arrangement, logs.path());
+    let checker = if mode == Mode::AmbientWaypoint { "waypoint" } else { "server-proxy" };
+    assert_eq!(trial.rise(checker, ".rbac.allowed"), REQUESTS, "{mode}");
+    assert_eq!(trial.rise(checker, ".rbac.denied"), 0, "{mode}");
+}
+
+pub fn rules_by_identity_refuse_other_callers(place: &LocalLab) {
+    rules_by_identity(place, Mode::Sidecar);
+    rules_by_identity(place, Mode::Ingress);
+}
+
+pub fn rules_by_identity_in_a_waypoint(place: &LocalLab) {
+    rules_by_identity(place, Mode::AmbientWaypoint);
+}
+
+/// The other caller is the server itself: what its application sends to its own Service goes out through its proxy with the
+/// server's certificate, and comes in again.
+fn rules_by_identity(place: &LocalLab, mode: Mode) {
+    for (identities, expected) in [(0, 200), (RULES, 403)] {
+        let logs = tempfile::tempdir().expect("a temporary folder");
+        let rules = AuthorizationSettings { identities, ..AuthorizationSettings::default() };
+        let spec = authorized(mode, rules);
+        let arrangement = bring_up(place, &spec, logs.path());
+        let service = Target::service(place, &arrangement);
+        let answer = service.get(arrangement.server_pod(), "/", &[]).expect("an answer");
+        assert_eq!(answer.status, expected, "{mode}, {identities} rules: {answer:?}");
+        if identities > 0 {
+            assert_eq!(rules_in_force(&arrangement, IDENTITY_RULES), all_rules(), "{mode}");
+            run_proven(place, &spec, arrangement, logs.path());
+        }
+    }
+}
+
+/// ztunnel checks who calls without reading requests: it ends the connection of whoever may not.
+pub fn rules_by_identity_in_a_ztunnel(place: &LocalLab) {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let rules = AuthorizationSettings { identities: RULES, ..AuthorizationSettings::default() };
+    let spec = authorized(Mode::Ambient, rules);
+    let arrangement = bring_up(place, &spec, logs.path());
+    let service = Target::service(place, &arrangement);
+    let refused = service.get(arrangement.server_pod(), "/", &[]);
+    assert!(refused.is_err(), "{refused:?}");
+    run_proven(place, &spec, arrangement, logs.path());
+}
+
+pub fn tokens_are_verified(place: &LocalLab) {
+    tokens(place, Mode::Sidecar);
+    tokens(place, Mode::Ingress);
+}
+
+pub fn tokens_are_verified_by_a_waypoint(place: &LocalLab) {
+    tokens(place, Mode::AmbientWaypoint);
+}
+
+/// Beside the run's own key the proxy is told to trust one of this test's, so that tokens can be made that are wrong in a
+/// single respect.
+fn tokens(place: &LocalLab, mode: Mode) {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let issuer = TokenIssuer::create().expect("a key");
+    let rule = json!({
+        "issuer": lab::istio::token::ISSUER,
+        "jwks": issuer.public_keys(),
+        "forwardOriginalToken": true,
+    });
+    let mut trusted = json!({
+        "apiVersion": "security.istio.io/v1",
+        "kind": "RequestAuthentication",
+        "metadata": {"name": "of-the-test"},
+        "spec": {"jwtRules": [rule]},
+    });
+    if mode == Mode::AmbientWaypoint {
+        let waypoint = json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "waypoint"});
+        trusted["spec"]["targetRefs"] = json!([waypoint]);
+    } else {
+        trusted["spec"]["selector"] = json!({"matchLabels": {"app": "server"}});
+    }
+    let authorization = AuthorizationSettings { jwt: true, ..AuthorizationSettings::default() };
+    let settings =
+        MeshSettings { authorization, extra: Some(has_all(&[trusted])), ..MeshSettings::default() };
+    let spec = switched(mode, settings);
+    let arrangement = bring_up(place, &spec, logs.path());
+    let target = Target::of_client(place, &arrangement);
+    let with = |token: &str| {
+        let authorization = format!("Bearer {token}");
+        target.get(arrangement.client_pod(), "/", &[("authorization", &authorization)]).expect("an answer")
+    };
+    let now = Timestamp::now();
+    let hour = Duration::from_secs(3600);
+    let token = |issuer: &TokenIssuer, age: SignedDuration| issuer.token(now - age, hour).expect("signed");
+    let good = token(&issuer, SignedDuration::from_mins(1));
+    assert_eq!(with(&good).status, 200, "{mode}");
+
+    let without = target.get(arrangement.client_pod(), "/", &[]).expect("an answer");
+    check_refused(&without, 403, "RBAC: access denied", &format!("{mode}: no token"));
+    let expired = with(&token(&issuer, SignedDuration::from_hours(3)));
+    check_refused(&expired, 401, "Jwt is expired", &format!("{mode}: expired"));
+    let other_key = with(&token(&TokenIssuer::create().expect("a key"), SignedDuration::from_mins(1)));
+    check_refused(&other_key, 401, "Jwt verification fails", &format!("{mode}: another key"));
+    let (signed, signature) = good.rsplit_once('.').expect("a token has three parts");
+    let first = if signature.starts_with('A') { 'B' } else { 'A' };
+    let tampered = with(&format!("{signed}.{first}{}", &signature[1..]));
+    check_refused(&tampered, 401, "Jwt verification fails", &format!("{mode}: tampered"));
+
+    let client_arguments = arrangement.client_arguments();
+    assert!(client_arguments.iter().any(|argument| argument.starts_with("authorization: Bearer ")));
+    let trial = run_proven(place, &spec, arrangement, logs.path());
+    let checker = if mode == Mode::AmbientWaypoint { "waypoint" } else { "server-proxy" };
+    assert_eq!(trial.rise(checker, ".jwt_authn.allowed"), REQUESTS, "{mode}");
+}
+
+/// Refused requests are answered fast, and their path is proven: the verdict alone tells that nothing was measured.
+pub fn a_trial_in_which_all_is_refused_says_so(place: &LocalLab) {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let authorization = AuthorizationSettings { jwt: true, ..AuthorizationSettings::default() };
+    let arrangement = bring_up(place, &authorized(Mode::Sidecar, authorization), logs.path());
+    let trial = run(arrangement, logs.path(), &[]);
+    assert_eq!((trial.answered(), trial.completed()), (0, REQUESTS));
+    let verdict = &trial.result().verdict;
+    assert!(!verdict.valid);
+    let expected = format!(
+        "errors: 100.00 % of the requests failed or were answered with an error (status 403: {REQUESTS})"
+    );
+    assert!(verdict.reasons.contains(&expected), "{:?}", verdict.reasons);
+}

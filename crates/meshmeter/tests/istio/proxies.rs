@@ -1,0 +1,179 @@
+//! How proxies are set: mutual TLS, access logs, workers.
+
+use crate::exchange::{Target, ask, ask_json};
+use crate::trial::{LIMIT, bring_up, run, switched};
+use experiment::environment::{AccessLog, ArrangementSpec, MutualTls, ProxySettings};
+use experiment::{MeshSettings, Mode};
+use lab::Pod;
+use lab::arrangement::{LocalLab, pair::PairArrangement};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+fn with(mode: Mode, proxy: ProxySettings) -> ArrangementSpec {
+    ArrangementSpec { proxy, ..switched(mode, MeshSettings::default()) }
+}
+
+/// A client without a proxy is let in where plain text is taken, and with it the mesh speaks mutual TLS where that is spoken.
+pub fn mutual_tls_is_what_the_switch_says(place: &LocalLab) {
+    for mode in [Mode::Sidecar, Mode::Ingress] {
+        for (mtls, takes_plain_text, handshakes) in [
+            (MutualTls::Strict, false, true),
+            (MutualTls::Permissive, true, true),
+            (MutualTls::Off, true, false),
+        ] {
+            let what = format!("{mode}, {}", mtls.name());
+            let logs = tempfile::tempdir().expect("a temporary folder");
+            let proxy = ProxySettings { mtls, ..ProxySettings::default() };
+            let arrangement = bring_up(place, &with(mode, proxy), logs.path());
+            let plain = Target::server_pod(&arrangement).get_from_outside("/");
+            assert_eq!(plain.is_ok_and(|answer| answer.status == 200), takes_plain_text, "{what}");
+            let trial = run(arrangement, logs.path(), &[]);
+            trial.check_path(&what);
+            for proof in &trial.observation.path.proxies {
+                assert_eq!(proof.tls_expected, handshakes, "{what}: {proof:?}");
+                assert_eq!(proof.tls_handshakes > 0, handshakes, "{what}: {proof:?}");
+            }
+            let server = trial.proxy("server-proxy");
+            assert_eq!(server.takes_plain_text, Some(takes_plain_text), "{what}");
+        }
+    }
+}
+
+/// The pods of a mode whose Envoys write access logs, each with the name of its proxy.
+fn proxies<'a>(arrangement: &'a PairArrangement<'_>, mode: Mode) -> Vec<(&'static str, &'a Pod)> {
+    let find = |name: &str| {
+        let found = arrangement.pods().into_iter().find(|pod| pod.name() == name);
+        found.unwrap_or_else(|| panic!("{mode} has no pod {name}"))
+    };
+    match mode {
+        Mode::Sidecar => vec![("client-proxy", find("client")), ("server-proxy", find("server"))],
+        Mode::Ingress => vec![("ingress-gateway", find("ingress")), ("server-proxy", find("server"))],
+        _ => vec![("waypoint", find("waypoint"))],
+    }
+}
+
+pub fn access_logs_have_a_line_for_each_request(place: &LocalLab) {
+    access_logs(place, Mode::Sidecar);
+    access_logs(place, Mode::Ingress);
+}
+
+pub fn a_waypoints_access_log_has_a_line_for_each_request(place: &LocalLab) {
+    access_logs(place, Mode::AmbientWaypoint);
+}
+
+const ASKED: usize = 5;
+
+fn access_logs(place: &LocalLab, mode: Mode) {
+    for access_log in [AccessLog::Text, AccessLog::Json, AccessLog::Off] {
+        let logs = tempfile::tempdir().expect("a temporary folder");
+        let settings = ProxySettings { access_log, ..ProxySettings::default() };
+        let arrangement = bring_up(place, &with(mode, settings), logs.path());
+        let target = Target::of_client(place, &arrangement);
+        for number in 0..ASKED {
+            let path = format!("/logged/{number}");
+            let answer = target.get(arrangement.client_pod(), &path, &[]).expect("an answer");
+            assert_eq!(answer.status, 200);
+        }
+        let expected = if access_log == AccessLog::Off { 0 } else { ASKED };
+        for (name, pod) in proxies(&arrangement, mode) {
+            let what = format!("{mode}, {access_log:?}: {name}");
+            if access_log == AccessLog::Off {
+                // Nothing that comes later could be waited for: it has nowhere to write to.
+                assert!(!ask(pod, "/config_dump").contains("/dev/stdout"), "{what}");
+            }
+            let file = logs.path().join(format!("{name}.log"));
+            // Envoy writes its log once a second.
+            lab::wait_for("the log has its lines", LIMIT, || {
+                Ok((logged(&file, access_log).len() >= expected).then_some(()))
+            })
+            .unwrap_or_else(|_| panic!("{what}: {:?}", logged(&file, access_log)));
+            let paths: Vec<String> = (0..expected).map(|number| format!("/logged/{number}")).collect();
+            assert_eq!(logged(&file, access_log), paths, "{what}");
+        }
+    }
+}
+
+/// ztunnel reads no requests: it writes a line for each connection at its end, at both sides.
+pub fn a_ztunnels_access_log_has_a_line_for_each_connection(place: &LocalLab) {
+    for access_log in [AccessLog::Text, AccessLog::Json, AccessLog::Off] {
+        let logs = tempfile::tempdir().expect("a temporary folder");
+        let settings = ProxySettings { access_log, ..ProxySettings::default() };
+        let arrangement = bring_up(place, &with(Mode::Ambient, settings), logs.path());
+        let target = Target::of_client(place, &arrangement);
+        for _ in 0..ASKED {
+            assert_eq!(target.get(arrangement.client_pod(), "/", &[]).expect("an answer").status, 200);
+        }
+        let lines = || {
+            let text = fs::read_to_string(logs.path().join("ztunnel.log")).expect("ztunnel has a log");
+            let lines = text.lines().filter(|line| line.contains("connection complete"));
+            lines.map(ToOwned::to_owned).collect::<Vec<String>>()
+        };
+        let expected = if access_log == AccessLog::Off { 0 } else { 2 * ASKED };
+        lab::wait_for("the log has its lines", LIMIT, || Ok((lines().len() >= expected).then_some(())))
+            .unwrap_or_else(|_| panic!("{access_log:?}: {:?}", lines()));
+        assert_eq!(lines().len(), expected, "{access_log:?}: {:?}", lines());
+        let are_json = lines().iter().all(|line| serde_json::from_str::<Value>(line).is_ok());
+        assert!(
+            expected == 0 || are_json == (access_log == AccessLog::Json),
+            "{access_log:?}: {:?}",
+            lines()
+        );
+    }
+}
+
+/// The paths of the requests to us that a proxy's log tells of, in the form that was asked for.
+fn logged(file: &Path, access_log: AccessLog) -> Vec<String> {
+    let text = fs::read_to_string(file).expect("the proxy has a log");
+    let lines = text.lines().filter(|line| line.contains("/logged/"));
+    let path = |line: &str| match access_log {
+        AccessLog::Json => {
+            let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            assert_eq!((&line["method"], &line["response_code"]), (&"GET".into(), &200.into()), "{line}");
+            line["path"].as_str().expect("a path").to_owned()
+        }
+        AccessLog::Text | AccessLog::Off => {
+            let (_, request) = line.split_once("\"GET ").unwrap_or_else(|| panic!("no request: {line}"));
+            let (path, answer) = request.split_once(' ').expect("a path ends");
+            assert!(answer.starts_with("HTTP/1.1\" 200 "), "{line}");
+            path.to_owned()
+        }
+    };
+    lines.map(path).collect()
+}
+
+pub fn proxies_have_so_many_workers(place: &LocalLab) {
+    workers(place, Mode::Sidecar);
+    workers(place, Mode::Ingress);
+}
+
+pub fn a_waypoint_has_so_many_workers(place: &LocalLab) {
+    workers(place, Mode::AmbientWaypoint);
+}
+
+fn workers(place: &LocalLab, mode: Mode) {
+    for workers in [1, 3] {
+        let logs = tempfile::tempdir().expect("a temporary folder");
+        let settings = ProxySettings { workers, ..ProxySettings::default() };
+        let arrangement = bring_up(place, &with(mode, settings), logs.path());
+        for (name, pod) in proxies(&arrangement, mode) {
+            let information = ask_json(pod, "/server_info");
+            let told = information["command_line_options"]["concurrency"].as_u64();
+            assert_eq!(told, Some(workers as u64), "{mode}: {name}");
+            assert_eq!(worker_threads(pod, name), workers, "{mode}: {name}");
+        }
+    }
+}
+
+/// The worker threads of a proxy, from the names that Envoy gives them.
+fn worker_threads(pod: &Pod, proxy: &str) -> usize {
+    let agent = pod.containers().iter().find(|container| container.name() == proxy).expect("it runs");
+    // Whichever of the agent's threads started it.
+    let tasks = fs::read_dir(format!("/proc/{}/task", agent.pid())).expect("it runs");
+    let children = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("children")).ok());
+    let children = children.collect::<Vec<String>>().concat();
+    let envoy = children.split_whitespace().next().expect("the agent has an Envoy");
+    let threads = fs::read_dir(format!("/proc/{envoy}/task")).expect("Envoy runs");
+    let names = threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.starts_with("wrk:worker_")).count()
+}
