@@ -4,7 +4,7 @@
 //! Times of one table or chart share one [`TimeUnit`], so that they can be compared at a glance. Figures that are not
 //! finite read as [`ABSENT`].
 
-use experiment::schema::{ComponentVersion, Estimate};
+use experiment::schema::{ComponentVersion, Estimate, PublishedFigure};
 
 /// What stands where there is no figure.
 pub const ABSENT: &str = "–";
@@ -427,6 +427,18 @@ pub fn named_program(version: &ComponentVersion) -> String {
     let details: Vec<String> = version.path.clone().into_iter().chain(digest).collect();
     let details = if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
     format!("{} {}{by}{details}", version.name, version.version)
+}
+
+/// Whether a run agrees with a published figure, in words; nothing where it has no interval of a single figure.
+#[must_use]
+pub fn agreement(figure: &PublishedFigure) -> Option<&'static str> {
+    let has_interval = figure.measured_estimate.is_some_and(|measured| measured.low.is_some());
+    match figure.agrees {
+        Some(true) => Some("agrees"),
+        Some(false) => Some("differs"),
+        None if has_interval => Some("too uncertain to tell"),
+        None => None,
+    }
 }
 
 /// The first digits of a digest: enough to tell builds apart by eye. The whole is in `host.json`.

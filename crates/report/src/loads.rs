@@ -32,7 +32,9 @@ impl LoadLabels {
         };
         let varying = Varying {
             protocol: differs(&|one, other| one.protocol == other.protocol),
-            connections: differs(&|one, other| one.connections == other.connections),
+            // In a closed loop each client has a connection of its own, unless the file says otherwise.
+            connections: differs(&|one, other| one.connections == other.connections)
+                && distinct.iter().any(|load| load.clients != Some(load.connections)),
             payload: differs(&|one, other| one.payload_bytes == other.payload_bytes),
             arrival: differs(&|one, other| one.arrival == other.arrival),
         };
@@ -68,11 +70,12 @@ impl LoadLabels {
     #[must_use]
     pub fn shared(&self) -> String {
         let Some(load) = self.loads.first() else { return String::new() };
+        let same_connections = self.loads.iter().all(|other| other.connections == load.connections);
         let mut parts = Vec::new();
         if !self.varying.protocol {
             parts.push(load.protocol.to_uppercase());
         }
-        if !self.varying.connections {
+        if !self.varying.connections && same_connections {
             parts.push(connections(load));
         }
         if !self.varying.payload {
@@ -120,5 +123,20 @@ mod tests {
         assert_eq!(labels.shared(), "HTTP/1.1, 4 connections, 1\u{a0}KiB responses, uniform arrivals");
         let labels = LoadLabels::new(&[load(500.0, 4), load(500.0, 1)]);
         assert_eq!(labels.label(&load(500.0, 1)), "500/s, 1 connection");
+    }
+
+    #[test]
+    fn a_connection_for_each_client_goes_without_saying() {
+        let closed = |clients, connections| LoadPoint {
+            rate: None,
+            clients: Some(clients),
+            connections,
+            ..load(1.0, connections)
+        };
+        let labels = LoadLabels::new(&[closed(1, 1), closed(20, 20)]);
+        assert_eq!(labels.label(&closed(20, 20)), "20 clients");
+        assert_eq!(labels.shared(), "HTTP/1.1, 1\u{a0}KiB responses");
+        let labels = LoadLabels::new(&[closed(1, 1), closed(20, 4)]);
+        assert_eq!(labels.label(&closed(20, 4)), "20 clients, 4 connections");
     }
 }

@@ -10,10 +10,14 @@ pub use search::search_text;
 use crate::format::{self, Interval};
 use crate::holdings::HoldingsTable;
 use crate::table::{CellRow, Difference, ResultTable};
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
+use comfy_table::{
+    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, presets,
+};
 use experiment::schema::{PublishedFigure, Summary};
 use std::fmt::Write as _;
 
+/// From this width on, the names of modes are not broken.
+const NAMES_WHOLE: usize = 80;
 /// From this width on, an interval stands beside its estimate, not under it.
 const WIDE: usize = 118;
 
@@ -101,6 +105,9 @@ fn load_table(table: &ResultTable, rows: &[CellRow], options: Options) -> Table 
     for index in 0..drawn.column_count() {
         if let Some(column) = drawn.column_mut(index) {
             column.set_padding((u16::from(index > 0), u16::from(wide)));
+            if index == 0 && options.width >= NAMES_WHOLE {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            }
             column.set_cell_alignment(if index > 0 { CellAlignment::Right } else { CellAlignment::Left });
         }
     }
@@ -172,10 +179,9 @@ fn published(summary: &Summary) -> Vec<String> {
             source = Some(figure);
         }
         let ratio = figure.ratio.map(|ratio| format!(" (×{ratio:.2})")).unwrap_or_default();
-        let agrees = match figure.agrees {
-            Some(true) => "; the interval leaves it standing",
-            Some(false) => "; the interval excludes it",
-            None => "",
+        let agrees = match format::agreement(figure) {
+            Some(agreement) => format!("; {agreement}"),
+            None => String::new(),
         };
         let here = figure.measured.as_deref().unwrap_or(format::ABSENT);
         lines.push(format!("· {}: {}; here {here}{ratio}{agrees}", figure.what, figure.value));

@@ -111,19 +111,29 @@ pub(crate) fn turned_round(change: &Estimate) -> Estimate {
     Estimate { estimate: turned(change.estimate), low: change.high.map(turned), high: change.low.map(turned) }
 }
 
-/// Whether an interval leaves the published figure standing; nothing where there is none.
+/// What counts as alike: of the two, the study that says so tells of a change of a tenth.
+const ALIKE: f64 = 0.1;
+
+/// Whether this run agrees with what was published; nothing where there is no interval, or where it is too wide to tell: it
+/// holds what was published and its contrary as well.
 fn agrees(published: ReferenceValue, measured: &Estimate) -> Option<bool> {
     let (low, high) = (measured.low?, measured.high?);
-    Some(match published {
-        ReferenceValue::Relative(.., Relation::Alike) => low <= 0.0 && high >= 0.0,
-        ReferenceValue::Relative(.., Relation::Higher) => low > 0.0,
-        ReferenceValue::Relative(.., Relation::Lower) => high < 0.0,
-        ReferenceValue::Relative(.., Relation::Change(change)) => low <= change && change <= high,
+    let is_all = |all: bool, none: bool| if all { Some(true) } else { none.then_some(false) };
+    match published {
+        ReferenceValue::Relative(.., Relation::Alike) => {
+            is_all(-ALIKE <= low && high <= ALIKE, high < -ALIKE || low > ALIKE)
+        }
+        ReferenceValue::Relative(.., Relation::Higher) => is_all(low > 0.0, high <= 0.0),
+        ReferenceValue::Relative(.., Relation::Lower) => is_all(high < 0.0, low >= 0.0),
+        ReferenceValue::Relative(.., Relation::Change(change)) => {
+            let holds = |value: f64| low <= value && value <= high;
+            is_all(holds(change) && !holds(0.0), !holds(change))
+        }
         number => {
             let number = in_base_units(number)?;
-            low <= number && number <= high
+            Some(low <= number && number <= high)
         }
-    })
+    }
 }
 
 /// Of the component that the figure names, or of each proxy.

@@ -221,8 +221,9 @@ pub struct PublishedFigure {
     /// another mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_estimate: Option<Estimate>,
-    /// Whether this run agrees with what was published: its interval holds the published number; no difference is shown
-    /// where it says `alike`; one is shown, and that way, where it says `higher` or `lower`. Absent where there is no interval.
+    /// Whether this run agrees with what was published: its interval holds the published number (of a change, and not zero
+    /// too), lies within a tenth of none where that says `alike`, or on that side of none where it says `higher` or `lower`.
+    /// Absent where there is no interval, or where it holds the contrary too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agrees: Option<bool>,
     /// This run's figure over the published one, where both are a single number: of several proxies their mean.

@@ -48,7 +48,7 @@ fn sentence(run: &Run<'_>, floor: Mode) -> Option<String> {
 fn clause(cell: &Cell, steps: &[Step], load: &LoadPoint) -> String {
     let mode = words::mode(cell.mode);
     let Some(step) = steps.iter().find(|step| step.mode == cell.mode) else {
-        return format!("{mode} (not shown to differ)");
+        return format!("{mode} (not shown to differ from a better one)");
     };
     let by = if is_closed(load) {
         format!("{} below {}", words::change(&less(&step.by)), words::mode(step.than))

@@ -78,8 +78,10 @@ pub(super) fn paths(run: &Run<'_>) -> Vec<String> {
                 Some(true) => ", over mutual TLS",
                 _ => "",
             };
+            let verb =
+                if carries_unread(run, mode) { "carried every connection" } else { "saw every request" };
             sentences.push(format!(
-                "Path of {}: {who} saw every request{tls}, by {whose} own counters.",
+                "Path of {}: {who} {verb}{tls}, by {whose} own counters.",
                 words::subject(mode)
             ));
         } else {
@@ -87,6 +89,12 @@ pub(super) fn paths(run: &Run<'_>) -> Vec<String> {
         }
     }
     sentences
+}
+
+/// Whether the proxies of a mode carry connections without reading the requests in them.
+fn carries_unread(run: &Run<'_>, mode: Mode) -> bool {
+    let trials = run.trials.iter().filter(|trial| trial.mode == mode);
+    trials.flat_map(|trial| &trial.path.proxies).any(|proxy| proxy.streams.is_some())
 }
 
 /// The proxies of a path as the subject of a sentence, and whose counters speak. One that is passed twice is one proxy.

@@ -142,7 +142,7 @@ struct PublishedRow {
     value: String,
     measured: String,
     ratio: Option<String>,
-    /// `yes`, `no`, or that there is no interval.
+    /// In words; a dash where there is no interval of a single figure.
     agrees: &'static str,
 }
 
@@ -170,10 +170,6 @@ fn row(figure: &PublishedFigure) -> PublishedRow {
         value: figure.value.clone(),
         measured: figure.measured.clone().unwrap_or_else(|| format::ABSENT.to_owned()),
         ratio: figure.ratio.map(|ratio| format!("× {ratio:.2}")),
-        agrees: match figure.agrees {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => format::ABSENT,
-        },
+        agrees: format::agreement(figure).unwrap_or(format::ABSENT),
     }
 }

@@ -1,7 +1,7 @@
 //! Closed loops: what gets through by clients and mode, against the floor, and what each request costs in CPU.
 
 use super::{Context, Figure};
-use crate::format::Interval;
+use crate::format::{Interval, TimeUnit};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use crate::table::{Difference, floor, throughput_change};
@@ -12,37 +12,35 @@ pub fn throughput(context: &Context) -> Option<Vec<Figure>> {
     let summary = &context.run.summary;
     let rate = |cell: &Cell| {
         let rate = cell.rate_completed?;
-        Some((rate, Interval::new(&rate).text_with_unit("/s")))
+        let Interval { estimate, range } = Interval::new(&rate);
+        let range = range.map(|range| format!(" ({range})")).unwrap_or_default();
+        Some((rate, format!("{estimate}/s{range}")))
     };
     let change = |cell: &Cell| {
         let change = throughput_change(summary, cell)?;
         let percent = scaled(&change, 100.0);
         Some((percent, change_text(&Difference::percent(&change))))
     };
+    let unit = TimeUnit::for_times(
+        summary.cells.iter().filter_map(|cell| Some(cpu_us(cell, Role::Proxy)?.estimate)),
+    );
     let cpu = |role: Role| {
         move |cell: &Cell| {
-            let total = cell.totals.iter().find(|total| total.role == role)?;
-            // Cores for every 1000 requests a second are milliseconds for each request.
-            let cpu = total.cpu_cores_per_1000_rps;
-            Some((cpu, Interval::new(&cpu).text_with_unit("ms")))
+            let cpu = cpu_us(cell, role)?;
+            Some((scaled(&cpu, 1.0 / unit.us()), unit.interval(&cpu).text_with_unit(unit.symbol())))
         }
     };
+    let cpu_axis = format!("{} of CPU", unit.symbol());
     let against = format!("Throughput against {}", floor(summary));
     let figures: Vec<Figure> = [
         figure(context, "throughput", "Throughput", "responses a second", &rate),
         figure(context, "throughput-change", &against, "percent", &change),
-        figure(
-            context,
-            "cpu-each",
-            "CPU of all proxies for each request",
-            "milliseconds of CPU",
-            &cpu(Role::Proxy),
-        ),
+        figure(context, "cpu-each", "CPU of all proxies for each request", &cpu_axis, &cpu(Role::Proxy)),
         figure(
             context,
             "cpu-each-control",
             "CPU of the control plane for each request",
-            "milliseconds of CPU",
+            &cpu_axis,
             &cpu(Role::ControlPlane),
         ),
     ]
@@ -50,6 +48,12 @@ pub fn throughput(context: &Context) -> Option<Vec<Figure>> {
     .flatten()
     .collect();
     (!figures.is_empty()).then_some(figures)
+}
+
+/// CPU of a role's components for each request, microseconds: cores for every 1000 requests a second are milliseconds.
+fn cpu_us(cell: &Cell, role: Role) -> Option<Estimate> {
+    let total = cell.totals.iter().find(|total| total.role == role)?;
+    Some(scaled(&total.cpu_cores_per_1000_rps, 1000.0))
 }
 
 fn figure(
