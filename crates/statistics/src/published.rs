@@ -225,3 +225,43 @@ fn in_base_units(value: ReferenceValue) -> Option<f64> {
         ReferenceValue::Relative(..) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn an_interval_that_holds_the_contrary_too_agrees_with_nothing() {
+        let relative =
+            |relation| ReferenceValue::Relative(RelativeQuantity::Throughput, Mode::EgressBypass, relation);
+        let p99 = ReferenceValue::Added(PublishedPercentile::P99, Duration::from_micros(235));
+        for (published, low, high, expected) in [
+            (relative(Relation::Alike), -0.04, 0.03, Some(true)),
+            (relative(Relation::Alike), -0.05, -0.01, Some(true)),
+            (relative(Relation::Alike), -0.3, 0.02, None),
+            (relative(Relation::Alike), -0.3, -0.12, Some(false)),
+            (relative(Relation::Change(-0.1)), -0.15, -0.02, Some(true)),
+            (relative(Relation::Change(-0.1)), -0.15, 0.02, None),
+            (relative(Relation::Change(-0.1)), -0.3, -0.2, Some(false)),
+            (relative(Relation::Higher), 0.01, 3.0, Some(true)),
+            (relative(Relation::Higher), -0.2, 3.0, None),
+            (relative(Relation::Lower), 0.01, 3.0, Some(false)),
+            (p99, 200.0, 300.0, Some(true)),
+            (p99, 300.0, 400.0, Some(false)),
+        ] {
+            let measured = Estimate { estimate: low, low: Some(low), high: Some(high) };
+            assert_eq!(agrees(published, &measured), expected, "{published:?} and {low} to {high}");
+        }
+        let single = Estimate { estimate: -0.1, low: None, high: None };
+        assert_eq!(agrees(relative(Relation::Change(-0.1)), &single), None);
+    }
+
+    #[test]
+    fn a_change_seen_from_the_other_side_keeps_its_interval() {
+        let halved = Estimate { estimate: -0.5, low: Some(-0.6), high: Some(-0.2) };
+        let doubled = turned_round(&halved);
+        assert!((doubled.estimate - 1.0).abs() < 1e-12, "{doubled:?}");
+        assert!((doubled.low.unwrap() - 0.25).abs() < 1e-12 && (doubled.high.unwrap() - 1.5).abs() < 1e-12);
+    }
+}
