@@ -2,7 +2,7 @@
 
 use experiment::environment::ArrangementSpec;
 use experiment::mesh_settings::Surroundings;
-use experiment::{Experiment, MeshKind, Mode, Plan};
+use experiment::{Experiment, MeshKind, Mode, Plan, Protocol};
 use lab::components::istio_files;
 use lab::istio::objects::ingress::Credential;
 use lab::istio::objects::{self, Subject, egress, ingress, surroundings, telemetry, waypoint};
@@ -39,9 +39,13 @@ const EVERYTHING: &str = "
 
 /// What an experiment with this section `istio` asks of a trial in this mode.
 fn spec(mode: Mode, istio: &str) -> ArrangementSpec {
+    spec_of(Protocol::Http1, mode, istio)
+}
+
+fn spec_of(protocol: Protocol, mode: Mode, istio: &str) -> ArrangementSpec {
     let modes = if mode == Mode::None { "none".to_owned() } else { format!("none, {mode}") };
     let text = format!(
-        "name: x\nmesh: istio\nmodes: [{modes}]\nload: {{rate: 1000}}\nproxy: {{access-log: json}}\nistio:{istio}\n"
+        "name: x\nmesh: istio\nmodes: [{modes}]\nload: {{rate: 1000, protocol: {protocol}}}\nproxy: {{access-log: json}}\nistio:{istio}\n"
     );
     let experiment =
         Experiment::parse(&text, "test").unwrap_or_else(|error| panic!("{}", error.render(false)));
@@ -62,7 +66,7 @@ fn settled(mode: Mode, istio: &str) -> Vec<Value> {
 fn all_of(mode: Mode, istio: &str) -> Vec<Value> {
     let spec = spec(mode, istio);
     let mut objects = objects::of_settings(&spec, &subject_of(&spec), Some(KEYS));
-    objects.extend(ingress::objects(&spec.istio, &SUBJECT));
+    objects.extend(ingress::objects(&spec, &SUBJECT));
     objects.extend(ingress::credential(spec.istio.ingress, SUBJECT.namespace, &CREDENTIAL));
     objects
 }
@@ -101,9 +105,24 @@ fn an_ingress_gateway_is_described_in_either_way() {
         for tls in ["off", "simple", "mutual"] {
             let istio = format!("\n  retries: 3\n  timeout: 2s\n  ingress: {{tls: {tls}, api: {api}}}");
             let spec = spec(Mode::Ingress, &istio);
-            let mut objects = ingress::objects(&spec.istio, &SUBJECT);
+            let mut objects = ingress::objects(&spec, &SUBJECT);
             objects.extend(ingress::credential(spec.istio.ingress, SUBJECT.namespace, &CREDENTIAL));
             insta::assert_snapshot!(format!("ingress-{api}-{tls}"), listed(&objects));
+        }
+    }
+}
+
+/// Raw TCP has other kinds of routes, and no host where nothing names one.
+#[test]
+fn an_ingress_gateway_leads_raw_tcp_in_either_way() {
+    for api in ["istio", "kubernetes"] {
+        for tls in ["off", "simple", "mutual"] {
+            let spec =
+                spec_of(Protocol::Tcp, Mode::Ingress, &format!("\n  ingress: {{tls: {tls}, api: {api}}}"));
+            let name = ingress::port_name(&spec);
+            assert_eq!(name, if tls == "off" { "tcp" } else { "tls" });
+            let objects = ingress::objects(&spec, &SUBJECT);
+            insta::assert_snapshot!(format!("ingress-tcp-{api}-{tls}"), listed(&objects));
         }
     }
 }
@@ -147,6 +166,9 @@ fn the_schemas_of_istio_and_of_the_gateway_api_allow_every_object() {
         for api in ["istio", "kubernetes"] {
             let ingress = format!("\n  retries: 0\n  timeout: 2s\n  ingress: {{tls: {mtls}, api: {api}}}");
             objects.extend(all_of(Mode::Ingress, &ingress));
+            let tcp =
+                spec_of(Protocol::Tcp, Mode::Ingress, &format!("\n  ingress: {{tls: {mtls}, api: {api}}}"));
+            objects.extend(ingress::objects(&tcp, &SUBJECT));
         }
     }
     for mode in MeshKind::Istio.modes() {
@@ -172,6 +194,8 @@ fn the_schemas_of_istio_and_of_the_gateway_api_allow_every_object() {
             "RequestAuthentication",
             "ServiceEntry",
             "Sidecar",
+            "TCPRoute",
+            "TLSRoute",
             "Telemetry",
             "TrafficExtension",
             "VirtualService",

@@ -128,14 +128,7 @@ fn gateways(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
             "expected only where `ingress` is among the `modes`",
         ));
     }
-    let within = experiment.modes.iter().find(|mode| !mode.is_egress());
-    match (given.load.field("protocol")?, within) {
-        (Some(field), Some(mode)) if !experiment.load.protocol.is_http() => Err(field.place().error(
-            format!("mode `{mode}` does not carry raw TCP in this version"),
-            "expected `http/1.1`, `http/2` or `grpc`; the egress modes carry `tcp`",
-        )),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 fn ztunnels(experiment: &Experiment, given: &Given<'_>) -> Result<()> {

@@ -2,12 +2,12 @@
 
 use super::Override;
 use super::{Files, NoFiles};
-use crate::Mode;
-use crate::definition::{Experiment, LoadLevels};
+use crate::definition::{Experiment, LoadLevels, Protocol};
 use crate::environment::{AccessLog, MutualTls};
 use crate::mesh_settings::{IngressApi, IngressTls, LuaScript, ZtunnelPlacement};
 use crate::plan::Plan;
 use crate::published::{ReferenceValue, Relation, RelativeQuantity};
+use crate::{MeshKind, Mode};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -192,6 +192,39 @@ fn what_is_asked_of_a_control_plane_is_read_and_written_back_without_its_files()
     insta::assert_snapshot!(written);
 }
 
+/// Whom a connection is from, its proxies know; what is in it they do not.
+#[test]
+fn every_mode_of_istio_carries_raw_tcp_with_what_needs_no_requests() {
+    for mode in MeshKind::Istio.modes() {
+        let parsed = |rest: &str| {
+            let text = format!(
+                "name: x\nmesh: istio\nmodes: [{mode}]\nload: {{rate: 1000, protocol: tcp}}\n{rest}\n"
+            );
+            Experiment::parse(&text, "test")
+        };
+        let read =
+            parsed("proxy: {access-log: json}").unwrap_or_else(|error| panic!("{}", error.render(false)));
+        assert_eq!(read.load.protocol, Protocol::Tcp);
+        let by_identity = parsed("istio: {authorization: {identities: 3}}");
+        assert_eq!(by_identity.is_ok(), !mode.is_egress(), "{mode}");
+        for key in [
+            "tracing: 1%",
+            "authorization: {paths: 1}",
+            "authorization: {jwt: on}",
+            "lua: on",
+            "retries: 1",
+            "timeout: 1s",
+        ] {
+            let error = parsed(&format!("istio: {{{key}}}")).expect_err("proxies see no requests in raw TCP");
+            assert!(
+                error.render(false).contains("contradicts protocol `tcp`"),
+                "{mode}: {}",
+                error.render(false)
+            );
+        }
+    }
+}
+
 #[test]
 fn what_a_mesh_or_a_mode_cannot_do_is_refused_where_it_stands() {
     let with = |mesh: &str, modes: &str, rest: &str| {
@@ -217,7 +250,8 @@ fn what_a_mesh_or_a_mode_cannot_do_is_refused_where_it_stands() {
         with("istio", "egress-gateway-mtls", &format!("{load}proxy: {{mtls: false}}")),
         with("istio", "egress-sni", &format!("{load}proxy: {{mtls: off}}")),
         with("istio", "sidecar", &format!("{load}istio: {{ingress: {{tls: mutual}}}}")),
-        with("istio", "ingress", "load: {rate: 1000, protocol: tcp}"),
+        with("istio", "ambient-waypoint", "load: {rate: 1000, protocol: tcp}\nistio: {lua: on}"),
+        with("istio", "ingress", "load: {rate: 1000, protocol: tcp}\nistio: {authorization: {jwt: on}}"),
         with("istio", "none, ambient", &format!("{load}istio: {{sidecar-scope: true}}")),
         with("istio", "none, sidecar", &format!("{load}istio: {{ztunnel: shared}}")),
         with("istio", "ambient", &format!("{load}istio: {{ztunnel: dedicated}}")),

@@ -3,6 +3,7 @@
 use super::LocalLab;
 use super::holdings::BeforeLoad;
 use super::rules::Rules;
+use super::service::ServiceCounters;
 use super::started::{CounterSource, Proxy, Silent, Started};
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::proof::{CountedProxy, CountedService, Seen, prove};
@@ -41,6 +42,8 @@ pub struct PairArrangement<'lab> {
     started: Started,
     /// As it was brought up.
     rules: Rules,
+    /// The service's own counters; absent where the proxies' suffice to prove the path.
+    service: Option<ServiceCounters>,
     log_dir: PathBuf,
     client_cpu_limit_cores: Option<f64>,
     generator: Option<Container>,
@@ -60,10 +63,13 @@ impl<'lab> PairArrangement<'lab> {
         started: Started,
     ) -> Self {
         let rules = Rules::of(&started.pods.all());
+        let is_asked = started.proxies.iter().any(|proxy| proxy.evidence.needs_service());
+        let service = is_asked.then(|| ServiceCounters::in_pod(&started.pods.server));
         Self {
             place,
             started,
             rules,
+            service,
             log_dir: log_dir.to_path_buf(),
             client_cpu_limit_cores: spec.client_cpu_limit_cores,
             generator: None,
@@ -176,7 +182,7 @@ impl<'lab> PairArrangement<'lab> {
 
     /// What the service counted, where that is needed.
     fn counted_service(&self) -> Option<CountedService> {
-        let after = self.started.service.as_ref()?.counters();
+        let after = self.service.as_ref()?.counters();
         let after = after.map_err(|error| match self.started.server.failed() {
             Some(how) => format!("it {how}"),
             None => in_one_line(&error.cause),
@@ -276,7 +282,7 @@ impl Arrangement for PairArrangement<'_> {
             .collect::<Result<_, _>>()
             .map_err(|error| EnvironmentError::new("read the proxies' counters before the trial", error))?;
         self.service_before =
-            self.started.service.as_ref().map(CounterSource::counters).transpose().map_err(|error| {
+            self.service.as_ref().map(CounterSource::counters).transpose().map_err(|error| {
                 EnvironmentError::new("read the service's counters before the trial", error)
             })?;
         let proxies: Vec<&Proxy> = self.proxies().map(|(_, proxy)| proxy).collect();

@@ -6,7 +6,6 @@ use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::admin::{Admin, AdminError};
 use crate::envoy::proof::CountedService;
 use crate::pod::Pod;
-use experiment::Protocol;
 use experiment::environment::{ArrangementSpec, EnvironmentError, ServerSettings, TCP_REQUEST_BYTES};
 use experiment::units::{format_duration, format_fraction};
 use serde::Deserialize;
@@ -19,21 +18,30 @@ use std::time::Duration;
 /// The port of the service, and of a gateway before it.
 pub(crate) const SERVICE_PORT: u16 = 8080;
 
+/// Where the service is asked what it counted, on the loopback of its pod, while [`SERVICE_PORT`] speaks no HTTP.
+const COUNTERS_PORT: u16 = 8079;
+
 /// The service starts in milliseconds; more on a machine that is busy with other things.
-pub(crate) const SERVICE_READY_WITHIN: Duration = Duration::from_secs(20);
+const SERVICE_READY_WITHIN: Duration = Duration::from_secs(20);
 
 /// Starts the service. It need not listen yet.
 pub(crate) fn start_service(
     pod: &mut Pod,
-    settings: &ServerSettings,
+    spec: &ArrangementSpec,
     meshmeter: &Path,
     log_dir: &Path,
 ) -> Result<Container, EnvironmentError> {
-    start(pod, settings, [format!("--listen=0.0.0.0:{SERVICE_PORT}")], meshmeter, log_dir)
+    let place = format!("0.0.0.0:{SERVICE_PORT}");
+    let listens = if spec.protocol.is_http() {
+        vec![format!("--listen={place}")]
+    } else {
+        [vec![listen_for_questions(), format!("--tcp-listen={place}")], tcp_sizes(&spec.server)].concat()
+    };
+    start(pod, &spec.server, listens, meshmeter, log_dir)
 }
 
 /// Starts the service as one outside a mesh, which speaks TLS itself: at this port, with the certificate in these files.
-/// In clear text it answers on its loopback alone, when it is asked for its counters. It need not listen yet.
+/// It need not listen yet.
 pub(crate) fn start_service_outside(
     pod: &mut Pod,
     spec: &ArrangementSpec,
@@ -42,25 +50,33 @@ pub(crate) fn start_service_outside(
     meshmeter: &Path,
     log_dir: &Path,
 ) -> Result<Container, EnvironmentError> {
-    let listens = match spec.protocol {
-        Protocol::Http1 | Protocol::Http2 | Protocol::Grpc => "--tls-listen",
-        Protocol::Tcp => "--tcp-tls-listen",
-    };
-    let arguments = [
-        format!("--listen={}:{SERVICE_PORT}", Ipv4Addr::LOCALHOST),
-        format!("{listens}=0.0.0.0:{port}"),
+    let option = if spec.protocol.is_http() { "--tls-listen" } else { "--tcp-tls-listen" };
+    let arguments = vec![
+        listen_for_questions(),
+        format!("{option}=0.0.0.0:{port}"),
         format!("--tls-cert={}", files.certificate.display()),
         format!("--tls-key={}", files.key.display()),
-        format!("--tcp-request-size={TCP_REQUEST_BYTES}"),
-        format!("--tcp-reply-size={}", spec.server.payload_bytes.max(1)),
     ];
-    start(pod, &spec.server, arguments, meshmeter, log_dir)
+    start(pod, &spec.server, [arguments, tcp_sizes(&spec.server)].concat(), meshmeter, log_dir)
+}
+
+/// In clear text it then answers on its loopback alone, when it is asked for its counters.
+fn listen_for_questions() -> String {
+    format!("--listen={}:{COUNTERS_PORT}", Ipv4Addr::LOCALHOST)
+}
+
+/// What generator and service agree on where the bytes do not say it.
+fn tcp_sizes(settings: &ServerSettings) -> Vec<String> {
+    vec![
+        format!("--tcp-request-size={TCP_REQUEST_BYTES}"),
+        format!("--tcp-reply-size={}", settings.payload_bytes.max(1)),
+    ]
 }
 
 fn start(
     pod: &mut Pod,
     settings: &ServerSettings,
-    listens: impl IntoIterator<Item = String>,
+    listens: Vec<String>,
     meshmeter: &Path,
     log_dir: &Path,
 ) -> Result<Container, EnvironmentError> {
@@ -84,9 +100,9 @@ fn start(
     })
 }
 
-/// Waits until the service listens.
-pub(crate) fn wait_for_service(pod: &Pod, server: &Container) -> Result<(), EnvironmentError> {
-    pod.wait_until_listening(server, SERVICE_PORT, SERVICE_READY_WITHIN)
+/// Waits until the service listens at this port.
+pub(crate) fn wait_for_service(pod: &Pod, server: &Container, port: u16) -> Result<(), EnvironmentError> {
+    pod.wait_until_listening(server, port, SERVICE_READY_WITHIN)
 }
 
 /// Where the service is asked what it counted (`docs/service.md`).
@@ -101,9 +117,9 @@ pub(crate) struct ServiceCounters {
 }
 
 impl ServiceCounters {
-    /// Those of the service in this pod, asked over HTTP in clear text on its loopback.
+    /// Those of the service in this pod: of one that speaks TLS itself, or raw TCP.
     pub fn in_pod(pod: &Pod) -> Self {
-        Self { admin: Admin::in_pod("server", pod, SERVICE_PORT), asked: Cell::new(0) }
+        Self { admin: Admin::in_pod("server", pod, COUNTERS_PORT), asked: Cell::new(0) }
     }
 }
 

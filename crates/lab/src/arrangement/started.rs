@@ -1,6 +1,5 @@
 //! What an arrangement consists of once it is up, whoever configured its proxies.
 
-use super::service::ServiceCounters;
 use super::tracing::{SentSpans, Tracing};
 use crate::container::Container;
 use crate::dump::DumpCopy;
@@ -27,8 +26,6 @@ pub(crate) struct Started {
     pub proxies: Vec<Proxy>,
     /// What else belongs to the arrangement and must not die: the control plane.
     pub supporting: Vec<Supporting>,
-    /// The service's own counters; absent where the proxies' suffice to prove the path.
-    pub service: Option<ServiceCounters>,
     /// What the generator requests.
     pub url: String,
     /// What the generator needs besides.

@@ -22,9 +22,9 @@ pub(super) fn bring_up(
 ) -> Result<Started, EnvironmentError> {
     create_log_dir(log_dir)?;
     let mut pods = create_pods(place, spec.mode)?;
-    let server = start_service(&mut pods.server, &spec.server, &place.programs.meshmeter, log_dir)?;
+    let server = start_service(&mut pods.server, spec, &place.programs.meshmeter, log_dir)?;
     let proxies = start_proxies(place, &mut pods, spec, log_dir)?;
-    wait_for_service(&pods.server, &server)?;
+    wait_for_service(&pods.server, &server, SERVICE_PORT)?;
     for proxy in &proxies {
         proxy.wait_until_ready(&place.lab, pod_of(&pods, proxy.position))?;
     }
@@ -40,7 +40,6 @@ pub(super) fn bring_up(
         server,
         proxies,
         supporting: Vec::new(),
-        service: None,
         tracing: None,
         url,
         client_arguments: Vec::new(),

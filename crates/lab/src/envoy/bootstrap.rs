@@ -9,6 +9,7 @@
 //! Pure: [`configuration`] gives a value, the caller writes it. Listeners are in `listener.rs`, the HTTP connection
 //! manager in `connection_manager.rs`, upstream clusters and TLS in `cluster.rs`.
 
+use super::hop::{Handling, Hop, Peer};
 use super::proof::Evidence;
 use super::{cluster, listener};
 use crate::certificates::CredentialFiles;
@@ -83,22 +84,20 @@ impl Position {
     /// Which of its counters tell of the path; `tls_expected` says whether mutual TLS with its peer is claimed.
     #[must_use]
     pub fn evidence(self, tls_expected: bool) -> Evidence {
-        let cluster = self.cluster_name();
-        let inbound = format!("listener.0.0.0.0_{INBOUND_PORT}");
-        let evidence = Evidence::of_http(&self.statistics_prefix(), &cluster);
-        match self {
-            Self::ClientSidecar { .. } => Evidence {
-                handshakes: Some(format!("cluster.{cluster}.ssl.handshake")),
-                tls_expected,
-                ..evidence
-            },
-            Self::ServerSidecar { .. } => Evidence {
-                handshakes: Some(format!("{inbound}.ssl.handshake")),
-                tls_expected,
-                refused: Some(format!("{inbound}.no_filter_chain_match")),
-                ..evidence
-            },
-            Self::Gateway { .. } => evidence,
+        self.hop().evidence(tls_expected)
+    }
+
+    fn hop(self) -> Hop {
+        let peer = match self {
+            Self::ClientSidecar { .. } => Peer::Next,
+            Self::ServerSidecar { .. } => Peer::Previous(format!("0.0.0.0_{INBOUND_PORT}")),
+            Self::Gateway { .. } => Peer::Nobody,
+        };
+        Hop {
+            handling: Handling::Reads,
+            connection_manager: self.statistics_prefix(),
+            cluster: self.cluster_name(),
+            peer,
         }
     }
 

@@ -4,32 +4,23 @@
 //! generator sent, must have completed TLS handshakes exactly where mutual TLS is claimed, and must have taken every
 //! configuration that it was sent. Which of its counters say so is its [`Evidence`], whoever configured it.
 //!
-//! A proxy that carries connections without reading the requests in them is held against what the service counted:
-//! `streams.rs`. Where another proxy changes the requests on their way, as a waypoint between two ztunnels does, that says
-//! nothing: the bytes of such a path are held against the generator's own, so that they too say how many requests passed;
-//! behind the proxy that changes them, only that there were enough.
-//!
-//! Equality has two honest exceptions. A generator that is stopped leaves at most one request on each connection that no
-//! proxy reads any more, so a few may be missing. And a proxy may retry, as a mesh does, so the one behind it may see
-//! more; the retries are counted too. With bytes there is a third: what a protocol says once on each connection.
+//! Three ways to see the load, each with its own file for what follows: a proxy that reads requests counts them, and one
+//! that has their bytes as they were sent counts those (`requests.rs`); one that carries connections unread is held against what
+//! the service at the end of the path counted (`streams.rs`). Which proxy sees what is its `evidence.rs`.
 
+mod evidence;
+mod requests;
 mod streams;
 mod tracing;
 
+pub use evidence::{Demand, Evidence, Seen, Takes};
+pub use requests::{RequestByteCounters, RequestCounters};
 pub use streams::{CountedService, StreamCounters};
 pub use tracing::judge_tracing;
 
 use experiment::environment::SentLoad;
 use experiment::schema::{PathProof, ProxyProof};
 use std::collections::BTreeMap;
-
-/// Missing requests are never forgiven beyond this share of all, or [`FORGIVEN_AT_LEAST`] where that is more:
-/// one of many connections that went past a proxy must show.
-const FORGIVEN_FRACTION: f64 = 0.01;
-const FORGIVEN_AT_LEAST: u64 = 16;
-
-/// What a connection carries beside requests (HTTP/2's preface, settings and first headers), in requests.
-const CONNECTION_IN_REQUESTS: u64 = 16;
 
 /// One proxy of the path and what it counted. Proxies are listed from client to server.
 #[derive(Clone, Debug)]
@@ -44,128 +35,6 @@ pub struct CountedProxy {
     pub before: BTreeMap<String, u64>,
     /// Its counters after the generator's end; or why they could not be read.
     pub after: Result<BTreeMap<String, u64>, String>,
-}
-
-/// Which counters of a proxy tell of the path.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Evidence {
-    /// What it sees of the traffic.
-    pub seen: Seen,
-    /// TLS handshakes with the peer proxy; absent where it has no peer.
-    pub handshakes: Option<String>,
-    /// Whether mutual TLS with the peer is claimed.
-    pub tls_expected: bool,
-    /// What it takes for this port of the application; absent where nothing is claimed of that.
-    pub takes: Option<Takes>,
-    /// Connections that it refused since they came as no filter chain wants them; absent where it has no such listener.
-    pub refused: Option<String>,
-    /// What else must show, or must not.
-    pub demands: Vec<Demand>,
-}
-
-/// What a proxy is to take for a port of the application.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Takes {
-    /// The port.
-    pub port: u16,
-    /// Whether it takes plain text, be it beside mutual TLS or alone.
-    pub plain_text: bool,
-}
-
-/// What a proxy sees of the traffic on the path.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Seen {
-    /// Every request.
-    Requests(RequestCounters),
-    /// The bytes of every request.
-    RequestBytes(RequestByteCounters),
-    /// Connections with bytes in them.
-    Streams(StreamCounters),
-    /// Nothing: the path leads past it, and these counters of connections must not rise.
-    Nothing(Vec<String>),
-}
-
-/// Counters of a proxy that reads requests.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct RequestCounters {
-    /// The requests that arrived at the listener of the path.
-    pub requests: String,
-    /// The connections that they came on: each may leave one request unread.
-    pub connections: String,
-    /// The requests that this proxy sent again.
-    pub retries: String,
-    /// The requests that it chose to trace.
-    pub traced: String,
-}
-
-/// Counters of a proxy that does not read requests, but has their bytes as they were sent.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct RequestByteCounters {
-    /// Bytes from client to server.
-    pub bytes: String,
-    /// The connections that they came on.
-    pub connections: String,
-    /// Whether a proxy before it has added to them: then there must be enough, and more says nothing.
-    pub added_to: bool,
-}
-
-impl RequestByteCounters {
-    /// How many requests the bytes make.
-    fn requests(&self, rise: impl Fn(&str) -> u64, sent: &SentLoad) -> u64 {
-        let Some(each) = sent.request_bytes.filter(|bytes| *bytes > 0.0) else { return 0 };
-        let requests = (rise(&self.bytes) as f64 / each).round() as u64;
-        if self.added_to { requests.min(sent.requests) } else { requests }
-    }
-}
-
-/// A counter that must rise in a trial, or must not.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Demand {
-    /// Its name.
-    pub counter: String,
-    /// Whether it must.
-    pub rises: bool,
-    /// What it means where it did not keep to that, after the proxy's name.
-    pub otherwise: &'static str,
-}
-
-impl Evidence {
-    /// The evidence of an HTTP proxy, by the prefix of its connection manager's statistics and the name of the cluster
-    /// that requests leave through; of mutual TLS it tells nothing.
-    #[must_use]
-    pub fn of_http(connection_manager: &str, cluster: &str) -> Self {
-        Self::of(Seen::Requests(RequestCounters {
-            requests: format!("http.{connection_manager}.downstream_rq_total"),
-            connections: format!("http.{connection_manager}.downstream_cx_total"),
-            retries: format!("cluster.{cluster}.upstream_rq_retry"),
-            traced: format!("http.{connection_manager}.tracing.random_sampling"),
-        }))
-    }
-
-    /// The evidence of a proxy that sees this of the traffic; of mutual TLS it tells nothing.
-    #[must_use]
-    pub fn of(seen: Seen) -> Self {
-        Self { seen, handshakes: None, tls_expected: false, takes: None, refused: None, demands: Vec::new() }
-    }
-
-    /// Whether the proxy has counted all that it will count of a trial: the generator may be gone while its last
-    /// requests still lie in sockets.
-    #[must_use]
-    pub fn has_settled(
-        &self,
-        before: &BTreeMap<String, u64>,
-        after: &BTreeMap<String, u64>,
-        sent: &SentLoad,
-        service: Option<&CountedService>,
-    ) -> bool {
-        let rise = |name: &str| risen(before, after, name);
-        match &self.seen {
-            Seen::Requests(counters) => rise(&counters.requests) >= sent.requests,
-            Seen::RequestBytes(counters) => counters.requests(rise, sent) >= sent.requests,
-            Seen::Streams(counters) => service.is_none_or(|service| counters.hold(service, &rise)),
-            Seen::Nothing(_) => true,
-        }
-    }
 }
 
 impl CountedProxy {
@@ -204,14 +73,11 @@ pub fn prove(proxies: &[CountedProxy], sent: &SentLoad, service: Option<&Counted
         if proxy.after.is_ok() {
             match &proxy.evidence.seen {
                 Seen::Requests(counters) => {
-                    let connections = counter(&proof, &counters.connections);
-                    judge_count(proxy, &proof, connections, retries_before, &mut reasons);
+                    requests::judge_read(proxy, &proof, counters, retries_before, &mut reasons);
                     retries_before += counter(&proof, &counters.retries);
                 }
                 Seen::RequestBytes(counters) => {
-                    let connections = counter(&proof, &counters.connections);
-                    let once = CONNECTION_IN_REQUESTS * connections + most_forgiven(sent.requests);
-                    judge_count(proxy, &proof, connections, retries_before + once, &mut reasons);
+                    requests::judge_bytes(proxy, &proof, counters, retries_before, &mut reasons);
                 }
                 Seen::Streams(_) => {
                     let nearer = proofs.iter().rev().find(|other| carries(other));
@@ -291,37 +157,6 @@ fn counter(proof: &ProxyProof, name: &str) -> u64 {
     proof.counters.get(name).copied().unwrap_or(0)
 }
 
-/// `explained` requests more than were sent have a known cause.
-fn judge_count(
-    proxy: &CountedProxy,
-    proof: &ProxyProof,
-    connections: u64,
-    explained: u64,
-    reasons: &mut Vec<String>,
-) {
-    let (name, received, expected) = (proxy.called(), proof.requests_received, proof.requests_expected);
-    let forgiven = forgiven(expected, connections);
-    if received + forgiven < expected {
-        let manner =
-            if received == 0 { "traffic did not pass it" } else { "part of the traffic did not pass it" };
-        reasons.push(format!("{name} saw {received} of {expected} requests: {manner}"));
-    } else if received > expected + explained {
-        let surplus = received - expected - explained;
-        reasons.push(format!(
-            "{name} saw {surplus} requests more than were sent: something else uses this path"
-        ));
-    }
-}
-
-/// How many of these requests may be missing at whoever took them on so many connections.
-fn forgiven(expected: u64, connections: u64) -> u64 {
-    connections.min(most_forgiven(expected))
-}
-
-fn most_forgiven(expected: u64) -> u64 {
-    ((expected as f64 * FORGIVEN_FRACTION) as u64).max(FORGIVEN_AT_LEAST)
-}
-
 fn judge_tls(proxy: &CountedProxy, proof: &ProxyProof, reasons: &mut Vec<String>) {
     let (name, handshakes) = (proxy.called(), proof.tls_handshakes);
     if proof.tls_expected && handshakes == 0 {
@@ -386,24 +221,8 @@ mod tests {
         CountedProxy { name: name.to_owned(), side: None, evidence, before, after: Ok(after) }
     }
 
-    /// Requests of 73 bytes.
     fn sent(requests: u64) -> SentLoad {
-        SentLoad { requests, request_bytes: Some(73.0) }
-    }
-
-    /// A proxy that counts bytes, with these of requests, and connections.
-    fn ztunnel(added_to: bool, bytes: u64, connections: u64) -> CountedProxy {
-        let names = ("bytes".to_owned(), "connections".to_owned());
-        let seen = Seen::RequestBytes(RequestByteCounters {
-            bytes: names.0.clone(),
-            connections: names.1.clone(),
-            added_to,
-        });
-        let evidence =
-            Evidence { handshakes: Some(names.1.clone()), tls_expected: true, ..Evidence::of(seen) };
-        let before = [(names.0.clone(), 7), (names.1.clone(), 7)].into();
-        let after = [(names.0, 7 + bytes), (names.1, 7 + connections)].into();
-        CountedProxy { name: "ztunnel".to_owned(), side: Some("client"), evidence, before, after: Ok(after) }
+        SentLoad { requests, ..SentLoad::default() }
     }
 
     fn client(requests: u64, handshakes: u64, retries: u64) -> CountedProxy {
@@ -486,30 +305,6 @@ mod tests {
         };
         assert!(prove(&[off(client(30, 0, 0)), off(server(30, 0, 0))], &sent(30), None).proven);
         assert!(!prove(&[off(client(30, 1, 0)), off(server(30, 0, 0))], &sent(30), None).proven);
-    }
-
-    #[test]
-    fn bytes_show_how_many_requests_passed() {
-        let exact = prove(&[ztunnel(false, 3000 * 73, 4)], &sent(3000), None);
-        assert!(exact.proven, "{:?}", exact.reasons);
-        assert_eq!((exact.proxies[0].requests_received, exact.proxies[0].tls_handshakes), (3000, 4));
-        // A proxy before it added headers: there must be enough, and more says nothing.
-        assert!(prove(&[ztunnel(true, 6000 * 73, 4)], &sent(3000), None).proven);
-        // A protocol's own words at the beginning of each connection.
-        assert!(prove(&[ztunnel(false, 3000 * 73 + 4 * 200, 4)], &sent(3000), None).proven);
-    }
-
-    #[test]
-    fn bytes_that_went_elsewhere_are_no_proof() {
-        let reasons = |proxy: CountedProxy| prove(&[proxy], &sent(3000), None).reasons.join("\n");
-        insta::assert_snapshot!(reasons(ztunnel(false, 0, 0)), @r"
-        ztunnel at the client saw 0 of 3000 requests: traffic did not pass it
-        ztunnel at the client completed no TLS handshake with its peer, though mutual TLS is claimed
-        ");
-        insta::assert_snapshot!(reasons(ztunnel(true, 2000 * 73, 3)), @"ztunnel at the client saw 2000 of 3000 requests: part of the traffic did not pass it");
-        insta::assert_snapshot!(reasons(ztunnel(false, 4000 * 73, 4)), @"ztunnel at the client saw 906 requests more than were sent: something else uses this path");
-        let unknown = SentLoad { request_bytes: None, ..sent(3000) };
-        assert!(!prove(&[ztunnel(false, 3000 * 73, 4)], &unknown, None).proven);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::refusal::check_taken;
 use super::ztunnel;
 use crate::container::Container;
 use crate::envoy::admin::{Admin, AdminCause, AdminError};
+use crate::envoy::hop::{Handling, Hop};
 use crate::envoy::plain_text::takes_plain_text;
 use crate::envoy::proof::Takes;
 use crate::lab::Lab;
@@ -60,6 +61,17 @@ pub enum Expected {
     InListeners(String),
     /// Text in its routes.
     InRoutes(String),
+}
+
+impl Expected {
+    /// That a proxy leads the load where it should: requests for this domain by a route, connections by their listener.
+    #[must_use]
+    pub fn leading(hop: &Hop, domain: &str) -> Self {
+        match hop.handling {
+            Handling::Reads => Self::Domain(domain.to_owned()),
+            Handling::Carries => Self::Carried(hop.cluster.clone()),
+        }
+    }
 }
 
 /// A proxy, and what it is to show.

@@ -2,7 +2,7 @@
 
 use crate::death::{check_named, container, end};
 use crate::trial::{CONNECTIONS, LIMIT, REQUESTS, bring_up, run, spec, trial};
-use experiment::environment::{Arrangement, ArrangementSpec, Environment, TCP_REQUEST_BYTES};
+use experiment::environment::{Arrangement, ArrangementSpec, Environment};
 use experiment::schema::Role;
 use experiment::{Mode, Protocol};
 use lab::Pod;
@@ -69,20 +69,10 @@ pub fn every_way_out_proves_its_path(place: &LocalLab) {
 }
 
 pub fn whatever_is_spoken_goes_out(place: &LocalLab) {
-    let tcp = ["--body-size".to_owned(), TCP_REQUEST_BYTES.to_string(), "--reply-size=1024".to_owned()];
-    for (protocol, options) in [
-        (Protocol::Http2, vec!["--http=2".to_owned()]),
-        (Protocol::Grpc, Vec::new()),
-        (Protocol::Tcp, tcp.to_vec()),
-    ] {
-        let logs = tempfile::tempdir().expect("a temporary folder");
+    for protocol in [Protocol::Http2, Protocol::Grpc, Protocol::Tcp] {
         let spec = ArrangementSpec { protocol, ..spec(Mode::EgressGatewayMtls) };
-        let arrangement = bring_up(place, &spec, logs.path());
-        let client_arguments = [arrangement.client_arguments(), options].concat();
-        let trial = run(arrangement, logs.path(), &client_arguments);
-        assert_eq!(trial.completed(), REQUESTS, "{protocol}");
-        let path = &trial.observation.path;
-        assert!(path.proven, "{protocol}: {:?}", path.reasons);
+        let trial = trial(place, &spec, |_| ());
+        trial.check_proven(protocol.name(), &["client-proxy", "egress-gateway"]);
     }
 }
 

@@ -6,6 +6,7 @@
 
 #![allow(clippy::print_stdout)]
 
+mod ambient;
 #[path = "../../../lab/tests/arrangement/cases.rs"]
 mod cases;
 #[path = "../../../lab/tests/arrangement/death.rs"]
@@ -19,6 +20,7 @@ mod kept;
 mod observability;
 mod policies;
 mod proxies;
+mod raw_tcp;
 mod trial;
 mod wasm;
 #[path = "../../../lab/tests/istio/with_ztunnel.rs"]
@@ -66,6 +68,18 @@ const EVERYWHERE: &[(&str, Case)] = &[
     ("further_objects_take_effect", extra::further_objects_take_effect),
     ("what_the_api_refuses_is_named", extra::what_the_api_refuses_is_named),
     ("what_a_proxy_refuses_is_named", extra::what_a_proxy_refuses_is_named),
+    ("none_leads_raw_tcp_to_the_service", raw_tcp::none_leads_raw_tcp_to_the_service),
+    ("sidecars_carry_raw_tcp", raw_tcp::sidecars_carry_raw_tcp),
+    ("raw_tcp_past_the_server_proxy_shows", raw_tcp::raw_tcp_past_the_server_proxy_shows),
+    (
+        "raw_tcp_past_the_client_proxy_is_refused_or_shows",
+        raw_tcp::raw_tcp_past_the_client_proxy_is_refused_or_shows,
+    ),
+    (
+        "callers_of_raw_tcp_are_known_by_their_identity",
+        raw_tcp::callers_of_raw_tcp_are_known_by_their_identity,
+    ),
+    ("ingress_leads_raw_tcp", raw_tcp::ingress_leads_raw_tcp),
 ];
 
 const WITH_ZTUNNEL: &[(&str, Case)] = &[
@@ -92,6 +106,10 @@ const WITH_ZTUNNEL: &[(&str, Case)] = &[
         proxies::a_ztunnels_access_log_has_a_line_for_each_connection,
     ),
     ("a_waypoint_has_so_many_workers", proxies::a_waypoint_has_so_many_workers),
+    ("ztunnels_carry_whatever_is_spoken", ambient::ztunnels_carry_whatever_is_spoken),
+    ("waypoints_take_whatever_is_spoken", ambient::waypoints_take_whatever_is_spoken),
+    ("raw_tcp_past_the_clients_ztunnel_shows", ambient::raw_tcp_past_the_clients_ztunnel_shows),
+    ("ztunnels_know_callers_of_raw_tcp", ambient::ztunnels_know_callers_of_raw_tcp),
 ];
 
 fn main() -> ExitCode {

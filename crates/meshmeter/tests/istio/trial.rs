@@ -1,9 +1,11 @@
 //! One trial of a test: an arrangement, the generator in its client's pod, what was seen.
 
-use experiment::environment::{Arrangement, ArrangementSpec, Observation, SentLoad, in_one_line};
+use experiment::environment::{
+    Arrangement, ArrangementSpec, Observation, SentLoad, TCP_REQUEST_BYTES, in_one_line,
+};
 use experiment::mesh_settings::{ExtraObjects, IngressSettings, IngressTls};
-use experiment::schema::{ConfigurationPush, LoadEvent, LoadResult, ProxyProof};
-use experiment::{MeshKind, MeshSettings, Mode};
+use experiment::schema::{ConfigurationPush, LoadEvent, LoadResult, ProxyProof, SpokenProtocol};
+use experiment::{MeshKind, MeshSettings, Mode, Protocol};
 use lab::arrangement::{LocalLab, pair::PairArrangement};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -23,9 +25,13 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Requests that were answered with 200.
+    /// Requests that were answered with 200; in raw TCP, which has no status, that were answered.
     pub fn answered(&self) -> u64 {
-        self.result.as_ref().and_then(|result| result.requests.status.get("200")).copied().unwrap_or(0)
+        let Some(result) = &self.result else { return 0 };
+        if result.protocol == SpokenProtocol::Raw {
+            return result.requests.completed;
+        }
+        result.requests.status.get("200").copied().unwrap_or(0)
     }
 
     /// Requests that were answered, however.
@@ -173,11 +179,26 @@ fn sent_load(result: &LoadResult) -> SentLoad {
     SentLoad { requests, request_bytes: (requests > 0).then(|| bytes as f64 / requests as f64) }
 }
 
+/// What the generator has to be told of a protocol. Files that it needs are written to `logs`.
+fn options(protocol: Protocol, logs: &Path) -> Vec<String> {
+    match protocol {
+        Protocol::Http1 => Vec::new(),
+        Protocol::Grpc => {
+            // Asked for its methods, the service would see calls that are none of the load.
+            let file = logs.join("echo.proto");
+            std::fs::write(&file, service::ECHO_PROTO).expect("a temporary folder can be written");
+            vec![format!("--proto={}", file.display())]
+        }
+        Protocol::Http2 => vec!["--http=2".to_owned()],
+        Protocol::Tcp => vec![format!("--body-size={TCP_REQUEST_BYTES}"), "--reply-size=1024".to_owned()],
+    }
+}
+
 /// A trial from beginning to end; `tamper` comes between.
 pub fn trial(place: &LocalLab, spec: &ArrangementSpec, tamper: impl FnOnce(&PairArrangement<'_>)) -> Trial {
     let logs = tempfile::tempdir().expect("a temporary folder");
     let arrangement = bring_up(place, spec, logs.path());
     tamper(&arrangement);
-    let client_arguments = arrangement.client_arguments();
+    let client_arguments = [arrangement.client_arguments(), options(spec.protocol, logs.path())].concat();
     run(arrangement, logs.path(), &client_arguments)
 }

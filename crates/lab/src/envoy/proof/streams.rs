@@ -5,7 +5,7 @@
 //! the service has every request, and each proxy carried as many connections as the service accepted, with at least the
 //! bytes that the service moved and with the same number as the proxy before it, the requests went through all of them.
 
-use super::forgiven;
+use super::requests::forgiven;
 use experiment::schema::{ProxyProof, ServiceProof, StreamProof};
 use std::collections::BTreeMap;
 
@@ -114,6 +114,10 @@ pub(super) fn judge_carried(
         return;
     };
     let (connections, expected) = (streams.connections, streams.connections_expected);
+    if connections == 0 && expected == 0 {
+        reasons.push(format!("{name} carried no connection: traffic did not pass it"));
+        return;
+    }
     if connections < expected {
         let manner =
             if connections == 0 { "traffic did not pass it" } else { "part of the traffic did not pass it" };
@@ -236,6 +240,21 @@ mod tests {
         assert!(many_bytes[0].ends_with("something else uses this path"), "{many_bytes:?}");
         assert_eq!(reasons(&[near()], 1900), ["the service counted 1900 of 2000 requests"]);
         assert!(reasons(&[near()], 2001)[0].starts_with("the service counted 1 requests more"));
+    }
+
+    /// As when a server's proxy refuses all that goes past the client's.
+    #[test]
+    fn a_service_that_nothing_reached_excuses_nobody() {
+        let [before, after] = counters(&[("requests", 0), ("connections", 0)]);
+        let unreached = CountedService { before, after: Ok(after) };
+        let proof = prove(&[carrier("client-proxy", 0, 0)], &sent(2000), Some(&unreached));
+        assert_eq!(
+            proof.reasons,
+            [
+                "client-proxy carried no connection: traffic did not pass it",
+                "the service counted 0 of 2000 requests"
+            ]
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! requests. Its own count of them must be as near to the share as chance allows, and whatever it counts must have arrived as
 //! spans: a mesh that was to trace and did not would look cheaper than one that does.
 
-use super::most_forgiven;
+use super::requests::most_forgiven;
 use experiment::schema::{TracedProxy, TracingProof};
 
 /// How far chance may lead from the share, in standard deviations: further once in some hundred million trials.

@@ -153,7 +153,8 @@ impl Ztunnels {
 
     /// The proxies from client to server.
     fn on_the_path(self, waypoint: Option<Waypoint>, trial: &Trial<'_>) -> Vec<Proxy> {
-        let (source, destination) = evidence(waypoint.is_some());
+        let is_added_to = waypoint.is_some() && trial.site.spec.protocol.is_http();
+        let (source, destination) = evidence(waypoint.is_some(), is_added_to);
         let (before, after) = match self.server {
             Some(server) => {
                 (self.client.on_the_path(vec![(None, source)]), server.on_the_path(vec![(None, destination)]))
@@ -170,8 +171,9 @@ impl Ztunnels {
     }
 }
 
-/// What shows that requests passed the ztunnel of the client's side and that of the server's.
-fn evidence(through_waypoint: bool) -> (Evidence, Evidence) {
+/// What shows that requests passed the ztunnel of the client's side and that of the server's. A waypoint adds headers to
+/// each request that it reads.
+fn evidence(through_waypoint: bool, is_added_to: bool) -> (Evidence, Evidence) {
     let peers = |from: &'static str, to: &'static str, side| Stream { side, from, to };
     let (first, second) =
         if through_waypoint { (objects::waypoint::NAME, objects::waypoint::NAME) } else { (SERVER, CLIENT) };
@@ -191,6 +193,5 @@ fn evidence(through_waypoint: bool) -> (Evidence, Evidence) {
             added_to,
         }))
     };
-    // A waypoint adds headers to each request.
-    (of(source, false), of(destination, through_waypoint))
+    (of(source, false), of(destination, is_added_to))
 }

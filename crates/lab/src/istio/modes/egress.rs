@@ -14,10 +14,9 @@ use super::gateway::Gateway;
 use super::sidecar::{self, Side};
 use super::{Memberships, Trial, Written};
 use crate::arrangement::LocalLab;
-use crate::arrangement::service::ServiceCounters;
-use crate::arrangement::started::{Proxy, Started};
-use crate::envoy::proof::{Evidence, Seen, StreamCounters};
-use crate::istio::agent::Agent;
+use crate::arrangement::started::Started;
+use crate::envoy::hop::{Handling, Hop, Peer};
+use crate::envoy::proof::{Evidence, Seen};
 use crate::istio::in_force::{Expected, wait_until_in_force};
 use crate::istio::objects::egress::{
     self, EXTERNAL_HOST, EXTERNAL_PORT, GATEWAY, GATEWAY_PORT, SNI_PROXY_HOST, SNI_PROXY_PORT,
@@ -59,13 +58,15 @@ pub(super) fn bring_up(
     let gateway = has_gateway(mode)
         .then(|| Gateway::create(&mut trial, GATEWAY, ServicePort { name: "tls", port: GATEWAY_PORT }))
         .transpose()?;
+    let gateway_hop = hop_of_gateway(mode);
     let gateway_proxy = gateway
         .as_ref()
-        .map(|gateway| gateway.start(&mut trial, GATEWAY_PROXY, &statistics()))
+        .map(|gateway| gateway.start(&mut trial, GATEWAY_PROXY, &gateway_hop.statistics()))
         .transpose()?;
     // Before the proxy: see `sidecar.rs`.
     redirect_but_to(&mut trial.pods.client, trial.site.programs, log_dir, bypassed)?;
-    let client = trial.start_sidecar_counting(Side::Client, &statistics())?;
+    let client_hop = hop_of_client(&trial);
+    let client = trial.start_sidecar(Side::Client, &statistics_of_client(&client_hop))?;
     for agent in std::iter::once(&client).chain(&gateway_proxy) {
         agent.wait_until_ready(place.lab())?;
     }
@@ -79,22 +80,26 @@ pub(super) fn bring_up(
         expected.extend(marks.every_listener.iter().cloned().map(Expected::InListeners));
         expected
     };
-    let of_client = expected_of_client(&trial, gateway.as_ref(), &external);
+    let of_client = expected_of_client(mode, &client_hop, gateway.as_ref(), &external);
     let mut awaited = vec![client.awaited(with_marks(of_client))];
-    let of_gateway = || with_marks(expected_of_gateway(mode, &external));
+    let of_gateway = || with_marks(expected_of_gateway(mode, &gateway_hop, &external));
     awaited.extend(gateway_proxy.as_ref().map(|agent| agent.awaited(of_gateway())));
     let in_force =
         wait_until_in_force(place.lab(), &awaited, written.written_at, || trial.check_control_plane())?;
     drop(awaited);
-    let proxies = proxies(&trial, client, gateway_proxy, sni_proxy);
+    let client_evidence = match mode {
+        Mode::EgressBypass => Evidence::of(Seen::Nothing(past_the_sidecar())),
+        _ => client_hop.evidence(speaks_mutual_tls(mode)),
+    };
+    let mut proxies = vec![client.on_the_path(trial.pods.client.name(), client_evidence)];
+    let gateway_evidence = gateway_hop.evidence(speaks_mutual_tls(mode));
+    proxies.extend(gateway_proxy.map(|gateway| gateway.on_the_path(GATEWAY, gateway_evidence)));
+    proxies.extend(sni_proxy);
     let url = external.url(spec.protocol);
     let client_arguments = external.client_arguments();
-    let service = Some(ServiceCounters::in_pod(&trial.pods.server));
-    external.wait(&trial)?;
-    let started = trial.started()?;
+    let started = trial.started_listening_at(EXTERNAL_PORT)?;
     Ok(Started {
         proxies,
-        service,
         push: Some(written.push(in_force)),
         url,
         client_arguments,
@@ -124,29 +129,16 @@ fn write(
     Ok(written)
 }
 
-/// From client to service.
-fn proxies(trial: &Trial<'_>, client: Agent, gateway: Option<Agent>, sni_proxy: Option<Proxy>) -> Vec<Proxy> {
-    let mode = trial.site.spec.mode;
-    let mut evidence = match mode {
-        Mode::EgressBypass => Evidence::of(Seen::Nothing(past_the_sidecar())),
-        _ => Evidence::of(Seen::Streams(StreamCounters::of_tcp_proxy(&cluster_of_client(trial)))),
-    };
-    if has_gateway(mode) {
-        evidence.handshakes = Some(format!("cluster.{}.ssl.handshake", cluster_of_client(trial)));
-        evidence.tls_expected = speaks_mutual_tls(mode);
-    }
-    let mut proxies = vec![client.on_the_path(trial.pods.client.name(), evidence)];
-    proxies.extend(gateway.map(|gateway| {
-        let evidence = Evidence {
-            handshakes: Some(format!("listener.0.0.0.0_{GATEWAY_PORT}.ssl.handshake")),
-            tls_expected: speaks_mutual_tls(mode),
-            refused: Some(format!("listener.0.0.0.0_{GATEWAY_PORT}.no_filter_chain_match")),
-            ..Evidence::of(Seen::Streams(StreamCounters::of_tcp_proxy(&cluster_of_gateway(mode))))
-        };
-        gateway.on_the_path(GATEWAY, evidence)
-    }));
-    proxies.extend(sni_proxy);
-    proxies
+/// What the sidecar does with the client's connections.
+fn hop_of_client(trial: &Trial<'_>) -> Hop {
+    let peer = if has_gateway(trial.site.spec.mode) { Peer::Next } else { Peer::Nobody };
+    Hop { peer, ..Hop::outbound(Handling::Carries, EXTERNAL_PORT, cluster_of_client(trial)) }
+}
+
+/// What the gateway does with them.
+fn hop_of_gateway(mode: Mode) -> Hop {
+    let peer = Peer::Previous(format!("0.0.0.0_{GATEWAY_PORT}"));
+    Hop { peer, ..Hop::outbound(Handling::Carries, GATEWAY_PORT, cluster_of_gateway(mode)) }
 }
 
 /// Where the sidecar sends the client's connections.
@@ -180,38 +172,38 @@ fn past_the_sidecar() -> Vec<String> {
     ]
 }
 
-/// Prefixes of the statistics that prove the path.
-fn statistics() -> Vec<String> {
-    let counted =
-        ["tcp.outbound|", "cluster.outbound|", "cluster.PassthroughCluster", "cluster.BlackHoleCluster"];
-    let listeners = [format!("listener.0.0.0.0_{GATEWAY_PORT}"), format!("listener.0.0.0.0_{OUTBOUND_PORT}")];
-    counted.into_iter().map(ToOwned::to_owned).chain(listeners).collect()
+/// Prefixes of the statistics that prove its path, or that nothing took it.
+fn statistics_of_client(hop: &Hop) -> Vec<String> {
+    hop.statistics().into_iter().chain(past_the_sidecar()).collect()
 }
 
-fn expected_of_client(trial: &Trial<'_>, gateway: Option<&Gateway>, external: &External) -> Vec<Expected> {
-    match (trial.site.spec.mode, gateway) {
-        (Mode::EgressBypass, _) => Vec::new(),
-        (_, Some(gateway)) => vec![
-            Expected::Endpoint(cluster_of_client(trial), SocketAddrV4::new(gateway.address(), GATEWAY_PORT)),
-            Expected::Listener(format!("0.0.0.0_{EXTERNAL_PORT}")),
-            Expected::Carried(cluster_of_client(trial)),
-        ],
-        (_, None) => vec![
-            Expected::Endpoint(external_cluster(), external.socket_address()),
-            Expected::Listener(format!("0.0.0.0_{EXTERNAL_PORT}")),
-            Expected::Carried(external_cluster()),
-        ],
+fn expected_of_client(
+    mode: Mode,
+    hop: &Hop,
+    gateway: Option<&Gateway>,
+    external: &External,
+) -> Vec<Expected> {
+    if mode == Mode::EgressBypass {
+        return Vec::new();
     }
+    let next = gateway
+        .map_or(external.socket_address(), |gateway| SocketAddrV4::new(gateway.address(), GATEWAY_PORT));
+    leading(hop, EXTERNAL_PORT, next)
 }
 
-fn expected_of_gateway(mode: Mode, external: &External) -> Vec<Expected> {
+fn expected_of_gateway(mode: Mode, hop: &Hop, external: &External) -> Vec<Expected> {
     let next = match mode {
         Mode::EgressSni => SocketAddrV4::new(Ipv4Addr::LOCALHOST, SNI_PROXY_PORT),
         _ => external.socket_address(),
     };
+    leading(hop, GATEWAY_PORT, next)
+}
+
+/// That a proxy takes connections at this port and leads them to this address.
+fn leading(hop: &Hop, port: u16, next: SocketAddrV4) -> Vec<Expected> {
     vec![
-        Expected::Endpoint(cluster_of_gateway(mode), next),
-        Expected::Listener(format!("0.0.0.0_{GATEWAY_PORT}")),
-        Expected::Carried(cluster_of_gateway(mode)),
+        Expected::Endpoint(hop.cluster.clone(), next),
+        Expected::Listener(format!("0.0.0.0_{port}")),
+        Expected::leading(hop, EXTERNAL_HOST),
     ]
 }

@@ -8,10 +8,10 @@ use super::gateway::Gateway;
 use super::sidecar::{self, Side};
 use super::{Memberships, Trial};
 use crate::arrangement::LocalLab;
-use crate::arrangement::service::SERVICE_PORT;
 use crate::arrangement::started::{PrivateFolder, Started};
 use crate::certificates::CertificateError;
 use crate::container::ContainerUser;
+use crate::envoy::hop::{Handling, Hop};
 use crate::envoy::proof::{Demand, Evidence};
 use crate::istio::in_force::{Expected, wait_until_in_force};
 use crate::istio::objects::ingress::{self, Credential, HOST, PORT};
@@ -44,33 +44,33 @@ pub(super) fn bring_up(
     let mut trial = Trial::begin(place, spec, log_dir, memberships)?;
     trial.write_settings()?;
     let tls = spec.istio.ingress.tls;
-    let port = ServicePort { name: ingress::port_name(tls), port: PORT };
+    let port = ServicePort { name: ingress::port_name(spec), port: PORT };
     let gateway = Gateway::create(&mut trial, ingress::NAME, port)?;
     // Before the gateway asks: that its account may not read secrets istiod remembers for a minute.
     let client_files = give_certificates(&mut trial, tls)?;
-    let proxy = gateway.start(&mut trial, GATEWAY_PROXY, &statistics())?;
+    let (gateway_hop, server_hop) = (hop(&trial), sidecar::inbound(&trial));
+    let proxy = gateway.start(&mut trial, GATEWAY_PROXY, &statistics(&gateway_hop))?;
     // Before the proxy: see `sidecar.rs`.
     redirect_through_sidecar(&mut trial.pods.server, trial.site.programs, log_dir)?;
-    let server = trial.start_sidecar(Side::Server)?;
+    let server = trial.start_sidecar(Side::Server, &server_hop.statistics())?;
     for agent in [&proxy, &server] {
         agent.wait_until_ready(place.lab())?;
     }
     let mut objects = trial.service_objects();
     objects.extend(gateway.service());
-    objects.extend(ingress::objects(&spec.istio, &trial.subject()));
+    objects.extend(ingress::objects(spec, &trial.subject()));
     let (written, _) = trial.write(&objects)?;
     trial.site.namespace.add_name(gateway.address(), &[HOST])?;
-    let cluster = sidecar::cluster(&trial);
     let marks = marks::of_settings(spec, &trial.subject());
     let awaited = [
-        proxy.awaited(expected(&trial, &cluster, &marks)),
-        server.awaited(sidecar::expected_of_server(spec.proxy.mtls, &marks)),
+        proxy.awaited(expected(&trial, &gateway_hop, &marks)),
+        server.awaited(sidecar::expected_of_server(&trial, &server_hop, &marks)),
     ];
     let in_force =
         wait_until_in_force(place.lab(), &awaited, written.written_at, || trial.check_control_plane())?;
     let proxies = vec![
-        proxy.on_the_path(ingress::NAME, evidence(&cluster, spec.proxy.mtls.is_spoken(), tls)),
-        server.on_the_path(trial.pods.server.name(), sidecar::server_evidence(spec.proxy.mtls)),
+        proxy.on_the_path(ingress::NAME, evidence(&gateway_hop, spec.proxy.mtls.is_spoken(), tls)),
+        server.on_the_path(trial.pods.server.name(), sidecar::evidence_of_server(&trial, &server_hop)),
     ];
     let (scheme, path) = (spec.protocol.scheme(tls != IngressTls::Off), spec.protocol.path());
     let mut client_arguments = trial.client_arguments()?;
@@ -124,35 +124,36 @@ fn client_arguments(folder: &Path, tls: IngressTls) -> Vec<String> {
     arguments.into_iter().map(|(option, path)| format!("{option}={}", path.display())).collect()
 }
 
-/// Prefixes of the statistics that prove the gateway's path.
-fn statistics() -> [String; 3] {
-    [
-        format!("http.outbound_{}", listener()),
-        format!("cluster.outbound|{SERVICE_PORT}|"),
-        format!("listener.{}", listener()),
-    ]
+/// What the gateway does with the load. It speaks mutual TLS with the server's sidecar.
+fn hop(trial: &Trial<'_>) -> Hop {
+    Hop::outbound(Handling::of(trial.site.spec.protocol), PORT, sidecar::cluster(trial))
+}
+
+/// Prefixes of the statistics that prove its path, the client's TLS included.
+fn statistics(hop: &Hop) -> Vec<String> {
+    hop.statistics().into_iter().chain([format!("listener.{}", listener())]).collect()
 }
 
 /// Timeout and retries are in the gateway's own route, which is there as a whole.
-fn expected(trial: &Trial<'_>, cluster: &str, marks: &Marks) -> Vec<Expected> {
+fn expected(trial: &Trial<'_>, hop: &Hop, marks: &Marks) -> Vec<Expected> {
     let mut expected = vec![
-        Expected::Endpoint(cluster.to_owned(), trial.server_endpoint()),
+        Expected::Endpoint(hop.cluster.clone(), trial.server_endpoint()),
         Expected::Listener(listener()),
-        Expected::Domain(HOST.to_owned()),
+        Expected::leading(hop, HOST),
     ];
     expected.extend(marks.every_listener.iter().cloned().map(Expected::InListeners));
     expected
 }
 
-/// The gateway reads every request, speaks mutual TLS with the server's sidecar, and TLS with the client where that is
-/// asked for; with `mutual`, no client without a certificate.
-fn evidence(cluster: &str, mtls: bool, tls: IngressTls) -> Evidence {
+/// Beside what its hop shows, the gateway speaks TLS with the client where that is asked for; with `mutual`, with no client
+/// that has no certificate.
+fn evidence(hop: &Hop, mtls: bool, tls: IngressTls) -> Evidence {
     let listener = format!("listener.{}", listener());
     let mut demands = vec![Demand {
         counter: format!("{listener}.ssl.handshake"),
         rises: tls != IngressTls::Off,
         otherwise: if tls == IngressTls::Off {
-            "completed TLS handshakes with the client, though it is to take plain HTTP"
+            "completed TLS handshakes with the client, though it is to take plain text"
         } else {
             "completed no TLS handshake with the client"
         },
@@ -164,10 +165,5 @@ fn evidence(cluster: &str, mtls: bool, tls: IngressTls) -> Evidence {
             otherwise: "took connections of clients that showed no certificate",
         });
     }
-    Evidence {
-        handshakes: Some(format!("cluster.{cluster}.ssl.handshake")),
-        tls_expected: mtls,
-        demands,
-        ..Evidence::of_http(&format!("outbound_{}", self::listener()), cluster)
-    }
+    Evidence { demands, ..hop.evidence(mtls) }
 }

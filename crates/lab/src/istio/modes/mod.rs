@@ -117,7 +117,7 @@ impl<'a> Trial<'a> {
         memberships: Memberships,
     ) -> Result<Self, EnvironmentError> {
         let (mut trial, ()) = Self::begin_with_server(place, spec, log_dir, memberships, |_, pod| {
-            Ok(((), start_service(pod, &spec.server, place.meshmeter(), log_dir)?))
+            Ok(((), start_service(pod, spec, place.meshmeter(), log_dir)?))
         })?;
         tell_of_pods(&mut trial.site.namespace, &[&trial.client_workload, &trial.server_workload])?;
         Ok(trial)
@@ -248,7 +248,12 @@ impl<'a> Trial<'a> {
 
     /// The trial as an arrangement without proxies, once its service listens.
     pub fn started(self) -> Result<Started, EnvironmentError> {
-        wait_for_service(&self.pods.server, &self.server)?;
+        self.started_listening_at(SERVICE_PORT)
+    }
+
+    /// The same where the service listens at another port.
+    pub fn started_listening_at(self, port: u16) -> Result<Started, EnvironmentError> {
+        wait_for_service(&self.pods.server, &self.server, port)?;
         let (url, client_arguments) = (self.url(), self.client_arguments()?);
         let control_plane = self.site.namespace.control_plane();
         let supporting = control_plane.supporting();
@@ -258,7 +263,6 @@ impl<'a> Trial<'a> {
             server: self.server,
             proxies: Vec::new(),
             supporting,
-            service: None,
             tracing: tracing.map(|(fraction, collector)| Tracing { fraction, collector }),
             url,
             client_arguments,

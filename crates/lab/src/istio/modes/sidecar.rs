@@ -4,15 +4,17 @@ use super::{Memberships, SERVER, Trial};
 use crate::arrangement::LocalLab;
 use crate::arrangement::service::SERVICE_PORT;
 use crate::arrangement::started::Started;
+use crate::envoy::hop::{Handling, Hop};
 use crate::envoy::proof::{Evidence, Takes};
 use crate::istio::Membership;
 use crate::istio::agent::{Agent, AgentSpec, ProxyKind};
 use crate::istio::in_force::{Expected, wait_until_in_force};
 use crate::istio::objects::{self, marks::Marks};
 use crate::istio::redirect::redirect_through_sidecar;
-use crate::redirect::{self, INBOUND_PORT, ProxyIdentity};
+use crate::redirect::{self, ProxyIdentity};
 use experiment::Mode;
 use experiment::environment::{ArrangementSpec, EnvironmentError, MutualTls};
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 pub(super) const CLIENT_PROXY: &str = "client-proxy";
@@ -43,23 +45,22 @@ pub(super) fn bring_up(
     // what istiod answers on it is led astray.
     redirect_through_sidecar(&mut trial.pods.client, trial.site.programs, log_dir)?;
     redirect_through_sidecar(&mut trial.pods.server, trial.site.programs, log_dir)?;
-    let client = trial.start_sidecar(Side::Client)?;
-    let server = trial.start_sidecar(Side::Server)?;
+    let (client_hop, server_hop) = (outbound(&trial), inbound(&trial));
+    let client = trial.start_sidecar(Side::Client, &client_hop.statistics())?;
+    let server = trial.start_sidecar(Side::Server, &server_hop.statistics())?;
     for agent in [&client, &server] {
         agent.wait_until_ready(place.lab())?;
     }
-    let (written, _) = trial.write(&trial.service_objects())?;
+    let (written, service) = trial.write(&trial.service_objects())?;
     let marks = objects::marks::of_settings(spec, &trial.subject());
-    let awaited = [
-        client.awaited(expected_of_client(&trial, &marks)),
-        server.awaited(expected_of_server(spec.proxy.mtls, &marks)),
-    ];
+    let expected_of_client = expected_of_client(&trial, &client_hop, service, &marks);
+    let expected_of_server = expected_of_server(&trial, &server_hop, &marks);
+    let awaited = [client.awaited(expected_of_client), server.awaited(expected_of_server)];
     let in_force =
         wait_until_in_force(place.lab(), &awaited, written.written_at, || trial.check_control_plane())?;
-    let tls_expected = spec.proxy.mtls.is_spoken();
     let proxies = vec![
-        client.on_the_path(trial.pods.client.name(), client_evidence(&cluster(&trial), tls_expected)),
-        server.on_the_path(trial.pods.server.name(), server_evidence(spec.proxy.mtls)),
+        client.on_the_path(trial.pods.client.name(), client_hop.evidence(spec.proxy.mtls.is_spoken())),
+        server.on_the_path(trial.pods.server.name(), evidence_of_server(&trial, &server_hop)),
     ];
     let started = trial.started()?;
     Ok(Started { proxies, push: Some(written.push(in_force)), ..started })
@@ -73,13 +74,8 @@ pub(super) enum Side {
 }
 
 impl Trial<'_> {
-    /// Starts the sidecar of one pod. It need not be ready yet.
-    pub(super) fn start_sidecar(&mut self, side: Side) -> Result<Agent, EnvironmentError> {
-        self.start_sidecar_counting(side, &statistics())
-    }
-
-    /// The same with statistics of these prefixes.
-    pub(super) fn start_sidecar_counting(
+    /// Starts the sidecar of one pod, which keeps statistics of these prefixes. It need not be ready yet.
+    pub(super) fn start_sidecar(
         &mut self,
         side: Side,
         statistics: &[String],
@@ -96,37 +92,41 @@ impl Trial<'_> {
     }
 }
 
-/// Prefixes of the statistics that prove a sidecar's path.
-fn statistics() -> [String; 5] {
-    [
-        format!("http.outbound_0.0.0.0_{SERVICE_PORT}"),
-        format!("http.inbound_0.0.0.0_{SERVICE_PORT}"),
-        format!("cluster.outbound|{SERVICE_PORT}|"),
-        format!("cluster.inbound|{SERVICE_PORT}|"),
-        format!("listener.0.0.0.0_{INBOUND_PORT}"),
-    ]
-}
-
 /// The cluster of the server's Service, as Istio names it.
 pub(super) fn cluster(trial: &Trial<'_>) -> String {
     format!("outbound|{SERVICE_PORT}||{}", trial.site.namespace.host_of(SERVER))
 }
 
-fn expected_of_client(trial: &Trial<'_>, marks: &Marks) -> Vec<Expected> {
+/// What the client's sidecar does with the load.
+fn outbound(trial: &Trial<'_>) -> Hop {
+    Hop::outbound(Handling::of(trial.site.spec.protocol), SERVICE_PORT, cluster(trial))
+}
+
+/// What the server's does.
+pub(super) fn inbound(trial: &Trial<'_>) -> Hop {
+    Hop::inbound(Handling::of(trial.site.spec.protocol), SERVICE_PORT)
+}
+
+fn expected_of_client(trial: &Trial<'_>, hop: &Hop, service: Ipv4Addr, marks: &Marks) -> Vec<Expected> {
+    let listens_at = match hop.handling {
+        Handling::Reads => Ipv4Addr::UNSPECIFIED,
+        // Nothing in a connection says whom it is for, but where it goes to.
+        Handling::Carries => service,
+    };
     let mut expected = vec![
-        Expected::Endpoint(cluster(trial), trial.server_endpoint()),
-        Expected::Listener(format!("0.0.0.0_{SERVICE_PORT}")),
-        Expected::Domain(trial.site.namespace.host_of(SERVER)),
+        Expected::Endpoint(hop.cluster.clone(), trial.server_endpoint()),
+        Expected::Listener(format!("{listens_at}_{SERVICE_PORT}")),
+        Expected::leading(hop, &trial.site.namespace.host_of(SERVER)),
     ];
     expected.extend(marks.every_listener.iter().cloned().map(Expected::InListeners));
     expected.extend(marks.routes_to_service.iter().cloned().map(Expected::InRoutes));
     expected
 }
 
-pub(super) fn expected_of_server(mtls: MutualTls, marks: &Marks) -> Vec<Expected> {
+pub(super) fn expected_of_server(trial: &Trial<'_>, hop: &Hop, marks: &Marks) -> Vec<Expected> {
     let mut expected = vec![
-        Expected::Takes(taken_by_server(mtls)),
-        Expected::Cluster(format!("inbound|{SERVICE_PORT}||")),
+        Expected::Takes(taken_by_server(trial)),
+        Expected::Cluster(hop.cluster.clone()),
         Expected::FilterChain(format!("0.0.0.0_{SERVICE_PORT}")),
     ];
     let listeners = marks.every_listener.iter().chain(&marks.before_service);
@@ -134,26 +134,12 @@ pub(super) fn expected_of_server(mtls: MutualTls, marks: &Marks) -> Vec<Expected
     expected
 }
 
-fn client_evidence(cluster: &str, tls_expected: bool) -> Evidence {
-    Evidence {
-        handshakes: Some(format!("cluster.{cluster}.ssl.handshake")),
-        tls_expected,
-        ..Evidence::of_http(&format!("outbound_0.0.0.0_{SERVICE_PORT}"), cluster)
-    }
-}
-
 /// Mutual TLS alone, or plain text too or alone.
-fn taken_by_server(mtls: MutualTls) -> Takes {
-    Takes { port: SERVICE_PORT, plain_text: mtls != MutualTls::Strict }
+fn taken_by_server(trial: &Trial<'_>) -> Takes {
+    Takes { port: SERVICE_PORT, plain_text: trial.site.spec.proxy.mtls != MutualTls::Strict }
 }
 
-pub(super) fn server_evidence(mtls: MutualTls) -> Evidence {
-    let listener = format!("listener.0.0.0.0_{INBOUND_PORT}");
-    Evidence {
-        handshakes: Some(format!("{listener}.ssl.handshake")),
-        tls_expected: mtls.is_spoken(),
-        takes: Some(taken_by_server(mtls)),
-        refused: Some(format!("{listener}.no_filter_chain_match")),
-        ..Evidence::of_http(&format!("inbound_0.0.0.0_{SERVICE_PORT}"), &format!("inbound|{SERVICE_PORT}||"))
-    }
+pub(super) fn evidence_of_server(trial: &Trial<'_>, hop: &Hop) -> Evidence {
+    let evidence = hop.evidence(trial.site.spec.proxy.mtls.is_spoken());
+    Evidence { takes: Some(taken_by_server(trial)), ..evidence }
 }

@@ -4,7 +4,7 @@ use super::{SERVER, Trial, sidecar};
 use crate::arrangement::LocalLab;
 use crate::arrangement::service::SERVICE_PORT;
 use crate::arrangement::started::Proxy;
-use crate::envoy::proof::Evidence;
+use crate::envoy::hop::{Handling, Hop, Peer};
 use crate::istio::Membership;
 use crate::istio::agent::{Agent, AgentSpec, ProxyKind};
 use crate::istio::in_force::{Awaited, Expected};
@@ -49,7 +49,7 @@ impl Waypoint {
                 name: NAME,
                 kind: ProxyKind::Waypoint,
                 workload: &workload,
-                statistics: &statistics(),
+                statistics: &statistics(&hop(trial)),
                 environment: &[],
             },
         )?;
@@ -59,7 +59,7 @@ impl Waypoint {
 
     /// What it must have been told. Its routes are in its listeners.
     pub fn awaited(&self, trial: &Trial<'_>) -> Awaited<'_> {
-        let service = cluster(trial);
+        let service = hop(trial).cluster;
         let marks = marks::of_settings(trial.site.spec, &trial.subject());
         let Marks { every_listener, before_service, routes_to_service } = marks;
         let mut expected = vec![Expected::Cluster(service.clone()), Expected::FilterChain(service)];
@@ -70,27 +70,26 @@ impl Waypoint {
 
     /// It as a part of its arrangement.
     pub fn on_the_path(self, trial: &Trial<'_>) -> Proxy {
-        let evidence = Evidence {
-            // Of connections from ztunnel. That those to the server's ztunnel are by mutual TLS too, the latter shows.
-            handshakes: Some(format!("listener.0.0.0.0_{PORT}.ssl.handshake")),
-            tls_expected: true,
-            ..Evidence::of_http(&format!("inbound_0.0.0.0_{SERVICE_PORT}"), &cluster(trial))
-        };
-        self.agent.on_the_path(NAME, evidence)
+        self.agent.on_the_path(NAME, hop(trial).evidence(true))
     }
 }
 
-/// The cluster and the filter chain of the server's Service, as istiod names both.
-fn cluster(trial: &Trial<'_>) -> String {
-    format!("inbound-vip|{SERVICE_PORT}|http|{}", trial.site.namespace.host_of(SERVER))
+/// What it does with the load. The cluster and the filter chain of the server's Service have the same name. TLS counts on
+/// connections from ztunnel; that those to the server's ztunnel are by mutual TLS too, the latter shows.
+fn hop(trial: &Trial<'_>) -> Hop {
+    let handling = Handling::of(trial.site.spec.protocol);
+    let read_as = match handling {
+        Handling::Reads => "http",
+        Handling::Carries => "tcp",
+    };
+    Hop {
+        cluster: format!("inbound-vip|{SERVICE_PORT}|{read_as}|{}", trial.site.namespace.host_of(SERVER)),
+        peer: Peer::Previous(format!("0.0.0.0_{PORT}")),
+        ..Hop::inbound(handling, SERVICE_PORT)
+    }
 }
 
-/// Prefixes of the statistics that prove its path.
-fn statistics() -> [String; 4] {
-    [
-        format!("http.inbound_0.0.0.0_{SERVICE_PORT}"),
-        format!("cluster.inbound-vip|{SERVICE_PORT}|"),
-        "cluster.connect_originate".to_owned(),
-        format!("listener.0.0.0.0_{PORT}"),
-    ]
+/// Prefixes of the statistics that prove its path, and of those on its connections to the server's ztunnel.
+fn statistics(hop: &Hop) -> Vec<String> {
+    hop.statistics().into_iter().chain(["cluster.connect_originate".to_owned()]).collect()
 }

@@ -1,8 +1,10 @@
 //! The ingress gateway: how clients outside the mesh get in. Istio's `Gateway` and `VirtualService`, or the Kubernetes
-//! Gateway API, with TLS of one side, of both, or none.
+//! Gateway API, with TLS of one side, of both, or none; by HTTP or by connections that the gateway leads on unread, once it
+//! has taken their TLS off.
 
 use super::{Subject, object, traffic};
 use experiment::MeshSettings;
+use experiment::environment::ArrangementSpec;
 use experiment::mesh_settings::{IngressApi, IngressSettings, IngressTls};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -30,21 +32,69 @@ pub struct Credential<'a> {
     pub client_authority: &'a str,
 }
 
+/// What clients outside speak with the gateway.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Spoken {
+    Http,
+    Https,
+    /// Bytes that say nothing of whom they are for.
+    Tcp,
+    Tls,
+}
+
+impl Spoken {
+    fn of(spec: &ArrangementSpec) -> Self {
+        match (spec.protocol.is_http(), spec.istio.ingress.tls) {
+            (true, IngressTls::Off) => Self::Http,
+            (true, IngressTls::Simple | IngressTls::Mutual) => Self::Https,
+            (false, IngressTls::Off) => Self::Tcp,
+            (false, IngressTls::Simple | IngressTls::Mutual) => Self::Tls,
+        }
+    }
+
+    /// Its word in both kinds of `Gateway`.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Http => "HTTP",
+            Self::Https => "HTTPS",
+            Self::Tcp => "TCP",
+            Self::Tls => "TLS",
+        }
+    }
+
+    /// The name of a port that speaks it.
+    fn port_name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+            Self::Tcp => "tcp",
+            Self::Tls => "tls",
+        }
+    }
+
+    /// The Gateway API's kind of route for it.
+    fn route_kind(self) -> &'static str {
+        match self {
+            Self::Http | Self::Https => "HTTPRoute",
+            Self::Tcp => "TCPRoute",
+            Self::Tls => "TLSRoute",
+        }
+    }
+}
+
 /// The name that the gateway's port has at its Service: it tells Istio the protocol.
 #[must_use]
-pub fn port_name(tls: IngressTls) -> &'static str {
-    if tls == IngressTls::Off { "http" } else { "https" }
+pub fn port_name(spec: &ArrangementSpec) -> &'static str {
+    Spoken::of(spec).port_name()
 }
 
 /// The gateway and its route to the service.
 #[must_use]
-pub fn objects(settings: &MeshSettings, subject: &Subject<'_>) -> Vec<Value> {
-    match settings.ingress.api {
-        IngressApi::Istio => {
-            vec![istio_gateway(settings.ingress, subject.namespace), istio_route(settings, subject)]
-        }
+pub fn objects(spec: &ArrangementSpec, subject: &Subject<'_>) -> Vec<Value> {
+    match spec.istio.ingress.api {
+        IngressApi::Istio => vec![istio_gateway(spec, subject.namespace), istio_route(spec, subject)],
         IngressApi::Kubernetes => {
-            vec![kubernetes_gateway(settings.ingress, subject.namespace), kubernetes_route(settings, subject)]
+            vec![kubernetes_gateway(spec, subject.namespace), kubernetes_route(spec, subject)]
         }
     }
 }
@@ -76,13 +126,17 @@ pub fn credential(ingress: IngressSettings, namespace: &str, credential: &Creden
     ]
 }
 
-fn istio_gateway(ingress: IngressSettings, namespace: &str) -> Value {
-    let protocol = if ingress.tls == IngressTls::Off { "HTTP" } else { "HTTPS" };
+fn istio_gateway(spec: &ArrangementSpec, namespace: &str) -> Value {
+    let tls = spec.istio.ingress.tls;
     let mut server = json!({
-        "port": {"number": PORT, "name": port_name(ingress.tls), "protocol": protocol},
+        "port": {
+            "number": PORT,
+            "name": port_name(spec),
+            "protocol": Spoken::of(spec).word(),
+        },
         "hosts": [HOST],
     });
-    match ingress.tls {
+    match tls {
         IngressTls::Off => {}
         IngressTls::Simple => server["tls"] = json!({"mode": "SIMPLE", "credentialName": CREDENTIAL}),
         IngressTls::Mutual => server["tls"] = json!({"mode": "MUTUAL", "credentialName": CREDENTIAL}),
@@ -91,28 +145,32 @@ fn istio_gateway(ingress: IngressSettings, namespace: &str) -> Value {
     object(ISTIO_API, "Gateway", (namespace, NAME), &spec)
 }
 
-fn istio_route(settings: &MeshSettings, subject: &Subject<'_>) -> Value {
-    let spec = json!({
-        "hosts": [HOST],
-        "gateways": [NAME],
-        "http": [traffic::route(settings, subject)],
-    });
-    object(ISTIO_API, "VirtualService", (subject.namespace, NAME), &spec)
+fn istio_route(spec: &ArrangementSpec, subject: &Subject<'_>) -> Value {
+    let mut route = json!({"hosts": [HOST], "gateways": [NAME]});
+    if spec.protocol.is_http() {
+        route["http"] = json!([traffic::route(&spec.istio, subject)]);
+    } else {
+        route["tcp"] = json!([{"match": [{"port": PORT}], "route": [traffic::destination(subject)]}]);
+    }
+    object(ISTIO_API, "VirtualService", (subject.namespace, NAME), &route)
 }
 
 /// A gateway that runs already, behind a Service: else Istio would make a Deployment for it.
-fn kubernetes_gateway(ingress: IngressSettings, namespace: &str) -> Value {
+fn kubernetes_gateway(spec: &ArrangementSpec, namespace: &str) -> Value {
+    let tls = spec.istio.ingress.tls;
     let mut listener = json!({
-        "name": port_name(ingress.tls),
+        "name": port_name(spec),
         "port": PORT,
-        "hostname": HOST,
-        "protocol": if ingress.tls == IngressTls::Off { "HTTP" } else { "HTTPS" },
+        "protocol": Spoken::of(spec).word(),
         "allowedRoutes": {"namespaces": {"from": "Same"}},
     });
-    if ingress.tls != IngressTls::Off {
+    if Spoken::of(spec) != Spoken::Tcp {
+        listener["hostname"] = json!(HOST);
+    }
+    if tls != IngressTls::Off {
         listener["tls"] = json!({"mode": "Terminate", "certificateRefs": [{"name": CREDENTIAL}]});
     }
-    if ingress.tls == IngressTls::Mutual {
+    if tls == IngressTls::Mutual {
         listener["tls"]["options"] = json!({"gateway.istio.io/tls-terminate-mode": "MUTUAL"});
     }
     let spec = json!({
@@ -123,7 +181,8 @@ fn kubernetes_gateway(ingress: IngressSettings, namespace: &str) -> Value {
     object(KUBERNETES_API, "Gateway", (namespace, NAME), &spec)
 }
 
-fn kubernetes_route(settings: &MeshSettings, subject: &Subject<'_>) -> Value {
+fn kubernetes_route(spec: &ArrangementSpec, subject: &Subject<'_>) -> Value {
+    let settings: &MeshSettings = &spec.istio;
     let mut rule = json!({"backendRefs": [{"name": subject.service, "port": subject.port}]});
     if let Some(timeout) = settings.timeout {
         rule["timeouts"] = json!({"request": milliseconds(timeout)});
@@ -131,8 +190,12 @@ fn kubernetes_route(settings: &MeshSettings, subject: &Subject<'_>) -> Value {
     if let Some(attempts) = settings.retries {
         rule["retry"] = json!({"attempts": attempts});
     }
-    let spec = json!({"parentRefs": [{"name": NAME}], "hostnames": [HOST], "rules": [rule]});
-    object(KUBERNETES_API, "HTTPRoute", (subject.namespace, NAME), &spec)
+    let mut route = json!({"parentRefs": [{"name": NAME}], "rules": [rule]});
+    let spoken = Spoken::of(spec);
+    if spoken != Spoken::Tcp {
+        route["hostnames"] = json!([HOST]);
+    }
+    object(KUBERNETES_API, spoken.route_kind(), (subject.namespace, NAME), &route)
 }
 
 /// A duration as the kinds of the Gateway API want it, which take no fractions.

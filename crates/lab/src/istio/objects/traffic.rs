@@ -19,9 +19,7 @@ pub(super) fn virtual_service(settings: &MeshSettings, subject: &Subject<'_>) ->
 
 /// One route of a VirtualService: to the service, with the timeout and retries asked for.
 pub(super) fn route(settings: &MeshSettings, subject: &Subject<'_>) -> Value {
-    let mut route = json!({
-        "route": [{"destination": {"host": subject.host(), "port": {"number": subject.port}}}],
-    });
+    let mut route = json!({"route": [destination(subject)]});
     if let Some(timeout) = settings.timeout {
         route["timeout"] = json!(seconds(timeout));
     }
@@ -29,6 +27,11 @@ pub(super) fn route(settings: &MeshSettings, subject: &Subject<'_>) -> Value {
         route["retries"] = json!({"attempts": attempts});
     }
     route
+}
+
+/// The service as where a route leads.
+pub(super) fn destination(subject: &Subject<'_>) -> Value {
+    json!({"destination": {"host": subject.host(), "port": {"number": subject.port}}})
 }
 
 /// Tells sidecars of their own namespace and the control plane's, and of nothing else.

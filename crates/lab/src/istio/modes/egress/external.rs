@@ -1,11 +1,10 @@
 //! The service outside the mesh: a pod that the API knows nothing of, and a service that speaks TLS itself.
 
 use crate::arrangement::LocalLab;
-use crate::arrangement::service::{SERVICE_READY_WITHIN, start_service_outside};
+use crate::arrangement::service::start_service_outside;
 use crate::arrangement::started::PrivateFolder;
 use crate::certificates::{CertificateError, CredentialFiles};
 use crate::container::{Container, ContainerUser};
-use crate::istio::modes::Trial;
 use crate::istio::objects::egress::{EXTERNAL_HOST, EXTERNAL_PORT};
 use crate::pod::Pod;
 use experiment::Protocol;
@@ -44,11 +43,6 @@ impl External {
     /// Where it listens.
     pub fn socket_address(&self) -> SocketAddrV4 {
         SocketAddrV4::new(self.address, EXTERNAL_PORT)
-    }
-
-    /// Waits until it listens there.
-    pub fn wait(&self, trial: &Trial<'_>) -> Result<(), EnvironmentError> {
-        trial.pods.server.wait_until_listening(&trial.server, EXTERNAL_PORT, SERVICE_READY_WITHIN)
     }
 
     /// What the client requests: it opens TLS itself, whatever the protocol.

@@ -1,0 +1,143 @@
+//! Where an Envoy of the path takes the load and where it sends it on, by the names that its configuration has for both.
+//!
+//! Which counters prove the path, and which of them the proxy must therefore keep, follows from these names and from what is
+//! spoken: said here once, for every mode and whoever configures the proxy.
+
+use super::proof::{Evidence, RequestCounters, Seen, StreamCounters};
+use crate::redirect::INBOUND_PORT;
+use experiment::Protocol;
+
+/// What an Envoy does with the load that it takes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Handling {
+    /// It reads every request.
+    Reads,
+    /// It carries connections, whatever is in them.
+    Carries,
+}
+
+impl Handling {
+    /// What it does with this in clear text. With a client's own TLS, whatever is in it, it can only carry it.
+    #[must_use]
+    pub fn of(protocol: Protocol) -> Self {
+        if protocol.is_http() { Self::Reads } else { Self::Carries }
+    }
+}
+
+/// The proxy that an Envoy speaks mutual TLS with.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Peer {
+    /// None.
+    Nobody,
+    /// The one that it sends to.
+    Next,
+    /// The one that sends to it, at the listener of this name.
+    Previous(String),
+}
+
+/// Where an Envoy takes the load and where it sends it on.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Hop {
+    /// What it does with it.
+    pub handling: Handling,
+    /// The prefix of the statistics of the connection manager that reads it, where it is read.
+    pub connection_manager: String,
+    /// The cluster that it is sent to. What is carried counts under this name, as Istio has it.
+    pub cluster: String,
+    /// Where mutual TLS counts.
+    pub peer: Peer,
+}
+
+impl Hop {
+    /// That of a proxy which takes what an application, or a client outside, sends to this port, and leads it to a cluster.
+    #[must_use]
+    pub fn outbound(handling: Handling, port: u16, cluster: String) -> Self {
+        Self { handling, connection_manager: format!("outbound_0.0.0.0_{port}"), cluster, peer: Peer::Next }
+    }
+
+    /// That of a proxy beside an application that listens at this port.
+    #[must_use]
+    pub fn inbound(handling: Handling, port: u16) -> Self {
+        Self {
+            handling,
+            connection_manager: format!("inbound_0.0.0.0_{port}"),
+            cluster: format!("inbound|{port}||"),
+            peer: Peer::Previous(format!("0.0.0.0_{INBOUND_PORT}")),
+        }
+    }
+
+    /// Which of the proxy's counters tell of the path; `tls_expected` says whether mutual TLS with its peer is claimed.
+    #[must_use]
+    pub fn evidence(&self, tls_expected: bool) -> Evidence {
+        let Self { handling, connection_manager, cluster, peer } = self;
+        let evidence = Evidence::of(match handling {
+            Handling::Reads => Seen::Requests(RequestCounters {
+                requests: format!("http.{connection_manager}.downstream_rq_total"),
+                connections: format!("http.{connection_manager}.downstream_cx_total"),
+                retries: format!("cluster.{cluster}.upstream_rq_retry"),
+                traced: format!("http.{connection_manager}.tracing.random_sampling"),
+            }),
+            Handling::Carries => Seen::Streams(StreamCounters::of_tcp_proxy(cluster)),
+        });
+        match peer {
+            Peer::Nobody => evidence,
+            Peer::Next => Evidence {
+                handshakes: Some(format!("cluster.{cluster}.ssl.handshake")),
+                tls_expected,
+                ..evidence
+            },
+            Peer::Previous(listener) => Evidence {
+                handshakes: Some(format!("listener.{listener}.ssl.handshake")),
+                tls_expected,
+                refused: Some(format!("listener.{listener}.no_filter_chain_match")),
+                ..evidence
+            },
+        }
+    }
+
+    /// Prefixes of all these counters: a proxy that is told by Istio which ones to keep leaves most others out.
+    #[must_use]
+    pub fn statistics(&self) -> Vec<String> {
+        let load = match self.handling {
+            Handling::Reads => format!("http.{}", self.connection_manager),
+            Handling::Carries => format!("tcp.{}", self.cluster),
+        };
+        let mut prefixes = vec![load, format!("cluster.{}", self.cluster)];
+        if let Peer::Previous(listener) = &self.peer {
+            prefixes.push(format!("listener.{listener}"));
+        }
+        prefixes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a proxy does not keep reads as zero, and would prove that nothing passed.
+    #[test]
+    fn every_counter_of_the_evidence_is_kept() {
+        for handling in [Handling::Reads, Handling::Carries] {
+            for hop in [
+                Hop::outbound(handling, 8080, "outbound|8080||server.mesh-1.svc.cluster.local".to_owned()),
+                Hop::inbound(handling, 8080),
+            ] {
+                let evidence = hop.evidence(true);
+                let mut counters: Vec<String> = match evidence.seen {
+                    Seen::Requests(counters) => {
+                        vec![counters.requests, counters.connections, counters.retries, counters.traced]
+                    }
+                    Seen::Streams(counters) => {
+                        vec![counters.connections, counters.received_bytes, counters.sent_bytes]
+                    }
+                    seen => panic!("an Envoy sees {seen:?}"),
+                };
+                counters.extend(evidence.handshakes.into_iter().chain(evidence.refused));
+                assert!(counters.len() >= 4);
+                for counter in counters {
+                    assert!(hop.statistics().iter().any(|prefix| counter.starts_with(prefix)), "{counter}");
+                }
+            }
+        }
+    }
+}

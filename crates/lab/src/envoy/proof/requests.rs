@@ -1,0 +1,157 @@
+//! Proof of a path by requests: counted by a proxy that reads them, or made out of their bytes where one passes these on as
+//! they were sent (ztunnel).
+//!
+//! Each proxy must have every request that the generator sent. Equality has two honest exceptions. A generator that is stopped
+//! leaves at most one request on each connection that no proxy reads any more, so a few may be missing. And a proxy may
+//! retry, as a mesh does, so the one behind it may see more; the retries are counted too. With bytes there is a third: what a
+//! protocol says once on each connection. Behind a proxy that changes requests, as a waypoint does, there must only be enough bytes.
+
+use super::{CountedProxy, counter};
+use experiment::environment::SentLoad;
+use experiment::schema::ProxyProof;
+
+/// Missing requests are never forgiven beyond this share of all, or [`FORGIVEN_AT_LEAST`] where that is more:
+/// one of many connections that went past a proxy must show.
+const FORGIVEN_FRACTION: f64 = 0.01;
+const FORGIVEN_AT_LEAST: u64 = 16;
+
+/// What a connection carries beside requests (HTTP/2's preface, settings and first headers), in requests.
+const CONNECTION_IN_REQUESTS: u64 = 16;
+
+/// Counters of a proxy that reads requests.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RequestCounters {
+    /// The requests that arrived at the listener of the path.
+    pub requests: String,
+    /// The connections that they came on: each may leave one request unread.
+    pub connections: String,
+    /// The requests that this proxy sent again.
+    pub retries: String,
+    /// The requests that it chose to trace.
+    pub traced: String,
+}
+
+/// Counters of a proxy that does not read requests, but has their bytes as they were sent.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RequestByteCounters {
+    /// Bytes from client to server.
+    pub bytes: String,
+    /// The connections that they came on.
+    pub connections: String,
+    /// Whether a proxy before it has added to them: then there must be enough, and more says nothing.
+    pub added_to: bool,
+}
+
+impl RequestByteCounters {
+    /// How many requests the bytes make.
+    pub(super) fn requests(&self, rise: impl Fn(&str) -> u64, sent: &SentLoad) -> u64 {
+        let Some(each) = sent.request_bytes.filter(|bytes| *bytes > 0.0) else { return 0 };
+        let requests = (rise(&self.bytes) as f64 / each).round() as u64;
+        if self.added_to { requests.min(sent.requests) } else { requests }
+    }
+}
+
+/// Judges a proxy that reads requests; the proxies before it sent so many of them again.
+pub(super) fn judge_read(
+    proxy: &CountedProxy,
+    proof: &ProxyProof,
+    counters: &RequestCounters,
+    retries_before: u64,
+    reasons: &mut Vec<String>,
+) {
+    judge_count(proxy, proof, counter(proof, &counters.connections), retries_before, reasons);
+}
+
+/// The same for one that has their bytes.
+pub(super) fn judge_bytes(
+    proxy: &CountedProxy,
+    proof: &ProxyProof,
+    counters: &RequestByteCounters,
+    retries_before: u64,
+    reasons: &mut Vec<String>,
+) {
+    let connections = counter(proof, &counters.connections);
+    let once = CONNECTION_IN_REQUESTS * connections + most_forgiven(proof.requests_expected);
+    judge_count(proxy, proof, connections, retries_before + once, reasons);
+}
+
+/// `explained` requests more than were sent have a known cause.
+fn judge_count(
+    proxy: &CountedProxy,
+    proof: &ProxyProof,
+    connections: u64,
+    explained: u64,
+    reasons: &mut Vec<String>,
+) {
+    let (name, received, expected) = (proxy.called(), proof.requests_received, proof.requests_expected);
+    let forgiven = forgiven(expected, connections);
+    if received + forgiven < expected {
+        let manner =
+            if received == 0 { "traffic did not pass it" } else { "part of the traffic did not pass it" };
+        reasons.push(format!("{name} saw {received} of {expected} requests: {manner}"));
+    } else if received > expected + explained {
+        let surplus = received - expected - explained;
+        reasons.push(format!(
+            "{name} saw {surplus} requests more than were sent: something else uses this path"
+        ));
+    }
+}
+
+/// How many of these requests may be missing at whoever took them on so many connections.
+pub(super) fn forgiven(expected: u64, connections: u64) -> u64 {
+    connections.min(most_forgiven(expected))
+}
+
+pub(super) fn most_forgiven(expected: u64) -> u64 {
+    ((expected as f64 * FORGIVEN_FRACTION) as u64).max(FORGIVEN_AT_LEAST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CountedProxy, Evidence, Seen, prove};
+    use super::*;
+
+    /// Requests of 73 bytes.
+    fn sent(requests: u64) -> SentLoad {
+        SentLoad { requests, request_bytes: Some(73.0) }
+    }
+
+    /// A proxy that counts bytes, with these of requests, and connections.
+    fn ztunnel(added_to: bool, bytes: u64, connections: u64) -> CountedProxy {
+        let names = ("bytes".to_owned(), "connections".to_owned());
+        let seen = Seen::RequestBytes(RequestByteCounters {
+            bytes: names.0.clone(),
+            connections: names.1.clone(),
+            added_to,
+        });
+        let evidence =
+            Evidence { handshakes: Some(names.1.clone()), tls_expected: true, ..Evidence::of(seen) };
+        let before = [(names.0.clone(), 7), (names.1.clone(), 7)].into();
+        let after = [(names.0, 7 + bytes), (names.1, 7 + connections)].into();
+        CountedProxy { name: "ztunnel".to_owned(), side: Some("client"), evidence, before, after: Ok(after) }
+    }
+
+    #[test]
+    fn bytes_show_how_many_requests_passed() {
+        let exact = prove(&[ztunnel(false, 3000 * 73, 4)], &sent(3000), None);
+        assert!(exact.proven, "{:?}", exact.reasons);
+        assert_eq!((exact.proxies[0].requests_received, exact.proxies[0].tls_handshakes), (3000, 4));
+        // A proxy before it added headers: there must be enough, and more says nothing.
+        assert!(prove(&[ztunnel(true, 6000 * 73, 4)], &sent(3000), None).proven);
+        // A protocol's own words at the beginning of each connection.
+        assert!(prove(&[ztunnel(false, 3000 * 73 + 4 * 200, 4)], &sent(3000), None).proven);
+    }
+
+    #[test]
+    fn bytes_that_went_elsewhere_are_no_proof() {
+        let reasons = |proxy: CountedProxy| prove(&[proxy], &sent(3000), None).reasons.join("\n");
+        insta::assert_snapshot!(reasons(ztunnel(false, 0, 0)), @r"
+        ztunnel at the client saw 0 of 3000 requests: traffic did not pass it
+        ztunnel at the client completed no TLS handshake with its peer, though mutual TLS is claimed
+        ");
+        insta::assert_snapshot!(reasons(ztunnel(true, 2000 * 73, 3)), @"ztunnel at the client saw 2000 of 3000 requests: part of the traffic did not pass it");
+        insta::assert_snapshot!(reasons(ztunnel(false, 4000 * 73, 4)), @"ztunnel at the client saw 906 requests more than were sent: something else uses this path");
+        let unknown = SentLoad { request_bytes: None, ..sent(3000) };
+        assert!(!prove(&[ztunnel(false, 3000 * 73, 4)], &unknown, None).proven);
+    }
+}

@@ -1,0 +1,177 @@
+//! Raw TCP within the mesh: proxies carry connections and cannot read requests.
+
+use crate::trial::{CONNECTIONS, REQUESTS, Trial, spec, trial};
+use experiment::environment::{ArrangementSpec, MutualTls, ProxySettings, TCP_REQUEST_BYTES};
+use experiment::mesh_settings::{
+    AuthorizationSettings, ExtraObjects, IngressApi, IngressSettings, IngressTls,
+};
+use experiment::{MeshSettings, Mode, Protocol};
+use lab::Pod;
+use lab::arrangement::LocalLab;
+use serde_json::json;
+use std::process::Command;
+use std::sync::Arc;
+
+const SIDECARS: [&str; 2] = ["client-proxy", "server-proxy"];
+
+pub fn raw_tcp(mode: Mode, mtls: MutualTls) -> ArrangementSpec {
+    let proxy = ProxySettings { mtls, ..ProxySettings::default() };
+    ArrangementSpec { protocol: Protocol::Tcp, proxy, ..spec(mode) }
+}
+
+/// All connections passed the proxy with all their bytes, and the service had every request.
+fn check_streams(what: &str, trial: &Trial, proxy: &str) {
+    let streams = trial.proxy(proxy).streams.expect("it does not read requests");
+    assert_eq!((streams.connections, streams.connections_expected), (CONNECTIONS, CONNECTIONS), "{what}");
+    assert_eq!(streams.received_bytes, REQUESTS * TCP_REQUEST_BYTES, "{what}: {proxy}");
+    assert_eq!(streams.sent_bytes, REQUESTS * 1024, "{what}: {proxy}");
+    let service = trial.observation.path.service.as_ref().expect("the service counts");
+    assert_eq!((service.requests_received, service.connections), (REQUESTS, CONNECTIONS), "{what}");
+}
+
+pub fn none_leads_raw_tcp_to_the_service(place: &LocalLab) {
+    let trial = trial(place, &raw_tcp(Mode::None, MutualTls::Strict), |_| ());
+    assert_eq!(trial.answered(), REQUESTS);
+    let path = &trial.observation.path;
+    assert!(path.proven && path.proxies.is_empty() && path.service.is_none(), "{path:?}");
+    assert_eq!(trial.components(), ["generator", "server"]);
+}
+
+pub fn sidecars_carry_raw_tcp(place: &LocalLab) {
+    for mtls in [MutualTls::Strict, MutualTls::Permissive, MutualTls::Off] {
+        let what = mtls.name();
+        let trial = trial(place, &raw_tcp(Mode::Sidecar, mtls), |_| ());
+        trial.check_proven(what, &SIDECARS);
+        assert_eq!(trial.components(), ["generator", "client-proxy", "server-proxy", "server"]);
+        for name in SIDECARS {
+            check_streams(what, &trial, name);
+            let proof = trial.proxy(name);
+            assert_eq!(proof.tls_expected, mtls.is_spoken());
+            // Each connection of the client's is one between the proxies.
+            assert_eq!(
+                proof.tls_handshakes,
+                if mtls.is_spoken() { CONNECTIONS } else { 0 },
+                "{what}: {name}"
+            );
+        }
+    }
+}
+
+/// Redirection removed by hand, where the proxies take plain text too: all is answered, and nothing is proven.
+pub fn raw_tcp_past_the_server_proxy_shows(place: &LocalLab) {
+    let trial = trial(place, &raw_tcp(Mode::Sidecar, MutualTls::Off), |arrangement| {
+        iptables(arrangement.server_pod(), &["-F"]);
+    });
+    assert_eq!(trial.answered(), REQUESTS);
+    let path = &trial.observation.path;
+    assert!(!path.proven);
+    assert_eq!(path.reasons[0], "server-proxy carried 0 of 4 connections: traffic did not pass it");
+    assert!(path.reasons[1].starts_with("rules of pod server were changed"), "{:?}", path.reasons);
+}
+
+pub fn raw_tcp_past_the_client_proxy_is_refused_or_shows(place: &LocalLab) {
+    for mtls in [MutualTls::Strict, MutualTls::Permissive] {
+        let trial = trial(place, &raw_tcp(Mode::Sidecar, mtls), |arrangement| {
+            let (client, server) = (arrangement.client_pod(), arrangement.server_pod());
+            iptables(client, &["-F"]);
+            let destination = format!("{}:8080", server.address());
+            iptables(
+                client,
+                &[
+                    "-A",
+                    "OUTPUT",
+                    "-p",
+                    "tcp",
+                    "-d",
+                    "10.78.0.0/16",
+                    "-j",
+                    "DNAT",
+                    "--to-destination",
+                    &destination,
+                ],
+            );
+        });
+        let path = &trial.observation.path;
+        assert!(!path.proven);
+        let reasons = path.reasons.join("\n");
+        let expected: &[&str] = if mtls == MutualTls::Strict {
+            assert_eq!(trial.answered(), 0, "plain text got past a proxy that wants mutual TLS");
+            &[
+                "client-proxy carried no connection: traffic did not pass it",
+                "server-proxy carried no connection: traffic did not pass it",
+                "server-proxy refused ",
+                "though mutual TLS is claimed",
+            ]
+        } else {
+            assert_eq!(trial.answered(), REQUESTS);
+            &[
+                "client-proxy carried 0 of 4 connections: traffic did not pass it",
+                "server-proxy completed no TLS handshake with its peer, though mutual TLS is claimed",
+            ]
+        };
+        for part in expected {
+            assert!(reasons.contains(part), "{}: {part} is not in: {reasons}", mtls.name());
+        }
+    }
+}
+
+/// Changes the rules of a pod that lead connections elsewhere.
+pub fn iptables(pod: &Pod, change: &[&str]) {
+    let change: Vec<String> = change.iter().map(|word| (*word).to_owned()).collect();
+    let changed = pod.run(move || Command::new("iptables").args(["-t", "nat"]).args(change).status());
+    assert!(changed.expect("the pod is there").expect("iptables is installed").success());
+}
+
+/// A policy that no connection of the client's gets past.
+pub fn denial() -> ExtraObjects {
+    let denial = json!({
+        "apiVersion": "security.istio.io/v1",
+        "kind": "AuthorizationPolicy",
+        "metadata": {"name": "no-client"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "server"}},
+            "action": "DENY",
+            "rules": [{"from": [{"source": {"principals": ["*/sa/client"]}}]}],
+        },
+    });
+    ExtraObjects { text: denial.to_string(), objects: vec![denial] }
+}
+
+/// Rules that allow callers by identity are checked once for each connection; one that denies the client ends them all.
+pub fn callers_of_raw_tcp_are_known_by_their_identity(place: &LocalLab) {
+    let authorization = AuthorizationSettings { identities: 3, ..AuthorizationSettings::default() };
+    let with = |extra| {
+        let istio = MeshSettings { authorization, extra, ..MeshSettings::default() };
+        ArrangementSpec { istio: Arc::new(istio), ..raw_tcp(Mode::Sidecar, MutualTls::Strict) }
+    };
+    trial(place, &with(None), |_| ()).check_proven("allowed", &SIDECARS);
+    let refused = trial(place, &with(Some(denial())), |_| ());
+    assert_eq!(refused.answered(), 0);
+    let reasons = refused.observation.path.reasons.join("\n");
+    assert!(reasons.contains("the service counted 0 of "), "{reasons}");
+}
+
+pub fn ingress_leads_raw_tcp(place: &LocalLab) {
+    for api in [IngressApi::Istio, IngressApi::Kubernetes] {
+        for tls in [IngressTls::Off, IngressTls::Simple, IngressTls::Mutual] {
+            let what = format!("{api:?} {tls:?}");
+            let istio = MeshSettings { ingress: IngressSettings { tls, api }, ..MeshSettings::default() };
+            let spec =
+                ArrangementSpec { istio: Arc::new(istio), ..raw_tcp(Mode::Ingress, MutualTls::Strict) };
+            let trial = trial(place, &spec, |_| ());
+            trial.check_proven(&what, &["ingress-gateway", "server-proxy"]);
+            assert_eq!(
+                trial.components(),
+                ["generator", "ingress-gateway", "server-proxy", "server"],
+                "{what}"
+            );
+            for name in ["ingress-gateway", "server-proxy"] {
+                check_streams(&what, &trial, name);
+                assert_eq!(trial.proxy(name).tls_handshakes, CONNECTIONS, "{what}: {name}");
+            }
+            let counters = &trial.proxy("ingress-gateway").counters;
+            let with_client = counters.get("listener.0.0.0.0_8443.ssl.handshake").copied().unwrap_or(0);
+            assert_eq!(with_client, if tls == IngressTls::Off { 0 } else { CONNECTIONS }, "{what}");
+        }
+    }
+}
