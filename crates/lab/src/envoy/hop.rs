@@ -3,7 +3,7 @@
 //! Which counters prove the path, and which of them the proxy must therefore keep, follows from these names and from what is
 //! spoken: said here once, for every mode and whoever configures the proxy.
 
-use super::proof::{Evidence, RequestCounters, Seen, StreamCounters};
+use super::proof::{Encrypted, Evidence, RequestCounters, Seen, SentOn, StreamCounters};
 use crate::redirect::INBOUND_PORT;
 use experiment::Protocol;
 
@@ -70,7 +70,7 @@ impl Hop {
     #[must_use]
     pub fn evidence(&self, tls_expected: bool) -> Evidence {
         let Self { handling, connection_manager, cluster, peer } = self;
-        let evidence = Evidence::of(match handling {
+        let seen = match handling {
             Handling::Reads => Seen::Requests(RequestCounters {
                 requests: format!("http.{connection_manager}.downstream_rq_total"),
                 connections: format!("http.{connection_manager}.downstream_cx_total"),
@@ -78,18 +78,21 @@ impl Hop {
                 traced: format!("http.{connection_manager}.tracing.random_sampling"),
             }),
             Handling::Carries => Seen::Streams(StreamCounters::of_tcp_proxy(cluster)),
-        });
+        };
+        let evidence = Evidence { sent_on: Some(SentOn::through(cluster)), ..Evidence::of(seen) };
         match peer {
             Peer::Nobody => evidence,
             Peer::Next => Evidence {
                 handshakes: Some(format!("cluster.{cluster}.ssl.handshake")),
                 tls_expected,
+                encrypted: Some(Encrypted::SentOn),
                 ..evidence
             },
             Peer::Previous(listener) => Evidence {
                 handshakes: Some(format!("listener.{listener}.ssl.handshake")),
                 tls_expected,
                 refused: Some(format!("listener.{listener}.no_filter_chain_match")),
+                encrypted: Some(Encrypted::Received),
                 ..evidence
             },
         }
@@ -133,7 +136,9 @@ mod tests {
                     seen => panic!("an Envoy sees {seen:?}"),
                 };
                 counters.extend(evidence.handshakes.into_iter().chain(evidence.refused));
-                assert!(counters.len() >= 4);
+                let sent_on = evidence.sent_on.expect("an Envoy counts what it sends on");
+                counters.extend([sent_on.requests, sent_on.connections, sent_on.failed_connections]);
+                assert!(counters.len() >= 7);
                 for counter in counters {
                     assert!(hop.statistics().iter().any(|prefix| counter.starts_with(prefix)), "{counter}");
                 }

@@ -1,8 +1,8 @@
 //! Whether the requests took the path that the mode names: read from the proxies' own counters.
 //!
 //! Pure: counters before and after in, [`PathProof`] out. Each expected proxy must have received every request that the
-//! generator sent, must have completed TLS handshakes exactly where mutual TLS is claimed, and must have taken every
-//! configuration that it was sent. Which of its counters say so is its [`Evidence`], whoever configured it.
+//! generator sent and sent it on, must have completed TLS handshakes exactly where mutual TLS is claimed (`sent_on.rs`), and
+//! must have taken every configuration that it was sent. Which of its counters say so is its [`Evidence`], whoever configured it.
 //!
 //! Three ways to see the load, each with its own file for what follows: a proxy that reads requests counts them, and one
 //! that has their bytes as they were sent counts those (`requests.rs`); one that carries connections unread is held against what
@@ -10,11 +10,13 @@
 
 mod evidence;
 mod requests;
+mod sent_on;
 mod streams;
 mod tracing;
 
 pub use evidence::{Demand, Evidence, Seen, Takes};
 pub use requests::{RequestByteCounters, RequestCounters};
+pub use sent_on::{Encrypted, SentOn};
 pub use streams::{CountedService, StreamCounters};
 pub use tracing::judge_tracing;
 
@@ -85,7 +87,9 @@ pub fn prove(proxies: &[CountedProxy], sent: &SentLoad, service: Option<&Counted
                 }
                 Seen::Nothing(_) => streams::judge_passed_by(&proof, &mut reasons),
             }
+            sent_on::judge_sent_on(proxy, &proof, &mut reasons);
             judge_tls(proxy, &proof, &mut reasons);
+            sent_on::judge_encrypted(proxy, &proof, &mut reasons);
             judge_demands(proxy, &proof, &mut reasons);
             judge_scripts(proxy, &proof, &mut reasons);
         }
@@ -233,7 +237,12 @@ mod tests {
                 ("http.outbound_0.0.0.0_8080.downstream_rq_total", requests),
                 ("http.outbound_0.0.0.0_8080.downstream_cx_total", 4),
                 ("cluster.outbound|8080||server.default.svc.cluster.local.ssl.handshake", handshakes),
+                ("cluster.outbound|8080||server.default.svc.cluster.local.upstream_cx_total", 4),
                 ("cluster.outbound|8080||server.default.svc.cluster.local.upstream_rq_retry", retries),
+                (
+                    "cluster.outbound|8080||server.default.svc.cluster.local.upstream_rq_total",
+                    requests + retries,
+                ),
             ],
         )
     }
@@ -247,6 +256,7 @@ mod tests {
                 ("http.inbound_0.0.0.0_8080.downstream_cx_total", 4),
                 ("listener.0.0.0.0_15006.ssl.handshake", handshakes),
                 ("listener.0.0.0.0_15006.no_filter_chain_match", refused),
+                ("cluster.inbound|8080||.upstream_rq_total", requests),
             ],
         )
     }
@@ -273,6 +283,40 @@ mod tests {
             proof.reasons,
             ["client-proxy saw 2995 of 3000 requests: part of the traffic did not pass it"]
         );
+    }
+
+    /// The same proxy with a counter that rose by another number.
+    fn changed(mut proxy: CountedProxy, counter: &str, rise: u64) -> CountedProxy {
+        let before = proxy.before[counter];
+        *proxy.after.as_mut().unwrap().get_mut(counter).unwrap() = before + rise;
+        proxy
+    }
+
+    #[test]
+    fn requests_that_a_proxy_answers_itself_show() {
+        let few = |sent_on| changed(server(3000, 4, 0), "cluster.inbound|8080||.upstream_rq_total", sent_on);
+        assert!(prove(&[client(3000, 4, 0), few(2996)], &sent(3000), None).proven);
+        assert_eq!(
+            prove(&[client(3000, 4, 0), few(1500)], &sent(3000), None).reasons,
+            [
+                "server-proxy sent on 1500 of the 3000 requests that it received: it answered others itself, or sent them elsewhere"
+            ]
+        );
+    }
+
+    #[test]
+    fn connections_in_plain_text_among_others_show() {
+        let opened = "cluster.outbound|8080||server.default.svc.cluster.local.upstream_cx_total";
+        let proof = prove(&[client(3000, 2, 0), server(3000, 2, 0)], &sent(3000), None);
+        insta::assert_snapshot!(proof.reasons.join("\n"), @r"
+        client-proxy opened 4 connections and completed 2 TLS handshakes with its peer: others were in plain text, though mutual TLS is claimed
+        server-proxy took 4 connections and completed 2 TLS handshakes with its peer: others were in plain text, though mutual TLS is claimed
+        ");
+        // One that never came about had no handshake either.
+        let mut failing = changed(client(3000, 4, 0), opened, 5);
+        let failed = opened.replace("cx_total", "cx_connect_fail");
+        failing.after.as_mut().unwrap().insert(failed, 1);
+        assert!(prove(&[failing, server(3000, 4, 0)], &sent(3000), None).proven);
     }
 
     #[test]

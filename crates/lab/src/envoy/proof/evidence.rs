@@ -3,6 +3,7 @@
 
 use super::requests::{RequestByteCounters, RequestCounters};
 use super::risen;
+use super::sent_on::{Encrypted, SentOn};
 use super::streams::{CountedService, StreamCounters};
 use experiment::environment::SentLoad;
 use std::collections::BTreeMap;
@@ -20,6 +21,10 @@ pub struct Evidence {
     pub takes: Option<Takes>,
     /// Connections that it refused since they came as no filter chain wants them; absent where it has no such listener.
     pub refused: Option<String>,
+    /// What it sends on; absent where that counts elsewhere.
+    pub sent_on: Option<SentOn>,
+    /// Which connections must all be encrypted, where mutual TLS is claimed; absent where one carries others.
+    pub encrypted: Option<Encrypted>,
     /// What else must show, or must not.
     pub demands: Vec<Demand>,
 }
@@ -61,7 +66,16 @@ impl Evidence {
     /// The evidence of a proxy that sees this of the traffic; of mutual TLS it tells nothing.
     #[must_use]
     pub fn of(seen: Seen) -> Self {
-        Self { seen, handshakes: None, tls_expected: false, takes: None, refused: None, demands: Vec::new() }
+        Self {
+            seen,
+            handshakes: None,
+            tls_expected: false,
+            takes: None,
+            refused: None,
+            sent_on: None,
+            encrypted: None,
+            demands: Vec::new(),
+        }
     }
 
     /// Whether it is worth nothing without the service's own count.

@@ -5,6 +5,7 @@ use crate::arrangement::LocalLab;
 use crate::arrangement::service::SERVICE_PORT;
 use crate::arrangement::started::Proxy;
 use crate::envoy::hop::{Handling, Hop, Peer};
+use crate::envoy::proof::Evidence;
 use crate::istio::Membership;
 use crate::istio::agent::{Agent, AgentSpec, ProxyKind};
 use crate::istio::in_force::{Awaited, Expected};
@@ -70,7 +71,9 @@ impl Waypoint {
 
     /// It as a part of its arrangement.
     pub fn on_the_path(self, trial: &Trial<'_>) -> Proxy {
-        self.agent.on_the_path(NAME, hop(trial).evidence(true))
+        // A connection from ztunnel carries many of clients.
+        let evidence = Evidence { encrypted: None, ..hop(trial).evidence(true) };
+        self.agent.on_the_path(NAME, evidence)
     }
 }
 
