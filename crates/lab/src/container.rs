@@ -290,7 +290,9 @@ impl Container {
     fn failure(&self, operation: impl Into<String>, how: &str) -> EnvironmentError {
         let tail = self.log_tail(3);
         let words = if tail.is_empty() { String::new() } else { format!(": {}", tail.join(" / ")) };
-        EnvironmentError::new(operation, format!("{}/{} {how}{words}", self.0.pod, self.0.name))
+        let error = EnvironmentError::new(operation, format!("{}/{} {how}{words}", self.0.pod, self.0.name));
+        let logs: Vec<String> = self.0.logs.iter().map(|path| path.display().to_string()).collect();
+        error.with_hint(format!("all that it said is in {}", logs.join(" and ")))
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {

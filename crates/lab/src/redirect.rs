@@ -86,7 +86,7 @@ pub fn rules(redirect: &Redirect, identity: ProxyIdentity) -> String {
 const PROGRAMS: [&str; 3] = ["iptables-restore", "iptables-nft-restore", "iptables-legacy-restore"];
 
 /// Ordinary users often lack these in their PATH.
-const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
+pub(crate) const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 
 /// The `iptables-restore` programs of this machine, best first.
 ///

@@ -310,7 +310,8 @@ impl FolderError {
                         .to_owned(),
                 )
             }
-            Self::Write { .. } | Self::Read { .. } => None,
+            Self::Write { .. } => Some("name a folder with --out that can be made and written to".to_owned()),
+            Self::Read { .. } => None,
         }
     }
 }

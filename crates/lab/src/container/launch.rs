@@ -8,11 +8,12 @@ use super::{Container, ContainerSpec, ContainerUser, ErrorOutput, Process, State
 use crate::cgroup::Cgroup;
 use crate::namespace::Namespace;
 use crate::permission::in_child;
-use crate::redirect::{PROXY_USER, ProxyIdentity};
+use crate::redirect::{PROXY_USER, ProxyIdentity, SYSTEM_FOLDERS};
 use experiment::environment::EnvironmentError;
 use rustix::fs::Mode;
 use rustix::process::{Gid, Pid, PidfdFlags, Resource, Rlimit, Signal, Uid};
 use rustix::thread::{CapabilitySet, CapabilitySets};
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -93,8 +94,14 @@ fn command(program: &Path, spec: &ContainerSpec, rights: &Rights) -> io::Result<
     Ok(command)
 }
 
-fn search_path() -> std::ffi::OsString {
-    std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())
+/// Our own, and the folders of system programs: a PATH often lacks them, and Istio's programs look for iptables there.
+fn search_path() -> OsString {
+    let mut path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    for folder in SYSTEM_FOLDERS {
+        path.push(":");
+        path.push(folder);
+    }
+    path
 }
 
 /// A log that is appended to. A process of another user may open it by its own name for it too, `/dev/stdout`, as

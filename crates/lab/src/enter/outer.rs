@@ -17,10 +17,13 @@ use std::io;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The inner process handles signals some milliseconds after its start; loading the program from a cold disk takes longer.
 const ARMED_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long the inner process may take for what it is to do at once, when it is asked a second time.
+const AT_ONCE: Duration = Duration::from_secs(2);
 
 /// Passed on to the inner process. It has a process group of its own, so that each reaches it exactly once: Ctrl-C, which
 /// the terminal sends to our group, and `kill -INT`, which may be sent to us or to our group, look the same to it.
@@ -102,21 +105,36 @@ fn supervise(
     child: &mut Child,
     directory: &Path,
 ) -> Result<ExitCode, EnvironmentError> {
-    let mut asked_to_end = false;
+    let mut asked_to_end = 0;
     loop {
         if let Some(status) =
             child.try_wait().map_err(|error| EnvironmentError::new("wait for the lab", error))?
         {
-            return exit_code(status, asked_to_end);
+            return exit_code(status, asked_to_end > 0);
         }
         for signal in signals.wait() {
             if signal == SIGCHLD {
                 continue;
             }
-            asked_to_end = true;
+            asked_to_end += 1;
             wait_until_armed(child, directory)?;
             pass_on(child, signal);
+            if asked_to_end > 1 && !has_ended_within(child, AT_ONCE)? {
+                // It stands still, or is stuck.
+                pass_on(child, SIGQUIT);
+            }
         }
+    }
+}
+
+fn has_ended_within(child: &mut Child, limit: Duration) -> Result<bool, EnvironmentError> {
+    let give_up_at = Instant::now() + limit;
+    loop {
+        let ended = child.try_wait().map_err(|error| EnvironmentError::new("wait for the lab", error))?;
+        if ended.is_some() || Instant::now() >= give_up_at {
+            return Ok(ended.is_some());
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -21,6 +21,7 @@ const TESTS: &[Test] = &[
     ("a_signal_right_at_the_start_is_not_lost", early_signal),
     ("sigquit_ends_a_lab_at_once", quit),
     ("a_second_ctrl_c_ends_a_lab_at_once", two_interrupts),
+    ("a_second_ctrl_c_ends_a_lab_that_stands_still", two_interrupts_of_one_that_stands_still),
     ("kill_9_of_the_outer_process", kill_outer),
     ("kill_9_of_the_inner_process", kill_inner),
     ("kill_9_of_both", kill_both),
@@ -93,6 +94,16 @@ fn two_interrupts(stage: &Stage) -> Result<(), String> {
     lab.signal_outer(Signal::TERM);
     lab.signal_inner(Signal::CONT);
     lab.ended()?;
+    lab.nothing_is_left(stage)
+}
+
+fn two_interrupts_of_one_that_stands_still(stage: &Stage) -> Result<(), String> {
+    let mut lab = stage.hold()?;
+    lab.signal_inner(Signal::STOP);
+    lab.signal_outer(Signal::INT);
+    lab.signal_outer(Signal::TERM);
+    let status = lab.ended()?;
+    ensure(status.code() == Some(137), format!("it ended with {status}"))?;
     lab.nothing_is_left(stage)
 }
 

@@ -9,8 +9,10 @@
 
 mod deaths;
 mod process;
+mod refusals;
 mod residue;
 mod run;
+mod tampering;
 
 use lab::components::{Component, Overrides, find};
 use std::panic::catch_unwind;
@@ -28,11 +30,22 @@ const CASES: &[(&str, fn())] = &[
     ("one_signal_ends_a_run_with_what_it_has", residue::one_signal_ends_a_run_with_what_it_has),
     ("a_second_signal_ends_a_run_and_leaves_nothing", residue::a_second_signal_ends_a_run_and_leaves_nothing),
     ("a_signal_while_it_reports_changes_nothing", residue::a_signal_while_it_reports_changes_nothing),
+    ("rules_that_are_removed_in_the_window_show", tampering::rules_that_are_removed_in_the_window_show),
+    ("a_wrong_program_is_named", refusals::a_wrong_program_is_named),
+    ("a_program_that_hangs_or_is_too_old_is_named", refusals::a_program_that_hangs_or_is_too_old_is_named),
+    ("what_is_missing_is_named", refusals::what_is_missing_is_named),
+    ("a_full_disk_is_named", refusals::a_full_disk_is_named),
+    ("rights_that_are_missing_are_named", refusals::rights_that_are_missing_are_named),
 ];
 
 /// Those that need a ztunnel, which no registry has: without one they are listed as not run.
-const ZTUNNEL_CASES: &[(&str, fn())] =
-    &[("a_ztunnel_that_dies_or_stands_still_is_named", deaths::a_ztunnel_that_dies_or_stands_still_is_named)];
+const ZTUNNEL_CASES: &[(&str, fn())] = &[
+    ("a_ztunnel_that_dies_or_stands_still_is_named", deaths::a_ztunnel_that_dies_or_stands_still_is_named),
+    (
+        "rules_of_ambient_that_are_removed_in_the_window_show",
+        tampering::rules_of_ambient_that_are_removed_in_the_window_show,
+    ),
+];
 
 fn main() -> ExitCode {
     let only = std::env::args().nth(1).filter(|name| !name.starts_with('-'));

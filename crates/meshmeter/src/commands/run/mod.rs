@@ -3,6 +3,7 @@
 //! Experiment → plan → a lab of its own → trial after trial, each on the disk as it ends → summary → report. `trial.rs`
 //! follows one trial, `verdict.rs` decides whether its figures may be used.
 
+mod failures;
 mod files;
 mod generator;
 mod progress;
@@ -15,8 +16,9 @@ use crate::cli::RunArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::studies;
 use experiment::environment::Environment as _;
-use experiment::schema::{RefusedMode, TrialOutcome};
+use experiment::schema::RefusedMode;
 use experiment::{Experiment, Override, Plan};
+use failures::Failures;
 use files::FilesBeside;
 use lab::arrangement::{LocalLab, Programs};
 use lab::{Entered, Lab};
@@ -29,8 +31,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// After so many trials in a row that could not be measured, the environment is taken to be broken.
-const FAILURES_IN_A_ROW: usize = 3;
 /// Time for measuring the machine's floor before the first trial.
 const FLOOR_TIME: Duration = Duration::from_millis(1500);
 
@@ -157,7 +157,7 @@ impl Session<'_> {
         progress: &mut RunProgress,
     ) -> Result<(), Failure> {
         let stop = || self.lab.stop_requested();
-        let mut failures_in_a_row = 0;
+        let mut failures = Failures::default();
         for planned in &self.plan.trials {
             if stop() {
                 break;
@@ -167,20 +167,9 @@ impl Session<'_> {
             let (record, failure) = trial::run(environment, planned, &log_dir, &stop, progress);
             folder.append_trial(&record).map_err(folder_failure)?;
             progress.trial_ended(planned, &record);
-            failures_in_a_row =
-                if record.outcome == TrialOutcome::Failed { failures_in_a_row + 1 } else { 0 };
-            // Where all trials failed, fewer are enough.
-            if failures_in_a_row == FAILURES_IN_A_ROW.min(self.plan.trials.len()) {
-                let reason = record.verdict.reasons.into_iter().next().unwrap_or_default();
-                let failure = failure.map_or_else(|| Failure::broken(reason), Failure::from);
-                let trials = match failures_in_a_row {
-                    1 => "the only trial failed".to_owned(),
-                    count => format!("{count} trials in a row failed"),
-                };
-                return Err(failure.about(&trials));
-            }
+            failures.note(&record, failure)?;
         }
-        Ok(())
+        if stop() { Ok(()) } else { failures.end() }
     }
 
     fn report(&self, folder: &Path) -> Result<ExitCode, Failure> {

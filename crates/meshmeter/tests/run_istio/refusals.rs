@@ -1,0 +1,132 @@
+//! What a run cannot do without: each lack is an error that names it and says what to do, with status 3, and nothing is
+//! left.
+
+use crate::run::{Ended, Scene};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// Longer than a program may take to say its version.
+const LIMIT: Duration = Duration::from_secs(100);
+
+const EXPERIMENT: &str =
+    "modes: [none, sidecar]\nrepeats: 1\nload: {rate: 100, connections: 4, warmup: 100ms, duration: 500ms}\n";
+
+/// A program that says that it is this version of Istio's, and can do nothing else.
+const OLD: &str = r#"[ "$1" = version ] && exec echo 'version.BuildInfo{Version:"1.2.3", GitRevision:"8f2c"}'
+echo this old program knows no such thing >&2
+exit 7"#;
+
+fn script(scene: &Scene, name: &str, text: &str) -> PathBuf {
+    let path = scene.path(name);
+    fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("it is writable");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    path
+}
+
+fn check(scene: &Scene, ended: &Ended, parts: &[&str]) {
+    let text = ended.text();
+    assert_eq!(ended.status, Some(3), "{text}");
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in: {text}");
+    }
+    assert!(!scene.path("m").exists(), "the runtime folder is left");
+}
+
+pub fn a_wrong_program_is_named() {
+    let scene = Scene::new(EXPERIMENT);
+    let other = script(&scene, "other", "echo nginx version: nginx/1.22");
+    let no_program = scene.path("no-program");
+    fs::write(&no_program, "").expect("it is writable");
+    let nowhere = scene.path("nowhere");
+    for (option, variable) in [
+        ("--envoy", "MESHMETER_ENVOY"),
+        ("--istiod", "MESHMETER_ISTIOD"),
+        ("--pilot-agent", "MESHMETER_PILOT_AGENT"),
+        ("--ztunnel", "MESHMETER_ZTUNNEL"),
+    ] {
+        for (path, why) in [
+            (&other, "printed no version of"),
+            (&no_program, "Permission denied"),
+            (&nowhere, "there is no such file"),
+        ] {
+            let run = scene.start_with("out", scene.meshmeter().arg("run").arg(option).arg(path));
+            let ended = run.end_within(LIMIT);
+            let named = format!("use {} at {}", &option[2..], path.display());
+            check(&scene, &ended, &[&named, why, "hint: ", variable]);
+            assert!(!ended.folder.exists(), "a run that could not begin has a folder");
+        }
+    }
+}
+
+pub fn a_program_that_hangs_or_is_too_old_is_named() {
+    let scene = Scene::new(EXPERIMENT);
+    let hangs = script(&scene, "hangs", "exec sleep 600");
+    let run = scene.start_with("hangs-out", scene.meshmeter().arg("run").arg("--pilot-agent").arg(hangs));
+    check(&scene, &run.end_within(LIMIT), &["use pilot-agent at", "it had not ended after", "hint: "]);
+    let old = script(&scene, "old", OLD);
+    let run = scene.start_with("old-out", scene.meshmeter().arg("run").arg("--istiod").arg(old));
+    check(
+        &scene,
+        &run.end_within(LIMIT),
+        &["istiod", "exit status: 7", "this old program knows no such thing"],
+    );
+}
+
+pub fn what_is_missing_is_named() {
+    let scene = Scene::new(EXPERIMENT);
+    let without = |name: &str, variable: &str, value: &str, parts: &[&str]| {
+        let run = scene.start_with(name, scene.meshmeter().env(variable, value).arg("run"));
+        check(&scene, &run.end_within(LIMIT), parts);
+    };
+    without("b", "MESHMETER_COMPONENTS", "/nowhere", &["/nowhere", "hint: ", "lab install"]);
+    without("c", "MESHMETER_COMPONENTS", "/dev/null", &["/dev/null", "hint: ", "lab install"]);
+    without("experiment.yaml/d", "LANG", "C", &["experiment.yaml/d", "Not a directory", "hint: "]);
+    let run = scene.start_with("e", &mut where_mounted(&scene, "/usr/sbin", "4k", "PATH=/usr/bin:/bin"));
+    check(&scene, &run.end_within(LIMIT), &["iptables", "hint: "]);
+}
+
+/// The command where this folder, which exists, is an empty disk of so many bytes.
+fn where_mounted(scene: &Scene, folder: &str, bytes: &str, variable: &str) -> Command {
+    let mut command = scene.meshmeter();
+    let program = command.get_program().to_owned();
+    let mount = format!("mount -t tmpfs -o size={bytes} none {folder} && {variable} exec \"$0\" \"$@\"");
+    let mut wrapped = Command::new("unshare");
+    wrapped.args(["--mount", "sh", "-c", &mount]).arg(program).current_dir(scene.path(""));
+    for (name, value) in command.env("LANG", "C").get_envs() {
+        wrapped.env(name, value.expect("only set"));
+    }
+    wrapped.arg("run");
+    wrapped
+}
+
+pub fn a_full_disk_is_named() {
+    let scene = Scene::new(EXPERIMENT);
+    fs::create_dir(scene.path("full")).expect("it is writable");
+    for bytes in ["4k", "64k"] {
+        let run = scene.start_with("full/out", &mut where_mounted(&scene, "full", bytes, ""));
+        check(&scene, &run.end_within(LIMIT), &["No space left on device", "full/out"]);
+    }
+    let variable = "MESHMETER_RUNTIME_DIR=$PWD/full/m";
+    let run = scene.start_with("out", &mut where_mounted(&scene, "full", "16k", variable));
+    check(&scene, &run.end_within(LIMIT), &["No space left on device"]);
+}
+
+pub fn rights_that_are_missing_are_named() {
+    let scene = Scene::new(EXPERIMENT);
+    for capability in ["net_admin", "sys_admin"] {
+        let command = scene.meshmeter();
+        let program = command.get_program().to_owned();
+        let mut wrapped = Command::new("setpriv");
+        let dropped = format!("-{capability}");
+        wrapped.args(["--bounding-set", &dropped, "--inh-caps", &dropped]).arg(program);
+        for (name, value) in command.get_envs() {
+            wrapped.env(name, value.expect("only set"));
+        }
+        wrapped.current_dir(scene.path(""));
+        let run = scene.start_with("out", wrapped.arg("run"));
+        check(&scene, &run.end_within(LIMIT), &["hint: "]);
+    }
+}

@@ -1,0 +1,64 @@
+//! What would lead requests another way, or let somebody else answer them: it makes a trial invalid, not fast.
+
+use crate::process::{Place, Process};
+use crate::run::{Scene, check_good};
+use experiment::schema::TrialOutcome;
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const RUN_LIMIT: Duration = Duration::from_secs(120);
+
+/// Rules that are taken away while connections are open: these may stay on their path, and then no counter tells.
+pub fn rules_that_are_removed_in_the_window_show() {
+    remove_rules("sidecar");
+}
+
+pub fn rules_of_ambient_that_are_removed_in_the_window_show() {
+    remove_rules("ambient");
+}
+
+fn remove_rules(mode: &str) {
+    let scene = Scene::new(&format!(
+        "modes: [{mode}]\nrepeats: 3\nload: {{rate: 100, connections: 4, warmup: 100ms, duration: 2s, timeout: 2s}}\n"
+    ));
+    let mut run = scene.start("out");
+    let mut generator = None;
+    for pod in ["client", "server"] {
+        let current = run.await_other(Place::Anywhere("load"), generator.as_ref());
+        await_connections(&current);
+        let inside =
+            if pod == "client" { current.clone() } else { run.await_process(Place::Anywhere("serve")) };
+        let pid = inside.pid.to_string();
+        let flush = Command::new("nsenter").args(["-t", &pid, "-n", "iptables", "-t", "nat", "-F"]).status();
+        assert!(flush.expect("nsenter is installed").success());
+        assert!(current.is_alive(), "the window is not over");
+        generator = Some(current);
+    }
+    let ended = run.end_within(RUN_LIMIT);
+    ended.check_status();
+    let trials = ended.trials();
+    for (trial, pod) in trials.iter().zip(["client", "server"]) {
+        assert_eq!(trial.outcome, TrialOutcome::Finished, "{:?}", trial.verdict);
+        assert!(!trial.path.proven && !trial.verdict.valid);
+        let reason = format!("rules of pod {pod} were changed in the trial: ");
+        assert!(trial.path.reasons.iter().any(|said| said.starts_with(&reason)), "{:?}", trial.path.reasons);
+    }
+    check_good(&trials[2]);
+}
+
+/// Waits until the generator has its connections to the service's port.
+fn await_connections(generator: &Process) {
+    // Established, to port 8080 of an address in 10.78.0.0/16, whose bytes stand the other way round (proc_pid_net(5)).
+    const TO_SERVICE: &str = "4E0A:1F90 01 ";
+    let give_up_at = Instant::now() + Duration::from_secs(30);
+    let open = || {
+        let table =
+            fs::read_to_string(format!("/proc/{}/net/tcp", generator.pid)).expect("its network is there");
+        table.lines().filter(|line| line.contains(TO_SERVICE)).count()
+    };
+    while open() < 4 {
+        assert!(Instant::now() < give_up_at, "the generator has no connections");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
