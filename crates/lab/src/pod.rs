@@ -97,6 +97,11 @@ impl Pod {
         })
     }
 
+    /// The lab that it is in.
+    pub(crate) fn lab(&self) -> &Lab {
+        &self.lab
+    }
+
     /// Its network namespace, for those who open sockets in it and may outlive it.
     pub(crate) fn namespace(&self) -> &Arc<Namespace> {
         &self.namespace

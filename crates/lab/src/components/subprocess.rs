@@ -37,7 +37,11 @@ fn wait_within(child: &mut Child, limit: Duration) -> io::Result<ExitStatus> {
     }
     child.kill()?;
     child.wait()?;
-    ended?;
+    ended.map_err(|error| match error {
+        // By a signal to us, which is for whoever asked for the command.
+        rustix::io::Errno::INTR => io::Error::new(io::ErrorKind::Interrupted, "it was interrupted"),
+        error => error.into(),
+    })?;
     Err(io::Error::new(io::ErrorKind::TimedOut, format!("it had not ended after {} s", limit.as_secs())))
 }
 

@@ -289,6 +289,15 @@ impl Api {
         let client = self.client.clone();
         self.wait(at_most, async move { answer(&client, question).await })
             .unwrap_or_else(|reason| Err(Refusal { operation, code: None, reason }))
+            .map_err(|refusal| self.cause_of(refusal))
+    }
+
+    /// Why the API refused, or did not answer: that it is gone says more than a connection that cannot be opened.
+    fn cause_of(&self, refusal: Refusal) -> Refusal {
+        match (refusal.code, (self.goes_on)()) {
+            (None, Err(error)) => Refusal { reason: in_one_line(&error), ..refusal },
+            _ => refusal,
+        }
     }
 
     /// Asks all questions, some at once, until the first refusal.
@@ -308,7 +317,7 @@ impl Api {
             Ok::<_, Refusal>(all)
         };
         match self.wait(ANSWER_LIMIT, all) {
-            Ok(answers) => Ok(answers?),
+            Ok(answers) => Ok(answers.map_err(|refusal| self.cause_of(refusal))?),
             Err(reason) => Err(EnvironmentError::new(operation, reason)),
         }
     }

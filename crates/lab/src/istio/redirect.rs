@@ -9,6 +9,7 @@ use super::programs::{AmbientPrograms, IstioPrograms};
 use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
 use crate::pod::Pod;
 use crate::redirect::{INBOUND_PORT, OUTBOUND_PORT, PROXY_USER};
+use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -113,13 +114,19 @@ fn set_up(
         output_log: log_dir.join(format!("{}-init.log", pod.name())),
         error_output: ErrorOutput::WithOutput,
     })?;
-    match setup.wait(REDIRECTED_WITHIN) {
-        Some(status) if status.success() => Ok(()),
-        Some(status) => Err(setup.ended_early(operation, status)),
-        None => {
+    let ended = wait_for(&format!("{name} has ended"), REDIRECTED_WITHIN, || {
+        pod.lab().check_not_stopped()?;
+        match setup.stands_still() {
+            Some(how) => Err(EnvironmentError::new(operation.clone(), format!("{name} {how}"))),
+            None => Ok(setup.has_exited()),
+        }
+    });
+    match ended {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(setup.ended_early(operation, status)),
+        Err(error) => {
             setup.stop(Duration::ZERO)?;
-            let waited = format!("{name} had not ended after {} s", REDIRECTED_WITHIN.as_secs());
-            Err(EnvironmentError::new(operation, waited))
+            Err(error)
         }
     }
 }

@@ -31,6 +31,7 @@ const CASES: &[(&str, fn())] = &[
     ("a_second_signal_ends_a_run_and_leaves_nothing", residue::a_second_signal_ends_a_run_and_leaves_nothing),
     ("a_signal_while_it_reports_changes_nothing", residue::a_signal_while_it_reports_changes_nothing),
     ("rules_that_are_removed_in_the_window_show", tampering::rules_that_are_removed_in_the_window_show),
+    ("a_proxy_that_answers_by_itself_is_no_proof", tampering::a_proxy_that_answers_by_itself_is_no_proof),
     ("a_wrong_program_is_named", refusals::a_wrong_program_is_named),
     ("a_program_that_hangs_or_is_too_old_is_named", refusals::a_program_that_hangs_or_is_too_old_is_named),
     ("what_is_missing_is_named", refusals::what_is_missing_is_named),

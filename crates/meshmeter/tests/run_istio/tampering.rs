@@ -62,3 +62,48 @@ fn await_connections(generator: &Process) {
         std::thread::sleep(Duration::from_millis(2));
     }
 }
+
+/// A server's sidecar that answers by itself: everything is answered, seen by both proxies and encrypted.
+const ANSWERS_ITSELF: &str = r#"
+modes: [sidecar]
+repeats: 1
+load: {rate: 100, connections: 4, warmup: 100ms, duration: 1s}
+istio:
+  extra: |
+    apiVersion: networking.istio.io/v1alpha3
+    kind: EnvoyFilter
+    metadata: {name: answers-itself}
+    spec:
+      workloadSelector: {labels: {app: server}}
+      configPatches:
+        - applyTo: HTTP_FILTER
+          match:
+            context: SIDECAR_INBOUND
+            listener:
+              filterChain:
+                filter:
+                  name: envoy.filters.network.http_connection_manager
+                  subFilter: {name: envoy.filters.http.router}
+          patch:
+            operation: INSERT_BEFORE
+            value:
+              name: answers-itself
+              typed_config:
+                "@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua
+                default_source_code:
+                  inline_string: |
+                    function envoy_on_request(handle)
+                      handle:respond({[":status"] = "200"}, "fast")
+                    end
+"#;
+
+pub fn a_proxy_that_answers_by_itself_is_no_proof() {
+    let scene = Scene::new(ANSWERS_ITSELF);
+    let ended = scene.start("out").end_within(RUN_LIMIT);
+    assert_eq!(ended.status, Some(1), "{}", ended.text());
+    let trial = &ended.trials()[0];
+    let answered = trial.result.as_ref().and_then(|result| result.requests.status.get("200").copied());
+    assert_eq!(answered, Some(100), "{:?}", trial.verdict);
+    let reasons = trial.path.reasons.join("\n");
+    assert!(reasons.contains("server-proxy sent on 0 of the "), "{reasons}");
+}
