@@ -79,7 +79,8 @@ impl Hop {
             }),
             Handling::Carries => Seen::Streams(StreamCounters::of_tcp_proxy(cluster)),
         };
-        let evidence = Evidence { sent_on: Some(SentOn::through(cluster)), ..Evidence::of(seen) };
+        let evidence =
+            Evidence { sent_on: Some(SentOn::through(connection_manager, cluster)), ..Evidence::of(seen) };
         match peer {
             Peer::Nobody => evidence,
             Peer::Next => Evidence {

@@ -296,6 +296,13 @@ mod tests {
     fn requests_that_a_proxy_answers_itself_show() {
         let few = |sent_on| changed(server(3000, 4, 0), "cluster.inbound|8080||.upstream_rq_total", sent_on);
         assert!(prove(&[client(3000, 4, 0), few(2996)], &sent(3000), None).proven);
+        let mut refusing = few(1500);
+        refusing
+            .after
+            .as_mut()
+            .unwrap()
+            .insert("http.inbound_0.0.0.0_8080.downstream_rq_4xx".to_owned(), 1500);
+        assert!(prove(&[client(3000, 4, 0), refusing], &sent(3000), None).proven);
         assert_eq!(
             prove(&[client(3000, 4, 0), few(1500)], &sent(3000), None).reasons,
             [

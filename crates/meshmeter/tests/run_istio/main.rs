@@ -7,19 +7,21 @@
 
 #![allow(clippy::print_stdout)]
 
+#[path = "../../../lab/tests/arrangement/cases.rs"]
+mod cases;
 mod deaths;
 mod process;
 mod refusals;
 mod residue;
 mod run;
 mod tampering;
+#[path = "../../../lab/tests/istio/with_ztunnel.rs"]
+mod with_ztunnel;
 
-use lab::components::{Component, Overrides, find};
-use std::panic::catch_unwind;
+use self::cases::Cases;
 use std::process::ExitCode;
-use std::time::Instant;
 
-const CASES: &[(&str, fn())] = &[
+const EVERYWHERE: &[(&str, fn())] = &[
     ("whatever_dies_or_stands_still_is_named", deaths::whatever_dies_or_stands_still_is_named),
     ("a_gateway_that_dies_or_stands_still_is_named", deaths::a_gateway_that_dies_or_stands_still_is_named),
     ("five_runs_in_a_row_leave_nothing", residue::five_runs_in_a_row_leave_nothing),
@@ -39,8 +41,7 @@ const CASES: &[(&str, fn())] = &[
     ("rights_that_are_missing_are_named", refusals::rights_that_are_missing_are_named),
 ];
 
-/// Those that need a ztunnel, which no registry has: without one they are listed as not run.
-const ZTUNNEL_CASES: &[(&str, fn())] = &[
+const WITH_ZTUNNEL: &[(&str, fn())] = &[
     ("a_ztunnel_that_dies_or_stands_still_is_named", deaths::a_ztunnel_that_dies_or_stands_still_is_named),
     (
         "rules_of_ambient_that_are_removed_in_the_window_show",
@@ -49,25 +50,10 @@ const ZTUNNEL_CASES: &[(&str, fn())] = &[
 ];
 
 fn main() -> ExitCode {
-    let only = std::env::args().nth(1).filter(|name| !name.starts_with('-'));
-    let is_wanted = |(name, _): &&(&str, fn())| only.as_ref().is_none_or(|only| name.contains(only.as_str()));
-    let mut failed = Vec::new();
-    let without_ztunnel = find(Component::Ztunnel, &Overrides::default()).err();
-    let runnable = if without_ztunnel.is_some() { &[] } else { ZTUNNEL_CASES };
-    for (name, case) in CASES.iter().chain(runnable).filter(is_wanted) {
-        let begun = Instant::now();
-        let passed = catch_unwind(case).is_ok();
-        let took = begun.elapsed().as_secs_f64();
-        println!("test {name} ... {} ({took:.1} s)", if passed { "ok" } else { "FAILED" });
-        if !passed {
-            failed.push(*name);
-        }
+    let mut cases = Cases::wanted();
+    for (name, case) in EVERYWHERE {
+        cases.run(name, case);
     }
-    if let Some(why) = without_ztunnel {
-        for (name, _) in ZTUNNEL_CASES.iter().filter(is_wanted) {
-            println!("test {name} ... NOT RUN: {why}");
-        }
-    }
-    println!("{} failed {failed:?}", failed.len());
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    with_ztunnel::run(&mut cases, WITH_ZTUNNEL, |case| case());
+    cases.end()
 }

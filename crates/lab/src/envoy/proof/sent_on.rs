@@ -13,13 +13,16 @@ pub struct SentOn {
     pub connections: String,
     /// Those of them that never came about.
     pub failed_connections: String,
+    /// Requests that were answered with an error, by the proxy itself or by those behind it.
+    pub errors: [String; 2],
 }
 
 impl SentOn {
-    /// Those of this cluster.
+    /// What the connection manager with this prefix sends on through this cluster.
     #[must_use]
-    pub fn through(cluster: &str) -> Self {
+    pub fn through(connection_manager: &str, cluster: &str) -> Self {
         Self {
+            errors: ["4xx", "5xx"].map(|kind| format!("http.{connection_manager}.downstream_rq_{kind}")),
             requests: format!("cluster.{cluster}.upstream_rq_total"),
             connections: format!("cluster.{cluster}.upstream_cx_total"),
             failed_connections: format!("cluster.{cluster}.upstream_cx_connect_fail"),
@@ -42,9 +45,11 @@ pub(super) fn judge_sent_on(proxy: &CountedProxy, proof: &ProxyProof, reasons: &
         return;
     };
     let (received, sent) = (proof.requests_received, counter(proof, &sent_on.requests));
-    // One on each connection may have come as the generator ended, and been given up.
+    // One on each connection may have come as the generator ended, and been given up. What is refused needs no proof: the
+    // verdict counts errors.
     let forgiven = requests::forgiven(received, counter(proof, &counters.connections));
-    if sent + forgiven < received {
+    let refused: u64 = sent_on.errors.iter().map(|name| counter(proof, name)).sum();
+    if sent + forgiven + refused < received {
         reasons.push(format!(
             "{} sent on {sent} of the {received} requests that it received: it answered others itself, or sent them elsewhere",
             proxy.called()
