@@ -25,8 +25,10 @@ pub fn on_patient_signals() -> Result<Arc<AtomicBool>, Failure> {
         signals.next();
         // Nobody may be listening.
         let _ = writeln!(std::io::stderr(), "ending; once more, and what is half done stays behind");
-        signals.next();
-        std::process::exit(INTERRUPTED);
+        if let Some(signal) = signals.next() {
+            // It ends the process as if nobody had listened.
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
     });
     Ok(stop)
 }
