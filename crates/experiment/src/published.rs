@@ -37,7 +37,7 @@ pub enum ReferenceValue {
     /// CPU for every 1000 requests a second, cores.
     Cpu(f64),
     /// Memory, bytes.
-    Memory(u64),
+    Memory(MemoryKind, u64),
     /// A percentile of the response time.
     ResponseTime(PublishedPercentile, Duration),
     /// What the mode adds to a percentile of mode `none`.
@@ -86,6 +86,29 @@ impl fmt::Display for Relation {
     }
 }
 
+/// What counts as memory.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum MemoryKind {
+    /// What the control group is charged with, less inactive page cache: what a cluster shows for a container.
+    WorkingSet,
+    /// Of all processes, pages of files included.
+    Resident,
+    /// Pages of no file: heaps and stacks.
+    Anonymous,
+}
+
+impl MemoryKind {
+    /// The word for it in an experiment file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WorkingSet => "memory",
+            Self::Resident => "memory-resident",
+            Self::Anonymous => "memory-anonymous",
+        }
+    }
+}
+
 /// The percentiles that are published.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PublishedPercentile {
@@ -115,7 +138,7 @@ impl ReferenceValue {
     pub fn name(self) -> String {
         match self {
             Self::Cpu(_) => "cpu".to_owned(),
-            Self::Memory(_) => "memory".to_owned(),
+            Self::Memory(kind, _) => kind.name().to_owned(),
             Self::ResponseTime(percentile, _) => percentile.name().to_owned(),
             Self::Added(percentile, _) => format!("added-{}", percentile.name()),
             Self::Relative(RelativeQuantity::Throughput, ..) => "throughput".to_owned(),
@@ -126,6 +149,6 @@ impl ReferenceValue {
     /// Whether it is of a component rather than of requests.
     #[must_use]
     pub fn is_resource(self) -> bool {
-        matches!(self, Self::Cpu(_) | Self::Memory(_))
+        matches!(self, Self::Cpu(_) | Self::Memory(..))
     }
 }

@@ -40,7 +40,7 @@ fn fields(cell: &Cell, component: &ComponentSummary) -> Vec<(String, String)> {
     fields
 }
 
-fn estimates(component: &ComponentSummary) -> [(&'static str, Option<Estimate>); 14] {
+fn estimates(component: &ComponentSummary) -> [(&'static str, Option<Estimate>); 19] {
     let (before, after) = (component.heap_before_load, component.heap_after_load);
     let configuration = component.configuration;
     [
@@ -49,6 +49,11 @@ fn estimates(component: &ComponentSummary) -> [(&'static str, Option<Estimate>);
         ("memory_before_load_bytes", component.memory_before_load_bytes),
         ("memory_bytes", component.memory_bytes),
         ("memory_after_load_bytes", component.memory_after_load_bytes),
+        ("memory_resident_bytes", component.memory_resident_bytes),
+        ("memory_working_set_bytes", component.memory_working_set_bytes),
+        ("memory_anonymous_before_load_bytes", component.memory_anonymous_before_load_bytes),
+        ("memory_anonymous_bytes", component.memory_anonymous_bytes),
+        ("memory_anonymous_after_load_bytes", component.memory_anonymous_after_load_bytes),
         ("heap_allocated_before_load_bytes", before.map(|heap| heap.allocated_bytes)),
         ("heap_before_load_bytes", before.map(|heap| heap.heap_bytes)),
         ("heap_allocated_after_load_bytes", after.map(|heap| heap.allocated_bytes)),

@@ -42,14 +42,43 @@ pub struct HoldingsRow {
     pub size: Option<Interval>,
     /// How many of each kind of the table; absent where it has no such kind.
     pub counts: Vec<Option<u64>>,
-    /// Memory before the load, bytes.
-    pub memory_before_bytes: Option<Estimate>,
-    /// Memory under load, bytes.
-    pub memory_bytes: Option<Estimate>,
-    /// Memory after the load, bytes.
-    pub memory_after_bytes: Option<Estimate>,
+    /// What it is by the kinds that it counts.
+    pub sort: Sort,
+    /// Memory before the load.
+    pub before: MemoryAt,
+    /// Memory under load.
+    pub under: MemoryAt,
+    /// Memory after the load.
+    pub after: MemoryAt,
     /// From an object written to the configuration in force.
     pub configured_in: Option<Interval>,
+}
+
+/// Memory at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryAt {
+    /// All that its processes hold, pages of files included, bytes.
+    pub all_bytes: Option<Estimate>,
+    /// Of which anonymous, bytes.
+    pub anonymous_bytes: Option<Estimate>,
+}
+
+/// What sort of proxy a component is, by what it counts. Those that tell of nothing count as Envoys.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Sort {
+    /// Counts clusters, listeners, routes.
+    Envoy,
+    /// Counts services, workloads, policies.
+    Ztunnel,
+}
+
+impl Sort {
+    fn of(configuration: Option<&ConfigurationSummary>) -> Self {
+        match configuration {
+            Some(held) if held.counts.workloads.is_some() => Self::Ztunnel,
+            _ => Self::Envoy,
+        }
+    }
 }
 
 impl HoldingsTable {
@@ -59,7 +88,8 @@ impl HoldingsTable {
         let shown = shown(summary);
         shown.iter().any(|(_, component)| component.role == Role::Proxy).then_some(())?;
         let configurations = || shown.iter().filter_map(|(_, component)| component.configuration.as_ref());
-        let memory = shown.iter().flat_map(|(_, component)| memory(component)).flatten();
+        let memory =
+            shown.iter().flat_map(|(_, component)| memory(component)).filter_map(|memory| memory.all_bytes);
         let table = Self {
             size_unit: SizeUnit::for_sizes(configurations().map(|held| held.size_bytes.estimate)),
             memory_unit: SizeUnit::for_sizes(memory.map(|memory| memory.estimate)),
@@ -76,6 +106,19 @@ impl HoldingsTable {
         Some(Self { rows, ..table })
     }
 
+    /// The sorts of proxies that there are, with the kinds that any of each counts: their places in the table and names.
+    #[must_use]
+    pub fn sorts(&self) -> Vec<(Sort, Vec<(usize, &'static str)>)> {
+        let counted = |sort| {
+            let is_counted = move |kind: &(usize, &str)| {
+                self.rows.iter().any(|row| row.sort == sort && row.counts[kind.0].is_some())
+            };
+            self.kinds.iter().copied().enumerate().filter(is_counted).collect::<Vec<_>>()
+        };
+        let sorts = [Sort::Envoy, Sort::Ztunnel].into_iter().map(|sort| (sort, counted(sort)));
+        sorts.filter(|(_, kinds)| !kinds.is_empty()).collect()
+    }
+
     fn row(&self, cell: &Cell, component: &ComponentSummary, labels: &LoadLabels) -> HoldingsRow {
         let size = |configuration: &ConfigurationSummary| {
             let size = Interval::scaled(&configuration.size_bytes, 1.0 / self.size_unit.bytes());
@@ -83,7 +126,7 @@ impl HoldingsTable {
             let constant = format!("{0}–{0}", size.estimate);
             Interval { range: size.range.filter(|range| *range != constant), ..size }
         };
-        let [memory_before_bytes, memory_bytes, memory_after_bytes] = memory(component);
+        let [before, under, after] = memory(component);
         HoldingsRow {
             mode: cell.mode,
             load: labels.label(&cell.load),
@@ -91,9 +134,10 @@ impl HoldingsTable {
             role: component.role,
             size: component.configuration.as_ref().map(size),
             counts: self.kinds.iter().map(|kind| count(component.configuration.as_ref(), kind)).collect(),
-            memory_before_bytes,
-            memory_bytes,
-            memory_after_bytes,
+            sort: Sort::of(component.configuration.as_ref()),
+            before,
+            under,
+            after,
             configured_in: component.configured_in_s.map(|time| self.time_unit.interval(&in_us(&time))),
         }
     }
@@ -109,8 +153,13 @@ pub(crate) fn in_us(time_s: &Estimate) -> Estimate {
 }
 
 /// Before, under and after the load.
-fn memory(component: &ComponentSummary) -> [Option<Estimate>; 3] {
-    [component.memory_before_load_bytes, component.memory_bytes, component.memory_after_load_bytes]
+fn memory(component: &ComponentSummary) -> [MemoryAt; 3] {
+    [
+        (component.memory_before_load_bytes, component.memory_anonymous_before_load_bytes),
+        (component.memory_bytes, component.memory_anonymous_bytes),
+        (component.memory_after_load_bytes, component.memory_anonymous_after_load_bytes),
+    ]
+    .map(|(all_bytes, anonymous_bytes)| MemoryAt { all_bytes, anonymous_bytes })
 }
 
 /// Of each mode the proxies, and what configures them, under the highest load with a valid trial.

@@ -244,6 +244,19 @@ fn what_each_proxy_holds_is_shown_with_what_is_wrong_with_it() {
 }
 
 #[test]
+fn envoys_and_ztunnels_have_a_table_each_of_what_they_count() {
+    let page = page(&fixture::run(fixture::trials(&[Mode::Sidecar, Mode::AmbientWaypoint], &[1000.0], 3)));
+    let section = page.split("id=\"holdings\"").nth(1).expect("the section is there");
+    let section = section.split("</section>").next().expect("it ends");
+    let tables: Vec<&str> = section.split("<table").skip(1).collect();
+    assert_eq!(tables.len(), 2);
+    let has = |table: &str, texts: &[&str]| texts.iter().all(|text| table.contains(text));
+    assert!(has(tables[0], &["Clusters", "client-proxy", "waypoint"]) && !has(tables[0], &["ztunnel"]));
+    assert!(has(tables[1], &["Workloads", "client-ztunnel"]) && !tables[1].contains("Clusters"));
+    assert!(tables[1].contains(" anonymous</text>"), "memory is drawn with what of it is anonymous");
+}
+
+#[test]
 fn results_of_older_versions_say_nothing_of_what_the_proxies_hold() {
     let mut trials = fixture::usual_trials();
     for component in trials.iter_mut().flat_map(|trial| &mut trial.components) {

@@ -4,7 +4,7 @@ use crate::findings::words;
 use experiment::Experiment;
 use experiment::Mode;
 use experiment::published::{
-    PublishedPercentile, ReferenceFigure, ReferenceValue, Relation, RelativeQuantity,
+    MemoryKind, PublishedPercentile, ReferenceFigure, ReferenceValue, Relation, RelativeQuantity,
 };
 use experiment::schema::{
     AddedLatency, Cell, ComponentSummary, Estimate, LoadPoint, Percentiles, PublishedFigure, Role, Summary,
@@ -54,11 +54,10 @@ fn measured(figure: &ReferenceFigure, summary: &Summary) -> Option<Measured> {
     let cell = cell(figure, summary)?;
     match figure.value {
         ReferenceValue::Cpu(_) => {
-            resource(figure, cell, words::cores, |component| Some(component.cpu_cores_per_1000_rps))
+            let read = |component: &ComponentSummary| Some(component.cpu_cores_per_1000_rps);
+            resource(figure, cell, ", ", read, |_, cores| words::cores(cores))
         }
-        ReferenceValue::Memory(_) => {
-            resource(figure, cell, words::memory, |component| component.memory_bytes)
-        }
+        ReferenceValue::Memory(kind, _) => memory(figure, cell, kind),
         ReferenceValue::ResponseTime(percentile, _) => {
             cell.response_time_us.map(|times| latency(&response_time(&times, percentile)))
         }
@@ -140,25 +139,71 @@ fn agrees(published: ReferenceValue, measured: &Estimate) -> Option<bool> {
 fn resource(
     figure: &ReferenceFigure,
     cell: &Cell,
-    in_words: impl Fn(&Estimate) -> String,
+    separator: &str,
     read: impl Fn(&ComponentSummary) -> Option<Estimate>,
+    in_words: impl Fn(&ComponentSummary, &Estimate) -> String,
 ) -> Option<Measured> {
     let is_meant = |component: &&ComponentSummary| match &figure.component {
         Some(name) => component.name == *name,
         None => component.role == Role::Proxy,
     };
     let components = cell.components.iter().filter(is_meant);
-    let estimates: Vec<(&str, Estimate)> =
-        components.filter_map(|component| Some((component.name.as_str(), read(component)?))).collect();
-    let text: Vec<String> =
-        estimates.iter().map(|(name, estimate)| format!("{name} {}", in_words(estimate))).collect();
+    let estimates: Vec<(&ComponentSummary, Estimate)> =
+        components.filter_map(|component| Some((component, read(component)?))).collect();
+    let text: Vec<String> = estimates
+        .iter()
+        .map(|(component, estimate)| format!("{} {}", component.name, in_words(component, estimate)))
+        .collect();
     let sum: f64 = estimates.iter().map(|(_, estimate)| estimate.estimate).sum();
     let only = match estimates.as_slice() {
         [(_, only)] => Some(*only),
         _ => None,
     };
     let mean = sum / estimates.len() as f64;
-    (!estimates.is_empty()).then(|| Measured { text: text.join(", "), mean, estimate: only })
+    (!estimates.is_empty()).then(|| Measured { text: text.join(separator), mean, estimate: only })
+}
+
+/// Memory of the kind that was published, the other kinds beside it: which of them a figure is decides more than the proxy
+/// does. Where no control group tells a working set, anonymous memory is nearest to it.
+fn memory(figure: &ReferenceFigure, cell: &Cell, kind: MemoryKind) -> Option<Measured> {
+    const KINDS: [MemoryKind; 3] = [MemoryKind::WorkingSet, MemoryKind::Anonymous, MemoryKind::Resident];
+    let nearest = if kind == MemoryKind::WorkingSet { MemoryKind::Anonymous } else { kind };
+    let with = |shown: MemoryKind| {
+        resource(
+            figure,
+            cell,
+            "; ",
+            |component| memory_of(component, shown),
+            |component, estimate| {
+                let others = KINDS.into_iter().filter(|other| *other != shown);
+                let others = others.filter_map(|other| {
+                    let value = memory_of(component, other)?.estimate;
+                    Some(format!(", {} {}", memory_in_words(other), words::memory_value(value)))
+                });
+                let name = if shown == kind { "" } else { memory_in_words(shown) };
+                let value = words::memory(estimate);
+                [name, &value].join(" ").trim().to_owned() + &others.collect::<String>()
+            },
+        )
+    };
+    with(kind).or_else(|| with(nearest))
+}
+
+fn memory_of(component: &ComponentSummary, kind: MemoryKind) -> Option<Estimate> {
+    match kind {
+        MemoryKind::WorkingSet => component.memory_working_set_bytes,
+        MemoryKind::Anonymous => component.memory_anonymous_bytes,
+        // Older results have no other.
+        MemoryKind::Resident => component.memory_resident_bytes.or(component.memory_bytes),
+    }
+}
+
+fn memory_in_words(kind: MemoryKind) -> &'static str {
+    match kind {
+        MemoryKind::WorkingSet => "working set",
+        MemoryKind::Anonymous => "anonymous",
+        MemoryKind::Resident => "resident",
+    }
 }
 
 fn latency(estimate: &Estimate) -> Measured {
@@ -186,7 +231,7 @@ fn what(figure: &ReferenceFigure) -> String {
     let of_whom = figure.component.as_deref().unwrap_or("each proxy");
     let what = match figure.value {
         ReferenceValue::Cpu(_) => format!("CPU of {of_whom} for every 1000 requests/s"),
-        ReferenceValue::Memory(_) => format!("memory of {of_whom}"),
+        ReferenceValue::Memory(kind, _) => format!("memory ({}) of {of_whom}", memory_in_words(kind)),
         ReferenceValue::ResponseTime(percentile, _) => format!("{} of the response time", percentile.name()),
         ReferenceValue::Added(percentile, _) => format!("added to the {} of no mesh", percentile.name()),
         ReferenceValue::Relative(RelativeQuantity::Throughput, to, _) => format!("throughput against {to}"),
@@ -203,9 +248,7 @@ fn what(figure: &ReferenceFigure) -> String {
 fn value(value: ReferenceValue) -> String {
     match value {
         ReferenceValue::Cpu(cores) => words::cores_value(cores),
-        ReferenceValue::Memory(bytes) => {
-            words::memory(&Estimate { estimate: bytes as f64, low: None, high: None })
-        }
+        ReferenceValue::Memory(_, bytes) => words::memory_value(bytes as f64),
         ReferenceValue::ResponseTime(..) | ReferenceValue::Added(..) => {
             words::latency_value(in_base_units(value).unwrap_or_default())
         }
@@ -218,7 +261,7 @@ fn value(value: ReferenceValue) -> String {
 fn in_base_units(value: ReferenceValue) -> Option<f64> {
     match value {
         ReferenceValue::Cpu(cores) => Some(cores),
-        ReferenceValue::Memory(bytes) => Some(bytes as f64),
+        ReferenceValue::Memory(_, bytes) => Some(bytes as f64),
         ReferenceValue::ResponseTime(_, time) | ReferenceValue::Added(_, time) => {
             Some(time.as_secs_f64() * 1e6)
         }

@@ -184,6 +184,9 @@ fn component(name: &str, role: Role, valid: &[&TrialRecord]) -> Option<Component
     let each = |read: &dyn Fn(&ComponentUsage, f64) -> Option<f64>| {
         estimate(usages.iter().filter_map(|(usage, rate)| read(usage, *rate)))
     };
+    let memory = |read: &dyn Fn(&ComponentUsage) -> Option<u64>| {
+        each(&|usage, _| read(usage).map(|bytes| bytes as f64))
+    };
     let held: Vec<&ProxyHoldings> = usages.iter().filter_map(|(usage, _)| usage.holdings.as_ref()).collect();
     let a_second =
         |usage: &ComponentUsage, bytes: u64| (usage.window_s > 0.0).then(|| bytes as f64 / usage.window_s);
@@ -193,9 +196,16 @@ fn component(name: &str, role: Role, valid: &[&TrialRecord]) -> Option<Component
         cpu_cores: each(&|usage, _| Some(usage.cpu_cores()))?,
         cpu_cores_per_1000_rps: each(&|usage, rate| (rate > 0.0).then(|| usage.cpu_cores() / rate * 1000.0))
             .unwrap_or_default(),
-        memory_bytes: each(&|usage, _| usage.memory_bytes().map(|bytes| bytes as f64)),
-        memory_before_load_bytes: each(&|usage, _| usage.memory_before_load_bytes.map(|bytes| bytes as f64)),
-        memory_after_load_bytes: each(&|usage, _| usage.memory_after_load_bytes.map(|bytes| bytes as f64)),
+        memory_bytes: memory(&ComponentUsage::memory_bytes),
+        memory_resident_bytes: memory(&|usage| {
+            Some(usage.memory_resident_bytes).filter(|bytes| *bytes > 0 && usage.role != Role::Kernel)
+        }),
+        memory_working_set_bytes: memory(&|usage| usage.memory_working_set_bytes),
+        memory_anonymous_bytes: memory(&|usage| usage.memory_anonymous_bytes),
+        memory_before_load_bytes: memory(&|usage| usage.memory_before_load_bytes),
+        memory_after_load_bytes: memory(&|usage| usage.memory_after_load_bytes),
+        memory_anonymous_before_load_bytes: memory(&|usage| usage.memory_anonymous_before_load_bytes),
+        memory_anonymous_after_load_bytes: memory(&|usage| usage.memory_anonymous_after_load_bytes),
         heap_before_load: holdings::heap(&held, |holdings| holdings.heap_before_load),
         heap_after_load: holdings::heap(&held, |holdings| holdings.heap_after_load),
         configuration: holdings::configuration(&held),

@@ -4,7 +4,8 @@ use super::section::{Field, Section};
 use crate::Mode;
 use crate::diagnostic::ExperimentError;
 use crate::published::{
-    PublishedPercentile, PublishedSource, ReferenceFigure, ReferenceValue, Relation, RelativeQuantity,
+    MemoryKind, PublishedPercentile, PublishedSource, ReferenceFigure, ReferenceValue, Relation,
+    RelativeQuantity,
 };
 use crate::units::{UnitError, parse_change, parse_cores, parse_duration, parse_rate, parse_size};
 use PublishedPercentile::{P50, P90, P99};
@@ -19,15 +20,17 @@ const MOST_CLIENTS: usize = 1_000_000;
 #[derive(Clone, Copy)]
 enum Figure {
     Cpu,
-    Memory,
+    Memory(MemoryKind),
     ResponseTime(PublishedPercentile),
     Added(PublishedPercentile),
     Throughput,
 }
 
-const FIGURES: [(&str, Figure); 9] = [
+const FIGURES: [(&str, Figure); 11] = [
     ("cpu", Figure::Cpu),
-    ("memory", Figure::Memory),
+    ("memory", Figure::Memory(MemoryKind::WorkingSet)),
+    ("memory-resident", Figure::Memory(MemoryKind::Resident)),
+    ("memory-anonymous", Figure::Memory(MemoryKind::Anonymous)),
     ("p50", Figure::ResponseTime(P50)),
     ("p90", Figure::ResponseTime(P90)),
     ("p99", Figure::ResponseTime(P99)),
@@ -74,7 +77,7 @@ fn figure(section: &Section<'_>) -> Result<ReferenceFigure> {
     if let Some(field) = component.as_ref().filter(|_| !value.is_resource()) {
         return Err(field.key_place.error(
             format!("`{}` here is of no component", value.name()),
-            "expected with `cpu` and `memory` alone, and without `to`",
+            "expected with CPU and memory alone, and without `to`",
         ));
     }
     Ok(ReferenceFigure {
@@ -104,7 +107,7 @@ fn value(section: &Section<'_>, mode: Mode) -> Result<ReferenceValue> {
     }
     Ok(match kind {
         Figure::Cpu => ReferenceValue::Cpu(value.quantity(parse_cores)?),
-        Figure::Memory => ReferenceValue::Memory(value.quantity(parse_size)?),
+        Figure::Memory(kind) => ReferenceValue::Memory(kind, value.quantity(parse_size)?),
         Figure::ResponseTime(percentile) => {
             ReferenceValue::ResponseTime(percentile, value.quantity(parse_duration)?)
         }

@@ -280,7 +280,7 @@ fn published(source: &PublishedSource) -> PublishedView<'_> {
         clients: figure.clients,
         value: match figure.value {
             ReferenceValue::Cpu(cores) => ValueView::Cores(CpuCores(cores)),
-            ReferenceValue::Memory(bytes) => ValueView::Size(ByteSize(bytes)),
+            ReferenceValue::Memory(_, bytes) => ValueView::Size(ByteSize(bytes)),
             ReferenceValue::ResponseTime(_, time) | ReferenceValue::Added(_, time) => {
                 ValueView::Time(TimeSpan(time))
             }

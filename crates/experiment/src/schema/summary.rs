@@ -129,6 +129,9 @@ pub struct RoleTotal {
     pub cpu_cores_per_1000_rps: Estimate,
     /// Memory under load, bytes. Pages that they share count for each.
     pub memory_bytes: Option<Estimate>,
+    /// Of which anonymous: pages that nobody shares, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_anonymous_bytes: Option<Estimate>,
 }
 
 /// One mode against another under the same load, repeat by repeat.
@@ -165,12 +168,28 @@ pub struct ComponentSummary {
     /// leaves out file pages that another group read first, resident memory leaves out the kernel's buffers), bytes; absent
     /// for the kernel.
     pub memory_bytes: Option<Estimate>,
-    /// The same before the generator started; absent where it was not read.
+    /// Under load, resident memory of all its processes, pages of their programs' files included, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_resident_bytes: Option<Estimate>,
+    /// Under load, what its control group is charged with, less what the kernel could drop at once: what a cluster shows for
+    /// a container, bytes. Pages of files are in it only where no other group had read them before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_working_set_bytes: Option<Estimate>,
+    /// Under load, anonymous memory (heaps and stacks: pages of no file), bytes: what one more of it would take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_anonymous_bytes: Option<Estimate>,
+    /// `memory_bytes` before the generator started; absent where it was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_before_load_bytes: Option<Estimate>,
     /// The same after the generator had ended; absent where it was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_after_load_bytes: Option<Estimate>,
+    /// Anonymous memory before the generator started, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_anonymous_before_load_bytes: Option<Estimate>,
+    /// The same after the generator had ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_anonymous_after_load_bytes: Option<Estimate>,
     /// A proxy's own account of its heap before the generator started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_before_load: Option<HeapSummary>,

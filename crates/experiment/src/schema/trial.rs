@@ -116,6 +116,10 @@ pub struct ComponentUsage {
     /// absent where no cgroup tells it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_working_set_bytes: Option<u64>,
+    /// Anonymous memory at the end of the window (heaps and stacks: pages of no file), as its control group counts it, or
+    /// the sum of its processes where no group tells it, bytes; absent where nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_anonymous_bytes: Option<u64>,
     /// Memory before the generator started: the greater of resident memory and working set, bytes; absent where it was not
     /// read, as for the generator and the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,6 +127,12 @@ pub struct ComponentUsage {
     /// The same after the generator had ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_after_load_bytes: Option<u64>,
+    /// Anonymous memory before the generator started, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_anonymous_before_load_bytes: Option<u64>,
+    /// The same after the generator had ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_anonymous_after_load_bytes: Option<u64>,
     /// What a proxy says of itself; absent for what is no proxy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdings: Option<ProxyHoldings>,
@@ -156,8 +166,11 @@ impl ComponentUsage {
             cpu_source: "proc".to_owned(),
             memory_resident_bytes: 0,
             memory_working_set_bytes: None,
+            memory_anonymous_bytes: None,
             memory_before_load_bytes: None,
             memory_after_load_bytes: None,
+            memory_anonymous_before_load_bytes: None,
+            memory_anonymous_after_load_bytes: None,
             holdings: None,
             processes: Vec::new(),
             network: None,
@@ -193,6 +206,9 @@ pub struct ProcessUsage {
     pub cpu_system_s: f64,
     /// Resident memory at the end of the window, bytes. Pages that processes share, such as their program's, count for each.
     pub memory_resident_bytes: u64,
+    /// Of which anonymous (heap and stacks), bytes; absent in older results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_anonymous_bytes: Option<u64>,
 }
 
 /// Traffic of a pod's interface in the window.

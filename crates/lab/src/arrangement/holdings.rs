@@ -6,7 +6,7 @@
 
 use super::kept_configuration::KeptConfiguration;
 use super::started::Proxy;
-use crate::observe::component::Watched;
+use crate::observe::component::{Memory, Watched};
 use experiment::environment::in_one_line;
 use experiment::schema::{ComponentUsage, ProxyConfiguration, ProxyHeap, ProxyHoldings, Role};
 use std::collections::BTreeMap;
@@ -15,14 +15,14 @@ use std::path::Path;
 /// What was read before the load.
 #[derive(Debug, Default)]
 pub(super) struct BeforeLoad {
-    memory_bytes: BTreeMap<String, u64>,
+    memory: BTreeMap<String, Memory>,
     heaps: BTreeMap<String, Result<Option<ProxyHeap>, String>>,
 }
 
 impl BeforeLoad {
     /// Reads everything now; each proxy is listed once.
     pub fn read(proxies: &[&Proxy], watched: &[Watched]) -> Self {
-        Self { memory_bytes: memory_bytes(watched), heaps: heaps(proxies) }
+        Self { memory: memory(watched), heaps: heaps(proxies) }
     }
 
     /// Reads everything again, after the load, and writes it to the components that it is of. The configurations are
@@ -34,12 +34,15 @@ impl BeforeLoad {
         components: &mut [ComponentUsage],
         log_dir: &Path,
     ) {
-        let memory_after = memory_bytes(watched);
+        let memory_after = memory(watched);
         let mut heaps_after = heaps(proxies);
-        let Self { memory_bytes: memory_before, heaps: mut heaps_before } = self;
+        let Self { memory: memory_before, heaps: mut heaps_before } = self;
         for usage in components.iter_mut() {
-            usage.memory_before_load_bytes = memory_before.get(&usage.name).copied();
-            usage.memory_after_load_bytes = memory_after.get(&usage.name).copied();
+            let (before, after) = (memory_before.get(&usage.name), memory_after.get(&usage.name));
+            usage.memory_before_load_bytes = before.and_then(Memory::bytes);
+            usage.memory_after_load_bytes = after.and_then(Memory::bytes);
+            usage.memory_anonymous_before_load_bytes = before.and_then(|memory| memory.anonymous_bytes);
+            usage.memory_anonymous_after_load_bytes = after.and_then(|memory| memory.anonymous_bytes);
         }
         for proxy in proxies {
             let mut held = ProxyHoldings::default();
@@ -73,9 +76,9 @@ fn configuration(proxy: &Proxy, log_dir: &Path) -> Result<Option<ProxyConfigurat
 }
 
 /// Of every component but the generator, which is there only for the load.
-fn memory_bytes(watched: &[Watched]) -> BTreeMap<String, u64> {
+fn memory(watched: &[Watched]) -> BTreeMap<String, Memory> {
     let others = watched.iter().filter(|watched| watched.role != Role::Generator);
-    others.filter_map(|watched| Some((watched.name.clone(), watched.memory_bytes()?))).collect()
+    others.map(|watched| (watched.name.clone(), watched.memory())).collect()
 }
 
 fn heaps(proxies: &[&Proxy]) -> BTreeMap<String, Result<Option<ProxyHeap>, String>> {

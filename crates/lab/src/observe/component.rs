@@ -8,7 +8,7 @@
 //! the time between its own two readings.
 
 use super::container::{self, ProcessReading};
-use super::process::{self, InterfaceBytes, Interfaces, Switches};
+use super::process::{self, InterfaceBytes, Interfaces, ProcessMemory, Switches};
 use crate::cgroup::{self, Cgroup, Version};
 use experiment::schema::{ComponentUsage, NetworkUsage, ProcessUsage, Role, SchedulingUsage, Throttling};
 use std::collections::BTreeMap;
@@ -45,13 +45,32 @@ pub struct CpuTimes {
     pub system_ns: u64,
 }
 
+/// What a component holds at one moment.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Memory {
+    /// Resident memory of all its processes, bytes; absent where none has any left.
+    pub resident_bytes: Option<u64>,
+    /// What its control group is charged with, less inactive page cache, bytes; absent where no group tells it.
+    pub working_set_bytes: Option<u64>,
+    /// Anonymous memory, as its control group counts it or as the sum of its processes, bytes.
+    pub anonymous_bytes: Option<u64>,
+}
+
+impl Memory {
+    /// As [`ComponentUsage::memory_bytes`] has it.
+    #[must_use]
+    pub fn bytes(&self) -> Option<u64> {
+        self.resident_bytes.max(self.working_set_bytes)
+    }
+}
+
 /// What a component had used at one moment.
 #[derive(Clone, Debug)]
 pub struct ComponentReading {
     at: Instant,
     cpu: CpuTimes,
     processes: BTreeMap<i32, ProcessReading>,
-    working_set_bytes: Option<u64>,
+    memory: Memory,
     interfaces: Option<Arc<Interfaces>>,
     interface: Option<InterfaceBytes>,
     throttling: Option<cgroup::Throttling>,
@@ -96,24 +115,34 @@ impl Watched {
         Ok(ComponentReading {
             at,
             cpu,
+            memory: self.memory_of(&processes),
             processes,
-            working_set_bytes: self.working_set_bytes(),
             interface: interface.and_then(|(interfaces, name)| interfaces.bytes(name).ok()),
             interfaces,
             throttling: self.cgroup.as_ref().and_then(|cgroup| cgroup.throttling().ok()),
         })
     }
 
-    /// Its memory now, as [`ComponentUsage::memory_bytes`] has it, bytes; absent where nothing tells it.
+    /// Its memory now.
     #[must_use]
-    pub fn memory_bytes(&self) -> Option<u64> {
-        let processes = container::read(Path::new("/proc"), self.pid, self.cgroup.as_ref());
-        resident_bytes(&processes).max(self.working_set_bytes())
+    pub fn memory(&self) -> Memory {
+        self.memory_of(&container::read(Path::new("/proc"), self.pid, self.cgroup.as_ref()))
     }
 
     /// Without its controller (version 2, not delegated) a group tells no memory.
-    fn working_set_bytes(&self) -> Option<u64> {
-        Some(self.cgroup.as_ref()?.memory().ok()?.working_set_bytes)
+    fn memory_of(&self, processes: &BTreeMap<i32, ProcessReading>) -> Memory {
+        let group = self.cgroup.as_ref().and_then(|cgroup| cgroup.memory().ok());
+        let sum = |bytes: fn(&ProcessMemory) -> u64| {
+            let sum = processes.values().map(|process| bytes(&process.memory)).sum();
+            Some(sum).filter(|sum| *sum > 0)
+        };
+        Memory {
+            resident_bytes: sum(|memory| memory.resident_bytes),
+            working_set_bytes: group.map(|group| group.working_set_bytes),
+            anonymous_bytes: group
+                .map(|group| group.anonymous_bytes)
+                .or_else(|| sum(|memory| memory.anonymous_bytes)),
+        }
     }
 
     /// What it used between two readings.
@@ -125,13 +154,16 @@ impl Watched {
         ticks_per_second: u64,
     ) -> ComponentUsage {
         let (cpu_user_s, cpu_system_s) = split(open.cpu, close.cpu);
+        // Of one that has ended the group shows what the kernel has not taken back yet.
+        let memory = if close.memory.resident_bytes.is_some() { close.memory } else { open.memory };
         ComponentUsage {
             pod: Some(self.pod.clone()),
             cpu_user_s,
             cpu_system_s,
             cpu_source: self.cpu_source().to_owned(),
-            memory_resident_bytes: close.resident_bytes().or(open.resident_bytes()).unwrap_or(0),
-            memory_working_set_bytes: close.working_set_bytes,
+            memory_resident_bytes: memory.resident_bytes.unwrap_or(0),
+            memory_working_set_bytes: memory.working_set_bytes,
+            memory_anonymous_bytes: memory.anonymous_bytes,
             processes: processes(&open.processes, &close.processes, ticks_per_second),
             network: open.interface.zip(close.interface).map(|(open, close)| NetworkUsage {
                 received_bytes: close.received.saturating_sub(open.received),
@@ -148,20 +180,10 @@ impl Watched {
 }
 
 impl ComponentReading {
-    fn resident_bytes(&self) -> Option<u64> {
-        resident_bytes(&self.processes)
-    }
-
     /// Context switches of all threads of all processes; threads are numbered across processes.
     fn switches(&self) -> BTreeMap<i32, Switches> {
         self.processes.values().flat_map(|process| process.switches.clone()).collect()
     }
-}
-
-/// Resident memory of all processes; nothing where none has any left.
-fn resident_bytes(processes: &BTreeMap<i32, ProcessReading>) -> Option<u64> {
-    let bytes = processes.values().map(|process| process.resident_bytes).sum();
-    (bytes > 0).then_some(bytes)
 }
 
 /// What each process used, where a component has several.
@@ -183,7 +205,8 @@ fn processes(
                 name: close.times.name.clone(),
                 cpu_user_s: seconds(close.times.user_ticks.saturating_sub(before.0)),
                 cpu_system_s: seconds(close.times.system_ticks.saturating_sub(before.1)),
-                memory_resident_bytes: close.resident_bytes,
+                memory_resident_bytes: close.memory.resident_bytes,
+                memory_anonymous_bytes: Some(close.memory.anonymous_bytes),
             }
         })
         .collect()

@@ -3,7 +3,7 @@
 //! A component with a control group is whatever is in that group; without one it is its process and all that descend from
 //! it. A process that ends while it is read is left out: it uses nothing any more.
 
-use super::process::{self, ProcessTimes, Switches};
+use super::process::{self, ProcessMemory, ProcessTimes, Switches};
 use crate::cgroup::Cgroup;
 use crate::process_table;
 use std::collections::BTreeMap;
@@ -14,8 +14,8 @@ use std::path::Path;
 pub struct ProcessReading {
     /// Its CPU, and its name as the kernel has it.
     pub times: ProcessTimes,
-    /// Resident memory, bytes; 0 for a dead process that nobody has waited for.
-    pub resident_bytes: u64,
+    /// Its memory; none for a dead process that nobody has waited for.
+    pub memory: ProcessMemory,
     /// Context switches of its threads.
     pub switches: BTreeMap<i32, Switches>,
 }
@@ -31,7 +31,7 @@ pub fn read(proc: &Path, pid: i32, cgroup: Option<&Cgroup>) -> BTreeMap<i32, Pro
 fn reading(proc: &Path, pid: i32) -> Option<ProcessReading> {
     Some(ProcessReading {
         times: process::times(proc, pid).ok()?,
-        resident_bytes: process::resident_bytes(proc, pid).unwrap_or(0),
+        memory: process::memory(proc, pid).unwrap_or_default(),
         switches: process::switches(proc, pid).unwrap_or_default(),
     })
 }
@@ -60,7 +60,7 @@ mod tests {
         shell.kill().unwrap();
         shell.wait().unwrap();
         assert_eq!(processes.len(), 2, "{processes:?}");
-        assert!(processes.values().all(|process| process.resident_bytes > 0), "{processes:?}");
+        assert!(processes.values().all(|process| process.memory.resident_bytes > 0), "{processes:?}");
         assert!(read(Path::new("/proc"), pid, None).is_empty());
     }
 }

@@ -15,7 +15,7 @@ pub struct ObserverReading {
     at: Instant,
     cpu: CpuTimes,
     switches: BTreeMap<i32, process::Switches>,
-    resident_bytes: u64,
+    memory: process::ProcessMemory,
 }
 
 /// Reads this process.
@@ -34,7 +34,7 @@ pub fn read(ticks_per_second: u64) -> io::Result<ObserverReading> {
         at: Instant::now(),
         cpu: CpuTimes { total_ns, user_ns, system_ns },
         switches: process::switches(proc, pid)?,
-        resident_bytes: process::resident_bytes(proc, pid)?,
+        memory: process::memory(proc, pid)?,
     })
 }
 
@@ -45,7 +45,8 @@ pub fn usage(open: &ObserverReading, close: &ObserverReading) -> ComponentUsage 
     ComponentUsage {
         cpu_user_s,
         cpu_system_s,
-        memory_resident_bytes: close.resident_bytes,
+        memory_resident_bytes: close.memory.resident_bytes,
+        memory_anonymous_bytes: Some(close.memory.anonymous_bytes),
         scheduling: scheduling(&open.switches, &close.switches),
         ..ComponentUsage::of("meshmeter", Role::Observer, close.at.duration_since(open.at).as_secs_f64())
     }

@@ -69,10 +69,20 @@ pub fn parse_times(text: &str) -> Option<ProcessTimes> {
     })
 }
 
-/// The resident memory in `/proc/<pid>/status`, bytes; 0 for a process without memory (a dead one).
+/// Memory of a process; none of it for a dead one.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct ProcessMemory {
+    /// Resident, bytes. Pages that processes share count for each.
+    pub resident_bytes: u64,
+    /// Of which anonymous: heap and stacks, pages of no file, bytes.
+    pub anonymous_bytes: u64,
+}
+
+/// The memory in `/proc/<pid>/status`.
 #[must_use]
-pub fn parse_resident_bytes(status: &str) -> u64 {
-    labelled_number(status, "VmRSS:").unwrap_or(0) * 1024
+pub fn parse_memory(status: &str) -> ProcessMemory {
+    let bytes = |label| labelled_number(status, label).unwrap_or(0) * 1024;
+    ProcessMemory { resident_bytes: bytes("VmRSS:"), anonymous_bytes: bytes("RssAnon:") }
 }
 
 /// The context switches in `/proc/<pid>/task/<tid>/status`.
@@ -112,13 +122,13 @@ pub fn times(proc: &Path, pid: i32) -> io::Result<ProcessTimes> {
     parse_times(&String::from_utf8_lossy(&text)).ok_or_else(|| malformed(&path))
 }
 
-/// Reads a process's resident memory, bytes.
+/// Reads a process's memory.
 ///
 /// # Errors
 /// Where there is no such process.
-pub fn resident_bytes(proc: &Path, pid: i32) -> io::Result<u64> {
+pub fn memory(proc: &Path, pid: i32) -> io::Result<ProcessMemory> {
     let status = fs::read(proc.join(pid.to_string()).join("status"))?;
-    Ok(parse_resident_bytes(&String::from_utf8_lossy(&status)))
+    Ok(parse_memory(&String::from_utf8_lossy(&status)))
 }
 
 /// Reads the context switches of each thread that a process has now, by the thread's number.
@@ -223,9 +233,11 @@ mod tests {
 
     #[test]
     fn status_gives_memory_and_switches() {
-        let status = "Name:\tenvoy\nVmRSS:\t   71234 kB\nvoluntary_ctxt_switches:\t150\n\
+        let status = "Name:\tenvoy\nVmRSS:\t   71234 kB\nRssAnon:\t   17234 kB\nvoluntary_ctxt_switches:\t150\n\
                       nonvoluntary_ctxt_switches:\t545\n";
-        assert_eq!(parse_resident_bytes(status), 71_234 * 1024);
+        let memory = ProcessMemory { resident_bytes: 71_234 * 1024, anonymous_bytes: 17_234 * 1024 };
+        assert_eq!(parse_memory(status), memory);
+        assert_eq!(parse_memory("Name:\tdead\n"), ProcessMemory::default());
         assert_eq!(parse_switches(status), Some(Switches { voluntary: 150, involuntary: 545 }));
         assert_eq!(parse_switches("Name:\tenvoy\n"), None);
     }
@@ -244,7 +256,8 @@ mod tests {
     fn this_process_can_be_read() {
         let (proc, pid) = (Path::new("/proc"), std::process::id().cast_signed());
         assert!(!times(proc, pid).unwrap().kernel_thread);
-        assert!(resident_bytes(proc, pid).unwrap() > 0);
+        let memory = memory(proc, pid).unwrap();
+        assert!(memory.anonymous_bytes > 0 && memory.resident_bytes > memory.anonymous_bytes, "{memory:?}");
         assert!(switches(proc, pid).unwrap().contains_key(&pid));
         assert!(Interfaces::of(proc, pid).unwrap().bytes("no-such").is_err());
     }

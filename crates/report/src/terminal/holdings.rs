@@ -37,11 +37,14 @@ pub(super) fn lines(table: &HoldingsTable, options: Options) -> Vec<String> {
 
 fn facts(table: &HoldingsTable, row: &HoldingsRow) -> Vec<String> {
     let memory = |memory| sized(memory, table.memory_unit);
+    let anonymous =
+        row.under.anonymous_bytes.map(|bytes| format!("; {} of it anonymous", memory(Some(bytes))));
     let mut facts = vec![format!(
-        "memory {} before load, {} under, {} after",
-        memory(row.memory_before_bytes),
-        memory(row.memory_bytes),
-        memory(row.memory_after_bytes)
+        "memory {} before load, {} under, {} after{}",
+        memory(row.before.all_bytes),
+        memory(row.under.all_bytes),
+        memory(row.after.all_bytes),
+        anonymous.unwrap_or_default()
     )];
     if let Some(size) = &row.size {
         let counts = table.kinds.iter().zip(&row.counts).filter(|(kind, _)| NAMED.contains(kind));

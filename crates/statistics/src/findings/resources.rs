@@ -17,6 +17,15 @@ pub(super) fn cores_a_proxy(cell: &Cell) -> Option<f64> {
     (!proxies.is_empty()).then(|| total / proxies.len() as f64)
 }
 
+/// Such as ` and 110 MB (108–112), 29 MB of it anonymous`.
+fn memory(proxy: &ComponentSummary) -> String {
+    let all = proxy.memory_bytes.map(|bytes| format!(" and {}", words::memory(&bytes)));
+    let anonymous = proxy.memory_anonymous_bytes;
+    let anonymous =
+        anonymous.map(|bytes| format!(", {} of it anonymous", words::memory_value(bytes.estimate)));
+    all.map(|all| all + &anonymous.unwrap_or_default()).unwrap_or_default()
+}
+
 /// CPU and memory of each proxy, by mode.
 pub(super) fn proxies(run: &Run<'_>) -> Vec<String> {
     let mut sentences = Vec::new();
@@ -25,9 +34,7 @@ pub(super) fn proxies(run: &Run<'_>) -> Vec<String> {
         let proxies: Vec<String> = proxies_of(cell)
             .into_iter()
             .map(|proxy| {
-                let memory = proxy
-                    .memory_bytes
-                    .map_or(String::new(), |bytes| format!(" and {}", words::memory(&bytes)));
+                let memory = memory(proxy);
                 let whose = if serves_both_sides(run, mode, proxy) { " (one for both sides)" } else { "" };
                 format!("{}{whose} uses {}{memory}", proxy.name, words::cores(&proxy.cpu_cores))
             })

@@ -65,6 +65,7 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
         // A working set counts a program's pages only for the group that touched them first: the greater of both is held.
         memory_resident_bytes: 41_000_000 + planned.repeat as u64 * 100_000,
         memory_working_set_bytes: Some(15_000_000),
+        memory_anonymous_bytes: Some(14_000_000 + planned.repeat as u64 * 100_000),
         network: Some(NetworkUsage { received_bytes: 3_000_000, sent_bytes: 2_500_000 }),
         ..ComponentUsage::of(name, role, 2.5)
     };

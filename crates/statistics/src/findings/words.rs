@@ -64,6 +64,11 @@ pub(crate) fn memory(estimate_bytes: &Estimate) -> String {
     with_interval(estimate_bytes, 1e6, decimals, "MB")
 }
 
+/// Memory without an interval, such as `41 MB`.
+pub(crate) fn memory_value(bytes: f64) -> String {
+    memory(&Estimate { estimate: bytes, low: None, high: None })
+}
+
 /// A size such as `12 kB` or `1.3 MB`; a kB is 1000 bytes.
 pub(crate) fn size(bytes: f64) -> String {
     let (unit, unit_bytes) = if bytes < 999.5e3 { ("kB", 1e3) } else { ("MB", 1e6) };

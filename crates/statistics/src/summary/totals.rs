@@ -19,6 +19,7 @@ fn total(role: Role, valid: &[&TrialRecord]) -> Option<RoleTotal> {
         cpu_cores_per_1000_rps: estimate(sums().filter_map(|sum| sum.cpu_cores_per_1000_rps()))
             .unwrap_or_default(),
         memory_bytes: estimate(sums().filter_map(|sum| sum.memory_bytes)),
+        memory_anonymous_bytes: estimate(sums().filter_map(|sum| sum.memory_anonymous_bytes)),
     })
 }
 
@@ -27,6 +28,7 @@ pub(super) struct Sum {
     components: usize,
     cpu_cores: f64,
     memory_bytes: Option<f64>,
+    memory_anonymous_bytes: Option<f64>,
     rate_completed: f64,
 }
 
@@ -36,14 +38,15 @@ impl Sum {
         let rate_completed = trial.result.as_ref()?.rate.completed;
         let components: Vec<&ComponentUsage> =
             trial.components.iter().filter(|usage| usage.role == role).collect();
+        // Of some of them it would be no sum.
+        let sum = |bytes: fn(&ComponentUsage) -> Option<u64>| {
+            components.iter().map(|usage| bytes(usage).map(|bytes| bytes as f64)).sum::<Option<f64>>()
+        };
         (!components.is_empty()).then(|| Self {
             components: components.len(),
             cpu_cores: components.iter().map(|usage| usage.cpu_cores()).sum(),
-            // Of some of them it would be no sum.
-            memory_bytes: components
-                .iter()
-                .map(|usage| usage.memory_bytes().map(|bytes| bytes as f64))
-                .sum::<Option<f64>>(),
+            memory_bytes: sum(ComponentUsage::memory_bytes),
+            memory_anonymous_bytes: sum(|usage| usage.memory_anonymous_bytes),
             rate_completed,
         })
     }

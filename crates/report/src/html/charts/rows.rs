@@ -68,6 +68,8 @@ pub enum Mark {
     Bar {
         /// Its length.
         value: f64,
+        /// How much of it, from zero, is drawn full; the rest is then pale.
+        part: Option<f64>,
         /// The interval.
         interval: Option<(f64, f64)>,
         /// Class of the mode, or `other`.
@@ -217,14 +219,16 @@ impl Row {
                 draw_interval(drawing, scale, *interval, y, 4.0, &format!("whisker {class}"));
                 drawing.marker(*marker, (scale.place(*estimate), y), 4.2, &format!("mark {class}"), "");
             }
-            Mark::Bar { value, interval, class } => {
-                let (start, end) = (scale.place(0.0), scale.place(*value));
-                drawing.rectangle(
-                    (start.min(end), top + 1.0),
-                    (end - start).abs(),
-                    7.0,
-                    &format!("bar {class}"),
-                );
+            Mark::Bar { value, part, interval, class } => {
+                let start = scale.place(0.0);
+                let mut draw = |value: f64, class: &str| {
+                    let end = scale.place(value);
+                    drawing.rectangle((start.min(end), top + 1.0), (end - start).abs(), 7.0, class);
+                };
+                draw(*value, &format!("bar {}{class}", if part.is_some() { "pale " } else { "" }));
+                if let Some(part) = part {
+                    draw(*part, &format!("bar {class}"));
+                }
                 draw_interval(drawing, scale, *interval, top + 4.5, 3.0, "whisker on-bar");
             }
             Mark::Dots(dots) => {

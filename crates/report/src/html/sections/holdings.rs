@@ -1,9 +1,10 @@
 //! What each proxy holds: its configuration counted, its memory before, under and after the load.
 
+use super::resources::{bar, with_anonymous};
 use super::{Context, Figure};
 use crate::format::{self, Interval, SizeUnit};
-use crate::holdings::{self, HoldingsRow, HoldingsTable};
-use crate::html::charts::rows::{Line, Mark, Row, RowChart};
+use crate::holdings::{self, HoldingsRow, HoldingsTable, Sort};
+use crate::html::charts::rows::{Line, Row, RowChart};
 use crate::html::style::ModeStyle;
 use experiment::schema::{Estimate, Role};
 use serde::Serialize;
@@ -14,13 +15,21 @@ pub struct HoldingsSection {
     size_unit: &'static str,
     memory_unit: &'static str,
     time_unit: &'static str,
-    kinds: Vec<&'static str>,
     times: bool,
-    groups: Vec<Group>,
+    /// One for each sort of proxy: what the one counts, the other does not know.
+    tables: Vec<Table>,
     warnings: Vec<String>,
     charts: Vec<Figure>,
     /// Every component under every load, for the table of all figures.
     full: Vec<FullRow>,
+}
+
+/// Proxies that count the same kinds of things.
+#[derive(Debug, Serialize)]
+struct Table {
+    caption: &'static str,
+    kinds: Vec<&'static str>,
+    groups: Vec<Group>,
 }
 
 /// The proxies of one mode.
@@ -44,7 +53,7 @@ struct FullRow {
     load: String,
     mode: &'static str,
     name: String,
-    /// Memory before, under and after the load; heap in use before and after, heap held before and after.
+    /// Memory before, under and after the load, and what of it is anonymous; heap in use before and after, heap held before and after.
     memory: Vec<String>,
     size: String,
     dump: String,
@@ -65,24 +74,45 @@ pub fn holdings(context: &Context) -> Option<HoldingsSection> {
         size_unit: table.size_unit.symbol(),
         memory_unit: table.memory_unit.symbol(),
         time_unit: table.time_unit.symbol(),
-        kinds: table.kinds.clone(),
         times: table.times,
-        groups: groups(&table),
+        tables: tables(&table),
         warnings: table.warnings.clone(),
         charts: charts(&table),
         full: full(context, &table),
     })
 }
 
-fn groups(table: &HoldingsTable) -> Vec<Group> {
+fn tables(table: &HoldingsTable) -> Vec<Table> {
+    let captions = |sort| match sort {
+        Sort::Envoy => "What Envoys were configured with: clusters, endpoints, listeners and routes.",
+        Sort::Ztunnel => {
+            "What ztunnels were told of the mesh, of all namespaces: services, the workloads behind them, policies."
+        }
+    };
+    let sorts = table.sorts().into_iter();
+    sorts
+        .map(|(sort, kinds)| {
+            let rows = table.rows.iter().filter(|row| row.role == Role::Proxy && row.sort == sort);
+            let groups = groups(rows, &kinds.iter().map(|(index, _)| *index).collect::<Vec<_>>());
+            Table {
+                caption: captions(sort),
+                kinds: kinds.into_iter().map(|(_, kind)| kind).collect(),
+                groups,
+            }
+        })
+        .collect()
+}
+
+/// By mode, each with its counts at these places.
+fn groups<'a>(rows: impl Iterator<Item = &'a HoldingsRow>, kinds: &[usize]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    for row in table.rows.iter().filter(|row| row.role == Role::Proxy) {
+    for row in rows {
         if groups.last().is_none_or(|group| group.mode != row.mode.name()) {
             let class = ModeStyle::of(row.mode).class;
             groups.push(Group { mode: row.mode.name(), class, rows: Vec::new() });
         }
         if let Some(group) = groups.last_mut() {
-            group.rows.push(table_row(row));
+            group.rows.push(table_row(row, kinds));
         }
     }
     groups
@@ -105,6 +135,9 @@ fn full(context: &Context, table: &HoldingsTable) -> Vec<FullRow> {
                 component.memory_before_load_bytes,
                 component.memory_bytes,
                 component.memory_after_load_bytes,
+                component.memory_anonymous_before_load_bytes,
+                component.memory_anonymous_bytes,
+                component.memory_anonymous_after_load_bytes,
                 before.map(|heap| heap.allocated_bytes),
                 after.map(|heap| heap.allocated_bytes),
                 before.map(|heap| heap.heap_bytes),
@@ -126,18 +159,18 @@ fn full(context: &Context, table: &HoldingsTable) -> Vec<FullRow> {
         .collect()
 }
 
-fn table_row(row: &HoldingsRow) -> TableRow {
+fn table_row(row: &HoldingsRow, kinds: &[usize]) -> TableRow {
     let value = |interval: &Option<Interval>| {
         interval.as_ref().map_or_else(Value::default, |interval| Value {
             estimate: Some(interval.estimate.clone()),
             range: interval.range.clone(),
         })
     };
-    let count = |count: &Option<u64>| count.map_or_else(|| format::ABSENT.to_owned(), format::count);
+    let count = |kind: &usize| row.counts[*kind].map_or_else(|| format::ABSENT.to_owned(), format::count);
     TableRow {
         name: row.name.clone(),
         size: value(&row.size),
-        counts: row.counts.iter().map(count).collect(),
+        counts: kinds.iter().map(count).collect(),
         configured_in: value(&row.configured_in),
     }
 }
@@ -169,26 +202,16 @@ fn charts(table: &HoldingsTable) -> Vec<Figure> {
 /// A heading with the component's name, and a bar for each moment.
 fn lines(row: &HoldingsRow, unit: SizeUnit) -> Vec<Line> {
     let class = if row.role == Role::Proxy { ModeStyle::of(row.mode).class } else { "other" };
-    let moments = [
-        ("before the load", row.memory_before_bytes),
-        ("under load", row.memory_bytes),
-        ("after the load", row.memory_after_bytes),
-    ];
-    let bars =
-        moments.into_iter().filter_map(|(when, memory)| Some(Line::Row(bar(when, &memory?, unit, class))));
-    std::iter::once(Line::Heading(row.name.clone())).chain(bars).collect()
-}
-
-fn bar(label: &str, memory: &Estimate, unit: SizeUnit, class: &'static str) -> Row {
+    let moments = [("before the load", row.before), ("under load", row.under), ("after the load", row.after)];
     let factor = 1.0 / unit.bytes();
-    Row {
-        label: label.to_owned(),
-        symbol: None,
-        value: Interval::scaled(memory, factor).text(),
-        mark: Mark::Bar {
-            value: memory.estimate * factor,
-            interval: memory.low.zip(memory.high).map(|(low, high)| (low * factor, high * factor)),
-            class,
-        },
-    }
+    let bars = moments.into_iter().filter_map(|(when, memory)| {
+        let (all, anonymous) = (memory.all_bytes?, memory.anonymous_bytes);
+        Some(Line::Row(Row {
+            label: when.to_owned(),
+            symbol: None,
+            value: with_anonymous(&all, anonymous.as_ref(), factor),
+            mark: bar(&all, anonymous.as_ref(), factor, class),
+        }))
+    });
+    std::iter::once(Line::Heading(row.name.clone())).chain(bars).collect()
 }

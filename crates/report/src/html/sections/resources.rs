@@ -39,7 +39,7 @@ fn cpu_charts(context: &Context) -> Vec<RowChart> {
             label: component.name.clone(),
             symbol: None,
             value: format::cores_interval(&component.cpu_cores).text(),
-            mark: bar(&component.cpu_cores, 1.0, class),
+            mark: bar(&component.cpu_cores, None, 1.0, class),
         })
     };
     charts(context, "cores, mean over the measured window", row)
@@ -55,8 +55,8 @@ fn memory_charts(context: &Context) -> Vec<RowChart> {
         component.memory_bytes.as_ref().map(|memory| Row {
             label: component.name.clone(),
             symbol: None,
-            value: Interval::scaled(memory, factor).text(),
-            mark: bar(memory, factor, class),
+            value: with_anonymous(memory, component.memory_anonymous_bytes.as_ref(), factor),
+            mark: bar(memory, component.memory_anonymous_bytes.as_ref(), factor, class),
         })
     };
     charts(context, &format!("{} at the end of the window", unit.symbol()), row)
@@ -126,9 +126,17 @@ fn class(mode: Mode, component: &ComponentSummary) -> &'static str {
     if component.role == Role::Proxy { ModeStyle::of(mode).class } else { "other" }
 }
 
-fn bar(estimate: &Estimate, factor: f64, class: &'static str) -> Mark {
+/// Memory in words, such as `108 (107–109), 28.4 anonymous`.
+pub(super) fn with_anonymous(memory: &Estimate, anonymous: Option<&Estimate>, factor: f64) -> String {
+    let anonymous = anonymous.map(|part| format!(", {} anonymous", format::digits(part.estimate * factor)));
+    Interval::scaled(memory, factor).text() + &anonymous.unwrap_or_default()
+}
+
+/// A bar; of memory with what of it is anonymous.
+pub(super) fn bar(estimate: &Estimate, part: Option<&Estimate>, factor: f64, class: &'static str) -> Mark {
     Mark::Bar {
         value: estimate.estimate * factor,
+        part: part.map(|part| part.estimate * factor),
         interval: estimate.low.zip(estimate.high).map(|(low, high)| (low * factor, high * factor)),
         class,
     }

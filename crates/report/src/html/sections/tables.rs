@@ -55,7 +55,8 @@ struct ComponentRow {
     name: String,
     cpu: String,
     cpu_per_1000: String,
-    memory: String,
+    /// All that it holds, of which anonymous; what a cluster would show.
+    memory: [String; 3],
     received: String,
     sent: String,
 }
@@ -185,7 +186,8 @@ fn total_row(context: &Context, cell: &Cell, total: &RoleTotal, memory_unit: Siz
         name: name.to_owned(),
         cpu: format::cores_interval(&total.cpu_cores).text(),
         cpu_per_1000: format::cores_interval(&total.cpu_cores_per_1000_rps).text(),
-        memory: total.memory_bytes.map_or_else(absent, memory),
+        memory: [total.memory_bytes, total.memory_anonymous_bytes, None]
+            .map(|bytes| bytes.map_or_else(absent, memory)),
         received: absent(),
         sent: absent(),
     }
@@ -210,7 +212,12 @@ fn component_row(
         name: component.name.clone(),
         cpu: format::cores_interval(&component.cpu_cores).text(),
         cpu_per_1000: format::cores_interval(&component.cpu_cores_per_1000_rps).text(),
-        memory: sized(&component.memory_bytes, memory_unit),
+        memory: [
+            &component.memory_bytes,
+            &component.memory_anonymous_bytes,
+            &component.memory_working_set_bytes,
+        ]
+        .map(|memory| sized(memory, memory_unit)),
         received: sized(&component.network_bytes_received_s, network_unit),
         sent: sized(&component.network_bytes_sent_s, network_unit),
     }
