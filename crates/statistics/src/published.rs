@@ -164,29 +164,25 @@ fn resource(
 }
 
 /// Memory of the kind that was published, the other kinds beside it: which of them a figure is decides more than the proxy
-/// does. Where no control group tells a working set, anonymous memory is nearest to it.
+/// does. Where no control group tells a working set, anonymous memory is nearest to it; the oldest results have resident
+/// memory alone.
 fn memory(figure: &ReferenceFigure, cell: &Cell, kind: MemoryKind) -> Option<Measured> {
     const KINDS: [MemoryKind; 3] = [MemoryKind::WorkingSet, MemoryKind::Anonymous, MemoryKind::Resident];
-    let nearest = if kind == MemoryKind::WorkingSet { MemoryKind::Anonymous } else { kind };
-    let with = |shown: MemoryKind| {
-        resource(
-            figure,
-            cell,
-            "; ",
-            |component| memory_of(component, shown),
-            |component, estimate| {
-                let others = KINDS.into_iter().filter(|other| *other != shown);
-                let others = others.filter_map(|other| {
-                    let value = memory_of(component, other)?.estimate;
-                    Some(format!(", {} {}", memory_in_words(other), words::memory_value(value)))
-                });
-                let name = if shown == kind { "" } else { memory_in_words(shown) };
-                let value = words::memory(estimate);
-                [name, &value].join(" ").trim().to_owned() + &others.collect::<String>()
-            },
-        )
+    let of_kind = |shown: MemoryKind| {
+        let in_words = |component: &ComponentSummary, estimate: &Estimate| {
+            let name = if shown == kind { String::new() } else { format!("{} ", memory_in_words(shown)) };
+            let others = KINDS.into_iter().filter(|other| *other != shown).filter_map(|other| {
+                let value = words::memory_value(memory_of(component, other)?.estimate);
+                Some(format!(", {} {value}", memory_in_words(other)))
+            });
+            name + &words::memory(estimate) + &others.collect::<String>()
+        };
+        resource(figure, cell, "; ", |component| memory_of(component, shown), in_words)
     };
-    with(kind).or_else(|| with(nearest))
+    match kind {
+        MemoryKind::WorkingSet => KINDS.into_iter().find_map(of_kind),
+        MemoryKind::Anonymous | MemoryKind::Resident => of_kind(kind),
+    }
 }
 
 fn memory_of(component: &ComponentSummary, kind: MemoryKind) -> Option<Estimate> {
@@ -272,6 +268,7 @@ fn in_base_units(value: ReferenceValue) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
     use std::time::Duration;
 
     #[test]
@@ -306,5 +303,50 @@ mod tests {
         let doubled = turned_round(&halved);
         assert!((doubled.estimate - 1.0).abs() < 1e-12, "{doubled:?}");
         assert!((doubled.low.unwrap() - 0.25).abs() < 1e-12 && (doubled.high.unwrap() - 1.5).abs() < 1e-12);
+    }
+
+    /// A cell with one proxy, of whose memory these figures are known.
+    fn cell(memory: &Value) -> Cell {
+        let zero = json!({"estimate": 0.0, "low": null, "high": null});
+        let mut proxy = json!({
+            "name": "client-proxy", "role": "proxy", "cpu_cores": zero, "cpu_cores_per_1000_rps": zero,
+            "memory_bytes": null, "network_bytes_received_s": null, "network_bytes_sent_s": null,
+        });
+        for (kind, bytes) in memory.as_object().unwrap() {
+            proxy[kind] = json!({"estimate": bytes, "low": null, "high": null});
+        }
+        serde_json::from_value(json!({
+            "mode": "sidecar",
+            "load": {"protocol": "http/1.1", "connections": 4, "payload_bytes": 1024, "arrival": "uniform"},
+            "trials": 1, "valid": 1, "verdict": "valid", "response_time_us": null, "added_us": null,
+            "rate_completed": null, "errors": 0.0, "components": [proxy],
+            "path": {"proven": true, "proxies": ["client-proxy"]},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn memory_is_of_the_kind_that_was_published_or_of_the_nearest_and_says_which() {
+        let all = json!({
+            "memory_working_set_bytes": 30e6, "memory_anonymous_bytes": 29e6, "memory_resident_bytes": 110e6,
+        });
+        let without_group = json!({"memory_anonymous_bytes": 29e6, "memory_resident_bytes": 110e6});
+        let old = json!({"memory_bytes": 110e6});
+        let (working_set, anonymous) = (MemoryKind::WorkingSet, MemoryKind::Anonymous);
+        let cases = [
+            (&all, working_set, Some("client-proxy 30 MB, anonymous 29 MB, resident 110 MB")),
+            (&all, anonymous, Some("client-proxy 29 MB, working set 30 MB, resident 110 MB")),
+            (&all, MemoryKind::Resident, Some("client-proxy 110 MB, working set 30 MB, anonymous 29 MB")),
+            (&without_group, working_set, Some("client-proxy anonymous 29 MB, resident 110 MB")),
+            (&old, working_set, Some("client-proxy resident 110 MB")),
+            (&old, anonymous, None),
+        ];
+        for (memory, kind, expected) in cases {
+            let value = ReferenceValue::Memory(kind, 60_000_000);
+            let figure =
+                ReferenceFigure { mode: Mode::Sidecar, rate: None, clients: None, component: None, value };
+            let measured = super::memory(&figure, &cell(memory), kind).map(|measured| measured.text);
+            assert_eq!(measured.as_deref(), expected, "{kind:?} of {memory}");
+        }
     }
 }

@@ -14,7 +14,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -172,6 +172,26 @@ impl Admin {
     pub fn ask_json<T: for<'de> Deserialize<'de>>(&self, path: &str) -> Result<T, AdminError> {
         let body = self.ask(path)?;
         serde_json::from_slice(&body).map_err(|error| self.error(path, AdminCause::Shape(error)))
+    }
+
+    /// An answer in JSON that grows with the mesh, read as it comes.
+    ///
+    /// # Errors
+    /// Where it does not begin within a minute, or is not of that shape.
+    pub(crate) fn ask_long_json<T: for<'de> Deserialize<'de>>(&self, path: &str) -> Result<T, AdminError> {
+        self.read(path, |answer| serde_json::from_reader(BufReader::new(answer)))
+    }
+
+    /// An answer that grows with the mesh, as a whole.
+    ///
+    /// # Errors
+    /// Where it does not begin within a minute, or breaks off.
+    pub(crate) fn ask_long(&self, path: &str) -> Result<Vec<u8>, AdminError> {
+        self.read(path, |answer| {
+            let mut whole = Vec::new();
+            answer.read_to_end(&mut whole).map_err(serde_json::Error::io)?;
+            Ok(whole)
+        })
     }
 
     /// The body of the answer, as it comes.
@@ -399,6 +419,8 @@ mod tests {
         let long: &'static [u8] = Box::leak(
             [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; ANSWER_BYTES + 1]].concat().into_boxed_slice(),
         );
+        let whole = FakeProxy::answering(long).ask(|admin| admin.ask_long("/config_dump")).unwrap();
+        assert_eq!(whole.len(), ANSWER_BYTES + 1);
         let read = FakeProxy::answering(long).ask(|admin| admin.read("/config_dump", length));
         assert_eq!(read.unwrap(), ANSWER_BYTES as u64 + 1);
         let short = FakeProxy::answering(b"HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{");

@@ -200,14 +200,14 @@ impl Answers<'_> {
 
     fn ztunnel(&mut self) -> Result<&ztunnel::state::Dump, AdminError> {
         if self.ztunnel.is_none() {
-            self.ztunnel = Some(self.admin.ask_json("/config_dump")?);
+            self.ztunnel = Some(self.admin.ask_long_json("/config_dump")?);
         }
         Ok(self.ztunnel.as_ref().expect("it was just set"))
     }
 
     fn clusters(&mut self) -> Result<&BTreeMap<String, BTreeSet<SocketAddrV4>>, AdminError> {
         if self.clusters.is_none() {
-            let answer: Clusters = self.admin.ask_json("/clusters?format=json")?;
+            let answer: Clusters = self.admin.ask_long_json("/clusters?format=json")?;
             self.clusters = Some(answer.healthy());
         }
         Ok(self.clusters.as_ref().expect("it was just set"))
@@ -226,7 +226,7 @@ impl Answers<'_> {
 /// A part of the proxy's configuration as text, asked for once.
 fn dump<'a>(admin: &Admin, path: &str, known: &'a mut Option<String>) -> Result<&'a str, AdminError> {
     if known.is_none() {
-        let answer = admin.ask(path)?;
+        let answer = admin.ask_long(path)?;
         *known = Some(String::from_utf8_lossy(&answer).into_owned());
     }
     Ok(known.as_deref().expect("it was just set"))
