@@ -67,6 +67,16 @@ impl ConfigurationCounts {
         ]
     }
 
+    /// What so many of a kind that [`Self::held`] names are called: `policy` of 1, else `policies`.
+    #[must_use]
+    pub fn noun(kind: &str, count: u64) -> String {
+        match kind.strip_suffix("ies") {
+            _ if count != 1 => kind.to_owned(),
+            Some(stem) => format!("{stem}y"),
+            None => kind.strip_suffix('s').unwrap_or(kind).to_owned(),
+        }
+    }
+
     /// The greater of two counts of each kind.
     #[must_use]
     pub fn greatest(&self, other: &Self) -> Self {
@@ -150,4 +160,30 @@ pub struct HeapSummary {
     pub allocated_bytes: Estimate,
     /// Held by its allocator, bytes.
     pub heap_bytes: Estimate,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_a_kind_is_told_as_one() {
+        let nouns = |count: u64| {
+            ConfigurationCounts::default().held().map(|(kind, _)| ConfigurationCounts::noun(kind, count))
+        };
+        let one = [
+            "cluster",
+            "listener",
+            "route table",
+            "virtual host",
+            "route",
+            "endpoint",
+            "service",
+            "workload",
+            "policy",
+            "certificate",
+        ];
+        assert_eq!(nouns(1), one);
+        assert_eq!((nouns(0)[0].as_str(), nouns(9)[8].as_str()), ("clusters", "policies"));
+    }
 }

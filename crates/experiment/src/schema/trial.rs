@@ -117,7 +117,8 @@ pub struct ComponentUsage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_working_set_bytes: Option<u64>,
     /// Anonymous memory at the end of the window (heaps and stacks: pages of no file), as its control group counts it, or
-    /// the sum of its processes where no group tells it, bytes; absent where nothing does.
+    /// the sum of its processes where no group tells it, bytes; absent where nothing does. Pages that an allocator has
+    /// given back lazily are in it until the kernel takes them, and not in the working set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_anonymous_bytes: Option<u64>,
     /// Memory before the generator started: the greater of resident memory and working set, bytes; absent where it was not

@@ -138,3 +138,68 @@ impl<R: Read> Read for Tapped<'_, '_, R> {
         Ok(read)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize as _;
+    use serde::de::IgnoredAny;
+
+    /// Looks at nothing.
+    struct Unlooked;
+
+    impl<'de> DeserializeSeed<'de> for Unlooked {
+        type Value = ();
+
+        fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+            IgnoredAny::deserialize(deserializer).map(drop)
+        }
+    }
+
+    /// Counts what comes, and the longest part.
+    #[derive(Default)]
+    struct Counting {
+        bytes: u64,
+        longest: usize,
+    }
+
+    impl DumpCopy for Counting {
+        fn push(&mut self, part: &[u8]) {
+            self.bytes += part.len() as u64;
+            self.longest = self.longest.max(part.len());
+        }
+    }
+
+    #[test]
+    fn a_long_dump_passes_in_small_parts() {
+        const BLANKS: u64 = 4_000_000;
+        let dump = b"[1".as_slice().chain(io::repeat(b' ').take(BLANKS)).chain(b"]".as_slice());
+        let mut copy = Counting::default();
+        let length = read(dump, &Tap::new(&mut copy), Unlooked).unwrap();
+        assert_eq!(length, BLANKS + 3);
+        assert_eq!(copy.bytes, length);
+        assert!(copy.longest <= 2 * PIECE_BYTES, "{}", copy.longest);
+    }
+
+    #[test]
+    fn what_is_withheld_is_replaced_and_what_is_released_is_not() {
+        let mut copy = Vec::new();
+        let tap = Tap::new(&mut copy);
+        let take = |text: &str| tap.0.borrow_mut().take(text.as_bytes());
+        take("a");
+        tap.hold();
+        take("b");
+        tap.release();
+        tap.resume("never");
+        take("c");
+        tap.hold();
+        take("secret");
+        tap.withhold("<");
+        take("secret");
+        tap.resume(">");
+        take("d");
+        assert_eq!(tap.position(), 16);
+        tap.0.borrow_mut().pass_on();
+        assert_eq!(copy, b"abc<>d");
+    }
+}

@@ -37,13 +37,14 @@ fn kept(trial: &Trial, name: &str) -> Value {
     serde_json::from_str(text).expect("what is kept is JSON")
 }
 
-/// Anonymous memory is a part of what is resident, and what the control group is charged with has it.
+/// Anonymous memory is a part of what is resident. Of the working set it need not be: pages that an allocator gave back
+/// lazily are droppable at once.
 fn check_memory(component: &ComponentUsage) {
     let moments = [component.memory_before_load_bytes, component.memory_after_load_bytes];
     assert!(moments.iter().all(|memory| *memory > Some(5_000_000)), "{component:?}");
     let anonymous = component.memory_anonymous_bytes.expect("the control group or the processes tell it");
     assert!((1_000_000..component.memory_resident_bytes).contains(&anonymous), "{component:?}");
-    assert!(component.memory_working_set_bytes.is_none_or(|bytes| bytes >= anonymous), "{component:?}");
+    assert!(component.memory_working_set_bytes.is_none_or(|bytes| bytes > 1_000_000), "{component:?}");
     let moments = [component.memory_anonymous_before_load_bytes, component.memory_anonymous_after_load_bytes];
     assert!(moments.iter().all(|memory| *memory > Some(1_000_000)), "{component:?}");
     if !component.processes.is_empty() {

@@ -4,7 +4,7 @@ use super::{Options, bold, plain, wrap};
 use crate::format::{self, SizeUnit};
 use crate::holdings::{HoldingsRow, HoldingsTable};
 use experiment::Mode;
-use experiment::schema::Estimate;
+use experiment::schema::{ConfigurationCounts, Estimate};
 
 /// Kinds that the terminal names: the others are in the report.
 const NAMED: [&str; 7] =
@@ -50,7 +50,11 @@ fn facts(table: &HoldingsTable, row: &HoldingsRow) -> Vec<String> {
         let counts = table.kinds.iter().zip(&row.counts).filter(|(kind, _)| NAMED.contains(kind));
         // No line breaks between a number and what it counts.
         let counts: Vec<String> = counts
-            .filter_map(|(kind, count)| Some(format!("{}\u{a0}{kind}", format::count((*count)?))))
+            .filter_map(|(kind, count)| {
+                let count = (*count)?;
+                let noun = ConfigurationCounts::noun(kind, count).replace(' ', "\u{a0}");
+                Some(format!("{}\u{a0}{noun}", format::count(count)))
+            })
             .collect();
         let size = format::with_unit(&size.estimate, table.size_unit.symbol());
         facts.push(format!("configuration {size}: {}", counts.join(", ")));

@@ -1,7 +1,7 @@
 //! Sentences on what the proxies hold.
 
 use super::{Run, resources, words};
-use experiment::schema::{Cell, ComponentSummary, Estimate};
+use experiment::schema::{Cell, ComponentSummary, ConfigurationCounts, Estimate};
 
 /// Memory that is there before the load is more than this share of that under load: it is not the load's.
 const MOST: f64 = 0.5;
@@ -49,8 +49,9 @@ fn largest_configuration(proxies: &[&ComponentSummary]) -> Option<String> {
         ("services", counts.services),
         ("workloads", counts.workloads),
     ];
+    let kinds = kinds.into_iter().filter_map(|(kind, count)| Some((kind, count?)));
     let kinds: Vec<String> =
-        kinds.into_iter().filter_map(|(kind, count)| Some(format!("{} {kind}", count?))).collect();
+        kinds.map(|(kind, count)| format!("{count} {}", ConfigurationCounts::noun(kind, count))).collect();
     let whose = if proxies.len() == 1 { "its" } else { &format!("{}'s", proxy.name) };
     let size = words::size(configuration.size_bytes.estimate);
     Some(format!("{} configuration is {size}: {}.", words::sentence(whose), words::list(&kinds)))

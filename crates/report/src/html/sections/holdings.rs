@@ -20,6 +20,8 @@ pub struct HoldingsSection {
     tables: Vec<Table>,
     warnings: Vec<String>,
     charts: Vec<Figure>,
+    /// Those of what configures the proxies: its memory would make theirs small.
+    folded: Vec<Figure>,
     /// Every component under every load, for the table of all figures.
     full: Vec<FullRow>,
 }
@@ -77,7 +79,8 @@ pub fn holdings(context: &Context) -> Option<HoldingsSection> {
         times: table.times,
         tables: tables(&table),
         warnings: table.warnings.clone(),
-        charts: charts(&table),
+        charts: charts(&table, Role::Proxy),
+        folded: charts(&table, Role::ControlPlane),
         full: full(context, &table),
     })
 }
@@ -175,26 +178,31 @@ fn table_row(row: &HoldingsRow, kinds: &[usize]) -> TableRow {
     }
 }
 
-/// Memory in each mode; the charts share an axis.
-fn charts(table: &HoldingsTable) -> Vec<Figure> {
-    let mut modes: Vec<_> = table.rows.iter().map(|row| row.mode).collect();
+/// Memory of components of a role in each mode that has any; the charts share an axis.
+fn charts(table: &HoldingsTable, role: Role) -> Vec<Figure> {
+    let rows = || table.rows.iter().filter(move |row| row.role == role);
+    let mut modes: Vec<_> = rows().map(|row| row.mode).collect();
     modes.dedup();
-    let rows = |mode| table.rows.iter().filter(move |row| row.mode == mode);
     let mut charts: Vec<RowChart> = modes
         .iter()
         .map(|mode| RowChart {
             axis: format!("{} of memory", table.memory_unit.symbol()),
-            lines: rows(*mode).flat_map(|row| lines(row, table.memory_unit)).collect(),
+            lines: rows()
+                .filter(|row| row.mode == *mode)
+                .flat_map(|row| lines(row, table.memory_unit))
+                .collect(),
             shared: Vec::new(),
             may_be_logarithmic: false,
         })
         .collect();
     let shared: Vec<f64> = charts.iter().flat_map(RowChart::figures).collect();
+    let (kind, whose) =
+        if role == Role::Proxy { ("holds", "") } else { ("configures", " of the control plane") };
     let drawn = modes.iter().zip(&mut charts).enumerate().map(|(index, (mode, chart))| {
         chart.shared.clone_from(&shared);
-        let load = rows(*mode).next().map_or("", |row| row.load.as_str());
-        let svg = chart.draw(&format!("holds-{index}"), "Memory before, under and after the load");
-        Figure { caption: format!("Memory in {mode} at {load}"), svg }
+        let load = rows().find(|row| row.mode == *mode).map_or("", |row| row.load.as_str());
+        let svg = chart.draw(&format!("{kind}-{index}"), "Memory before, under and after the load");
+        Figure { caption: format!("Memory{whose} in {mode} at {load}"), svg }
     });
     drawn.collect()
 }
