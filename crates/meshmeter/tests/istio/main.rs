@@ -21,6 +21,7 @@ mod observability;
 mod policies;
 mod proxies;
 mod raw_tcp;
+mod together;
 mod trial;
 mod wasm;
 #[path = "../../../lab/tests/istio/with_ztunnel.rs"]
@@ -52,6 +53,7 @@ const EVERYWHERE: &[(&str, Case)] = &[
     ("a_share_of_requests_is_traced", observability::a_share_of_requests_is_traced),
     ("spans_that_do_not_arrive_are_missed", observability::spans_that_do_not_arrive_are_missed),
     ("rules_by_path_refuse_other_paths", policies::rules_by_path_refuse_other_paths),
+    ("more_rules_than_fit_into_a_policy_are_asked", policies::more_rules_than_fit_into_a_policy_are_asked),
     ("rules_by_identity_refuse_other_callers", policies::rules_by_identity_refuse_other_callers),
     ("tokens_are_verified", policies::tokens_are_verified),
     ("a_trial_in_which_all_is_refused_says_so", policies::a_trial_in_which_all_is_refused_says_so),
@@ -80,6 +82,7 @@ const EVERYWHERE: &[(&str, Case)] = &[
         raw_tcp::callers_of_raw_tcp_are_known_by_their_identity,
     ),
     ("ingress_leads_raw_tcp", raw_tcp::ingress_leads_raw_tcp),
+    ("all_switches_go_together", together::all_switches_go_together),
 ];
 
 const WITH_ZTUNNEL: &[(&str, Case)] = &[
@@ -110,6 +113,7 @@ const WITH_ZTUNNEL: &[(&str, Case)] = &[
     ("waypoints_take_whatever_is_spoken", ambient::waypoints_take_whatever_is_spoken),
     ("raw_tcp_past_the_clients_ztunnel_shows", ambient::raw_tcp_past_the_clients_ztunnel_shows),
     ("ztunnels_know_callers_of_raw_tcp", ambient::ztunnels_know_callers_of_raw_tcp),
+    ("all_switches_go_together_in_a_waypoint", together::all_switches_go_together_in_a_waypoint),
 ];
 
 fn main() -> ExitCode {
