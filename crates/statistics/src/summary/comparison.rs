@@ -66,6 +66,8 @@ fn throughput(mode: Mode, than: Mode, load: &LoadPoint, trials: &[TrialRecord]) 
 }
 
 fn proxy_cpu(mode: Mode, than: Mode, load: &LoadPoint, trials: &[TrialRecord]) -> Option<Estimate> {
+    // Past the sidecar it idles: a multiple of next to nothing says nothing.
+    than.floor().and(mode.floor())?;
     let read = |trial: &TrialRecord| Sum::of(Role::Proxy, trial)?.cpu_cores_per_1000_rps();
     Sides::new(mode, than, load, trials, read).change()
 }
