@@ -19,6 +19,10 @@ fn overhead(spec: &ArrangementSpec) -> Duration {
     match (spec.mesh, spec.mode) {
         (MeshKind::Envoy, _) => Duration::from_millis(800),
         (MeshKind::Istio, Mode::None) => Duration::from_secs(1),
+        // Besides, the last spans come five seconds late.
+        (MeshKind::Istio, _) if spec.istio.tracing_fraction.is_some_and(|share| share > 0.0) => {
+            Duration::from_secs(9)
+        }
         // Proxies get their certificates and configuration from the control plane.
         (MeshKind::Istio, _) => Duration::from_secs(4),
     }

@@ -9,9 +9,10 @@ pub struct Study {
 }
 
 /// Every preset study.
-pub const STUDIES: [Study; 3] = [
+pub const STUDIES: [Study; 4] = [
     Study { name: "sidecar-cost", yaml: include_str!("../../../studies/sidecar-cost.yaml") },
     Study { name: "mesh-modes", yaml: include_str!("../../../studies/mesh-modes.yaml") },
+    Study { name: "mesh-size", yaml: include_str!("../../../studies/mesh-size.yaml") },
     Study { name: "egress", yaml: include_str!("../../../studies/egress.yaml") },
 ];
 

@@ -3,7 +3,7 @@
 mod fixture;
 
 use experiment::Mode;
-use experiment::schema::{Estimate, TrialRecord};
+use experiment::schema::{Estimate, TracedProxy, TracingProof, TrialRecord};
 use report::RunData;
 use report::html::render;
 use report::svg::escape;
@@ -351,4 +351,17 @@ fn reasons_are_explained() {
     let page = page(&fixture::run(fixture::invalid_trials()));
     assert!(page.contains("<b>schedule-lag</b>: the generator sent too late by its own fault"));
     assert!(!page.contains("<b>saturated</b>"), "what does not occur is not explained");
+}
+
+#[test]
+fn spans_are_shown_where_something_was_traced() {
+    let mut trials = fixture::trials(&[Mode::Gateway], &[1000.0], 3);
+    assert!(!page(&fixture::run(trials.clone())).contains("Spans received"));
+    for trial in &mut trials {
+        let name = trial.path.proxies[0].name.clone();
+        let proxy = TracedProxy { name, requests: 400, requests_traced: 100, spans_received: 200 };
+        trial.path.tracing = Some(TracingProof { fraction: 0.25, proxies: vec![proxy] });
+    }
+    let page = page(&fixture::run(trials));
+    assert!(page.contains("data-label=\"Spans received for requests traced\">600 for 300</td>"));
 }

@@ -12,6 +12,7 @@ use crate::mesh_settings::{
 use crate::units::parse_fraction;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
@@ -35,7 +36,7 @@ pub(super) fn settings(section: &Section<'_>, files: &dyn Files) -> Result<MeshS
         lua: section.field("lua")?.map_or(Ok(None), |field| lua(&field))?,
         wasm: section.field("wasm")?.map(|field| wasm(&field, files)).transpose()?,
         retries: section.field("retries")?.map(|field| field.whole(0..=MOST_RETRIES)).transpose()?,
-        timeout: section.field("timeout")?.map(|field| positive(&field)).transpose()?,
+        timeout: section.field("timeout")?.map(|field| whole_milliseconds(&field)).transpose()?,
         sidecar_scope: switch(section, "sidecar-scope")?,
         surroundings: surroundings(&section.section("surroundings")?)?,
         ingress: ingress(&section.section("ingress")?)?,
@@ -57,6 +58,18 @@ fn traced_share(field: &Field<'_>) -> Result<f64> {
         ));
     }
     Ok(share)
+}
+
+/// A time that a route can have. Less than a millisecond would be none to Envoy: it would never give up.
+fn whole_milliseconds(field: &Field<'_>) -> Result<Duration> {
+    let time = positive(field)?;
+    if time.subsec_nanos() % 1_000_000 != 0 {
+        return Err(field.place().error(
+            format!("`{}` is finer than routes measure time", field.path),
+            "expected whole milliseconds",
+        ));
+    }
+    Ok(time)
 }
 
 /// A key that is on or off; absent: off.

@@ -262,6 +262,7 @@ fn what_a_mesh_or_a_mode_cannot_do_is_refused_where_it_stands() {
             &format!("{load}istio: {{surroundings: {{services: 1000, endpoints: 500}}}}"),
         ),
         with("istio", "sidecar", &format!("{load}server: {{delay: 1s}}\nistio: {{timeout: 500ms}}")),
+        with("istio", "sidecar", &format!("{load}istio: {{timeout: 500us}}")),
         with("istio", "sidecar", &format!("{load}istio: {{tracing: 200%}}")),
         with("istio", "sidecar", &format!("{load}istio: {{tracing: 0.015%}}")),
         with("istio", "sidecar", &format!("{load}istio: {{trace: 1%}}")),

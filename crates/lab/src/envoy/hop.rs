@@ -76,6 +76,11 @@ impl Hop {
                 connections: format!("http.{connection_manager}.downstream_cx_total"),
                 retries: format!("cluster.{cluster}.upstream_rq_retry"),
                 traced: format!("http.{connection_manager}.tracing.random_sampling"),
+                given_up: [
+                    format!("cluster.{cluster}.upstream_rq_timeout"),
+                    // Istio sets a route's time for the whole stream too.
+                    format!("http.{connection_manager}.downstream_rq_max_duration_reached"),
+                ],
             }),
             Handling::Carries => Seen::Streams(StreamCounters::of_tcp_proxy(cluster)),
         };
@@ -129,7 +134,8 @@ mod tests {
                 let evidence = hop.evidence(true);
                 let mut counters: Vec<String> = match evidence.seen {
                     Seen::Requests(counters) => {
-                        vec![counters.requests, counters.connections, counters.retries, counters.traced]
+                        let RequestCounters { requests, connections, retries, traced, given_up } = counters;
+                        [requests, connections, retries, traced].into_iter().chain(given_up).collect()
                     }
                     Seen::Streams(counters) => {
                         vec![counters.connections, counters.received_bytes, counters.sent_bytes]

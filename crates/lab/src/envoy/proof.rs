@@ -65,7 +65,7 @@ const SCRIPT_ERRORS_SUFFIX: &str = ".lua.errors";
 pub fn prove(proxies: &[CountedProxy], sent: &SentLoad, service: Option<&CountedService>) -> PathProof {
     let mut reasons = Vec::new();
     let mut proofs: Vec<ProxyProof> = Vec::new();
-    let mut retries_before = 0;
+    let mut before = requests::Explained::default();
     if sent.requests == 0 && !proxies.is_empty() {
         reasons.push("the generator sent no requests: nothing shows their path".to_owned());
     }
@@ -75,11 +75,11 @@ pub fn prove(proxies: &[CountedProxy], sent: &SentLoad, service: Option<&Counted
         if proxy.after.is_ok() {
             match &proxy.evidence.seen {
                 Seen::Requests(counters) => {
-                    requests::judge_read(proxy, &proof, counters, retries_before, &mut reasons);
-                    retries_before += counter(&proof, &counters.retries);
+                    requests::judge_read(proxy, &proof, counters, before, &mut reasons);
+                    before.add(&proof, counters);
                 }
                 Seen::RequestBytes(counters) => {
-                    requests::judge_bytes(proxy, &proof, counters, retries_before, &mut reasons);
+                    requests::judge_bytes(proxy, &proof, counters, before, &mut reasons);
                 }
                 Seen::Streams(_) => {
                     let nearer = proofs.iter().rev().find(|other| carries(other));
@@ -87,9 +87,9 @@ pub fn prove(proxies: &[CountedProxy], sent: &SentLoad, service: Option<&Counted
                 }
                 Seen::Nothing(_) => streams::judge_passed_by(&proof, &mut reasons),
             }
-            sent_on::judge_sent_on(proxy, &proof, &mut reasons);
+            sent_on::judge_sent_on(proxy, &proof, before.given_up, &mut reasons);
             judge_tls(proxy, &proof, &mut reasons);
-            sent_on::judge_encrypted(proxy, &proof, &mut reasons);
+            sent_on::judge_encrypted(proxy, &proof, before.given_up, &mut reasons);
             judge_demands(proxy, &proof, &mut reasons);
             judge_scripts(proxy, &proof, &mut reasons);
         }
@@ -97,7 +97,7 @@ pub fn prove(proxies: &[CountedProxy], sent: &SentLoad, service: Option<&Counted
         proofs.push(proof);
     }
     if let Some(service) = service {
-        streams::judge_service(service, sent.requests, retries_before, &mut reasons);
+        streams::judge_service(service, sent.requests, before.retries, &mut reasons);
     }
     let service = service.map(CountedService::proof);
     PathProof { proven: reasons.is_empty(), proxies: proofs, reasons, service, tracing: None }
@@ -334,6 +334,24 @@ mod tests {
             proof.reasons,
             ["server-proxy saw 1 requests more than were sent: something else uses this path"]
         );
+    }
+
+    #[test]
+    fn requests_that_the_proxy_before_gave_up_explain_what_is_missing() {
+        let impatient = |given_up: u64| {
+            let mut client = client(3000, 4, 0);
+            let name =
+                "cluster.outbound|8080||server.default.svc.cluster.local.upstream_rq_timeout".to_owned();
+            client.after.as_mut().unwrap().insert(name, given_up);
+            client
+        };
+        assert!(prove(&[impatient(100), server(2900, 4, 0)], &sent(3000), None).proven);
+        let proof = prove(&[impatient(100), server(2895, 4, 0)], &sent(3000), None);
+        assert_eq!(
+            proof.reasons,
+            ["server-proxy saw 2895 of 3000 requests: part of the traffic did not pass it"]
+        );
+        assert!(!prove(&[impatient(3000), server(0, 4, 0)], &sent(3000), None).proven);
     }
 
     #[test]

@@ -21,6 +21,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::TcpListener;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Where it is asked what it has.
 const COUNTERS_PATH: &str = "/counters";
@@ -30,6 +31,9 @@ const LARGEST_EXPORT_BYTES: usize = 16 * 1024 * 1024;
 
 /// Senders that are told apart: names come from outside.
 const MOST_SENDERS: usize = 10_000;
+
+/// Until a connection is accepted again after one that could not be: there may be too many.
+const AFTER_A_FAILURE: Duration = Duration::from_millis(10);
 
 /// What a collector has received since it started.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -91,9 +95,8 @@ pub fn collect(listener: TcpListener) -> io::Result<()> {
     tokio::task::LocalSet::new().block_on(&runtime, async move {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         loop {
-            // A connection that is gone again, or one too many for this process: the next may be better.
             let Ok((stream, _)) = listener.accept().await else {
-                tokio::task::yield_now().await;
+                tokio::time::sleep(AFTER_A_FAILURE).await;
                 continue;
             };
             let received = Rc::clone(&received);

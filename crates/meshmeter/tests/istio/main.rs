@@ -9,6 +9,7 @@
 mod ambient;
 #[path = "../../../lab/tests/arrangement/cases.rs"]
 mod cases;
+mod counted;
 #[path = "../../../lab/tests/arrangement/death.rs"]
 mod death;
 mod egress;
@@ -17,11 +18,12 @@ mod extensions;
 mod extra;
 mod ingress;
 mod kept;
+mod mesh_size;
 mod observability;
 mod policies;
 mod proxies;
 mod raw_tcp;
-mod together;
+mod traffic;
 mod trial;
 mod wasm;
 #[path = "../../../lab/tests/istio/with_ztunnel.rs"]
@@ -53,7 +55,6 @@ const EVERYWHERE: &[(&str, Case)] = &[
     ("a_share_of_requests_is_traced", observability::a_share_of_requests_is_traced),
     ("spans_that_do_not_arrive_are_missed", observability::spans_that_do_not_arrive_are_missed),
     ("rules_by_path_refuse_other_paths", policies::rules_by_path_refuse_other_paths),
-    ("more_rules_than_fit_into_a_policy_are_asked", policies::more_rules_than_fit_into_a_policy_are_asked),
     ("rules_by_identity_refuse_other_callers", policies::rules_by_identity_refuse_other_callers),
     ("tokens_are_verified", policies::tokens_are_verified),
     ("a_trial_in_which_all_is_refused_says_so", policies::a_trial_in_which_all_is_refused_says_so),
@@ -82,7 +83,15 @@ const EVERYWHERE: &[(&str, Case)] = &[
         raw_tcp::callers_of_raw_tcp_are_known_by_their_identity,
     ),
     ("ingress_leads_raw_tcp", raw_tcp::ingress_leads_raw_tcp),
-    ("all_switches_go_together", together::all_switches_go_together),
+    ("what_fails_is_tried_again", traffic::what_fails_is_tried_again),
+    ("what_fails_is_not_tried_again_unasked", traffic::what_fails_is_not_tried_again_unasked),
+    ("a_route_gives_up_on_time", traffic::a_route_gives_up_on_time),
+    ("every_hop_speaks_the_protocol", traffic::every_hop_speaks_the_protocol),
+    (
+        "a_sidecar_holds_the_whole_mesh_unless_it_is_scoped",
+        mesh_size::a_sidecar_holds_the_whole_mesh_unless_it_is_scoped,
+    ),
+    ("a_gateway_holds_the_whole_mesh", mesh_size::a_gateway_holds_the_whole_mesh),
 ];
 
 const WITH_ZTUNNEL: &[(&str, Case)] = &[
@@ -113,7 +122,14 @@ const WITH_ZTUNNEL: &[(&str, Case)] = &[
     ("waypoints_take_whatever_is_spoken", ambient::waypoints_take_whatever_is_spoken),
     ("raw_tcp_past_the_clients_ztunnel_shows", ambient::raw_tcp_past_the_clients_ztunnel_shows),
     ("ztunnels_know_callers_of_raw_tcp", ambient::ztunnels_know_callers_of_raw_tcp),
-    ("all_switches_go_together_in_a_waypoint", together::all_switches_go_together_in_a_waypoint),
+    ("a_waypoint_sends_spans", observability::a_waypoint_sends_spans),
+    ("a_waypoint_tries_again", traffic::a_waypoint_tries_again),
+    ("a_waypoint_gives_up_on_time", traffic::a_waypoint_gives_up_on_time),
+    ("a_waypoint_speaks_the_protocol", traffic::a_waypoint_speaks_the_protocol),
+    (
+        "a_ztunnel_holds_the_whole_mesh_and_a_waypoint_does_not",
+        mesh_size::a_ztunnel_holds_the_whole_mesh_and_a_waypoint_does_not,
+    ),
 ];
 
 fn main() -> ExitCode {

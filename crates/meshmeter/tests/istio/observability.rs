@@ -68,5 +68,12 @@ pub fn spans_that_do_not_arrive_are_missed(place: &LocalLab) {
     assert_eq!(spans(&trial), [("client-proxy", REQUESTS, 0), ("server-proxy", REQUESTS, REQUESTS)]);
     let path = &trial.observation.path;
     assert!(!path.proven);
-    assert_eq!(path.reasons, ["0 spans of client-proxy arrived, though it traced 400 requests"]);
+    assert_eq!(path.reasons[0], "0 spans of client-proxy arrived, though it traced 400 requests");
+}
+
+/// Of two ztunnels and a waypoint between them, the waypoint alone reads requests.
+pub fn a_waypoint_sends_spans(place: &LocalLab) {
+    let trial = trial(place, &traced(Mode::AmbientWaypoint, 1.0), |_| ());
+    trial.check_path("waypoint");
+    assert_eq!(spans(&trial), [("waypoint", REQUESTS, REQUESTS)]);
 }

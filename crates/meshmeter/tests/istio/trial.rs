@@ -34,6 +34,16 @@ impl Trial {
         result.requests.status.get("200").copied().unwrap_or(0)
     }
 
+    /// Responses with this status.
+    pub fn responses(&self, status: &str) -> u64 {
+        self.result.as_ref().and_then(|result| result.requests.status.get(status)).copied().unwrap_or(0)
+    }
+
+    /// Responses with the status of an error, of HTTP or of gRPC.
+    pub fn errors(&self) -> u64 {
+        self.result.as_ref().map_or(0, |result| result.requests.error_statuses())
+    }
+
     /// Requests that were answered, however.
     pub fn completed(&self) -> u64 {
         self.result.as_ref().map_or(0, |result| result.requests.completed)
@@ -141,8 +151,20 @@ pub fn refused(place: &LocalLab, spec: &ArrangementSpec) -> String {
 
 /// Runs the generator in the client's pod, with what the arrangement says that it needs, and observes its window.
 pub fn run(mut arrangement: PairArrangement<'_>, logs: &Path, client_arguments: &[String]) -> Trial {
+    let url = arrangement.url();
+    let result = load(&mut arrangement, logs, url, client_arguments);
+    finish(arrangement, result)
+}
+
+/// The first half of [`run`], with a URL of the test's own.
+pub fn load(
+    arrangement: &mut PairArrangement<'_>,
+    logs: &Path,
+    url: String,
+    client_arguments: &[String],
+) -> Option<LoadResult> {
     let result = logs.join("load.json");
-    let mut arguments = vec!["load".to_owned(), arrangement.url()];
+    let mut arguments = vec!["load".to_owned(), url];
     for option in [
         format!("--clients={CONNECTIONS}"),
         format!("--connections={CONNECTIONS}"),
@@ -167,8 +189,11 @@ pub fn run(mut arrangement: PairArrangement<'_>, logs: &Path, client_arguments: 
         }
     }
     arrangement.wait_generator(LIMIT).expect("it ends by itself");
-    let result: Option<LoadResult> =
-        std::fs::read(&result).ok().map(|text| serde_json::from_slice(&text).expect("its schema"));
+    std::fs::read(&result).ok().map(|text| serde_json::from_slice(&text).expect("its schema"))
+}
+
+/// The second half of [`run`].
+pub fn finish(arrangement: PairArrangement<'_>, result: Option<LoadResult>) -> Trial {
     let sent = result.as_ref().map(sent_load).unwrap_or_default();
     Trial { observation: Box::new(arrangement).finish(&sent), result }
 }

@@ -1,10 +1,10 @@
 //! Proof of a path by requests: counted by a proxy that reads them, or made out of their bytes where one passes these on as
 //! they were sent (ztunnel).
 //!
-//! Each proxy must have every request that the generator sent. Equality has two honest exceptions. A generator that is stopped
+//! Each proxy must have every request that the generator sent. Equality has its honest exceptions. A generator that is stopped
 //! leaves at most one request on each connection that no proxy reads any more, so a few may be missing. And a proxy may
-//! retry, as a mesh does, so the one behind it may see more; the retries are counted too. With bytes there is a third: what a
-//! protocol says once on each connection. Behind a proxy that changes requests, as a waypoint does, there must only be enough bytes.
+//! retry, as a mesh does, so the one behind it may see more, or give up, so that one may see fewer; both are counted too.
+//! With bytes there is another: what a protocol says once on each connection. Behind a proxy that changes requests, as a waypoint does, there must only be enough bytes.
 
 use super::{CountedProxy, counter};
 use experiment::environment::SentLoad;
@@ -29,6 +29,8 @@ pub struct RequestCounters {
     pub retries: String,
     /// The requests that it chose to trace.
     pub traced: String,
+    /// The requests that it gave up, since their route's time was over.
+    pub given_up: [String; 2],
 }
 
 /// Counters of a proxy that does not read requests, but has their bytes as they were sent.
@@ -51,15 +53,32 @@ impl RequestByteCounters {
     }
 }
 
-/// Judges a proxy that reads requests; the proxies before it sent so many of them again.
+/// Why a proxy may have another number of requests than were sent: what those before it did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Explained {
+    /// Requests that were sent again.
+    pub retries: u64,
+    /// Requests that were given up, and need not have come any further.
+    pub given_up: u64,
+}
+
+impl Explained {
+    /// Adds what this proxy did.
+    pub fn add(&mut self, proof: &ProxyProof, counters: &RequestCounters) {
+        self.retries += counter(proof, &counters.retries);
+        self.given_up += counters.given_up.iter().map(|name| counter(proof, name)).sum::<u64>();
+    }
+}
+
+/// Judges a proxy that reads requests, behind proxies that did this with them.
 pub(super) fn judge_read(
     proxy: &CountedProxy,
     proof: &ProxyProof,
     counters: &RequestCounters,
-    retries_before: u64,
+    before: Explained,
     reasons: &mut Vec<String>,
 ) {
-    judge_count(proxy, proof, counter(proof, &counters.connections), retries_before, reasons);
+    judge_count(proxy, proof, counter(proof, &counters.connections), before, reasons);
 }
 
 /// The same for one that has their bytes.
@@ -67,30 +86,31 @@ pub(super) fn judge_bytes(
     proxy: &CountedProxy,
     proof: &ProxyProof,
     counters: &RequestByteCounters,
-    retries_before: u64,
+    before: Explained,
     reasons: &mut Vec<String>,
 ) {
     let connections = counter(proof, &counters.connections);
     let once = CONNECTION_IN_REQUESTS * connections + most_forgiven(proof.requests_expected);
-    judge_count(proxy, proof, connections, retries_before + once, reasons);
+    let explained = Explained { retries: before.retries + once, ..before };
+    judge_count(proxy, proof, connections, explained, reasons);
 }
 
-/// `explained` requests more than were sent have a known cause.
 fn judge_count(
     proxy: &CountedProxy,
     proof: &ProxyProof,
     connections: u64,
-    explained: u64,
+    explained: Explained,
     reasons: &mut Vec<String>,
 ) {
     let (name, received, expected) = (proxy.called(), proof.requests_received, proof.requests_expected);
     let forgiven = forgiven(expected, connections);
-    if received + forgiven < expected {
+    // Whatever explains that some are missing: a proxy that saw nothing proves nothing.
+    if (received == 0 && expected > 0) || received + forgiven + explained.given_up < expected {
         let manner =
             if received == 0 { "traffic did not pass it" } else { "part of the traffic did not pass it" };
         reasons.push(format!("{name} saw {received} of {expected} requests: {manner}"));
-    } else if received > expected + explained {
-        let surplus = received - expected - explained;
+    } else if received > expected + explained.retries {
+        let surplus = received - expected - explained.retries;
         reasons.push(format!(
             "{name} saw {surplus} requests more than were sent: something else uses this path"
         ));

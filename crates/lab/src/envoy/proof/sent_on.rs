@@ -39,8 +39,13 @@ pub enum Encrypted {
     SentOn,
 }
 
-/// Judges whether a proxy that reads requests sent them on.
-pub(super) fn judge_sent_on(proxy: &CountedProxy, proof: &ProxyProof, reasons: &mut Vec<String>) {
+/// Judges whether a proxy that reads requests sent them on, but for those that it or the proxies before it gave up.
+pub(super) fn judge_sent_on(
+    proxy: &CountedProxy,
+    proof: &ProxyProof,
+    given_up: u64,
+    reasons: &mut Vec<String>,
+) {
     let (Some(sent_on), Seen::Requests(counters)) = (&proxy.evidence.sent_on, &proxy.evidence.seen) else {
         return;
     };
@@ -49,7 +54,7 @@ pub(super) fn judge_sent_on(proxy: &CountedProxy, proof: &ProxyProof, reasons: &
     // verdict counts errors.
     let forgiven = requests::forgiven(received, counter(proof, &counters.connections));
     let refused: u64 = sent_on.errors.iter().map(|name| counter(proof, name)).sum();
-    if sent + forgiven + refused < received {
+    if sent + forgiven + refused.max(given_up) < received {
         reasons.push(format!(
             "{} sent on {sent} of the {received} requests that it received: it answered others itself, or sent them elsewhere",
             proxy.called()
@@ -57,8 +62,14 @@ pub(super) fn judge_sent_on(proxy: &CountedProxy, proof: &ProxyProof, reasons: &
     }
 }
 
-/// Judges whether each connection was by mutual TLS. That none was is said elsewhere.
-pub(super) fn judge_encrypted(proxy: &CountedProxy, proof: &ProxyProof, reasons: &mut Vec<String>) {
+/// Judges whether each connection was by mutual TLS. That none was is said elsewhere. A connection that was still being made
+/// may have gone with a request that was given up.
+pub(super) fn judge_encrypted(
+    proxy: &CountedProxy,
+    proof: &ProxyProof,
+    given_up: u64,
+    reasons: &mut Vec<String>,
+) {
     let Some(encrypted) = proxy.evidence.encrypted.filter(|_| proof.tls_expected) else { return };
     let (connections, whose) = match encrypted {
         Encrypted::Received => {
@@ -76,7 +87,7 @@ pub(super) fn judge_encrypted(proxy: &CountedProxy, proof: &ProxyProof, reasons:
         }
     };
     let handshakes = proof.tls_handshakes;
-    if handshakes > 0 && handshakes < connections {
+    if handshakes > 0 && handshakes + given_up < connections {
         reasons.push(format!(
             "{} {whose} {connections} connections and completed {handshakes} TLS handshakes with its peer: others were in plain \
              text, though mutual TLS is claimed",

@@ -2,6 +2,7 @@
 
 use super::{ControlPlane, SYSTEM_NAMESPACE};
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
+use crate::istio::object::Reference;
 use crate::istio::objects::surroundings;
 use crate::istio::objects::telemetry::{TRACE_COLLECTOR, TRACE_COLLECTOR_PORT};
 use crate::istio::trace_collector::TraceCollector;
@@ -11,7 +12,8 @@ use crate::pod::{Pod, PodSpec};
 use experiment::MeshSettings;
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::Surroundings;
-use std::collections::BTreeMap;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -45,7 +47,10 @@ impl ControlPlane {
     ) -> Result<(), EnvironmentError> {
         let mut shared = self.shared.borrow_mut();
         if shared.surroundings != settings.surroundings {
-            self.api().apply(&surroundings::objects(settings.surroundings))?;
+            let wanted = surroundings::objects(settings.surroundings);
+            let there = surroundings::objects(shared.surroundings);
+            self.api().delete(&surplus(&there, &wanted)?)?;
+            self.api().apply(&wanted)?;
             shared.surroundings = settings.surroundings;
         }
         if settings.tracing_fraction.is_some() && shared.collector.is_none() {
@@ -83,5 +88,30 @@ impl ControlPlane {
         self.api().apply(&[account, described, workload.service(&ports), workload.endpoints(&ports)])?;
         self.api().apply_status(&[workload.running()])?;
         Ok((pod, container))
+    }
+}
+
+/// Those objects that are there and no longer wanted. A namespace stays: to delete one takes a controller.
+fn surplus(there: &[Value], wanted: &[Value]) -> Result<Vec<Reference>, EnvironmentError> {
+    let references = |objects: &[Value]| objects.iter().map(Reference::of).collect::<Result<Vec<_>, _>>();
+    let wanted: BTreeSet<String> = references(wanted)?.iter().map(ToString::to_string).collect();
+    let mut surplus = references(there)?;
+    surplus.retain(|object| object.kind != "Namespace" && !wanted.contains(&object.to_string()));
+    Ok(surplus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_there_is_too_much_of_is_deleted() {
+        let of = |services| surroundings::objects(Surroundings { services, ..Surroundings::default() });
+        let surplus = |there, wanted| -> Vec<String> {
+            super::surplus(&of(there), &of(wanted)).unwrap().iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(surplus(2, 1), ["Service surroundings/service-1", "EndpointSlice surroundings/service-1"]);
+        assert_eq!(surplus(2, 0).len(), 4);
+        assert!(surplus(0, 2).is_empty());
     }
 }

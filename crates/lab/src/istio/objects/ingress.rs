@@ -18,6 +18,9 @@ pub const PORT: u16 = 8443;
 /// The Secret with the gateway's certificate.
 pub const CREDENTIAL: &str = "ingress-credential";
 
+/// Statuses on which the Gateway API's route tries again, besides what Istio adds of its own accord. gRPC's are no such.
+const RETRIED_CODES: [u16; 4] = [500, 502, 503, 504];
+
 const ISTIO_API: &str = "networking.istio.io/v1";
 const KUBERNETES_API: &str = "gateway.networking.k8s.io/v1";
 
@@ -188,7 +191,7 @@ fn kubernetes_route(spec: &ArrangementSpec, subject: &Subject<'_>) -> Value {
         rule["timeouts"] = json!({"request": milliseconds(timeout)});
     }
     if let Some(attempts) = settings.retries {
-        rule["retry"] = json!({"attempts": attempts});
+        rule["retry"] = json!({"attempts": attempts, "codes": RETRIED_CODES});
     }
     let mut route = json!({"parentRefs": [{"name": NAME}], "rules": [rule]});
     let spoken = Spoken::of(spec);

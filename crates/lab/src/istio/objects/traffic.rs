@@ -7,6 +7,9 @@ use std::time::Duration;
 
 const API: &str = "networking.istio.io/v1";
 
+/// What is tried again: Istio's own conditions, and the answers that a service gives by its error rate (gRPC's are INTERNAL).
+const RETRIED_ON: &str = "5xx,internal,connect-failure,refused-stream,unavailable,cancelled";
+
 /// Timeout and retries of a route to the service, where they are asked for.
 pub(super) fn virtual_service(settings: &MeshSettings, subject: &Subject<'_>) -> Option<Value> {
     if settings.retries.is_none() && settings.timeout.is_none() {
@@ -24,7 +27,7 @@ pub(super) fn route(settings: &MeshSettings, subject: &Subject<'_>) -> Value {
         route["timeout"] = json!(seconds(timeout));
     }
     if let Some(attempts) = settings.retries {
-        route["retries"] = json!({"attempts": attempts});
+        route["retries"] = retries(attempts);
     }
     route
 }
@@ -32,6 +35,11 @@ pub(super) fn route(settings: &MeshSettings, subject: &Subject<'_>) -> Value {
 /// The service as where a route leads.
 pub(super) fn destination(subject: &Subject<'_>) -> Value {
     json!({"destination": {"host": subject.host(), "port": {"number": subject.port}}})
+}
+
+/// A policy with none says nothing of conditions: Istio refuses such.
+fn retries(attempts: usize) -> Value {
+    if attempts == 0 { json!({"attempts": 0}) } else { json!({"attempts": attempts, "retryOn": RETRIED_ON}) }
 }
 
 /// Tells sidecars of their own namespace and the control plane's, and of nothing else.

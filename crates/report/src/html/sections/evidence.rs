@@ -12,6 +12,8 @@ pub struct PathSection {
     rows: Vec<PathRow>,
     /// Every valid trial proved its path.
     proven: bool,
+    /// Something was to be traced.
+    traced: bool,
 }
 
 /// One proxy of one mode under one load, over the valid trials.
@@ -23,6 +25,7 @@ struct PathRow {
     received: String,
     expected: String,
     tls: String,
+    spans: String,
     proven: String,
 }
 
@@ -37,6 +40,8 @@ struct Counted {
     handshakes: u64,
     tls_expected: bool,
     takes_plain_text: Option<bool>,
+    /// Requests that it traced, and its spans that arrived; absent where it was not to trace.
+    traced: Option<(u64, u64)>,
 }
 
 impl Counted {
@@ -59,7 +64,8 @@ pub fn path(context: &Context) -> Option<PathSection> {
         }
     }
     let proven = context.run.trials.iter().filter(|trial| trial.verdict.valid).all(|trial| trial.path.proven);
-    (!rows.is_empty()).then_some(PathSection { rows, proven })
+    let traced = context.run.trials.iter().any(|trial| trial.path.tracing.is_some());
+    (!rows.is_empty()).then_some(PathSection { rows, proven, traced })
 }
 
 fn path_rows(context: &Context, mode: Mode, load: &LoadPoint) -> Vec<PathRow> {
@@ -88,6 +94,13 @@ fn path_rows(context: &Context, mode: Mode, load: &LoadPoint) -> Vec<PathRow> {
         counted.tls_expected |= proof.tls_expected;
         counted.takes_plain_text = counted.takes_plain_text.max(proof.takes_plain_text);
     }
+    for traced in trials.iter().filter_map(|trial| trial.path.tracing.as_ref()).flat_map(|all| &all.proxies) {
+        if let Some(counted) = proxies.iter_mut().find(|counted| counted.name == traced.name) {
+            let (requests, spans) = counted.traced.get_or_insert_default();
+            *requests = requests.saturating_add(traced.requests_traced);
+            *spans = spans.saturating_add(traced.spans_received);
+        }
+    }
     proxies
         .into_iter()
         .map(|proxy| PathRow {
@@ -106,6 +119,10 @@ fn path_rows(context: &Context, mode: Mode, load: &LoadPoint) -> Vec<PathRow> {
                 }
                 (false, _) => "not claimed".to_owned(),
             },
+            spans: proxy.traced.map_or_else(
+                || format::ABSENT.to_owned(),
+                |(requests, spans)| format!("{} for {}", format::count(spans), format::count(requests)),
+            ),
             proven: format!("{proven} of {}", trials.len()),
             proxy: proxy.name,
         })

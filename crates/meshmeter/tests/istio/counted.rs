@@ -1,0 +1,39 @@
+//! A trial in which the service's own count is read too.
+
+use crate::trial::{Trial, bring_up, finish, load};
+use experiment::Protocol;
+use experiment::environment::{Arrangement as _, ArrangementSpec};
+use lab::arrangement::LocalLab;
+use lab::envoy::admin::Admin;
+use serde_json::Value;
+
+/// Where the service listens and tells what it counted (`docs/service.md`).
+const SERVICE_PORT: u16 = 8080;
+const COUNTERS_PATH: &str = "/meshmeter/counters";
+
+/// A trial whose requests have this query, and the service's counters at its end.
+pub fn counted(place: &LocalLab, spec: &ArrangementSpec, query: &str) -> (Trial, Value) {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let mut arrangement = bring_up(place, spec, logs.path());
+    let mut client_arguments = arrangement.client_arguments();
+    match spec.protocol {
+        Protocol::Http2 => client_arguments.push("--http=2".to_owned()),
+        Protocol::Grpc => {
+            // Asked for its methods, the service would see a call that is none of the load.
+            let file = logs.path().join("echo.proto");
+            std::fs::write(&file, service::ECHO_PROTO).expect("the folder is there");
+            client_arguments.push(format!("--proto={}", file.display()));
+        }
+        Protocol::Http1 | Protocol::Tcp => {}
+    }
+    let url = arrangement.url() + query;
+    let result = load(&mut arrangement, logs.path(), url, &client_arguments);
+    let server = Admin::in_pod("server", arrangement.server_pod(), SERVICE_PORT);
+    let counters = server.ask_json(COUNTERS_PATH).expect("the service answers");
+    (finish(arrangement, result), counters)
+}
+
+/// How many requests the service had of a protocol, by the name that its counters give it.
+pub fn requests(counters: &Value, protocol: &str) -> u64 {
+    counters["protocols"][protocol]["requests"].as_u64().expect("the service counts every protocol")
+}

@@ -1,0 +1,112 @@
+//! What the size of the mesh around a pair costs its proxies, and how long configuration takes to be in force.
+
+use crate::trial::{Trial, spec, trial};
+use experiment::environment::ArrangementSpec;
+use experiment::mesh_settings::Surroundings;
+use experiment::schema::{ComponentUsage, ProxyConfiguration, ProxyHeap};
+use experiment::{MeshSettings, Mode};
+use lab::arrangement::LocalLab;
+use std::sync::Arc;
+
+const SERVICES: u64 = 200;
+const ENDPOINTS: u64 = 3;
+
+fn surrounded_by(services: u64, mode: Mode, sidecar_scope: bool) -> ArrangementSpec {
+    let surroundings = Surroundings { services: services as usize, endpoints: ENDPOINTS as usize };
+    let istio = MeshSettings { sidecar_scope, surroundings, ..MeshSettings::default() };
+    ArrangementSpec { istio: Arc::new(istio), ..spec(mode) }
+}
+
+fn component<'a>(trial: &'a Trial, proxy: &str) -> &'a ComponentUsage {
+    let found = trial.observation.components.iter().find(|component| component.name == proxy);
+    found.unwrap_or_else(|| panic!("there is no component {proxy}"))
+}
+
+/// What a proxy was configured with, and its heap before the load.
+fn held(trial: &Trial, proxy: &str) -> (ProxyConfiguration, ProxyHeap, u64) {
+    let component = component(trial, proxy);
+    let holdings = component.holdings.as_ref().expect("a proxy says what it holds");
+    assert!(holdings.unread.is_empty(), "{:?}", holdings.unread);
+    let memory_bytes = component.memory_before_load_bytes.expect("it ran before the load");
+    (
+        holdings.configuration.expect("it has a configuration"),
+        holdings.heap_before_load.expect("it tells of its heap"),
+        memory_bytes,
+    )
+}
+
+/// Whatever was written came into force after it was written, and soon.
+fn check_push(trial: &Trial, what: &str) {
+    let push = trial.observation.push.as_ref().expect("proxies were configured");
+    assert!(push.objects > 0 && push.written_s > 0.0 && push.written_s < 30.0, "{what}: {push:?}");
+    assert!(!push.in_force_s.is_empty(), "{what}");
+    assert!(push.in_force_s.values().all(|seconds| *seconds > 0.0 && *seconds < 30.0), "{what}: {push:?}");
+}
+
+pub fn a_sidecar_holds_the_whole_mesh_unless_it_is_scoped(place: &LocalLab) {
+    let proven = |what: &str, spec: &ArrangementSpec| {
+        let trial = trial(place, spec, |_| ());
+        trial.check_proven(what, &["client-proxy", "server-proxy"]);
+        check_push(&trial, what);
+        trial
+    };
+    let whole = proven("whole", &surrounded_by(SERVICES, Mode::Sidecar, false));
+    let scoped = proven("scoped", &surrounded_by(SERVICES, Mode::Sidecar, true));
+    // The services of the trials before are gone.
+    let alone = proven("alone", &surrounded_by(0, Mode::Sidecar, false));
+    for proxy in ["client-proxy", "server-proxy"] {
+        let [(whole, whole_heap, whole_memory), (scoped, scoped_heap, _), (alone, alone_heap, alone_memory)] =
+            [&whole, &scoped, &alone].map(|trial| held(trial, proxy));
+        let what = format!(
+            "{proxy}:\n{whole:?} {whole_heap:?} {whole_memory}\n{scoped:?} {scoped_heap:?}\n{alone:?} {alone_heap:?} {alone_memory}"
+        );
+        let more = |count: Option<u64>, than: Option<u64>| {
+            count.zip(than).map(|(count, than)| count.wrapping_sub(than))
+        };
+        let (counts, fewer) = (&whole.counts, &alone.counts);
+        assert_eq!(more(counts.clusters, fewer.clusters), Some(SERVICES), "{what}");
+        assert_eq!(more(counts.endpoints, fewer.endpoints), Some(SERVICES * ENDPOINTS), "{what}");
+        assert!(more(counts.virtual_hosts, fewer.virtual_hosts) >= Some(SERVICES), "{what}");
+        // A cluster, its endpoints and its routes take some seven kilobytes of JSON and some 75 kilobytes of memory.
+        assert!(whole.size_bytes > alone.size_bytes + SERVICES * 1_000, "{what}");
+        assert!(whole_heap.allocated_bytes > alone_heap.allocated_bytes + SERVICES * 20_000, "{what}");
+        assert!(whole_memory > alone_memory + SERVICES * 20_000, "{what}");
+        assert!(scoped.counts.clusters <= alone.counts.clusters, "{what}");
+        assert!(scoped.counts.endpoints <= alone.counts.endpoints, "{what}");
+        assert!(scoped.size_bytes <= alone.size_bytes, "{what}");
+        assert!(scoped_heap.allocated_bytes + SERVICES * 20_000 < whole_heap.allocated_bytes, "{what}");
+    }
+}
+
+pub fn a_gateway_holds_the_whole_mesh(place: &LocalLab) {
+    let [whole, alone] = [SERVICES, 0].map(|services| {
+        let trial = trial(place, &surrounded_by(services, Mode::Ingress, false), |_| ());
+        trial.check_proven("ingress", &["ingress-gateway", "server-proxy"]);
+        check_push(&trial, "ingress");
+        held(&trial, "ingress-gateway")
+    });
+    assert_eq!(whole.0.counts.clusters, alone.0.counts.clusters.map(|clusters| clusters + SERVICES));
+    assert_eq!(
+        whole.0.counts.endpoints,
+        alone.0.counts.endpoints.map(|endpoints| endpoints + SERVICES * ENDPOINTS)
+    );
+    assert!(whole.0.size_bytes > alone.0.size_bytes + SERVICES * 1_000);
+}
+
+/// ztunnel is told of all services; a waypoint of those before which it stands.
+pub fn a_ztunnel_holds_the_whole_mesh_and_a_waypoint_does_not(place: &LocalLab) {
+    let [whole, alone] = [SERVICES, 0].map(|services| {
+        let trial = trial(place, &surrounded_by(services, Mode::AmbientWaypoint, false), |_| ());
+        trial.check_path("waypoint");
+        check_push(&trial, "waypoint");
+        let configuration = |proxy| {
+            let holdings = component(&trial, proxy).holdings.as_ref().expect("a proxy says what it holds");
+            holdings.configuration.expect("it has a configuration")
+        };
+        [configuration("ztunnel"), configuration("waypoint")]
+    });
+    let [ztunnel, waypoint] = [0, 1].map(|proxy| (whole[proxy], alone[proxy]));
+    assert_eq!(ztunnel.0.counts.services, ztunnel.1.counts.services.map(|services| services + SERVICES));
+    assert!(ztunnel.0.size_bytes > ztunnel.1.size_bytes + SERVICES * 100);
+    assert_eq!(waypoint.0.counts.clusters, waypoint.1.counts.clusters);
+}

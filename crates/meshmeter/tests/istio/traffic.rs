@@ -1,0 +1,170 @@
+//! What becomes of requests on their way: tried again, given up, carried in their protocol. Held against the generator's
+//! statuses, the proxies' counters and the service's own.
+
+use crate::counted::{counted, requests};
+use crate::trial::{REQUESTS, Trial, spec};
+use experiment::environment::{ArrangementSpec, ServerSettings};
+use experiment::mesh_settings::{IngressApi, IngressSettings};
+use experiment::{MeshSettings, Mode, Protocol};
+use lab::arrangement::LocalLab;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The proxy that chooses where requests go.
+fn routing_proxy(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Ingress => "ingress-gateway",
+        Mode::AmbientWaypoint => "waypoint",
+        _ => "client-proxy",
+    }
+}
+
+/// What all counters of a proxy rose by whose names begin and end so.
+fn risen(trial: &Trial, proxy: &str, prefix: &str, suffix: &str) -> u64 {
+    let counters = &trial.proxy(proxy).counters;
+    let of = |name: &str| name.starts_with(prefix) && name.ends_with(suffix);
+    assert!(
+        counters.keys().any(|name| of(name)),
+        "{proxy} counts no {prefix}*{suffix}: {:?}",
+        counters.keys()
+    );
+    counters.iter().filter(|(name, _)| of(name)).map(|(_, rose)| rose).sum()
+}
+
+/// A fifth of all attempts fails.
+fn failing(mode: Mode, retries: Option<usize>) -> ArrangementSpec {
+    let server = ServerSettings { error_fraction: 0.2, ..ServerSettings::default() };
+    let istio = MeshSettings { retries, ..MeshSettings::default() };
+    ArrangementSpec { server, istio: Arc::new(istio), ..spec(mode) }
+}
+
+/// Eleven attempts fail together once in fifty million requests.
+const RETRIES: usize = 10;
+
+/// Requests of which a fifth failed are tried again until none does, and the proof of the path knows why the server saw more
+/// than the client sent.
+fn check_retried(place: &LocalLab, what: &str, spec: &ArrangementSpec, protocol: &str) {
+    let (trial, service) = counted(place, spec, "");
+    let path = &trial.observation.path;
+    assert!(path.proven, "{what}: {:?}", path.reasons);
+    assert_eq!(trial.errors(), 0, "{what}");
+    assert_eq!(trial.completed(), REQUESTS, "{what}");
+    let retried = risen(&trial, routing_proxy(spec.mode), "cluster.", ".upstream_rq_retry");
+    // A quarter more on average; six standard deviations of the negative binomial distribution to either side.
+    assert!((33..=167).contains(&retried), "{what}: {retried}");
+    assert_eq!(requests(&service, protocol), REQUESTS + retried, "{what}");
+    assert_eq!(service["errors"], retried, "{what}");
+    if let Some(server_proxy) = path.proxies.iter().find(|proxy| proxy.name == "server-proxy") {
+        assert_eq!(server_proxy.requests_received, REQUESTS + retried, "{what}");
+    }
+}
+
+pub fn what_fails_is_tried_again(place: &LocalLab) {
+    check_retried(place, "sidecar", &failing(Mode::Sidecar, Some(RETRIES)), "http/1.1");
+    let grpc = ArrangementSpec { protocol: Protocol::Grpc, ..failing(Mode::Sidecar, Some(RETRIES)) };
+    check_retried(place, "gRPC", &grpc, "grpc");
+    for api in [IngressApi::Istio, IngressApi::Kubernetes] {
+        let ingress = IngressSettings { api, ..IngressSettings::default() };
+        let istio = MeshSettings { retries: Some(RETRIES), ingress, ..MeshSettings::default() };
+        let spec = ArrangementSpec { istio: Arc::new(istio), ..failing(Mode::Ingress, None) };
+        check_retried(place, &format!("ingress, {api:?}"), &spec, "http/1.1");
+    }
+}
+
+pub fn a_waypoint_tries_again(place: &LocalLab) {
+    check_retried(place, "waypoint", &failing(Mode::AmbientWaypoint, Some(RETRIES)), "http/1.1");
+}
+
+/// Without retries errors come through; and so they do where the experiment says nothing, since Istio's own policy is not about
+/// them.
+pub fn what_fails_is_not_tried_again_unasked(place: &LocalLab) {
+    for retries in [Some(0), None] {
+        let (trial, service) = counted(place, &failing(Mode::Sidecar, retries), "");
+        let path = &trial.observation.path;
+        assert!(path.proven, "{retries:?}: {:?}", path.reasons);
+        let errors = trial.responses("500");
+        // Six standard deviations of a binomial distribution to either side.
+        assert!((32..=128).contains(&errors), "{retries:?}: {errors}");
+        assert_eq!((trial.answered(), requests(&service, "http/1.1")), (REQUESTS - errors, REQUESTS));
+        assert_eq!(risen(&trial, "client-proxy", "cluster.", ".upstream_rq_retry"), 0, "{retries:?}");
+    }
+}
+
+/// Routes give up after this.
+const TIMEOUT: Duration = Duration::from_millis(10);
+/// What requests ask of the service: an answer that comes too late for that.
+const TOO_LATE: &str = "?delay=30ms";
+
+fn impatient(mode: Mode, ingress: IngressSettings) -> ArrangementSpec {
+    let istio = MeshSettings { timeout: Some(TIMEOUT), ingress, ..MeshSettings::default() };
+    ArrangementSpec { istio: Arc::new(istio), ..spec(mode) }
+}
+
+fn check_given_up(place: &LocalLab, what: &str, spec: &ArrangementSpec) {
+    let (trial, service) = counted(place, spec, TOO_LATE);
+    assert_eq!(trial.responses("504"), REQUESTS, "{what}: {:?}", trial.observation.path);
+    // Istio sets the time for the whole stream too, and whichever ends first gives up.
+    let proxy = routing_proxy(spec.mode);
+    let given_up = risen(&trial, proxy, "cluster.", ".upstream_rq_timeout")
+        + risen(&trial, proxy, "http.", ".downstream_rq_max_duration_reached");
+    assert_eq!(given_up, REQUESTS, "{what}: {:?}", trial.proxy(proxy).counters);
+    // A request that was given up on a connection still being made went no further, and the proof of the path knows of it.
+    assert!((1..=REQUESTS).contains(&requests(&service, "http/1.1")), "{what}: {service}");
+    let path = &trial.observation.path;
+    assert!(path.proven, "{what}: {:?}", path.reasons);
+}
+
+pub fn a_route_gives_up_on_time(place: &LocalLab) {
+    check_given_up(place, "sidecar", &impatient(Mode::Sidecar, IngressSettings::default()));
+    for api in [IngressApi::Istio, IngressApi::Kubernetes] {
+        let ingress = IngressSettings { api, ..IngressSettings::default() };
+        check_given_up(place, &format!("ingress, {api:?}"), &impatient(Mode::Ingress, ingress));
+    }
+    // It is the route that gave up, not the service.
+    let (patient, _) = counted(place, &spec(Mode::Sidecar), TOO_LATE);
+    assert_eq!((patient.answered(), patient.responses("504")), (REQUESTS, 0));
+    assert_eq!(risen(&patient, "client-proxy", "cluster.", ".upstream_rq_timeout"), 0);
+}
+
+pub fn a_waypoint_gives_up_on_time(place: &LocalLab) {
+    check_given_up(place, "waypoint", &impatient(Mode::AmbientWaypoint, IngressSettings::default()));
+}
+
+/// Every hop carries what the client speaks: nothing is turned into another version of HTTP on its way.
+fn check_spoken(place: &LocalLab, mode: Mode) {
+    for (protocol, name) in
+        [(Protocol::Http1, "http/1.1"), (Protocol::Http2, "http/2"), (Protocol::Grpc, "grpc")]
+    {
+        let what = format!("{mode}, {protocol}");
+        let spec = ArrangementSpec { protocol, ..spec(mode) };
+        let (trial, service) = counted(place, &spec, "");
+        let path = &trial.observation.path;
+        assert!(path.proven, "{what}: {:?}", path.reasons);
+        assert_eq!((trial.completed(), trial.errors()), (REQUESTS, 0), "{what}");
+        assert_eq!(requests(&service, name), REQUESTS, "{what}: {service}");
+        assert_eq!(service["requests"], REQUESTS, "{what}: {service}");
+        let reading = path.proxies.iter().filter(|proxy| proxy.name != "ztunnel");
+        for proxy in reading.map(|proxy| proxy.name.as_str()) {
+            let of = |prefix: &str, side: &str, version: &str| {
+                risen(&trial, proxy, prefix, &format!(".{side}_cx_{version}_total"))
+            };
+            // A waypoint reaches ztunnel by a cluster of another name, which speaks HTTP/2 always.
+            let cluster = if proxy == "waypoint" { "cluster.inbound-vip" } else { "cluster." };
+            for (prefix, side) in [("http.", "downstream"), (cluster, "upstream")] {
+                let spoken = (of(prefix, side, "http1") > 0, of(prefix, side, "http2") > 0);
+                let is_http1 = protocol == Protocol::Http1;
+                assert_eq!(spoken, (is_http1, !is_http1), "{what}: {side} of {proxy}");
+            }
+        }
+    }
+}
+
+pub fn every_hop_speaks_the_protocol(place: &LocalLab) {
+    for mode in [Mode::Sidecar, Mode::Ingress] {
+        check_spoken(place, mode);
+    }
+}
+
+pub fn a_waypoint_speaks_the_protocol(place: &LocalLab) {
+    check_spoken(place, Mode::AmbientWaypoint);
+}
