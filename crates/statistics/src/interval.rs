@@ -5,6 +5,7 @@
 
 use experiment::schema::Estimate;
 use statrs::distribution::{ContinuousCDF, StudentsT};
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// Two-sided 95 %.
@@ -27,6 +28,43 @@ pub fn mean(values: &[f64], resolution: f64) -> Option<Estimate> {
     let half = (t * standard_error).max(resolution);
     let (low, high) = widened_by_logarithms(values, estimate, half, t);
     Some(Estimate { estimate, low: Some(low), high: Some(high) })
+}
+
+/// The difference of two modes of which each repeat measured both, one or none: by pairs, or of the groups as they are where
+/// pairs are so few that they would say next to nothing (docs/decisions/0001-intervals.md). See [`mean`].
+#[must_use]
+pub fn difference(
+    with: &BTreeMap<usize, f64>,
+    without: &BTreeMap<usize, f64>,
+    resolution: f64,
+) -> Option<Estimate> {
+    let pairs: Vec<(f64, f64)> =
+        with.iter().filter_map(|(repeat, with)| Some((*with, *without.get(repeat)?))).collect();
+    let values = |side: &BTreeMap<usize, f64>| side.values().copied().collect::<Vec<f64>>();
+    let (with, without) = (values(with), values(without));
+    let by_pairs = match pairs.len() {
+        0 => false,
+        1 => with.len() < 2 || without.len() < 2,
+        2 => !groups_say_more(&with, &without),
+        _ => true,
+    };
+    if by_pairs {
+        paired_difference(&pairs, resolution)
+    } else {
+        unpaired_difference(&with, &without, resolution)
+    }
+}
+
+/// Whether two groups that share two repeats say more than these: where none is of two values alone, or that one has the
+/// smaller values and with them the smaller noise. Two values of the noisier mode are no ground for its spread.
+fn groups_say_more(with: &[f64], without: &[f64]) -> bool {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    match (with.len(), without.len()) {
+        (2, 2) => false,
+        (2, _) => mean(with) <= mean(without),
+        (_, 2) => mean(without) <= mean(with),
+        _ => true,
+    }
 }
 
 /// The mean of `with − without` over pairs from the same repeat. See [`mean`].

@@ -139,6 +139,62 @@ fn at_least_93_of_100_studies_contain_the_truth() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// The share of studies of three repeats whose interval of the added percentile contains the truth, where one trial of mode
+/// `none` is not valid; and the median of its width over that by the two pairs that are left.
+fn coverage_without_a_floor(noise: Noise, truth: (f64, f64)) -> (f64, f64) {
+    let mut random = StdRng::seed_from_u64(20_261_121);
+    let (mut contained, mut widths) = (0, Vec::new());
+    let width = |interval: Estimate| interval.high.unwrap() - interval.low.unwrap();
+    for _ in 0..STUDIES {
+        let study = noise.study(&mut random, 3, truth);
+        let missing = random.random_range(0..3);
+        let with: BTreeMap<usize, f64> = study.pairs.iter().map(|(with, _)| *with).enumerate().collect();
+        let mut without: BTreeMap<usize, f64> =
+            study.pairs.iter().map(|(_, floor)| *floor).enumerate().collect();
+        without.remove(&missing);
+        let interval = difference(&with, &without, 0.0).unwrap();
+        let (low, high) = (interval.low.unwrap(), interval.high.unwrap());
+        contained += usize::from(low <= study.true_added && study.true_added <= high);
+        let pairs: Vec<(f64, f64)> = without.iter().map(|(repeat, floor)| (with[repeat], *floor)).collect();
+        widths.push(width(interval) / width(paired_difference(&pairs, 0.0).unwrap()));
+    }
+    widths.sort_by(f64::total_cmp);
+    (contained as f64 / STUDIES as f64, widths[STUDIES / 2])
+}
+
+#[test]
+fn a_trial_of_the_floor_that_is_missing_costs_neither_coverage_nor_the_answer() {
+    let noises = [
+        Noise::Normal(0.02),
+        Noise::Normal(0.3),
+        Noise::Skewed(0.3),
+        Noise::HeavyTails(0.1),
+        Noise::Waiting(0.3),
+        Noise::Drift(0.3),
+        Noise::Step(0.3),
+    ];
+    for noise in noises {
+        let (covered, _) = coverage_without_a_floor(noise, (112.0, 100.0));
+        assert!(covered >= 0.93, "{noise:?} covers {covered:.3} of small differences");
+        let (covered, width) = coverage_without_a_floor(noise, (480.0, 100.0));
+        assert!(covered >= 0.93, "{noise:?} covers {covered:.3}");
+        assert!(width < 0.7, "{noise:?} is {width:.2} times as wide as two pairs");
+    }
+}
+
+#[test]
+fn two_trials_of_the_noisier_mode_are_compared_by_pairs() {
+    let side = |values: &[(usize, f64)]| values.iter().copied().collect::<BTreeMap<usize, f64>>();
+    let floor = side(&[(0, 100.0), (1, 101.0), (2, 99.0)]);
+    let mode = side(&[(0, 480.0), (1, 490.0)]);
+    let pairs = paired_difference(&[(480.0, 100.0), (490.0, 101.0)], 0.0);
+    assert_eq!(difference(&mode, &floor, 0.0), pairs);
+    let few = side(&[(1, 101.0), (2, 99.0)]);
+    let all = side(&[(0, 480.0), (1, 490.0), (2, 470.0)]);
+    assert_eq!(difference(&all, &few, 0.0), unpaired_difference(&[480.0, 490.0, 470.0], &[101.0, 99.0], 0.0));
+    assert_eq!(difference(&side(&[(0, 480.0)]), &side(&[]), 0.0), None);
+}
+
 /// A sum of exponentials: a gamma variable of a whole shape. Large shapes are near enough to normal.
 fn gamma(random: &mut StdRng, shape: usize) -> f64 {
     if shape > 100 {

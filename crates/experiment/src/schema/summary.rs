@@ -148,7 +148,8 @@ pub struct ModeComparison {
     /// In a closed loop, responses a second against those of `than`, as a fraction: −0.1 is a tenth less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<Estimate>,
-    /// CPU of all proxies for each request against that of `than`, as a fraction; absent where one of them has no proxies.
+    /// CPU of all proxies for each request against that of `than`, as a fraction; absent where one of them has no proxy
+    /// that carries requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_cpu_per_request: Option<Estimate>,
 }

@@ -328,7 +328,7 @@ impl CounterSource for AgentCounters {
     }
 
     fn takes_plain_text(&self, port: u16) -> Result<Option<bool>, AdminError> {
-        let listeners = self.0.ask_json("/config_dump?resource=dynamic_listeners")?;
+        let listeners = self.0.ask_long_json("/config_dump?resource=dynamic_listeners")?;
         Ok(plain_text::takes_plain_text(&listeners, port))
     }
 }

@@ -170,7 +170,7 @@ impl ControlPlane {
     ) -> Result<Option<&'a Value>, EnvironmentError> {
         let istiod = Admin::in_pod(istiod::NAME, &self.pod, istiod::HTTP_PORT);
         let known: Vec<known::Known> = istiod
-            .ask_json(known::LIST)
+            .ask_long_json(known::LIST)
             .map_err(|error| EnvironmentError::new("look at what istiod knows", error))?;
         Ok(known::first_unknown(objects, &known))
     }

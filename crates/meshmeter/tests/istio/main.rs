@@ -23,6 +23,7 @@ mod observability;
 mod policies;
 mod proxies;
 mod raw_tcp;
+mod together;
 mod traffic;
 mod trial;
 mod wasm;
@@ -55,6 +56,7 @@ const EVERYWHERE: &[(&str, Case)] = &[
     ("a_share_of_requests_is_traced", observability::a_share_of_requests_is_traced),
     ("spans_that_do_not_arrive_are_missed", observability::spans_that_do_not_arrive_are_missed),
     ("rules_by_path_refuse_other_paths", policies::rules_by_path_refuse_other_paths),
+    ("more_rules_than_fit_into_a_policy_are_asked", policies::more_rules_than_fit_into_a_policy_are_asked),
     ("rules_by_identity_refuse_other_callers", policies::rules_by_identity_refuse_other_callers),
     ("tokens_are_verified", policies::tokens_are_verified),
     ("a_trial_in_which_all_is_refused_says_so", policies::a_trial_in_which_all_is_refused_says_so),
@@ -92,6 +94,7 @@ const EVERYWHERE: &[(&str, Case)] = &[
         mesh_size::a_sidecar_holds_the_whole_mesh_unless_it_is_scoped,
     ),
     ("a_gateway_holds_the_whole_mesh", mesh_size::a_gateway_holds_the_whole_mesh),
+    ("all_switches_go_together", together::all_switches_go_together),
 ];
 
 const WITH_ZTUNNEL: &[(&str, Case)] = &[
@@ -130,6 +133,7 @@ const WITH_ZTUNNEL: &[(&str, Case)] = &[
         "a_ztunnel_holds_the_whole_mesh_and_a_waypoint_does_not",
         mesh_size::a_ztunnel_holds_the_whole_mesh_and_a_waypoint_does_not,
     ),
+    ("all_switches_go_together_in_a_waypoint", together::all_switches_go_together_in_a_waypoint),
 ];
 
 fn main() -> ExitCode {

@@ -1,6 +1,7 @@
 //! Who may call the service: rules by path and by identity, tokens.
 
 use crate::exchange::{Answer, Target, ask, before_service, namespace};
+use crate::kept::kept_configuration;
 use crate::trial::{REQUESTS, bring_up, has_all, run, run_proven, switched};
 use experiment::environment::{Arrangement as _, ArrangementSpec};
 use experiment::mesh_settings::AuthorizationSettings;
@@ -20,16 +21,16 @@ fn authorized(mode: Mode, authorization: AuthorizationSettings) -> ArrangementSp
     switched(mode, MeshSettings { authorization, ..MeshSettings::default() })
 }
 
-/// The names of a policy's rules in the configuration of the proxy before the service.
-fn rules_in_force(arrangement: &PairArrangement<'_>, policy: &str) -> BTreeSet<String> {
+/// The rules of a sort in the configuration of the proxy before the service, as it names them.
+fn rules_in_force(arrangement: &PairArrangement<'_>, sort: &str) -> BTreeSet<String> {
     let listeners = ask(before_service(arrangement), "/config_dump?resource=dynamic_listeners");
-    let of_policy = format!("ns[{}]-policy[{policy}]-rule[", namespace(arrangement));
-    let names = listeners.split('"').filter_map(|text| text.strip_prefix(&of_policy)?.strip_suffix(']'));
+    let of_sort = format!("ns[{}]-policy[{sort}-", namespace(arrangement));
+    let names = listeners.split('"').filter_map(|text| text.strip_prefix(&of_sort)?.strip_suffix(']'));
     names.map(ToOwned::to_owned).collect()
 }
 
 fn all_rules() -> BTreeSet<String> {
-    (0..RULES).map(|number| number.to_string()).collect()
+    (0..RULES).map(|number| format!("00]-rule[{number}")).collect()
 }
 
 fn check_refused(answer: &Answer, status: u16, words: &str, what: &str) {
@@ -63,6 +64,21 @@ fn rules_by_path(place: &LocalLab, mode: Mode) {
     let checker = if mode == Mode::AmbientWaypoint { "waypoint" } else { "server-proxy" };
     assert_eq!(trial.rise(checker, ".rbac.allowed"), REQUESTS, "{mode}");
     assert_eq!(trial.rise(checker, ".rbac.denied"), 0, "{mode}");
+}
+
+pub fn more_rules_than_fit_into_a_policy_are_asked(place: &LocalLab) {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let rules = AuthorizationSettings { paths: 600, identities: 600, jwt: false };
+    let spec = authorized(Mode::Sidecar, rules);
+    let arrangement = bring_up(place, &spec, logs.path());
+    run_proven(place, &spec, arrangement, logs.path());
+    let kept = kept_configuration(logs.path(), "server-proxy").to_string();
+    for sort in [PATH_RULES, IDENTITY_RULES] {
+        // 512 are in the first policy.
+        for name in [format!("policy[{sort}-00]-rule[511]"), format!("policy[{sort}-01]-rule[87]")] {
+            assert!(kept.contains(&name), "{name} is not in the configuration of {} bytes", kept.len());
+        }
+    }
 }
 
 pub fn rules_by_identity_refuse_other_callers(place: &LocalLab) {

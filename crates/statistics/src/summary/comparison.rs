@@ -66,6 +66,8 @@ fn throughput(mode: Mode, than: Mode, load: &LoadPoint, trials: &[TrialRecord]) 
 }
 
 fn proxy_cpu(mode: Mode, than: Mode, load: &LoadPoint, trials: &[TrialRecord]) -> Option<Estimate> {
+    // Past the sidecar it idles: a multiple of next to nothing says nothing.
+    than.floor().and(mode.floor())?;
     let read = |trial: &TrialRecord| Sum::of(Role::Proxy, trial)?.cpu_cores_per_1000_rps();
     Sides::new(mode, than, load, trials, read).change()
 }
@@ -94,16 +96,8 @@ impl Sides {
 
     /// The difference of the means; `resolution` tells from all values the least difference that can be measured.
     fn difference(&self, resolution: impl Fn(&[f64]) -> f64) -> Option<Estimate> {
-        let values = |side: &BTreeMap<usize, f64>| side.values().copied().collect::<Vec<f64>>();
-        let (with, without) = (values(&self.with), values(&self.without));
-        let all: Vec<f64> = with.iter().chain(&without).copied().collect();
-        let pairs: Vec<(f64, f64)> =
-            self.with.iter().filter_map(|(repeat, with)| Some((*with, *self.without.get(repeat)?))).collect();
-        if pairs.len() >= 2 || (pairs.len() == 1 && (with.len() < 2 || without.len() < 2)) {
-            interval::paired_difference(&pairs, resolution(&all))
-        } else {
-            interval::unpaired_difference(&with, &without, resolution(&all))
-        }
+        let all: Vec<f64> = self.with.values().chain(self.without.values()).copied().collect();
+        interval::difference(&self.with, &self.without, resolution(&all))
     }
 
     /// The change of the one against the other as a fraction: the difference of the logarithms, made a ratio again. Absent

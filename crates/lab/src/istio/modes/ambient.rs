@@ -83,10 +83,12 @@ fn expected(trial: &Trial<'_>, behind_waypoint: bool) -> Vec<Expected> {
     };
     let service = Expected::AmbientService { host: trial.site.namespace.host_of(SERVER), behind_waypoint };
     let mut expected = vec![workload(CLIENT), workload(SERVER), service];
-    if trial.site.spec.istio.authorization.identities > 0 && !behind_waypoint {
+    if !behind_waypoint {
         // Rules that a waypoint checks are no business of ztunnel's.
-        let (namespace, name) = (trial.site.namespace.name().to_owned(), objects::IDENTITY_RULES.to_owned());
-        expected.push(Expected::AmbientPolicy { namespace, name });
+        let rules = trial.site.spec.istio.authorization.identities;
+        let policy =
+            |name| Expected::AmbientPolicy { namespace: trial.site.namespace.name().to_owned(), name };
+        expected.extend(objects::policy_names(objects::IDENTITY_RULES, rules).into_iter().map(policy));
     }
     expected
 }

@@ -125,12 +125,12 @@ fn expected_of_client(trial: &Trial<'_>, hop: &Hop, service: Ipv4Addr, marks: &M
 
 pub(super) fn expected_of_server(trial: &Trial<'_>, hop: &Hop, marks: &Marks) -> Vec<Expected> {
     let mut expected = vec![
-        Expected::Takes(taken_by_server(trial)),
         Expected::Cluster(hop.cluster.clone()),
         Expected::FilterChain(format!("0.0.0.0_{SERVICE_PORT}")),
     ];
     let listeners = marks.every_listener.iter().chain(&marks.before_service);
     expected.extend(listeners.cloned().map(Expected::InListeners));
+    expected.push(Expected::Takes(taken_by_server(trial)));
     expected
 }
 

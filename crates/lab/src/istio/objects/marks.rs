@@ -1,6 +1,6 @@
 //! What the settings of a trial leave in the configuration of its proxies: text that is there once they are in force.
 
-use super::policy::{IDENTITY_RULES, PATH_RULES};
+use super::policy::{IDENTITY_RULES, PATH_RULES, policy_names};
 use super::{Subject, telemetry};
 use crate::istio::token::ISSUER;
 use experiment::environment::{AccessLog, ArrangementSpec};
@@ -31,14 +31,13 @@ pub fn of_settings(spec: &ArrangementSpec, subject: &Subject<'_>) -> Marks {
     in_every_listener(settings.lua.is_some(), format!("trafficextension/{namespace}.lua"));
     in_every_listener(subject.wasm_module.is_some(), format!("trafficextension/{namespace}.wasm"));
     let authorization = settings.authorization;
-    let mut before_service = |is_asked: bool, text: String| {
-        if is_asked {
-            marks.before_service.push(text);
-        }
-    };
-    before_service(authorization.paths > 0, format!("ns[{namespace}]-policy[{PATH_RULES}]"));
-    before_service(authorization.identities > 0, format!("ns[{namespace}]-policy[{IDENTITY_RULES}]"));
-    before_service(authorization.jwt, ISSUER.to_owned());
+    for (sort, rules) in [(PATH_RULES, authorization.paths), (IDENTITY_RULES, authorization.identities)] {
+        let names = policy_names(sort, rules);
+        marks.before_service.extend(names.iter().map(|name| format!("ns[{namespace}]-policy[{name}]")));
+    }
+    if authorization.jwt {
+        marks.before_service.push(ISSUER.to_owned());
+    }
     if settings.retries.is_some() || settings.timeout.is_some() {
         let service = subject.service;
         marks.routes_to_service.push(format!("namespaces/{namespace}/virtual-service/{service}"));

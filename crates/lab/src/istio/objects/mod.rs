@@ -18,7 +18,7 @@ pub mod telemetry;
 pub mod traffic;
 pub mod waypoint;
 
-pub use policy::{IDENTITY_RULES, PATH_RULES};
+pub use policy::{IDENTITY_RULES, PATH_RULES, policy_names};
 
 use experiment::Mode;
 use experiment::environment::ArrangementSpec;

@@ -9,10 +9,19 @@ use serde_json::{Value, json};
 
 const API: &str = "security.istio.io/v1";
 
-/// The name of the policy whose rules allow paths.
+/// What the names of the policies whose rules allow paths begin with.
 pub const PATH_RULES: &str = "allow-1-paths";
-/// The name of the policy whose rules allow callers.
+/// What the names of the policies whose rules allow callers begin with.
 pub const IDENTITY_RULES: &str = "allow-2-identities";
+
+/// How many rules one policy may have, by the schema of its kind.
+const MOST_RULES: usize = 512;
+
+/// The names of the policies that so many rules of a sort are in, in the order in which they are asked.
+#[must_use]
+pub fn policy_names(sort: &str, rules: usize) -> Vec<String> {
+    (0..rules.div_ceil(MOST_RULES)).map(|number| format!("{sort}-{number:02}")).collect()
+}
 
 /// What the proxies of a namespace take. Those that call follow of their own accord (Istio's automatic mutual TLS).
 pub(super) fn peer_authentication(namespace: &str, mtls: MutualTls) -> Value {
@@ -26,7 +35,7 @@ pub(super) fn peer_authentication(namespace: &str, mtls: MutualTls) -> Value {
 
 /// Rules and tokens before the service.
 ///
-/// A proxy asks one rule after the other, ordered by the names of their policies and numbers, until one allows. So that all are asked,
+/// A proxy asks one rule after the other, ordered by their names, until one allows. So that all are asked,
 /// only the very last allows what the generator sends.
 pub(super) fn authorization(
     settings: AuthorizationSettings,
@@ -38,24 +47,20 @@ pub(super) fn authorization(
         attach_to_service(&mut spec, mode, subject.service);
         object(API, "AuthorizationPolicy", (subject.namespace, name), &spec)
     };
-    let mut objects = Vec::new();
-    if settings.paths > 0 {
-        let last = (settings.identities == 0).then_some(subject.path);
-        let rules = rules(settings.paths, |number, is_last| {
-            let path =
-                last.filter(|_| is_last).map_or_else(|| format!("/elsewhere/{number}"), ToOwned::to_owned);
-            json!({"to": [{"operation": {"paths": [path]}}]})
-        });
-        objects.push(policy(PATH_RULES, json!({"action": "ALLOW", "rules": rules})));
-    }
-    if settings.identities > 0 {
-        let rules = rules(settings.identities, |number, is_last| {
-            let account = if is_last { subject.caller.to_owned() } else { format!("somebody-{number}") };
-            let principal = format!("cluster.local/ns/{}/sa/{account}", subject.namespace);
-            json!({"from": [{"source": {"principals": [principal]}}]})
-        });
-        objects.push(policy(IDENTITY_RULES, json!({"action": "ALLOW", "rules": rules})));
-    }
+    let last_path = (settings.identities == 0).then_some(subject.path);
+    let paths = rules(PATH_RULES, settings.paths, |number, is_last| {
+        let path =
+            last_path.filter(|_| is_last).map_or_else(|| format!("/elsewhere/{number}"), ToOwned::to_owned);
+        json!({"to": [{"operation": {"paths": [path]}}]})
+    });
+    let identities = rules(IDENTITY_RULES, settings.identities, |number, is_last| {
+        let account = if is_last { subject.caller.to_owned() } else { format!("somebody-{number}") };
+        let principal = format!("cluster.local/ns/{}/sa/{account}", subject.namespace);
+        json!({"from": [{"source": {"principals": [principal]}}]})
+    });
+    let allow =
+        |(name, rules): (String, Vec<Value>)| policy(&name, json!({"action": "ALLOW", "rules": rules}));
+    let mut objects: Vec<Value> = paths.into_iter().chain(identities).map(allow).collect();
     if let Some(keys) = token_keys.filter(|_| settings.jwt) {
         // Passed on to the service, as many want it; and what went through a waypoint is held against the bytes of what was sent.
         let rule = json!({"issuer": ISSUER, "jwks": keys, "forwardOriginalToken": true});
@@ -69,23 +74,49 @@ pub(super) fn authorization(
     objects
 }
 
-/// So many rules; which is asked last is told to whoever makes them. Proxies order rules by their numbers as text.
-fn rules(count: usize, rule: impl Fn(usize, bool) -> Value) -> Vec<Value> {
-    let asked_last = (0..count).max_by_key(usize::to_string);
-    (0..count).map(|number| rule(number, Some(number) == asked_last)).collect()
+/// So many rules, in policies with these names; which is asked last of all is told to whoever makes them. Proxies order rules
+/// by their names, as text: `ns[mesh-1]-policy[allow-1-paths-00]-rule[9]` comes after `…-rule[99]`.
+fn rules(sort: &str, count: usize, rule: impl Fn(usize, bool) -> Value) -> Vec<(String, Vec<Value>)> {
+    let names = policy_names(sort, count);
+    let last_policy = names.len().saturating_sub(1);
+    let of_policy = |(policy, name): (usize, String)| {
+        let first = policy * MOST_RULES;
+        let length = MOST_RULES.min(count - first);
+        let asked_last =
+            (0..length).max_by_key(|number| format!("{number}]")).filter(|_| policy == last_policy);
+        let rules = (0..length).map(|number| rule(first + number, Some(number) == asked_last)).collect();
+        (name, rules)
+    };
+    names.into_iter().enumerate().map(of_policy).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// The rules as a proxy names them, each with whether it is the one that allows, in the order in which it asks.
+    fn asked(count: usize) -> Vec<(String, bool)> {
+        let policies = rules("allow", count, |_, is_last| json!(is_last));
+        let named = policies.iter().flat_map(|(name, rules)| {
+            assert!(rules.len() <= MOST_RULES);
+            rules
+                .iter()
+                .enumerate()
+                .map(move |(number, rule)| (format!("policy[{name}]-rule[{number}]"), rule == &json!(true)))
+        });
+        let mut named: Vec<_> = named.collect();
+        named.sort();
+        named
+    }
+
     #[test]
     fn only_the_rule_that_is_asked_last_allows_the_generator() {
-        for count in [1, 9, 10, 11, 150] {
-            let rules = rules(count, |_, is_last| json!(is_last));
-            let last = rules.iter().position(|rule| rule == &json!(true)).unwrap();
-            assert_eq!(rules.iter().filter(|rule| **rule == json!(true)).count(), 1);
-            assert!((0..count).all(|other| other.to_string() <= last.to_string()), "{last} of {count}");
+        for count in [1, 9, 10, 11, 150, 512, 513, 10_000] {
+            let asked = asked(count);
+            assert_eq!(asked.len(), count);
+            let allowing: Vec<usize> = (0..count).filter(|place| asked[*place].1).collect();
+            assert_eq!(allowing, [count - 1], "of {count}");
         }
+        assert_eq!(asked(0), []);
     }
 }

@@ -1,0 +1,71 @@
+//! Every switch at once, whatever is spoken.
+
+use crate::trial::{REQUESTS, bring_up, run, switched};
+use crate::wasm;
+use experiment::environment::{AccessLog, Arrangement as _, ArrangementSpec, ProxySettings};
+use experiment::mesh_settings::{AuthorizationSettings, LuaScript, Surroundings};
+use experiment::{MeshSettings, Mode, Protocol};
+use lab::arrangement::LocalLab;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+pub fn all_switches_go_together(place: &LocalLab) {
+    for protocol in [Protocol::Http1, Protocol::Http2, Protocol::Grpc] {
+        together(place, Mode::Sidecar, protocol);
+        together(place, Mode::Ingress, protocol);
+    }
+}
+
+pub fn all_switches_go_together_in_a_waypoint(place: &LocalLab) {
+    for protocol in [Protocol::Http1, Protocol::Http2, Protocol::Grpc] {
+        together(place, Mode::AmbientWaypoint, protocol);
+    }
+}
+
+fn every_switch(module: &Path) -> MeshSettings {
+    MeshSettings {
+        tracing_fraction: Some(1.0),
+        authorization: AuthorizationSettings { paths: 11, identities: 11, jwt: true },
+        lua: Some(LuaScript::BuiltIn),
+        wasm: Some(module.to_owned()),
+        retries: Some(1),
+        timeout: Some(Duration::from_secs(4)),
+        sidecar_scope: true,
+        surroundings: Surroundings { services: 20, endpoints: 2 },
+        ..MeshSettings::default()
+    }
+}
+
+fn together(place: &LocalLab, mode: Mode, protocol: Protocol) {
+    let what = format!("{mode}, {protocol}");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let module = folder.path().join("adds-a-header.wasm");
+    fs::write(&module, wasm::adds_a_header()).expect("it is writable");
+    let proxy = ProxySettings { access_log: AccessLog::Json, ..ProxySettings::default() };
+    let spec = ArrangementSpec { protocol, proxy, ..switched(mode, every_switch(&module)) };
+    let arrangement = bring_up(place, &spec, folder.path());
+    let mut client_arguments = arrangement.client_arguments();
+    client_arguments.extend(of_protocol(protocol, folder.path()));
+    let trial = run(arrangement, folder.path(), &client_arguments);
+    trial.check_path(&what);
+    let checker = if mode == Mode::AmbientWaypoint { "waypoint" } else { "server-proxy" };
+    // One filter denies requests without a token, another allows those that a rule allows.
+    assert_eq!(trial.rise(checker, ".rbac.allowed"), 2 * REQUESTS, "{what}");
+    assert_eq!(trial.rise(checker, ".jwt_authn.allowed"), REQUESTS, "{what}");
+    let errors = &trial.result().requests.errors;
+    assert!(errors.is_empty(), "{what}: {errors:?}");
+}
+
+/// What the generator needs beside the URL, as a run gives it.
+fn of_protocol(protocol: Protocol, folder: &Path) -> Option<String> {
+    match protocol {
+        Protocol::Http2 => Some("--http=2".to_owned()),
+        Protocol::Grpc => {
+            let file = folder.join("echo.proto");
+            fs::write(&file, service::ECHO_PROTO).expect("it is writable");
+            Some(format!("--proto={}", file.display()))
+        }
+        Protocol::Http1 | Protocol::Tcp => None,
+    }
+}
