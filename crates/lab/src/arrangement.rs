@@ -157,13 +157,15 @@ impl LocalLab {
         Ok(self.ambient.get_or_init(|| programs))
     }
 
-    /// The control plane, started where there is none yet or where the last one has died or stands still.
+    /// The control plane, started where there is none yet or where the last one has died, stands still or hangs.
     pub(crate) fn control_plane(&self) -> Result<Rc<ControlPlane>, EnvironmentError> {
         let mut control_plane = self.control_plane.borrow_mut();
-        if let Some(running) =
-            control_plane.as_ref().filter(|running| running.check("use the control plane").is_ok())
-        {
-            return Ok(Rc::clone(running));
+        if let Some(running) = control_plane.as_ref() {
+            let answers = running.check_answers();
+            self.lab.check_not_stopped()?;
+            if answers.is_ok() {
+                return Ok(Rc::clone(running));
+            }
         }
         // A failed one goes first: its pod's name is needed again.
         control_plane.take();

@@ -341,7 +341,12 @@ impl Arrangement for PairArrangement<'_> {
             .as_ref()
             .ok_or_else(|| EnvironmentError::new(operation, "it was never started"))?;
         if let Some(status) = generator.wait(at_most) {
-            return Ok(status.code());
+            // One that hangs is in nobody's way until the next trial, and would not be known for it.
+            return match self.place.running_control_plane() {
+                Some(running) if !self.place.lab().stop_requested() => running.check_answers(),
+                _ => Ok(()),
+            }
+            .map(|()| status.code());
         }
         generator.stop(GENERATOR_GRACE)?;
         let waited = format!("it had not ended after {:.1} s and was stopped", at_most.as_secs_f64());

@@ -107,6 +107,14 @@ impl Api {
         Ok(Self { client, runtime, goes_on, stop: Some(stop), thread: Some(thread) })
     }
 
+    /// An error once it is of no use to wait for an answer.
+    ///
+    /// # Errors
+    /// That one.
+    pub(crate) fn check_goes_on(&self) -> Result<(), EnvironmentError> {
+        (self.goes_on)()
+    }
+
     /// Whether the API answers that all of it has started. It refuses connections before that.
     #[must_use]
     pub fn is_ready(&self) -> bool {

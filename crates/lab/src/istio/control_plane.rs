@@ -48,6 +48,9 @@ const ETCD_PORT: u16 = 2379;
 /// How long each of the three may take to answer. Together they take some 8 s on two free cores.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
+/// How long one that runs may take to answer, on a busy machine; it takes milliseconds.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+
 /// istiod's own namespace.
 pub const SYSTEM_NAMESPACE: &str = "istio-system";
 
@@ -173,6 +176,31 @@ impl ControlPlane {
             .ask_long_json(known::LIST)
             .map_err(|error| EnvironmentError::new("look at what istiod knows", error))?;
         Ok(known::first_unknown(objects, &known))
+    }
+
+    /// An error where a part of it does not answer, though it neither died nor stands still: it hangs.
+    ///
+    /// # Errors
+    /// That one, after [`ANSWERS_WITHIN`].
+    pub fn check_answers(&self) -> Result<(), EnvironmentError> {
+        let istiod = Admin::in_pod(istiod::NAME, &self.pod, istiod::HTTP_PORT);
+        let answers = |what: &str, answers: &dyn Fn() -> bool| {
+            wait_for(what, ANSWERS_WITHIN, || {
+                self.check(what)?;
+                self.api.check_goes_on()?;
+                Ok(answers().then_some(()))
+            })
+        };
+        answers("istiod answers", &|| istiod.ask("/ready").is_ok())?;
+        answers("kube-apiserver answers", &|| self.api.is_ready())
+    }
+
+    /// The error of somebody who has waited in vain for what it provides: that a part of it hangs says more.
+    pub(crate) fn cause_of(&self, error: EnvironmentError) -> EnvironmentError {
+        match self.check_answers() {
+            Ok(()) => error,
+            Err(cause) => EnvironmentError::new(error.operation, cause),
+        }
     }
 
     /// Its parts as components of an arrangement. The pod's traffic is nearly all istiod's.

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 /// proxies; everything is recorded in the run's folder as it is measured, so that Ctrl-C keeps the results so far.
 /// Modes that cannot run here are named with what they lack and left out; nothing stands in for them.
 ///
-/// Exit status: 0 good, 1 the objective was not met or nothing valid was measured, 2 wrong use, 3 the environment failed.
+/// Exit status: 0 good, 1 the objective was not met or nothing valid was measured, 2 wrong use, 3 the environment failed or
+/// let no trial of a mode end well.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  meshmeter run sidecar-cost\n  meshmeter run sidecar-cost --repeats 10 --duration 20s --out runs/long\n  \

@@ -1,10 +1,12 @@
 //! Components that are killed or held still in a trial: it ends at once, not valid, with the component's name and its last
 //! words wherever results are read; the next trial starts clean.
 
-use crate::process::Place;
+use crate::process::{Place, Process};
 use crate::run::{Ended, Scene, check_good};
 use experiment::schema::{TrialOutcome, TrialRecord};
 use rustix::process::Signal;
+use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Longer than any trial here would take if nobody noticed.
@@ -77,6 +79,48 @@ pub fn a_ztunnel_that_dies_or_stands_still_is_named() {
             NOTHING,
         ],
     );
+}
+
+/// A part of the control plane that neither dies nor is stopped, but takes no step any more: frozen as a control group.
+pub fn a_control_plane_that_hangs_is_named_and_replaced() {
+    let scene = Scene::new(
+        "modes: [sidecar]\nrepeats: 2\nload: {rate: 100, connections: 4, warmup: 100ms, duration: 1s, timeout: 2s}\n",
+    );
+    let mut run = scene.start("out");
+    run.await_process(Place::Anywhere("load"));
+    let frozen = Frozen::of(&run.await_process(Place::Anywhere("istiod")));
+    let ended = run.end_within(RUN_LIMIT);
+    drop(frozen);
+    ended.check_status();
+    let trials = ended.trials();
+    assert_eq!(trials[0].outcome, TrialOutcome::Failed, "{:?}", trials[0].verdict);
+    assert!(trials[0].verdict.reasons[0].contains("istiod answers"), "{:?}", trials[0].verdict);
+    check_good(&trials[1]);
+}
+
+/// A process that is kept from running until this is dropped, which ends it.
+struct Frozen(PathBuf);
+
+impl Frozen {
+    fn of(process: &Process) -> Self {
+        let mounts = fs::read_to_string("/proc/self/mounts").expect("proc is mounted");
+        let version_2 = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"));
+        let mount = version_2.and_then(|line| line.split(' ').nth(1)).expect("control groups of version 2");
+        let frozen = Self(PathBuf::from(mount).join(format!("meshmeter-test-{}", process.pid)));
+        fs::create_dir(&frozen.0).expect("this test runs as root");
+        let write = |file: &str, text: &str| fs::write(frozen.0.join(file), text).expect("it takes that");
+        write("cgroup.procs", &process.pid.to_string());
+        write("cgroup.freeze", "1");
+        frozen
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        // Empty where all went well.
+        let _ = fs::write(self.0.join("cgroup.kill"), "1");
+        let _ = fs::remove_dir(&self.0);
+    }
 }
 
 /// Runs as many trials of a mode as there are deeds, does each in its trial, and checks what came of it.

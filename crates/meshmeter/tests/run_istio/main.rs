@@ -24,6 +24,10 @@ use std::process::ExitCode;
 const EVERYWHERE: &[(&str, fn())] = &[
     ("whatever_dies_or_stands_still_is_named", deaths::whatever_dies_or_stands_still_is_named),
     ("a_gateway_that_dies_or_stands_still_is_named", deaths::a_gateway_that_dies_or_stands_still_is_named),
+    (
+        "a_control_plane_that_hangs_is_named_and_replaced",
+        deaths::a_control_plane_that_hangs_is_named_and_replaced,
+    ),
     ("five_runs_in_a_row_leave_nothing", residue::five_runs_in_a_row_leave_nothing),
     (
         "what_kill_9_leaves_is_taken_down_and_a_lab_that_lives_is_not",
@@ -35,7 +39,7 @@ const EVERYWHERE: &[(&str, fn())] = &[
     ("rules_that_are_removed_in_the_window_show", tampering::rules_that_are_removed_in_the_window_show),
     ("a_proxy_that_answers_by_itself_is_no_proof", tampering::a_proxy_that_answers_by_itself_is_no_proof),
     ("a_wrong_program_is_named", refusals::a_wrong_program_is_named),
-    ("a_program_that_hangs_or_is_too_old_is_named", refusals::a_program_that_hangs_or_is_too_old_is_named),
+    ("a_program_that_is_too_old_is_named", refusals::a_program_that_is_too_old_is_named),
     ("what_is_missing_is_named", refusals::what_is_missing_is_named),
     ("a_full_disk_is_named", refusals::a_full_disk_is_named),
     ("rights_that_are_missing_are_named", refusals::rights_that_are_missing_are_named),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// Longer than a program may take to say its version.
+/// Longer than any of this takes.
 const LIMIT: Duration = Duration::from_secs(100);
 
 const EXPERIMENT: &str =
@@ -61,11 +61,8 @@ pub fn a_wrong_program_is_named() {
     }
 }
 
-pub fn a_program_that_hangs_or_is_too_old_is_named() {
+pub fn a_program_that_is_too_old_is_named() {
     let scene = Scene::new(EXPERIMENT);
-    let hangs = script(&scene, "hangs", "exec sleep 600");
-    let run = scene.start_with("hangs-out", scene.meshmeter().arg("run").arg("--pilot-agent").arg(hangs));
-    check(&scene, &run.end_within(LIMIT), &["use pilot-agent at", "it had not ended after", "hint: "]);
     let old = script(&scene, "old", OLD);
     let run = scene.start_with("old-out", scene.meshmeter().arg("run").arg("--istiod").arg(old));
     check(
