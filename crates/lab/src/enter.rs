@@ -40,8 +40,16 @@ pub enum Entered {
 /// Where the kernel refuses namespaces (with what to do about it), the registry's folder cannot be made, or the inner
 /// process was killed by a signal that nobody sent through us.
 pub fn enter(purpose: &str) -> Result<Entered, EnvironmentError> {
+    enter_with_doors(purpose, 0)
+}
+
+/// The same, for a lab that the machine can reach at so many ports: [`crate::door::Door`] says where they lead.
+///
+/// # Errors
+/// As there, and where the machine's loopback has no port to give.
+pub fn enter_with_doors(purpose: &str, doors: usize) -> Result<Entered, EnvironmentError> {
     match std::env::var_os(INSIDE_VARIABLE) {
-        Some(directory) => inner::enter(directory.into()).map(Entered::Inside),
+        Some(directory) => inner::enter(directory.into(), doors).map(Entered::Inside),
         None => outer::enter(purpose).map(Entered::Outside),
     }
 }

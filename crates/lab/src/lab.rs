@@ -1,19 +1,22 @@
 //! What there is inside a lab. Made by [`crate::enter()`]; copies mean the same lab.
 
 use crate::ContainerUser;
+use crate::NoProxyUser;
 use crate::cgroup::{LabCgroup, Version};
+use crate::door::Door;
 use crate::namespace::{Namespace, Origin};
 use crate::network;
-use crate::permission;
 use crate::pod::{Pod, PodSpec, check_name};
 use crate::process_table::ProcessIdentity;
+use crate::proxy_user;
 use crate::redirect::{PROXY_USER, ProxyIdentity};
-use crate::registry::{ContainerNote, Contents, LabStatus, PodNote, Record, Removed, status};
+use crate::registry::{Access, ContainerNote, Contents, LabStatus, PodNote, Record, Removed, status};
 use experiment::environment::EnvironmentError;
 use rustix::fs::{Gid, Uid};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::net::TcpListener;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -53,11 +56,17 @@ struct Inside {
     stop_requested: Arc<AtomicBool>,
     switch: Namespace,
     identity: ProxyIdentity,
+    /// Why proxies have no user of their own, where they have none.
+    no_proxy_user: Option<NoProxyUser>,
+    /// Where folders of the proxies' own are made.
+    proxies_dir: PathBuf,
     /// The machine's own proc, opened before ours was mounted over it, as a path.
     outer_proc: PathBuf,
     /// What that path leads through: to be kept open.
     _outer_proc_file: OwnedFd,
     state: Mutex<Changing>,
+    /// Ports of the machine that lead nowhere yet.
+    doors: Mutex<Vec<TcpListener>>,
 }
 
 /// What changes while a lab is up.
@@ -75,11 +84,17 @@ impl Lab {
         private_dir: PathBuf,
         outer_proc_file: OwnedFd,
         stop_requested: Arc<AtomicBool>,
+        doors: Vec<TcpListener>,
     ) -> Result<Self, EnvironmentError> {
         let switch = Namespace::open("switch", Origin::Process)?;
         network::set_up_switch(&switch)?;
         let outer_proc = PathBuf::from(format!("/proc/self/fd/{}", outer_proc_file.as_raw_fd()));
-        let identity = proxy_identity(record.privileges);
+        let no_proxy_user = proxy_user::check(&record, &private_dir).err();
+        let identity = if no_proxy_user.is_none() { ProxyIdentity::Uid } else { ProxyIdentity::Mark };
+        let proxies_dir = match (record.privileges, identity) {
+            (Privileges::UserNamespace, ProxyIdentity::Uid) => proxy_user::mount_folder(&private_dir)?,
+            _ => private_dir.clone(),
+        };
         let state = Mutex::default();
         Ok(Self(Arc::new(Inside {
             record,
@@ -89,7 +104,10 @@ impl Lab {
             stop_requested,
             switch,
             identity,
+            no_proxy_user,
+            proxies_dir,
             state,
+            doors: Mutex::new(doors),
         })))
     }
 
@@ -107,14 +125,18 @@ impl Lab {
         &self.0.private_dir
     }
 
-    /// Makes a folder in [`Self::private_dir`] that only `user` can enter (mode 0700).
+    /// Makes a folder in or below [`Self::private_dir`] that only `user` can enter (mode 0700).
     ///
     /// # Errors
     /// Where it exists or cannot be made.
     pub fn create_private_dir(&self, name: &str, user: ContainerUser) -> Result<PathBuf, EnvironmentError> {
         let operation = format!("make the lab's folder {name}");
         check_name(name).map_err(|reason| EnvironmentError::new(operation.clone(), reason))?;
-        let path = self.0.private_dir.join(name);
+        let parent = match user {
+            ContainerUser::Proxy => &self.0.proxies_dir,
+            _ => &self.0.private_dir,
+        };
+        let path = parent.join(name);
         let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
         fs::DirBuilder::new().mode(0o700).create(&path).map_err(failed)?;
         self.give_to(&path, user)?;
@@ -148,6 +170,12 @@ impl Lab {
     #[must_use]
     pub fn proxy_identity(&self) -> ProxyIdentity {
         self.0.identity
+    }
+
+    /// Why proxies have no user of their own here, and how to get one; absent where they have.
+    #[must_use]
+    pub fn no_proxy_user(&self) -> Option<&NoProxyUser> {
+        self.0.no_proxy_user.as_ref()
     }
 
     /// With which rights the lab was made.
@@ -205,6 +233,15 @@ impl Lab {
         Ok(status(record, self.0.private_dir.clone(), self.outer_proc()))
     }
 
+    /// Notes how people use the lab, for `meshmeter lab status`.
+    ///
+    /// # Errors
+    /// Where the lab's folder cannot be written to.
+    pub fn note_access(&self, access: Access) -> Result<(), EnvironmentError> {
+        self.state().contents.access = Some(access);
+        self.save_contents()
+    }
+
     /// Makes a pod, connected to the lab's bridge.
     ///
     /// # Errors
@@ -225,6 +262,19 @@ impl Lab {
             number
         };
         Pod::create(self, spec, number)
+    }
+
+    /// Lets one of the ports that the lab was entered with lead to this port on the loopback of a pod.
+    ///
+    /// # Errors
+    /// Where all of them lead somewhere already, or no thread can be started.
+    pub fn open_door(&self, pod: &Pod, port: u16) -> Result<Door, EnvironmentError> {
+        let reserved = self.0.doors.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let operation = || format!("let a port of this machine lead to port {port} of pod {}", pod.name());
+        let reserved = reserved.ok_or_else(|| {
+            EnvironmentError::new(operation(), "the lab was entered with fewer ports than are asked for")
+        })?;
+        Door::open(reserved, pod, port).map_err(|error| EnvironmentError::new(operation(), error))
     }
 
     pub(crate) fn switch(&self) -> &Namespace {
@@ -331,42 +381,5 @@ impl Lab {
 
     fn state(&self) -> MutexGuard<'_, Changing> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A user of its own for proxies needs our rights and, in a container, that user to be mapped.
-fn proxy_identity(privileges: Privileges) -> ProxyIdentity {
-    let mapped = |file| fs::read_to_string(file).is_ok_and(|map| is_mapped(&map, PROXY_USER));
-    let has_user = mapped("/proc/self/uid_map") && mapped("/proc/self/gid_map");
-    if privileges == Privileges::Root && has_user && permission::can_change_user() {
-        ProxyIdentity::Uid
-    } else {
-        ProxyIdentity::Mark
-    }
-}
-
-/// Whether a user namespace's map has this user or group (user_namespaces(7)).
-fn is_mapped(map: &str, id: u32) -> bool {
-    map.lines().any(|line| {
-        let mut fields = line.split_ascii_whitespace().map(str::parse::<u64>);
-        let (Some(Ok(inside)), Some(Ok(_outside)), Some(Ok(length))) =
-            (fields.next(), fields.next(), fields.next())
-        else {
-            return false;
-        };
-        (inside..inside.saturating_add(length)).contains(&u64::from(id))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_map_of_one_user_has_no_room_for_the_proxy() {
-        assert!(is_mapped("         0          0 4294967295\n", PROXY_USER));
-        assert!(!is_mapped("         0       1000          1\n", PROXY_USER));
-        assert!(is_mapped("0 1000 1\n1 100000 65536\n", PROXY_USER));
-        assert!(!is_mapped("", PROXY_USER));
     }
 }

@@ -172,21 +172,26 @@ impl Pod {
     /// Where iptables is absent, or the kernel refuses the rules.
     pub fn redirect(&self, redirect: &Redirect) -> Result<(), EnvironmentError> {
         let rules = redirect::rules(redirect, self.lab.proxy_identity());
-        let lock_file = self.lab.private_dir().join("xtables.lock");
+        let lock_file = self.iptables_lock();
         self.run(move || redirect::load(&rules, &lock_file))?
     }
 
     /// Loads rules of the pod's network namespace, as `iptables-restore` reads them, beside those that are there.
     pub(crate) fn load_rules(&self, rules: String) -> Result<(), EnvironmentError> {
-        let lock_file = self.lab.private_dir().join("xtables.lock");
+        let lock_file = self.iptables_lock();
         self.run(move || redirect::load(&rules, &lock_file))?
     }
 
     /// All rules of the pod's network namespace, or why they cannot be read.
     pub(crate) fn saved_rules(&self) -> Result<Vec<String>, String> {
-        let lock_file = self.lab.private_dir().join("xtables.lock");
+        let lock_file = self.iptables_lock();
         let saved = self.run(move || redirect::saved(&lock_file));
         saved.and_then(|saved| saved).map_err(|error| in_one_line(&error))
+    }
+
+    /// The lock by which those who change rules of a lab's pods wait for each other.
+    pub(crate) fn iptables_lock(&self) -> PathBuf {
+        self.lab.private_dir().join("xtables.lock")
     }
 
     /// Runs `work` on a thread in the pod's network namespace: sockets opened there belong to the pod. Not to be called

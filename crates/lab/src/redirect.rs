@@ -8,6 +8,8 @@
 
 use crate::components::output_within;
 use experiment::environment::EnvironmentError;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -93,9 +95,7 @@ pub(crate) const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/
 /// # Errors
 /// Where there is none.
 pub fn programs() -> Result<Vec<PathBuf>, EnvironmentError> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> =
-        std::env::split_paths(&path).chain(SYSTEM_FOLDERS.iter().map(PathBuf::from)).collect();
+    let folders = folders();
     let found = |name: &&str| folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
     let programs: Vec<PathBuf> = PROGRAMS.iter().filter_map(found).collect();
     if programs.is_empty() {
@@ -104,6 +104,22 @@ pub fn programs() -> Result<Vec<PathBuf>, EnvironmentError> {
         ));
     }
     Ok(programs)
+}
+
+/// Where the programs of iptables are looked for.
+fn folders() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).chain(SYSTEM_FOLDERS.iter().map(PathBuf::from)).collect()
+}
+
+/// What programs that call iptables by name need of their environment: where it is, and a lock file that an ordinary user
+/// may write to (`iptables-legacy` has none of its own for them).
+pub(crate) fn environment(lock_file: &Path) -> BTreeMap<String, OsString> {
+    // A folder with a colon in its name cannot be in PATH to begin with.
+    let path = std::env::join_paths(folders()).unwrap_or_default();
+    [("PATH", path), ("XTABLES_LOCKFILE", lock_file.into())]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
 }
 
 /// Loads rules into the network namespace of the calling thread.
@@ -151,7 +167,7 @@ fn without_counters(line: &str) -> String {
 
 fn restore(program: &Path, rules: &str, lock_file: &Path) -> io::Result<()> {
     let mut child = Command::new(program)
-        .env("XTABLES_LOCKFILE", lock_file)
+        .envs(environment(lock_file))
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

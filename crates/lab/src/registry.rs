@@ -4,20 +4,24 @@
 //! `contents.json` ([`Contents`], by the inner one, whenever pods change). `place.rs` says where, `registration.rs` is a
 //! lab's own entry while it runs, [`list`] and [`down`] serve `meshmeter lab`, [`remove_stale`] every start.
 
+mod access;
 mod down;
 mod place;
 mod registration;
 mod status;
 
+pub use access::{Access, ControlPlaneAccess, ProxyAccess};
 pub use down::{Removed, down, remove_stale};
+pub(crate) use place::Passers;
 pub use place::RUNTIME_VARIABLE;
 pub(crate) use registration::Registration;
 pub(crate) use status::status;
-pub use status::{ContainerStatus, LabStatus, PodStatus, list};
+pub use status::{ContainerStatus, LabStatus, PodNamespaces, PodStatus, list};
 
 use crate::cgroup::LabCgroup;
 use crate::lab::Privileges;
 use crate::process_table::ProcessIdentity;
+use crate::subordinate::NoProxyUser;
 use experiment::environment::EnvironmentError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -60,6 +64,9 @@ pub struct Record {
     pub no_cgroup_because: Option<String>,
     /// Remains of other labs that were removed when it was made.
     pub removed_before: Vec<Removed>,
+    /// Why an ordinary user's lab has no user for its proxies, where it has none.
+    #[serde(default)]
+    pub no_proxy_user: Option<NoProxyUser>,
 }
 
 impl Record {
@@ -83,6 +90,7 @@ impl Record {
             cgroup: None,
             no_cgroup_because: None,
             removed_before,
+            no_proxy_user: None,
         })
     }
 
@@ -121,6 +129,9 @@ impl Record {
 pub struct Contents {
     /// Pods by number.
     pub pods: BTreeMap<u16, PodNote>,
+    /// How to use a lab that is held open.
+    #[serde(default)]
+    pub access: Option<Access>,
 }
 
 /// A pod in [`Contents`].

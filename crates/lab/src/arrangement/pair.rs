@@ -6,7 +6,9 @@ use super::rules::Rules;
 use super::service::ServiceCounters;
 use super::started::{CounterSource, Proxy, Silent, Started};
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
+use crate::envoy::admin::Admin;
 use crate::envoy::proof::{CountedProxy, CountedService, Seen, prove};
+use crate::istio::MeshNamespace;
 use crate::network::POD_INTERFACE;
 use crate::observe::component::Watched;
 use crate::observe::{Window, WindowUsage};
@@ -97,6 +99,18 @@ impl<'lab> PairArrangement<'lab> {
     #[must_use]
     pub fn pods(&self) -> Vec<&Pod> {
         self.started.pods.all()
+    }
+
+    /// The namespace of the mesh that its objects are in; absent where there is no control plane.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.started.namespace.as_ref().map(MeshNamespace::name)
+    }
+
+    /// The proxies that have an admin interface, from client to server: name, pod, and where it answers.
+    pub fn admin_interfaces(&self) -> impl Iterator<Item = (&str, &str, &Admin)> {
+        self.proxies()
+            .filter_map(|(_, proxy)| Some((proxy.name.as_str(), proxy.pod.as_str(), proxy.counters.admin()?)))
     }
 
     /// The proxies as components: each once, wherever it stands on the path; with its first place there.

@@ -37,7 +37,7 @@ pub(crate) struct Started {
     /// Certificates and keys of client and service.
     pub _folders: Vec<PrivateFolder>,
     /// The objects that describe it to a control plane; absent where there is none.
-    pub _namespace: Option<MeshNamespace>,
+    pub namespace: Option<MeshNamespace>,
 }
 
 /// The pods of an arrangement.
@@ -126,6 +126,11 @@ pub(crate) trait CounterSource: fmt::Debug {
     fn configuration(&self, _copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
         Ok(None)
     }
+
+    /// Where it answers people; absent where it has no admin interface.
+    fn admin(&self) -> Option<&Admin> {
+        None
+    }
 }
 
 /// A proxy that did not answer, and is not asked again.
@@ -169,6 +174,10 @@ impl CounterSource for Admin {
 
     fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
         Self::configuration(self, copy).map(Some)
+    }
+
+    fn admin(&self) -> Option<&Admin> {
+        Some(self)
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn bring_up(
         client_arguments: Vec::new(),
         push: None,
         _folders: Vec::new(),
-        _namespace: None,
+        namespace: None,
     })
 }
 

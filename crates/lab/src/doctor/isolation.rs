@@ -2,7 +2,7 @@
 
 use super::Check;
 use crate::components::{Component, Overrides, find};
-use crate::redirect::{OUTBOUND_PORT, ProxyIdentity, Redirect};
+use crate::redirect::{OUTBOUND_PORT, PROXY_USER, ProxyIdentity, Redirect};
 use crate::{ContainerSpec, ContainerUser, ErrorOutput, Lab, Pod, PodSpec, Privileges};
 use experiment::environment::EnvironmentError;
 use experiment::environment::in_one_line;
@@ -31,7 +31,27 @@ pub(super) fn checks(lab: &Lab, overrides: &Overrides) -> Vec<Check> {
             return vec![failure("namespaces", &error, "the kernel must have bridges and veth pairs")];
         }
     };
-    vec![namespaces(lab), process(lab, &mut pod, overrides), cgroups(lab), redirection(lab, &pod)]
+    vec![
+        namespaces(lab),
+        process(lab, &mut pod, overrides),
+        cgroups(lab),
+        redirection(lab, &pod),
+        proxy_user(lab),
+    ]
+}
+
+/// Static Envoys can do without a user of their own, so its absence is no more than a warning.
+fn proxy_user(lab: &Lab) -> Check {
+    match lab.no_proxy_user() {
+        None => {
+            Check::ok("proxy user", format!("proxies run as a user of their own, {PROXY_USER}, as in Istio"))
+        }
+        Some(missing) => Check::warn(
+            "proxy user",
+            format!("`mesh: istio` cannot run sidecars, gateways and waypoints: {}", missing.reason),
+            missing.hint.clone(),
+        ),
+    }
 }
 
 fn namespaces(lab: &Lab) -> Check {

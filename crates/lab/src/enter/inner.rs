@@ -2,6 +2,7 @@
 
 use super::{ARMED_FILE, INSIDE_VARIABLE};
 use crate::Lab;
+use crate::door;
 use crate::namespace::unshare;
 use crate::permission::refused;
 use crate::registry::Record;
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-pub(super) fn enter(private_dir: PathBuf) -> Result<Lab, EnvironmentError> {
+pub(super) fn enter(private_dir: PathBuf, doors: usize) -> Result<Lab, EnvironmentError> {
     let operation = "enter the lab";
     if rustix::process::getpid().as_raw_nonzero().get() != 1 {
         return Err(EnvironmentError::new(
@@ -38,10 +39,12 @@ pub(super) fn enter(private_dir: PathBuf) -> Result<Lab, EnvironmentError> {
         return Err(EnvironmentError::new(operation, "the process that made the lab has ended"));
     }
     let outer_proc = open_proc().map_err(|error| EnvironmentError::new(operation, error))?;
+    // Before we leave the machine's network: a socket stays in the one that it was made in.
+    let doors = (0..doors).map(|_| door::reserve()).collect::<Result<_, _>>()?;
     unshare(UnshareFlags::NEWNS | UnshareFlags::NEWNET)
         .map_err(|error| refused("make the lab's network and mount namespaces", error))?;
     mount_proc()?;
-    Lab::open(record, private_dir, outer_proc, stop_requested)
+    Lab::open(record, private_dir, outer_proc, stop_requested, doors)
 }
 
 /// Started through `/proc/self/exe`, we would show as `exe` in process lists.

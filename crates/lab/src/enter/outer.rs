@@ -5,7 +5,8 @@ use crate::lab::Privileges;
 use crate::namespace::unshare;
 use crate::permission::{first_namespaces, in_child, refused};
 use crate::process_table::ProcessIdentity;
-use crate::registry::{Record, Registration, remove_stale};
+use crate::registry::{Passers, Record, Registration, remove_stale};
+use crate::subordinate::{NoProxyUser, Subordinate};
 use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
 use rustix::process::{Pid, Signal};
@@ -34,9 +35,12 @@ pub(super) fn enter(purpose: &str) -> Result<ExitCode, EnvironmentError> {
     let mut signals = Signals::new(PASSED_ON.iter().chain([&SIGCHLD]))
         .map_err(|error| EnvironmentError::new("handle signals", error))?;
     let removed_before = remove_stale();
-    let mut registration = Registration::new(|id| record(id, purpose, removed_before))?;
+    let proxy_user = ProxyUser::find();
+    let mut registration = Registration::new(proxy_user.passers(), |id| record(id, purpose, removed_before))?;
     registration.make_cgroup()?;
-    make_namespaces()?;
+    if let Err(reason) = make_namespaces(proxy_user)? {
+        registration.note_no_proxy_user(reason)?;
+    }
     let mut child = start_inner(registration.directory())?;
     let result = match note_inner(&mut registration, &child) {
         Ok(()) => supervise(&mut signals, &mut child, registration.directory()),
@@ -66,25 +70,64 @@ fn note_inner(registration: &mut Registration, child: &Child) -> Result<(), Envi
     registration.note_inner(identity)
 }
 
-/// Makes the namespaces that the inner process starts in. The PID namespace is for our children only.
-fn make_namespaces() -> Result<(), EnvironmentError> {
-    let operation = "make namespaces for a lab";
-    let namespaces = first_namespaces();
-    // As seen from outside the new user namespace.
-    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    unshare(namespaces).map_err(|error| refused(operation, error))?;
-    if namespaces.contains(UnshareFlags::NEWUSER) {
-        // One user is all that a user may map (user_namespaces(7)); groups only once setgroups(2) is given up.
-        let maps = [
-            ("/proc/self/setgroups", "deny".to_owned()),
-            ("/proc/self/uid_map", format!("0 {} 1", user.as_raw())),
-            ("/proc/self/gid_map", format!("0 {} 1", group.as_raw())),
-        ];
-        for (file, map) in maps {
-            fs::write(file, map).map_err(|error| refused(operation, error))?;
+/// A user of the proxies' own.
+enum ProxyUser {
+    /// Root has every user.
+    Roots,
+    /// An ordinary user may have been given one.
+    Subordinate(Result<Subordinate, NoProxyUser>),
+}
+
+impl ProxyUser {
+    fn find() -> Self {
+        if first_namespaces().contains(UnshareFlags::NEWUSER) {
+            Self::Subordinate(Subordinate::find())
+        } else {
+            Self::Roots
         }
     }
-    Ok(())
+
+    fn passers(&self) -> Passers {
+        match self {
+            Self::Roots | Self::Subordinate(Ok(_)) => Passers::Proxies,
+            Self::Subordinate(Err(_)) => Passers::User,
+        }
+    }
+}
+
+/// Makes the namespaces that the inner process starts in, and says why an ordinary user's has no user for proxies, where
+/// it has none. The PID namespace is for our children only.
+fn make_namespaces(proxy_user: ProxyUser) -> Result<Result<(), NoProxyUser>, EnvironmentError> {
+    let operation = "make namespaces for a lab";
+    let failed = |error| refused(operation, error);
+    let ProxyUser::Subordinate(subordinate) = proxy_user else {
+        return unshare(UnshareFlags::NEWPID).map(Ok).map_err(failed);
+    };
+    // As seen from outside the new user namespace.
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    let mapping = subordinate.map(Subordinate::prepare);
+    unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWPID).map_err(failed)?;
+    let no_proxy_user = match mapping {
+        Ok(mapping) => match mapping.map_err(failed)?.write() {
+            Ok(()) => return Ok(Ok(())),
+            Err(reason) => reason,
+        },
+        Err(reason) => reason,
+    };
+    // One user is all that a user may map (user_namespaces(7)); groups only once setgroups(2) is given up.
+    let maps = [
+        ("/proc/self/setgroups", "deny".to_owned()),
+        ("/proc/self/uid_map", format!("0 {} 1", user.as_raw())),
+        ("/proc/self/gid_map", format!("0 {} 1", group.as_raw())),
+    ];
+    for (file, map) in maps {
+        let is_mapped = fs::read_to_string(file).is_ok_and(|map| map.split_ascii_whitespace().count() > 1);
+        // A map is written once only.
+        if !is_mapped {
+            fs::write(file, map).map_err(failed)?;
+        }
+    }
+    Ok(Err(no_proxy_user))
 }
 
 fn start_inner(directory: &Path) -> Result<Child, EnvironmentError> {

@@ -122,6 +122,18 @@ impl Admin {
         Self { proxy: proxy.into(), place, limit: ANSWER_LIMIT }
     }
 
+    /// The arguments of `curl` that ask it for `path` from within its pod.
+    #[must_use]
+    pub fn curl_arguments(&self, path: &str) -> Vec<String> {
+        match &self.place {
+            Place::Socket(socket) => {
+                let socket = socket.to_string_lossy().into_owned();
+                vec!["--unix-socket".to_owned(), socket, format!("http://localhost{path}")]
+            }
+            Place::Loopback(_, port) => vec![format!("http://localhost:{port}{path}")],
+        }
+    }
+
     /// Whether it serves: `Ok(false)` while it starts.
     ///
     /// # Errors

@@ -332,6 +332,10 @@ impl CounterSource for AgentCounters {
         let listeners = self.0.ask_long_json("/config_dump?resource=dynamic_listeners")?;
         Ok(plain_text::takes_plain_text(&listeners, port))
     }
+
+    fn admin(&self) -> Option<&Admin> {
+        Some(&self.0)
+    }
 }
 
 /// Recent versions of Istio end what a statistic is about with a semicolon, for their own parsing of names:

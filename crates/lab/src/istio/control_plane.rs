@@ -13,7 +13,7 @@ mod known;
 mod shared;
 mod validation;
 
-pub use istiod::{DISCOVERY_NAME, DISCOVERY_PORT};
+pub use istiod::{DEBUG_PORT, DISCOVERY_NAME, DISCOVERY_PORT};
 
 use super::api::Api;
 use super::credentials::{API_PORT, ApiCredentials};
@@ -147,6 +147,11 @@ impl ControlPlane {
     #[must_use]
     pub fn kubeconfig(&self) -> &Path {
         &self.credentials.kubeconfig
+    }
+
+    /// Who may talk to the API.
+    pub(super) fn credentials(&self) -> &ApiCredentials {
+        &self.credentials
     }
 
     /// How long it took to start.

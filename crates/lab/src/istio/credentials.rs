@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use experiment::environment::EnvironmentError;
 use serde_json::{Value, json};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 /// The port of the API.
@@ -80,6 +80,25 @@ impl ApiCredentials {
             kubeconfig_content: kubeconfig,
         })
     }
+
+    /// The same administrator's kubeconfig for an API at another address, which the API's certificate must have among its
+    /// names. Everything in it has this name, so that it can stand beside other labs' and clusters' (`KUBECONFIG=a:b`).
+    #[must_use]
+    pub fn kubeconfig_at(&self, address: SocketAddr, name: &str, namespace: &str) -> Value {
+        let own = &self.kubeconfig_content;
+        let authority = &own["clusters"][0]["cluster"]["certificate-authority-data"];
+        json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": name, "cluster": {
+                "server": format!("https://{address}"),
+                "certificate-authority-data": authority,
+            }}],
+            "users": [{"name": name, "user": own["users"][0]["user"]}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": namespace}}],
+            "current-context": name,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -100,5 +119,22 @@ mod tests {
         let authority =
             BASE64_STANDARD.decode(cluster["certificate-authority-data"].as_str().unwrap()).unwrap();
         assert!(authority.starts_with(b"-----BEGIN CERTIFICATE-----"));
+    }
+
+    #[test]
+    fn kubeconfigs_of_two_labs_can_be_merged() {
+        let folder = tempfile::tempdir().unwrap();
+        let credentials = ApiCredentials::create(folder.path(), Ipv4Addr::new(10, 77, 0, 2)).unwrap();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 40123));
+        let kubeconfig = credentials.kubeconfig_at(address, "meshmeter-abc234", "mesh-1");
+        assert_eq!(kubeconfig["clusters"][0]["cluster"]["server"], "https://127.0.0.1:40123");
+        for list in ["clusters", "users", "contexts"] {
+            assert_eq!(kubeconfig[list][0]["name"], "meshmeter-abc234", "{list}");
+        }
+        assert_eq!(kubeconfig["contexts"][0]["context"]["namespace"], "mesh-1");
+        // Who shows this certificate is the administrator, and nobody else is.
+        let user = &kubeconfig["users"][0]["user"];
+        assert_eq!(user, &credentials.kubeconfig_content["users"][0]["user"]);
+        assert!(user["client-certificate-data"].is_string() && user["client-key-data"].is_string());
     }
 }

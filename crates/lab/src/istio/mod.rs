@@ -17,6 +17,7 @@ pub mod modes;
 mod namespace;
 mod object;
 pub mod objects;
+mod opened;
 mod programs;
 mod redirect;
 pub mod refusal;
@@ -29,8 +30,9 @@ mod zds;
 mod ztunnel;
 
 pub use api::Api;
-pub use control_plane::ControlPlane;
+pub use control_plane::{ControlPlane, DEBUG_PORT};
 pub use namespace::MeshNamespace;
 pub use object::Reference;
+pub use opened::{DOORS, OpenedControlPlane};
 pub use programs::{AmbientPrograms, IstioPrograms};
 pub use workload::{Membership, ServicePort, Workload};

@@ -8,10 +8,9 @@
 use super::programs::{AmbientPrograms, IstioPrograms};
 use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
 use crate::pod::Pod;
-use crate::redirect::{INBOUND_PORT, OUTBOUND_PORT, PROXY_USER};
+use crate::redirect::{self, INBOUND_PORT, OUTBOUND_PORT, PROXY_USER};
 use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
@@ -107,7 +106,7 @@ fn set_up(
         name: name.to_owned(),
         program: program.to_path_buf(),
         arguments: arguments.iter().map(Into::into).collect(),
-        environment: BTreeMap::new(),
+        environment: redirect::environment(&pod.iptables_lock()),
         cpu_limit_cores: None,
         user: ContainerUser::NetworkSetup,
         working_directory: None,

@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
+/// What its containers are said to be made of: processes of the lab have no image.
+const IMAGE: &str = "meshmeter/none";
+
 /// A pod and what goes with it.
 #[derive(Clone, Debug)]
 pub struct Workload {
@@ -50,7 +53,7 @@ impl Workload {
                     "nodeName": NODE,
                     "serviceAccountName": name,
                     "automountServiceAccountToken": false,
-                    "containers": [{"name": name, "image": "meshmeter/none"}],
+                    "containers": [{"name": name, "image": IMAGE}],
                 },
             }),
         ]
@@ -73,6 +76,15 @@ impl Workload {
                 "podIPs": [{"ip": address}],
                 "hostIP": address,
                 "conditions": conditions,
+                "containerStatuses": [{
+                    "name": name,
+                    "image": IMAGE,
+                    "imageID": "",
+                    "ready": true,
+                    "started": true,
+                    "restartCount": 0,
+                    "state": {"running": {}},
+                }],
             },
         })
     }

@@ -3,7 +3,7 @@
 use experiment::environment::EnvironmentError;
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Names the folder instead of the places below.
@@ -12,11 +12,35 @@ pub const RUNTIME_VARIABLE: &str = "MESHMETER_RUNTIME_DIR";
 /// The kernel takes socket paths of 107 bytes. A lab adds `/labs/<id>/` and 40 bytes of its own at most.
 const PATH_AT_MOST_BYTES: usize = 50;
 
+/// Who has to pass through the folders of a lab.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Passers {
+    /// Its user alone.
+    User,
+    /// Its proxies too, who have a user of their own and pass to their sockets and programs, but may not look around.
+    Proxies,
+}
+
+impl Passers {
+    /// The mode of such a folder.
+    pub(super) fn mode(self) -> u32 {
+        match self {
+            Self::User => 0o700,
+            Self::Proxies => 0o711,
+        }
+    }
+}
+
 /// The folder where new labs are written down, made where absent.
-pub(super) fn open() -> Result<PathBuf, EnvironmentError> {
+pub(super) fn open(passers: Passers) -> Result<PathBuf, EnvironmentError> {
     let mut refused = EnvironmentError::new("make a folder for the lab", "there is no place for one");
-    for runtime in candidates() {
-        match prepare(&runtime) {
+    let mut places = candidates();
+    if passers == Passers::Proxies && !rustix::process::geteuid().is_root() {
+        // A session's own folder (XDG_RUNTIME_DIR) lets nobody pass but its user.
+        places.reverse();
+    }
+    for runtime in places {
+        match prepare(&runtime, passers) {
             Ok(labs) => return Ok(labs),
             Err(error) => {
                 refused = EnvironmentError::new(format!("make the folder {}", runtime.display()), error)
@@ -34,7 +58,8 @@ pub(super) fn existing() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Best first. Which one a lab is in may depend on how the user logged in, so all are looked at afterwards.
+/// Best first, where nobody but the user has to pass. Which one a lab is in may depend on how the user logged in, so all are
+/// looked at afterwards.
 fn candidates() -> Vec<PathBuf> {
     if let Some(folder) = std::env::var_os(RUNTIME_VARIABLE) {
         return vec![folder.into()];
@@ -50,7 +75,7 @@ fn candidates() -> Vec<PathBuf> {
     candidates
 }
 
-fn prepare(runtime: &Path) -> io::Result<PathBuf> {
+fn prepare(runtime: &Path, passers: Passers) -> io::Result<PathBuf> {
     if !runtime.is_absolute() {
         return Err(io::Error::new(ErrorKind::InvalidInput, "its path must be absolute"));
     }
@@ -64,7 +89,7 @@ fn prepare(runtime: &Path) -> io::Result<PathBuf> {
     // Another lab that ends may remove them between the two, when it was the last.
     let mut result = Ok(());
     for _ in 0..8 {
-        result = make(runtime).and_then(|()| make(&labs));
+        result = make(runtime, passers).and_then(|()| make(&labs, passers));
         match &result {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             _ => break,
@@ -73,16 +98,19 @@ fn prepare(runtime: &Path) -> io::Result<PathBuf> {
     result.map(|()| labs)
 }
 
-fn make(folder: &Path) -> io::Result<()> {
-    match fs::DirBuilder::new().mode(mode()).create(folder) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
-        _ => check(folder),
+fn make(folder: &Path, passers: Passers) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(passers.mode()).create(folder) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            check(folder)?;
+            let mode = fs::symlink_metadata(folder)?.mode() & 0o777;
+            // Of an earlier lab that needed less. A folder that the user named is as they want it.
+            if mode & passers.mode() != passers.mode() && std::env::var_os(RUNTIME_VARIABLE).is_none() {
+                fs::set_permissions(folder, fs::Permissions::from_mode(mode | passers.mode()))?;
+            }
+            Ok(())
+        }
+        result => result,
     }
-}
-
-/// Root's proxies run as a user of their own, who must pass through to their sockets, but may not look around.
-pub(super) fn mode() -> u32 {
-    if rustix::process::geteuid().is_root() { 0o711 } else { 0o700 }
 }
 
 /// A folder that another could write to, or a link that another set, would let them steer what root removes.
@@ -104,7 +132,6 @@ fn check(folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn a_folder_that_others_may_write_to_is_refused() {
@@ -121,6 +148,9 @@ mod tests {
     #[test]
     fn a_path_without_room_for_sockets_is_refused() {
         let long = Path::new("/tmp").join("x".repeat(PATH_AT_MOST_BYTES));
-        assert_eq!(prepare(&long).expect_err("it is too long").kind(), ErrorKind::InvalidInput);
+        assert_eq!(
+            prepare(&long, Passers::User).expect_err("it is too long").kind(),
+            ErrorKind::InvalidInput
+        );
     }
 }

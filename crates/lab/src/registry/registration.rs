@@ -1,9 +1,10 @@
 //! A lab's own entry, from before anything of it is made until after everything is gone.
 
 use super::down::{remove_entry, remove_folders_of_all};
-use super::{Record, place};
+use super::{Passers, Record, place};
 use crate::cgroup::tree::Plan;
 use crate::process_table::ProcessIdentity;
+use crate::subordinate::NoProxyUser;
 use experiment::environment::EnvironmentError;
 use std::fs;
 use std::io;
@@ -23,13 +24,16 @@ pub(crate) struct Registration {
 
 impl Registration {
     /// Writes a lab down under a new name.
-    pub(crate) fn new(record: impl FnOnce(String) -> io::Result<Record>) -> Result<Self, EnvironmentError> {
+    pub(crate) fn new(
+        passers: Passers,
+        record: impl FnOnce(String) -> io::Result<Record>,
+    ) -> Result<Self, EnvironmentError> {
         let failed = |error| EnvironmentError::new("write the lab down", error);
         let id = new_id().map_err(failed)?;
         let mut record = record(id).map_err(failed)?;
         let plan = Plan::read(&record.id).map_err(failed)?;
         record.cgroup_directories = plan.directories();
-        let unfinished = make_unfinished(&record.id)?;
+        let unfinished = make_unfinished(&record.id, passers)?;
         let directory = unfinished.with_file_name(&record.id);
         record.save(&unfinished)?;
         fs::rename(&unfinished, &directory).map_err(failed)?;
@@ -49,6 +53,12 @@ impl Registration {
             Ok(cgroup) => self.record.cgroup = Some(cgroup),
             Err(reason) => self.record.no_cgroup_because = Some(reason),
         }
+        self.record.save(&self.directory)
+    }
+
+    /// Notes why proxies have no user of their own.
+    pub(crate) fn note_no_proxy_user(&mut self, reason: NoProxyUser) -> Result<(), EnvironmentError> {
+        self.record.no_proxy_user = Some(reason);
         self.record.save(&self.directory)
     }
 
@@ -84,12 +94,12 @@ impl Drop for Registration {
 
 /// Makes the folder of an entry under its first name. Another lab that ends may remove the common folder between its
 /// making and ours, when it was the last; then both are made again, a few times.
-fn make_unfinished(id: &str) -> Result<PathBuf, EnvironmentError> {
+fn make_unfinished(id: &str, passers: Passers) -> Result<PathBuf, EnvironmentError> {
     let mut tries_left = 8;
     loop {
-        let unfinished = place::open()?.join(format!("{UNFINISHED}{id}"));
+        let unfinished = place::open(passers)?.join(format!("{UNFINISHED}{id}"));
         tries_left -= 1;
-        match fs::DirBuilder::new().mode(place::mode()).create(&unfinished) {
+        match fs::DirBuilder::new().mode(passers.mode()).create(&unfinished) {
             Ok(()) => return Ok(unfinished),
             Err(error) if error.kind() == io::ErrorKind::NotFound && tries_left > 0 => {}
             Err(error) => {

@@ -1,7 +1,7 @@
 //! What labs are up, for `meshmeter lab status`.
 
 use super::down::entries;
-use super::{Contents, PodNote, Record, place};
+use super::{Access, Contents, PodNote, Record, place};
 use crate::lab::Privileges;
 use crate::process_table::{self, ProcessIdentity};
 use experiment::environment::EnvironmentError;
@@ -28,6 +28,9 @@ pub struct LabStatus {
     pub pods: Vec<PodStatus>,
     /// Its folder.
     pub directory: PathBuf,
+    /// What it is held open for, and how to use it; absent of runs, and of labs that are still being brought up.
+    #[serde(flatten)]
+    pub access: Option<Access>,
 }
 
 /// A pod of a lab.
@@ -41,6 +44,52 @@ pub struct PodStatus {
     pub enter: Vec<String>,
     /// Its processes.
     pub containers: Vec<ContainerStatus>,
+    /// The same as `enter` for [`crate::visit`].
+    #[serde(skip)]
+    pub namespaces: PodNamespaces,
+}
+
+/// Where the namespaces of a pod are found, as files of the lab's first process.
+#[derive(Clone, Debug, Default)]
+pub struct PodNamespaces {
+    /// The process that they are to be looked for in; absent where it has ended.
+    pub(crate) holder: Option<ProcessIdentity>,
+    /// The user namespace, where the lab has one of its own.
+    pub(crate) user: Option<PathBuf>,
+    /// The numbers of its processes.
+    pub(crate) processes: PathBuf,
+    pub(crate) network: PathBuf,
+    pub(crate) mounts: PathBuf,
+    /// Whether the mounts are not the whole lab's.
+    own_mounts: bool,
+}
+
+impl PodNamespaces {
+    fn of(pod: &PodNote, holder: ProcessIdentity, privileges: Privileges) -> Self {
+        let file = |name: &str| PathBuf::from(format!("/proc/{}/{name}", holder.pid));
+        let open = |number: i32| file(&format!("fd/{number}"));
+        Self {
+            holder: Some(holder),
+            user: (privileges == Privileges::UserNamespace).then(|| file("ns/user")),
+            processes: file("ns/pid"),
+            network: open(pod.namespace_file),
+            mounts: pod.mounts_file.map_or_else(|| file("ns/mnt"), open),
+            own_mounts: pod.mounts_file.is_some(),
+        }
+    }
+
+    /// nsenter(1) by the file that holds the namespace, so that it works for a pod without processes too. An ordinary user
+    /// must enter the lab's user namespace first, to have rights over its networks. With the pod's own mounts come its
+    /// names.
+    fn nsenter(&self) -> Vec<String> {
+        let user = self
+            .user
+            .iter()
+            .flat_map(|user| [format!("--user={}", user.display()), "--preserve-credentials".to_owned()]);
+        let network = format!("--net={}", self.network.display());
+        let mounts = self.own_mounts.then(|| format!("--mount={}", self.mounts.display()));
+        std::iter::once("nsenter".to_owned()).chain(user).chain([network]).chain(mounts).collect()
+    }
 }
 
 /// A process of a pod.
@@ -81,10 +130,12 @@ pub(crate) fn status(record: Record, directory: PathBuf, proc: &Path) -> LabStat
     let inner = record.inner.filter(|inner| inner.is_alive(proc));
     let running = record.is_running(proc);
     let processes = inner.map(|inner| processes_with(inner, proc)).unwrap_or_default();
-    // Pods go with the lab's first process.
+    // Pods go with the lab's first process, and so does what leads to them.
+    let contents = inner.map(|_| Contents::load(&directory)).unwrap_or_default();
+    let access = contents.access;
     let pods = inner.map(|inner| {
-        let pods = Contents::load(&directory).pods.into_values();
-        pods.map(|pod| pod_status(pod, inner.pid, record.privileges, &processes)).collect()
+        let pods = contents.pods.into_values();
+        pods.map(|pod| pod_status(pod, inner, record.privileges, &processes)).collect()
     });
     LabStatus {
         id: record.id,
@@ -94,27 +145,24 @@ pub(crate) fn status(record: Record, directory: PathBuf, proc: &Path) -> LabStat
         processes: processes.len() + usize::from(running),
         pods: pods.unwrap_or_default(),
         directory,
+        access,
     }
 }
 
-fn pod_status(pod: PodNote, inner: i32, privileges: Privileges, processes: &BTreeMap<i32, i32>) -> PodStatus {
-    let enter = enter_command(inner, &pod, privileges);
+fn pod_status(
+    pod: PodNote,
+    inner: ProcessIdentity,
+    privileges: Privileges,
+    processes: &BTreeMap<i32, i32>,
+) -> PodStatus {
+    let namespaces = PodNamespaces::of(&pod, inner, privileges);
+    let enter = namespaces.nsenter();
     let containers = pod.containers.into_iter().map(|container| ContainerStatus {
         name: container.name,
         program: container.program,
         pid: i32::try_from(container.pid_in_lab).ok().and_then(|pid| processes.get(&pid)).copied(),
     });
-    PodStatus { name: pod.name, address: pod.address, enter, containers: containers.collect() }
-}
-
-/// nsenter(1) by the file that holds the namespace, so that it works for a pod without processes too. An ordinary user
-/// must enter the lab's user namespace first, to have rights over its networks. With the pod's own mounts come its names.
-fn enter_command(inner: i32, pod: &PodNote, privileges: Privileges) -> Vec<String> {
-    let network = format!("--net=/proc/{inner}/fd/{}", pod.namespace_file);
-    let mounts = pod.mounts_file.map(|file| format!("--mount=/proc/{inner}/fd/{file}"));
-    let user = [format!("--user=/proc/{inner}/ns/user"), "--preserve-credentials".to_owned()];
-    let user = user.into_iter().filter(|_| privileges == Privileges::UserNamespace);
-    std::iter::once("nsenter".to_owned()).chain(user).chain([network]).chain(mounts).collect()
+    PodStatus { name: pod.name, address: pod.address, enter, containers: containers.collect(), namespaces }
 }
 
 /// The processes that share a PID namespace with the lab's first: their number within to their number here.

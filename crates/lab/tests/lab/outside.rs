@@ -32,19 +32,27 @@ const TESTS: &[Test] = &[
     ("a_registry_that_others_can_write_to_is_refused", open_registry),
 ];
 
-/// Runs the harness. Root tests labs of root and of an ordinary user; an ordinary user tests those of their own, and the
-/// others are shown as ignored.
+/// Runs the harness. Root tests labs of root, of an ordinary user, and of one who has subordinate users (`/etc/subuid`)
+/// where this machine has such; an ordinary user tests those of their own. The others are shown as ignored.
 pub fn run() -> ExitCode {
     let arguments = Arguments::from_args();
     let is_root = rustix::process::geteuid().is_root();
     let mut trials = Vec::new();
-    for user in [User::Root, User::Ordinary] {
-        for &(name, test) in TESTS {
+    let subordinates = User::with_subordinates();
+    for user in [User::Root, User::Ordinary, subordinates.unwrap_or(User::Subordinates(0, 0))] {
+        let can_be = match user {
+            User::Root => is_root,
+            User::Ordinary => true,
+            User::Subordinates(..) => is_root && subordinates.is_some(),
+        };
+        let of_its_own = matches!(user, User::Subordinates(..))
+            .then_some(("proxies_have_a_user", proxies_have_a_user as _));
+        for &(name, test) in TESTS.iter().chain(of_its_own.as_ref()) {
             let trial = Trial::test(format!("{}::{name}", user.name()), move || {
                 let stage = Stage::set(user)?;
                 test(&stage).and_then(|()| stage.nothing_is_left()).map_err(Failed::from)
             });
-            trials.push(trial.with_ignored_flag(user == User::Root && !is_root));
+            trials.push(trial.with_ignored_flag(!can_be));
         }
     }
     trials.push(
@@ -59,6 +67,25 @@ pub fn run() -> ExitCode {
 fn from_within(stage: &Stage) -> Result<(), String> {
     let (status, output) = stage.run(&["role:inside"], INSIDE_WITHIN)?;
     ensure(status.success(), format!("{status}\n{output}"))
+}
+
+/// That the tests from within were of such a lab, and not of one that fell back to marks.
+fn proxies_have_a_user(stage: &Stage) -> Result<(), String> {
+    let mut lab = stage.hold()?;
+    let labs = stage.labs()?;
+    let proxy = labs[0].pods[0].containers.get(1).and_then(|proxy| proxy.pid).ok_or("it is not known")?;
+    let map = std::fs::read_to_string(format!("/proc/{proxy}/uid_map")).map_err(|error| error.to_string())?;
+    let mapped = map.lines().nth(1).and_then(|line| line.split_ascii_whitespace().nth(1)).map(str::to_owned);
+    let status =
+        std::fs::read_to_string(format!("/proc/{proxy}/status")).map_err(|error| error.to_string())?;
+    let user = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_ascii_whitespace().next());
+    ensure(
+        mapped.is_some() && user == mapped.as_deref(),
+        format!("it is user {user:?}, and the map is {map:?}"),
+    )?;
+    lab.signal_outer(Signal::INT);
+    lab.ended()?;
+    lab.nothing_is_left(stage)
 }
 
 fn interrupt(stage: &Stage) -> Result<(), String> {

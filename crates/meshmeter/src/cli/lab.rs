@@ -2,9 +2,10 @@
 
 use super::OverrideArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueHint};
 use experiment::{MeshKind, Mode};
 use lab::components::{Component, installable};
+use std::ffi::OsString;
 
 /// Labs on this machine.
 ///
@@ -30,7 +31,43 @@ pub enum LabCommand {
                             meshmeter lab install etcd kube-apiserver --json")]
     Install(InstallArgs),
     /// Bring up a lab with a client, a server and the proxies of a mode, until Ctrl-C
+    ///
+    /// Prints what there is and how to use it, when all of it is ready: pods and how to get into them, a load to try, the
+    /// proxies' configuration and, under `--mesh istio`, a kubeconfig that works from any shell of this user. Objects that
+    /// are applied with it change the running pair. `meshmeter lab status` repeats all that.
+    ///
+    /// There are no nodes: what asks a kubelet (kubectl exec, logs, attach, cp, port-forward, top) cannot work.
+    /// `meshmeter lab exec` and `meshmeter lab forward` stand for them, and logs are files.
+    #[command(
+        after_help = "Examples:\n  meshmeter lab up --mesh istio\n  meshmeter lab up --mesh istio --mode ambient-waypoint \
+                            --ztunnel ~/ztunnel\n  meshmeter lab up --mesh istio --mode ingress --set proxy.workers=1 --set \
+                            proxy.mtls=permissive"
+    )]
     Up(UpArgs),
+    /// Run a command in a pod of a lab that is up
+    ///
+    /// With your own terminal, files, folder and environment, in the pod's network and with its names, and with the rights
+    /// that the lab was made with: enough to read rules, capture packets and ask a proxy on its loopback. What it sends
+    /// counts as the application's, so it goes through the pod's proxy.
+    ///
+    /// Exit status: that of the command, or 128 and the number of the signal that ended it; 2 where there is no such lab or
+    /// pod, 3 where the command could not be started.
+    #[command(
+        after_help = "Examples:\n  meshmeter lab exec client -- curl -si http://server:8080/\n  meshmeter lab exec client -- \
+                            iptables-save\n  meshmeter lab exec control-plane -- curl -s localhost:15014/debug/endpointz\n  meshmeter \
+                            lab exec server -- curl -s 'localhost:15000/config_dump?include_eds' > server.json\n  meshmeter lab exec \
+                            server -- sh"
+    )]
+    Exec(ExecArgs),
+    /// Let a port of this machine lead to a port of a pod, until Ctrl-C
+    ///
+    /// Listens on 127.0.0.1 and passes connections on to the pod's loopback, as `kubectl port-forward` does: for a browser
+    /// on a proxy's admin pages, or a program of yours. Every user of this machine can use that port meanwhile.
+    #[command(
+        after_help = "Examples:\n  meshmeter lab forward client 15000\n  meshmeter lab forward control-plane 15014 \
+                            --listen 15014\n  meshmeter lab forward --lab k3x7ab server 8080 --json"
+    )]
+    Forward(ForwardArgs),
     /// Show the labs of this user, up or killed, and every component with its version, size and state
     Status(StatusArgs),
     /// Take labs down and remove what killed ones have left
@@ -60,13 +97,61 @@ pub struct UpArgs {
     #[arg(long, default_value = "sidecar", value_parser = mode_parser())]
     pub mode: Mode,
 
-    /// Print JSON on standard output
+    /// Set a switch as in an experiment file, such as proxy.mtls=off; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+
+    /// Print JSON on standard output, once everything is ready
     #[arg(long)]
     pub json: bool,
 
     /// Programs to run instead of the installed ones.
     #[command(flatten)]
     pub overrides: OverrideArgs,
+}
+
+/// Options of `meshmeter lab exec`.
+#[derive(Debug, Args)]
+pub struct ExecArgs {
+    /// The pod.
+    #[command(flatten)]
+    pub pod: PodArgs,
+
+    /// The command and its arguments, after `--`
+    #[arg(last = true, required = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// Options of `meshmeter lab forward`.
+#[derive(Debug, Args)]
+pub struct ForwardArgs {
+    /// The pod.
+    #[command(flatten)]
+    pub pod: PodArgs,
+
+    /// The pod's port
+    #[arg(value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: u16,
+
+    /// The port of this machine [default: one that is free]
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    pub listen: u16,
+
+    /// Print JSON on standard output, once it listens
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which pod of which lab.
+#[derive(Debug, Args)]
+pub struct PodArgs {
+    /// The pod, as `meshmeter lab status` names it: client, server, control-plane, …
+    #[arg(value_name = "POD")]
+    pub pod: String,
+
+    /// The lab, as `meshmeter lab status` names it [default: the one that is up]
+    #[arg(long = "lab", value_name = "ID")]
+    pub lab: Option<String>,
 }
 
 /// Options of `meshmeter lab status`.

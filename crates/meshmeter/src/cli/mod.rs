@@ -12,7 +12,9 @@ mod serve;
 pub use collect_spans::CollectSpansArgs;
 pub use components::OverrideArgs;
 pub use doctor::DoctorArgs;
-pub use lab::{DownArgs, InstallArgs, LabArgs, LabCommand, StatusArgs, UpArgs};
+pub use lab::{
+    DownArgs, ExecArgs, ForwardArgs, InstallArgs, LabArgs, LabCommand, PodArgs, StatusArgs, UpArgs,
+};
 pub use load::{
     Bidirectional, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, LoadCommand, MAX_DURATION, MergeArgs,
     OfferedRate, OutputArgs, ProgressStyle, ResultFileArgs, StartAt,

@@ -1,7 +1,11 @@
 //! `meshmeter lab`.
 
+mod access_text;
 mod component_text;
+mod exec;
+mod forward;
 mod install;
+mod select;
 mod text;
 mod up;
 
@@ -18,6 +22,8 @@ pub fn run(args: &LabArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         LabCommand::Install(args) => install::run(args),
         LabCommand::Up(args) => up::run(args),
+        LabCommand::Exec(args) => exec::run(args),
+        LabCommand::Forward(args) => forward::run(args),
         LabCommand::Status(args) => status(args),
         LabCommand::Down(args) => down(args),
     }

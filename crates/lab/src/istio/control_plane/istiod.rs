@@ -20,7 +20,10 @@ pub const DISCOVERY_NAME: &str = "istiod.istio-system.svc";
 /// The port that proxies get their configuration and certificates from.
 pub const DISCOVERY_PORT: u16 = 15012;
 
-/// The port of its readiness and its debug pages.
+/// The port of its debug pages and statistics.
+pub const DEBUG_PORT: u16 = 15014;
+
+/// The port of its readiness.
 pub const HTTP_PORT: u16 = 8080;
 
 /// The port at which it validates objects.
@@ -50,7 +53,7 @@ pub fn arguments(kubeconfig: &Path, mesh_config: &Path) -> Vec<String> {
         "--grpcAddr=".to_owned(),
         format!("--secureGRPCAddr=:{DISCOVERY_PORT}"),
         format!("--httpsAddr=:{WEBHOOK_PORT}"),
-        "--monitoringAddr=:15014".to_owned(),
+        format!("--monitoringAddr=:{DEBUG_PORT}"),
         "--log_output_level=default:info".to_owned(),
     ]
 }

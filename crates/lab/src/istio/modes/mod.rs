@@ -268,7 +268,7 @@ impl<'a> Trial<'a> {
             client_arguments,
             push: None,
             _folders: Vec::new(),
-            _namespace: Some(self.site.namespace),
+            namespace: Some(self.site.namespace),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! `sidecar`: a proxy in the client's pod and one in the server's, traffic redirected by Istio's own rules.
 
 use super::{Memberships, SERVER, Trial};
+use crate::NoProxyUser;
 use crate::arrangement::LocalLab;
 use crate::arrangement::service::SERVICE_PORT;
 use crate::arrangement::started::Started;
@@ -11,7 +12,7 @@ use crate::istio::agent::{Agent, AgentSpec, ProxyKind};
 use crate::istio::in_force::{Expected, wait_until_in_force};
 use crate::istio::objects::{self, marks::Marks};
 use crate::istio::redirect::redirect_through_sidecar;
-use crate::redirect::{self, ProxyIdentity};
+use crate::redirect;
 use experiment::Mode;
 use experiment::environment::{ArrangementSpec, EnvironmentError, MutualTls};
 use std::net::Ipv4Addr;
@@ -23,14 +24,12 @@ pub(super) const SERVER_PROXY: &str = "server-proxy";
 pub(super) fn can_run(place: &LocalLab, mode: Mode) -> Result<(), EnvironmentError> {
     place.istio_programs()?;
     redirect::programs()?;
-    if place.lab().proxy_identity() != ProxyIdentity::Uid {
-        return Err(EnvironmentError::new(
-            format!("run mode {mode}"),
-            "Istio's redirect rules know a proxy by its user (1337), and this lab has one user only",
-        )
-        .with_hint("run meshmeter as root; `mesh: envoy` runs sidecars for ordinary users too"));
-    }
-    Ok(())
+    let Some(NoProxyUser { reason, hint }) = place.lab().no_proxy_user() else { return Ok(()) };
+    Err(EnvironmentError::new(
+        format!("run mode {mode}"),
+        format!("Istio's redirect rules know a proxy by its user (1337), which cannot be had here: {reason}"),
+    )
+    .with_hint(format!("{hint}; `mesh: envoy` runs sidecars without it")))
 }
 
 pub(super) fn bring_up(

@@ -272,4 +272,8 @@ impl CounterSource for Rc<Ztunnel> {
     fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
         self.admin.read("/config_dump", |answer| holdings::count(answer, copy)).map(Some)
     }
+
+    fn admin(&self) -> Option<&Admin> {
+        Some(&self.admin)
+    }
 }

@@ -16,13 +16,15 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// `nobody`: a user without a home, a session or rights.
-const NOBODY: u32 = 65534;
+const NOBODY: (u32, u32) = (65534, 65534);
 
 /// Who makes the labs of a test.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum User {
     Root,
     Ordinary,
+    /// One who may map more users than themselves (`/etc/subuid`): user and group.
+    Subordinates(u32, u32),
 }
 
 impl User {
@@ -30,7 +32,35 @@ impl User {
         match self {
             Self::Root => "as_root",
             Self::Ordinary => "as_an_ordinary_user",
+            Self::Subordinates(..) => "as_a_user_with_subordinates",
         }
+    }
+
+    /// The first of this machine who has subordinate users and groups and could use them; nobody where there is none.
+    pub fn with_subordinates() -> Option<Self> {
+        ["newuidmap", "newgidmap"]
+            .iter()
+            .all(|name| Path::new("/usr/bin").join(name).is_file())
+            .then_some(())?;
+        let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
+        let (users, groups) = (read("/etc/subuid"), read("/etc/subgid"));
+        read("/etc/passwd").lines().find_map(|line| {
+            let fields: Vec<&str> = line.split(':').collect();
+            let &[name, _, user, group, ..] = fields.as_slice() else { return None };
+            let (user, group): (u32, u32) = (user.parse().ok()?, group.parse().ok()?);
+            let owns = |ranges: &str| ranges.lines().any(|range| range.split(':').next() == Some(name));
+            (user != 0 && owns(&users) && owns(&groups)).then_some(Self::Subordinates(user, group))
+        })
+    }
+
+    /// Whom to become, being root.
+    fn identity(self) -> Option<(u32, u32)> {
+        match self {
+            Self::Root => None,
+            Self::Ordinary => Some(NOBODY),
+            Self::Subordinates(user, group) => Some((user, group)),
+        }
+        .filter(|_| rustix::process::geteuid().is_root())
     }
 }
 
@@ -78,16 +108,12 @@ impl Stage {
             fs::hard_link(&own, &binary).or_else(|_| fs::copy(&own, &binary).map(drop))?;
             let stage = Self { user, folder, binary, interfaces: interfaces()?, mounts: mounts()? };
             fs::create_dir(stage.registry())?;
-            if stage.changes_user() {
-                chown(stage.registry(), Some(NOBODY), Some(NOBODY))?;
+            if let Some((user, group)) = user.identity() {
+                chown(stage.registry(), Some(user), Some(group))?;
             }
             Ok(stage)
         };
         set().map_err(|error: std::io::Error| format!("set the stage: {error}"))
-    }
-
-    fn changes_user(&self) -> bool {
-        self.user == User::Ordinary && rustix::process::geteuid().is_root()
     }
 
     fn registry(&self) -> PathBuf {
@@ -98,8 +124,8 @@ impl Stage {
         let mut command = Command::new(&self.binary);
         command.args(arguments).env("MESHMETER_RUNTIME_DIR", self.registry().join("mm")).current_dir("/");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        if self.changes_user() {
-            command.uid(NOBODY).gid(NOBODY);
+        if let Some((user, group)) = self.user.identity() {
+            command.uid(user).gid(group);
         }
         command
     }
@@ -132,8 +158,8 @@ impl Stage {
         let (program, arguments) = before.split_first().ok_or("there is no command")?;
         let mut command_line = Command::new(program);
         command_line.args(arguments).args(command);
-        if self.changes_user() {
-            command_line.uid(NOBODY).gid(NOBODY);
+        if let Some((user, group)) = self.user.identity() {
+            command_line.uid(user).gid(group);
         }
         let output = command_line.output().map_err(|error| format!("{program}: {error}"))?;
         ensure(output.status.success(), format!("{program}: {}", String::from_utf8_lossy(&output.stderr)))?;
@@ -198,8 +224,8 @@ impl Stage {
         let open = || {
             let folder = self.registry().join("mm");
             fs::create_dir(&folder)?;
-            if self.changes_user() {
-                chown(&folder, Some(NOBODY), Some(NOBODY))?;
+            if let Some((user, group)) = self.user.identity() {
+                chown(&folder, Some(user), Some(group))?;
             }
             fs::set_permissions(&folder, fs::Permissions::from_mode(0o777))
         };

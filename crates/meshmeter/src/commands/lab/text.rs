@@ -1,6 +1,7 @@
 //! Labs as a person reads them.
 
-use lab::registry::{ContainerStatus, LabStatus, PodStatus, Removed};
+use super::access_text;
+use lab::registry::{ContainerStatus, LabStatus, Removed};
 use std::fmt::Write as _;
 
 /// What `lab status` shows.
@@ -14,7 +15,10 @@ pub fn labs(labs: &[LabStatus]) -> String {
         let _ = writeln!(text, "{}  {}, since {since} UTC", lab.id, lab.purpose);
         if lab.running {
             let _ = writeln!(text, "  {} processes, {} pods", lab.processes, lab.pods.len());
-            pods(&mut text, &lab.pods);
+            pods(&mut text, lab);
+            if let Some(access) = &lab.access {
+                access_text::access(&mut text, access);
+            }
         } else {
             let _ = writeln!(text, "  killed; `meshmeter lab down {}` removes what it has left", lab.id);
         }
@@ -23,13 +27,13 @@ pub fn labs(labs: &[LabStatus]) -> String {
 }
 
 /// Pods with their processes and how to get in.
-pub fn pods(text: &mut String, pods: &[PodStatus]) {
-    for pod in pods {
+pub fn pods(text: &mut String, lab: &LabStatus) {
+    for pod in &lab.pods {
         let _ = writeln!(text, "  {}  {}", pod.name, pod.address);
         for container in &pod.containers {
             let _ = writeln!(text, "    {}", one_container(container));
         }
-        let _ = writeln!(text, "    enter: {} COMMAND", pod.enter.join(" "));
+        let _ = writeln!(text, "    enter: meshmeter lab exec --lab {} {} -- COMMAND", lab.id, pod.name);
     }
 }
 
@@ -68,6 +72,7 @@ pub fn removed(removed: &[Removed], left: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lab::registry::{PodNamespaces, PodStatus};
     use std::net::Ipv4Addr;
 
     fn lab(running: bool) -> LabStatus {
@@ -81,6 +86,7 @@ mod tests {
             address: Ipv4Addr::new(10, 77, 0, 2),
             enter: vec!["nsenter".to_owned(), "--net=/proc/812/fd/9".to_owned()],
             containers: vec![container("envoy", Some(830)), container("generator", None)],
+            namespaces: PodNamespaces::default(),
         };
         LabStatus {
             id: "k3x7ab".to_owned(),
@@ -90,6 +96,7 @@ mod tests {
             processes: if running { 3 } else { 0 },
             pods: if running { vec![pod] } else { Vec::new() },
             directory: "/run/meshmeter/labs/k3x7ab".into(),
+            access: None,
         }
     }
 
@@ -101,7 +108,7 @@ mod tests {
           client  10.77.0.2
             envoy: envoy, process 830
             generator: generator, has ended
-            enter: nsenter --net=/proc/812/fd/9 COMMAND
+            enter: meshmeter lab exec --lab k3x7ab client -- COMMAND
         ");
     }
 

@@ -1,15 +1,18 @@
 //! `meshmeter lab up`: a lab to look around in, until Ctrl-C.
 
-use super::{json, print, text};
+use super::{access_text, json, print};
 use crate::cli::UpArgs;
+use crate::commands::run::{files::FilesBeside, generator};
 use crate::failure::Failure;
-use experiment::environment::{Arrangement as _, ArrangementSpec, EnvironmentError};
+use experiment::environment::{Arrangement, Environment as _, EnvironmentError};
+use experiment::{Experiment, MeshKind, Override, Plan, PlannedTrial};
+use lab::arrangement::pair::PairArrangement;
 use lab::arrangement::{LocalLab, Programs};
-use lab::registry::LabStatus;
+use lab::istio::{ControlPlane, DEBUG_PORT, DOORS, OpenedControlPlane};
+use lab::registry::{Access, ControlPlaneAccess, LabStatus, ProxyAccess};
 use lab::{Entered, Lab};
-use serde::Serialize;
-use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
@@ -20,70 +23,74 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Looks after which components are asked about: a second.
 const LOOKS_A_SECOND: u32 = 10;
 
-/// What `--json` prints.
-#[derive(Serialize)]
-struct LabUp<'a> {
-    /// What a client in the client's pod requests.
-    url: &'a str,
-    /// Folder of the components' logs.
-    logs: &'a std::path::Path,
-    /// How the control plane is reached, where there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    control_plane: Option<&'a ControlPlaneUp>,
-    #[serde(flatten)]
-    lab: &'a LabStatus,
-}
-
-/// How a control plane is reached from the machine.
-#[derive(Serialize)]
-struct ControlPlaneUp {
-    /// The administrator's kubeconfig, for programs in the lab's network.
-    kubeconfig: PathBuf,
-    /// The beginning of a command that runs in that network, beside the control plane.
-    enter: Vec<String>,
-}
-
-impl ControlPlaneUp {
-    fn of(place: &LocalLab, lab: &LabStatus) -> Option<Self> {
-        let running = place.running_control_plane()?;
-        let pod = lab.pods.iter().find(|pod| pod.name == running.pod().name())?;
-        Some(Self { kubeconfig: running.kubeconfig().to_owned(), enter: pod.enter.clone() })
-    }
-
-    fn render(&self, rendered: &mut String) {
-        let (enter, kubeconfig) = (self.enter.join(" "), self.kubeconfig.display());
-        let _ = writeln!(
-            rendered,
-            "objects: {enter} kubectl --kubeconfig={kubeconfig} get all --all-namespaces\n\
-             istiod's debug pages: {enter} curl localhost:15014/debug/syncz\n\
-             Envoy's admin pages, in a pod: curl localhost:15000/config_dump"
-        );
-    }
-}
-
 pub fn run(args: &UpArgs) -> Result<ExitCode, Failure> {
-    match lab::enter(&format!("lab up --mesh {} --mode {}", args.mesh, args.mode))? {
+    let trial = what_to_bring_up(args)?;
+    let doors = if args.mesh == MeshKind::Istio { DOORS } else { 0 };
+    match lab::enter_with_doors(&format!("lab up --mesh {} --mode {}", args.mesh, args.mode), doors)? {
         Entered::Outside(status) => Ok(status),
-        Entered::Inside(lab) => hold(args, &lab),
+        Entered::Inside(lab) => hold(args, &trial, &lab),
     }
 }
 
-fn hold(args: &UpArgs, lab: &Lab) -> Result<ExitCode, Failure> {
+/// The trial that a run with these switches would begin with.
+fn what_to_bring_up(args: &UpArgs) -> Result<PlannedTrial, Failure> {
+    let (mesh, mode) = (args.mesh, args.mode);
+    if !mesh.modes().contains(&mode) {
+        let modes: Vec<&str> = mesh.modes().iter().map(|mode| mode.name()).collect();
+        return Err(Failure::wrong_use(format!("`--mesh {mesh}` has no mode {mode}"))
+            .with_hint(format!("it has {}", modes.join(", "))));
+    }
+    let text = format!("name: lab-up\nmesh: {mesh}\nmodes: [{mode}]\nload: {{rate: 100, duration: 10s}}\n");
+    let overrides: Vec<Override> = args.set.iter().map(Override::set).collect();
+    let experiment = Experiment::parse_with(&text, "lab up", &overrides, &FilesBeside::experiment("lab-up"))
+        .map_err(|error| Failure::wrong_use(error.render(std::io::stderr().is_terminal())))?;
+    let several = || Failure::wrong_use("`--set` asks for several arrangements, and a lab holds one");
+    if experiment.modes != [mode] || experiment.mesh != mesh {
+        return Err(several().with_hint("choose with --mesh and --mode"));
+    }
+    Plan::new(&experiment, 0).trials.into_iter().next().ok_or_else(several)
+}
+
+fn hold(args: &UpArgs, trial: &PlannedTrial, lab: &Lab) -> Result<ExitCode, Failure> {
     let meshmeter =
         std::env::current_exe().map_err(|error| EnvironmentError::new("find this program's file", error))?;
-    let mut place = LocalLab::new(lab.clone(), Programs { meshmeter, overrides: (&args.overrides).into() })?;
+    let programs = Programs { meshmeter: meshmeter.clone(), overrides: (&args.overrides).into() };
+    let mut place = LocalLab::new(lab.clone(), programs)?;
     let logs = lab.create_private_dir("logs", lab::ContainerUser::Lab)?;
     place.keep_control_plane_logs_in(logs.join("control-plane"));
-    let spec = ArrangementSpec::new(args.mesh, args.mode);
-    let mut arrangement = place.bring_up(&spec, &logs)?;
+    let mut arrangement = place.bring_up(&trial.spec, &logs)?;
+    let control_plane = place.running_control_plane();
+    let opened = match (&control_plane, arrangement.namespace()) {
+        (Some(control_plane), Some(namespace)) => {
+            Some(OpenedControlPlane::open(lab, control_plane, namespace)?)
+        }
+        _ => None,
+    };
+    let commands = Commands { program: called_as(&meshmeter), lab: lab.id().to_owned() };
+    let in_pod = commands.in_pod(arrangement.client_pod().name());
+    let access = Access {
+        url: arrangement.url(),
+        load: in_pod
+            .with([meshmeter.to_string_lossy().into_owned()])
+            .with(load(trial, &arrangement, &logs)?)
+            .0,
+        components: place.host().versions,
+        proxies: proxies(&commands, &arrangement),
+        control_plane: match (control_plane, &opened) {
+            (Some(control_plane), Some(opened)) => {
+                Some(control_plane_access(&commands, &control_plane, opened, &arrangement, &lab.status()?))
+            }
+            _ => None,
+        },
+        logs,
+    };
+    lab.note_access(access)?;
     let status = lab.status()?;
-    let control_plane = ControlPlaneUp::of(&place, &status);
-    let url = arrangement.url();
-    print(&if args.json {
-        json(&LabUp { url: &url, logs: &logs, control_plane: control_plane.as_ref(), lab: &status })
-    } else {
-        render(&url, control_plane.as_ref(), &status)
-    })?;
+    print(&if args.json { json(&status) } else { access_text::lab_up(&status) })?;
+    wait_until_the_end(lab, &mut arrangement)
+}
+
+fn wait_until_the_end(lab: &Lab, arrangement: &mut PairArrangement<'_>) -> Result<ExitCode, Failure> {
     let mut looks = 0_u32;
     while !lab.stop_requested() {
         thread::sleep(LOOK_EVERY);
@@ -97,12 +104,83 @@ fn hold(args: &UpArgs, lab: &Lab) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn render(url: &str, control_plane: Option<&ControlPlaneUp>, lab: &LabStatus) -> String {
-    let mut rendered = format!("lab {} is up\n", lab.id);
-    text::pods(&mut rendered, &lab.pods);
-    if let Some(control_plane) = control_plane {
-        control_plane.render(&mut rendered);
+/// How the user would call this program again.
+fn called_as(program: &Path) -> PathBuf {
+    match std::env::args_os().next().map(PathBuf::from) {
+        // Found in PATH.
+        Some(name) if name.components().count() == 1 => name,
+        // As it stands it may be relative to a folder that the user leaves.
+        _ => program.to_owned(),
     }
-    let _ = writeln!(rendered, "from the client's pod, request {url}\nCtrl-C takes it down");
-    rendered
+}
+
+/// A load as the mode needs it: modest, and over in seconds.
+fn load(
+    trial: &PlannedTrial,
+    arrangement: &PairArrangement<'_>,
+    folder: &Path,
+) -> Result<Vec<String>, EnvironmentError> {
+    let mut words: Vec<String> = ["load", "--rate", "100", "--duration", "10s"].map(str::to_owned).to_vec();
+    words.extend(generator::of_protocol(trial, folder)?);
+    words.extend(arrangement.client_arguments());
+    words.push(arrangement.url());
+    Ok(words)
+}
+
+/// Makes commands that run in pods.
+struct Commands {
+    program: PathBuf,
+    lab: String,
+}
+
+/// A command, as words.
+struct Words(Vec<String>);
+
+impl Commands {
+    fn in_pod(&self, pod: &str) -> Words {
+        let program = self.program.to_string_lossy().into_owned();
+        let words = ["lab", "exec", "--lab", &self.lab, pod, "--"].map(str::to_owned);
+        Words(std::iter::once(program).chain(words).collect())
+    }
+}
+
+impl Words {
+    fn with(mut self, words: impl IntoIterator<Item = String>) -> Self {
+        self.0.extend(words);
+        self
+    }
+
+    /// Asks something over HTTP, silently but for errors.
+    fn curl(self, arguments: impl IntoIterator<Item = String>) -> Vec<String> {
+        self.with(["curl", "-sS"].map(str::to_owned)).with(arguments).0
+    }
+}
+
+fn proxies(commands: &Commands, arrangement: &PairArrangement<'_>) -> Vec<ProxyAccess> {
+    let proxy = |(name, pod, admin): (&str, &str, &lab::envoy::admin::Admin)| ProxyAccess {
+        name: name.to_owned(),
+        pod: pod.to_owned(),
+        config_dump: commands.in_pod(pod).curl(admin.curl_arguments("/config_dump?include_eds")),
+    };
+    arrangement.admin_interfaces().map(proxy).collect()
+}
+
+fn control_plane_access(
+    commands: &Commands,
+    control_plane: &ControlPlane,
+    opened: &OpenedControlPlane,
+    arrangement: &PairArrangement<'_>,
+    lab: &LabStatus,
+) -> ControlPlaneAccess {
+    let name = control_plane.pod().name();
+    let pod = lab.pods.iter().find(|pod| pod.name == name);
+    let debug = format!("http://localhost:{DEBUG_PORT}/debug/syncz");
+    ControlPlaneAccess {
+        kubeconfig: opened.kubeconfig().to_owned(),
+        api: format!("https://{}", opened.api()),
+        discovery: opened.discovery().to_string(),
+        namespace: arrangement.namespace().unwrap_or_default().to_owned(),
+        proxy_status: commands.in_pod(name).curl([debug]),
+        enter: pod.map(|pod| pod.enter.clone()).unwrap_or_default(),
+    }
 }

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Files beside an experiment file. Those of a preset study, or of an override, count from here.
-pub(super) struct FilesBeside {
+pub(in crate::commands) struct FilesBeside {
     folder: PathBuf,
 }
 
 impl FilesBeside {
     /// For the experiment that was named on the command line.
-    pub(super) fn experiment(named: &str) -> Self {
+    pub(in crate::commands) fn experiment(named: &str) -> Self {
         Self { folder: Path::new(named).parent().unwrap_or(Path::new("")).to_path_buf() }
     }
 }

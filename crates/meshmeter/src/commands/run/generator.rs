@@ -39,7 +39,10 @@ pub(super) fn arguments(
 }
 
 /// What the protocol needs that the URL does not say.
-fn of_protocol(planned: &PlannedTrial, log_dir: &Path) -> Result<Vec<String>, EnvironmentError> {
+pub(in crate::commands) fn of_protocol(
+    planned: &PlannedTrial,
+    log_dir: &Path,
+) -> Result<Vec<String>, EnvironmentError> {
     let arguments = match planned.spec.protocol {
         Protocol::Http1 => Vec::new(),
         Protocol::Http2 => vec!["--http".to_owned(), "2".to_owned()],

@@ -4,8 +4,8 @@
 //! follows one trial, `verdict.rs` decides whether its figures may be used.
 
 mod failures;
-mod files;
-mod generator;
+pub(super) mod files;
+pub(super) mod generator;
 mod progress;
 mod refusal;
 mod trial;

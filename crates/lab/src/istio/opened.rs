@@ -1,0 +1,76 @@
+//! A control plane that the machine can reach: `kubectl` and `istioctl` from the user's own shell.
+//!
+//! Two ports of the machine's loopback lead to the API and to istiod, which both ask who comes: by the certificate that is
+//! in the kubeconfig, and by a service account's token. What answers whoever asks (istiod's debug pages, Envoys' admin
+//! interfaces) stays within the lab, where `meshmeter lab exec` and `lab forward` reach it.
+
+use super::control_plane::{ControlPlane, DISCOVERY_PORT, SYSTEM_NAMESPACE};
+use super::credentials::API_PORT;
+use crate::certificates::write_private;
+use crate::door::Door;
+use crate::lab::Lab;
+use experiment::environment::EnvironmentError;
+use serde_json::json;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// How many ports of the machine it takes: what [`crate::enter_with_doors`] is to be told.
+pub const DOORS: usize = 2;
+
+/// In the lab's folder.
+const KUBECONFIG: &str = "kubeconfig";
+
+/// The account by whose tokens `istioctl` shows who it is.
+const ISTIOCTL_ACCOUNT: &str = "default";
+
+/// A control plane that the machine can reach as long as this is there.
+#[derive(Debug)]
+pub struct OpenedControlPlane {
+    api: Door,
+    discovery: Door,
+    kubeconfig: PathBuf,
+}
+
+impl OpenedControlPlane {
+    /// Opens it, with a kubeconfig in the lab's folder whose default namespace is `namespace`.
+    ///
+    /// # Errors
+    /// Where the lab has no ports left, the file cannot be written, or the API refuses an account.
+    pub fn open(lab: &Lab, control_plane: &ControlPlane, namespace: &str) -> Result<Self, EnvironmentError> {
+        let api = lab.open_door(control_plane.pod(), API_PORT)?;
+        let discovery = lab.open_door(control_plane.pod(), DISCOVERY_PORT)?;
+        // In a cluster a controller makes one in each namespace.
+        let account = |namespace: &str| {
+            json!({
+                "apiVersion": "v1",
+                "kind": "ServiceAccount",
+                "metadata": {"name": ISTIOCTL_ACCOUNT, "namespace": namespace},
+            })
+        };
+        control_plane.api().apply(&[account(SYSTEM_NAMESPACE), account(namespace)])?;
+        let name = format!("meshmeter-{}", lab.id());
+        let content = control_plane.credentials().kubeconfig_at(api.address(), &name, namespace);
+        let kubeconfig = lab.private_dir().join(KUBECONFIG);
+        write_private(&kubeconfig, content.to_string().as_bytes(), None)
+            .map_err(|error| EnvironmentError::new(format!("write {}", kubeconfig.display()), error))?;
+        Ok(Self { api, discovery, kubeconfig })
+    }
+
+    /// Where the API answers.
+    #[must_use]
+    pub fn api(&self) -> SocketAddr {
+        self.api.address()
+    }
+
+    /// Where istiod answers proxies and `istioctl`.
+    #[must_use]
+    pub fn discovery(&self) -> SocketAddr {
+        self.discovery.address()
+    }
+
+    /// The administrator's kubeconfig.
+    #[must_use]
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+}

@@ -1,0 +1,115 @@
+//! How to use a lab that is held open, as a person reads it.
+
+use super::text;
+use lab::registry::{Access, ControlPlaneAccess, LabStatus};
+use std::fmt::Write as _;
+
+/// What `lab up` prints once everything is ready.
+pub fn lab_up(lab: &LabStatus) -> String {
+    let mut rendered = format!("lab {} is up\n", lab.id);
+    text::pods(&mut rendered, lab);
+    if let Some(access) = &lab.access {
+        self::access(&mut rendered, access);
+    }
+    rendered.push_str("Ctrl-C, or `meshmeter lab down` with the lab's name, takes it down\n");
+    rendered
+}
+
+/// What to do with a lab, one command a line.
+pub fn access(text: &mut String, access: &Access) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "\n  traffic, from the client's pod to {}", access.url);
+    let _ = writeln!(text, "    {}", command(&access.load));
+    if let Some(control_plane) = &access.control_plane {
+        self::control_plane(text, control_plane);
+    }
+    if !access.proxies.is_empty() {
+        text.push_str("\n  what each proxy is configured with\n");
+        for proxy in &access.proxies {
+            let _ = writeln!(text, "    {}", command(&proxy.config_dump));
+        }
+    }
+    let versions: Vec<String> =
+        access.components.iter().map(|part| format!("{} {}", part.name, part.version)).collect();
+    let _ = writeln!(text, "\n  logs      {}\n  versions  {}", access.logs.display(), versions.join(", "));
+}
+
+fn control_plane(text: &mut String, access: &ControlPlaneAccess) {
+    let ControlPlaneAccess { kubeconfig, api, discovery, namespace, proxy_status, .. } = access;
+    let kubeconfig = quoted(&kubeconfig.to_string_lossy());
+    let _ = writeln!(
+        text,
+        "\n  objects: the API at {api}, from any shell of this user; client and server are in namespace {namespace}\
+         \n    export KUBECONFIG={kubeconfig}\
+         \n    kubectl get pods,services,virtualservices\
+         \n    (no kubelet: for exec, port-forward and logs use `lab exec`, `lab forward` and the files below)\
+         \n\n  istiod: which proxies are connected, and what they have\
+         \n    {}\
+         \n    istioctl proxy-status --xds-address {discovery}",
+        command(proxy_status)
+    );
+}
+
+/// A command as it can be pasted into a shell.
+fn command(words: &[String]) -> String {
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// A word of a shell's command (POSIX, 2.2.2): in quotes where the shell would read more into it than it says.
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=,@%+".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::schema::ComponentVersion;
+    use lab::registry::ProxyAccess;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_command_can_be_pasted() {
+        let in_pod = "meshmeter lab exec --lab k3x7ab";
+        let access = Access {
+            url: "http://server.mesh-1.svc.cluster.local:8080/".to_owned(),
+            load: words(&format!("{in_pod} client -- meshmeter load --rate 100 http://server:8080/")),
+            logs: "/run/meshmeter/labs/k3x7ab/logs".into(),
+            components: vec![ComponentVersion { name: "envoy".to_owned(), version: "1.40.0".to_owned() }],
+            proxies: vec![ProxyAccess {
+                name: "client-proxy".to_owned(),
+                pod: "client".to_owned(),
+                config_dump: words(&format!(
+                    "{in_pod} client -- curl -sS http://localhost:15000/config_dump?include_eds"
+                )),
+            }],
+            control_plane: Some(ControlPlaneAccess {
+                kubeconfig: "/run/meshmeter/labs/k3x7ab/kubeconfig".into(),
+                api: "https://127.0.0.1:40123".to_owned(),
+                discovery: "127.0.0.1:40124".to_owned(),
+                namespace: "mesh-1".to_owned(),
+                proxy_status: words(&format!(
+                    "{in_pod} control-plane -- curl -sS http://localhost:15014/debug/syncz"
+                )),
+                enter: Vec::new(),
+            }),
+        };
+        let mut text = String::new();
+        super::access(&mut text, &access);
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn a_shell_reads_each_word_as_it_was() {
+        assert_eq!(quoted("http://localhost:15000/stats"), "http://localhost:15000/stats");
+        assert_eq!(quoted("a?b&c"), "'a?b&c'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

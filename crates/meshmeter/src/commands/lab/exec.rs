@@ -1,0 +1,15 @@
+//! `meshmeter lab exec`: a command in a pod of a lab that is up.
+
+use super::select;
+use crate::cli::ExecArgs;
+use crate::failure::Failure;
+use lab::visit;
+use std::process::{Command, ExitCode};
+
+pub fn run(args: &ExecArgs) -> Result<ExitCode, Failure> {
+    let pod = select::pod(&args.pod)?;
+    let (program, arguments) = args.command.split_first().expect("clap asks for a command");
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Ok(ExitCode::from(visit::exit_code(visit::run(&pod, command)?)))
+}

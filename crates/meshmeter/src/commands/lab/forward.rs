@@ -1,0 +1,60 @@
+//! `meshmeter lab forward`: a port of this machine that leads to a port of a pod.
+
+use super::{json, print, select};
+use crate::cli::ForwardArgs;
+use crate::failure::Failure;
+use experiment::environment::EnvironmentError;
+use lab::{door, visit};
+use serde::Serialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Forwarding<'a> {
+    /// Where it listens.
+    listen: SocketAddr,
+    /// Where it leads.
+    pod: &'a str,
+    /// The pod's address.
+    address: Ipv4Addr,
+    /// The port there, on the pod's loopback.
+    port: u16,
+}
+
+pub fn run(args: &ForwardArgs) -> Result<ExitCode, Failure> {
+    let pod = select::pod(&args.pod)?;
+    // It stays in the machine's network, which we leave then.
+    let listener = door::listen(args.listen).map_err(|error| match args.listen {
+        0 => Failure::from(error),
+        _ => {
+            Failure::from(error).with_hint("name another with --listen, or none to be given one that is free")
+        }
+    })?;
+    let listen =
+        listener.local_addr().map_err(|error| EnvironmentError::new("find the port's number", error))?;
+    let told_to_end = ending_signals().map_err(|error| EnvironmentError::new("handle signals", error))?;
+    let lab_has_ended = visit::join_network(&pod)?;
+    print(&if args.json {
+        json(&Forwarding { listen, pod: &pod.name, address: pod.address, port: args.port })
+    } else {
+        format!("{listen} leads to port {} of pod {}; Ctrl-C ends it\n", args.port, pod.name)
+    })?;
+    match door::forward(listener, args.port, vec![told_to_end.into(), lab_has_ended])? {
+        0 => Ok(ExitCode::SUCCESS),
+        _ => Err(Failure::broken("the lab has ended")),
+    }
+}
+
+/// A file that can be read once we are told to end.
+fn ending_signals() -> io::Result<UnixStream> {
+    let (reader, writer) = UnixStream::pair()?;
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        pipe::register(signal, writer.try_clone()?)?;
+    }
+    Ok(reader)
+}

@@ -1,0 +1,103 @@
+//! A lab that is held open for a test, and its verbs.
+
+use crate::command::{meshmeter, stderr, stdout};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Deserializer, Value};
+use std::fs;
+use std::io::{BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use tempfile::TempDir;
+
+/// Where labs of a test are written down: a folder with a short path, since sockets lie below.
+pub struct Registry {
+    path: PathBuf,
+    _folder: TempDir,
+}
+
+impl Registry {
+    pub fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("mm-").tempdir_in("/tmp").expect("a temporary folder");
+        // Proxies run as a user of their own, who must pass through.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711)).expect("it is ours");
+        Self { path: folder.path().join("run"), _folder: folder }
+    }
+
+    pub fn command(&self) -> Command {
+        let mut command = meshmeter();
+        command.env("MESHMETER_RUNTIME_DIR", self.path());
+        command
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Runs a verb of `meshmeter lab` to its end.
+    pub fn lab(&self, arguments: &[&str]) -> Output {
+        self.command().arg("lab").args(arguments).output().expect("the binary runs")
+    }
+
+    /// Brings a lab up and waits until it says that it is.
+    pub fn up(&self, arguments: &[&str]) -> Held {
+        let mut child = self
+            .command()
+            .args(["lab", "up", "--json"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let said = Deserializer::from_reader(output).into_iter::<Value>().next();
+        let Some(Ok(lab)) = said else {
+            let mut reason = String::new();
+            let _ = child.stderr.take().expect("piped").read_to_string(&mut reason);
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("the lab did not come up: {reason}");
+        };
+        Held { child, lab }
+    }
+}
+
+/// A lab that is up; it ends with this.
+pub struct Held {
+    child: Child,
+    /// What it printed.
+    pub lab: Value,
+}
+
+impl Held {
+    pub fn id(&self) -> &str {
+        self.lab["id"].as_str().expect("it has a name")
+    }
+
+    /// Ends it as Ctrl-C does.
+    pub fn interrupt(mut self) -> (ExitStatus, String) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).expect("it runs");
+        self.ended()
+    }
+
+    /// Waits for its end; says how it ended, and its last words.
+    pub fn ended(&mut self) -> (ExitStatus, String) {
+        let mut said = String::new();
+        let _ = self.child.stderr.take().expect("piped").read_to_string(&mut said);
+        (self.child.wait().expect("it is a child"), said)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // It is gone already where a test ended it; the kernel ends the lab with it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a command printed, which must have ended well.
+pub fn good(output: &Output) -> String {
+    assert!(output.status.success(), "{}: {}", output.status, stderr(output));
+    stdout(output)
+}

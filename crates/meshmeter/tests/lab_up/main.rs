@@ -1,0 +1,10 @@
+//! `meshmeter lab up` and the verbs that use what it holds open, as users meet them: by the command, from outside of the lab.
+//!
+//! As root, with the installed components (`meshmeter lab install`). Each test has a registry of its own, so that labs of
+//! others on the machine do not show.
+
+#[path = "../command/mod.rs"]
+mod command;
+mod held;
+mod istio;
+mod pods;
