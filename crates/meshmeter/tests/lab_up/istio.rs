@@ -90,7 +90,10 @@ fn what_is_printed_works_as_it_stands() {
     words[duration] = json!("200ms");
     let url = words.pop().expect("it ends with the URL");
     words.extend([json!("--json"), json!("-"), url]);
-    let result: Value = serde_json::from_str(&run(&load)).expect("JSON");
+    let words: Vec<&str> = load.as_array().expect("words").iter().filter_map(Value::as_str).collect();
+    // A busy machine makes its figures invalid, which its status tells; the answers came nevertheless.
+    let output = registry.command().args(&words[1..]).output().expect("the binary runs");
+    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert!(result["requests"]["status"]["200"].as_u64().is_some_and(|count| count > 0), "{result}");
     let (status, words) = held.interrupt();
     assert!(status.success(), "{status}: {words}");
