@@ -14,14 +14,17 @@ use crate::registry::{Access, ContainerNote, Contents, LabStatus, PodNote, Recor
 use experiment::environment::EnvironmentError;
 use rustix::fs::{Gid, Uid};
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a file's mode says of others who may run it.
+const READ_AND_RUN: u32 = 0o005;
 
 /// With which rights a lab was made.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -310,8 +313,18 @@ impl Lab {
         if let Some(exposed) = state.exposed.get(program) {
             return Ok(exposed.clone());
         }
-        let folder = self.0.private_dir.join("programs").join(state.exposed.len().to_string());
-        fs::DirBuilder::new().recursive(true).mode(0o755).create(&folder).map_err(failed)?;
+        let mode = fs::metadata(program).map_err(failed)?.mode();
+        if mode & READ_AND_RUN != READ_AND_RUN {
+            return Err(EnvironmentError::new(operation, "its file is closed to other users")
+                .with_hint(format!("chmod a+rx {}", program.display())));
+        }
+        let programs = self.0.private_dir.join("programs");
+        let folder = programs.join(state.exposed.len().to_string());
+        fs::create_dir_all(&folder).map_err(failed)?;
+        for folder in [&programs, &folder] {
+            // Whatever the user's umask says.
+            fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(failed)?;
+        }
         let exposed = folder.join(name);
         fs::write(&exposed, []).map_err(failed)?;
         rustix::mount::mount_bind(program, &exposed).map_err(|error| failed(error.into()))?;

@@ -70,6 +70,7 @@ fn is_mapped(map: &str, id: u32) -> bool {
 pub(crate) fn mount_folder(private_dir: &Path) -> Result<PathBuf, EnvironmentError> {
     let operation = "mount a file system for the proxies' files";
     let folder = private_dir.join(FOLDER);
+    // Its mode is that of what is mounted there.
     fs::create_dir(&folder).map_err(|error| EnvironmentError::new(operation, error))?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     rustix::mount::mount("meshmeter", &folder, "tmpfs", flags, c"mode=0711,size=256m")

@@ -112,12 +112,16 @@ fn folders() -> Vec<PathBuf> {
     std::env::split_paths(&path).chain(SYSTEM_FOLDERS.iter().map(PathBuf::from)).collect()
 }
 
+/// The same as a value of PATH.
+pub(crate) fn search_path() -> OsString {
+    // A folder with a colon in its name cannot be in PATH to begin with.
+    std::env::join_paths(folders()).unwrap_or_default()
+}
+
 /// What programs that call iptables by name need of their environment: where it is, and a lock file that an ordinary user
 /// may write to (`iptables-legacy` has none of its own for them).
 pub(crate) fn environment(lock_file: &Path) -> BTreeMap<String, OsString> {
-    // A folder with a colon in its name cannot be in PATH to begin with.
-    let path = std::env::join_paths(folders()).unwrap_or_default();
-    [("PATH", path), ("XTABLES_LOCKFILE", lock_file.into())]
+    [("PATH", search_path()), ("XTABLES_LOCKFILE", lock_file.into())]
         .map(|(name, value)| (name.to_owned(), value))
         .into()
 }

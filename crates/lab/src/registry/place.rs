@@ -23,11 +23,17 @@ pub(crate) enum Passers {
 
 impl Passers {
     /// The mode of such a folder.
-    pub(super) fn mode(self) -> u32 {
+    fn mode(self) -> u32 {
         match self {
             Self::User => 0o700,
             Self::Proxies => 0o711,
         }
+    }
+
+    /// Makes such a folder, whatever the user's umask says.
+    pub(super) fn create(self, folder: &Path) -> io::Result<()> {
+        fs::DirBuilder::new().mode(0o700).create(folder)?;
+        fs::set_permissions(folder, fs::Permissions::from_mode(self.mode()))
     }
 }
 
@@ -99,7 +105,7 @@ fn prepare(runtime: &Path, passers: Passers) -> io::Result<PathBuf> {
 }
 
 fn make(folder: &Path, passers: Passers) -> io::Result<()> {
-    match fs::DirBuilder::new().mode(passers.mode()).create(folder) {
+    match passers.create(folder) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             check(folder)?;
             let mode = fs::symlink_metadata(folder)?.mode() & 0o777;

@@ -8,7 +8,6 @@ use crate::subordinate::NoProxyUser;
 use experiment::environment::EnvironmentError;
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 /// Entries that are being made have this before their name, and are no labs yet.
@@ -99,7 +98,7 @@ fn make_unfinished(id: &str, passers: Passers) -> Result<PathBuf, EnvironmentErr
     loop {
         let unfinished = place::open(passers)?.join(format!("{UNFINISHED}{id}"));
         tries_left -= 1;
-        match fs::DirBuilder::new().mode(passers.mode()).create(&unfinished) {
+        match passers.create(&unfinished) {
             Ok(()) => return Ok(unfinished),
             Err(error) if error.kind() == io::ErrorKind::NotFound && tries_left > 0 => {}
             Err(error) => {

@@ -41,10 +41,27 @@ impl Registry {
 
     /// Brings a lab up and waits until it says that it is.
     pub fn up(&self, arguments: &[&str]) -> Held {
-        let mut child = self
-            .command()
-            .args(["lab", "up", "--json"])
-            .args(arguments)
+        Self::bring_up(self.command().args(["lab", "up", "--json"]).args(arguments))
+    }
+
+    /// The same for a user whose files are closed to all others.
+    pub fn up_behind_umask(&self, arguments: &[&str]) -> Held {
+        let mut shell = Command::new("sh");
+        shell.args([
+            "-c",
+            "umask 077 && exec \"$@\"",
+            "sh",
+            env!("CARGO_BIN_EXE_meshmeter"),
+            "lab",
+            "up",
+            "--json",
+        ]);
+        Self::bring_up(shell.args(arguments).env("MESHMETER_RUNTIME_DIR", self.path()))
+    }
+
+    fn bring_up(command: &mut Command) -> Held {
+        let mut child = command
+            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

@@ -81,7 +81,11 @@ mod tests {
             url: "http://server.mesh-1.svc.cluster.local:8080/".to_owned(),
             load: words(&format!("{in_pod} client -- meshmeter load --rate 100 http://server:8080/")),
             logs: "/run/meshmeter/labs/k3x7ab/logs".into(),
-            components: vec![ComponentVersion { name: "envoy".to_owned(), version: "1.40.0".to_owned() }],
+            components: vec![ComponentVersion {
+                name: "envoy".to_owned(),
+                version: "1.40.0".to_owned(),
+                ..ComponentVersion::default()
+            }],
             proxies: vec![ProxyAccess {
                 name: "client-proxy".to_owned(),
                 pod: "client".to_owned(),
