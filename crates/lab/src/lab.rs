@@ -318,14 +318,8 @@ impl Lab {
             return Err(EnvironmentError::new(operation, "its file is closed to other users")
                 .with_hint(format!("chmod a+rx {}", program.display())));
         }
-        let programs = self.0.private_dir.join("programs");
-        let folder = programs.join(state.exposed.len().to_string());
-        fs::create_dir_all(&folder).map_err(failed)?;
-        for folder in [&programs, &folder] {
-            // Whatever the user's umask says.
-            fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(failed)?;
-        }
-        let exposed = folder.join(name);
+        let folder = self.0.private_dir.join("programs");
+        let exposed = folder_for_all(&folder, state.exposed.len()).map_err(failed)?.join(name);
         fs::write(&exposed, []).map_err(failed)?;
         rustix::mount::mount_bind(program, &exposed).map_err(|error| failed(error.into()))?;
         state.exposed.insert(program.to_owned(), exposed.clone());
@@ -342,11 +336,11 @@ impl Lab {
         if let Some(exposed) = state.exposed.get(file) {
             return Ok(exposed.clone());
         }
-        let folder = self.0.private_dir.join("files").join(state.exposed.len().to_string());
-        fs::DirBuilder::new().recursive(true).mode(0o755).create(&folder).map_err(failed)?;
+        let folder =
+            folder_for_all(&self.0.private_dir.join("files"), state.exposed.len()).map_err(failed)?;
         let exposed = folder.join(file.file_name().unwrap_or(file.as_os_str()));
         fs::copy(file, &exposed).map_err(failed)?;
-        fs::set_permissions(&exposed, fs::Permissions::from_mode(0o644)).map_err(failed)?;
+        fs::set_permissions(&exposed, Permissions::from_mode(0o644)).map_err(failed)?;
         state.exposed.insert(file.to_owned(), exposed.clone());
         Ok(exposed)
     }
@@ -395,4 +389,14 @@ impl Lab {
     fn state(&self) -> MutexGuard<'_, Changing> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Makes a folder with this number in another, both open to every user, whatever our umask says.
+fn folder_for_all(parent: &Path, number: usize) -> io::Result<PathBuf> {
+    let folder = parent.join(number.to_string());
+    fs::create_dir_all(&folder)?;
+    for folder in [parent, &folder] {
+        fs::set_permissions(folder, Permissions::from_mode(0o755))?;
+    }
+    Ok(folder)
 }
