@@ -27,7 +27,7 @@ fn objects_are_changed_from_the_machine_and_take_effect() {
     assert!(address.starts_with("127.0.0.1:"), "{address}");
 
     // By the machine's own network, since this process is in no lab.
-    let api = Api::new(&kubeconfig).expect("a kubeconfig");
+    let api = Api::new(&kubeconfig, || Ok(())).expect("a kubeconfig");
     let namespace = access["namespace"].as_str().expect("client and server are in one");
     assert_eq!(kubeconfig["contexts"][0]["context"]["namespace"], namespace);
     for pod in ["client", "server"] {
@@ -45,8 +45,12 @@ fn objects_are_changed_from_the_machine_and_take_effect() {
     // Nobody without the certificate.
     let mut stranger = kubeconfig.clone();
     stranger["users"][0]["user"] = json!({});
-    let refused =
-        Api::new(&stranger).expect("a kubeconfig").get(&Reference::new("v1", "Namespace", None, "default"));
+    let refused = Api::new(&stranger, || Ok(())).expect("a kubeconfig").get(&Reference::new(
+        "v1",
+        "Namespace",
+        None,
+        "default",
+    ));
     let refusal = experiment::environment::in_one_line(&refused.expect_err("it is refused"));
     assert!(refusal.contains("Unauthorized"), "{refusal}");
     drop(api);
