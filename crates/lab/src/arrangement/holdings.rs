@@ -6,6 +6,7 @@
 
 use super::kept_configuration::KeptConfiguration;
 use super::started::Proxy;
+use crate::envoy::admin::AdminError;
 use crate::observe::component::{Memory, Watched};
 use experiment::environment::in_one_line;
 use experiment::schema::{ComponentUsage, ProxyConfiguration, ProxyHeap, ProxyHoldings, Role};
@@ -70,7 +71,7 @@ impl BeforeLoad {
 /// Its configuration, counted and kept.
 fn configuration(proxy: &Proxy, log_dir: &Path) -> Result<Option<ProxyConfiguration>, String> {
     let mut kept = KeptConfiguration::new(&proxy.name, log_dir);
-    let counted = proxy.counters.configuration(&mut kept).map_err(|error| reason(proxy, &error));
+    let counted = ask(proxy, || proxy.counters.configuration(&mut kept));
     kept.end(counted.as_ref().err().map(String::as_str));
     counted
 }
@@ -82,14 +83,15 @@ fn memory(watched: &[Watched]) -> BTreeMap<String, Memory> {
 }
 
 fn heaps(proxies: &[&Proxy]) -> BTreeMap<String, Result<Option<ProxyHeap>, String>> {
-    let heap = |proxy: &&Proxy| proxy.counters.heap().map_err(|error| reason(proxy, &error));
+    let heap = |proxy: &&Proxy| ask(proxy, || proxy.counters.heap());
     proxies.iter().map(|proxy| (proxy.name.clone(), heap(proxy))).collect()
 }
 
-/// A dead proxy's status rather than its closed socket.
-fn reason(proxy: &Proxy, error: &crate::envoy::admin::AdminError) -> String {
-    match proxy.container.has_exited() {
-        Some(status) => format!("it has died: {status}"),
-        None => in_one_line(error),
+/// What it answers. One that has died or stands still is not asked: its status says more than its silence.
+fn ask<T>(proxy: &Proxy, question: impl FnOnce() -> Result<T, AdminError>) -> Result<T, String> {
+    let failed = || proxy.container.failed().map(|how| format!("it {how}"));
+    match failed() {
+        Some(how) => Err(how),
+        None => question().map_err(|error| failed().unwrap_or_else(|| in_one_line(&error))),
     }
 }
