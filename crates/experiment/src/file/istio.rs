@@ -10,6 +10,7 @@ use crate::mesh_settings::{
     Surroundings, ZtunnelPlacement,
 };
 use crate::units::parse_fraction;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -156,27 +157,63 @@ fn extra(field: &Field<'_>, files: &dyn Files) -> Result<ExtraObjects> {
     if objects.is_empty() {
         return Err(place.error("there is no object in this", "expected `apiVersion`, `kind` and `metadata`"));
     }
+    let mut numbers = HashMap::new();
     for (index, object) in objects.iter().enumerate() {
         check_object(object, index + 1, &place)?;
+        let metadata = &object["metadata"];
+        let names = [&object["apiVersion"], &object["kind"], &metadata["namespace"], &metadata["name"]];
+        if let Some(first) = numbers.insert(names.map(serde_json::Value::as_str), index + 1) {
+            return Err(place.error(
+                format!("document {} is the same object as document {first}", index + 1),
+                "expected each object once",
+            ));
+        }
     }
     Ok(ExtraObjects { text, objects })
 }
 
-/// An object of Kubernetes says what it is and has a name.
+/// An object of Kubernetes says what it is and has a name. All of that becomes a part of the path by which the API is asked
+/// for it, so nothing else than a part of a path will do.
 fn check_object(object: &serde_json::Value, number: usize, place: &Place) -> Result<()> {
-    for (key, value) in [
-        ("apiVersion", &object["apiVersion"]),
-        ("kind", &object["kind"]),
-        ("metadata.name", &object["metadata"]["name"]),
+    let metadata = &object["metadata"];
+    let is_optional = |key: &str| key == "metadata.namespace";
+    for (key, value, fits) in [
+        ("apiVersion", &object["apiVersion"], is_api_version as fn(&str) -> bool),
+        ("kind", &object["kind"], is_kind),
+        ("metadata.name", &metadata["name"], is_path_part),
+        ("metadata.namespace", &metadata["namespace"], is_path_part),
     ] {
-        if value.as_str().is_none_or(str::is_empty) {
-            return Err(place.error(
-                format!("document {number} has no `{key}`"),
-                "expected objects of Kubernetes, each with `apiVersion`, `kind` and `metadata.name`",
-            ));
+        let text = value.as_str().unwrap_or_default();
+        if value.is_null() && is_optional(key) || fits(text) {
+            continue;
         }
+        let message = if text.is_empty() && !is_optional(key) {
+            format!("document {number} has no `{key}`")
+        } else {
+            format!("document {number}: `{key}` will not do: {}", crate::units::shortened(&value.to_string()))
+        };
+        return Err(place.error(
+            message,
+            "expected objects of Kubernetes, each with `apiVersion`, `kind` and `metadata.name`",
+        ));
     }
     Ok(())
+}
+
+/// A version, or a group and a version.
+fn is_api_version(text: &str) -> bool {
+    let (group, version) = text.split_once('/').unwrap_or(("core", text));
+    is_path_part(group) && is_kind(version)
+}
+
+fn is_kind(text: &str) -> bool {
+    is_path_part(text) && text.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+/// The names of all kinds: most have small letters, digits, `-` and `.` alone.
+fn is_path_part(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | ':');
+    !text.is_empty() && text.len() <= 253 && text.chars().all(fits) && text != "." && text != ".."
 }
 
 fn check_size(field: &Field<'_>, text: &str) -> Result<()> {

@@ -21,6 +21,8 @@ mod writer;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod text_tests;
 
 pub use overrides::Override;
 
@@ -81,20 +83,27 @@ impl Experiment {
         overrides: &[Override],
         files: &dyn Files,
     ) -> Result<Self, Box<ExperimentError>> {
+        let too_large = |what: &str, bytes: usize| {
+            let source = Source { name: file_name.into(), text: String::new() };
+            let place = Place { source: Arc::new(source), span: 0..0 };
+            place.error(
+                format!("{what} is too large: {bytes} bytes"),
+                "an experiment file has at most 1 MiB, the texts that it brings along included",
+            )
+        };
         if text.len() > LARGEST_FILE_BYTES {
-            let place = Place {
-                source: Arc::new(Source { name: file_name.into(), text: String::new() }),
-                span: 0..0,
-            };
-            return Err(place.error(
-                format!("the file is too large: {} bytes", text.len()),
-                "an experiment file has at most 1 MiB",
-            ));
+            return Err(too_large("the file", text.len()));
         }
         let source = Arc::new(Source { name: file_name.to_owned(), text: text.to_owned() });
         let mut root = document::read(&source)?;
         let scale = overrides::apply(&mut root, overrides)?;
-        reader::experiment(&root, &scale, files)
+        let experiment = reader::experiment(&root, &scale, files)?;
+        // What a run leaves must read again.
+        let written_bytes = experiment.to_yaml().len();
+        if written_bytes > LARGEST_FILE_BYTES {
+            return Err(too_large("the file with every default and text", written_bytes));
+        }
+        Ok(experiment)
     }
 
     /// The experiment as a file, every default visible. Reads back to the same value.

@@ -236,6 +236,19 @@ impl Api {
         Ok(self.ask(question).map(drop)?)
     }
 
+    /// Lets an object that was deleted go at once, whatever it waits for: nobody here would ever let it. That it is gone
+    /// already is fine.
+    ///
+    /// # Errors
+    /// Where the API refuses.
+    pub fn drop_finalizers(&self, reference: &Reference) -> Result<(), EnvironmentError> {
+        let mut question =
+            Question::new(format!("let go of {reference}"), Method::PATCH, object_path(reference))
+                .with("application/merge-patch+json", &json!({"metadata": {"finalizers": null}}));
+        question.may_be_absent = true;
+        Ok(self.ask(question).map(drop)?)
+    }
+
     /// A token of a service account for this audience.
     ///
     /// # Errors

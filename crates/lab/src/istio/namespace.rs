@@ -22,6 +22,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::rc::Rc;
 
+/// The kind of namespaces.
+const NAMESPACE_KIND: &str = "Namespace";
+
 /// What a cluster's names end with.
 pub const CLUSTER_DOMAIN: &str = "svc.cluster.local";
 
@@ -88,12 +91,43 @@ impl MeshNamespace {
     /// namespace they are in themselves.
     ///
     /// # Errors
-    /// Where the API refuses one.
+    /// Where the API refuses one, or one is there already: it would not be what it was when this namespace is dropped.
     pub fn apply(&mut self, objects: &[Value]) -> Result<Vec<Value>, EnvironmentError> {
+        let api = self.control_plane.api();
+        let mut references = Vec::new();
+        for reference in objects.iter().map(Reference::of) {
+            let reference = reference?;
+            if self.objects.iter().chain(&references).any(|other| other.is_same_as(&reference)) {
+                return Err(EnvironmentError::new(
+                    format!("apply {reference}"),
+                    "the trial has such an object already",
+                )
+                .with_hint(
+                    "objects of `istio.extra` cannot take the place of those that a trial is made of",
+                ));
+            }
+            if !self.holds(&reference) && api.get(&reference)?.is_some() {
+                return Err(EnvironmentError::new(
+                    format!("apply {reference}"),
+                    "the control plane has such an object already, and would lose it with the trial",
+                )
+                .with_hint("`istio.extra` brings new objects along; give this one another name"));
+            }
+            references.push(reference);
+        }
         // Noted first: of objects that are refused together, some may have been made.
-        let references: Vec<Reference> = objects.iter().map(Reference::of).collect::<Result<_, _>>()?;
         self.objects.extend(references);
-        self.control_plane.api().apply(objects)
+        // What is in a namespace can only be made once that is there.
+        let (namespaces, others): (Vec<Value>, Vec<Value>) =
+            objects.iter().cloned().partition(|object| object["kind"] == NAMESPACE_KIND);
+        let mut made = api.apply(&namespaces)?;
+        made.extend(api.apply(&others)?);
+        Ok(made)
+    }
+
+    /// Whether an object goes with this namespace.
+    fn holds(&self, reference: &Reference) -> bool {
+        reference.namespace.as_ref() == Some(&self.name)
     }
 
     /// Lets a name resolve in the pods of this namespace from now on, as the cluster's DNS would.
@@ -134,7 +168,17 @@ impl Drop for MeshNamespace {
         self.objects.reverse();
         let api = self.control_plane.api();
         let _ = api.delete(&self.objects);
-        let _ = api.finalize_namespace(&self.name);
+        // What is elsewhere would meet the next trial, where it waits for somebody to let it go. Nothing can be let go in a
+        // namespace that is gone.
+        let elsewhere = self.objects.iter().filter(|reference| !self.holds(reference));
+        let (namespaces, others): (Vec<_>, Vec<_>) =
+            elsewhere.partition(|reference| reference.kind == NAMESPACE_KIND);
+        for reference in others {
+            let _ = api.drop_finalizers(reference);
+        }
+        for reference in namespaces {
+            let _ = api.finalize_namespace(&reference.name);
+        }
     }
 }
 

@@ -29,6 +29,18 @@ impl Reference {
         }
     }
 
+    /// Whether both name the same object, be it in another version.
+    #[must_use]
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        let names = |reference: &Self| {
+            let Self { api_version, kind, namespace, name } = reference.clone();
+            // A version without a group is the core's.
+            let group = api_version.rsplit_once('/').map(|(group, _)| group.to_owned());
+            (group, kind, namespace, name)
+        };
+        names(self) == names(other)
+    }
+
     /// What an object says of itself.
     ///
     /// # Errors
@@ -62,6 +74,23 @@ impl fmt::Display for Reference {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn an_object_is_the_same_in_all_its_versions() {
+        let policy = Reference::new("security.istio.io/v1", "PeerAuthentication", Some("mesh-1"), "default");
+        let older = Reference { api_version: "security.istio.io/v1beta1".to_owned(), ..policy.clone() };
+        assert!(policy.is_same_as(&older));
+        for other in [
+            Reference { api_version: "other.example/v1".to_owned(), ..policy.clone() },
+            Reference { kind: "RequestAuthentication".to_owned(), ..policy.clone() },
+            Reference { namespace: None, ..policy.clone() },
+            Reference { name: "server".to_owned(), ..policy.clone() },
+        ] {
+            assert!(!policy.is_same_as(&other), "{other}");
+        }
+        let core = Reference::new("v1", "Service", None, "a");
+        assert!(core.is_same_as(&Reference::new("v2", "Service", None, "a")));
+    }
 
     #[test]
     fn an_object_names_itself_or_what_it_lacks() {

@@ -12,6 +12,7 @@ mod cases;
 #[path = "../arrangement/death.rs"]
 mod death;
 mod deaths;
+mod extra;
 mod holdings;
 mod modes;
 #[allow(dead_code, reason = "shared with the test of arrangements, which burns CPU too")]
@@ -40,6 +41,8 @@ const EVERYWHERE: &[(&str, Case)] = &[
     ("sidecars_hold_what_the_mesh_has", holdings::sidecars_hold_what_the_mesh_has),
     ("nothing_of_a_trial_is_left", remains::nothing_of_a_trial_is_left),
     ("keys_are_closed_to_others", remains::keys_are_closed_to_others),
+    ("what_extra_makes_elsewhere_goes_with_its_trial", extra::what_extra_makes_elsewhere_goes_with_its_trial),
+    ("extra_cannot_take_the_place_of_what_is_there", extra::extra_cannot_take_the_place_of_what_is_there),
     ("a_dead_proxy_is_named_with_its_log", deaths::a_dead_proxy_is_named_with_its_log),
     ("a_dead_control_plane_is_named_and_replaced", deaths::a_dead_control_plane_is_named_and_replaced),
     ("without_ztunnel_the_ambient_modes_say_so", ambient::without_ztunnel_the_ambient_modes_say_so),

@@ -4,19 +4,34 @@ use experiment::mesh_settings::ExtraObjects;
 use serde_json::{Value, json};
 
 /// Kinds that belong to the whole cluster, besides those whose name begins with `Cluster`.
-const CLUSTER_WIDE: [&str; 12] = [
+const CLUSTER_WIDE: [&str; 27] = [
     "APIService",
+    "CSIDriver",
+    "CSINode",
+    "CertificateSigningRequest",
     "CustomResourceDefinition",
+    "DeviceClass",
+    "FlowSchema",
     "GatewayClass",
+    "IPAddress",
     "IngressClass",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
     "MutatingWebhookConfiguration",
     "Namespace",
     "Node",
     "PersistentVolume",
     "PriorityClass",
+    "PriorityLevelConfiguration",
+    "ResourceSlice",
+    "RuntimeClass",
+    "ServiceCIDR",
     "StorageClass",
     "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
     "ValidatingWebhookConfiguration",
+    "VolumeAttachment",
+    "VolumeAttributesClass",
 ];
 
 /// The objects, each in the namespace of the trial unless it names another or belongs to the whole cluster.

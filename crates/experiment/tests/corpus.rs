@@ -1,0 +1,13 @@
+//! Whatever the fuzzers found worth keeping, once more (`fuzz/`).
+
+#[path = "../../../fuzz/src/experiment_file.rs"]
+mod experiment_file;
+#[path = "../../../fuzz/src/replay.rs"]
+mod replay;
+
+use replay::replay;
+
+#[test]
+fn the_corpus_of_experiment_files_holds() {
+    replay("experiment_file", experiment_file::check);
+}

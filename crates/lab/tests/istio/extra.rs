@@ -1,0 +1,120 @@
+//! The experiment's own objects: what they may not do to others, and that they go with their trial.
+
+use crate::modes::spec;
+use crate::trial::trial;
+use experiment::environment::{ArrangementSpec, EnvironmentError, in_one_line};
+use experiment::mesh_settings::ExtraObjects;
+use experiment::{MeshSettings, Mode};
+use lab::Lab;
+use lab::arrangement::LocalLab;
+use lab::istio::Reference;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+fn with_extra(mode: Mode, objects: &[Value]) -> ArrangementSpec {
+    let extra = ExtraObjects { text: String::new(), objects: objects.to_vec() };
+    let settings = MeshSettings { extra: Some(extra), ..MeshSettings::default() };
+    ArrangementSpec { istio: Arc::new(settings), ..spec(mode) }
+}
+
+fn object(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Value {
+    let metadata = namespace
+        .map_or_else(|| json!({"name": name}), |namespace| json!({"name": name, "namespace": namespace}));
+    json!({"apiVersion": api_version, "kind": kind, "metadata": metadata})
+}
+
+/// Objects in another namespace of their own, in that of the control plane and in none: nobody in the lab would ever let go
+/// of what has a finalizer, or empty the namespace.
+fn objects_elsewhere() -> Vec<Value> {
+    let mut kept = object("v1", "ConfigMap", Some("team-a"), "kept");
+    kept["metadata"]["finalizers"] = json!(["example.com/kept"]);
+    let mut volume = object("v1", "PersistentVolume", None, "volume-a");
+    volume["spec"] =
+        json!({"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/a"}});
+    let mut filter =
+        object("networking.istio.io/v1alpha3", "EnvoyFilter", Some("istio-system"), "for-the-whole-mesh");
+    filter["spec"] = json!({"configPatches": []});
+    let mut definition =
+        object("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, "things.example.com");
+    definition["spec"] = json!({
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "things", "singular": "thing", "kind": "Thing"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+    });
+    // What is in a namespace may be named before it.
+    vec![
+        kept,
+        object("v1", "Namespace", None, "team-a"),
+        filter,
+        volume,
+        definition,
+        object("rbac.authorization.k8s.io/v1", "ClusterRole", None, "system:a"),
+    ]
+}
+
+pub fn what_extra_makes_elsewhere_goes_with_its_trial(_lab: &Lab, place: &LocalLab) {
+    let objects = objects_elsewhere();
+    // One mode after the other, each with the same objects.
+    for mode in [Mode::Sidecar, Mode::None] {
+        let trial = trial(place, &with_extra(mode, &objects), |_| {
+            let control_plane = place.running_control_plane().expect("it configured the proxies");
+            for object in &objects {
+                let reference = Reference::of(object).expect("it names itself");
+                assert!(
+                    control_plane.api().get(&reference).expect("the API answers").is_some(),
+                    "{reference}"
+                );
+            }
+        });
+        assert!(trial.observation.path.proven, "{mode}: {:?}", trial.observation.path.reasons);
+        let control_plane = place.running_control_plane().expect("it lives on");
+        for object in &objects {
+            let reference = Reference::of(object).expect("it names itself");
+            let left = control_plane.api().get(&reference).expect("the API answers");
+            assert_eq!(left, None, "{mode} left {reference}");
+        }
+    }
+}
+
+fn refused(place: &LocalLab, object: &Value) -> Box<EnvironmentError> {
+    let logs = tempfile::tempdir().expect("a temporary folder");
+    let brought_up = place.bring_up(&with_extra(Mode::Sidecar, std::slice::from_ref(object)), logs.path());
+    Box::new(brought_up.err().unwrap_or_else(|| panic!("{object} was taken")))
+}
+
+pub fn extra_cannot_take_the_place_of_what_is_there(_lab: &Lab, place: &LocalLab) {
+    // An older version of the policy that claims mutual TLS.
+    let mut policy = object("security.istio.io/v1beta1", "PeerAuthentication", None, "default");
+    policy["spec"] = json!({"mtls": {"mode": "DISABLE"}});
+    let mut service = object("v1", "Service", None, "server");
+    service["spec"] = json!({"ports": [{"port": 8080}]});
+    for object in [policy, service, object("v1", "ServiceAccount", None, "client")] {
+        let error = refused(place, &object);
+        assert!(
+            in_one_line(&error).contains("the trial has such an object already"),
+            "{}",
+            in_one_line(&error)
+        );
+        assert!(error.hint.is_some());
+    }
+    for object in [
+        object("v1", "Namespace", None, "istio-system"),
+        object("v1", "Node", None, "meshmeter"),
+        object(
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            None,
+            "envoyfilters.networking.istio.io",
+        ),
+    ] {
+        let error = refused(place, &object);
+        assert!(
+            in_one_line(&error).contains("the control plane has such an object already"),
+            "{object}: {}",
+            in_one_line(&error)
+        );
+    }
+    let next = trial(place, &spec(Mode::Sidecar), |_| ());
+    assert!(next.observation.path.proven, "{:?}", next.observation.path.reasons);
+}

@@ -1,0 +1,17 @@
+//! Inputs that a fuzzer found worth keeping, once more. Included by the tests of the crates that are fuzzed.
+
+use std::fs;
+use std::path::Path;
+
+#[expect(clippy::print_stdout, reason = "shown where it fails: names the input")]
+pub fn replay(target: &str, check: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
+    let mut replayed = 0;
+    for entry in fs::read_dir(&folder).expect("the corpus is part of the repository") {
+        let path = entry.expect("a folder that can be read").path();
+        println!("{}", path.display());
+        check(&fs::read(&path).expect("a file that can be read"));
+        replayed += 1;
+    }
+    assert!(replayed >= 10, "{replayed} inputs in {}", folder.display());
+}
