@@ -100,6 +100,12 @@ impl Mode {
         matches!(self, Self::Ambient | Self::AmbientWaypoint)
     }
 
+    /// Whether a pod has a proxy of its own beside it, under a control plane.
+    #[must_use]
+    pub fn has_sidecars(self) -> bool {
+        !matches!(self, Self::None | Self::Gateway) && !self.is_ambient()
+    }
+
     /// Whether requests leave the mesh for a server outside it.
     #[must_use]
     pub fn is_egress(self) -> bool {

@@ -142,7 +142,7 @@ fn ztunnels(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
 }
 
 fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    let has_sidecars = experiment.modes.iter().any(|mode| *mode != Mode::None && !mode.is_ambient());
+    let has_sidecars = experiment.modes.iter().any(|mode| mode.has_sidecars());
     if let Some(field) =
         given.istio.field("sidecar-scope")?.filter(|_| experiment.istio.sidecar_scope && !has_sidecars)
     {

@@ -98,6 +98,24 @@ fn what_is_written_is_no_larger_than_what_is_read() {
     assert!(error.message.starts_with("the file with every default and text is too large"), "{error}");
 }
 
+/// Modes that cannot run are left out of an experiment after it was read.
+#[test]
+fn what_is_left_of_an_experiment_without_some_modes_reads_again() {
+    let text = "name: a\nmesh: istio\nload: {rate: 100}\nmodes: [none, ambient, ingress, sidecar]\nistio: {ztunnel: per-pod, sidecar-scope: on, ingress: {tls: off}}\n";
+    let whole = Experiment::parse(text, "text").unwrap();
+    for left in 1..16 {
+        let mut experiment = whole.clone();
+        let mut number = 0;
+        experiment.modes.retain(|_| {
+            number += 1;
+            left & (1 << (number - 1)) != 0
+        });
+        let again = Experiment::parse(&experiment.to_yaml(), "again");
+        let again = again.unwrap_or_else(|error| panic!("{}", error.render(false)));
+        assert_eq!(again.modes, experiment.modes);
+    }
+}
+
 #[test]
 fn hostile_objects_end_quickly() {
     let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");

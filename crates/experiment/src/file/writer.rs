@@ -253,7 +253,7 @@ fn istio(experiment: &Experiment) -> IstioView<'_> {
         wasm: settings.wasm.as_deref(),
         retries: settings.retries,
         timeout: settings.timeout.map(TimeSpan),
-        sidecar_scope: settings.sidecar_scope,
+        sidecar_scope: settings.sidecar_scope && experiment.modes.iter().any(|mode| mode.has_sidecars()),
         surroundings: SurroundingsView {
             services: surroundings.services,
             endpoints: (surroundings.services > 0).then_some(surroundings.endpoints),

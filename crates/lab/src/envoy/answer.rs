@@ -3,11 +3,14 @@
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
 use std::io::{self, Read};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 /// How long a long answer may be, bytes.
 const LONG_ANSWER_BYTES: u64 = 4 << 30;
+
+/// How long all pieces of a long answer may take: the longest takes a minute.
+const WHOLE_ANSWER_LIMIT: Duration = Duration::from_secs(300);
 
 /// The body of an answer. Reading ends with an error where the next piece does not come in time.
 #[derive(Debug)]
@@ -17,21 +20,25 @@ pub(super) struct LongAnswer<'a> {
     piece: Bytes,
     /// For each piece.
     limit: Duration,
+    /// For all.
+    deadline: Instant,
     read_bytes: u64,
 }
 
 impl<'a> LongAnswer<'a> {
     /// The answer with this body, whose connection lives on this runtime.
     pub fn new(runtime: &'a Runtime, body: Incoming, limit: Duration) -> Self {
-        Self { runtime, body, piece: Bytes::new(), limit, read_bytes: 0 }
+        let deadline = Instant::now() + WHOLE_ANSWER_LIMIT;
+        Self { runtime, body, piece: Bytes::new(), limit, deadline, read_bytes: 0 }
     }
 
     /// The next piece that is not empty; nothing at the end.
     fn next_piece(&mut self) -> io::Result<Option<Bytes>> {
         loop {
+            let limit = self.limit.min(self.deadline.saturating_duration_since(Instant::now()));
             let frame = self
                 .runtime
-                .block_on(async { tokio::time::timeout(self.limit, self.body.frame()).await })
+                .block_on(async { tokio::time::timeout(limit, self.body.frame()).await })
                 .map_err(|_| {
                     io::Error::new(io::ErrorKind::TimedOut, "the next piece did not come in time")
                 })?;

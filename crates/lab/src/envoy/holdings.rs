@@ -29,7 +29,7 @@ impl Admin {
     /// # Errors
     /// Where there is no answer in time, or not of that shape: the copy is then worth nothing.
     pub(crate) fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<ProxyConfiguration, AdminError> {
-        let refused: u64 = self.counters_at(REFUSED)?.values().sum();
+        let refused = self.counters_at(REFUSED)?.values().copied().fold(0, u64::saturating_add);
         let mut configuration = self.read(DUMP, |answer| count(answer, copy))?;
         // A proxy may keep no counter of what it refused and still show it in the dump, or have forgotten it there.
         configuration.counts.rejected_updates = configuration.counts.rejected_updates.max(Some(refused));

@@ -125,9 +125,10 @@ pub(super) fn judge_carried(
         return;
     }
     // At the generator's end each connection may have an answer under way.
-    let under_way = served.sent_bytes.checked_div(served.requests_received).unwrap_or(0) * expected;
-    if streams.received_bytes + under_way < served.received_bytes
-        || streams.sent_bytes + under_way < served.sent_bytes
+    let each = served.sent_bytes.checked_div(served.requests_received).unwrap_or(0);
+    let under_way = each.saturating_mul(expected);
+    if streams.received_bytes.saturating_add(under_way) < served.received_bytes
+        || streams.sent_bytes.saturating_add(under_way) < served.sent_bytes
     {
         reasons.push(format!(
             "{name} carried {} bytes to the service and {} back, which moved {} and {} itself: part of the traffic did not pass it",
@@ -142,7 +143,8 @@ pub(super) fn judge_carried(
         ("to the client", streams.sent_bytes, before.sent_bytes),
     ] {
         let share = (bytes.max(bytes_before) as f64 * BYTES_APART_FRACTION) as u64;
-        if bytes.abs_diff(bytes_before) > share + under_way + BYTES_APART_PER_CONNECTION * expected {
+        let framing = BYTES_APART_PER_CONNECTION.saturating_mul(expected);
+        if bytes.abs_diff(bytes_before) > share.saturating_add(under_way).saturating_add(framing) {
             reasons.push(format!(
                 "{name} carried {bytes} bytes {direction} and {nearer} {bytes_before}: something else uses this path"
             ));
@@ -158,12 +160,11 @@ pub(super) fn judge_service(service: &CountedService, sent: u64, retries: u64, r
     }
     let served = service.proof();
     let received = served.requests_received;
-    if received + forgiven(sent, served.connections) < sent {
+    if received.saturating_add(forgiven(sent, served.connections)) < sent {
         reasons.push(format!("the service counted {received} of {sent} requests"));
-    } else if received > sent + retries {
+    } else if let surplus @ 1.. = received.saturating_sub(sent).saturating_sub(retries) {
         reasons.push(format!(
-            "the service counted {} requests more than were sent: something else uses it",
-            received - sent - retries
+            "the service counted {surplus} requests more than were sent: something else uses it"
         ));
     }
 }
