@@ -9,8 +9,10 @@
 //! that nothing already measured is lost where the disk is full or the run is killed. [`read`] makes do with what a run
 //! that was cut short has left. The summary and the report can be made again from the rest at any time.
 
+mod error;
 mod read;
 
+pub use error::FolderError;
 pub use read::{RawRun, read};
 
 use experiment::schema::{Host, Summary, TrialRecord};
@@ -236,83 +238,6 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
-    }
-}
-
-/// A run folder that cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FolderError {
-    /// There is already a run.
-    #[error("{} already holds a run", path.display())]
-    HasRun {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// There is something else.
-    #[error("{} is no empty folder: it holds {name:?}", path.display())]
-    NotEmpty {
-        /// The folder.
-        path: PathBuf,
-        /// One of the things in it.
-        name: String,
-    },
-    /// It is not a run folder.
-    #[error("{} is no run folder: {missing}", path.display())]
-    NoRun {
-        /// The folder.
-        path: PathBuf,
-        /// What it lacks.
-        missing: String,
-    },
-    /// A file cannot be written.
-    #[error("{operation} {}", path.display())]
-    Write {
-        /// What was tried.
-        operation: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A file cannot be read.
-    #[error("read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-}
-
-impl FolderError {
-    fn write(operation: &'static str, path: &Path, source: io::Error) -> Self {
-        Self::Write { operation, path: path.to_owned(), source }
-    }
-
-    pub(crate) fn read(path: &Path, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self::Read { path: path.to_owned(), source: source.into() }
-    }
-
-    /// What the user can do about it, where it is not plain from the error.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::HasRun { .. } => {
-                Some("name another folder with --out, or replace that run with --overwrite".to_owned())
-            }
-            Self::NotEmpty { .. } => Some("name a new folder with --out".to_owned()),
-            Self::NoRun { .. } => Some("give the folder that `meshmeter run` printed at its end".to_owned()),
-            Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Some(
-                    "make room on the disk; the trials recorded until now are kept, and `meshmeter report DIR --output \
-                     FILE` writes their report elsewhere"
-                        .to_owned(),
-                )
-            }
-            Self::Write { .. } => Some("name a folder with --out that can be made and written to".to_owned()),
-            Self::Read { .. } => None,
-        }
     }
 }
 

@@ -1,0 +1,274 @@
+//! From URLs to targets: schemes, ports, names and addresses.
+
+use super::url::UrlTemplate;
+use super::{Choice, Family, Order, Request, RequestTemplate, Target, TargetError, Targets, Text};
+use http::header::USER_AGENT;
+use http::uri::Authority;
+use http::{HeaderValue, Uri};
+use rustls::pki_types::ServerName;
+use std::collections::HashMap;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+
+/// The usual `User-Agent`.
+const THIS_PROGRAM: &str = concat!("meshmeter/", env!("CARGO_PKG_VERSION"));
+
+/// Most servers of one run.
+const MOST_SERVERS: usize = 10_000;
+
+/// A scheme of URLs.
+#[derive(Clone, Copy)]
+struct Scheme {
+    name: &'static str,
+    family: Family,
+    tls: bool,
+    usual_port: Option<u16>,
+}
+
+const SCHEMES: [Scheme; 6] = [
+    Scheme { name: "http", family: Family::Http, tls: false, usual_port: Some(80) },
+    Scheme { name: "https", family: Family::Http, tls: true, usual_port: Some(443) },
+    Scheme { name: "grpc", family: Family::Grpc, tls: false, usual_port: Some(80) },
+    Scheme { name: "grpcs", family: Family::Grpc, tls: true, usual_port: Some(443) },
+    Scheme { name: "tcp", family: Family::Raw, tls: false, usual_port: None },
+    Scheme { name: "tls", family: Family::Raw, tls: true, usual_port: None },
+];
+
+/// Resolves every URL. URLs of one host and port share a server.
+///
+/// A URL may have a weight before it, as in `3=http://…`, and ranges of numbers in its host and path, as in
+/// `https://shop-{1..1000}.example/get/{1..100}`: one server for each host, a number drawn for each request in a path.
+///
+/// Blocks while names are looked up.
+///
+/// # Errors
+/// Where a URL is not one that this engine can load, or a name has no address.
+pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Targets, TargetError> {
+    let mut resolver = Resolver {
+        template,
+        family: None,
+        servers: Vec::new(),
+        index: HashMap::new(),
+        addresses: HashMap::new(),
+    };
+    let mut choices = Vec::new();
+    let mut is_plain = true;
+    for url in urls {
+        let template = UrlTemplate::parse(url)?;
+        is_plain &= template.weight == 1 && !template.has_ranges();
+        let hosts = template.urls(MOST_SERVERS)?;
+        let options = hosts.iter().map(|host| resolver.option(host, &template.path));
+        choices.push(Choice { weight: template.weight, options: options.collect::<Result<_, _>>()? });
+    }
+    let order = if is_plain { Order::Turn } else { Order::Random };
+    let family = resolver.family.unwrap_or(Family::Http);
+    Ok(Targets { family, servers: resolver.servers, choices, order, connections_per_server: None })
+}
+
+/// Makes servers of URLs.
+struct Resolver<'a> {
+    template: &'a RequestTemplate,
+    /// Of the URLs so far.
+    family: Option<Family>,
+    servers: Vec<Target>,
+    /// The server of an endpoint and a name for TLS.
+    index: HashMap<(String, Option<ServerName<'static>>), usize>,
+    /// What endpoints resolved to.
+    addresses: HashMap<String, Vec<SocketAddr>>,
+}
+
+impl Resolver<'_> {
+    /// The server and the request of a URL whose path is `path`.
+    fn option(&mut self, url: &str, path: &Text) -> Result<(usize, usize), TargetError> {
+        let (uri, scheme) = parse(url)?;
+        if *self.family.get_or_insert(scheme.family) != scheme.family {
+            return Err(TargetError::Families(url.to_owned()));
+        }
+        let authority = uri.authority().ok_or_else(|| TargetError::NoHost(url.to_owned()))?;
+        let server_name = if scheme.tls { Some(server_name(&uri, self.template)?) } else { None };
+        let port = port(authority, scheme.usual_port)
+            .map_err(|port| TargetError::Port { url: url.to_owned(), port })?;
+        let endpoint =
+            self.template.connect_to.clone().unwrap_or_else(|| format!("{}:{port}", authority.host()));
+        let request = request(scheme, authority.as_str(), path.clone(), self.template);
+        let key = (endpoint, server_name);
+        let server = match self.index.get(&key) {
+            Some(server) => *server,
+            None if self.servers.len() == MOST_SERVERS => {
+                return Err(TargetError::TooManyServers(url.to_owned()));
+            }
+            None => {
+                let addresses = self.look_up(&key.0)?;
+                let (authority, server_name) = key.clone();
+                self.servers.push(Target { authority, addresses, server_name, requests: Vec::new() });
+                self.index.insert(key, self.servers.len() - 1);
+                self.servers.len() - 1
+            }
+        };
+        self.servers[server].requests.push(request);
+        Ok((server, self.servers[server].requests.len() - 1))
+    }
+
+    fn look_up(&mut self, endpoint: &str) -> Result<Vec<SocketAddr>, TargetError> {
+        if let Some(known) = self.addresses.get(endpoint) {
+            return Ok(known.clone());
+        }
+        let found = look_up(endpoint)?;
+        self.addresses.insert(endpoint.to_owned(), found.clone());
+        Ok(found)
+    }
+}
+
+fn parse(url: &str) -> Result<(Uri, Scheme), TargetError> {
+    let uri: Uri = url.parse().map_err(|cause| TargetError::NotAUrl { url: url.to_owned(), cause })?;
+    let name = uri.scheme_str().unwrap_or_default();
+    let scheme = SCHEMES
+        .iter()
+        .find(|scheme| scheme.name == name)
+        .ok_or_else(|| TargetError::Scheme { url: url.to_owned(), scheme: name.to_owned() })?;
+    if uri.host().is_none_or(str::is_empty) {
+        return Err(TargetError::NoHost(url.to_owned()));
+    }
+    if scheme.family == Family::Raw
+        && !matches!(uri.path_and_query().map(|path| path.as_str()), None | Some("/"))
+    {
+        return Err(TargetError::PathOfRaw(url.to_owned()));
+    }
+    Ok((uri, *scheme))
+}
+
+/// The port of a URL, the usual one where there is none; the text of one that does not exist. The `http` crate passes
+/// those over in silence, which would put the load on the usual port.
+fn port(authority: &Authority, usual: Option<u16>) -> Result<u16, String> {
+    let text = authority.as_str();
+    let host_and_port = text.rsplit_once('@').map_or(text, |(_, rest)| rest);
+    let after_host = host_and_port.strip_prefix(authority.host()).unwrap_or_default();
+    match after_host.strip_prefix(':') {
+        None | Some("") => usual.ok_or_else(String::new),
+        Some(port) => port.parse().ok().filter(|port| *port > 0).ok_or_else(|| port.to_owned()),
+    }
+}
+
+/// The name for TLS.
+fn server_name(uri: &Uri, template: &RequestTemplate) -> Result<ServerName<'static>, TargetError> {
+    let host = template.sni.as_deref().or_else(|| uri.host()).unwrap_or_default();
+    // An IPv6 address has brackets in a URL and none in a certificate.
+    let name = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    ServerName::try_from(name.to_owned()).map_err(|_| TargetError::ServerName(host.to_owned()))
+}
+
+fn look_up(endpoint: &str) -> Result<Vec<SocketAddr>, TargetError> {
+    let addresses: Vec<SocketAddr> = endpoint
+        .to_socket_addrs()
+        .map_err(|cause| TargetError::Resolve { authority: endpoint.to_owned(), cause })?
+        .collect();
+    if addresses.is_empty() { Err(TargetError::NoAddress(endpoint.to_owned())) } else { Ok(addresses) }
+}
+
+/// The request, as every protocol can write it out.
+fn request(scheme: Scheme, authority: &str, path: Text, template: &RequestTemplate) -> Request {
+    let mut headers = template.headers.clone();
+    if !headers.iter().any(|(name, _)| *name == USER_AGENT) {
+        headers.insert(0, (USER_AGENT, HeaderValue::from_static(THIS_PROGRAM)));
+    }
+    Request {
+        method: template.method.clone(),
+        scheme: scheme.name,
+        authority: authority.rsplit_once('@').map_or(authority, |(_, host)| host).to_owned(),
+        path,
+        headers,
+        body: Arc::clone(&template.body),
+        call: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_of_one_server_share_a_target() {
+        let urls =
+            ["http://127.0.0.1:81/a", "http://127.0.0.1:81/b?c=d", "http://127.0.0.1/"].map(String::from);
+        let targets = resolve(&urls, &RequestTemplate::default()).unwrap().servers;
+        assert_eq!(targets.len(), 2);
+        assert_eq!(targets[0].requests.len(), 2);
+        assert_eq!(targets[0].requests[1].path, Text::from("/b?c=d".to_owned()));
+        assert_eq!(targets[0].requests[1].authority, "127.0.0.1:81");
+        assert_eq!(targets[1].addresses, ["127.0.0.1:80".parse().unwrap()]);
+    }
+
+    #[test]
+    fn servers_are_bounded_and_counted_once() {
+        let count = |urls: &[&str]| {
+            let urls: Vec<String> = urls.iter().map(|url| (*url).to_owned()).collect();
+            resolve(&urls, &RequestTemplate::default()).map(|targets| targets.servers.len())
+        };
+        let most = "http://127.0.0.1:{1..10000}/a";
+        assert_eq!(count(&[most, "http://127.0.0.1:{1..10000}/b"]).unwrap(), 10_000);
+        for one_more in ["http://127.0.0.1:10001/", "http://127.0.0.1:{10001..10002}/"] {
+            assert!(matches!(count(&[most, one_more]), Err(TargetError::TooManyServers(_))), "{one_more}");
+        }
+    }
+
+    #[test]
+    fn https_goes_to_its_own_port_by_the_name_of_the_host_or_the_one_given() {
+        let urls = ["https://127.0.0.1/", "https://127.0.0.1:80/", "http://127.0.0.1/", "https://[::1]:9/"];
+        let mut template = RequestTemplate::default();
+        let targets = resolve(&urls.map(String::from), &template).unwrap().servers;
+        let found: Vec<_> = targets
+            .iter()
+            .map(|target| {
+                (
+                    target.addresses[0].port(),
+                    target.server_name.as_ref().map(|name| name.to_str().into_owned()),
+                )
+            })
+            .collect();
+        let name = |name: &str| Some(name.to_owned());
+        // One port spoken to in two ways is two targets.
+        assert_eq!(found, [(443, name("127.0.0.1")), (80, name("127.0.0.1")), (80, None), (9, name("::1"))]);
+        template.sni = Some("shop.example".into());
+        let targets = resolve(&["https://127.0.0.1/".to_owned()], &template).unwrap().servers;
+        assert_eq!(targets[0].server_name, Some("shop.example".try_into().unwrap()));
+        assert_eq!(targets[0].requests[0].authority, "127.0.0.1");
+    }
+
+    #[test]
+    fn ports_are_the_given_one_or_80() {
+        for (url, expected) in [
+            ("http://127.0.0.1", 80),
+            ("http://127.0.0.1:/", 80),
+            ("http://[::1]/", 80),
+            ("http://127.0.0.1:1", 1),
+            ("http://[::1]:8080/", 8080),
+            ("http://127.0.0.1:65535/", 65535),
+            ("http://user:81@127.0.0.1/", 80),
+            ("http://127.0.0.1:9@127.0.0.1:82/", 82),
+        ] {
+            let targets = resolve(&[url.to_owned()], &RequestTemplate::default()).unwrap().servers;
+            assert_eq!(targets[0].addresses[0].port(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn unusable_urls_are_named() {
+        for (url, expected) in [
+            ("ftp://a/", "scheme `ftp`"),
+            ("https://-a-.example/", "not a name of a server"),
+            ("a.example/x", "not a URL"),
+            ("/x", "scheme ``"),
+            ("http://", "not a URL"),
+            ("", "not a URL"),
+            ("http://a b/", "not a URL"),
+            ("http://127.0.0.1:99999/", "the port `99999`"),
+            ("http://127.0.0.1:0/", "the port `0`"),
+            ("http://[::1]:65536/", "the port `65536`"),
+            ("tcp://127.0.0.1", "the port ``"),
+            ("tcp://127.0.0.1:9/x", "has a path"),
+        ] {
+            let message = resolve(&[url.to_owned()], &RequestTemplate::default()).unwrap_err().to_string();
+            assert!(message.contains(expected), "{url}: {message}");
+        }
+    }
+}
