@@ -73,7 +73,7 @@ impl LoadLabels {
         let same_connections = self.loads.iter().all(|other| other.connections == load.connections);
         let mut parts = Vec::new();
         if !self.varying.protocol {
-            parts.push(load.protocol.to_uppercase());
+            parts.push(protocol(load));
         }
         if !self.varying.connections && same_connections {
             parts.push(connections(load));
@@ -85,6 +85,15 @@ impl LoadLabels {
             parts.push(format!("{} arrivals", load.arrival));
         }
         parts.join(", ")
+    }
+}
+
+/// As people write it.
+fn protocol(load: &LoadPoint) -> String {
+    match load.protocol.as_str() {
+        "grpc" => "gRPC".to_owned(),
+        "tcp" => "raw TCP".to_owned(),
+        http => http.to_uppercase(),
     }
 }
 
@@ -112,6 +121,15 @@ mod tests {
             connections,
             payload_bytes: 1024,
             arrival: "uniform".to_owned(),
+        }
+    }
+
+    #[test]
+    fn protocols_are_named_as_people_write_them() {
+        for (name, shown) in [("http/2", "HTTP/2"), ("grpc", "gRPC"), ("tcp", "raw TCP")] {
+            let load = LoadPoint { protocol: name.to_owned(), ..load(500.0, 4) };
+            let shared = LoadLabels::new(&[load]).shared();
+            assert!(shared.starts_with(&format!("{shown}, 4 connections")), "{shared}");
         }
     }
 
