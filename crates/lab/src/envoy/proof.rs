@@ -85,7 +85,7 @@ pub fn prove(proxies: &[CountedProxy], sent: &SentLoad, service: Option<&Counted
                     before.add(&proof, counters);
                 }
                 Seen::RequestBytes(counters) => {
-                    requests::judge_bytes(proxy, &proof, counters, before, &mut reasons);
+                    requests::judge_bytes(proxy, &proof, counters, before, sent, &mut reasons);
                 }
                 Seen::Streams(_) => {
                     let nearer = proofs.iter().rev().find(|other| carries(other));

@@ -18,6 +18,11 @@ const FORGIVEN_AT_LEAST: u64 = 16;
 /// What a connection carries beside requests (HTTP/2's preface, settings and first headers), in requests.
 const CONNECTION_IN_REQUESTS: u64 = 16;
 
+/// HTTP/2 tells the sender of large answers that there is room for more, in frames of so many bytes.
+const ROOM_FOR_MORE_BYTES: f64 = 13.0;
+/// The generator does so after that many bytes of an answer: half of the room that it has for each.
+const ROOM_FOR_MORE_AFTER_BYTES: f64 = (8 << 20) as f64;
+
 /// Counters of a proxy that reads requests.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RequestCounters {
@@ -38,6 +43,8 @@ pub struct RequestCounters {
 pub struct RequestByteCounters {
     /// Bytes from client to server.
     pub bytes: String,
+    /// Bytes back.
+    pub response_bytes: String,
     /// The connections that they came on.
     pub connections: String,
     /// Whether a proxy before it has added to them: then there must be enough, and more says nothing.
@@ -50,6 +57,14 @@ impl RequestByteCounters {
         let Some(each) = sent.request_bytes.filter(|bytes| *bytes > 0.0) else { return 0 };
         let requests = (rise(&self.bytes) as f64 / each).round() as u64;
         if self.added_to { requests.min(sent.requests) } else { requests }
+    }
+
+    /// What came with the requests over these connections and is none, in requests.
+    fn beside_requests(&self, proof: &ProxyProof, sent: &SentLoad) -> u64 {
+        let Some(each) = sent.request_bytes.filter(|bytes| *bytes > 0.0) else { return 0 };
+        let told = counter(proof, &self.response_bytes) as f64 / ROOM_FOR_MORE_AFTER_BYTES;
+        let room_for_more = (told * ROOM_FOR_MORE_BYTES / each) as u64;
+        CONNECTION_IN_REQUESTS * counter(proof, &self.connections) + room_for_more
     }
 }
 
@@ -87,11 +102,12 @@ pub(super) fn judge_bytes(
     proof: &ProxyProof,
     counters: &RequestByteCounters,
     before: Explained,
+    sent: &SentLoad,
     reasons: &mut Vec<String>,
 ) {
     let connections = counter(proof, &counters.connections);
-    let once = CONNECTION_IN_REQUESTS * connections + most_forgiven(proof.requests_expected);
-    let explained = Explained { retries: before.retries + once, ..before };
+    let none_of_them = counters.beside_requests(proof, sent) + most_forgiven(proof.requests_expected);
+    let explained = Explained { retries: before.retries + none_of_them, ..before };
     judge_count(proxy, proof, connections, explained, reasons);
 }
 
@@ -141,6 +157,7 @@ mod tests {
         let names = ("bytes".to_owned(), "connections".to_owned());
         let seen = Seen::RequestBytes(RequestByteCounters {
             bytes: names.0.clone(),
+            response_bytes: "responses".to_owned(),
             connections: names.1.clone(),
             added_to,
         });
@@ -160,6 +177,19 @@ mod tests {
         assert!(prove(&[ztunnel(true, 6000 * 73, 4)], &sent(3000), None).proven);
         // A protocol's own words at the beginning of each connection.
         assert!(prove(&[ztunnel(false, 3000 * 73 + 4 * 200, 4)], &sent(3000), None).proven);
+    }
+
+    /// Over HTTP/2 the client makes room for the rest of an answer, which is no request.
+    #[test]
+    fn room_for_large_answers_is_no_request() {
+        let bytes = 300 * 73 + 300 * 2 * 13;
+        let answered = |response_bytes: u64| {
+            let mut proxy = ztunnel(false, bytes, 1);
+            proxy.after.as_mut().unwrap().insert("responses".to_owned(), response_bytes);
+            prove(&[proxy], &sent(300), None).proven
+        };
+        assert!(answered(300 * (20 << 20)));
+        assert!(!answered(300 * 1024));
     }
 
     #[test]

@@ -191,6 +191,7 @@ fn evidence(through_waypoint: bool, is_added_to: bool) -> (Evidence, Evidence) {
         }],
         ..Evidence::of(Seen::RequestBytes(RequestByteCounters {
             bytes: stream.request_bytes(),
+            response_bytes: stream.response_bytes(),
             connections: stream.mutual_tls_connections(),
             added_to,
         }))
