@@ -132,7 +132,12 @@ fn do_to_each_trial(mode: &str, deeds: &[Option<Deed>]) {
     let mut run = scene.start("out");
     let mut generator = None;
     for deed in deeds {
-        generator = Some(run.await_other(Place::Anywhere("load"), generator.as_ref()));
+        let current = run.await_other(Place::Anywhere("load"), generator.as_ref());
+        if deed.as_ref().is_some_and(|deed| deed.named == "generator") {
+            // By then it has said something.
+            current.await_connections(1);
+        }
+        generator = Some(current);
         if let Some(deed) = deed {
             run.await_process(deed.place).signal(deed.signal);
         }

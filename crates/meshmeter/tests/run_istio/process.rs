@@ -4,6 +4,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// A process that cannot be taken for another: its number, and when it started.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -43,6 +44,23 @@ impl Process {
     pub fn signal(&self, signal: Signal) {
         assert!(self.is_alive(), "{} has ended", self.name());
         kill_process(Pid::from_raw(self.pid).expect("a process has a number"), signal).expect("it is ours");
+    }
+}
+
+impl Process {
+    /// Waits until a generator has so many connections to the service.
+    pub fn await_connections(&self, count: usize) {
+        // Established, to port 8080 of an address in 10.78.0.0/16, whose bytes stand the other way round (proc_pid_net(5)).
+        const TO_SERVICE: &str = "4E0A:1F90 01 ";
+        let give_up_at = Instant::now() + Duration::from_secs(30);
+        let open = || {
+            let table = fs::read_to_string(format!("/proc/{}/net/tcp", self.pid)).expect("it has a network");
+            table.lines().filter(|line| line.contains(TO_SERVICE)).count()
+        };
+        while open() < count {
+            assert!(Instant::now() < give_up_at, "the generator has no connections");
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 }
 

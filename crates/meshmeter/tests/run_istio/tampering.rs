@@ -1,11 +1,10 @@
 //! What would lead requests another way, or let somebody else answer them: it makes a trial invalid, not fast.
 
-use crate::process::{Place, Process};
+use crate::process::Place;
 use crate::run::{Scene, check_good};
 use experiment::schema::TrialOutcome;
-use std::fs;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const RUN_LIMIT: Duration = Duration::from_secs(120);
 
@@ -26,7 +25,7 @@ fn remove_rules(mode: &str) {
     let mut generator = None;
     for pod in ["client", "server"] {
         let current = run.await_other(Place::Anywhere("load"), generator.as_ref());
-        await_connections(&current);
+        current.await_connections(4);
         let inside =
             if pod == "client" { current.clone() } else { run.await_process(Place::Anywhere("serve")) };
         let pid = inside.pid.to_string();
@@ -45,22 +44,6 @@ fn remove_rules(mode: &str) {
         assert!(trial.path.reasons.iter().any(|said| said.starts_with(&reason)), "{:?}", trial.path.reasons);
     }
     check_good(&trials[2]);
-}
-
-/// Waits until the generator has its connections to the service's port.
-fn await_connections(generator: &Process) {
-    // Established, to port 8080 of an address in 10.78.0.0/16, whose bytes stand the other way round (proc_pid_net(5)).
-    const TO_SERVICE: &str = "4E0A:1F90 01 ";
-    let give_up_at = Instant::now() + Duration::from_secs(30);
-    let open = || {
-        let table =
-            fs::read_to_string(format!("/proc/{}/net/tcp", generator.pid)).expect("its network is there");
-        table.lines().filter(|line| line.contains(TO_SERVICE)).count()
-    };
-    while open() < 4 {
-        assert!(Instant::now() < give_up_at, "the generator has no connections");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// A server's sidecar that answers by itself: everything is answered, seen by both proxies and encrypted.

@@ -148,7 +148,10 @@ fn attempt(
     match &result {
         Some(result) => add_own_switches(&mut observation, result),
         // Nothing else failed, and it left nothing but its last words.
-        None if observation.log_tails.is_empty() && ending != Ending::Interrupted => {
+        None if observation.log_tails.is_empty()
+            && !last_lines.is_empty()
+            && ending != Ending::Interrupted =>
+        {
             observation.log_tails.insert(GENERATOR.to_owned(), last_lines.into());
         }
         None => {}
