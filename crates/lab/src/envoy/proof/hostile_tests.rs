@@ -42,6 +42,7 @@ fn evidence() -> [Seen; 4] {
         }),
         Seen::RequestBytes(RequestByteCounters {
             bytes: name("bytes"),
+            response_bytes: name("sent"),
             connections: name("connections"),
             added_to: false,
         }),
