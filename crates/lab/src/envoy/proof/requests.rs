@@ -64,7 +64,8 @@ impl RequestByteCounters {
         let Some(each) = sent.request_bytes.filter(|bytes| *bytes > 0.0) else { return 0 };
         let told = counter(proof, &self.response_bytes) as f64 / ROOM_FOR_MORE_AFTER_BYTES;
         let room_for_more = (told * ROOM_FOR_MORE_BYTES / each) as u64;
-        CONNECTION_IN_REQUESTS * counter(proof, &self.connections) + room_for_more
+        let said_once = CONNECTION_IN_REQUESTS * counter(proof, &self.connections);
+        said_once.saturating_add(room_for_more)
     }
 }
 
@@ -106,8 +107,9 @@ pub(super) fn judge_bytes(
     reasons: &mut Vec<String>,
 ) {
     let connections = counter(proof, &counters.connections);
-    let none_of_them = counters.beside_requests(proof, sent) + most_forgiven(proof.requests_expected);
-    let explained = Explained { retries: before.retries + none_of_them, ..before };
+    let beside = counters.beside_requests(proof, sent);
+    let none_of_them = beside.saturating_add(most_forgiven(proof.requests_expected));
+    let explained = Explained { retries: before.retries.saturating_add(none_of_them), ..before };
     judge_count(proxy, proof, connections, explained, reasons);
 }
 

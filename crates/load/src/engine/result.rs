@@ -1,0 +1,153 @@
+//! What a run measured, as one result with its verdict.
+
+use super::course::Course;
+use crate::clock::{Nanos, SECOND};
+use crate::pacing::Spent;
+use crate::recorder::{GrpcRecord, Recorder};
+use crate::spec::ScheduleSpec;
+use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
+use crate::verdict::{self, Circumstances};
+use crate::worker::WorkerOutcome;
+use experiment::schema::{
+    Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Pacing, PacingUsage, Rates, SeriesPoint,
+};
+use jiff::SignedDuration;
+use std::sync::atomic::Ordering;
+
+/// What the workers measured, and what the process used meanwhile.
+pub(super) struct Measured {
+    pub recorder: Recorder,
+    pub series: Vec<SeriesPoint>,
+    pub started_at: jiff::Timestamp,
+    /// By how much the wall clock was set during the window.
+    pub clock_moved: SignedDuration,
+    /// End of the window by the run's clock.
+    pub stopped_at: Nanos,
+    pub cpu: ProcessCpu,
+    pub switches: Switches,
+    pub busiest_thread_fraction: f64,
+    pub waiting: Waiting,
+}
+
+/// What the threads spent on waiting.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Waiting {
+    /// All together.
+    spent: Spent,
+    /// CPU of one sleep, of the thread where it was dearest.
+    sleep_cost: Nanos,
+    /// The share of the window for which the busiest thread was on a CPU and did not spin.
+    working_fraction: f64,
+    /// Answers were timed by when the kernel had them: the same for all threads.
+    noted_arrivals: bool,
+}
+
+impl Waiting {
+    pub fn add(&mut self, outcome: &WorkerOutcome) {
+        self.spent.add(&outcome.spent);
+        self.sleep_cost = self.sleep_cost.max(outcome.sleep_cost);
+        self.working_fraction = self.working_fraction.max(outcome.working_fraction);
+        self.noted_arrivals |= outcome.noted_arrivals;
+    }
+}
+
+impl Course<'_> {
+    fn pacing_usage(&self, waiting: &Waiting, duration_s: f64) -> PacingUsage {
+        let fraction = |time: Nanos| {
+            let whole_s = duration_s * self.spec.threads as f64;
+            if whole_s > 0.0 { (time as f64 / SECOND as f64 / whole_s).min(1.0) } else { 0.0 }
+        };
+        PacingUsage {
+            asked: self.spec.pacing,
+            lag_tolerance_us: (self.spec.pacing == Pacing::Economical)
+                .then_some(self.spec.lag_tolerance.as_secs_f64() * 1e6),
+            spinning_fraction: fraction(waiting.spent.spun),
+            unbounded_fraction: fraction(waiting.spent.unbounded),
+            busiest_working_fraction: waiting.working_fraction,
+            sleep_cpu_us: waiting.sleep_cost as f64 / 1e3,
+            answers_timed_by_kernel: waiting.noted_arrivals,
+        }
+    }
+
+    /// `open`: connections that were open at the start.
+    pub fn result(&self, measured: Measured, open: usize) -> LoadResult {
+        let Measured {
+            recorder,
+            series,
+            started_at,
+            clock_moved,
+            stopped_at,
+            cpu,
+            switches,
+            busiest_thread_fraction,
+            waiting,
+        } = measured;
+        let duration_s = stopped_at.saturating_sub(self.timeline.window_start) as f64 / SECOND as f64;
+        let requests = recorder.request_counts();
+        let per_second = |count: u64| if duration_s > 0.0 { count as f64 / duration_s } else { 0.0 };
+        let mut result = LoadResult {
+            schema: LOAD_SCHEMA.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            urls: self.spec.urls.clone(),
+            started_at: started_at.to_string(),
+            duration_s,
+            threads: self.spec.threads,
+            connections: self.spec.connections,
+            protocol: self.spec.spoken(),
+            streams: self.spec.protocol.streams(),
+            tls_sessions: recorder.tls_sessions(),
+            clients: match self.spec.schedule {
+                ScheduleSpec::Closed { clients, .. } => Some(clients),
+                ScheduleSpec::Open { .. } => None,
+            },
+            rate: Rates {
+                offered: self.spec.schedule.mean_rate(self.spec.duration),
+                sent: per_second(requests.sent),
+                completed: per_second(requests.completed),
+            },
+            warmup: recorder.warmup,
+            response_time_us: recorder.response_time.summary(),
+            service_time_us: recorder.service_time.summary(),
+            schedule_lag_us: recorder.schedule_lag.summary(),
+            generator_lag_us: recorder.generator_lag.summary(),
+            connect_time_us: recorder.connect_time.summary(),
+            handshake_time_us: recorder.handshake_time.summary(),
+            grpc: recorder.grpc.as_deref().map(GrpcRecord::messages),
+            bytes: Bytes { sent: recorder.bytes_sent, received: recorder.bytes_received },
+            response_size_bytes: recorder.response_sizes(),
+            generator: GeneratorUsage {
+                cpu_user_s: cpu.user.as_secs_f64(),
+                cpu_system_s: cpu.system.as_secs_f64(),
+                cpu_us_per_request: cpu.total().as_secs_f64() * 1e6 / requests.sent.max(1) as f64,
+                busiest_thread_fraction,
+                voluntary_switches: switches.voluntary,
+                involuntary_switches: switches.involuntary,
+                memory_peak_bytes: memory_peak_bytes(),
+                network: Some(self.network),
+                pacing: Some(self.pacing_usage(&waiting, duration_s)),
+            },
+            requests,
+            series,
+            series_histograms: Vec::new(),
+            verdict: Default::default(),
+            objective: None,
+            merged: None,
+        };
+        let circumstances = Circumstances {
+            interrupted: stopped_at < self.timeline.end && self.stop.load(Ordering::Relaxed),
+            connections_at_start: (self.spec.targets.servers.len() <= self.spec.connections).then_some(open),
+            requests_wanted: match self.spec.schedule {
+                ScheduleSpec::Closed { requests, .. } => requests,
+                ScheduleSpec::Open { .. } => None,
+            },
+            start_at: self.spec.start_at,
+            started_at,
+            clock_moved,
+            crowded_out: recorder
+                .most_crowded()
+                .map(|(server, requests)| (self.spec.targets.servers[server].authority.as_str(), requests)),
+        };
+        result.verdict = verdict::judge(&result, circumstances);
+        result
+    }
+}

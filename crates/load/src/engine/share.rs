@@ -1,0 +1,151 @@
+//! One thread's part of a run: its schedule, network and protocol, brought together into a worker.
+
+use super::FromWorker;
+use crate::clock::{Clock, nanos};
+use crate::network::{EpollNetwork, Foundation, Network, TlsNetwork, UringNetwork};
+use crate::pacing::SpareCpu;
+use crate::protocol::Codec;
+use crate::protocol::http1::{Http1, Http1Request};
+use crate::protocol::http2::{CommonFields, Http2Connection, Http2Request};
+use crate::protocol::raw::{Raw, RawRequest};
+use crate::schedule::{ClosedLoop, ClosedLoopSettings, OpenLoop, RateProfile, Schedule};
+use crate::second::SecondCounts;
+use crate::spec::{LoadSpec, Protocol, ScheduleSpec};
+use crate::target::{Assignment, Request, Selector};
+use crate::worker::{Plan, Timeline, Worker, WorkerOutcome};
+use std::io;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::Instant;
+
+/// Time that the kernel may add to a sleep, nanoseconds: the least there is (prctl(2), PR_SET_TIMERSLACK).
+const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
+
+/// One thread's part of a run.
+pub(super) struct Share<'a> {
+    pub spec: &'a LoadSpec,
+    pub timeline: Timeline,
+    pub thread: usize,
+    pub spare_cpu: &'a SpareCpu,
+    pub stop: &'a AtomicBool,
+    pub started: Receiver<Instant>,
+    pub spares: Receiver<SecondCounts>,
+    /// How many requests of a closed loop may still be begun, where their number is fixed.
+    pub quota: Option<Arc<AtomicU64>>,
+    pub to_run: Sender<FromWorker>,
+}
+
+impl Share<'_> {
+    /// What the thread does.
+    pub fn work(&self, foundation: Foundation) -> io::Result<WorkerOutcome> {
+        let Self { spec, timeline, thread, .. } = self;
+        match &spec.schedule {
+            ScheduleSpec::Open { stages, arrival } => {
+                let profile = RateProfile::new(stages, spec.warmup).ending_at(timeline.end);
+                let schedule = OpenLoop::new(profile, *arrival, spec.seed, *thread, spec.threads);
+                self.follow(Box::new(schedule), foundation)
+            }
+            ScheduleSpec::Closed { clients, think_time, .. } => {
+                let settings = ClosedLoopSettings {
+                    clients: *clients,
+                    threads: spec.threads,
+                    think_time: *think_time,
+                    seed: spec.seed,
+                    window_start: timeline.window_start,
+                    end: timeline.end,
+                    quota: self.quota.clone(),
+                };
+                self.follow(Box::new(ClosedLoop::new(settings, *thread)), foundation)
+            }
+        }
+    }
+
+    fn follow(&self, schedule: Box<dyn Schedule>, foundation: Foundation) -> io::Result<WorkerOutcome> {
+        rustix::thread::set_current_timer_slack(Some(TIMER_SLACK_NS))?;
+        let spec = self.spec;
+        let assignment = Assignment::new(&spec.targets, spec.connections, self.thread, spec.threads);
+        let slots = assignment.servers.len();
+        match foundation {
+            Foundation::IoUring(ring) => {
+                self.follow_over(schedule, UringNetwork::new(*ring, slots)?, &assignment)
+            }
+            Foundation::Epoll => self.follow_over(schedule, EpollNetwork::new(slots)?, &assignment),
+        }
+    }
+
+    /// Puts TLS between where that is asked for.
+    fn follow_over<N: Network>(
+        &self,
+        schedule: Box<dyn Schedule>,
+        network: N,
+        assignment: &Assignment,
+    ) -> io::Result<WorkerOutcome> {
+        let (spec, slots) = (self.spec, assignment.servers.len());
+        match &spec.tls {
+            None => self.follow_on(schedule, network, assignment),
+            Some(tls) => {
+                let network = TlsNetwork::new(network, tls.speaking(spec.protocol), slots);
+                self.follow_on(schedule, network, assignment)
+            }
+        }
+    }
+
+    fn follow_on<N: Network>(
+        &self,
+        schedule: Box<dyn Schedule>,
+        network: N,
+        assignment: &Assignment,
+    ) -> io::Result<WorkerOutcome> {
+        match self.spec.protocol {
+            Protocol::Http1 => self.speak(schedule, network, assignment, Http1Request::new, Http1::new),
+            Protocol::Http2 { streams } => {
+                let requests = self.spec.targets.servers.iter().flat_map(|server| &server.requests);
+                let common = CommonFields::of(requests);
+                let make_request = |request: &Request| Http2Request::new(request, &common);
+                self.speak(schedule, network, assignment, make_request, || {
+                    Http2Connection::new(streams, &common)
+                })
+            }
+            Protocol::Raw(expected) => {
+                self.speak(schedule, network, assignment, RawRequest::new, || Raw::new(expected))
+            }
+        }
+    }
+
+    /// Runs a worker of which each connection has a codec.
+    fn speak<N: Network, C: Codec>(
+        &self,
+        schedule: Box<dyn Schedule>,
+        network: N,
+        assignment: &Assignment,
+        make_request: impl Fn(&Request) -> C::Request,
+        make_codec: impl Fn() -> C,
+    ) -> io::Result<WorkerOutcome> {
+        let spec = self.spec;
+        let plan = Plan {
+            timeline: self.timeline,
+            targets: &spec.targets.servers,
+            requests_per_connection: spec.requests_per_connection,
+            whole_seconds: spec.whole_seconds,
+            pacing: spec.pacing,
+            lag_tolerance: nanos(spec.lag_tolerance),
+            spare_cpu: self.spare_cpu,
+            stop: self.stop,
+        };
+        let selector = Selector::new(&spec.targets, spec.seed, self.thread, spec.threads);
+        let mut worker =
+            Worker::new(plan, make_request, make_codec, (schedule, selector), network, assignment);
+        let open = worker.connect(&Clock::starting_at(Instant::now()))?;
+        // Sending fails only where the run has ended already; receiving tells that.
+        let _ = self.to_run.send(FromWorker::Connected(open));
+        match self.started.recv() {
+            Ok(start) => worker.run(&Clock::starting_at(start), |second| {
+                let _ = self.to_run.send(FromWorker::Second(self.thread, Box::new(second)));
+                self.spares.try_recv().ok()
+            }),
+            Err(_) => Ok(worker.give_up()),
+        }
+    }
+}
