@@ -36,7 +36,9 @@ pub fn past_the_sidecar_it_carries_nothing(place: &LocalLab) {
     });
     let path = &taken.observation.path;
     assert!(!path.proven);
-    assert_eq!(path.reasons, ["client-proxy carried 4 connections, though the path leads past it"]);
+    let [carried, changed] = path.reasons.as_slice() else { panic!("{:?}", path.reasons) };
+    assert_eq!(carried, "client-proxy carried 4 connections, though the path leads past it");
+    assert!(changed.starts_with("rules of pod client were changed in the trial: "), "{changed}");
 }
 
 pub fn every_way_out_proves_its_path(place: &LocalLab) {
