@@ -74,12 +74,12 @@ impl Trial {
         assert_eq!(self.answered(), REQUESTS, "{what}: {:?}", self.result);
     }
 
-    /// The components on the path, without the control plane and what is the same in all trials.
+    /// The components on the path, without the control plane, what is the same in all trials, and the collector of
+    /// spans, which stays from the first case that traces on.
     pub fn components(&self) -> Vec<&str> {
+        let beside = ["etcd", "kube-apiserver", "istiod", "meshmeter", "kernel", "trace-collector"];
         let names = self.observation.components.iter().map(|component| component.name.as_str());
-        names
-            .filter(|name| !["etcd", "kube-apiserver", "istiod", "meshmeter", "kernel"].contains(name))
-            .collect()
+        names.filter(|name| !beside.contains(name)).collect()
     }
 
     /// Everything was answered, the path is proven, and the configuration of these proxies came from a control plane.
