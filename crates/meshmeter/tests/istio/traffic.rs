@@ -93,7 +93,7 @@ pub fn what_fails_is_not_tried_again_unasked(place: &LocalLab) {
 /// Routes give up after this.
 const TIMEOUT: Duration = Duration::from_millis(10);
 /// What requests ask of the service: an answer that comes too late for that.
-const TOO_LATE: &str = "?delay=30ms";
+const TOO_LATE: &str = "?delay=80ms";
 
 fn impatient(mode: Mode, ingress: IngressSettings) -> ArrangementSpec {
     let istio = MeshSettings { timeout: Some(TIMEOUT), ingress, ..MeshSettings::default() };
