@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 const LISTENER: &str = "listener.0.0.0.0_8443.ssl";
 
-fn ingress(tls: IngressTls, api: IngressApi) -> ArrangementSpec {
+/// An ingress gateway with these settings.
+pub fn ingress(tls: IngressTls, api: IngressApi) -> ArrangementSpec {
     let istio = MeshSettings { ingress: IngressSettings { tls, api }, ..MeshSettings::default() };
     ArrangementSpec { istio: Arc::new(istio), ..spec(Mode::Ingress) }
 }

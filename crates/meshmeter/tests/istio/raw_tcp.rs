@@ -1,10 +1,9 @@
 //! Raw TCP within the mesh: proxies carry connections and cannot read requests.
 
+use crate::ingress::ingress;
 use crate::trial::{CONNECTIONS, REQUESTS, Trial, spec, trial};
 use experiment::environment::{ArrangementSpec, MutualTls, ProxySettings, TCP_REQUEST_BYTES};
-use experiment::mesh_settings::{
-    AuthorizationSettings, ExtraObjects, IngressApi, IngressSettings, IngressTls,
-};
+use experiment::mesh_settings::{AuthorizationSettings, ExtraObjects, IngressApi, IngressTls};
 use experiment::{MeshSettings, Mode, Protocol};
 use lab::Pod;
 use lab::arrangement::LocalLab;
@@ -155,9 +154,7 @@ pub fn ingress_leads_raw_tcp(place: &LocalLab) {
     for api in [IngressApi::Istio, IngressApi::Kubernetes] {
         for tls in [IngressTls::Off, IngressTls::Simple, IngressTls::Mutual] {
             let what = format!("{api:?} {tls:?}");
-            let istio = MeshSettings { ingress: IngressSettings { tls, api }, ..MeshSettings::default() };
-            let spec =
-                ArrangementSpec { istio: Arc::new(istio), ..raw_tcp(Mode::Ingress, MutualTls::Strict) };
+            let spec = ArrangementSpec { protocol: Protocol::Tcp, ..ingress(tls, api) };
             let trial = trial(place, &spec, |_| ());
             trial.check_proven(&what, &["ingress-gateway", "server-proxy"]);
             assert_eq!(
