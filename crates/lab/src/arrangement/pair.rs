@@ -229,7 +229,8 @@ impl<'lab> PairArrangement<'lab> {
             .collect();
         let mut path = prove(&counted, sent, service.as_ref());
         if let Some(tracing) = &self.started.tracing {
-            tracing.prove(&self.started.proxies, &mut path);
+            let is_over = || self.place.lab().stop_requested() || self.failed().is_some();
+            tracing.prove(&self.started.proxies, &mut path, is_over);
         }
         path
     }
@@ -370,7 +371,6 @@ impl Arrangement for PairArrangement<'_> {
     fn finish(mut self: Box<Self>, sent: &SentLoad) -> Observation {
         let mut path = self.path(sent);
         path.reasons.extend(self.rules.changes(&Rules::of(&self.started.pods.all())));
-        path.proven = path.reasons.is_empty();
         let log_tails = self.log_tails();
         let (mut components, machine) = match self.usage.take() {
             Some(usage) => (usage.components, Some(usage.machine)),
