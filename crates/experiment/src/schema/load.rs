@@ -51,7 +51,7 @@ pub struct LoadResult {
     /// From the intended start to the actual send, whatever the cause.
     pub schedule_lag_us: HistogramSummary,
     /// The part of the schedule lag that the generator itself caused: from the moment when the request was due and a
-    /// connection was free to the actual send; all of it in a backlog that began with the generator's own lateness.
+    /// connection was free to the actual send; in a backlog that began with the generator's absence, as much of the lag as it was away.
     pub generator_lag_us: HistogramSummary,
     /// Opening of connections (TCP alone), over the whole run.
     pub connect_time_us: HistogramSummary,

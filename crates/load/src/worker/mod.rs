@@ -3,6 +3,7 @@
 //! A worker is one thread. It is generic over what bytes mean ([`Codec`]) and how they move ([`Network`]), and asks a
 //! [`Schedule`] when requests are due; a new protocol or schedule brings no second loop.
 
+mod backlog;
 mod buffers;
 mod connection;
 mod pools;
@@ -21,6 +22,7 @@ use crate::schedule::Schedule;
 use crate::second::SecondCounts;
 use crate::target::{Assignment, Request, Selector, Target};
 use crate::usage::{Switches, thread_cpu};
+use backlog::Backlog;
 use buffers::Buffers;
 use connection::{Connection, State};
 use experiment::schema::Pacing;
@@ -40,18 +42,6 @@ const CATCH_UP_SHARE: Nanos = 10;
 const INTERRUPTED_PATIENCE: Nanos = SECOND;
 /// Bytes read at once.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
-
-/// A thread that is later than this by itself has caused whatever backlog it finds: more than it is usually late.
-const LATE: Nanos = 100_000;
-
-/// Whether requests that are due wait to be sent, and who let it come to that. A thread that was away for a while finds
-/// more due than its connections can carry at once; those that then wait for a connection wait because of the thread.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Backlog {
-    None,
-    OfTarget,
-    OfGenerator,
-}
 
 /// When a run's phases begin, by the run's clock, whose 0 is the start of the warm-up.
 #[derive(Clone, Copy, Debug)]
@@ -170,7 +160,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             connections_open: 0,
             unsent: Vec::new(),
             buffers: Buffers::default(),
-            backlog: Backlog::None,
+            backlog: Backlog::default(),
             draining: false,
             recorder: Recorder::new(timeline.window_start, timeline.end, whole_seconds),
             pacer,

@@ -1,9 +1,9 @@
 //! Sending what is due: choosing a connection, beginning a request on it, handing its bytes to the network.
 
+use super::Worker;
 use super::buffers::Buffers;
 use super::connection::Connection;
 use super::pools::Waiting;
-use super::{Backlog, LATE, Worker};
 use crate::clock::{Clock, Nanos};
 use crate::error::ErrorKind;
 use crate::network::Network;
@@ -24,16 +24,14 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 break;
             }
             if !self.send_next(due, now) {
-                if self.backlog == Backlog::None {
-                    self.backlog = Backlog::OfTarget;
-                }
+                self.backlog.connections_are_busy();
                 self.flush_all(clock);
                 return Ok(());
             }
             self.pacer.sent(due);
         }
         self.flush_all(clock);
-        self.backlog = Backlog::None;
+        self.backlog.is_worked_off();
         Ok(())
     }
 
@@ -98,11 +96,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
 
     fn send(&mut self, slot: usize, due: Nanos, chosen: &Chosen, sent: Nanos) {
         let connection = &mut self.connections[slot];
-        let could_send = due.max(connection.free_since);
-        if self.backlog == Backlog::None && sent.saturating_sub(could_send) > LATE {
-            self.backlog = Backlog::OfGenerator;
-        }
-        let could_send = if self.backlog == Backlog::OfGenerator { due } else { could_send };
+        self.backlog.thread_was_away(due.max(connection.free_since), sent);
+        let could_send = self.backlog.could_send(due, connection.free_since, sent);
         let before = out_of(connection, &mut self.buffers).len();
         let request = &self.requests[chosen.server][chosen.request];
         let stream = connection.codec.begin(request, &chosen.numbers, &mut connection.outgoing);

@@ -1,6 +1,6 @@
-//! Waiting until something is due or the network has news, and whose fault it is when requests become due meanwhile.
+//! Waiting until something is due or the network has news.
 
-use super::{Backlog, END_GRACE, LATE, Timeline, Worker};
+use super::{END_GRACE, Timeline, Worker};
 use crate::clock::{Clock, Nanos};
 use crate::network::Network;
 use crate::pacing::Wait;
@@ -51,35 +51,24 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             self.pacer.slept(until, woken, cost);
         }
         let became_due = next_due.is_some_and(|due| due < woken.min(until));
-        self.find_backlog(became_due && !sendable, woken > until + LATE);
+        if became_due && !sendable {
+            self.backlog.connections_are_busy();
+        }
+        self.backlog.thread_was_away(until, woken);
         Ok(())
     }
 
     fn spin(&mut self, until: Nanos, clock: &Clock) -> io::Result<()> {
         let since = clock.now();
         let mut now = since;
-        let (mut has_news, mut was_away) = (false, false);
+        let mut has_news = false;
         while !has_news && now < until {
             has_news = self.network.wait(Duration::ZERO)?;
             let before = now;
             now = clock.now();
-            was_away |= now > before + LATE;
+            self.backlog.thread_was_away(before, now);
         }
         self.pacer.spun(now - since);
-        self.find_backlog(false, was_away);
         Ok(())
-    }
-
-    /// After a wait: whether a request became due while every connection was busy, and whether the thread was away for
-    /// longer than it meant to. What came first decides whose backlog it is, until it is worked off.
-    fn find_backlog(&mut self, connections_were_busy: bool, was_away: bool) {
-        if self.backlog != Backlog::None {
-            return;
-        }
-        if connections_were_busy {
-            self.backlog = Backlog::OfTarget;
-        } else if was_away {
-            self.backlog = Backlog::OfGenerator;
-        }
     }
 }
