@@ -1,0 +1,39 @@
+//! Whether there was anything to measure, and whether as many connections carried it as were asked for.
+
+use crate::error::ErrorKind;
+use experiment::schema::{LoadResult, Verdict};
+
+/// Fewer connections than this share of those wanted were open at the start: the load was not the one asked for.
+const OPEN_FRACTION: f64 = 0.99;
+
+/// Why nothing was due in the window.
+pub(super) fn nothing_measured(result: &LoadResult, interrupted: bool) -> String {
+    if interrupted {
+        return "interrupted: ended before the measured window".to_owned();
+    }
+    match commonest(result, |_| true) {
+        Some((kind, _)) => format!("unreachable: {}", kind.meaning()),
+        None => "nothing-measured: no request was due in the window".to_owned(),
+    }
+}
+
+/// The commonest error among those of certain kinds, and how often any of these was seen.
+fn commonest(result: &LoadResult, wanted: impl Fn(ErrorKind) -> bool) -> Option<(ErrorKind, u64)> {
+    let count = |kind: &ErrorKind| result.requests.errors.get(kind.name()).copied().unwrap_or(0);
+    let seen = || ErrorKind::ALL.into_iter().filter(|kind| wanted(*kind) && count(kind) > 0);
+    seen().max_by_key(count).map(|kind| (kind, seen().map(|kind| count(&kind)).sum()))
+}
+
+/// With fewer connections than were asked for the load was another one.
+pub(super) fn judge(result: &LoadResult, at_start: usize, verdict: &mut Verdict) {
+    let failed = commonest(result, ErrorKind::is_of_connecting);
+    let why = failed.map_or("they were closed at once", |(kind, _)| kind.meaning());
+    if (at_start as f64) < OPEN_FRACTION * result.connections as f64 {
+        verdict
+            .reasons
+            .push(format!("connections: {at_start} of {} were open at the start; {why}", result.connections));
+    } else if let Some((_, attempts)) = failed {
+        let attempts = if attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
+        verdict.notes.push(format!("connections: {attempts} to open one failed; {why}"));
+    }
+}

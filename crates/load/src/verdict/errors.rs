@@ -1,0 +1,33 @@
+//! Whether so many requests failed that the times tell of the errors.
+
+use experiment::schema::{LoadResult, RequestCounts, Verdict};
+
+/// More requests than this share failed: latency tells of the errors, not of the service.
+const ERROR_FRACTION: f64 = 0.01;
+/// Kinds of errors that a verdict names.
+const ERRORS_NAMED: usize = 3;
+
+/// Few errors are a note, many a reason; the most frequent are named.
+pub(super) fn judge(result: &LoadResult, verdict: &mut Verdict) {
+    let fraction = result.requests.error_fraction();
+    if fraction <= 0.0 {
+        return;
+    }
+    let (list, share) = if fraction > ERROR_FRACTION {
+        (&mut verdict.reasons, format!("{:.2} % of the requests", fraction * 100.0))
+    } else {
+        (&mut verdict.notes, format!("{:.3} % of the requests", fraction * 100.0))
+    };
+    let which = most_frequent_errors(&result.requests).join(", ");
+    list.push(format!("errors: {share} failed or were answered with an error ({which})"));
+}
+
+/// The kinds of errors and the statuses that were seen most, each with its count.
+fn most_frequent_errors(requests: &RequestCounts) -> Vec<String> {
+    let kinds = requests.errors.iter().map(|(kind, count)| (kind.clone(), *count));
+    let statuses = requests.error_statuses_by_name();
+    let mut all: Vec<(String, u64)> = kinds.chain(statuses).filter(|(_, count)| *count > 0).collect();
+    all.sort_by(|(name, count), (other, others)| others.cmp(count).then_with(|| name.cmp(other)));
+    all.truncate(ERRORS_NAMED);
+    all.into_iter().map(|(name, count)| format!("{name}: {count}")).collect()
+}

@@ -1,0 +1,63 @@
+//! Whether the offered rate was achieved, and what kept it down where it was not.
+
+use experiment::schema::{LoadResult, Verdict};
+
+/// Completed requests under this share of the scheduled ones: the offered rate was not achieved.
+const ACHIEVED_FRACTION: f64 = 0.99;
+/// A target that half of the requests had to wait for so long, microseconds, was behind all the time.
+const BEHIND_P50_US: f64 = 1000.0;
+/// A worker thread on the CPU for more than this share of the window could not have sent more.
+const BUSY_FRACTION: f64 = 0.95;
+/// With more than this share of the possible requests under way on average, the connections were the limit.
+const ALL_BUSY_FRACTION: f64 = 0.9;
+
+/// A due request that was not sent in time is held against an open loop.
+pub(super) fn judge(result: &LoadResult, verdict: &mut Verdict) {
+    let Some(offered) = result.rate.offered else { return };
+    let requests = &result.requests;
+    if requests.unsent as f64 > (1.0 - ACHIEVED_FRACTION) * requests.scheduled as f64 {
+        verdict.saturated = true;
+        let who = bound(result);
+        verdict.reasons.push(format!(
+            "saturated: {:.0}/s completed of {offered:.0}/s offered; {} due requests were never sent, so that all \
+             percentiles are lower bounds; {who}",
+            result.rate.completed, requests.unsent
+        ));
+    } else if requests.late as f64 > (1.0 - ACHIEVED_FRACTION) * requests.scheduled as f64 {
+        let late = format!("{} due requests were sent only after the end of the window", requests.late);
+        // Behind in general, or at the end alone?
+        if result.schedule_lag_us.p50 - result.generator_lag_us.p50 > BEHIND_P50_US {
+            verdict.saturated = true;
+            verdict
+                .reasons
+                .push(format!("saturated: the target did not keep up with {offered:.0}/s; {late}"));
+        } else {
+            verdict.notes.push(format!("behind-at-end: {late}, since the target stalled there"));
+        }
+    }
+}
+
+/// What kept the rate down.
+fn bound(result: &LoadResult) -> String {
+    let generator = &result.generator;
+    let working =
+        generator.pacing.map_or(generator.busiest_thread_fraction, |pacing| pacing.busiest_working_fraction);
+    if working > BUSY_FRACTION {
+        return "the generator's CPU was full (more --threads on free cores may send more)".to_owned();
+    }
+    // Little's law: requests under way = rate × time of each.
+    let under_way = result.rate.completed * result.service_time_us.mean / 1e6;
+    let most = (result.connections * result.streams.max(1)) as f64;
+    if under_way > ALL_BUSY_FRACTION * most {
+        let places = match result.streams {
+            0 | 1 => format!("{} connections", result.connections),
+            streams => format!("{streams} streams of {} connections", result.connections),
+        };
+        return format!(
+            "all {places} were busy: with {:.1} ms for each request they carry no more (more --connections \
+             show whether the target can)",
+            result.service_time_us.mean / 1000.0
+        );
+    }
+    "the target did not keep up on these connections".to_owned()
+}

@@ -1,0 +1,92 @@
+//! Estimates with their intervals.
+
+use super::number::{decimals_for, fixed, with_unit};
+use super::quantity::cores_number;
+use experiment::schema::Estimate;
+
+/// An estimate and its interval as text. The digits go no further than the interval allows: two digits of its width, at
+/// most three of the figures.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Interval {
+    /// The estimate.
+    pub estimate: String,
+    /// `0.35–0.41`, or `−0.02 to 0.05` where an end is below zero; absent where there is no interval.
+    pub range: Option<String>,
+}
+
+impl Interval {
+    /// The estimate in its own unit.
+    #[must_use]
+    pub fn new(estimate: &Estimate) -> Self {
+        Self::scaled(estimate, 1.0)
+    }
+
+    /// The estimate times a factor, to change its unit.
+    #[must_use]
+    pub fn scaled(estimate: &Estimate, factor: f64) -> Self {
+        Self::rounded(estimate, factor, 9)
+    }
+
+    /// Times a factor, with no more decimals than what was measured has.
+    pub(super) fn rounded(estimate: &Estimate, factor: f64, most_decimals: i32) -> Self {
+        let middle = estimate.estimate * factor;
+        let (Some(low), Some(high)) = (finite(estimate.low), finite(estimate.high)) else {
+            let decimals = decimals_for(middle.abs(), 3).min(most_decimals);
+            return Self { estimate: fixed(middle, decimals), range: None };
+        };
+        let (low, high) = (low * factor, high * factor);
+        let greatest = [middle, low, high].into_iter().map(f64::abs).fold(0.0, f64::max);
+        let decimals = decimals_for(greatest, 3).min(decimals_for((high - low) / 2.0, 2)).min(most_decimals);
+        let separator = if low < 0.0 { " to " } else { "–" };
+        Self {
+            estimate: fixed(middle, decimals),
+            range: Some(format!("{}{separator}{}", fixed(low, decimals), fixed(high, decimals))),
+        }
+    }
+
+    /// `0.38 (0.35–0.41)`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match &self.range {
+            Some(range) => format!("{} ({range})", self.estimate),
+            None => self.estimate.clone(),
+        }
+    }
+
+    /// `0.38 ms (0.35–0.41)`.
+    #[must_use]
+    pub fn text_with_unit(&self, unit: &str) -> String {
+        let estimate = with_unit(&self.estimate, unit);
+        match &self.range {
+            Some(range) => format!("{estimate} ({range})"),
+            None => estimate,
+        }
+    }
+
+    /// The same for a difference: a plus sign where it is above zero.
+    #[must_use]
+    pub fn signed(mut self) -> Self {
+        let above_zero = self.estimate.parse::<f64>().is_ok_and(|estimate| estimate > 0.0);
+        if above_zero {
+            self.estimate.insert(0, '+');
+        }
+        self
+    }
+}
+
+fn finite(value: Option<f64>) -> Option<f64> {
+    value.filter(|value| value.is_finite())
+}
+
+/// CPU with its interval, no finer than a thousandth of a core.
+#[must_use]
+pub fn cores_interval(estimate: &Estimate) -> Interval {
+    let range = match (finite(estimate.low), finite(estimate.high)) {
+        (Some(low), Some(high)) if low < 0.0 => {
+            Some(format!("{} to {}", cores_number(low), cores_number(high)))
+        }
+        (Some(low), Some(high)) => Some(format!("{}–{}", cores_number(low), cores_number(high))),
+        _ => None,
+    };
+    Interval { estimate: cores_number(estimate.estimate), range }
+}

@@ -1,0 +1,109 @@
+//! Times, durations and moments.
+
+use super::interval::Interval;
+use super::number::{decimals_for, fixed, tick, with_unit};
+use experiment::schema::Estimate;
+
+/// Unit of the times in one table or chart.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum TimeUnit {
+    /// µs.
+    Microseconds,
+    /// ms.
+    Milliseconds,
+    /// s.
+    Seconds,
+}
+
+impl TimeUnit {
+    /// The unit in which these times, microseconds, read best together: that of the greatest;
+    /// milliseconds where there is none.
+    pub fn for_times(times_us: impl IntoIterator<Item = f64>) -> Self {
+        let greatest_us =
+            times_us.into_iter().filter(|time| time.is_finite()).map(f64::abs).fold(0.0, f64::max);
+        if greatest_us > 0.0 && greatest_us < 1e3 {
+            Self::Microseconds
+        } else if greatest_us < 10e6 {
+            Self::Milliseconds
+        } else {
+            Self::Seconds
+        }
+    }
+
+    /// Microseconds in one of this unit.
+    #[must_use]
+    pub fn us(self) -> f64 {
+        match self {
+            Self::Microseconds => 1.0,
+            Self::Milliseconds => 1e3,
+            Self::Seconds => 1e6,
+        }
+    }
+
+    /// `µs`, `ms` or `s`.
+    #[must_use]
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Microseconds => "µs",
+            Self::Milliseconds => "ms",
+            Self::Seconds => "s",
+        }
+    }
+
+    /// The time in this unit, without its name, no finer than what histograms tell apart.
+    #[must_use]
+    pub fn number(self, time_us: f64) -> String {
+        if time_us == 0.0 {
+            return "0".to_owned();
+        }
+        let time = time_us / self.us();
+        fixed(time, decimals_for(time.abs(), 3).min(self.most_decimals()))
+    }
+
+    /// A microsecond is the finest that histograms tell apart; means over trials may be a digit finer.
+    fn most_decimals(self) -> i32 {
+        match self {
+            Self::Microseconds => 1,
+            Self::Milliseconds => 3,
+            Self::Seconds => 6,
+        }
+    }
+
+    /// The time with its unit.
+    #[must_use]
+    pub fn time(self, time_us: f64) -> String {
+        with_unit(&self.number(time_us), self.symbol())
+    }
+
+    /// An estimate and its interval in this unit, without its name.
+    #[must_use]
+    pub fn interval(self, estimate_us: &Estimate) -> Interval {
+        Interval::rounded(estimate_us, 1.0 / self.us(), self.most_decimals())
+    }
+}
+
+/// One time, microseconds, in the unit that suits it.
+#[must_use]
+pub fn time(time_us: f64) -> String {
+    TimeUnit::for_times([time_us]).time(time_us)
+}
+
+/// Seconds as people write a duration: `20 s`, `2 min 30 s`.
+#[must_use]
+pub fn duration(seconds: f64) -> String {
+    if !seconds.is_finite() || seconds < 120.0 {
+        return with_unit(&tick(seconds), "s");
+    }
+    let whole = seconds.round() as u64;
+    let (minutes, rest) = (whole / 60, whole % 60);
+    if rest == 0 { format!("{minutes}\u{a0}min") } else { format!("{minutes}\u{a0}min {rest}\u{a0}s") }
+}
+
+/// An RFC 3339 time as `2026-11-20 09:49 UTC`; text that is none stays as it is.
+#[must_use]
+pub fn moment(rfc3339: &str) -> String {
+    match rfc3339.parse::<jiff::Timestamp>() {
+        Ok(moment) => moment.strftime("%Y-%m-%d %H:%M UTC").to_string(),
+        Err(_) => rfc3339.to_owned(),
+    }
+}

@@ -1,0 +1,60 @@
+//! Sentences, programs, and how a figure stands to what others published.
+
+use experiment::schema::{ComponentVersion, PublishedFigure};
+
+/// What a number in a sentence may be followed by.
+const UNITS: [&str; 13] =
+    ["µs", "ms", "s", "%", "core", "cores", "B", "kB", "MB", "GB", "KiB", "vCPU", "requests/s"];
+
+/// A sentence with each number and its unit kept on one line, by no-break spaces.
+#[must_use]
+pub fn unbroken(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(space) = rest.find(' ') {
+        let (before, after) = (&rest[..space], &rest[space + 1..]);
+        let unit = after.split([' ', '.', ',', ';', ')']).next().unwrap_or_default();
+        let kept = before.ends_with(|last: char| last.is_ascii_digit()) && UNITS.contains(&unit);
+        result.push_str(before);
+        result.push(if kept { '\u{a0}' } else { ' ' });
+        rest = after;
+    }
+    result + rest
+}
+
+/// A program that the user named: `envoy 1.40.0, named by an option (/home/me/envoy, SHA-256 0123456789ab…)`.
+#[must_use]
+pub fn named_program(version: &ComponentVersion) -> String {
+    let by = match version.named_by.as_deref() {
+        Some("option") => ", named by an option",
+        Some("variable") => ", named by a variable of the environment",
+        Some("search-path") => ", found in PATH",
+        _ => "",
+    };
+    let digest = version.sha256.as_deref().map(|digest| format!("SHA-256 {}", shortened_digest(digest)));
+    let details: Vec<String> = version.path.clone().into_iter().chain(digest).collect();
+    let details = if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
+    format!("{} {}{by}{details}", version.name, version.version)
+}
+
+/// Whether a run agrees with a published figure, in words; nothing where it has no interval of a single figure.
+#[must_use]
+pub fn agreement(figure: &PublishedFigure) -> Option<&'static str> {
+    let has_interval = figure.measured_estimate.is_some_and(|measured| measured.low.is_some());
+    match figure.agrees {
+        Some(true) => Some("agrees"),
+        Some(false) => Some("differs"),
+        None if has_interval => Some("too uncertain to tell"),
+        None => None,
+    }
+}
+
+/// The first digits of a digest: enough to tell builds apart by eye. The whole is in `host.json`.
+#[must_use]
+pub fn shortened_digest(sha256: &str) -> String {
+    const SHOWN: usize = 12;
+    match sha256.get(..SHOWN) {
+        Some(start) if sha256.len() > SHOWN => format!("{start}…"),
+        _ => sha256.to_owned(),
+    }
+}
