@@ -24,7 +24,16 @@ pub fn find(name: &str) -> Option<&'static Study> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::Cli;
+    use clap::CommandFactory as _;
     use experiment::Experiment;
+
+    #[test]
+    fn the_help_of_run_names_every_study() {
+        let help = Cli::command().find_subcommand_mut("run").unwrap().render_long_help().to_string();
+        let listed = help.split_once("[studies: ").and_then(|(_, rest)| rest.split_once(']')).unwrap().0;
+        assert_eq!(listed.split(',').map(str::trim).collect::<Vec<_>>(), STUDIES.map(|study| study.name));
+    }
 
     #[test]
     fn every_study_is_an_experiment_of_its_name() {

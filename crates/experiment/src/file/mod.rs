@@ -61,7 +61,7 @@ impl Files for NoFiles {
 }
 
 /// Largest experiment file, bytes.
-const LARGEST_FILE_BYTES: usize = 1 << 20;
+pub const LARGEST_FILE_BYTES: usize = 1 << 20;
 
 impl Experiment {
     /// Reads an experiment file that names no others. The name is for messages.

@@ -291,6 +291,12 @@ fn unknown_key(section: &str, key: &str, place: &Place) -> Box<ExperimentError> 
     if let Some(name) = nearest(key, known.iter().copied()) {
         return error.with_hint(format!("did you mean `{name}`?"));
     }
+    // Of a dotted key it may be the first part that is not known.
+    if let Some((first, rest)) = key.split_once('.')
+        && let Some(name) = nearest(first, known.iter().copied())
+    {
+        return error.with_hint(format!("did you mean `{name}.{}`?", crate::units::shortened(rest)));
+    }
     match SECTIONS.iter().find(|(other, keys)| *other != section && keys.contains(&key)) {
         Some(("", _)) => error.with_hint(format!("`{shown}` belongs at the top of the file")),
         Some((other, _)) => error.with_hint(format!("`{shown}` belongs under `{other}`")),

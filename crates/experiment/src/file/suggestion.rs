@@ -2,8 +2,8 @@
 
 /// The known word that differs least, where it differs by a slip of the fingers.
 pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Comparing is quadratic in the length: no known word is this long.
-    if word.len() > 64 {
+    // Comparing is quadratic in the length: no known word is this long. Of two letters one slip leaves too little: `no` is not `on`.
+    if word.len() > 64 || word.len() < 3 {
         return None;
     }
     let word = word.to_lowercase().replace('_', "-");
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn slips_find_their_word_and_others_find_none() {
-        let known = ["sidecar", "gateway", "none", "access-log"];
+        let known = ["sidecar", "gateway", "none", "on", "access-log"];
         for (word, expected) in [
             ("sidcar", Some("sidecar")),
             ("gatewya", Some("gateway")),
@@ -53,6 +53,7 @@ mod tests {
             ("access_log", Some("access-log")),
             ("quantum", None),
             ("", None),
+            ("no", None),
         ] {
             assert_eq!(nearest(word, known), expected, "{word}");
         }

@@ -295,6 +295,8 @@ fn a_section_within_another_is_reached_from_the_command_line() {
     assert_eq!((istio.retries, istio.surroundings.services), (None, 4));
     let wrong = Override::set("istio.authorization.pahts=7");
     assert!(rendered_with(&[wrong]).contains("did you mean `paths`?"));
+    let wrong = Override::set("istio.authorisation.paths=7");
+    assert!(rendered_with(&[wrong]).contains("did you mean `authorization.paths`?"));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::path::PathBuf;
                         meshmeter run sidecar-cost --set load.rate=[2000] --set proxy.mtls=false\n  meshmeter run my-experiment.yaml --dry-run"
 )]
 pub struct RunArgs {
-    /// A preset study, or an experiment file [studies: sidecar-cost, mesh-modes, egress]
+    /// A preset study, or an experiment file [studies: sidecar-cost, mesh-modes, mesh-size, egress]
     #[arg(value_name = "STUDY|FILE", value_hint = ValueHint::FilePath)]
     pub experiment: String,
 

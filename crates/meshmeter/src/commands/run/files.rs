@@ -1,8 +1,24 @@
 //! The files that an experiment names: their paths count from the folder of the experiment file.
 
 use experiment::Files;
-use std::fs;
+use experiment::file::LARGEST_FILE_BYTES;
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read as _, Result as IoResult};
 use std::path::{Path, PathBuf};
+
+/// The whole of a text file, of the size of an experiment at most: a device gives bytes without end.
+///
+/// # Errors
+/// As reading has them, and where it is no text.
+pub(in crate::commands) fn read_text(path: &Path) -> IoResult<String> {
+    let most = LARGEST_FILE_BYTES + 1;
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most as u64).read_to_end(&mut bytes)?;
+    if bytes.len() == most {
+        return Err(Error::new(ErrorKind::FileTooLarge, "it has more than 1 MiB"));
+    }
+    String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "it is no text in UTF-8"))
+}
 
 /// Files beside an experiment file. Those of a preset study, or of an override, count from here.
 pub(in crate::commands) struct FilesBeside {
@@ -19,7 +35,7 @@ impl FilesBeside {
 impl Files for FilesBeside {
     fn text(&self, path: &str) -> Result<String, String> {
         let path = self.folder.join(path);
-        fs::read_to_string(&path).map_err(|error| format!("read {}: {error}", path.display()))
+        read_text(&path).map_err(|error| format!("read {}: {error}", path.display()))
     }
 
     fn locate(&self, path: &str) -> Result<PathBuf, String> {
@@ -32,6 +48,7 @@ impl Files for FilesBeside {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn files_are_looked_for_beside_the_experiment() {
@@ -42,5 +59,18 @@ mod tests {
         assert!(files.locate("more.yaml").unwrap().is_absolute());
         assert!(files.text("absent.yaml").unwrap_err().contains("absent.yaml"));
         assert!(files.locate(".").unwrap_err().ends_with("is no file"));
+    }
+
+    #[test]
+    fn files_without_end_and_files_that_are_no_text_are_errors() {
+        let folder = tempfile::tempdir().unwrap();
+        let binary = folder.path().join("binary.yaml");
+        fs::write(&binary, b"name: \xff").unwrap();
+        assert_eq!(read_text(&binary).unwrap_err().to_string(), "it is no text in UTF-8");
+        let endless = read_text(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!(endless.to_string(), "it has more than 1 MiB");
+        let largest = folder.path().join("largest.yaml");
+        fs::write(&largest, "x".repeat(LARGEST_FILE_BYTES)).unwrap();
+        assert_eq!(read_text(&largest).unwrap().len(), LARGEST_FILE_BYTES);
     }
 }

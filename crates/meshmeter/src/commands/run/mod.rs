@@ -71,7 +71,7 @@ fn read(args: &RunArgs) -> Result<Experiment, Failure> {
 }
 
 fn read_file(name: &str) -> Result<String, Failure> {
-    std::fs::read_to_string(name).map_err(|error| {
+    files::read_text(Path::new(name)).map_err(|error| {
         let names: Vec<&str> = studies::STUDIES.iter().map(|study| study.name).collect();
         let failure = Failure::wrong_use(format!("read the experiment `{name}`: {error}"));
         if error.kind() == std::io::ErrorKind::NotFound {
