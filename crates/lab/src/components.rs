@@ -21,6 +21,7 @@ mod subprocess;
 #[cfg(test)]
 mod testing;
 mod version;
+mod way;
 mod wheel;
 
 pub use catalog::{Component, ENVOY_VERSION};
@@ -49,7 +50,11 @@ pub fn folder() -> Result<PathBuf, EnvironmentError> {
 fn folder_from(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<PathBuf, EnvironmentError> {
     let set = |name: &str| non_empty(variable(name));
     set(FOLDER_VARIABLE)
-        .or_else(|| set("XDG_CACHE_HOME").map(|cache| cache.join("meshmeter/components")))
+        // The XDG specification says of relative paths that they are to be ignored.
+        .or_else(|| {
+            let cache = set("XDG_CACHE_HOME").filter(|cache| cache.is_absolute())?;
+            Some(cache.join("meshmeter/components"))
+        })
         .or_else(|| set("HOME").map(|home| home.join(".cache/meshmeter/components")))
         .ok_or_else(|| {
             EnvironmentError::new("find the folder for components", "HOME is not set")
@@ -78,6 +83,8 @@ mod tests {
         assert_eq!(folder_with(&all).unwrap(), Path::new("/c"));
         assert_eq!(folder_with(&all[1..]).unwrap(), Path::new("/x/meshmeter/components"));
         assert_eq!(folder_with(&all[2..]).unwrap(), Path::new("/h/.cache/meshmeter/components"));
+        let relative = [("XDG_CACHE_HOME", "x"), ("HOME", "/h")];
+        assert_eq!(folder_with(&relative).unwrap(), Path::new("/h/.cache/meshmeter/components"));
         let empty = [("MESHMETER_COMPONENTS", ""), ("HOME", "/h")];
         assert_eq!(folder_with(&empty).unwrap(), Path::new("/h/.cache/meshmeter/components"));
     }

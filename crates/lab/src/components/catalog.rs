@@ -140,6 +140,11 @@ impl Component {
         self.entry().purpose
     }
 
+    /// Whether its files are to be run, not read.
+    pub(super) fn is_program(self) -> bool {
+        self != Self::IstioFiles
+    }
+
     /// The folder of the pinned version in the folder of all components.
     pub(super) fn package_in(self, folder: &Path) -> PathBuf {
         let Entry { package: (package, _), version, .. } = self.entry();

@@ -184,10 +184,7 @@ fn istio_variables() -> Vec<String> {
 
 /// The end of what a failed command said, on one line; what Go says of its downloads is left out.
 pub(super) fn quote(ended: &long_command::Ended) -> String {
-    let said: Vec<&str> = ended.errors.iter().map(|line| line.trim()).collect();
-    let said: Vec<&str> = said.into_iter().filter(|line| !line.starts_with("go: downloading")).collect();
-    let said = said[said.len().saturating_sub(4)..].join("; ");
-    if said.is_empty() { format!("it ended with {}", ended.status) } else { said }
+    ended.quote(4, |line| !line.starts_with("go: downloading"))
 }
 
 #[cfg(test)]

@@ -9,19 +9,35 @@ use std::time::Duration;
 /// Asking takes a moment, unless Go fetches another version of itself first, some 70 MB.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Variables of the user's that would change what is built, or for which machine.
-const FOREIGN_VARIABLES: [&str; 6] = ["GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GO111MODULE"];
+/// Settings of the user's that would change what is built, or for which machine. They may be in a file too (`go env -w`), which
+/// variables go before: so they are set here, not removed.
+const SETTINGS: [(&str, &str); 7] = [
+    ("GOWORK", "off"),
+    ("GOFLAGS", "-mod=readonly"),
+    ("GO111MODULE", "on"),
+    // Without C: the programs need none, and a C compiler is not asked for.
+    ("CGO_ENABLED", "0"),
+    ("GOOS", "linux"),
+    ("GOAMD64", "v1"),
+    ("GOARM64", "v8.0"),
+];
 
 /// A `go` command that runs in a module's folder, with nothing of the user's settings that would change the result.
 pub(super) fn command(go: &str, module: &Path) -> Command {
     let mut command = Command::new(go);
-    command.current_dir(module).env("GOWORK", "off").env("GOFLAGS", "-mod=readonly");
+    command.current_dir(module).envs(SETTINGS);
+    match std::env::consts::ARCH {
+        "x86_64" => command.env("GOARCH", "amd64"),
+        "aarch64" => command.env("GOARCH", "arm64"),
+        // Go's own idea of this machine.
+        _ => command.env_remove("GOARCH"),
+    };
+    command.env_remove("GOEXPERIMENT");
     // Two gigabytes at times: beside the module, so that they go with it, however the build ends.
     command.env("GOTMPDIR", temporary_folder(module));
-    // Without C: the programs need none, and a C compiler is not asked for.
-    command.env("CGO_ENABLED", "0");
-    for variable in FOREIGN_VARIABLES {
-        command.env_remove(variable);
+    // Go refuses what we ignore.
+    if std::env::var_os("XDG_CACHE_HOME").is_some_and(|cache| Path::new(&cache).is_relative()) {
+        command.env_remove("XDG_CACHE_HOME");
     }
     command
 }
@@ -59,6 +75,9 @@ pub(super) fn version(
     match version {
         Some(version) if ended.status.success() && numbers(version) >= numbers(needed) => {
             Ok(version.to_owned())
+        }
+        _ if said.is_empty() => {
+            Err(EnvironmentError::new(operation, format!("it ended with {}", ended.status)).with_hint(hint))
         }
         _ => Err(EnvironmentError::new(operation, format!("it says: {said}")).with_hint(hint)),
     }
@@ -106,12 +125,28 @@ mod tests {
             "echo go version go1.19.8 linux/amd64",
             "echo 'go: go.mod requires go >= 1.26.0 (running go 1.24.4; GOTOOLCHAIN=local)' >&2; exit 1",
             "echo what",
+            "exit 1",
         ];
         for script in old {
             let error = ask(script).unwrap_err();
             assert!(error.to_string().contains("must be of version 1.26.0 or later"), "{error}");
             assert!(error.hint.unwrap().contains("install Go 1.26.0"), "{script}");
         }
+    }
+
+    #[test]
+    fn settings_of_the_users_do_not_change_what_is_built() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = folder.path().join("env");
+        std::fs::write(&settings, "GOARCH=mips\nGOOS=windows\nGOFLAGS=-race\nGOAMD64=v4\nGOARM64=v9.0\n")
+            .unwrap();
+        let mut command = command("go", folder.path());
+        command.args(["env", "GOARCH", "GOOS", "GOFLAGS", "GOAMD64", "GOARM64"]).env("GOENV", settings);
+        let output = command.output().expect("this test needs Go");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let values: Vec<&str> = said.lines().collect();
+        assert!(["amd64", "arm64"].contains(&values[0]), "{said}");
+        assert_eq!(values[1..], ["linux", "-mod=readonly", "v1", "v8.0"]);
     }
 
     #[test]

@@ -27,6 +27,9 @@ const KEPT_LINES: usize = 40;
 /// Longest line that is kept, bytes.
 const LONGEST_LINE_BYTES: u64 = 4096;
 
+/// Of each line that an error quotes, characters.
+const LONGEST_QUOTE: usize = 300;
+
 /// How a long command ended.
 #[derive(Debug)]
 pub(super) struct Ended {
@@ -35,6 +38,24 @@ pub(super) struct Ended {
     pub output: Vec<String>,
     /// The last lines that it printed on standard error.
     pub errors: Vec<String>,
+}
+
+impl Ended {
+    /// The last few of those lines on standard error that are wanted, as one of bounded length; where there are none, how it
+    /// ended.
+    pub(super) fn quote(&self, lines: usize, wanted: impl Fn(&str) -> bool) -> String {
+        let said: Vec<&str> =
+            self.errors.iter().map(|line| line.trim()).filter(|line| wanted(line)).collect();
+        let quoted = said[said.len().saturating_sub(lines)..].iter().map(|line| {
+            let line: String = line.chars().filter(|letter| !letter.is_control()).collect();
+            match line.char_indices().nth(LONGEST_QUOTE) {
+                Some((end, _)) => format!("{}…", &line[..end]),
+                None => line,
+            }
+        });
+        let quoted = quoted.collect::<Vec<_>>().join("; ");
+        if quoted.is_empty() { format!("it ended with {}", self.status) } else { quoted }
+    }
 }
 
 /// Why a long command has no end of its own.
@@ -195,6 +216,17 @@ mod tests {
         assert_eq!(ended.status.code(), Some(3));
         assert_eq!(ended.errors.len(), KEPT_LINES);
         assert_eq!(ended.errors.last().map(String::as_str), Some("line 100"));
+    }
+
+    #[test]
+    fn what_is_quoted_is_bounded() {
+        let quote = |script: &str| {
+            let ended = run(&mut shell(script), Duration::from_secs(20), &mut |_, _| true).unwrap();
+            ended.quote(2, |line| line != "no")
+        };
+        assert_eq!(quote("echo a >&2; echo b >&2; echo c >&2; echo no >&2"), "b; c");
+        assert_eq!(quote("exit 3"), "it ended with exit status: 3");
+        assert_eq!(quote("printf '\\033[31m%0500d' 0 >&2"), format!("[31m{}…", "0".repeat(296)));
     }
 
     #[test]

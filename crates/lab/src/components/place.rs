@@ -2,8 +2,9 @@
 
 use experiment::environment::EnvironmentError;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -47,20 +48,51 @@ impl Place {
         })
     }
 
-    /// Gives a filled folder its final name. What has that name makes way in the same step, so that there is never nothing.
+    /// Gives a filled folder its final name. Whatever has that name makes way in the same step, where the file system can
+    /// do that, so that there is never nothing; it goes with the folder that the filled one was in.
     ///
     /// # Errors
-    /// Where the folders cannot be renamed, or the old one cannot be removed.
+    /// Where the folders cannot be renamed.
     pub(super) fn put(&self, filled: &Path, package: &Path) -> Result<(), EnvironmentError> {
         let put = || {
-            if !package.exists() {
+            settle_modes(filled)?;
+            if fs::symlink_metadata(package).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
                 return fs::rename(filled, package);
             }
-            renameat_with(CWD, filled, CWD, package, RenameFlags::EXCHANGE)?;
-            fs::remove_dir_all(filled)
+            match exchange(filled, package) {
+                // NFS, among others, cannot.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => in_two_steps(filled, package),
+                result => result,
+            }
         };
         put().map_err(|error| EnvironmentError::new(format!("put into place {}", package.display()), error))
     }
+}
+
+fn exchange(filled: &Path, package: &Path) -> io::Result<()> {
+    Ok(renameat_with(CWD, filled, CWD, package, RenameFlags::EXCHANGE)?)
+}
+
+fn in_two_steps(filled: &Path, package: &Path) -> io::Result<()> {
+    fs::rename(package, filled.with_file_name("replaced"))?;
+    fs::rename(filled, package)
+}
+
+/// Whatever the umask was: proxies have a user of their own, who must get at their programs, and nobody but ours may change
+/// them.
+fn settle_modes(path: &Path) -> io::Result<()> {
+    let metadata = fs::symlink_metadata(path)?;
+    if metadata.is_symlink() {
+        return Ok(());
+    }
+    let runs = metadata.is_dir() || metadata.mode() & 0o100 != 0;
+    fs::set_permissions(path, Permissions::from_mode(if runs { 0o755 } else { 0o644 }))?;
+    if metadata.is_dir() {
+        for entry in fs::read_dir(path)? {
+            settle_modes(&entry?.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn lock(folder: &Path, waiting: &mut dyn FnMut() -> bool) -> io::Result<File> {
@@ -125,7 +157,53 @@ mod tests {
             fs::write(filled.join("etcd"), content).unwrap();
             place.put(&filled, &package).unwrap();
             assert_eq!(fs::read_to_string(package.join("etcd")).unwrap(), content);
-            assert!(!filled.exists());
+        }
+    }
+
+    #[test]
+    fn whatever_has_the_name_of_a_package_makes_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = take(folder.path());
+        let package = folder.path().join("etcd-3.6.8");
+        let elsewhere = folder.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        fs::write(elsewhere.join("theirs"), "").unwrap();
+        let in_the_way: [&dyn Fn() -> io::Result<()>; 4] = [
+            &|| fs::write(&package, "a file"),
+            &|| std::os::unix::fs::symlink("/nowhere", &package),
+            &|| std::os::unix::fs::symlink(&elsewhere, &package),
+            &|| fs::create_dir(&package),
+        ];
+        for (way, make) in
+            [exchange, in_two_steps].into_iter().flat_map(|way| in_the_way.map(|make| (way, make)))
+        {
+            make().unwrap();
+            let unfinished = place.unfinished().unwrap();
+            let filled = unfinished.path().join("package");
+            fs::create_dir(&filled).unwrap();
+            way(&filled, &package).unwrap();
+            drop(unfinished);
+            assert!(fs::symlink_metadata(&package).unwrap().is_dir());
+            fs::remove_dir(&package).unwrap();
+        }
+        assert!(elsewhere.join("theirs").exists(), "what a link leads to is not ours");
+    }
+
+    #[test]
+    fn what_is_installed_has_the_same_modes_behind_every_umask() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = take(folder.path());
+        for (made, settled) in [(0o700, 0o755), (0o777, 0o755), (0o600, 0o644), (0o666, 0o644)] {
+            let unfinished = place.unfinished().unwrap();
+            let filled = unfinished.path().join("package");
+            fs::create_dir_all(filled.join("bin")).unwrap();
+            fs::set_permissions(filled.join("bin"), Permissions::from_mode(0o700)).unwrap();
+            fs::write(filled.join("bin/etcd"), "").unwrap();
+            fs::set_permissions(filled.join("bin/etcd"), Permissions::from_mode(made)).unwrap();
+            let package = folder.path().join("etcd-3.6.8");
+            place.put(&filled, &package).unwrap();
+            let mode = |path: &str| fs::metadata(package.join(path)).unwrap().mode() & 0o777;
+            assert_eq!((mode("bin"), mode("bin/etcd")), (0o755, settled));
         }
     }
 

@@ -71,6 +71,8 @@ pub(super) enum Flaw {
     Unreadable(PathBuf, io::Error),
     /// A file has changed.
     Changed(PathBuf),
+    /// A program cannot be run: its mode is this.
+    NotRunnable(PathBuf, u32),
 }
 
 impl fmt::Display for Flaw {
@@ -84,6 +86,9 @@ impl fmt::Display for Flaw {
             Self::OtherPins => write!(f, "it was installed from other pins than those of this meshmeter"),
             Self::Unreadable(path, error) => write!(f, "{} cannot be read: {error}", path.display()),
             Self::Changed(path) => write!(f, "{} has changed since it was installed", path.display()),
+            Self::NotRunnable(path, mode) => {
+                write!(f, "{} cannot be run: its mode is {mode:o}", path.display())
+            }
         }
     }
 }
@@ -115,12 +120,18 @@ pub(super) fn write(
     Ok(record)
 }
 
-/// Compares a folder with its record, and the record with the recipe.
+/// Compares a folder with its record, and the record with the recipe and the files that there must be.
 ///
 /// # Errors
 /// The first flaw that was found.
-pub(super) fn check(package: &Path, component: Component, recipe: &str, look: Look) -> Result<Record, Flaw> {
-    if !package.exists() {
+pub(super) fn check(
+    package: &Path,
+    component: Component,
+    recipe: &str,
+    files: &[&str],
+    look: Look,
+) -> Result<Record, Flaw> {
+    if fs::symlink_metadata(package).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return Err(Flaw::Absent);
     }
     let text = fs::read_to_string(package.join(RECORD_FILE)).map_err(Flaw::NoRecord)?;
@@ -131,18 +142,25 @@ pub(super) fn check(package: &Path, component: Component, recipe: &str, look: Lo
     if record.recipe_sha256 != recipe {
         return Err(Flaw::OtherPins);
     }
+    if !record.files.iter().map(|file| &*file.path).eq(files.iter().map(Path::new)) {
+        return Err(Flaw::NoRecord(io::Error::new(io::ErrorKind::InvalidData, "it is of other files")));
+    }
     for file in &record.files {
-        check_file(package, file, look)?;
+        check_file(package, file, look, component.is_program())?;
     }
     Ok(record)
 }
 
-fn check_file(package: &Path, file: &RecordedFile, look: Look) -> Result<(), Flaw> {
+fn check_file(package: &Path, file: &RecordedFile, look: Look, is_program: bool) -> Result<(), Flaw> {
     let path = package.join(&file.path);
     let unreadable = |error| Flaw::Unreadable(path.clone(), error);
     let metadata = fs::metadata(&path).map_err(unreadable)?;
-    if metadata.len() != file.size_bytes {
+    if !metadata.is_file() || metadata.len() != file.size_bytes {
         return Err(Flaw::Changed(path));
+    }
+    // Caches of build services, among others, may bring contents back without modes.
+    if is_program && metadata.mode() & 0o100 == 0 {
+        return Err(Flaw::NotRunnable(path, metadata.mode() & 0o777));
     }
     if look == Look::Quick && modified_ns(&metadata) == file.modified_ns {
         return Ok(());
@@ -203,13 +221,16 @@ fn hexadecimal(context: Context) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
     use std::time::{Duration, SystemTime};
 
     const ETCD: Component = Component::Etcd;
 
     fn installed() -> tempfile::TempDir {
         let package = tempfile::tempdir().unwrap();
-        fs::write(package.path().join("etcd"), "program").unwrap();
+        let program = package.path().join("etcd");
+        fs::write(&program, "program").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         write(package.path(), ETCD, "recipe", "go1.26.8", &["etcd"]).unwrap();
         package
     }
@@ -217,8 +238,8 @@ mod tests {
     #[test]
     fn what_is_as_recorded_is_accepted_by_both_looks() {
         let package = installed();
-        let record = check(package.path(), ETCD, "recipe", Look::Quick).unwrap();
-        assert_eq!(record, check(package.path(), ETCD, "recipe", Look::Thorough).unwrap());
+        let record = check(package.path(), ETCD, "recipe", &["etcd"], Look::Quick).unwrap();
+        assert_eq!(record, check(package.path(), ETCD, "recipe", &["etcd"], Look::Thorough).unwrap());
         // printf program | sha256sum
         let digest = "1310ca2c8932dbd118668bd97442558a3e1f546b5e15c69699dfbd6024f548d8";
         assert_eq!(record.files[0].sha256, digest);
@@ -230,11 +251,11 @@ mod tests {
         let package = installed();
         let file = package.path().join("etcd");
         fs::write(&file, "longer program").unwrap();
-        let flaw = check(package.path(), ETCD, "recipe", Look::Quick).unwrap_err();
+        let flaw = check(package.path(), ETCD, "recipe", &["etcd"], Look::Quick).unwrap_err();
         assert_eq!(flaw.to_string(), format!("{} has changed since it was installed", file.display()));
         fs::remove_file(&file).unwrap();
         assert!(
-            check(package.path(), ETCD, "recipe", Look::Quick)
+            check(package.path(), ETCD, "recipe", &["etcd"], Look::Quick)
                 .unwrap_err()
                 .to_string()
                 .contains("cannot be read")
@@ -250,25 +271,54 @@ mod tests {
             |time: SystemTime| File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
         fs::write(&file, "PROGRAM").unwrap();
         set_time(recorded + Duration::from_secs(1));
-        assert!(matches!(check(package.path(), ETCD, "recipe", Look::Quick), Err(Flaw::Changed(_))));
+        assert!(matches!(
+            check(package.path(), ETCD, "recipe", &["etcd"], Look::Quick),
+            Err(Flaw::Changed(_))
+        ));
         set_time(recorded);
-        assert!(check(package.path(), ETCD, "recipe", Look::Quick).is_ok());
-        assert!(matches!(check(package.path(), ETCD, "recipe", Look::Thorough), Err(Flaw::Changed(_))));
+        assert!(check(package.path(), ETCD, "recipe", &["etcd"], Look::Quick).is_ok());
+        assert!(matches!(
+            check(package.path(), ETCD, "recipe", &["etcd"], Look::Thorough),
+            Err(Flaw::Changed(_))
+        ));
         // What a copy or an unpacked cache does: the time differs, the content does not.
         fs::write(&file, "program").unwrap();
         set_time(recorded + Duration::from_secs(1));
-        assert!(check(package.path(), ETCD, "recipe", Look::Quick).is_ok());
+        assert!(check(package.path(), ETCD, "recipe", &["etcd"], Look::Quick).is_ok());
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_run_and_a_record_of_other_files_are_flaws() {
+        let package = installed();
+        let other = check(package.path(), ETCD, "recipe", &["etcd", "etcdctl"], Look::Quick);
+        assert!(matches!(other, Err(Flaw::NoRecord(_))));
+        let program = package.path().join("etcd");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o644)).unwrap();
+        let flaw = check(package.path(), ETCD, "recipe", &["etcd"], Look::Thorough).unwrap_err();
+        assert_eq!(flaw.to_string(), format!("{} cannot be run: its mode is 644", program.display()));
+        fs::remove_file(&program).unwrap();
+        fs::create_dir(&program).unwrap();
+        assert!(check(package.path(), ETCD, "recipe", &["etcd"], Look::Quick).is_err());
     }
 
     #[test]
     fn other_pins_and_other_records_are_told_apart() {
         let package = installed();
-        assert!(matches!(check(package.path(), ETCD, "newer recipe", Look::Quick), Err(Flaw::OtherPins)));
-        let other = check(package.path(), Component::Istiod, "recipe", Look::Quick);
+        assert!(matches!(
+            check(package.path(), ETCD, "newer recipe", &["etcd"], Look::Quick),
+            Err(Flaw::OtherPins)
+        ));
+        let other = check(package.path(), Component::Istiod, "recipe", &["etcd"], Look::Quick);
         assert!(matches!(other, Err(Flaw::NoRecord(_))));
         fs::write(package.path().join(RECORD_FILE), "{").unwrap();
-        assert!(matches!(check(package.path(), ETCD, "recipe", Look::Quick), Err(Flaw::NoRecord(_))));
-        assert!(matches!(check(Path::new("/nowhere"), ETCD, "recipe", Look::Quick), Err(Flaw::Absent)));
+        assert!(matches!(
+            check(package.path(), ETCD, "recipe", &["etcd"], Look::Quick),
+            Err(Flaw::NoRecord(_))
+        ));
+        assert!(matches!(
+            check(Path::new("/nowhere"), ETCD, "recipe", &["etcd"], Look::Quick),
+            Err(Flaw::Absent)
+        ));
     }
 
     #[test]

@@ -1,14 +1,22 @@
 //! Stand-ins for the programs that installations use, as shell scripts.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// A program of that name in `folder`; `$1` etc. are as the real one gets them.
 pub(super) fn program(folder: &Path, name: &str, script: &str) -> String {
     let path = folder.join(name);
-    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    // Not by this process: what other tests start meanwhile has its open files for a moment, and the kernel runs no file that
+    // anybody can write to.
+    let mut writer = Command::new("sh")
+        .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
+        .arg(&path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    write!(writer.stdin.take().unwrap(), "#!/bin/sh\n{script}\n").unwrap();
+    assert!(writer.wait().unwrap().success());
     path.display().to_string()
 }
 

