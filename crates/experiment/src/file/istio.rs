@@ -183,19 +183,26 @@ fn check_object(object: &serde_json::Value, number: usize, place: &Place) -> Res
         ("metadata.name", &metadata["name"], is_path_part),
         ("metadata.namespace", &metadata["namespace"], is_path_part),
     ] {
-        let text = value.as_str().unwrap_or_default();
-        if value.is_null() && is_optional(key) || fits(text) {
+        if value.is_null() && is_optional(key) || value.as_str().is_some_and(fits) {
             continue;
         }
-        let message = if text.is_empty() && !is_optional(key) {
+        let message = if object["kind"] == "List" {
+            format!("document {number} is a List: its objects have to be documents themselves")
+        } else if value.is_null() {
             format!("document {number} has no `{key}`")
         } else {
             format!("document {number}: `{key}` will not do: {}", crate::units::shortened(&value.to_string()))
         };
-        return Err(place.error(
+        let error = place.error(
             message,
             "expected objects of Kubernetes, each with `apiVersion`, `kind` and `metadata.name`",
-        ));
+        );
+        return Err(if value.is_boolean() || value.is_number() {
+            error
+                .with_hint("in quotes it is text: `on`, `off`, `yes`, `no` and numbers are none of their own")
+        } else {
+            error
+        });
     }
     Ok(())
 }

@@ -74,6 +74,13 @@ fn what_names_an_object_is_no_other_part_of_a_path() {
         let message = object(api_version, kind, metadata).expect_err(metadata);
         assert!(message.starts_with("document 1"), "{api_version} {kind} {metadata}: {message}");
     }
+    for (kind, metadata, reason) in [
+        ("ConfigMap", "{name: off}", "document 1: `metadata.name` will not do: false"),
+        ("ConfigMap", "{generateName: a}", "document 1 has no `metadata.name`"),
+        ("List", "{}", "document 1 is a List: its objects have to be documents themselves"),
+    ] {
+        assert_eq!(object("v1", kind, metadata).unwrap_err(), reason);
+    }
     let long = "a".repeat(254);
     assert!(object("v1", "ConfigMap", &format!("{{name: {long}}}")).is_err());
 }

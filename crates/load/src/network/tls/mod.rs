@@ -12,6 +12,8 @@
 mod failure;
 mod outgoing;
 mod session;
+#[cfg(test)]
+mod session_tests;
 
 pub(crate) use failure::TlsFailure;
 

@@ -47,13 +47,22 @@ pub(super) struct Session {
     over: Option<Step>,
     /// Received and not taken: less than a whole record, or than a whole message of the handshake.
     rest: Vec<u8>,
+    /// Plain bytes that had to be taken out before something could be sent, and are to be told yet.
+    untold: Vec<u8>,
 }
 
 impl Session {
     pub(super) fn new(config: &Arc<ClientConfig>, server_name: &ServerName<'static>) -> Result<Self, Error> {
         let connection = UnbufferedClientConnection::new(Arc::clone(config), server_name.clone())?;
         let needs_alpn = config.alpn_protocols.iter().any(|offered| offered == b"h2");
-        Ok(Self { connection, needs_alpn, established: false, over: None, rest: Vec::new() })
+        Ok(Self {
+            connection,
+            needs_alpn,
+            established: false,
+            over: None,
+            rest: Vec::new(),
+            untold: Vec::new(),
+        })
     }
 
     /// Whether the peer has chosen what can be spoken. One that knows nothing of such choices speaks HTTP/1.1.
@@ -76,6 +85,13 @@ impl Session {
     /// Takes records (with none: goes on with what is there) up to the next thing to tell. Plain bytes are written to
     /// `plain`, which has room for a record at least; what is to be sent is added to `outgoing`.
     pub(super) fn receive(&mut self, records: &mut [u8], outgoing: &mut Outgoing, plain: &mut [u8]) -> Step {
+        if !self.untold.is_empty() {
+            self.rest.extend_from_slice(records);
+            let length = self.untold.len().min(plain.len());
+            plain[..length].copy_from_slice(&self.untold[..length]);
+            self.untold.drain(..length);
+            return Step::Received { length, more: true };
+        }
         if self.rest.is_empty() {
             let (taken, step) = self.advance(records, outgoing, plain);
             self.rest.extend_from_slice(&records[taken..]);
@@ -175,6 +191,15 @@ impl Session {
                     data.done();
                     None
                 }
+                // Records that came with those told last: who reads the first of them may send before it is told the others.
+                Ok(ConnectionState::ReadTraffic(traffic)) => {
+                    keep(traffic, &mut self.untold);
+                    None
+                }
+                Ok(ConnectionState::PeerClosed) => {
+                    self.over = Some(Step::Ended);
+                    None
+                }
                 Ok(_) => Some(false),
                 Err(error) => return Err(self.fail(TlsFailure::of(&error, self.established))),
             };
@@ -229,4 +254,11 @@ fn read(
         }
     }
     true
+}
+
+/// Adds what was decrypted to `untold`.
+fn keep(mut traffic: ReadTraffic<'_, '_, ClientConnectionData>, untold: &mut Vec<u8>) {
+    while let Some(Ok(record)) = traffic.next_record() {
+        untold.extend_from_slice(record.payload);
+    }
 }

@@ -1,0 +1,91 @@
+//! A session against another library's buffered server, both in memory.
+
+use super::outgoing::Outgoing;
+use super::session::{Session, Step};
+use rustls::crypto::ring;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ClientConfig, RootCertStore, ServerConfig, ServerConnection};
+use std::io::{Read as _, Write as _};
+use std::sync::Arc;
+
+/// Room for plain bytes: a record and a bit, so that of several records one is told at a time.
+const ROOM_BYTES: usize = 17_000;
+
+/// A session whose handshake is complete, with its server.
+fn established() -> (Session, ServerConnection) {
+    let certified = rcgen::generate_simple_self_signed(vec!["server".to_owned()]).unwrap();
+    let certificate = certified.cert.der().clone();
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.clone()).unwrap();
+    let client = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).unwrap();
+    let server = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    let mut server = ServerConnection::new(Arc::new(server)).unwrap();
+    server.set_buffer_limit(None);
+    let mut session = Session::new(&Arc::new(client), &"server".try_into().unwrap()).unwrap();
+    let (mut outgoing, mut plain) = (Outgoing::default(), vec![0; ROOM_BYTES]);
+    while !session.is_established() {
+        let mut records = records_of(&mut server);
+        session.receive(&mut records, &mut outgoing, &mut plain);
+        take(&mut server, &mut outgoing);
+    }
+    let mut tickets = records_of(&mut server);
+    assert_eq!(session.receive(&mut tickets, &mut outgoing, &mut plain), Step::NeedsMore);
+    (session, server)
+}
+
+/// What the server has to send.
+fn records_of(server: &mut ServerConnection) -> Vec<u8> {
+    let mut records = Vec::new();
+    while server.wants_write() {
+        server.write_tls(&mut records).unwrap();
+    }
+    records
+}
+
+/// Gives the server what the client has to send, and what of it is plain.
+fn take(server: &mut ServerConnection, outgoing: &mut Outgoing) -> Vec<u8> {
+    let mut bytes = outgoing.bytes();
+    while !bytes.is_empty() {
+        server.read_tls(&mut bytes).unwrap();
+        server.process_new_packets().unwrap();
+    }
+    outgoing.clear();
+    let mut plain = Vec::new();
+    // Nothing more to read is an error of its own.
+    let _ = server.reader().read_to_end(&mut plain);
+    plain
+}
+
+/// HTTP/2 makes room for a large answer before it has been told all that came.
+#[test]
+fn what_is_sent_between_two_records_that_came_together_loses_none_of_them() {
+    let (mut session, mut server) = established();
+    let sent: Vec<u8> = (0..100_000_u32).map(|number| (number % 251) as u8).collect();
+    server.writer().write_all(&sent).unwrap();
+    server.send_close_notify();
+    let mut records = records_of(&mut server);
+    let (mut outgoing, mut plain, mut received) = (Outgoing::default(), vec![0; ROOM_BYTES], Vec::new());
+    let mut step = session.receive(&mut records, &mut outgoing, &mut plain);
+    let mut told = 0;
+    while let Step::Received { length, more } = step {
+        assert!(more, "the end is to be told yet");
+        received.extend_from_slice(&plain[..length]);
+        told += 1;
+        session.encrypt(b"more room", &mut outgoing).unwrap();
+        assert_eq!(take(&mut server, &mut outgoing), b"more room");
+        step = session.receive(&mut [], &mut outgoing, &mut plain);
+    }
+    assert_eq!(step, Step::Ended);
+    assert!(received == sent, "{} of {} bytes", received.len(), sent.len());
+    assert!(told > 2, "it came in {told} parts");
+}
