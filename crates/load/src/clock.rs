@@ -36,7 +36,12 @@ impl Clock {
 
     /// The time now.
     pub(crate) fn now(&self) -> Nanos {
-        nanos(self.origin.elapsed())
+        self.time_of(Instant::now())
+    }
+
+    /// The time at an instant; 0 before the origin.
+    pub(crate) fn time_of(&self, instant: Instant) -> Nanos {
+        nanos(instant.saturating_duration_since(self.origin))
     }
 }
 
