@@ -12,11 +12,15 @@ use crate::recorder::Flight;
 use crate::target::Chosen;
 use std::io;
 
+/// Of what is due so much is taken before answers are looked for again: where it is due faster than this thread can take it, it
+/// would never read one.
+const MOST_IN_A_TURN: usize = 1000;
+
 impl<C: Codec, N: Network> Worker<'_, C, N> {
-    /// Sends every request that is due, as far as connections are free.
+    /// Sends every request that is due, as far as connections are free; of very many the first ones.
     pub(super) fn send_due(&mut self, clock: &Clock) -> io::Result<()> {
         self.send_waiting(clock);
-        let mut turn = None;
+        let (mut turn, mut taken) = (None, 0);
         while let Some(due) = self.schedule.next_due() {
             let now = turn.filter(|now| N::IN_TURNS && due <= *now).unwrap_or_else(|| clock.now());
             turn = Some(now);
@@ -29,6 +33,11 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 return Ok(());
             }
             self.pacer.sent(due);
+            taken += 1;
+            if taken == MOST_IN_A_TURN {
+                self.flush_all(clock);
+                return Ok(());
+            }
         }
         self.flush_all(clock);
         self.backlog.is_worked_off();
