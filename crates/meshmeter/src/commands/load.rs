@@ -69,8 +69,9 @@ struct Watching<'a> {
 
 impl Observer for Watching<'_> {
     fn progress(&mut self, progress: Progress<'_>) {
-        self.progress.progress(progress);
+        // Who reads of a second finds it in the outputs too.
         self.outputs.progress(progress);
+        self.progress.progress(progress);
     }
 }
 
