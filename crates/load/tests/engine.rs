@@ -8,7 +8,7 @@ use experiment::schema::{GeneratorNetwork, LoadResult, SeriesPoint, Verdict};
 use http::Method;
 use load::{
     Arrival, LoadSpec, NetworkChoice, Observer, Progress, Protocol, RateStage, RequestTemplate, ScheduleSpec,
-    Second,
+    Second, ThinkTime,
 };
 use servers::{OK, TestServer, reply, stalled};
 use statistics::LatencyHistogram;
@@ -60,7 +60,7 @@ fn spec(url: &str, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
         threads: 1,
         warmup: Duration::ZERO,
         duration,
-        timeout: Duration::from_secs(1),
+        timeout: PATIENCE,
         tls: None,
         seed: 1,
         pacing: load::Pacing::Auto,
@@ -93,6 +93,21 @@ fn run(spec: &LoadSpec) -> LoadResult {
 }
 
 const SHORT: Duration = Duration::from_millis(400);
+/// Bound of what is not to be waited for at all: a busy machine takes seconds, one that waits in vain has no end.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where nobody listens: a port that was free a moment ago may be another test's by now.
+const NOBODY: &str = "127.0.0.1:1";
+
+/// Every request that was due is accounted for, and each that was sent was answered. A machine that is away at the end of the
+/// window for a tenth of it leaves some unsent, which the verdict tells.
+fn assert_all_answered(result: &LoadResult, due: u64) {
+    let requests = &result.requests;
+    assert_eq!((requests.completed + requests.unsent, requests.failed), (due, 0), "{requests:?}");
+    assert!(requests.completed > 0, "{requests:?}");
+    let hardly_any = requests.unsent * 100 <= due;
+    assert!(hardly_any || result.verdict.saturated, "{requests:?}: {:?}", result.verdict);
+}
 
 #[test]
 fn every_slot_is_sent_and_counted_by_both_sides() {
@@ -102,13 +117,15 @@ fn every_slot_is_sent_and_counted_by_both_sides() {
     spec.threads = 2;
     let result = run(&spec);
     assert_eq!(result.requests.scheduled, 500);
-    assert_eq!(result.requests.completed, 500);
-    assert_eq!(result.warmup.completed, 100);
-    assert_eq!(server.requests.load(Ordering::SeqCst), 600);
-    assert_eq!(result.requests.status["200"], 500);
-    assert_eq!(result.bytes.received, 500 * OK.len() as u64);
+    assert_all_answered(&result, 500);
+    // What waits at the end of the warm-up is given up.
+    assert!((1..=100).contains(&result.warmup.completed), "{:?}", result.warmup);
+    let completed = result.requests.completed;
+    assert_eq!(server.requests.load(Ordering::SeqCst), completed + result.warmup.completed);
+    assert_eq!(result.requests.status["200"], completed);
+    assert_eq!(result.bytes.received, completed * OK.len() as u64);
     assert!(result.connect_time_us.count >= 4);
-    assert!((result.rate.completed - 500.0).abs() < 1.0);
+    assert!((result.rate.completed - completed as f64 / result.duration_s).abs() < 1e-6, "{:?}", result.rate);
     assert!(result.generator.cpu_user_s + result.generator.cpu_system_s > 0.0);
     let network = result.generator.network.map(GeneratorNetwork::name);
     assert_eq!(network, Some(if NETWORK == NetworkChoice::Epoll { "epoll" } else { "io_uring" }));
@@ -132,13 +149,16 @@ fn a_closed_loop_keeps_its_clients_busy_even_on_fewer_connections() {
         std::thread::sleep(Duration::from_millis(10));
         reply(stream, OK)
     });
-    let mut spec = spec(&server.url(), ScheduleSpec::closed(8), SHORT);
+    let mut spec = spec(&server.url(), ScheduleSpec::closed(8), Duration::from_secs(1));
     spec.connections = 4;
     let result = run(&spec);
     assert_eq!(result.rate.offered, None);
-    // Four connections at 10 ms and a little more: at most 160, and most of that on any machine.
-    assert!((60..=164).contains(&result.requests.completed), "{}", result.requests.completed);
-    // Eight clients wait in turn for four connections.
+    // Four connections at 10 ms and a little more: at most 400.
+    assert!((8..=404).contains(&result.requests.completed), "{}", result.requests.completed);
+    // Little's law: on a fast machine and on a slow one eight requests are under way all the time, half of them at the server.
+    // Those that wait at the end are never sent, and do not count.
+    let under_way = result.rate.completed * result.response_time_us.mean / 1e6;
+    assert!(under_way > 5.0, "{under_way}: {:?}", result.requests);
     assert!(result.response_time_us.p50 > 1.5 * result.service_time_us.p50);
     assert!(result.verdict.valid, "{:?}", result.verdict);
 }
@@ -157,20 +177,25 @@ fn a_stall_is_in_the_response_time_and_hidden_from_the_service_time() {
     let least_us = stall.as_micros() as f64 * 0.9 * 0.95;
     let measured_us = result.response_time_us.p99;
     assert!(measured_us >= least_us, "p99 {measured_us} µs, expected {least_us} at least");
+    // Of each connection one request is at the server in the stall: 4 of 3000 have its time in their service time, and the
+    // hundredth that the percentile is about does not, on any machine that is not as slow as the server.
     assert!(result.service_time_us.p99 < 0.5 * measured_us, "{}", result.service_time_us.p99);
     // Where the machine kept the generator itself from its work, that is what is said.
     let Verdict { notes, reasons, .. } = &result.verdict;
     let said = |start: &str| notes.iter().chain(reasons).any(|text| text.starts_with(start));
     assert!(said("service-time-hides") || said("schedule-lag"), "{:?}", result.verdict);
-    // The generator is not to blame for the stall: most of the time it was not late, what was free was used at once.
-    assert!(result.generator_lag_us.p50 < 0.1 * measured_us, "{}", result.generator_lag_us.p50);
+    // Else it is not to blame for the stall: most of the time it was not late, what was free was used at once.
+    let usual_lag_us = result.generator_lag_us.p50;
+    assert!(said("schedule-lag") || usual_lag_us < 0.1 * measured_us, "{usual_lag_us}");
 }
 
 #[test]
 fn a_stall_over_the_end_of_the_run_has_its_share_too() {
     let first_request = OnceLock::new();
+    // The backlog at the end, 250 ms, is far from the tenth of the window that is given up, and from nothing: the stall counts
+    // from the first request, which may be late, and the machine may be away at the end besides.
     let (length, stall, duration) =
-        (Duration::from_millis(450), Duration::from_millis(1850), Duration::from_secs(2));
+        (Duration::from_millis(550), Duration::from_millis(5750), Duration::from_secs(6));
     let server = TestServer::start(move |stream, _| {
         let into = first_request.get_or_init(Instant::now).elapsed();
         if (stall..stall + length).contains(&into) {
@@ -178,11 +203,13 @@ fn a_stall_over_the_end_of_the_run_has_its_share_too() {
         }
         reply(stream, OK)
     });
-    let result = run(&open_spec(&server.url(), 1000.0, duration));
-    assert_eq!((result.requests.scheduled, result.requests.unsent), (2000, 0));
-    assert!((100..=200).contains(&result.requests.late), "{:?}", result.requests);
-    // The slowest 20 of 2000 were due in the first 20 ms of the stall.
-    let expected_us = (length.as_millis() as f64 - 20.0) * 1000.0;
+    // Far from what four connections carry, on a busy machine too.
+    let result = run(&open_spec(&server.url(), 250.0, duration));
+    assert_eq!((result.requests.scheduled, result.requests.unsent), (1500, 0), "{:?}", result.requests);
+    // 62 were due in the last 250 ms.
+    assert!(result.requests.late >= 20, "{:?}", result.requests);
+    // The slowest 15 of 1500 were due in the first 60 ms of the stall.
+    let expected_us = (length.as_millis() as f64 - 60.0) * 1000.0;
     let measured_us = result.response_time_us.p99;
     assert!(measured_us > 0.94 * expected_us, "p99 {measured_us} µs, expected {expected_us} at least");
     assert!(
@@ -190,7 +217,7 @@ fn a_stall_over_the_end_of_the_run_has_its_share_too() {
         "{:?}",
         result.verdict
     );
-    assert!(!result.verdict.saturated);
+    assert!(!result.verdict.saturated, "{:?}", result.verdict);
 }
 
 #[test]
@@ -203,11 +230,12 @@ fn too_high_a_rate_ends_on_time_and_is_called_saturated() {
     spec.warmup = Duration::from_millis(300);
     let started = Instant::now();
     let result = run(&spec);
-    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    // All of them would take more than two minutes.
+    assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
     assert!(result.verdict.saturated && !result.verdict.valid, "{:?}", result.verdict);
     assert!(result.verdict.reasons[0].starts_with("saturated:"), "{:?}", result.verdict);
     assert_eq!(result.requests.scheduled, 100_000);
-    assert!(result.requests.completed > 100, "the backlog of the warm-up does not fill the window");
+    assert!(result.requests.completed > 10, "the backlog of the warm-up does not fill the window");
 }
 
 #[test]
@@ -231,11 +259,12 @@ fn what_servers_do_wrong_is_counted_by_its_kind() {
     for (kind, behaviour) in cases {
         let server = TestServer::start(behaviour);
         let mut spec = open_spec(&server.url(), 100.0, SHORT);
-        // Where it is not what is tested, it is long enough for a busy machine.
-        spec.timeout = if kind == "timeout" { Duration::from_millis(200) } else { Duration::from_secs(2) };
+        if kind == "timeout" {
+            spec.timeout = Duration::from_millis(500);
+        }
         let started = Instant::now();
         let result = run(&spec);
-        assert!(started.elapsed() < Duration::from_secs(4), "{kind}: nothing hangs");
+        assert!(started.elapsed() < PATIENCE, "{kind}: nothing hangs");
         assert!(result.requests.failed > 0, "{kind}: {:?}", result.requests);
         assert_eq!(
             result.requests.errors.get(kind),
@@ -243,7 +272,7 @@ fn what_servers_do_wrong_is_counted_by_its_kind() {
             "{kind}: {:?}",
             result.requests
         );
-        assert_eq!(server.requests.load(Ordering::SeqCst), result.requests.sent, "{kind}");
+        assert_eq!(server.await_requests(result.requests.sent), result.requests.sent, "{kind}");
         assert!(!result.verdict.valid);
     }
 }
@@ -261,21 +290,21 @@ fn a_connection_on_which_a_request_was_answered_unread_is_not_used_again() {
         body: vec![b'x'; 16 << 20].into(),
         ..RequestTemplate::default()
     };
-    let mut spec = spec(&server.url(), ScheduleSpec::closed(1), Duration::from_secs(1));
+    let schedule = ScheduleSpec::Closed { clients: 1, think_time: ThinkTime::NONE, requests: Some(3) };
+    let mut spec = spec(&server.url(), schedule, PATIENCE);
     spec.targets = load::resolve(&spec.urls, &template).unwrap();
     spec.connections = 1;
     let result = run(&spec);
-    let opened = result.connect_time_us.count;
-    assert!(result.requests.completed > 1, "{:?}", result.requests);
-    assert!(opened >= result.requests.completed, "{opened} connections, {:?}", result.requests);
+    assert_eq!(result.requests.completed, 3, "{:?}", result.requests);
+    assert_eq!(result.connect_time_us.count, 3, "{:?}", result.requests);
 }
 
 #[test]
 fn bytes_after_a_response_are_counted_and_the_response_stands() {
     let server = TestServer::start(|stream, _| reply(stream, &[OK, b"surplus"].concat()));
     let result = run(&open_spec(&server.url(), 100.0, SHORT));
-    assert_eq!(result.requests.completed, 40);
-    assert_eq!(result.requests.errors["surplus-bytes"], 40);
+    assert_all_answered(&result, 40);
+    assert_eq!(result.requests.errors["surplus-bytes"], result.requests.completed);
 }
 
 #[test]
@@ -286,9 +315,9 @@ fn connections_that_the_server_closes_are_opened_again() {
         false
     });
     let result = run(&open_spec(&server.url(), 200.0, SHORT));
-    assert_eq!(result.requests.completed, 80, "{:?}", result.requests);
+    assert_all_answered(&result, 80);
     assert!(result.requests.errors.is_empty(), "{:?}", result.requests.errors);
-    assert!(result.connect_time_us.count >= 80);
+    assert!(result.connect_time_us.count >= result.requests.completed);
 }
 
 #[test]
@@ -298,7 +327,7 @@ fn a_body_that_ends_with_the_connection_is_whole() {
         false
     });
     let result = run(&open_spec(&server.url(), 100.0, SHORT));
-    assert_eq!(result.requests.completed, 40);
+    assert_all_answered(&result, 40);
 }
 
 #[test]
@@ -308,8 +337,11 @@ fn error_statuses_complete_and_make_the_result_invalid() {
         reply(stream, if ordinal.is_multiple_of(2) { busy } else { OK })
     });
     let result = run(&open_spec(&server.url(), 100.0, SHORT));
-    assert_eq!(result.requests.completed, 40);
-    assert_eq!(result.requests.status["503"], 20);
+    assert_all_answered(&result, 40);
+    // On each of four connections every other one, the first included.
+    let (busy, good) = (result.requests.status["503"], result.requests.status["200"]);
+    assert_eq!(busy + good, result.requests.completed);
+    assert!((good..=good + 4).contains(&busy), "{busy} and {good}");
     assert!(
         result.verdict.reasons.iter().any(|reason| reason.starts_with("errors:")),
         "{:?}",
@@ -319,10 +351,9 @@ fn error_statuses_complete_and_make_the_result_invalid() {
 
 #[test]
 fn a_port_where_nothing_listens_ends_the_run_at_once() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let started = Instant::now();
-    let result = run(&open_spec(&format!("http://127.0.0.1:{port}/"), 100.0, Duration::from_secs(30)));
-    assert!(started.elapsed() < Duration::from_secs(2));
+    let result = run(&open_spec(&format!("http://{NOBODY}/"), 100.0, Duration::from_secs(30)));
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     assert_eq!(result.requests.errors["connect-refused"], 4);
     assert!(result.verdict.reasons[0].starts_with("unreachable:"), "{:?}", result.verdict);
 }
@@ -341,11 +372,10 @@ fn an_address_without_a_route_is_named() {
 #[test]
 fn a_dead_address_of_several_costs_an_attempt_and_no_request() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
-    let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut spec = open_spec(&server.url(), 100.0, SHORT);
-    spec.targets.servers[0].addresses.insert(0, dead);
+    spec.targets.servers[0].addresses.insert(0, NOBODY.parse().unwrap());
     let result = run(&spec);
-    assert_eq!(result.requests.completed, 40);
+    assert_all_answered(&result, 40);
     assert_eq!(result.requests.errors["connect-refused"], 4);
 }
 
@@ -356,8 +386,8 @@ fn each_connection_is_closed_after_its_requests() {
     spec.requests_per_connection = NonZeroU64::new(5);
     let result = run(&spec);
     // The server would close a connection on which a sixth request came without an answer.
-    assert_eq!((result.requests.completed, result.requests.failed), (200, 0), "{:?}", result.requests);
-    assert!(result.connect_time_us.count >= 40, "{}", result.connect_time_us.count);
+    assert_all_answered(&result, 200);
+    assert!(result.connect_time_us.count >= result.requests.completed / 5, "{:?}", result.connect_time_us);
 }
 
 #[test]
@@ -418,9 +448,13 @@ fn an_interrupted_run_keeps_what_it_has() {
     let mut observer = StopAfterASecond(&stop, Vec::new());
     let spec = open_spec(&server.url(), 200.0, Duration::from_secs(60));
     let result = load::run(&spec, &stop, &mut observer).unwrap();
-    assert_eq!(observer.1[0].completed, 200);
-    assert!((1.0..10.0).contains(&result.duration_s), "{}", result.duration_s);
-    assert!((result.requests.completed as f64 - 200.0 * result.duration_s).abs() < 20.0);
+    let requests = &result.requests;
+    assert!((1..=200).contains(&observer.1[0].completed), "{:?}", observer.1);
+    assert!((1.0..30.0).contains(&result.duration_s), "{}", result.duration_s);
+    // All that was due until then, and of that whatever was sent.
+    assert!((requests.scheduled as f64 - 200.0 * result.duration_s).abs() < 2.0, "{requests:?}");
+    assert!(requests.completed >= observer.1[0].completed, "{requests:?}");
+    assert_eq!(requests.completed + requests.failed + requests.unsent, requests.scheduled);
     let noted = result.verdict.notes.iter().any(|note| note.starts_with("interrupted"));
     assert!(noted, "{:?}", result.verdict);
 }
@@ -442,7 +476,7 @@ fn an_interrupt_does_not_wait_for_answers_that_do_not_come() {
     spec.timeout = Duration::from_secs(60);
     let started = Instant::now();
     let result = load::run(&spec, &stop, &mut StopWhenOver(&stop)).unwrap();
-    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
     assert_eq!(result.requests.failed, 4);
     assert_eq!(result.requests.errors["interrupted"], 4, "{:?}", result.requests);
 }
@@ -454,10 +488,13 @@ fn progress_is_told_in_order() {
     spec.warmup = Duration::from_millis(100);
     let mut told = Told::default();
     load::run(&spec, &AtomicBool::new(false), &mut told).unwrap();
-    // A second is told when it is over, the last one with the window; what is answered after that has its own.
-    let (first, late) = told.kinds.split_at(6);
-    assert_eq!(first, ["connecting", "warming up", "opened", "second", "closed", "second"]);
-    assert!(late.iter().all(|kind| *kind == "second"), "{late:?}");
+    let (seconds, stages): (Vec<&str>, Vec<&str>) = told.kinds.iter().partition(|kind| **kind == "second");
+    assert_eq!(stages, ["connecting", "warming up", "opened", "closed"]);
+    // A second is told when it is over: a busy machine may be late with that, never early.
+    assert!(seconds.len() >= 2, "{:?}", told.kinds);
+    assert_eq!(told.kinds[..3], ["connecting", "warming up", "opened"]);
+    let begins: Vec<f64> = told.seconds.iter().map(|second| second.point.t_s).collect();
+    assert!(begins[0] == 0.0 && begins.is_sorted_by(|one, next| one < next), "{begins:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use experiment::schema::LoadResult;
 use load::{
     ExpectedReply, LoadSpec, NetworkChoice, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec,
-    pattern, resolve,
+    ThinkTime, pattern, resolve,
 };
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -13,6 +13,8 @@ use std::time::Duration;
 
 const MESSAGE_BYTES: usize = 300;
 const CONNECTIONS: usize = 3;
+/// Bound of what is not to be waited for at all.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Silent;
 
@@ -20,9 +22,14 @@ impl Observer for Silent {
     fn progress(&mut self, _: Progress) {}
 }
 
-/// Runs 3 clients for 200 ms against a server that has `answer` called for every whole message. Returns the result and the
-/// server's own count of messages.
-fn run(reply: ExpectedReply, answer: impl Fn(&mut TcpStream) -> bool + Sync) -> (LoadResult, u64) {
+/// Runs 3 clients that send so many messages together against a server that has `answer` called for every whole one. Returns the
+/// result and the server's own count of messages.
+fn run(
+    reply: ExpectedReply,
+    wanted: u64,
+    timeout: Duration,
+    answer: impl Fn(&mut TcpStream) -> bool + Sync,
+) -> (LoadResult, u64) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("tcp://{}", listener.local_addr().unwrap());
     let template = RequestTemplate { body: pattern(MESSAGE_BYTES).into(), ..RequestTemplate::default() };
@@ -30,13 +37,17 @@ fn run(reply: ExpectedReply, answer: impl Fn(&mut TcpStream) -> bool + Sync) -> 
         targets: resolve(std::slice::from_ref(&url), &template).unwrap(),
         urls: vec![url],
         protocol: Protocol::Raw(reply),
-        schedule: ScheduleSpec::closed(CONNECTIONS),
+        schedule: ScheduleSpec::Closed {
+            clients: CONNECTIONS,
+            think_time: ThinkTime::NONE,
+            requests: Some(wanted),
+        },
         connections: CONNECTIONS,
         requests_per_connection: None,
         threads: 1,
         warmup: Duration::ZERO,
-        duration: Duration::from_millis(200),
-        timeout: Duration::from_millis(500),
+        duration: PATIENCE,
+        timeout,
         tls: None,
         seed: 1,
         pacing: load::Pacing::Auto,
@@ -64,7 +75,7 @@ fn run(reply: ExpectedReply, answer: impl Fn(&mut TcpStream) -> bool + Sync) -> 
         result
     });
     let requests = &result.requests;
-    assert_eq!(requests.sent, requests.completed + requests.failed, "{requests:?}");
+    assert_eq!((requests.sent, requests.completed + requests.failed), (wanted, wanted), "{requests:?}");
     assert!(requests.status.is_empty(), "{requests:?}");
     (result, messages.load(Ordering::SeqCst))
 }
@@ -81,12 +92,17 @@ fn serve(mut stream: TcpStream, messages: &AtomicU64, answer: &(impl Fn(&mut Tcp
 }
 
 const CHECKED: ExpectedReply = ExpectedReply { bytes: 1000, checked: true };
+/// What the clients send together …
+const MESSAGES: u64 = 60;
+/// … and where each failure costs a connection, which is opened again after longer and longer pauses.
+const FEW: u64 = 9;
 
 #[test]
 fn replies_of_their_size_and_pattern_are_whole() {
-    let (result, messages) = run(CHECKED, |stream| stream.write_all(&pattern(1000)).is_ok());
+    let (result, messages) =
+        run(CHECKED, MESSAGES, PATIENCE, |stream| stream.write_all(&pattern(1000)).is_ok());
     let requests = &result.requests;
-    assert!(requests.completed > 10 && requests.failed == 0, "{requests:?}");
+    assert_eq!((requests.completed, requests.failed), (MESSAGES, 0), "{requests:?}");
     assert_eq!(messages, requests.sent);
     assert_eq!(result.bytes.received, 1000 * requests.completed);
     assert_eq!(result.bytes.sent, MESSAGE_BYTES as u64 * requests.sent);
@@ -94,26 +110,28 @@ fn replies_of_their_size_and_pattern_are_whole() {
 
 #[test]
 fn wrong_short_and_surplus_replies_are_told_apart() {
-    let (result, messages) = run(CHECKED, |stream| stream.write_all(&[7; 1000]).is_ok());
+    let (result, messages) = run(CHECKED, FEW, PATIENCE, |stream| stream.write_all(&[7; 1000]).is_ok());
     assert_eq!(result.requests.errors["wrong-reply"], result.requests.sent);
     assert_eq!(messages, result.requests.sent);
-    let (result, messages) = run(CHECKED, |stream| {
+    let (result, messages) = run(CHECKED, FEW, PATIENCE, |stream| {
         _ = stream.write_all(&pattern(999));
         false
     });
     assert_eq!(result.requests.errors["closed"], result.requests.sent, "{:?}", result.requests);
     assert_eq!(messages, result.requests.sent);
-    let (result, _) = run(CHECKED, |stream| stream.write_all(&pattern(1001)).is_ok());
+    let (result, _) = run(CHECKED, FEW, PATIENCE, |stream| stream.write_all(&pattern(1001)).is_ok());
     assert!(result.requests.completed > 0, "{:?}", result.requests);
     assert!(result.requests.errors["surplus-bytes"] > 0, "{:?}", result.requests);
     let unchecked = ExpectedReply { checked: false, ..CHECKED };
-    let (result, _) = run(unchecked, |stream| stream.write_all(&[7; 1000]).is_ok());
+    let (result, _) = run(unchecked, FEW, PATIENCE, |stream| stream.write_all(&[7; 1000]).is_ok());
     assert_eq!(result.requests.failed, 0, "{:?}", result.requests);
 }
 
 #[test]
 fn a_reply_that_does_not_come_is_a_timeout() {
-    let (result, messages) = run(CHECKED, |stream| stream.write_all(&pattern(10)).is_ok());
+    let timeout = Duration::from_millis(500);
+    let (result, messages) =
+        run(CHECKED, CONNECTIONS as u64, timeout, |stream| stream.write_all(&pattern(10)).is_ok());
     assert_eq!(result.requests.errors["timeout"], CONNECTIONS as u64, "{:?}", result.requests);
     assert_eq!(messages, CONNECTIONS as u64);
 }

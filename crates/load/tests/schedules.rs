@@ -31,7 +31,7 @@ fn spec(server: &TestServer, schedule: ScheduleSpec, duration: Duration) -> Load
         threads: 2,
         warmup: Duration::ZERO,
         duration,
-        timeout: Duration::from_secs(2),
+        timeout: Duration::from_secs(30),
         tls: None,
         seed: 1,
         pacing: load::Pacing::Auto,
@@ -55,8 +55,12 @@ fn a_ramp_sends_the_area_under_its_rate() {
     ];
     let schedule = ScheduleSpec::Open { stages, arrival: Arrival::Uniform };
     let result = run(&spec(&server, schedule, Duration::from_secs(2)));
-    assert_eq!(result.requests.scheduled, 500);
-    assert_eq!(server.requests.load(Ordering::SeqCst), 500);
+    let requests = &result.requests;
+    assert_eq!(requests.scheduled, 500);
+    // A machine that is away for a tenth of the window at its end leaves some unsent, which the verdict tells.
+    assert_eq!(requests.completed + requests.unsent, 500, "{requests:?}");
+    assert!(requests.unsent <= 5 || result.verdict.saturated, "{requests:?}");
+    assert_eq!(server.requests.load(Ordering::SeqCst), requests.completed);
     assert_eq!(result.rate.offered, Some(250.0));
 }
 
@@ -137,9 +141,13 @@ fn clients_that_think_send_less_and_do_not_count_their_thinking() {
     {
         let schedule = ScheduleSpec::Closed { clients: 4, think_time, requests: None };
         let result = run(&spec(&server, schedule, Duration::from_secs(1)));
-        // Four clients, twenty requests a second each at most but for chance.
-        assert!((20..=140).contains(&result.requests.completed), "{think_time:?}: {:?}", result.requests);
-        assert!(result.response_time_us.p50 < 50_000.0, "{}", result.response_time_us.p50);
+        // Four clients, twenty requests a second each at most but for chance; fewer on a busy machine.
+        assert!((4..=140).contains(&result.requests.completed), "{think_time:?}: {:?}", result.requests);
+        let beside_service_us = result.response_time_us.p50 - result.service_time_us.p50;
+        assert!(
+            beside_service_us < 25_000.0,
+            "{beside_service_us} µs, which thinking would make 35 000 or more"
+        );
     }
 }
 
@@ -149,11 +157,12 @@ fn the_window_opens_at_the_agreed_instant() {
     let schedule = ScheduleSpec::closed(1);
     let mut spec = spec(&server, schedule, Duration::from_millis(100));
     spec.warmup = Duration::from_millis(200);
-    let start = jiff::Timestamp::now() + Duration::from_millis(600);
+    // Time enough to get ready before the warm-up, on a busy machine too.
+    let ahead = Duration::from_secs(3);
+    let (begun, start) = (Instant::now(), jiff::Timestamp::now() + ahead);
     spec.start_at = Some(start);
-    let begun = Instant::now();
     let result = run(&spec);
-    assert!(begun.elapsed() >= Duration::from_millis(690));
+    assert!(begun.elapsed() >= ahead);
     let started: jiff::Timestamp = result.started_at.parse().expect("RFC 3339");
     let away = started.duration_since(start).unsigned_abs();
     // The instant is the schedule's own, not when a thread woke for it.

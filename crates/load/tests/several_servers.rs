@@ -16,9 +16,9 @@ use servers::{OK, TestServer, reply};
 use socket2::{Domain, Socket, Type};
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tls_servers::{Authority, TlsServer, TlsStream, config};
@@ -48,7 +48,7 @@ fn spec(urls: &[String], connections: usize, schedule: ScheduleSpec, duration: D
         threads: 1,
         warmup: Duration::ZERO,
         duration,
-        timeout: Duration::from_secs(1),
+        timeout: Duration::from_secs(30),
         tls: None,
         seed: 1,
         whole_seconds: false,
@@ -77,6 +77,16 @@ fn run(spec: &LoadSpec) -> LoadResult {
     result
 }
 
+/// Every request that was due is accounted for, and each that was sent was answered. A machine that is away at the end of the
+/// window for a tenth of it leaves some unsent, which the verdict tells.
+fn assert_all_answered(result: &LoadResult, due: u64) {
+    let requests = &result.requests;
+    assert_eq!((requests.completed + requests.unsent, requests.failed), (due, 0), "{requests:?}");
+    assert!(requests.completed > 0, "{requests:?}");
+    let hardly_any = requests.unsent * 100 <= due;
+    assert!(hardly_any || result.verdict.saturated, "{requests:?}: {:?}", result.verdict);
+}
+
 fn good_server() -> TestServer {
     slow_server(Duration::ZERO)
 }
@@ -88,9 +98,10 @@ fn slow_server(answer_time: Duration) -> TestServer {
     })
 }
 
-/// A port where nothing listens.
+/// An address where nothing listens, another one each time. A port that was free a moment ago may be another test's by now.
 fn dead_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    static COUNTED: AtomicU8 = AtomicU8::new(2);
+    SocketAddr::from(([127, 0, 0, COUNTED.fetch_add(1, Ordering::Relaxed)], 1))
 }
 
 fn dead_url() -> String {
@@ -109,7 +120,9 @@ fn counted(servers: &[TestServer]) -> Vec<u64> {
 fn a_dead_server_among_several_makes_the_result_invalid() {
     let server = good_server();
     let result = run(&open_spec(&[server.url(), dead_url()], 4, 100.0, SHORT));
-    assert_eq!((result.requests.completed, result.requests.unsent), (20, 20), "each has its share");
+    // Each has its share, of which the machine may leave some unsent at the end.
+    assert_all_answered(&result, 40);
+    assert!((1..=20).contains(&result.requests.completed), "{:?}", result.requests);
     let reasons = &result.verdict.reasons;
     assert!(reasons.iter().any(|reason| reason.starts_with("connections: 2 of 4 were open")), "{reasons:?}");
 }
@@ -118,11 +131,11 @@ fn a_dead_server_among_several_makes_the_result_invalid() {
 fn more_requests_for_a_dead_server_than_can_wait_do_not_hold_up_the_others() {
     let server = good_server();
     let dead = dead_url();
-    // By two thirds of the window 65 536 wait for the dead one, which is all that may.
+    // By a third of the window 65 536 wait for the dead one, which is all that may. One in a thousand is for the other.
     let urls = [format!("999={dead}"), server.url()];
-    let result = run(&open_spec(&urls, 2, 100_000.0, Duration::from_secs(1)));
+    let result = run(&open_spec(&urls, 2, 100_000.0, Duration::from_secs(2)));
     let completed = result.requests.completed;
-    assert!((80..=120).contains(&completed), "{:?}", result.requests);
+    assert!((100..=240).contains(&completed), "{:?}", result.requests);
     let note = result.verdict.notes.iter().find(|note| note.starts_with("crowded-out:"));
     let host = dead.trim_start_matches("http://").trim_end_matches('/');
     assert!(note.is_some_and(|note| note.contains(host)), "{:?}", result.verdict);
@@ -132,24 +145,29 @@ fn more_requests_for_a_dead_server_than_can_wait_do_not_hold_up_the_others() {
 fn a_slow_server_gets_its_share_and_does_not_hold_up_the_others() {
     let servers = [good_server(), slow_server(Duration::from_millis(50))];
     let urls = [format!("3={}", servers[0].url()), servers[1].url()];
-    let mut spec = open_spec(&urls, 4, 100.0, Duration::from_secs(1));
+    let mut spec = open_spec(&urls, 4, 100.0, Duration::from_secs(2));
     spec.targets.order = Order::Turn;
     // One connection for the slow server, which can answer 20 in a second and is asked for 25.
     let result = run(&spec);
-    assert_eq!(result.requests.scheduled, 100);
-    assert_eq!(counted(&servers), [75, result.requests.sent - 75]);
-    assert!(result.response_time_us.p50 < 50_000.0, "{}", result.response_time_us.p50);
-    assert!(result.response_time_us.p99 > 100_000.0, "{}", result.response_time_us.p99);
+    assert_eq!(result.requests.scheduled, 200);
+    let [fast, slow] = counted(&servers)[..] else { panic!("two servers count") };
+    assert_eq!(fast + slow, result.requests.sent);
+    assert!((slow..=150).contains(&fast) && slow <= 50, "{fast} and {slow}");
+    // Were all held up by the slow one, the wait would grow evenly: the median would be half of the most.
+    let (usual_us, slowest_us) = (result.response_time_us.p50, result.response_time_us.p99);
+    assert!(slowest_us > 100_000.0 && usual_us < slowest_us / 3.0, "{usual_us} and {slowest_us}");
 }
 
 #[test]
 fn fewer_connections_than_servers_go_from_one_to_the_other() {
     let servers = [(); 5].map(|()| good_server());
     let result = run(&open_spec(&urls(&servers), 2, 200.0, SHORT));
-    assert_eq!((result.requests.completed, result.requests.failed), (80, 0), "{:?}", result.requests);
-    assert_eq!(counted(&servers), [16; 5]);
+    assert_all_answered(&result, 80);
+    let (completed, each) = (result.requests.completed, counted(&servers));
+    assert_eq!(each.iter().sum::<u64>(), completed);
+    assert!(completed < 80 || each == [16; 5], "{each:?}");
     // In turn over five servers on two connections, nearly each request needs a new one.
-    assert!(result.connect_time_us.count > 40, "{}", result.connect_time_us.count);
+    assert!(result.connect_time_us.count > completed / 2, "{}", result.connect_time_us.count);
 }
 
 #[test]
@@ -163,7 +181,7 @@ fn connections_with_several_requests_at_once_roam_too() {
     let counted: u64 = servers.iter().map(Http2Server::counted).sum();
     assert_eq!((result.requests.sent, result.requests.failed), (counted, 0), "{:?}", result.requests);
     for server in &servers {
-        assert!(server.counted() >= 20, "{} of 26", server.counted());
+        assert!(server.counted() >= counted / 4, "{} of {counted}", server.counted());
     }
 }
 
@@ -186,11 +204,11 @@ fn roaming_connections_of_one_request_each_lose_none() {
 fn a_dead_server_does_not_keep_a_roaming_connection() {
     let servers = [good_server(), good_server()];
     let urls = [servers[0].url(), dead_url(), servers[1].url()];
-    let result = run(&open_spec(&urls, 1, 300.0, SHORT));
+    let result = run(&open_spec(&urls, 1, 300.0, SHORT * 3));
     // A third is for the dead server; what waits for the connection at the very end is given up with that.
-    assert!((60..=80).contains(&result.requests.completed), "{:?}", result.requests);
+    assert!((120..=240).contains(&result.requests.completed), "{:?}", result.requests);
     assert_eq!(result.requests.failed, 0, "{:?}", result.requests);
-    assert!(result.requests.errors["connect-refused"] < 40, "{:?}", result.requests.errors);
+    assert!(result.requests.errors["connect-refused"] < 120, "{:?}", result.requests.errors);
 }
 
 #[test]
@@ -201,7 +219,7 @@ fn a_run_starts_where_only_the_last_of_many_servers_lives() {
     spec.targets.servers[2].addresses.insert(0, dead_address());
     let result = run(&spec);
     // A third is for it; what waits for the connection at the very end is given up with the dead servers' requests.
-    assert!((4..=8).contains(&result.requests.completed), "{:?}", result.requests);
+    assert!((1..=8).contains(&result.requests.completed), "{:?}", result.requests);
     let all_dead = run(&open_spec(&[dead_url(), dead_url(), dead_url()], 1, 60.0, SHORT));
     assert!(all_dead.verdict.reasons[0].starts_with("unreachable:"), "{:?}", all_dead.verdict);
 }
@@ -223,9 +241,9 @@ fn an_address_that_never_answers_leaves_time_for_the_next() {
     });
     let mut spec = open_spec(&[server.url()], 2, 100.0, SHORT);
     spec.targets.servers[0].addresses.insert(0, address.as_socket().unwrap());
-    spec.timeout = Duration::from_millis(300);
+    spec.timeout = Duration::from_secs(2);
     let result = run(&spec);
-    assert_eq!(result.requests.completed, 40, "{:?}", result.requests);
+    assert_all_answered(&result, 40);
     assert_eq!(result.requests.errors["connect-timeout"], 2);
     drop(waiting);
 }
@@ -233,12 +251,12 @@ fn an_address_that_never_answers_leaves_time_for_the_next() {
 #[test]
 fn what_waits_for_a_roaming_connection_at_the_end_is_sent() {
     let servers = [slow_server(Duration::from_millis(20)), slow_server(Duration::from_millis(20))];
-    // The last ten come faster than they can be answered, which leaves a backlog of less than a tenth of the window.
-    let (quiet, busy) = (Duration::from_millis(1900), Duration::from_millis(100));
+    // The last ten come faster than they can be answered, which leaves a backlog of much less than a tenth of the window.
+    let (quiet, busy) = (Duration::from_millis(3900), Duration::from_millis(100));
     let stages = vec![RateStage::steady(10.0, quiet), RateStage::steady(100.0, busy)];
     let schedule = ScheduleSpec::Open { stages, arrival: Arrival::Uniform };
     let result = run(&spec(&urls(&servers), 1, schedule, quiet + busy));
-    assert_eq!((result.requests.completed, result.requests.unsent), (29, 0), "{:?}", result.requests);
+    assert_eq!((result.requests.completed, result.requests.unsent), (49, 0), "{:?}", result.requests);
     assert!(result.requests.late > 0, "{:?}", result.requests);
 }
 
@@ -290,11 +308,13 @@ fn requests_are_balanced_over_connections() {
     let mut spec = open_spec(&[server.url()], 100, 2000.0, Duration::from_secs(1));
     spec.threads = 2;
     let result = run(&spec);
-    assert_eq!(result.requests.completed, 2000, "{:?}", result.requests);
+    assert_all_answered(&result, 2000);
     let counts = counts.lock().unwrap();
     assert_eq!(counts.len(), 100);
-    // The one idle longest is next, so that only those that are busy for long get less.
-    assert!(counts.values().all(|count| (16..=24).contains(count)), "{counts:?}");
+    // The one idle longest is next, so that only those that are busy for long get less: on a quiet machine each has 20. Were the
+    // one used last the next, a few would have nearly all.
+    let mean = result.requests.completed / 100;
+    assert!(counts.values().all(|count| (mean / 4..=3 * mean).contains(count)), "{counts:?}");
 }
 
 #[test]
@@ -321,13 +341,13 @@ fn each_host_of_a_template_has_its_name_for_tls_and_in_its_requests() {
     let url = "https://shop-{1..5}.shops.example/get/{1..9}".to_owned();
     let trusted = Verification::Authorities(authority.file());
     for connections in [5, 2] {
-        let mut spec = open_spec(&[server.url()], connections, 200.0, SHORT);
+        let mut spec = spec(&[server.url()], connections, so_many(5, 40), Duration::from_secs(60));
         spec.targets = load::resolve(std::slice::from_ref(&url), &template).unwrap();
         spec.tls = Some(TlsClient::new(&trusted, None).unwrap());
         let result = run(&spec);
         assert_eq!(
             (result.requests.completed, result.requests.errors.len()),
-            (80, 0),
+            (40, 0),
             "{:?}",
             result.requests
         );

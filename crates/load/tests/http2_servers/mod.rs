@@ -12,7 +12,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -95,7 +95,6 @@ impl Http2Server {
                 let (serve, counted) = (Arc::clone(&serve), Arc::clone(&counted));
                 std::thread::spawn(move || {
                     stream.set_nodelay(true).expect("a TCP connection");
-                    stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a TCP connection");
                     serve(stream, counted);
                 });
             }
@@ -109,6 +108,16 @@ impl Http2Server {
 
     pub fn counted(&self) -> u64 {
         self.requests.load(Ordering::SeqCst)
+    }
+
+    /// What it has counted once that is so many, or a while later: a client that gives up may be done before the server has read
+    /// what it sent.
+    pub fn await_counted(&self, expected: u64) -> u64 {
+        let give_up = Instant::now() + Duration::from_secs(10);
+        while self.counted() < expected && Instant::now() < give_up {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.counted()
     }
 }
 

@@ -48,6 +48,19 @@ impl TestServer {
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
+
+    /// How many requests it has read once it has read so many, or a while later: a client that gives up may be done before the
+    /// server has read what it sent.
+    pub fn await_requests(&self, expected: u64) -> u64 {
+        let give_up = Instant::now() + Duration::from_secs(10);
+        loop {
+            let requests = self.requests.load(Ordering::SeqCst);
+            if requests >= expected || Instant::now() >= give_up {
+                return requests;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 impl Drop for TestServer {

@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 pub type TlsStream = StreamOwned<ServerConnection, TcpStream>;
 
@@ -172,7 +171,6 @@ impl TlsServer {
                 let behave = Arc::clone(&behave);
                 std::thread::spawn(move || {
                     stream.set_nodelay(true).expect("a TCP connection");
-                    stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a TCP connection");
                     behave(stream);
                 });
             }
