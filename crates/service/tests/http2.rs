@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection in HTTP/2.
 #[derive(Clone)]
@@ -277,7 +277,8 @@ fn a_stall_stops_every_stream() {
     let longest = run(async {
         let mut client = Http2::connect(&server).await;
         let (started, mut longest) = (Instant::now(), Duration::ZERO);
-        while started.elapsed() < Duration::from_millis(1100) {
+        // It comes within a second; a machine that is away meanwhile may make the client miss most of it, and it comes again.
+        while longest < Duration::from_millis(250) && started.elapsed() < PATIENCE / 2 {
             let asked = Instant::now();
             client.get("/").await.unwrap();
             longest = longest.max(asked.elapsed());
@@ -337,11 +338,11 @@ fn has_frame(mut frames: &[u8], kind: u8) -> bool {
 
 #[test]
 fn idle_connections_end_and_delayed_ones_do_not() {
-    let server = Running::start(&Settings { idle_timeout: Duration::from_millis(100), ..settings(0) });
+    let server = Running::start(&Settings { idle_timeout: Duration::from_secs(1), ..settings(0) });
     let mut silent: Client = server.client();
     silent.send(std::str::from_utf8(PREFACE).unwrap());
     run(async {
-        let response = Http2::connect(&server).await.get("/?delay=400ms").await.unwrap();
+        let response = Http2::connect(&server).await.get("/?delay=2s").await.unwrap();
         assert_eq!(response.status, StatusCode::OK);
     });
     // What the server has to say first, and the end.

@@ -161,15 +161,15 @@ fn delays_of_different_connections_run_side_by_side() {
     let mut clients: Vec<Client> = (0..50).map(|_| server.client()).collect();
     let started = Instant::now();
     for client in &mut clients {
-        client.send("GET /?delay=200ms HTTP/1.1\r\nHost: a\r\n\r\n");
+        client.send("GET /?delay=1s HTTP/1.1\r\nHost: a\r\n\r\n");
     }
     for client in &mut clients {
         assert_eq!(client.read_response(false).status, 200);
     }
     let took = started.elapsed();
     assert!(
-        took < Duration::from_secs(5),
-        "50 delays of 0.2 s, one after the other, take 10 s; these took {took:?}"
+        took < Duration::from_secs(25),
+        "50 delays of a second, one after the other, take 50 s; these took {took:?}"
     );
 }
 
@@ -188,6 +188,8 @@ fn as_many_errors_as_asked_for() {
 
 #[test]
 fn a_stall_stops_all_connections_of_all_threads() {
+    /// Most of a stall.
+    const STALLED: Duration = Duration::from_millis(250);
     let server =
         Running::start(&Settings { stall: Some("300ms/1s".parse().unwrap()), threads: 2, ..settings(0) });
     let waits: Vec<Vec<Duration>> = std::thread::scope(|scope| {
@@ -196,7 +198,11 @@ fn a_stall_stops_all_connections_of_all_threads() {
                 let mut client = server.client();
                 scope.spawn(move || {
                     let (started, mut waits) = (Instant::now(), Vec::new());
-                    while started.elapsed() < Duration::from_millis(1100) {
+                    // It comes within a second; a machine that is away meanwhile may make a client miss most of it, and it
+                    // comes again.
+                    while (waits.iter().max() < Some(&STALLED) || waits.len() <= 3)
+                        && started.elapsed() < Duration::from_secs(30)
+                    {
                         let asked = Instant::now();
                         client.get("/");
                         waits.push(asked.elapsed());
@@ -209,8 +215,8 @@ fn a_stall_stops_all_connections_of_all_threads() {
     });
     for waits in &waits {
         let longest = waits.iter().max().unwrap();
-        assert!(*longest >= Duration::from_millis(250), "the longest wait was {longest:?}");
-        assert!(waits.len() > 10, "outside of the stall it answers");
+        assert!(*longest >= STALLED, "the longest wait was {longest:?}");
+        assert!(waits.len() > 3, "outside of the stall it answers: {waits:?}");
     }
 }
 
@@ -255,10 +261,10 @@ fn a_client_that_does_not_read_is_not_read() {
 
 #[test]
 fn idle_connections_end_and_delayed_ones_do_not() {
-    let server = Running::start(&Settings { idle_timeout: Duration::from_millis(100), ..settings(0) });
+    let server = Running::start(&Settings { idle_timeout: Duration::from_secs(1), ..settings(0) });
     let (mut silent, mut unfinished, mut delayed) = (server.client(), server.client(), server.client());
     unfinished.send("GET / HT");
-    delayed.send("GET /?delay=400ms HTTP/1.1\r\nHost: a\r\n\r\n");
+    delayed.send("GET /?delay=2s HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(silent.read_rest(), b"");
     assert_eq!(unfinished.read_rest(), b"");
     assert_eq!(delayed.read_response(false).status, 200);
@@ -324,7 +330,7 @@ fn what_a_client_cuts_off_is_counted() {
     // `delayed` is still at work.
     let expected = "\"requests\":3,\"answered\":1,\"failed\":1,\"incomplete\":2}";
     while !counters().contains(expected) {
-        assert!(started.elapsed() < Duration::from_secs(10), "{}", counters());
+        assert!(started.elapsed() < Duration::from_secs(60), "{}", counters());
     }
     let counts = server.stop().http1;
     assert_eq!((counts.requests, counts.answered, counts.failed, counts.incomplete), (3, 1, 2, 2));
@@ -333,7 +339,8 @@ fn what_a_client_cuts_off_is_counted() {
 
 #[test]
 fn an_address_in_use_is_an_error_and_free_again_afterwards() {
-    let server = Running::start(&settings(0));
+    // Of an address where no other test listens and none connects from: its ports are taken by nobody meanwhile.
+    let server = Running::start(&Settings::new("127.0.0.9:0".parse().unwrap()));
     let address = server.address();
     // A connection that the server ends leaves TIME_WAIT on its side.
     server.client().send("GET / HTTP/1.0\r\n\r\n");

@@ -224,7 +224,7 @@ fn clients_have_to_show_a_certificate_where_it_is_demanded() {
 #[test]
 fn what_is_no_handshake_ends() {
     let (tls, _) = own();
-    let idle_timeout = Duration::from_millis(200);
+    let idle_timeout = Duration::from_secs(1);
     let server = Running::start(&Settings { idle_timeout, ..with_tls(tls) });
     // Clear text where TLS is expected; a handshake that never goes on; one that is cut off.
     let mut clear = server.client_of(1);
