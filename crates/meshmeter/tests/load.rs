@@ -2,12 +2,12 @@
 
 mod command;
 
-use command::{Serving, await_first_second, meshmeter, run, said, start, stderr, stdout};
+use command::{NOBODY, Serving, await_first_second, meshmeter, run, said, start, stderr, stdout};
 use experiment::schema::{LoadResult, Verdict};
 use rustix::process::{Pid, Signal, kill_process};
-use std::net::TcpListener;
+
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn result_of(arguments: &[&str]) -> (LoadResult, Option<i32>) {
     let output = run(&[&["load", "--progress", "off", "--json", "-"], arguments].concat());
@@ -32,11 +32,16 @@ fn the_server_counts_what_the_generator_counts() {
         "1s",
         &server.url(),
     ]);
-    assert_eq!(result.requests.completed + result.requests.failed + result.warmup.sent, 550);
-    assert_eq!(server.requests(), 550);
-    assert_eq!(result.requests.status["200"], 500);
+    let requests = &result.requests;
+    // What a busy machine leaves at the end of the warm-up or the window is given up and told.
+    assert_eq!((requests.scheduled, requests.failed), (500, 0), "{requests:?}");
+    assert!((1..=50).contains(&result.warmup.sent), "{:?}", result.warmup);
+    assert_eq!(requests.completed, 500 - requests.unsent, "{requests:?}");
+    assert!(requests.unsent <= 5 || result.verdict.saturated, "{requests:?}");
+    assert_eq!(server.requests(), requests.completed + result.warmup.sent);
+    assert_eq!(requests.status["200"], requests.completed);
     // Head and body of every response.
-    assert!(result.bytes.received > 500 * 1024, "{:?}", result.bytes);
+    assert!(result.bytes.received > requests.completed * 1024, "{:?}", result.bytes);
     assert!(matches!(status, Some(0 | 1)), "a busy machine may make the result invalid, no more: {status:?}");
 }
 
@@ -66,29 +71,37 @@ fn what_waits_because_the_generator_was_away_is_not_blamed_on_the_server() {
                 "--progress",
                 "plain",
                 "--rate",
-                "1000",
+                "200",
                 "--connections",
                 "4",
                 "--duration",
-                "3s",
+                "60s",
                 "--json",
                 "-",
             ])
             .arg(server.url()),
     );
     let mut lines = said(&mut child);
-    await_first_second(&mut lines, 3);
+    await_first_second(&mut lines, 60);
     let process = Pid::from_child(&child);
     kill_process(process, Signal::STOP).unwrap();
+    let before = server.requests();
     // Not to wait for anything: this is how long the generator is away.
-    std::thread::sleep(Duration::from_millis(150));
+    std::thread::sleep(Duration::from_millis(500));
     kill_process(process, Signal::CONT).unwrap();
+    let give_up = Instant::now() + Duration::from_secs(30);
+    while server.requests() < before + 150 {
+        assert!(Instant::now() < give_up, "the generator goes on");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill_process(process, Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     let result: LoadResult = serde_json::from_slice(&output.stdout).unwrap();
-    // 150 of 3000 requests were due meanwhile, and had to wait for a connection afterwards.
+    // 100 of some 400 requests were due meanwhile, and had to wait for a connection afterwards. On a busy machine they wait for
+    // the server as well, which is nothing beside that.
     let (own, all) = (&result.generator_lag_us, &result.schedule_lag_us);
-    assert!(all.p99 > 100_000.0, "{all:?}");
-    assert!((own.p99 / all.p99 - 1.0).abs() < 0.05, "own p99 {} of {}", own.p99, all.p99);
+    assert!(all.p99 > 300_000.0, "{all:?}");
+    assert!(own.p99 > 0.7 * all.p99 && own.p99 <= all.p99, "own p99 {} of {}", own.p99, all.p99);
     assert!(
         result.verdict.reasons.iter().any(|reason| reason.starts_with("schedule-lag")),
         "{:?}",
@@ -125,18 +138,19 @@ fn errors_of_the_server_are_counted_by_status() {
     let server = Serving::start(&["--error-rate", "50%"]);
     let (result, status) = result_of(&["--rate", "200", "--duration", "1s", &server.url()]);
     assert_eq!(status, Some(1));
-    assert_eq!(result.requests.status["200"] + result.requests.status["500"], 200);
+    let requests = &result.requests;
+    assert_eq!(requests.status["200"] + requests.status["500"], requests.completed);
+    assert_eq!(requests.completed + requests.unsent, 200, "{requests:?}");
 }
 
 #[test]
 fn a_refused_connection_is_one_line_and_a_hint() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let url = format!("http://127.0.0.1:{port}/");
+    let url = format!("http://{NOBODY}/");
     let output = run(&["load", "--progress", "off", "--rate", "100", "--duration", "20s", &url]);
     assert_eq!(output.status.code(), Some(3));
     let expected = format!(
-        "error: connect to 127.0.0.1:{port}: connection refused: nothing listens there\nhint: is the server running, and is \
-         the port right?\n"
+        "error: connect to {NOBODY}: connection refused: nothing listens there\nhint: is the server running, and is the port \
+         right?\n"
     );
     assert_eq!(stderr(&output), expected);
 }
@@ -201,20 +215,22 @@ fn a_result_that_cannot_be_shown_is_still_written() {
         .unwrap();
     assert_eq!(status.code(), Some(3));
     let result: LoadResult = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-    assert_eq!(result.requests.completed, 20);
+    assert_eq!(result.requests.completed + result.requests.unsent, 20);
 }
 
 #[test]
 fn a_pause_between_stages_sends_nothing() {
     let server = Serving::start(&[]);
     let (result, _) = result_of(&["--stages", "100:1s,0:1s,200:1s", &server.url()]);
-    assert_eq!(result.requests.completed, 300);
-    assert_eq!(server.requests(), 300);
-    let due = [100, 0, 200];
-    for (second, expected) in due.into_iter().enumerate() {
-        let completed = result.series.iter().find(|point| point.t_s == second as f64);
-        let completed = completed.map_or(0, |point| point.completed);
-        assert!(completed.abs_diff(expected) <= 20, "second {second}: {completed} of {expected}");
+    let requests = &result.requests;
+    assert_eq!((requests.scheduled, requests.failed), (300, 0), "{requests:?}");
+    assert_eq!(requests.completed, 300 - requests.unsent, "{requests:?}");
+    assert_eq!(server.requests(), requests.completed);
+    // A machine that was away sends later, never earlier.
+    for (seconds, at_most) in [(1.0, 100), (2.0, 100), (3.0, 300)] {
+        let until = result.series.iter().filter(|point| point.t_s < seconds);
+        let sent: u64 = until.map(|point| point.sent).sum();
+        assert!((1..=at_most).contains(&sent), "{sent} in the first {seconds} s, of {at_most}");
     }
 }
 
@@ -252,6 +268,6 @@ fn an_interrupt_ends_the_run_with_the_results_so_far() {
     let output = child.wait_with_output().unwrap();
     let result: LoadResult = serde_json::from_slice(&output.stdout).unwrap();
     assert!((1.0..30.0).contains(&result.duration_s), "{}", result.duration_s);
-    assert!(result.requests.completed >= 200);
+    assert!(result.requests.scheduled >= 200 && result.requests.completed > 0, "{:?}", result.requests);
     assert!(result.verdict.notes.iter().any(|note| note.starts_with("interrupted")), "{:?}", result.verdict);
 }

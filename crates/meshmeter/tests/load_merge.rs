@@ -45,7 +45,8 @@ fn two_generators_add_up_to_what_the_server_saw() {
     let merged = result(folder, "c.json");
     assert_eq!(merged.requests.completed, server.requests());
     assert_eq!((merged.rate.offered, merged.connections), (Some(300.0), 4));
-    assert_eq!(merged.response_time_us.count, 300);
+    assert_eq!(merged.requests.completed + merged.requests.unsent, 300, "{:?}", merged.requests);
+    assert_eq!(merged.response_time_us.count, merged.requests.completed);
     assert_eq!(merged.verdict.valid, output.status.success());
     let [a, b] = ["a.json", "b.json"].map(|name| result(folder, name));
     assert_eq!(merged.response_time_us.max, a.response_time_us.max.max(b.response_time_us.max));

@@ -9,10 +9,14 @@ use experiment::schema::LoadResult;
 fn an_objective_decides_the_exit_status_and_is_in_the_result() {
     let server = Serving::start(&["--delay", "5ms"]);
     let url = server.url();
-    for (objective, met) in
-        [("p50=2s,p99=3s,errors=0,achieved=50%", true), ("p50=1ms,p90=3s", false), ("rate=5000", false)]
-    {
-        let arguments = ["--rate", "1000", "--duration", "1s", "--objective", objective, "--json", "-", &url];
+    for (objective, duration, met) in [
+        // What it bounds, a machine that is busy or away for half of the time keeps as well.
+        ("p50=3s,p99=4s,errors=0,achieved=50%", "3s", true),
+        ("p50=1ms,p90=3s", "1s", false),
+        ("rate=5000", "1s", false),
+    ] {
+        let arguments =
+            ["--rate", "500", "--duration", duration, "--objective", objective, "--json", "-", &url];
         let output = run(&[&["load", "--progress", "off"], &arguments[..]].concat());
         let result: LoadResult = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}{}", stdout(&output), stderr(&output)));

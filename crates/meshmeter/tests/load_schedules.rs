@@ -42,13 +42,14 @@ fn unlimited_is_a_closed_loop_with_a_client_for_each_connection() {
     let result =
         result_of(&["--rate", "unlimited", "--connections", "3", "--duration", "300ms", &server.url()]);
     assert_eq!((result.clients, result.rate.offered), (Some(3), None));
-    assert!(result.requests.completed > 30, "{:?}", result.requests);
+    assert!(result.requests.completed >= 3, "{:?}", result.requests);
 }
 
 #[test]
 fn several_generators_begin_to_measure_at_the_same_instant() {
     let server = Serving::start(&[]);
-    let start = (Timestamp::now() + Duration::from_millis(1500)).to_string();
+    // Time enough to start two programs, on a busy machine too.
+    let start = (Timestamp::now() + Duration::from_secs(4)).to_string();
     let url = server.url();
     let arguments = ["--rate", "100", "--duration", "200ms", "--warmup", "100ms", "--start-at", &start, &url];
     let started = std::thread::scope(|scope| {

@@ -2,7 +2,7 @@
 
 mod command;
 
-use command::{Serving, run, stderr};
+use command::{NOBODY, Serving, run, stderr};
 use experiment::schema::LoadResult;
 
 fn result_of(arguments: &[&str]) -> LoadResult {
@@ -15,7 +15,7 @@ fn a_url_that_speaks_of_tcp_sends_no_raw_message() {
     let server = Serving::start(&[]);
     let bytes_of = |query: &str| {
         let url = format!("{}?u={query}", server.url());
-        result_of(&["--rate", "50", "--duration", "200ms", &url]).bytes.sent
+        result_of(&["--clients", "1", "--requests", "10", &url]).bytes.sent
     };
     assert_eq!(bytes_of("tcp://x"), bytes_of("abc://x"));
 }
@@ -35,8 +35,7 @@ fn connections_that_one_server_may_not_have_go_to_the_others() {
 #[test]
 fn dead_servers_among_roaming_connections_are_told() {
     let server = Serving::start(&[]);
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let urls = [server.url(), format!("http://{closed}/")];
+    let urls = [server.url(), format!("http://{NOBODY}/")];
     let result =
         result_of(&["--rate", "50", "--duration", "200ms", "--connections", "1", &urls[0], &urls[1]]);
     let notes = &result.verdict.notes;

@@ -6,16 +6,17 @@ use command::{run, stderr, stdout};
 use experiment::schema::LoadResult;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::fs;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long nginx may take to listen.
-const START_LIMIT: Duration = Duration::from_secs(10);
+const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// nginx with a certificate for `shop.example` and 127.0.0.1; ended when dropped.
+/// nginx with a certificate for `shop.example` and its address; ended when dropped.
 struct Nginx {
     child: Child,
     folder: TempDir,
@@ -26,9 +27,9 @@ impl Nginx {
     /// `settings`: more of its `server` block.
     fn start(settings: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        write_certificates(&folder);
-        // nginx cannot choose a port itself.
-        let address = TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr()).expect("a port");
+        // nginx cannot choose a port itself: an address of its own has free ones, which nobody takes meanwhile.
+        let address = SocketAddr::from((own_address(), 61443));
+        write_certificates(&folder, address.ip());
         fs::write(folder.path().join("nginx.conf"), configuration(address, settings)).expect("a file");
         let child = Command::new("nginx")
             .arg("-p")
@@ -80,8 +81,15 @@ fn configuration(address: SocketAddr, settings: &str) -> String {
     )
 }
 
-/// An authority and what it issued: for the server, and for a client.
-fn write_certificates(folder: &TempDir) {
+/// An address of the loopback that no other test has, nor another run of this one: of the number of this process, and counted.
+fn own_address() -> Ipv4Addr {
+    static COUNTED: AtomicU8 = AtomicU8::new(1);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    Ipv4Addr::new(127, high | 1, low, COUNTED.fetch_add(1, Ordering::Relaxed))
+}
+
+/// An authority and what it issued: for the server at this address, and for a client.
+fn write_certificates(folder: &TempDir, server: IpAddr) {
     let mut parameters = CertificateParams::default();
     parameters.distinguished_name.push(DnType::CommonName, "an authority of a test");
     parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -90,7 +98,7 @@ fn write_certificates(folder: &TempDir) {
     let path = |name: &str| -> PathBuf { folder.path().join(name) };
     fs::write(path("authority.pem"), authority.pem()).expect("a file");
     for (name, subjects) in
-        [("server", vec!["shop.example".to_owned(), "127.0.0.1".to_owned()]), ("client", vec![])]
+        [("server", vec!["shop.example".to_owned(), server.to_string()]), ("client", vec![])]
     {
         let key = KeyPair::generate().expect("a key");
         let parameters = CertificateParams::new(subjects).expect("names");

@@ -117,7 +117,7 @@ fn an_interrupt_keeps_the_trials_so_far() {
 /// Two trials of mode `none`.
 fn start_two_trials(folder: &Path) -> Child {
     meshmeter()
-        .args(["run", "sidecar-cost", "--duration", "2s", "--repeats", "2", "--set", "load.rate=[100]"])
+        .args(["run", "sidecar-cost", "--duration", "4s", "--repeats", "2", "--set", "load.rate=[100]"])
         .args(["--set", "modes=[none]", "--set", "load.timeout=1s", "--out"])
         .arg(folder)
         .stdout(Stdio::null())

@@ -8,6 +8,9 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+/// Bound of what is not to be waited for at all: a busy machine takes seconds, a stall goes on for a quarter of an hour.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 fn failing(arguments: &[&str]) -> (Option<i32>, String) {
     let output = run(&[&["serve"], arguments].concat());
     (output.status.code(), stderr(&output))
@@ -37,11 +40,11 @@ fn a_signal_ends_it_at_once_even_in_a_stall() {
     };
     let started = Instant::now();
     while answers(&mut stream) {
-        assert!(started.elapsed() < Duration::from_secs(5), "it never stalls");
+        assert!(started.elapsed() < PATIENCE, "it never stalls");
     }
     let (status, said, took) = serving.end(Signal::INT);
     assert_eq!(status, Some(0), "{said}");
-    assert!(took < Duration::from_secs(2), "it took {took:?}");
+    assert!(took < PATIENCE, "it took {took:?}");
 }
 
 #[test]
@@ -87,11 +90,11 @@ fn no_free_files_left_is_no_spin() {
         let text = std::fs::read_to_string(format!("/proc/{}/schedstat", serving.process())).unwrap();
         text.split_whitespace().next().unwrap().parse::<u64>().unwrap() / 1_000_000
     };
-    let before_ms = cpu_ms(&serving);
+    let (before_ms, started) = (cpu_ms(&serving), Instant::now());
     // The time over which CPU is measured, not a wait for anything.
     std::thread::sleep(Duration::from_millis(500));
-    let used_ms = cpu_ms(&serving) - before_ms;
-    assert!(used_ms < 100, "waiting for room took {used_ms} ms of CPU in 500 ms");
+    let (used_ms, in_ms) = (cpu_ms(&serving) - before_ms, started.elapsed().as_millis());
+    assert!(u128::from(used_ms) < in_ms / 5, "waiting for room took {used_ms} ms of CPU in {in_ms} ms");
     drop(held);
     assert!(serving.get("/").starts_with("HTTP/1.1 200 OK"));
 }

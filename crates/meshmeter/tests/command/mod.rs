@@ -8,6 +8,9 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+/// Where nobody listens: a port that was free a moment ago may be another test's by now.
+pub const NOBODY: &str = "127.0.0.1:1";
+
 /// `meshmeter`, to be given arguments.
 pub fn meshmeter() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_meshmeter"));
