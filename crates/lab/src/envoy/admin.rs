@@ -353,6 +353,8 @@ mod tests {
     struct FakeProxy {
         folder: tempfile::TempDir,
         thread: JoinHandle<()>,
+        /// How long its client waits: a moment where nothing comes, else longer than the answer takes on a busy machine.
+        limit: Duration,
     }
 
     impl FakeProxy {
@@ -368,12 +370,13 @@ mod tests {
                     let _ = stream.read(&mut question);
                 }
             });
-            Self { folder, thread }
+            let limit = if bytes.is_empty() { Duration::from_millis(300) } else { Duration::from_secs(60) };
+            Self { folder, thread, limit }
         }
 
         fn ask<T>(self, question: impl Fn(&Admin) -> Result<T, AdminError>) -> Result<T, AdminError> {
             let mut admin = Admin::new("client-proxy", &self.folder.path().join("admin"));
-            admin.limit = Duration::from_millis(300);
+            admin.limit = self.limit;
             let answer = question(&admin);
             self.thread.join().unwrap();
             answer

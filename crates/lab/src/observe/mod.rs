@@ -158,7 +158,7 @@ mod tests {
         let usage = usage.unwrap();
         let names: Vec<_> = usage.components.iter().map(|usage| usage.name.as_str()).collect();
         assert_eq!(names, ["server", "meshmeter", "kernel"]);
-        assert!(usage.components[0].cpu_cores() > 0.05, "{usage:?}");
+        assert!(usage.components[0].cpu_cores() > 0.0, "{usage:?}");
         let sum: f64 = usage.components.iter().map(ComponentUsage::cpu_cores).sum();
         let (all, busy) = (sum + usage.machine.other_processes_cores, usage.machine.busy_cores);
         // Equal, unless the kernel's tick sampling saw less than the processes' exact times.

@@ -6,7 +6,7 @@ use lab::{Container, Pod};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// The container of this name in these pods.
 pub fn container<'a>(pods: impl IntoIterator<Item = &'a Pod>, name: &str) -> &'a Container {

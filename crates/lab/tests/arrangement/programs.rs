@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Nothing in these tests takes longer.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// `serve --listen=ADDRESS:PORT --size=BYTES …`: answers every request with a body of that size.
 pub fn serve(arguments: &[String]) -> ExitCode {
@@ -106,19 +106,29 @@ fn send(authority: &str, requests: usize) -> usize {
     answered
 }
 
-/// `burn MILLISECONDS`: uses that much CPU, says so on standard output, and stays until it is ended.
+/// `burn MILLISECONDS GO`: says on standard output that it is ready, uses that much CPU once the file `GO` is there, says that
+/// as well, and stays until it is ended.
 pub fn burn(arguments: &[String]) -> ExitCode {
     let cpu = Duration::from_millis(arguments[2].parse().expect("milliseconds"));
     let used = || Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).expect("CPU time is positive");
-    while used() < cpu {
+    say("ready");
+    let go = Path::new(&arguments[3]);
+    lab::wait_for("the test says go", LIMIT, || Ok(go.exists().then_some(()))).expect("it does");
+    let end = used() + cpu;
+    while used() < end {
         // Looking at this clock is a system call: mostly the loop is to burn, in user mode.
         (0..10_000).for_each(|_| std::hint::spin_loop());
     }
-    io::stdout()
-        .write_all(b"burnt\n")
-        .and_then(|()| io::stdout().flush())
-        .expect("standard output is a log file");
+    say("burnt");
     loop {
         std::thread::park_timeout(LIMIT);
     }
+}
+
+fn say(word: &str) {
+    let mut output = io::stdout();
+    output
+        .write_all(format!("{word}\n").as_bytes())
+        .and_then(|()| output.flush())
+        .expect("standard output is a log file");
 }

@@ -1,5 +1,6 @@
 //! Sampling against a known truth.
 
+use crate::cases::LogFolder;
 use experiment::schema::Role;
 use lab::arrangement::LocalLab;
 use lab::observe::component::Watched;
@@ -12,14 +13,14 @@ const BURN_MS: u64 = 500;
 /// A process burns a known CPU time; its control group and `/proc` must both tell it within a tenth. An ordinary user may
 /// have no control groups; root must.
 pub fn a_known_burn_is_read_by_both_sources(lab: &Lab, _place: &mut LocalLab) {
-    let logs = tempfile::tempdir().expect("a temporary folder");
-    let log = logs.path().join("burner.log");
+    let logs = LogFolder::create();
+    let (log, go) = (logs.path().join("burner.log"), logs.path().join("go"));
     let mut pod = lab.create_pod(&PodSpec::new("burner")).expect("a pod can be made");
     let container = pod
         .start(&ContainerSpec {
             name: "burner".to_owned(),
             program: std::env::current_exe().expect("a running program has a path"),
-            arguments: vec!["burn".into(), BURN_MS.to_string().into()],
+            arguments: vec!["burn".into(), BURN_MS.to_string().into(), go.clone().into()],
             environment: BTreeMap::new(),
             cpu_limit_cores: None,
             user: ContainerUser::Lab,
@@ -38,13 +39,18 @@ pub fn a_known_burn_is_read_by_both_sources(lab: &Lab, _place: &mut LocalLab) {
     };
     assert!(watched.cgroup.is_some() || lab.privileges() != Privileges::Root, "root has control groups");
     let by_proc = Watched { cgroup: None, ..watched.clone() };
-    // Its own start is in the reading's difference only as far as it comes after the first reading: a few milliseconds.
+    let await_word = |word: &str| {
+        wait_for(&format!("the burner is {word}"), Duration::from_secs(60), || {
+            Ok(std::fs::read_to_string(&log).is_ok_and(|text| text.contains(word)).then_some(()))
+        })
+        .expect("it says so");
+    };
+    // Its own start is none of what is read.
+    await_word("ready");
     let (open, open_by_proc) =
         (watched.read(None, 100).expect("it runs"), by_proc.read(None, 100).expect("it runs"));
-    wait_for("the burner has burnt", Duration::from_secs(60), || {
-        Ok(std::fs::read_to_string(&log).is_ok_and(|text| text.contains("burnt")).then_some(()))
-    })
-    .expect("it burns");
+    std::fs::write(&go, []).expect("a temporary folder can be written");
+    await_word("burnt");
     for usage in [
         watched.usage(&open, &watched.read(Some(&open), 100).expect("it waits"), 100),
         by_proc.usage(&open_by_proc, &by_proc.read(Some(&open_by_proc), 100).expect("it waits"), 100),

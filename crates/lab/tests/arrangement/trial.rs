@@ -1,5 +1,6 @@
 //! One trial of a test: an arrangement, the least generator in its client's pod, what was seen.
 
+use crate::cases::LogFolder;
 use crate::programs::request;
 use experiment::environment::{Arrangement, ArrangementSpec, Observation, SentLoad, in_one_line};
 use experiment::schema::ComponentUsage;
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 pub const REQUESTS: u64 = 800;
 pub const CONNECTIONS: u64 = 4;
-pub const LIMIT: Duration = Duration::from_secs(30);
+pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// What a trial showed, and how many of its requests were not answered (at most 100 are counted).
 pub struct Trial {
@@ -89,7 +90,7 @@ fn request_bytes(url: &str) -> f64 {
 }
 
 pub fn trial(place: &LocalLab, spec: &ArrangementSpec, tamper: impl FnOnce(&PairArrangement<'_>)) -> Trial {
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let arrangement = place.bring_up(spec, logs.path()).unwrap_or_else(|error| {
         panic!("{} ({})", in_one_line(&error), error.hint.as_deref().unwrap_or("no hint"));
     });

@@ -1,5 +1,6 @@
 //! The ambient modes, with a real ztunnel: what proves their path, what must not pass for proof, what is left.
 
+use crate::cases::LogFolder;
 use crate::death::{check_named, container, end};
 use crate::deaths::bring_up_mode;
 use crate::modes::{check_components, lead_services_to, spec};
@@ -106,7 +107,7 @@ pub fn traffic_past_both_sides_shows(_lab: &Lab, place: &LocalLab) {
 }
 
 pub fn nothing_of_an_ambient_trial_is_left(lab: &Lab, place: &LocalLab) {
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let arrangement = bring_up_mode(place, Mode::AmbientWaypoint, logs.path());
     assert_eq!(folders(lab).len(), 3, "the namespace, ztunnel and the waypoint");
     let control_plane = place.running_control_plane().expect("it configured the proxies");
@@ -119,7 +120,7 @@ pub fn nothing_of_an_ambient_trial_is_left(lab: &Lab, place: &LocalLab) {
 }
 
 pub fn a_dead_ztunnel_is_named_with_its_log(_lab: &Lab, place: &LocalLab) {
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let arrangement = bring_up_mode(place, Mode::Ambient, logs.path());
     end(container(arrangement.pods(), "ztunnel"), Signal::KILL);
     check_named(arrangement, "ztunnel", "marking server ready");

@@ -1,5 +1,6 @@
 //! Components that die: each is named, with its last words, and the next trial starts clean.
 
+use crate::cases::LogFolder;
 use crate::death::{check_named, container, end, signal};
 use crate::modes::spec;
 use crate::trial::{LIMIT, trial};
@@ -20,7 +21,7 @@ pub fn bring_up_mode<'a>(place: &'a LocalLab, mode: Mode, logs: &std::path::Path
 }
 
 pub fn a_dead_proxy_is_named_with_its_log(lab: &Lab, place: &LocalLab) {
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     // The agent: its Envoy goes with it.
     let arrangement = bring_up(place, logs.path());
     let agent = container(arrangement.pods(), "server-proxy").clone();
@@ -50,7 +51,7 @@ fn program_of(pid: i32) -> String {
 
 pub fn a_dead_control_plane_is_named_and_replaced(_lab: &Lab, place: &LocalLab) {
     for (name, word) in [("istiod", "ADS"), ("kube-apiserver", ""), ("etcd", "")] {
-        let logs = tempfile::tempdir().expect("a temporary folder");
+        let logs = LogFolder::create();
         let begun = Instant::now();
         let arrangement = bring_up(place, logs.path());
         let up_s = begun.elapsed().as_secs_f64();

@@ -1,5 +1,6 @@
 //! The experiment's own objects: what they may not do to others, and that they go with their trial.
 
+use crate::cases::LogFolder;
 use crate::modes::spec;
 use crate::trial::trial;
 use experiment::environment::{ArrangementSpec, EnvironmentError, in_one_line};
@@ -78,7 +79,7 @@ pub fn what_extra_makes_elsewhere_goes_with_its_trial(_lab: &Lab, place: &LocalL
 }
 
 fn refused(place: &LocalLab, object: &Value) -> Box<EnvironmentError> {
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let brought_up = place.bring_up(&with_extra(Mode::Sidecar, std::slice::from_ref(object)), logs.path());
     Box::new(brought_up.err().unwrap_or_else(|| panic!("{object} was taken")))
 }

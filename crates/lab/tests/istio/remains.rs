@@ -1,5 +1,6 @@
 //! What a trial leaves, and who may read what while it runs.
 
+use crate::cases::LogFolder;
 use crate::modes::spec;
 use experiment::Mode;
 use experiment::environment::in_one_line;
@@ -20,7 +21,7 @@ pub fn folders(lab: &Lab) -> Vec<PathBuf> {
 }
 
 pub fn nothing_of_a_trial_is_left(lab: &Lab, place: &LocalLab) {
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let brought_up = place.bring_up(&spec(Mode::Sidecar), logs.path());
     let arrangement = brought_up.unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
     assert_eq!(folders(lab).len(), 3, "the namespace and two proxies");
@@ -44,7 +45,7 @@ pub fn nothing_of_a_trial_is_left(lab: &Lab, place: &LocalLab) {
 }
 
 pub fn keys_are_closed_to_others(lab: &Lab, place: &LocalLab) {
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let brought_up = place.bring_up(&spec(Mode::Sidecar), logs.path());
     let arrangement = brought_up.unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
     let metadata = |path: &Path| fs::symlink_metadata(path).expect("it is there");

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Bound of everything that waits on a network here.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 #[allow(clippy::print_stdout, clippy::print_stderr)] // A process of its own, whose output its test reads.
 pub fn play(role: &str, arguments: &[String]) -> ExitCode {
@@ -101,7 +101,7 @@ fn hold(lab: Lab) -> Result<(), String> {
     let pods = set_up().map_err(|error| explain(&error))?;
     println!("ready {}", lab.id());
     // Ends with the harness, which kills this lab on every way out, and with a bound should even that fail.
-    lab::wait_for("the test asks us to stop", Duration::from_secs(60), || {
+    lab::wait_for("the test asks us to stop", Duration::from_secs(300), || {
         Ok(lab.stop_requested().then_some(()))
     })
     .map_err(|error| explain(&error))?;

@@ -1,5 +1,6 @@
 //! A trial in which the service's own count is read too.
 
+use crate::cases::LogFolder;
 use crate::trial::{Trial, bring_up, finish, load};
 use experiment::Protocol;
 use experiment::environment::{Arrangement as _, ArrangementSpec};
@@ -13,7 +14,7 @@ const COUNTERS_PATH: &str = "/meshmeter/counters";
 
 /// A trial whose requests have this query, and the service's counters at its end.
 pub fn counted(place: &LocalLab, spec: &ArrangementSpec, query: &str) -> (Trial, Value) {
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let mut arrangement = bring_up(place, spec, logs.path());
     let mut client_arguments = arrangement.client_arguments();
     match spec.protocol {

@@ -1,5 +1,6 @@
 //! The ways out of the mesh.
 
+use crate::cases::LogFolder;
 use crate::death::{check_named, container, end};
 use crate::trial::{CONNECTIONS, LIMIT, REQUESTS, bring_up, run, spec, trial};
 use experiment::environment::{Arrangement, ArrangementSpec, Environment};
@@ -121,7 +122,7 @@ fn ask(pod: &Pod, path: &str) -> String {
 }
 
 pub fn a_name_outside_the_table_leads_nowhere(place: &LocalLab) {
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let arrangement = bring_up(place, &spec(Mode::EgressSni), logs.path());
     let mut client_arguments = arrangement.client_arguments();
     client_arguments.push("--sni=other.external.example".to_owned());
@@ -134,7 +135,7 @@ pub fn a_name_outside_the_table_leads_nowhere(place: &LocalLab) {
 
 pub fn what_dies_is_named_with_its_log(place: &LocalLab) {
     for (name, word) in [("sni-proxy", ""), ("egress-gateway", "Envoy proxy is ready")] {
-        let logs = tempfile::tempdir().expect("a temporary folder");
+        let logs = LogFolder::create();
         let arrangement = bring_up(place, &spec(Mode::EgressSni), logs.path());
         end(container(arrangement.pods(), name), Signal::KILL);
         assert!(!check_named(arrangement, name, word).path.proven);

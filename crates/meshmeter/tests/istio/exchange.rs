@@ -86,7 +86,7 @@ impl Target {
 }
 
 fn exchange(address: SocketAddrV4, request: &str) -> io::Result<Answer> {
-    let limit = Duration::from_secs(10);
+    let limit = Duration::from_secs(60);
     let mut stream = TcpStream::connect_timeout(&address.into(), limit)?;
     stream.set_read_timeout(Some(limit))?;
     stream.write_all(request.as_bytes())?;

@@ -1,5 +1,6 @@
 //! Filters that an experiment adds to proxies: Lua and WebAssembly.
 
+use crate::cases::LogFolder;
 use crate::exchange::Target;
 use crate::trial::{REQUESTS, bring_up, refused, run, run_proven, switched};
 use crate::wasm;
@@ -40,7 +41,7 @@ fn readers(mode: Mode) -> &'static [&'static str] {
 }
 
 pub fn the_built_in_script_sets_its_header(place: &LocalLab) {
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let arrangement = bring_up(place, &with_lua(Mode::Sidecar, LuaScript::BuiltIn), logs.path());
     let target = Target::of_client(place, &arrangement);
     let agent = [("user-agent", "a test")];
@@ -58,7 +59,7 @@ pub fn a_waypoint_runs_a_script(place: &LocalLab) {
 }
 
 fn script(place: &LocalLab, mode: Mode) {
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let spec = with_lua(mode, LuaScript::Inline(SCRIPT.to_owned()));
     let arrangement = bring_up(place, &spec, logs.path());
     let target = Target::of_client(place, &arrangement);
@@ -96,7 +97,7 @@ pub fn check_refused_by(why: &str, proxies: &[&str], kind: &str) {
 /// A script that a proxy takes and that fails on every request: nothing of what it should do is done.
 pub fn a_script_that_fails_on_requests_shows(place: &LocalLab) {
     let script = "function envoy_on_request(handle)\n  local nothing = nil\n  nothing:call()\nend\n";
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let spec = with_lua(Mode::Sidecar, LuaScript::Inline(script.to_owned()));
     let trial = run(bring_up(place, &spec, logs.path()), logs.path(), &[]);
     assert_eq!(trial.answered(), REQUESTS);
@@ -123,7 +124,7 @@ pub fn a_waypoint_runs_a_module(place: &LocalLab) {
 
 /// The module lies where the proxies' user may not go, and is closed to that user.
 fn module(place: &LocalLab, mode: Mode) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = LogFolder::create();
     let file = folder.path().join("adds header.wasm");
     fs::write(&file, wasm::adds_a_header()).expect("it is writable");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("it is ours");
@@ -136,7 +137,7 @@ fn module(place: &LocalLab, mode: Mode) {
 }
 
 pub fn what_is_no_module_is_refused(place: &LocalLab) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = LogFolder::create();
     for (name, content, words) in [
         ("text.wasm", Some(&b"no module\n"[..]), "it is no WebAssembly module"),
         ("empty.wasm", Some(&[]), "it is no WebAssembly module"),
@@ -165,7 +166,7 @@ pub fn a_waypoint_refuses_a_module_that_it_cannot_run(place: &LocalLab) {
 const MISSING: &str = "env.there_is_no_such_function";
 
 fn broken_module(place: &LocalLab, mode: Mode, content: &[u8], words: &str) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = LogFolder::create();
     let file = folder.path().join("broken.wasm");
     fs::write(&file, content).expect("it is writable");
     let why = refused(place, &with_wasm(mode, &file));

@@ -1,5 +1,6 @@
 //! Objects that an experiment brings along.
 
+use crate::cases::LogFolder;
 use crate::exchange::{Target, ask};
 use crate::extensions::check_refused_by;
 use crate::trial::{REQUESTS, bring_up, has_all, refused, run, switched};
@@ -61,7 +62,7 @@ pub fn further_objects_take_effect(place: &LocalLab) {
     {
         let filter = filter_before_router(context, &lua(SETS_A_HEADER));
         let spec = with(mode, &[filter, one_request_a_connection.clone()]);
-        let logs = tempfile::tempdir().expect("a temporary folder");
+        let logs = LogFolder::create();
         let arrangement = bring_up(place, &spec, logs.path());
         let target = Target::of_client(place, &arrangement);
         let answer = target.get(arrangement.client_pod(), "/", &[]).expect("an answer");
@@ -134,7 +135,7 @@ pub fn what_a_proxy_refuses_is_named(place: &LocalLab) {
     let why = refused(place, &with(Mode::Sidecar, &[cluster]));
     check_refused_by(&why, sidecars, "Cluster");
     // Nothing of it is left for the next.
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let arrangement = bring_up(
         place,
         &with(

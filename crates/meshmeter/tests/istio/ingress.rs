@@ -1,5 +1,6 @@
 //! The way into the mesh.
 
+use crate::cases::LogFolder;
 use crate::trial::{CONNECTIONS, REQUESTS, bring_up, run, spec, trial};
 use experiment::environment::{Arrangement, ArrangementSpec, MutualTls, ProxySettings};
 use experiment::mesh_settings::{IngressApi, IngressSettings, IngressTls};
@@ -54,7 +55,7 @@ pub fn ingress_without_tls_has_no_handshakes(place: &LocalLab) {
 }
 
 pub fn ingress_refuses_clients_without_certificate(place: &LocalLab) {
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let arrangement = bring_up(place, &ingress(IngressTls::Mutual, IngressApi::Istio), logs.path());
     let trusting: Vec<String> = arrangement
         .client_arguments()

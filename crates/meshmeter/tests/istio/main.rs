@@ -146,8 +146,11 @@ fn main() -> ExitCode {
 fn run(lab: &Lab) -> ExitCode {
     let meshmeter = PathBuf::from(env!("CARGO_BIN_EXE_meshmeter"));
     let programs = Programs { meshmeter, overrides: Overrides::default() };
-    let place = LocalLab::new(lab.clone(), programs).expect("the lab is up");
+    let mut place = LocalLab::new(lab.clone(), programs).expect("the lab is up");
     let mut cases = Cases::wanted();
+    let shared_logs = lab.private_dir().join("control-plane-logs");
+    place.keep_control_plane_logs_in(shared_logs.clone());
+    cases.share_logs(shared_logs);
     for (name, case) in EVERYWHERE {
         cases.run(name, || case(&place));
     }

@@ -38,9 +38,9 @@ fn held(trial: &Trial, proxy: &str) -> (ProxyConfiguration, ProxyHeap, u64) {
 /// Whatever was written came into force after it was written, and soon.
 fn check_push(trial: &Trial, what: &str) {
     let push = trial.observation.push.as_ref().expect("proxies were configured");
-    assert!(push.objects > 0 && push.written_s > 0.0 && push.written_s < 30.0, "{what}: {push:?}");
+    assert!(push.objects > 0 && push.written_s > 0.0 && push.written_s < 120.0, "{what}: {push:?}");
     assert!(!push.in_force_s.is_empty(), "{what}");
-    assert!(push.in_force_s.values().all(|seconds| *seconds > 0.0 && *seconds < 30.0), "{what}: {push:?}");
+    assert!(push.in_force_s.values().all(|seconds| *seconds > 0.0 && *seconds < 120.0), "{what}: {push:?}");
 }
 
 pub fn a_sidecar_holds_the_whole_mesh_unless_it_is_scoped(place: &LocalLab) {

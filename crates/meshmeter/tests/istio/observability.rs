@@ -1,5 +1,6 @@
 //! What proxies tell of requests: traces. Spans are those that the mesh's collector received.
 
+use crate::cases::LogFolder;
 use crate::kept::kept_configuration;
 use crate::trial::{REQUESTS, Trial, bring_up, run, spec, trial};
 use experiment::environment::ArrangementSpec;
@@ -50,7 +51,7 @@ pub fn a_share_of_requests_is_traced(place: &LocalLab) {
     assert_eq!(spans(&none), [("client-proxy", 0, 0), ("server-proxy", 0, 0)]);
 
     // Without the switch proxies draw all the same, as Istio has them (1 %), and have nobody to tell.
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let off = run(bring_up(place, &spec(Mode::Sidecar), logs.path()), logs.path(), &[]);
     off.check_proven("off", &["client-proxy", "server-proxy"]);
     assert_eq!(off.observation.path.tracing, None);

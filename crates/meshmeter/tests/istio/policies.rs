@@ -1,5 +1,6 @@
 //! Who may call the service: rules by path and by identity, tokens.
 
+use crate::cases::LogFolder;
 use crate::exchange::{Answer, Target, ask, before_service, namespace};
 use crate::kept::kept_configuration;
 use crate::trial::{REQUESTS, bring_up, has_all, run, run_proven, switched};
@@ -48,7 +49,7 @@ pub fn rules_by_path_in_a_waypoint(place: &LocalLab) {
 }
 
 fn rules_by_path(place: &LocalLab, mode: Mode) {
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let rules = AuthorizationSettings { paths: RULES, ..AuthorizationSettings::default() };
     let spec = authorized(mode, rules);
     let arrangement = bring_up(place, &spec, logs.path());
@@ -67,7 +68,7 @@ fn rules_by_path(place: &LocalLab, mode: Mode) {
 }
 
 pub fn more_rules_than_fit_into_a_policy_are_asked(place: &LocalLab) {
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let rules = AuthorizationSettings { paths: 600, identities: 600, jwt: false };
     let spec = authorized(Mode::Sidecar, rules);
     let arrangement = bring_up(place, &spec, logs.path());
@@ -94,7 +95,7 @@ pub fn rules_by_identity_in_a_waypoint(place: &LocalLab) {
 /// server's certificate, and comes in again.
 fn rules_by_identity(place: &LocalLab, mode: Mode) {
     for (identities, expected) in [(0, 200), (RULES, 403)] {
-        let logs = tempfile::tempdir().expect("a temporary folder");
+        let logs = LogFolder::create();
         let rules = AuthorizationSettings { identities, ..AuthorizationSettings::default() };
         let spec = authorized(mode, rules);
         let arrangement = bring_up(place, &spec, logs.path());
@@ -110,7 +111,7 @@ fn rules_by_identity(place: &LocalLab, mode: Mode) {
 
 /// ztunnel checks who calls without reading requests: it ends the connection of whoever may not.
 pub fn rules_by_identity_in_a_ztunnel(place: &LocalLab) {
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let rules = AuthorizationSettings { identities: RULES, ..AuthorizationSettings::default() };
     let spec = authorized(Mode::Ambient, rules);
     let arrangement = bring_up(place, &spec, logs.path());
@@ -132,7 +133,7 @@ pub fn tokens_are_verified_by_a_waypoint(place: &LocalLab) {
 /// Beside the run's own key the proxy is told to trust one of this test's, so that tokens can be made that are wrong in a
 /// single respect.
 fn tokens(place: &LocalLab, mode: Mode) {
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let issuer = TokenIssuer::create().expect("a key");
     let rule = json!({
         "issuer": lab::istio::token::ISSUER,
@@ -187,7 +188,7 @@ fn tokens(place: &LocalLab, mode: Mode) {
 
 /// Refused requests are answered fast, and their path is proven: the verdict alone tells that nothing was measured.
 pub fn a_trial_in_which_all_is_refused_says_so(place: &LocalLab) {
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let authorization = AuthorizationSettings { jwt: true, ..AuthorizationSettings::default() };
     let arrangement = bring_up(place, &authorized(Mode::Sidecar, authorization), logs.path());
     let trial = run(arrangement, logs.path(), &[]);

@@ -1,5 +1,6 @@
 //! How proxies are set: mutual TLS, access logs, workers.
 
+use crate::cases::LogFolder;
 use crate::exchange::{Target, ask, ask_json};
 use crate::trial::{LIMIT, bring_up, run, switched};
 use experiment::environment::{AccessLog, ArrangementSpec, MutualTls, ProxySettings};
@@ -23,7 +24,7 @@ pub fn mutual_tls_is_what_the_switch_says(place: &LocalLab) {
             (MutualTls::Off, true, false),
         ] {
             let what = format!("{mode}, {}", mtls.name());
-            let logs = tempfile::tempdir().expect("a temporary folder");
+            let logs = LogFolder::create();
             let proxy = ProxySettings { mtls, ..ProxySettings::default() };
             let arrangement = bring_up(place, &with(mode, proxy), logs.path());
             let plain = Target::server_pod(&arrangement).get_from_outside("/");
@@ -66,7 +67,7 @@ const ASKED: usize = 5;
 
 fn access_logs(place: &LocalLab, mode: Mode) {
     for access_log in [AccessLog::Text, AccessLog::Json, AccessLog::Off] {
-        let logs = tempfile::tempdir().expect("a temporary folder");
+        let logs = LogFolder::create();
         let settings = ProxySettings { access_log, ..ProxySettings::default() };
         let arrangement = bring_up(place, &with(mode, settings), logs.path());
         let target = Target::of_client(place, &arrangement);
@@ -97,7 +98,7 @@ fn access_logs(place: &LocalLab, mode: Mode) {
 /// ztunnel reads no requests: it writes a line for each connection at its end, at both sides.
 pub fn a_ztunnels_access_log_has_a_line_for_each_connection(place: &LocalLab) {
     for access_log in [AccessLog::Text, AccessLog::Json, AccessLog::Off] {
-        let logs = tempfile::tempdir().expect("a temporary folder");
+        let logs = LogFolder::create();
         let settings = ProxySettings { access_log, ..ProxySettings::default() };
         let arrangement = bring_up(place, &with(Mode::Ambient, settings), logs.path());
         let target = Target::of_client(place, &arrangement);
@@ -153,7 +154,7 @@ pub fn a_waypoint_has_so_many_workers(place: &LocalLab) {
 
 fn workers(place: &LocalLab, mode: Mode) {
     for workers in [1, 3] {
-        let logs = tempfile::tempdir().expect("a temporary folder");
+        let logs = LogFolder::create();
         let settings = ProxySettings { workers, ..ProxySettings::default() };
         let arrangement = bring_up(place, &with(mode, settings), logs.path());
         for (name, pod) in proxies(&arrangement, mode) {

@@ -1,5 +1,6 @@
 //! Every switch at once, whatever is spoken.
 
+use crate::cases::LogFolder;
 use crate::trial::{REQUESTS, bring_up, run, switched};
 use crate::wasm;
 use experiment::environment::{AccessLog, Arrangement as _, ArrangementSpec, ProxySettings};
@@ -39,7 +40,7 @@ fn every_switch(module: &Path) -> MeshSettings {
 
 fn together(place: &LocalLab, mode: Mode, protocol: Protocol) {
     let what = format!("{mode}, {protocol}");
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = LogFolder::create();
     let module = folder.path().join("adds-a-header.wasm");
     fs::write(&module, wasm::adds_a_header()).expect("it is writable");
     let proxy = ProxySettings { access_log: AccessLog::Json, ..ProxySettings::default() };

@@ -1,5 +1,6 @@
 //! One trial of a test: an arrangement, the generator in its client's pod, what was seen.
 
+use crate::cases::LogFolder;
 use experiment::environment::{
     Arrangement, ArrangementSpec, Observation, SentLoad, TCP_REQUEST_BYTES, in_one_line,
 };
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 pub const REQUESTS: u64 = 400;
 pub const CONNECTIONS: u64 = 4;
-pub const LIMIT: Duration = Duration::from_secs(30);
+pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// What a trial showed.
 pub struct Trial {
@@ -142,7 +143,7 @@ pub fn run_proven(
 
 /// Why an arrangement cannot be brought up, with the hint, in one line.
 pub fn refused(place: &LocalLab, spec: &ArrangementSpec) -> String {
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     match place.bring_up(spec, logs.path()) {
         Ok(_) => panic!("{}: it was brought up", spec.mode),
         Err(error) => format!("{} ({})", in_one_line(&error), error.hint.as_deref().unwrap_or("no hint")),
@@ -221,7 +222,7 @@ fn options(protocol: Protocol, logs: &Path) -> Vec<String> {
 
 /// A trial from beginning to end; `tamper` comes between.
 pub fn trial(place: &LocalLab, spec: &ArrangementSpec, tamper: impl FnOnce(&PairArrangement<'_>)) -> Trial {
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let logs = LogFolder::create();
     let arrangement = bring_up(place, spec, logs.path());
     tamper(&arrangement);
     let client_arguments = [arrangement.client_arguments(), options(spec.protocol, logs.path())].concat();

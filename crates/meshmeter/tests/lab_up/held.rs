@@ -1,6 +1,7 @@
 //! A lab that is held open for a test, and its verbs.
 
 use crate::command::{meshmeter, stderr, stdout};
+use crate::last_lines;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Deserializer, Value};
 use std::fs;
@@ -79,6 +80,17 @@ impl Registry {
     }
 }
 
+impl Drop for Registry {
+    /// Of a test that failed, what the components of its labs have said last; nothing of them may be left.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            last_lines::tell(&self.path);
+            // Their processes are gone with those that held them.
+            print!("{}", stderr(&self.lab(&["down"])));
+        }
+    }
+}
+
 /// A lab that is up; it ends with this.
 pub struct Held {
     child: Child,
@@ -110,6 +122,11 @@ impl Drop for Held {
         // It is gone already where a test ended it; the kernel ends the lab with it.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            let mut said = String::new();
+            let _ = self.child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut said));
+            println!("lab up said: {said}");
+        }
     }
 }
 

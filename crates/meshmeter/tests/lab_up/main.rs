@@ -3,8 +3,12 @@
 //! As root, with the installed components (`meshmeter lab install`). Each test has a registry of its own, so that labs of
 //! others on the machine do not show.
 
+#![allow(clippy::print_stdout)]
+
 #[path = "../command/mod.rs"]
 mod command;
 mod held;
 mod istio;
+#[path = "../../../lab/tests/arrangement/last_lines.rs"]
+mod last_lines;
 mod pods;

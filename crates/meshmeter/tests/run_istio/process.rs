@@ -52,7 +52,7 @@ impl Process {
     pub fn await_connections(&self, count: usize) {
         // Established, to port 8080 of an address in 10.78.0.0/16, whose bytes stand the other way round (proc_pid_net(5)).
         const TO_SERVICE: &str = "4E0A:1F90 01 ";
-        let give_up_at = Instant::now() + Duration::from_secs(30);
+        let give_up_at = Instant::now() + Duration::from_secs(120);
         let open = || {
             let table = fs::read_to_string(format!("/proc/{}/net/tcp", self.pid)).expect("it has a network");
             table.lines().filter(|line| line.contains(TO_SERVICE)).count()

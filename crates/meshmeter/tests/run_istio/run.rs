@@ -1,5 +1,6 @@
 //! A run of the command while it goes on, and what it has left behind afterwards.
 
+use crate::cases::last_lines;
 use crate::process::{Place, Process, Processes};
 use experiment::schema::{TrialOutcome, TrialRecord};
 use rustix::process::{Pid, Signal, kill_process};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Whatever is awaited of a run comes sooner, on a busy machine too.
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// A folder for an experiment and its runs, and the folders that a run leaves things in, all of their own.
 pub struct Scene {
@@ -72,6 +73,18 @@ impl Scene {
             }
         });
         Run { child, said, heard: Vec::new(), folder: self.path(name) }
+    }
+}
+
+impl Drop for Scene {
+    /// Of a case that failed, what the components of its runs have said last; nothing of them may be left.
+    fn drop(&mut self) {
+        if thread::panicking() {
+            last_lines::tell(self.folder.path());
+            // Their processes are gone with the runs themselves.
+            let down = self.meshmeter().args(["lab", "down"]).output();
+            down.iter().for_each(|down| print!("{}", String::from_utf8_lossy(&down.stderr)));
+        }
     }
 }
 

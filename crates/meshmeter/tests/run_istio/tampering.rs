@@ -6,7 +6,7 @@ use experiment::schema::TrialOutcome;
 use std::process::Command;
 use std::time::Duration;
 
-const RUN_LIMIT: Duration = Duration::from_secs(120);
+const RUN_LIMIT: Duration = Duration::from_secs(400);
 
 /// Rules that are taken away while connections are open: these may stay on their path, and then no counter tells.
 pub fn rules_that_are_removed_in_the_window_show() {
@@ -19,7 +19,7 @@ pub fn rules_of_ambient_that_are_removed_in_the_window_show() {
 
 fn remove_rules(mode: &str) {
     let scene = Scene::new(&format!(
-        "modes: [{mode}]\nrepeats: 3\nload: {{rate: 100, connections: 4, warmup: 100ms, duration: 2s, timeout: 2s}}\n"
+        "modes: [{mode}]\nrepeats: 3\nload: {{rate: 100, connections: 4, warmup: 100ms, duration: 4s, timeout: 2s}}\n"
     ));
     let mut run = scene.start("out");
     let mut generator = None;

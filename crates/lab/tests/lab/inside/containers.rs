@@ -137,7 +137,8 @@ fn program_in_closed_folder(lab: &Lab) -> Result<(), String> {
 fn cpu_limit(lab: &Lab) -> Result<(), String> {
     let mut pod = lab.create_pod(&PodSpec::new("pod")).or_fail()?;
     let mut spec = program(lab, "spinner", ContainerUser::Lab, &["role:spin"]);
-    spec.cpu_limit_cores = Some(0.2);
+    // Less than a busy machine leaves to it.
+    spec.cpu_limit_cores = Some(0.05);
     if lab.cgroup_version().is_none() {
         let error = pod.start(&spec).expect_err("there is nothing to limit it with");
         return ensure(error.hint.is_some(), "the error does not say what to do");
@@ -150,7 +151,7 @@ fn cpu_limit(lab: &Lab) -> Result<(), String> {
     let (after, elapsed) = (cgroup.cpu_usage().or_fail()?, began.elapsed());
     #[allow(clippy::cast_precision_loss)] // Some 10^8 ns.
     let cores = (after.total_ns - before.total_ns) as f64 / elapsed.as_nanos() as f64;
-    ensure((0.1..0.3).contains(&cores), format!("it used {cores:.3} cores"))?;
+    ensure((0.01..0.1).contains(&cores), format!("it used {cores:.3} cores"))?;
     let split = after.user_ns + after.system_ns;
     let split_difference = after.total_ns.abs_diff(split);
     ensure(

@@ -195,18 +195,18 @@ impl Stage {
     }
 
     pub fn down(&self, id: &str) -> Result<(), String> {
-        let (status, output) = self.run(&["role:down", id], Duration::from_secs(30))?;
+        let (status, output) = self.run(&["role:down", id], PATIENCE)?;
         ensure(status.success() && output.contains(id), format!("lab down: {status}: {output}"))
     }
 
     /// What `meshmeter lab down` does without a name.
     pub fn clear(&self) -> Result<(), String> {
-        let (status, output) = self.run(&["role:clear"], Duration::from_secs(30))?;
+        let (status, output) = self.run(&["role:clear"], PATIENCE)?;
         ensure(status.success(), format!("lab down: {status}: {output}"))
     }
 
     pub fn labs(&self) -> Result<Vec<ListedLab>, String> {
-        let (status, output) = self.run(&["role:list"], Duration::from_secs(30))?;
+        let (status, output) = self.run(&["role:list"], PATIENCE)?;
         ensure(status.success(), format!("lab status: {status}: {output}"))?;
         serde_json::from_str(&output).map_err(|error| format!("{error}: {output}"))
     }
@@ -309,7 +309,7 @@ impl Held {
     /// Waits for the outer process.
     pub fn ended(&mut self) -> Result<ExitStatus, String> {
         let mut child = self.child.take().ok_or("it was waited for before")?;
-        wait(&mut child, Duration::from_secs(20))
+        wait(&mut child, PATIENCE)
     }
 
     pub fn wait_until_no_process_is_left(&self, stage: &Stage) -> Result<(), String> {
