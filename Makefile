@@ -58,7 +58,7 @@ vet: components
 	cd components/istio && CGO_ENABLED=0 GOWORK=off go vet -trimpath -buildvcs=false ./...
 
 unit: components
-	$(CARGO) test --locked --workspace --no-fail-fast
+	@CARGO=$(CARGO) scripts/tests.sh
 
 # In the profile of the tests: nothing is built twice. The first time, some ten minutes on two cores; later, a second.
 components:
