@@ -26,7 +26,9 @@ const MOST_SERVICES: usize = 10_000;
 const MOST_ENDPOINTS: usize = 1_000;
 /// Services times their endpoints: an API server on one machine takes minutes to be told of more.
 const MOST_ENDPOINTS_IN_ALL: usize = 100_000;
-/// The largest text that is brought along, bytes: an API server takes no larger object.
+/// The largest script, bytes, by the schema of its kind.
+const LARGEST_SCRIPT_BYTES: usize = 1 << 16;
+/// The largest text of objects, bytes: an API server takes no larger object.
 const LARGEST_TEXT_BYTES: usize = 1 << 20;
 
 /// Reads the section.
@@ -126,14 +128,15 @@ fn lua(field: &Field<'_>) -> Result<Option<LuaScript>> {
     if !text.contains('\n') {
         return Ok(field.choice(&SWITCH)?.then_some(LuaScript::BuiltIn));
     }
-    check_size(field, text)?;
+    let script = with_end_of_line(text);
+    check_size(field, &script, LARGEST_SCRIPT_BYTES)?;
     if !text.contains("envoy_on_request") && !text.contains("envoy_on_response") {
         return Err(field.place().error(
             format!("`{}` has nothing that a proxy would call", field.path),
             "expected `function envoy_on_request(handle)` or `function envoy_on_response(handle)`",
         ));
     }
-    Ok(Some(LuaScript::Inline(with_end_of_line(text))))
+    Ok(Some(LuaScript::Inline(script)))
 }
 
 fn wasm(field: &Field<'_>, files: &dyn Files) -> Result<PathBuf> {
@@ -149,7 +152,7 @@ fn extra(field: &Field<'_>, files: &dyn Files) -> Result<ExtraObjects> {
         let name = given.trim();
         (name.to_owned(), files.text(name).map_err(|reason| unreadable(field, &reason))?)
     };
-    check_size(field, &text)?;
+    check_size(field, &text, LARGEST_TEXT_BYTES)?;
     let text = with_end_of_line(&text);
     let source = Arc::new(Source { name, text: text.clone() });
     let objects = document::objects(&source)?;
@@ -223,11 +226,11 @@ fn is_path_part(text: &str) -> bool {
     !text.is_empty() && text.len() <= 253 && text.chars().all(fits) && text != "." && text != ".."
 }
 
-fn check_size(field: &Field<'_>, text: &str) -> Result<()> {
-    if text.len() > LARGEST_TEXT_BYTES {
+fn check_size(field: &Field<'_>, text: &str, most_bytes: usize) -> Result<()> {
+    if text.len() > most_bytes {
         return Err(field.place().error(
             format!("`{}` is too large: {} bytes", field.path, text.len()),
-            "expected at most 1 MiB",
+            format!("expected at most {} KiB", most_bytes >> 10),
         ));
     }
     Ok(())

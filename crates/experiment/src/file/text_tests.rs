@@ -105,6 +105,20 @@ fn what_is_written_is_no_larger_than_what_is_read() {
     assert!(error.message.starts_with("the file with every default and text is too large"), "{error}");
 }
 
+#[test]
+fn a_script_is_no_larger_than_the_api_takes_it() {
+    let of_size = |bytes: usize| {
+        let script = format!("function envoy_on_request(handle) end\n{}", "-".repeat(bytes - 39));
+        with_istio(&format!("lua: {}", quoted(&script)), &NoFiles)
+    };
+    assert!(of_size(1 << 16).is_ok());
+    let error = of_size((1 << 16) + 1).unwrap_err();
+    assert_eq!(
+        (&*error.message, &*error.label),
+        ("`istio.lua` is too large: 65537 bytes", "expected at most 64 KiB")
+    );
+}
+
 /// Modes that cannot run are left out of an experiment after it was read.
 #[test]
 fn what_is_left_of_an_experiment_without_some_modes_reads_again() {

@@ -13,6 +13,7 @@ use experiment::environment::EnvironmentError;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
@@ -74,6 +75,34 @@ impl Expected {
     }
 }
 
+/// As it is told to people, after "the proxy does not show".
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cluster(name) => write!(f, "the cluster {name}"),
+            Self::Endpoint(cluster, address) => write!(f, "{address} as a healthy endpoint of {cluster}"),
+            Self::Listener(name) => write!(f, "the listener {name}"),
+            Self::FilterChain(name) => write!(f, "the filter chain {name}"),
+            Self::Carried(cluster) => write!(f, "a listener that leads connections to {cluster}"),
+            Self::Domain(domain) => write!(f, "a route for {domain}"),
+            Self::AmbientService { host, behind_waypoint: false } => write!(f, "the Service {host}"),
+            Self::AmbientService { host, behind_waypoint: true } => {
+                write!(f, "the Service {host} behind a waypoint")
+            }
+            Self::AmbientWorkload { namespace, name } => write!(f, "the pod {namespace}/{name} by HBONE"),
+            Self::AmbientPolicy { namespace, name } => write!(f, "the policy {namespace}/{name}"),
+            Self::Takes(Takes { port, plain_text: true }) => {
+                write!(f, "that it takes plain text for port {port}")
+            }
+            Self::Takes(Takes { port, plain_text: false }) => {
+                write!(f, "that it takes nothing but mutual TLS for port {port}")
+            }
+            Self::InListeners(text) => write!(f, "`{text}` in its listeners"),
+            Self::InRoutes(text) => write!(f, "`{text}` in its routes"),
+        }
+    }
+}
+
 /// A proxy, and what it is to show.
 #[derive(Debug)]
 pub struct Awaited<'a> {
@@ -114,7 +143,7 @@ pub fn wait_until_in_force(
                 None => {
                     in_force.insert(proxy.name.to_owned(), written_at.elapsed().as_secs_f64());
                 }
-                Some(expected) => lacking = format!("{} lacks {expected:?}", proxy.name),
+                Some(expected) => lacking = format!("{} does not show {expected}", proxy.name),
             }
         }
         Ok((in_force.len() == awaited.len()).then_some(()))
@@ -305,6 +334,15 @@ struct Listener {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_awaited_is_told_in_words() {
+        let takes = |plain_text| Expected::Takes(Takes { port: 8080, plain_text });
+        assert_eq!(takes(false).to_string(), "that it takes nothing but mutual TLS for port 8080");
+        assert_eq!(takes(true).to_string(), "that it takes plain text for port 8080");
+        let endpoint = Expected::Endpoint("outbound|80||a".to_owned(), "10.77.0.4:8080".parse().unwrap());
+        assert_eq!(endpoint.to_string(), "10.77.0.4:8080 as a healthy endpoint of outbound|80||a");
+    }
 
     #[test]
     fn only_addresses_that_requests_may_be_sent_to_count() {

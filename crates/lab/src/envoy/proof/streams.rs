@@ -14,6 +14,9 @@ const BYTES_APART_FRACTION: f64 = 0.01;
 /// The same where there is little traffic: the first message of a TLS connection, which a proxy that reads names of
 /// servers counts or does not.
 const BYTES_APART_PER_CONNECTION: u64 = 4096;
+/// Bytes of the question for the service's counters and of its answer, heads included, at most: the service counts them among
+/// its own. Where there is little traffic they weigh more than an answer.
+const ASKING_BYTES: u64 = 1024;
 
 /// Counters of a proxy that carries connections unread.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -50,8 +53,8 @@ impl StreamCounters {
     pub(super) fn hold(&self, service: &CountedService, rise: &impl Fn(&str) -> u64) -> bool {
         let served = service.proof();
         rise(&self.connections) >= served.connections
-            && rise(&self.received_bytes) >= served.received_bytes
-            && rise(&self.sent_bytes) >= served.sent_bytes
+            && rise(&self.received_bytes) + ASKING_BYTES >= served.received_bytes
+            && rise(&self.sent_bytes) + ASKING_BYTES >= served.sent_bytes
     }
 }
 
@@ -127,8 +130,9 @@ pub(super) fn judge_carried(
     // At the generator's end each connection may have an answer under way.
     let each = served.sent_bytes.checked_div(served.requests_received).unwrap_or(0);
     let under_way = each.saturating_mul(expected);
-    if streams.received_bytes.saturating_add(under_way) < served.received_bytes
-        || streams.sent_bytes.saturating_add(under_way) < served.sent_bytes
+    let missing = under_way.saturating_add(ASKING_BYTES);
+    if streams.received_bytes.saturating_add(missing) < served.received_bytes
+        || streams.sent_bytes.saturating_add(missing) < served.sent_bytes
     {
         reasons.push(format!(
             "{name} carried {} bytes to the service and {} back, which moved {} and {} itself: part of the traffic did not pass it",
@@ -241,6 +245,29 @@ mod tests {
         assert!(many_bytes[0].ends_with("something else uses this path"), "{many_bytes:?}");
         assert_eq!(reasons(&[near()], 1900), ["the service counted 1900 of 2000 requests"]);
         assert!(reasons(&[near()], 2001)[0].starts_with("the service counted 1 requests more"));
+    }
+
+    /// Answers of a byte each: the question for the service's counters is more than all of them.
+    #[test]
+    fn what_the_service_was_asked_is_nothing_that_a_proxy_missed() {
+        let of_service = |sent_bytes| {
+            let rises = [("requests", 300), ("connections", 4), ("bytes_received", 30_049)];
+            let [before, after] = counters(&[&rises[..], &[("bytes_sent", sent_bytes)]].concat());
+            CountedService { before, after: Ok(after) }
+        };
+        let proxy = |sent_bytes| {
+            let mut proxy = carrier("client-proxy", 4, sent_bytes);
+            let Seen::Streams(seen) = &proxy.evidence.seen else { panic!("it carries streams") };
+            proxy.after.as_mut().unwrap().insert(seen.received_bytes.clone(), 7 + 30_000);
+            proxy
+        };
+        let asked = of_service(853);
+        let proxies = [proxy(300)];
+        let proof = prove(&proxies, &sent(300), Some(&asked));
+        assert!(proof.proven, "{:?}", proof.reasons);
+        let CountedProxy { evidence, before, after, .. } = &proxies[0];
+        assert!(evidence.has_settled(before, after.as_ref().unwrap(), &sent(300), Some(&asked)));
+        assert!(!prove(&[proxy(300)], &sent(300), Some(&of_service(2_000))).proven);
     }
 
     /// As when a server's proxy refuses all that goes past the client's.
