@@ -11,7 +11,7 @@ use crate::curve::{is_valid, valid_results};
 use crate::{findings, interval, published};
 use experiment::plan::load_points;
 use experiment::schema::{
-    Cell, CellPath, ComponentSummary, ComponentUsage, Estimate, HistogramSummary, Host, LoadPoint,
+    Cell, CellPath, ComponentSummary, ComponentUsage, Estimate, HistogramSummary, HopProof, Host, LoadPoint,
     LoadResult, Percentiles, ProxyHoldings, Role, SUMMARY_SCHEMA, Summary, TrialRecord,
 };
 use experiment::{Experiment, Mode};
@@ -232,5 +232,10 @@ fn path(valid: &[&TrialRecord], all: &[&TrialRecord]) -> CellPath {
     let mut claims =
         judged.iter().flat_map(|trial| &trial.path.proxies).filter(|proxy| proxy.tls_expected).peekable();
     let mtls = claims.peek().is_some().then(|| claims.all(|proxy| proxy.tls_handshakes > 0));
-    CellPath { proven: !judged.is_empty() && judged.iter().all(|trial| trial.path.proven), proxies, mtls }
+    CellPath {
+        proven: !judged.is_empty() && judged.iter().all(|trial| trial.path.proven),
+        proxies,
+        mtls,
+        hops: HopProof::of_all(judged.iter().map(|trial| trial.path.hops.as_slice())),
+    }
 }

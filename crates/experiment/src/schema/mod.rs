@@ -4,6 +4,7 @@ mod configuration;
 mod event;
 mod grpc;
 mod holdings;
+mod hop;
 mod host;
 mod load;
 mod objective;
@@ -18,6 +19,7 @@ pub use grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 pub use holdings::{
     ConfigurationCounts, ConfigurationSummary, HeapSummary, ProxyConfiguration, ProxyHeap, ProxyHoldings,
 };
+pub use hop::{HopProof, HopProtocol};
 pub use host::{ComponentVersion, Floor, Host, RefusedMode};
 pub use load::{
     Bytes, GeneratorNetwork, GeneratorUsage, HistogramSummary, LOAD_SCHEMA, LoadResult, MergedPart,

@@ -1,6 +1,6 @@
 //! `meshmeter.summary/1`: what a run's trials say together.
 
-use super::{ConfigurationSummary, HeapSummary, Host, LoadPoint, Role};
+use super::{ConfigurationSummary, HeapSummary, HopProof, Host, LoadPoint, Role};
 use crate::Mode;
 use serde::{Deserialize, Serialize};
 
@@ -223,6 +223,9 @@ pub struct CellPath {
     /// TLS was seen by every proxy that claims it; absent where none claims it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtls: Option<bool>,
+    /// What was spoken between neighbours, from client to server, in all those trials; empty where there is no proxy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hops: Vec<HopProof>,
 }
 
 /// A figure that a study's authors published.

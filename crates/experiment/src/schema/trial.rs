@@ -1,6 +1,6 @@
 //! `meshmeter.trial/1`: one line of `trials.jsonl`, everything that one trial showed.
 
-use super::{ConfigurationPush, LoadResult, ProxyHoldings, TracingProof, Verdict};
+use super::{ConfigurationPush, HopProof, LoadResult, ProxyHoldings, TracingProof, Verdict};
 use crate::Mode;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -254,6 +254,9 @@ pub struct PathProof {
     /// What was traced, and the spans that came of it; absent where nothing was to be traced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracing: Option<TracingProof>,
+    /// What was spoken between neighbours, from client to server; empty where there is no proxy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hops: Vec<HopProof>,
 }
 
 /// What the service counted between the start of the generator and its end, warm-up included: the measure of proxies

@@ -48,6 +48,7 @@ pub(super) struct ProxySpec {
 pub(super) struct StaticProxy {
     name: &'static str,
     pub position: Position,
+    protocol: Protocol,
     tls_expected: bool,
     container: Container,
     admin: Admin,
@@ -78,7 +79,15 @@ impl ProxyFactory<'_> {
             .map_err(|error| EnvironmentError::new(format!("write {}", file.display()), error))?;
         let container = pod.start(&self.container(spec.name, &file))?;
         let admin = Admin::new(spec.name, &admin_socket);
-        Ok(StaticProxy { name: spec.name, position: spec.position, tls_expected, container, admin, files })
+        Ok(StaticProxy {
+            name: spec.name,
+            position: spec.position,
+            protocol: self.protocol,
+            tls_expected,
+            container,
+            admin,
+            files,
+        })
     }
 
     /// The user who is to own a proxy's files, where it is another than ours.
@@ -145,7 +154,7 @@ impl StaticProxy {
             side: None,
             pod: pod_of(pods, self.position).name().to_owned(),
             container: self.container,
-            evidence: self.position.evidence(self.tls_expected),
+            evidence: self.position.evidence(self.protocol, self.tls_expected),
             spans: None,
             counters: Box::new(self.admin),
             _files: Some(self.files),

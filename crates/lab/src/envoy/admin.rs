@@ -8,7 +8,7 @@ use super::answer::LongAnswer;
 use crate::namespace::Namespace;
 use crate::pod::Pod;
 use experiment::schema::ProxyHeap;
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
@@ -28,9 +28,15 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// How long the first piece of a long answer may take: a proxy makes the whole of it first, at some 15 MB a second.
 const LONG_ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long an answer may be that is taken as a whole, bytes. The statistics of our configurations are some
-/// 5 kB; those of a mesh grow with its services.
-const ANSWER_BYTES: usize = 16 * 1024 * 1024;
+/// How long an answer may be that is taken as a whole, bytes: what a proxy says of itself has some kilobytes.
+const ANSWER_BYTES: usize = 16 << 20;
+
+/// How long the counters of a proxy may be, bytes. Those of our configurations are some 5 kB. A user may have a proxy keep all
+/// of them: some hundred for each cluster, each of some hundred bytes, of 20 000 clusters.
+const COUNTERS_BYTES: u64 = 256 << 20;
+
+/// How long a long answer may be, bytes: the configuration of the largest gateways has some hundreds of megabytes.
+const LONG_ANSWER_BYTES: u64 = 4 << 30;
 
 /// A question that a proxy did not answer as it must.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +69,9 @@ pub enum AdminCause {
     /// Nothing came in time.
     #[error("no answer within {} ms", .0.as_millis())]
     TimedOut(Duration),
+    /// It is longer than anything that is asked for.
+    #[error("its answer is longer than {0} bytes")]
+    TooLong(usize),
     /// Another status than 200.
     #[error("it answered with status {0}")]
     Status(u16),
@@ -80,6 +89,13 @@ pub struct Admin {
     proxy: String,
     place: Place,
     limit: Duration,
+}
+
+/// What an answer is bounded by that is read as it comes.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    begins_within: Duration,
+    at_most_bytes: u64,
 }
 
 /// Where it answers.
@@ -156,7 +172,9 @@ impl Admin {
 
     /// The counters that a question about statistics gives.
     pub(super) fn counters_at(&self, path: &str) -> Result<BTreeMap<String, u64>, AdminError> {
-        let answer: Statistics = self.ask_json(path)?;
+        let of_counters = Bounds { begins_within: self.limit, at_most_bytes: COUNTERS_BYTES };
+        let answer: Statistics =
+            self.read_bounded(path, of_counters, |answer| serde_json::from_reader(BufReader::new(answer)))?;
         Ok(answer.stats.into_iter().map(|counter| (counter.name, counter.value)).collect())
     }
 
@@ -227,15 +245,26 @@ impl Admin {
         path: &str,
         read: impl FnOnce(&mut dyn Read) -> Result<T, serde_json::Error>,
     ) -> Result<T, AdminError> {
+        let long = Bounds { begins_within: LONG_ANSWER_LIMIT, at_most_bytes: LONG_ANSWER_BYTES };
+        self.read_bounded(path, long, read)
+    }
+
+    fn read_bounded<T>(
+        &self,
+        path: &str,
+        bounds: Bounds,
+        read: impl FnOnce(&mut dyn Read) -> Result<T, serde_json::Error>,
+    ) -> Result<T, AdminError> {
         let runtime = self.runtime(path)?;
         let connected = self.connect(&runtime, path)?;
+        let Bounds { begins_within, at_most_bytes } = bounds;
         let response = runtime.block_on(async {
-            tokio::time::timeout(LONG_ANSWER_LIMIT, request(connected, path))
+            tokio::time::timeout(begins_within, request(connected, path))
                 .await
-                .unwrap_or(Err(AdminCause::TimedOut(LONG_ANSWER_LIMIT)))
+                .unwrap_or(Err(AdminCause::TimedOut(begins_within)))
         });
         let body = response.map_err(|cause| self.error(path, cause))?.into_body();
-        read(&mut LongAnswer::new(&runtime, body, self.limit)).map_err(|error| {
+        read(&mut LongAnswer::new(&runtime, body, self.limit, at_most_bytes)).map_err(|error| {
             let cause = if error.is_io() {
                 AdminCause::Exchange(io::Error::from(error).into())
             } else {
@@ -287,7 +316,13 @@ fn connect_in(namespace: &Namespace, port: u16, limit: Duration) -> Result<TcpSt
 
 async fn get(connected: Connected, path: &str) -> Result<Bytes, AdminCause> {
     let body = request(connected, path).await?.into_body();
-    let body = Limited::new(body, ANSWER_BYTES).collect().await.map_err(AdminCause::Exchange)?;
+    let body = Limited::new(body, ANSWER_BYTES).collect().await.map_err(|error| {
+        if error.is::<LengthLimitError>() {
+            AdminCause::TooLong(ANSWER_BYTES)
+        } else {
+            AdminCause::Exchange(error)
+        }
+    })?;
     Ok(body.to_bytes())
 }
 
@@ -422,8 +457,18 @@ mod tests {
         let answer: &'static [u8] = Box::leak(
             [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; ANSWER_BYTES + 1]].concat().into_boxed_slice(),
         );
-        let error = FakeProxy::answering(answer).ask(Admin::counters).unwrap_err();
-        assert!(in_one_line(&error).contains("length limit exceeded"), "{}", in_one_line(&error));
+        let error = FakeProxy::answering(answer).ask(Admin::heap).unwrap_err();
+        let expected =
+            format!("ask client-proxy for /memory: its answer is longer than {ANSWER_BYTES} bytes");
+        assert_eq!(in_one_line(&error), expected);
+        let few = Bounds { begins_within: ANSWER_LIMIT, at_most_bytes: 1000 };
+        let read = |admin: &Admin| {
+            admin.read_bounded("/stats", few, |answer| {
+                std::io::copy(answer, &mut std::io::sink()).map_err(serde_json::Error::io)
+            })
+        };
+        let error = FakeProxy::answering(answer).ask(read).unwrap_err();
+        assert!(in_one_line(&error).ends_with("it is longer than 1000 bytes"), "{}", in_one_line(&error));
     }
 
     #[test]

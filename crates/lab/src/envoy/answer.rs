@@ -6,9 +6,6 @@ use std::io::{self, Read};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
-/// How long a long answer may be, bytes.
-const LONG_ANSWER_BYTES: u64 = 4 << 30;
-
 /// How long all pieces of a long answer may take: the longest takes a minute.
 const WHOLE_ANSWER_LIMIT: Duration = Duration::from_secs(300);
 
@@ -22,14 +19,15 @@ pub(super) struct LongAnswer<'a> {
     limit: Duration,
     /// For all.
     deadline: Instant,
+    at_most_bytes: u64,
     read_bytes: u64,
 }
 
 impl<'a> LongAnswer<'a> {
     /// The answer with this body, whose connection lives on this runtime.
-    pub fn new(runtime: &'a Runtime, body: Incoming, limit: Duration) -> Self {
+    pub fn new(runtime: &'a Runtime, body: Incoming, limit: Duration, at_most_bytes: u64) -> Self {
         let deadline = Instant::now() + WHOLE_ANSWER_LIMIT;
-        Self { runtime, body, piece: Bytes::new(), limit, deadline, read_bytes: 0 }
+        Self { runtime, body, piece: Bytes::new(), limit, deadline, at_most_bytes, read_bytes: 0 }
     }
 
     /// The next piece that is not empty; nothing at the end.
@@ -59,8 +57,11 @@ impl Read for LongAnswer<'_> {
         if self.piece.is_empty() {
             let Some(piece) = self.next_piece()? else { return Ok(0) };
             self.read_bytes += piece.len() as u64;
-            if self.read_bytes > LONG_ANSWER_BYTES {
-                return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the answer has no end"));
+            if self.read_bytes > self.at_most_bytes {
+                return Err(io::Error::new(
+                    io::ErrorKind::FileTooLarge,
+                    format!("it is longer than {} bytes", self.at_most_bytes),
+                ));
             }
             self.piece = piece;
         }

@@ -81,20 +81,20 @@ impl Position {
         }
     }
 
-    /// Which of its counters tell of the path; `tls_expected` says whether mutual TLS with its peer is claimed.
+    /// Which of its counters tell of the path that carries this; `tls_expected` says whether mutual TLS with its peer is claimed.
     #[must_use]
-    pub fn evidence(self, tls_expected: bool) -> Evidence {
-        self.hop().evidence(tls_expected)
+    pub fn evidence(self, protocol: Protocol, tls_expected: bool) -> Evidence {
+        self.hop(protocol).evidence(tls_expected)
     }
 
-    fn hop(self) -> Hop {
+    fn hop(self, protocol: Protocol) -> Hop {
         let peer = match self {
             Self::ClientSidecar { .. } => Peer::Next,
             Self::ServerSidecar { .. } => Peer::Previous(format!("0.0.0.0_{INBOUND_PORT}")),
             Self::Gateway { .. } => Peer::Nobody,
         };
         Hop {
-            handling: Handling::Reads,
+            handling: Handling::of(protocol),
             connection_manager: self.statistics_prefix(),
             cluster: self.cluster_name(),
             peer,
@@ -164,6 +164,8 @@ fn statistics(position: Position) -> Value {
         ".downstream_cx_total",
         ".downstream_rq_total",
         ".downstream_rq_http1_total",
+        ".downstream_rq_http2_total",
+        ".downstream_rq_http3_total",
         ".downstream_rq_2xx",
         ".downstream_rq_4xx",
         ".downstream_rq_5xx",
@@ -174,7 +176,11 @@ fn statistics(position: Position) -> Value {
         ".ssl.fail_verify_no_cert",
         ".ssl.fail_verify_san",
         ".upstream_cx_total",
+        ".grpc.total",
         ".upstream_cx_connect_fail",
+        ".upstream_cx_http1_total",
+        ".upstream_cx_http2_total",
+        ".upstream_cx_http3_total",
         ".upstream_rq_total",
         ".upstream_rq_retry",
     ];

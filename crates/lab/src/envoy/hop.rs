@@ -3,15 +3,21 @@
 //! Which counters prove the path, and which of them the proxy must therefore keep, follows from these names and from what is
 //! spoken: said here once, for every mode and whoever configures the proxy.
 
-use super::proof::{Encrypted, Evidence, RequestCounters, Seen, SentOn, StreamCounters};
+use super::proof::{Encrypted, Evidence, RequestCounters, Seen, SentOn, Spoken, StreamCounters};
 use crate::redirect::INBOUND_PORT;
 use experiment::Protocol;
+use experiment::schema::HopProtocol;
 
 /// What an Envoy does with the load that it takes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Handling {
     /// It reads every request.
-    Reads,
+    Reads {
+        /// What it receives them in.
+        received: HopProtocol,
+        /// What it sends them on in.
+        sent_on: HopProtocol,
+    },
     /// It carries connections, whatever is in them.
     Carries,
 }
@@ -20,7 +26,13 @@ impl Handling {
     /// What it does with this in clear text. With a client's own TLS, whatever is in it, it can only carry it.
     #[must_use]
     pub fn of(protocol: Protocol) -> Self {
-        if protocol.is_http() { Self::Reads } else { Self::Carries }
+        let version = match protocol {
+            Protocol::Http1 => HopProtocol::Http1,
+            Protocol::Http2 => HopProtocol::Http2,
+            Protocol::Grpc => HopProtocol::Grpc,
+            Protocol::Tcp => return Self::Carries,
+        };
+        Self::Reads { received: version, sent_on: version }
     }
 }
 
@@ -71,7 +83,7 @@ impl Hop {
     pub fn evidence(&self, tls_expected: bool) -> Evidence {
         let Self { handling, connection_manager, cluster, peer } = self;
         let seen = match handling {
-            Handling::Reads => Seen::Requests(RequestCounters {
+            Handling::Reads { .. } => Seen::Requests(RequestCounters {
                 requests: format!("http.{connection_manager}.downstream_rq_total"),
                 connections: format!("http.{connection_manager}.downstream_cx_total"),
                 retries: format!("cluster.{cluster}.upstream_rq_retry"),
@@ -84,8 +96,14 @@ impl Hop {
             }),
             Handling::Carries => Seen::Streams(StreamCounters::of_tcp_proxy(cluster)),
         };
-        let evidence =
-            Evidence { sent_on: Some(SentOn::through(connection_manager, cluster)), ..Evidence::of(seen) };
+        let spoken = match *handling {
+            Handling::Reads { received, sent_on } => {
+                Spoken::reading(connection_manager, cluster, received, sent_on)
+            }
+            Handling::Carries => Spoken::carrying(cluster),
+        };
+        let sent_on = Some(SentOn::through(connection_manager, cluster));
+        let evidence = Evidence { sent_on, spoken, ..Evidence::of(seen) };
         match peer {
             Peer::Nobody => evidence,
             Peer::Next => Evidence {
@@ -108,7 +126,7 @@ impl Hop {
     #[must_use]
     pub fn statistics(&self) -> Vec<String> {
         let load = match self.handling {
-            Handling::Reads => format!("http.{}", self.connection_manager),
+            Handling::Reads { .. } => format!("http.{}", self.connection_manager),
             Handling::Carries => format!("tcp.{}", self.cluster),
         };
         let mut prefixes = vec![load, format!("cluster.{}", self.cluster)];
@@ -126,7 +144,7 @@ mod tests {
     /// What a proxy does not keep reads as zero, and would prove that nothing passed.
     #[test]
     fn every_counter_of_the_evidence_is_kept() {
-        for handling in [Handling::Reads, Handling::Carries] {
+        for handling in [Handling::of(Protocol::Http1), Handling::Carries] {
             for hop in [
                 Hop::outbound(handling, 8080, "outbound|8080||server.mesh-1.svc.cluster.local".to_owned()),
                 Hop::inbound(handling, 8080),
@@ -143,6 +161,7 @@ mod tests {
                     seen => panic!("an Envoy sees {seen:?}"),
                 };
                 counters.extend(evidence.handshakes.into_iter().chain(evidence.refused));
+                counters.extend(evidence.spoken.counters().map(ToOwned::to_owned));
                 let sent_on = evidence.sent_on.expect("an Envoy counts what it sends on");
                 counters.extend([sent_on.requests, sent_on.connections, sent_on.failed_connections]);
                 assert!(counters.len() >= 7);

@@ -2,13 +2,14 @@
 //!
 //! Pure: counters before and after in, [`PathProof`] out. Each expected proxy must have received every request that the
 //! generator sent and sent it on, must have completed TLS handshakes exactly where mutual TLS is claimed (`sent_on.rs`), and
-//! must have taken every configuration that it was sent. Which of its counters say so is its [`Evidence`], whoever configured it.
+//! must have taken every configuration that it was sent. What was spoken on each hop must be what is asked (`hops.rs`). Which of its counters say so is its [`Evidence`], whoever configured it.
 //!
 //! Three ways to see the load, each with its own file for what follows: a proxy that reads requests counts them, and one
 //! that has their bytes as they were sent counts those (`requests.rs`); one that carries connections unread is held against what
 //! the service at the end of the path counted (`streams.rs`). Which proxy sees what is its `evidence.rs`.
 
 mod evidence;
+mod hops;
 #[cfg(test)]
 mod hostile_tests;
 mod requests;
@@ -17,6 +18,7 @@ mod streams;
 mod tracing;
 
 pub use evidence::{Demand, Evidence, Seen, Takes};
+pub use hops::{Count, GrpcCounters, Spoken, SpokenSide};
 pub use requests::{RequestByteCounters, RequestCounters};
 pub use sent_on::{Encrypted, SentOn};
 pub use streams::{CountedService, StreamCounters};
@@ -106,7 +108,8 @@ pub fn prove(proxies: &[CountedProxy], sent: &SentLoad, service: Option<&Counted
         streams::judge_service(service, sent.requests, before.retries, &mut reasons);
     }
     let service = service.map(CountedService::proof);
-    PathProof { proven: reasons.is_empty(), proxies: proofs, reasons, service, tracing: None }
+    let hops = hops::judge_hops(proxies, &mut reasons);
+    PathProof { proven: reasons.is_empty(), proxies: proofs, reasons, service, tracing: None, hops }
 }
 
 /// Whether a proxy carries the trial's connections unread.
@@ -215,6 +218,7 @@ fn judge_configuration(proxy: &CountedProxy, reasons: &mut Vec<String>) {
 mod tests {
     use super::*;
     use crate::envoy::bootstrap::Position;
+    use experiment::Protocol;
     use std::net::{Ipv4Addr, SocketAddrV4};
 
     const SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 3), 8080);
@@ -227,7 +231,7 @@ mod tests {
         };
         let before: BTreeMap<_, _> = rises.iter().map(|(name, _)| ((*name).to_owned(), 7)).collect();
         let after = rises.iter().map(|(name, rise)| ((*name).to_owned(), 7 + rise)).collect();
-        let evidence = position.evidence(tls_expected);
+        let evidence = position.evidence(Protocol::Http1, tls_expected);
         CountedProxy { name: name.to_owned(), side: None, evidence, before, after: Ok(after) }
     }
 

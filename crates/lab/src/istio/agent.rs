@@ -264,7 +264,13 @@ const FOLDERS: [&str; 10] = [
 impl Agent {
     /// The proxy as one that is waited for until it shows this.
     pub(super) fn awaited(&self, expected: Vec<Expected>) -> Awaited<'_> {
-        Awaited { name: &self.name, admin: &self.admin, container: &self.container, expected }
+        Awaited {
+            name: &self.name,
+            known_as: Some(&self.spans.sender),
+            admin: &self.admin,
+            container: &self.container,
+            expected,
+        }
     }
 
     /// The proxy as a part of its arrangement.

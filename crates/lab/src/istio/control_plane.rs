@@ -8,11 +8,13 @@
 //! kube-proxy, so whoever makes a Service also writes its addresses, and pods are what we say they are; istiod is an
 //! administrator of the API. What differs from an Istio as it is installed stands in `istiod.rs`.
 
+mod acknowledged;
 mod istiod;
 mod known;
 mod shared;
 mod validation;
 
+pub(super) use acknowledged::Outstanding;
 pub use istiod::{DEBUG_PORT, DISCOVERY_NAME, DISCOVERY_PORT};
 
 use super::api::Api;
@@ -181,6 +183,21 @@ impl ControlPlane {
             .ask_long_json(known::LIST)
             .map_err(|error| EnvironmentError::new("look at what istiod knows", error))?;
         Ok(known::first_unknown(objects, &known))
+    }
+
+    /// What the first of these proxies has not taken of all that istiod sent it, with its name; nothing where all have taken
+    /// everything. Proxies are named as istiod does, all in this namespace.
+    pub(super) fn first_outstanding<'a>(
+        &self,
+        namespace: &str,
+        proxies: &[&'a str],
+    ) -> Result<Option<(&'a str, Outstanding)>, EnvironmentError> {
+        let istiod = Admin::in_pod(istiod::NAME, &self.pod, istiod::HTTP_PORT);
+        let connected: Vec<acknowledged::Connected> = istiod
+            .ask_long_json(&acknowledged::list_of(namespace))
+            .map_err(|error| EnvironmentError::new("look at what istiod sent", error))?;
+        let outstanding = |proxy: &&'a str| Some((*proxy, acknowledged::outstanding(proxy, &connected)?));
+        Ok(proxies.iter().find_map(outstanding))
     }
 
     /// An error where a part of it does not answer, though it neither died nor stands still: it hangs.

@@ -69,7 +69,7 @@ impl Expected {
     #[must_use]
     pub fn leading(hop: &Hop, domain: &str) -> Self {
         match hop.handling {
-            Handling::Reads => Self::Domain(domain.to_owned()),
+            Handling::Reads { .. } => Self::Domain(domain.to_owned()),
             Handling::Carries => Self::Carried(hop.cluster.clone()),
         }
     }
@@ -108,6 +108,8 @@ impl fmt::Display for Expected {
 pub struct Awaited<'a> {
     /// The component's name.
     pub name: &'a str,
+    /// What istiod calls it; absent where it is not asked what it takes, as a ztunnel, which shows all that it has itself.
+    pub known_as: Option<&'a str>,
     /// Its admin interface.
     pub admin: &'a Admin,
     /// Its process, which must go on, and whose log must tell of nothing refused.

@@ -7,12 +7,15 @@
 //! cluster's DNS would answer for them. A resolver file beside it names nobody to ask, so that any other name fails at
 //! once instead of being looked for outside the lab.
 
+use super::admission;
+use super::api::DEFINITION;
 use super::control_plane::{ControlPlane, DISCOVERY_NAME, namespace};
 use super::object::Reference;
 use crate::arrangement::started::PrivateFolder;
 use crate::container::ContainerUser;
 use crate::lab::Lab;
 use crate::pod::NameFiles;
+use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
 use serde_json::Value;
 use std::fs::{self, OpenOptions, Permissions};
@@ -21,9 +24,13 @@ use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// The kind of namespaces.
 const NAMESPACE_KIND: &str = "Namespace";
+
+/// The API serves a new kind within a second.
+const SERVED_WITHIN: Duration = Duration::from_secs(20);
 
 /// What a cluster's names end with.
 pub const CLUSTER_DOMAIN: &str = "svc.cluster.local";
@@ -117,10 +124,18 @@ impl MeshNamespace {
         }
         // Noted first: of objects that are refused together, some may have been made.
         self.objects.extend(references);
-        // What is in a namespace can only be made once that is there.
-        let (namespaces, others): (Vec<Value>, Vec<Value>) =
-            objects.iter().cloned().partition(|object| object["kind"] == NAMESPACE_KIND);
-        let mut made = api.apply(&namespaces)?;
+        // What is in a namespace can only be made once that is there, and what is of a kind once that is known.
+        let comes_first = |object: &&Value| object["kind"] == NAMESPACE_KIND || object["kind"] == DEFINITION;
+        let (first, others): (Vec<&Value>, Vec<&Value>) = objects.iter().partition(comes_first);
+        let (first, others): (Vec<Value>, Vec<Value>) =
+            (first.into_iter().cloned().collect(), others.into_iter().cloned().collect());
+        let mut made = api.apply(&first)?;
+        for definition in first.iter().filter(|object| object["kind"] == DEFINITION) {
+            wait_for(&format!("{} is served", Reference::of(definition)?), SERVED_WITHIN, || {
+                api.check_goes_on()?;
+                Ok(api.serves_what_is_defined(definition).then_some(()))
+            })?;
+        }
         made.extend(api.apply(&others)?);
         Ok(made)
     }
@@ -167,6 +182,7 @@ impl Drop for MeshNamespace {
         // In the reverse order, the namespace itself last. What cannot be deleted goes with the control plane.
         self.objects.reverse();
         let api = self.control_plane.api();
+        let _ = admission::take_away(api, &self.objects);
         let _ = api.delete(&self.objects);
         // What is elsewhere would meet the next trial, where it waits for somebody to let it go. Nothing can be let go in a
         // namespace that is gone.

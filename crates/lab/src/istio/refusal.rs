@@ -5,6 +5,8 @@
 
 use crate::container::Container;
 use experiment::environment::EnvironmentError;
+use experiment::mesh_settings::ExtraObjects;
+use serde_json::Value;
 use std::fmt;
 
 /// What stands before the kind of what was refused, and after it.
@@ -81,14 +83,57 @@ fn failures_of_modules(lines: &[String]) -> Vec<&str> {
     failures
 }
 
+impl Refusal {
+    /// The error of a proxy that has refused this.
+    pub(super) fn of(self, proxy: &str) -> EnvironmentError {
+        let reason = shortened(&self.reason);
+        EnvironmentError::new(format!("configure {proxy}"), Self { reason, ..self })
+            .with_hint(OWN_CONFIGURATION)
+    }
+}
+
 /// An error where the log of a proxy tells of configuration that it refused.
 pub(super) fn check_taken(proxy: &str, container: &Container) -> Result<(), EnvironmentError> {
-    match first_refusal(&container.log_tail(LOOKED_AT_LINES)) {
-        Some(refusal) => {
-            Err(EnvironmentError::new(format!("configure {proxy}"), refusal).with_hint(OWN_CONFIGURATION))
-        }
-        None => Ok(()),
+    first_refusal(&container.log_tail(LOOKED_AT_LINES)).map_or(Ok(()), |refusal| Err(refusal.of(proxy)))
+}
+
+/// The error with the names of the experiment's own objects that bring configuration of the refused kind into proxies, as
+/// they are written: those of no other kind of object do.
+pub(super) fn with_objects_that_bring_it(
+    error: EnvironmentError,
+    extra: Option<&ExtraObjects>,
+) -> EnvironmentError {
+    let refused = error.source.as_ref().and_then(|source| source.downcast_ref::<Refusal>());
+    let Some(kind) = refused.map(|refusal| refusal.kind.as_str()) else { return error };
+    let names: Vec<String> = extra
+        .into_iter()
+        .flat_map(|extra| &extra.objects)
+        .filter(|object| brings(object, kind))
+        .filter_map(|object| {
+            Some(format!("{} {}", object["kind"].as_str()?, object["metadata"]["name"].as_str()?))
+        })
+        .collect();
+    if names.is_empty() {
+        return error;
     }
+    error.with_hint(format!("of `istio.extra`, this has a part in it: {}", names.join(", ")))
+}
+
+/// Whether an object brings configuration of this kind into proxies as it is written.
+fn brings(object: &Value, kind: &str) -> bool {
+    const OF_LISTENERS: &[&str] =
+        &["LISTENER", "FILTER_CHAIN", "NETWORK_FILTER", "HTTP_FILTER", "LISTENER_FILTER"];
+    let places: &[&str] = match (object["kind"].as_str(), kind) {
+        (Some("WasmPlugin" | "TrafficExtension"), "TypedExtensionConfig" | "Listener") => return true,
+        (Some("EnvoyFilter"), "Cluster") => &["CLUSTER"],
+        (Some("EnvoyFilter"), "Listener") => OF_LISTENERS,
+        (Some("EnvoyFilter"), "RouteConfiguration") => &["ROUTE_CONFIGURATION", "VIRTUAL_HOST", "HTTP_ROUTE"],
+        (Some("EnvoyFilter"), "TypedExtensionConfig") => &["EXTENSION_CONFIG"],
+        _ => return false,
+    };
+    let patches = object["spec"]["configPatches"].as_array();
+    let applies = |patch: &Value| patch["applyTo"].as_str().is_some_and(|place| places.contains(&place));
+    patches.is_some_and(|patches| patches.iter().any(applies))
 }
 
 /// Where an experiment brings along what a proxy may refuse.
@@ -105,6 +150,7 @@ fn shortened(reason: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn lines(text: &str) -> Vec<String> {
         text.lines().map(ToOwned::to_owned).collect()
@@ -126,6 +172,29 @@ mod tests {
         insta::assert_snapshot!(told(OF_A_SCRIPT).unwrap(), @r#"it refused its Listener: Error adding/updating listener(s) virtualInbound: script load error: [string "function envoy_on_request(handle)..."]:2: unexpected symbol near '='"#);
         insta::assert_snapshot!(told(OF_A_MODULE).unwrap(), @"it refused its TypedExtensionConfig: Unable to create Wasm plugin mesh-1.wasm: Failed to load Wasm module due to a missing import: env.absent: Failed to initialize Wasm code");
         assert_eq!(told("2026-11-20T19:23:22Z\tinfo\tEnvoy proxy is ready"), None);
+    }
+
+    #[test]
+    fn objects_that_bring_what_was_refused_are_named() {
+        let filter = |name: &str, place: &str| {
+            json!({
+                "kind": "EnvoyFilter",
+                "metadata": {"name": name},
+                "spec": {"configPatches": [{"applyTo": "CLUSTER"}, {"applyTo": place}]},
+            })
+        };
+        let rule = json!({"kind": "DestinationRule", "metadata": {"name": "rule"}});
+        let objects = vec![filter("of-routes", "HTTP_ROUTE"), rule, filter("of-listeners", "HTTP_FILTER")];
+        let extra = ExtraObjects { text: String::new(), objects };
+        let hint = |kind: &str| {
+            let refusal = Refusal { kind: kind.to_owned(), reason: "no".to_owned() };
+            with_objects_that_bring_it(refusal.of("client-proxy"), Some(&extra)).hint.unwrap()
+        };
+        let named = "of `istio.extra`, this has a part in it: EnvoyFilter ";
+        assert_eq!(hint("Listener"), format!("{named}of-listeners"));
+        assert_eq!(hint("RouteConfiguration"), format!("{named}of-routes"));
+        assert_eq!(hint("Cluster"), format!("{named}of-routes, EnvoyFilter of-listeners"));
+        assert_eq!(hint("Secret"), OWN_CONFIGURATION);
     }
 
     #[test]

@@ -26,6 +26,7 @@ type Case = fn(&Lab, &mut LocalLab);
 const CASES: &[(&str, Case)] = &[
     ("every_mode_proves_its_path", modes::every_mode_proves_its_path),
     ("without_mutual_tls_there_are_no_handshakes", modes::without_mutual_tls_there_are_no_handshakes),
+    ("another_protocol_than_is_asked_shows", modes::another_protocol_than_is_asked_shows),
     ("a_client_past_its_proxy_is_refused_and_shows", modes::a_client_past_its_proxy_is_refused_and_shows),
     ("traffic_past_both_proxies_shows", modes::traffic_past_both_proxies_shows),
     ("a_proxy_that_dies_is_named_with_its_log", modes::a_proxy_that_dies_is_named_with_its_log),

@@ -7,7 +7,7 @@ use experiment::environment::{
     AccessLog, Arrangement, ArrangementSpec, Environment, MutualTls, Observation, ProxySettings,
 };
 use experiment::schema::{ComponentUsage, ConfigurationCounts, Role};
-use experiment::{MeshKind, Mode};
+use experiment::{MeshKind, Mode, Protocol};
 use lab::Lab;
 use lab::arrangement::LocalLab;
 use rustix::process::Signal;
@@ -37,6 +37,14 @@ pub fn every_mode_proves_its_path(_lab: &Lab, place: &mut LocalLab) {
             check_usage(mode, trial.component(name));
             check_holdings(mode, trial.component(name));
         }
+        let stations: Vec<&str> = path.hops.iter().map(|hop| hop.to.as_str()).collect();
+        assert_eq!(
+            stations,
+            if mode == Mode::None { &[] } else { &expected[1..] },
+            "{mode}: {:?}",
+            path.hops
+        );
+        assert!(path.hops.iter().all(|hop| hop.words() == "HTTP/1.1"), "{mode}: {:?}", path.hops);
         for proxy in &path.proxies {
             assert_eq!(proxy.requests_received, REQUESTS, "{mode}: {}", proxy.name);
             let handshakes = if mode == Mode::Sidecar { 1..=CONNECTIONS } else { 0..=0 };
@@ -117,6 +125,15 @@ pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &mut LocalL
     assert!(path.proven, "{:?}", path.reasons);
     assert!(path.proxies.iter().all(|proxy| proxy.tls_handshakes == 0 && !proxy.tls_expected));
     assert!(trial.proxy_logs.starts_with('{') && trial.proxy_logs.contains("\"response_code\":200"));
+}
+
+/// The generator of this test speaks HTTP/1.1 alone.
+pub fn another_protocol_than_is_asked_shows(_lab: &Lab, place: &mut LocalLab) {
+    let trial = trial(place, &ArrangementSpec { protocol: Protocol::Http2, ..spec(Mode::Gateway) }, |_| ());
+    let path = &trial.observation.path;
+    assert!(!path.proven);
+    let why = "client and gateway spoke HTTP/1.1 with each other, though the experiment asks for HTTP/2 on this hop";
+    assert!(path.reasons.iter().any(|reason| reason == why), "{:?}", path.reasons);
 }
 
 pub fn a_client_past_its_proxy_is_refused_and_shows(_lab: &Lab, place: &mut LocalLab) {

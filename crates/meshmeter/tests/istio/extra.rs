@@ -3,7 +3,7 @@
 use crate::cases::LogFolder;
 use crate::exchange::{Target, ask};
 use crate::extensions::check_refused_by;
-use crate::trial::{REQUESTS, bring_up, has_all, refused, run, switched};
+use crate::trial::{REQUESTS, bring_up, has_all, refused, run, spec, switched, trial};
 use experiment::environment::ArrangementSpec;
 use experiment::{MeshSettings, Mode};
 use lab::arrangement::LocalLab;
@@ -123,7 +123,7 @@ pub fn what_a_proxy_refuses_is_named(place: &LocalLab) {
     {
         let why = refused(place, &with(mode, &[filter_before_router(context, &broken)]));
         check_refused_by(&why, proxies, "Listener");
-        for part in ["script load error", "`istio.extra`"] {
+        for part in ["script load error", "of `istio.extra`", "EnvoyFilter of-the-test"] {
             assert!(why.contains(part), "{mode}: {part} is not in: {why}");
         }
     }
@@ -134,6 +134,7 @@ pub fn what_a_proxy_refuses_is_named(place: &LocalLab) {
     }));
     let why = refused(place, &with(Mode::Sidecar, &[cluster]));
     check_refused_by(&why, sidecars, "Cluster");
+    assert!(why.contains("EnvoyFilter of-the-test"), "{why}");
     // Nothing of it is left for the next.
     let logs = LogFolder::create();
     let arrangement = bring_up(
@@ -149,4 +150,94 @@ pub fn what_a_proxy_refuses_is_named(place: &LocalLab) {
     );
     assert!(ask(arrangement.client_pod(), "/clusters").contains("of-the-test::"));
     run(arrangement, logs.path(), &[]).check_path("sidecar");
+}
+
+/// From the first request on: nothing of the load meets the mesh as it was before.
+pub fn faults_are_in_force_from_the_first_request(place: &LocalLab) {
+    let faults = json!({
+        "apiVersion": "networking.istio.io/v1",
+        "kind": "VirtualService",
+        "metadata": {"name": "of-the-test"},
+        "spec": {
+            "hosts": ["server"],
+            "http": [{
+                "fault": {"abort": {"percentage": {"value": 100.0}, "httpStatus": 418}},
+                "route": [{"destination": {"host": "server"}}],
+            }],
+        },
+    });
+    let trial = trial(place, &with(Mode::Sidecar, &[faults]), |_| ());
+    assert_eq!(trial.responses("418"), REQUESTS, "{:?}", trial.observation.path);
+}
+
+/// A kind of its own with an object of it, for the whole cluster and under a plural that no rule gives.
+pub fn a_kind_is_brought_with_its_objects(place: &LocalLab) {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let kind = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "geese.farm.example"},
+        "spec": {
+            "group": "farm.example",
+            "scope": "Cluster",
+            "names": {"kind": "Goose", "plural": "geese", "singular": "goose"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+        },
+    });
+    let goose = json!({"apiVersion": "farm.example/v1", "kind": "Goose", "metadata": {"name": "grey"}});
+    // Both go with their trial, so that the next can bring them too.
+    for _ in 0..2 {
+        let spec = with(Mode::Sidecar, &[goose.clone(), kind.clone()]);
+        trial(place, &spec, |_| ()).check_path("sidecar");
+    }
+}
+
+/// A webhook that nobody answers for refuses all objects after it, those of the trial as well: that is said with its name, and
+/// the next trial does not meet it.
+pub fn what_refuses_all_objects_goes_with_its_trial(place: &LocalLab) {
+    let webhook = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "of-the-test"},
+        "webhooks": [{
+            "name": "refuses.everything.example",
+            "clientConfig": {"url": "https://127.0.0.1:9/refuse"},
+            "rules": [{
+                "operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"],
+            }],
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }],
+    });
+    let policy = |kind: &str, spec: Value| {
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": {"name": "of-the-test"},
+            "spec": spec,
+        })
+    };
+    let everything = json!({
+        "operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"],
+    });
+    let refusing = policy(
+        "ValidatingAdmissionPolicy",
+        json!({
+            "matchConstraints": {"resourceRules": [everything]},
+            "validations": [{"expression": "false", "message": "the test refuses everything"}],
+        }),
+    );
+    let binding = policy(
+        "ValidatingAdmissionPolicyBinding",
+        json!({"policyName": "of-the-test", "validationActions": ["Deny"]}),
+    );
+    for (objects, words) in [
+        (vec![webhook], "refuses.everything.example"),
+        (vec![refusing, binding], "the test refuses everything"),
+    ] {
+        let why = refused(place, &with(Mode::Sidecar, &objects));
+        assert!(why.contains(words), "{words} is not in: {why}");
+        trial(place, &spec(Mode::Sidecar), |_| ()).check_path("sidecar");
+    }
 }

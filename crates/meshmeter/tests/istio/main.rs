@@ -73,6 +73,9 @@ const EVERYWHERE: &[(&str, Case)] = &[
     ("further_objects_take_effect", extra::further_objects_take_effect),
     ("what_the_api_refuses_is_named", extra::what_the_api_refuses_is_named),
     ("what_a_proxy_refuses_is_named", extra::what_a_proxy_refuses_is_named),
+    ("faults_are_in_force_from_the_first_request", extra::faults_are_in_force_from_the_first_request),
+    ("a_kind_is_brought_with_its_objects", extra::a_kind_is_brought_with_its_objects),
+    ("what_refuses_all_objects_goes_with_its_trial", extra::what_refuses_all_objects_goes_with_its_trial),
     ("none_leads_raw_tcp_to_the_service", raw_tcp::none_leads_raw_tcp_to_the_service),
     ("sidecars_carry_raw_tcp", raw_tcp::sidecars_carry_raw_tcp),
     ("raw_tcp_past_the_server_proxy_shows", raw_tcp::raw_tcp_past_the_server_proxy_shows),
@@ -89,6 +92,7 @@ const EVERYWHERE: &[(&str, Case)] = &[
     ("what_fails_is_not_tried_again_unasked", traffic::what_fails_is_not_tried_again_unasked),
     ("a_route_gives_up_on_time", traffic::a_route_gives_up_on_time),
     ("every_hop_speaks_the_protocol", traffic::every_hop_speaks_the_protocol),
+    ("another_version_between_proxies_shows", traffic::another_version_between_proxies_shows),
     (
         "a_sidecar_holds_the_whole_mesh_unless_it_is_scoped",
         mesh_size::a_sidecar_holds_the_whole_mesh_unless_it_is_scoped,

@@ -2,11 +2,13 @@
 //! statuses, the proxies' counters and the service's own.
 
 use crate::counted::{counted, requests};
-use crate::trial::{REQUESTS, Trial, spec};
+use crate::trial::{REQUESTS, Trial, has_all, spec};
 use experiment::environment::{ArrangementSpec, ServerSettings};
 use experiment::mesh_settings::{IngressApi, IngressSettings};
+use experiment::schema::HopProof;
 use experiment::{MeshSettings, Mode, Protocol};
 use lab::arrangement::LocalLab;
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,6 +70,8 @@ pub fn what_fails_is_tried_again(place: &LocalLab) {
         let istio = MeshSettings { retries: Some(RETRIES), ingress, ..MeshSettings::default() };
         let spec = ArrangementSpec { istio: Arc::new(istio), ..failing(Mode::Ingress, None) };
         check_retried(place, &format!("ingress, {api:?}"), &spec, "http/1.1");
+        let grpc = ArrangementSpec { protocol: Protocol::Grpc, ..spec };
+        check_retried(place, &format!("ingress, {api:?}, gRPC"), &grpc, "grpc");
     }
 }
 
@@ -146,20 +150,53 @@ fn check_spoken(place: &LocalLab, mode: Mode) {
         assert_eq!((trial.completed(), trial.errors()), (REQUESTS, 0), "{what}");
         assert_eq!(requests(&service, name), REQUESTS, "{what}: {service}");
         assert_eq!(service["requests"], REQUESTS, "{what}: {service}");
-        let reading = path.proxies.iter().filter(|proxy| proxy.name != "ztunnel");
-        for proxy in reading.map(|proxy| proxy.name.as_str()) {
-            let of = |prefix: &str, side: &str, version: &str| {
-                risen(&trial, proxy, prefix, &format!(".{side}_cx_{version}_total"))
-            };
-            // A waypoint reaches ztunnel by a cluster of another name, which speaks HTTP/2 always.
-            let cluster = if proxy == "waypoint" { "cluster.inbound-vip" } else { "cluster." };
-            for (prefix, side) in [("http.", "downstream"), (cluster, "upstream")] {
-                let spoken = (of(prefix, side, "http1") > 0, of(prefix, side, "http2") > 0);
-                let is_http1 = protocol == Protocol::Http1;
-                assert_eq!(spoken, (is_http1, !is_http1), "{what}: {side} of {proxy}");
-            }
-        }
+        check_hops(&what, &path.hops, protocol);
     }
+}
+
+/// Every hop that is read has the protocol; ztunnels read none, and speak HBONE with each other and with a waypoint.
+fn check_hops(what: &str, hops: &[HopProof], protocol: Protocol) {
+    assert!(hops.len() > 2, "{what}: {hops:?}");
+    let read = match protocol {
+        Protocol::Http1 => "HTTP/1.1",
+        Protocol::Http2 => "HTTP/2",
+        Protocol::Grpc => "gRPC",
+        Protocol::Tcp => "unread bytes",
+    };
+    for hop in hops {
+        let are = |names: &[&str]| names.contains(&hop.from.as_str()) && names.contains(&hop.to.as_str());
+        let expected = if are(&["ztunnel", "waypoint"]) {
+            let inside = if are(&["ztunnel"]) { "unread bytes" } else { read };
+            format!("{inside} inside HBONE")
+        } else if are(&["client", "ztunnel", "server"]) {
+            "unread bytes".to_owned()
+        } else {
+            read.to_owned()
+        };
+        assert_eq!(hop.words(), expected, "{what}: {hop:?}");
+    }
+}
+
+/// What an experiment brings along may have proxies speak another version of HTTP with each other: all is answered, and the
+/// trial says so.
+pub fn another_version_between_proxies_shows(place: &LocalLab) {
+    let upgrade = json!({
+        "apiVersion": "networking.istio.io/v1",
+        "kind": "DestinationRule",
+        "metadata": {"name": "of-the-test"},
+        "spec": {
+            "host": "server",
+            "trafficPolicy": {"connectionPool": {"http": {"h2UpgradePolicy": "UPGRADE"}}},
+        },
+    });
+    let istio = MeshSettings { extra: Some(has_all(&[upgrade])), ..MeshSettings::default() };
+    let (trial, _) = counted(place, &ArrangementSpec { istio: Arc::new(istio), ..spec(Mode::Sidecar) }, "");
+    assert_eq!(trial.answered(), REQUESTS);
+    let path = &trial.observation.path;
+    let spoken: Vec<String> = path.hops.iter().map(HopProof::words).collect();
+    assert_eq!((spoken[0].as_str(), spoken[1].as_str()), ("HTTP/1.1", "HTTP/2"), "{:?}", path.hops);
+    let why = "client-proxy and server-proxy spoke HTTP/2 with each other, though the experiment asks for HTTP/1.1 on this hop";
+    assert!(path.reasons.iter().any(|reason| reason == why), "{:?}", path.reasons);
 }
 
 pub fn every_hop_speaks_the_protocol(place: &LocalLab) {

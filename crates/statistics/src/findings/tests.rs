@@ -5,9 +5,9 @@ use crate::objective::objective_met;
 use crate::summary::summarize;
 use experiment::plan::load_points;
 use experiment::schema::{
-    ComponentUsage, ConfigurationCounts, ConfigurationPush, Host, LOAD_SCHEMA, LoadResult, NetworkUsage,
-    PathProof, ProxyConfiguration, ProxyHoldings, ProxyProof, Rates, RefusedMode, RequestCounts, Role,
-    Summary, TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
+    ComponentUsage, ConfigurationCounts, ConfigurationPush, HopProof, HopProtocol, Host, LOAD_SCHEMA,
+    LoadResult, NetworkUsage, PathProof, ProxyConfiguration, ProxyHoldings, ProxyProof, Rates, RefusedMode,
+    RequestCounts, Role, Summary, TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
 };
 use experiment::{Experiment, Mode, Plan, PlannedTrial};
 use std::collections::BTreeMap;
@@ -443,6 +443,27 @@ fn a_node_proxy_of_both_sides_is_one_proxy() {
     });
     let told = told(&summary);
     assert!(told.contains("Path of mode ambient: ztunnel, on both sides, saw every request"), "{told}");
+}
+
+#[test]
+fn a_path_says_what_its_hops_spoke() {
+    let text = "{name: t, mesh: istio, modes: [none, sidecar], load: {rate: 1000, duration: 1s}, repeats: 2}";
+    let path = |second: HopProtocol| {
+        let hop = |from: &str, to: &str, spoken| HopProof {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            spoken: vec![spoken],
+            ..HopProof::default()
+        };
+        let (_, summary) = run(text, |trial| {
+            let hops =
+                [hop("client", "client-proxy", HopProtocol::Http1), hop("client-proxy", "server", second)];
+            trial.path.hops = hops.into();
+        });
+        told(&summary).lines().find(|line| line.starts_with("Path of")).unwrap().to_owned()
+    };
+    insta::assert_snapshot!(path(HopProtocol::Http1), @"Path of a sidecar pair: both proxies saw every request, over mutual TLS, by their own counters; every hop spoke HTTP/1.1.");
+    insta::assert_snapshot!(path(HopProtocol::Http2), @"Path of a sidecar pair: both proxies saw every request, over mutual TLS, by their own counters; spoken was HTTP/1.1 from client to client-proxy and HTTP/2 from client-proxy to server.");
 }
 
 #[test]

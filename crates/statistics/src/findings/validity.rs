@@ -5,7 +5,7 @@ use crate::curve::is_valid;
 use crate::objective::misses;
 use crate::summary::reason_kind;
 use experiment::Mode;
-use experiment::schema::{Cell, RefusedMode, TrialRecord};
+use experiment::schema::{Cell, HopProof, RefusedMode, TrialRecord};
 use std::collections::BTreeMap;
 
 /// More places than these are told by mode alone: the report lists every trial.
@@ -81,14 +81,26 @@ pub(super) fn paths(run: &Run<'_>) -> Vec<String> {
             let verb =
                 if carries_unread(run, mode) { "carried every connection" } else { "saw every request" };
             sentences.push(format!(
-                "Path of {}: {who} {verb}{tls}, by {whose} own counters.",
-                words::subject(mode)
+                "Path of {}: {who} {verb}{tls}, by {whose} own counters{}.",
+                words::subject(mode),
+                spoken(&cells)
             ));
         } else {
             sentences.push(format!("Path of {}: not proven in every trial.", words::subject(mode)));
         }
     }
     sentences
+}
+
+/// What was spoken on the hops of a mode's path, as the end of a sentence; nothing where older results do not say.
+fn spoken(cells: &[&Cell]) -> String {
+    let hops = HopProof::of_all(cells.iter().map(|cell| cell.path.hops.as_slice()));
+    let Some(first) = hops.first().map(HopProof::words) else { return String::new() };
+    if hops.iter().all(|hop| hop.words() == first) {
+        return format!("; every hop spoke {first}");
+    }
+    let each = hops.iter().map(|hop| format!("{} from {} to {}", hop.words(), hop.from, hop.to));
+    format!("; spoken was {}", words::list(&each.collect::<Vec<_>>()))
 }
 
 /// Whether the proxies of a mode carry connections without reading the requests in them.

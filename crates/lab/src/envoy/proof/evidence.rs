@@ -1,6 +1,7 @@
 //! What of a proxy's counters tells of the path, whatever kind of proxy it is. Of an Envoy it follows from its
 //! [`crate::envoy::hop::Hop`].
 
+use super::hops::Spoken;
 use super::requests::{RequestByteCounters, RequestCounters};
 use super::risen;
 use super::sent_on::{Encrypted, SentOn};
@@ -25,6 +26,8 @@ pub struct Evidence {
     pub sent_on: Option<SentOn>,
     /// Which connections must all be encrypted, where mutual TLS is claimed; absent where one carries others.
     pub encrypted: Option<Encrypted>,
+    /// Where it counts what is spoken on both sides of it.
+    pub spoken: Spoken,
     /// What else must show, or must not.
     pub demands: Vec<Demand>,
 }
@@ -74,6 +77,7 @@ impl Evidence {
             refused: None,
             sent_on: None,
             encrypted: None,
+            spoken: Spoken::default(),
             demands: Vec::new(),
         }
     }

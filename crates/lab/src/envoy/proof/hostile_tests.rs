@@ -3,6 +3,7 @@
 use super::requests::{RequestByteCounters, RequestCounters};
 use super::sent_on::{Encrypted, SentOn};
 use super::*;
+use experiment::schema::HopProtocol;
 use proptest::prelude::*;
 
 const HTTP: &str = "http.in.downstream_rq_total";
@@ -25,6 +26,7 @@ fn proxy(seen: Seen, before: BTreeMap<String, u64>, after: BTreeMap<String, u64>
         tls_expected: true,
         sent_on: Some(SentOn::through("in", "out")),
         encrypted: Some(Encrypted::SentOn),
+        spoken: Spoken::reading("in", "out", HopProtocol::Http1, HopProtocol::Http1),
         ..Evidence::of(seen)
     };
     CountedProxy { name: "proxy".to_owned(), side: None, evidence, before, after: Ok(after) }
@@ -55,7 +57,11 @@ fn evidence() -> [Seen; 4] {
     ]
 }
 
-const OF_A_PROXY: [&str; 16] = [
+const OF_A_PROXY: [&str; 20] = [
+    "http.in.downstream_rq_http1_total",
+    "http.in.downstream_rq_http2_total",
+    "cluster.out.upstream_cx_http2_total",
+    "cluster.out.grpc.total",
     "cluster.out.upstream_rq_timeout",
     "given_up",
     "cluster.out.upstream_rq_total",
@@ -100,6 +106,10 @@ proptest! {
         }
         let proof = prove(&proxies, &sent, Some(&service));
         prop_assert_eq!(proof.proven, proof.reasons.is_empty());
+        // Whatever was spoken was asked for, where the path counts as proven.
+        for hop in proof.hops.iter().filter(|_| proof.proven) {
+            prop_assert!(hop.spoken.iter().all(|spoken| hop.asked.is_none_or(|asked| spoken.is_as_asked(asked))));
+        }
         // What reads requests has seen some, where the path counts as proven.
         for (proxy, proof) in proxies.iter().zip(&proof.proxies).filter(|_| proof.proven && requests > 0) {
             if matches!(proxy.evidence.seen, Seen::Requests(_)) {

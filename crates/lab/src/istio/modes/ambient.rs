@@ -7,10 +7,10 @@ use super::waypoint::{self, Waypoint};
 use super::{CLIENT, Memberships, SERVER, Trial};
 use crate::arrangement::LocalLab;
 use crate::arrangement::started::{Proxy, Started};
-use crate::envoy::proof::{Demand, Evidence, RequestByteCounters, Seen};
+use crate::envoy::proof::{Count, Demand, Evidence, RequestByteCounters, Seen, Spoken, SpokenSide};
 use crate::istio::Membership;
 use crate::istio::control_plane::{DISCOVERY_PORT, SYSTEM_NAMESPACE};
-use crate::istio::in_force::{Awaited, Expected, wait_until_in_force};
+use crate::istio::in_force::{Awaited, Expected};
 use crate::istio::objects;
 use crate::istio::redirect::redirect_into_ambient;
 use crate::istio::workload::Workload;
@@ -21,6 +21,7 @@ use crate::redirect;
 use experiment::Mode;
 use experiment::environment::{ArrangementSpec, EnvironmentError};
 use experiment::mesh_settings::ZtunnelPlacement;
+use experiment::schema::HopProtocol;
 use std::net::SocketAddrV4;
 use std::path::Path;
 
@@ -61,14 +62,14 @@ pub(super) fn bring_up(
         .all()
         .map(|ztunnel| Awaited {
             name: &ztunnel.name,
+            known_as: None,
             admin: &ztunnel.admin,
             container: &ztunnel.container,
             expected: expected(&trial, waypoint.is_some()),
         })
         .collect();
     awaited.extend(waypoint.as_ref().map(|waypoint| waypoint.awaited(&trial)));
-    let in_force =
-        wait_until_in_force(place.lab(), &awaited, written.written_at, || trial.check_control_plane())?;
+    let in_force = trial.wait_until_in_force(&awaited, &written)?;
     drop(awaited);
     let proxies = ztunnels.on_the_path(waypoint, &trial);
     let started = trial.started()?;
@@ -182,6 +183,7 @@ fn evidence(through_waypoint: bool, is_added_to: bool) -> (Evidence, Evidence) {
     let source = peers(CLIENT, first, Side::Source);
     let destination = peers(second, SERVER, Side::Destination);
     let of = |stream: Stream<'_>, added_to: bool| Evidence {
+        spoken: spoken(stream),
         handshakes: Some(stream.mutual_tls_connections()),
         tls_expected: true,
         demands: vec![Demand {
@@ -197,4 +199,16 @@ fn evidence(through_waypoint: bool, is_added_to: bool) -> (Evidence, Evidence) {
         }))
     };
     (of(source, false), of(destination, is_added_to))
+}
+
+/// Whatever it carries, it carries unread: by HBONE between the two sides of the mesh, as it came at their ends.
+fn spoken(stream: Stream<'_>) -> Spoken {
+    let carried = || Count::Connections(stream.mutual_tls_connections());
+    let side = |hbone: bool| SpokenSide {
+        asked: None,
+        counters: vec![(HopProtocol::Tcp, carried())],
+        hbone: hbone.then(carried),
+    };
+    let is_source = stream.side == Side::Source;
+    Spoken { received: side(!is_source), sent_on: side(is_source), grpc: None }
 }

@@ -17,7 +17,7 @@ use crate::arrangement::LocalLab;
 use crate::arrangement::started::Started;
 use crate::envoy::hop::{Handling, Hop, Peer};
 use crate::envoy::proof::{Evidence, Seen};
-use crate::istio::in_force::{Expected, wait_until_in_force};
+use crate::istio::in_force::Expected;
 use crate::istio::objects::egress::{
     self, EXTERNAL_HOST, EXTERNAL_PORT, GATEWAY, GATEWAY_PORT, SNI_PROXY_HOST, SNI_PROXY_PORT,
 };
@@ -84,8 +84,7 @@ pub(super) fn bring_up(
     let mut awaited = vec![client.awaited(with_marks(of_client))];
     let of_gateway = || with_marks(expected_of_gateway(mode, &gateway_hop, &external));
     awaited.extend(gateway_proxy.as_ref().map(|agent| agent.awaited(of_gateway())));
-    let in_force =
-        wait_until_in_force(place.lab(), &awaited, written.written_at, || trial.check_control_plane())?;
+    let in_force = trial.wait_until_in_force(&awaited, &written)?;
     drop(awaited);
     let client_evidence = match mode {
         Mode::EgressBypass => Evidence::of(Seen::Nothing(past_the_sidecar())),

@@ -13,7 +13,7 @@ use crate::certificates::CertificateError;
 use crate::container::ContainerUser;
 use crate::envoy::hop::{Handling, Hop};
 use crate::envoy::proof::{Demand, Evidence};
-use crate::istio::in_force::{Expected, wait_until_in_force};
+use crate::istio::in_force::Expected;
 use crate::istio::objects::ingress::{self, Credential, HOST, PORT};
 use crate::istio::objects::marks::{self, Marks};
 use crate::istio::redirect::redirect_through_sidecar;
@@ -66,8 +66,7 @@ pub(super) fn bring_up(
         proxy.awaited(expected(&trial, &gateway_hop, &marks)),
         server.awaited(sidecar::expected_of_server(&trial, &server_hop, &marks)),
     ];
-    let in_force =
-        wait_until_in_force(place.lab(), &awaited, written.written_at, || trial.check_control_plane())?;
+    let in_force = trial.wait_until_in_force(&awaited, &written)?;
     let proxies = vec![
         proxy.on_the_path(ingress::NAME, evidence(&gateway_hop, spec.proxy.mtls.is_spoken(), tls)),
         server.on_the_path(trial.pods.server.name(), sidecar::evidence_of_server(&trial, &server_hop)),

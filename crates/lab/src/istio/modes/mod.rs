@@ -11,9 +11,12 @@ mod none;
 mod sidecar;
 mod waypoint;
 
+use super::control_plane::Outstanding;
+use super::in_force::{Awaited, wait_until_in_force};
 use super::namespace::MeshNamespace;
 use super::object::Reference;
 use super::objects::{self, Subject};
+use super::refusal;
 use super::site::Site;
 use super::token::TokenIssuer;
 use super::wasm_module;
@@ -30,6 +33,7 @@ use experiment::schema::ConfigurationPush;
 use experiment::{Mode, Protocol};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -70,7 +74,7 @@ pub(crate) fn bring_up(
     spec: &ArrangementSpec,
     log_dir: &Path,
 ) -> Result<Started, EnvironmentError> {
-    match spec.mode {
+    let started = match spec.mode {
         Mode::None => none::bring_up(place, spec, log_dir),
         Mode::Sidecar => sidecar::bring_up(place, spec, log_dir),
         Mode::Ambient | Mode::AmbientWaypoint => ambient::bring_up(place, spec, log_dir),
@@ -82,7 +86,8 @@ pub(crate) fn bring_up(
                 "it was said to run here and cannot be brought up",
             )
         })),
-    }
+    };
+    started.map_err(|error| refusal::with_objects_that_bring_it(error, spec.istio.extra.as_ref()))
 }
 
 /// A trial that is being brought up. Pods come first, so that they are dropped before the objects that describe them.
@@ -230,6 +235,43 @@ impl<'a> Trial<'a> {
         Ok((Written { objects: objects.len(), begun_at, written_at: Instant::now() }, made))
     }
 
+    /// Waits until every proxy shows all that is expected of it, and then until it has taken all that istiod sent it: what
+    /// objects of the experiment's own mean for it is in that. Gives for each proxy the seconds until it showed what is
+    /// expected.
+    pub fn wait_until_in_force(
+        &self,
+        awaited: &[Awaited<'_>],
+        written: &Written,
+    ) -> Result<BTreeMap<String, f64>, EnvironmentError> {
+        let in_force =
+            wait_until_in_force(self.site.lab(), awaited, written.written_at, || self.check_control_plane())?;
+        let known: Vec<(&str, &str)> =
+            awaited.iter().filter_map(|proxy| Some((proxy.name, proxy.known_as?))).collect();
+        let known_as: Vec<&str> = known.iter().map(|(_, known_as)| *known_as).collect();
+        let mut last_look = None;
+        let waited = wait_for("the proxies have taken what istiod sent them", TAKEN_WITHIN, || {
+            self.site.lab().check_not_stopped()?;
+            self.check_control_plane()?;
+            let control_plane = self.site.namespace.control_plane();
+            let outstanding = control_plane.first_outstanding(self.site.namespace.name(), &known_as)?;
+            let Some((known_as, outstanding)) = outstanding else { return Ok(Some(())) };
+            let named = known.iter().find(|(_, other)| *other == known_as);
+            let name = named.map_or(known_as, |(name, _)| *name);
+            if let Outstanding::Refused(refusal) = outstanding {
+                return Err(refusal.of(name));
+            }
+            last_look = Some(format!("{name}: {outstanding:?}"));
+            Ok(None)
+        });
+        match (waited, last_look) {
+            (Ok(()), _) => Ok(in_force),
+            (Err(error), Some(last_look)) if error.hint.is_none() => {
+                Err(error.with_hint(format!("the last look: {last_look}")))
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
     /// The server's socket address, where the endpoints of its Service lead.
     pub fn server_endpoint(&self) -> SocketAddrV4 {
         SocketAddrV4::new(self.pods.server.address(), SERVICE_PORT)
@@ -276,6 +318,9 @@ impl<'a> Trial<'a> {
 /// istiod hears of objects within milliseconds. An object of another revision of Istio it never takes up.
 const KNOWN_WITHIN: Duration = Duration::from_secs(20);
 
+/// A proxy answers as soon as it has what was sent; that of a large mesh takes it seconds.
+const TAKEN_WITHIN: Duration = Duration::from_secs(60);
+
 /// How far the clocks of whoever issues a token and of whoever verifies it may be apart.
 const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_secs(60);
 
@@ -303,7 +348,7 @@ pub(super) struct Written {
 
 impl Written {
     /// How long writing them and bringing them into force took.
-    pub fn push(&self, in_force_s: std::collections::BTreeMap<String, f64>) -> ConfigurationPush {
+    pub fn push(&self, in_force_s: BTreeMap<String, f64>) -> ConfigurationPush {
         let written: Duration = self.written_at - self.begun_at;
         ConfigurationPush { objects: self.objects, written_s: written.as_secs_f64(), in_force_s }
     }

@@ -9,7 +9,7 @@ use crate::envoy::hop::{Handling, Hop};
 use crate::envoy::proof::{Evidence, Takes};
 use crate::istio::Membership;
 use crate::istio::agent::{Agent, AgentSpec, ProxyKind};
-use crate::istio::in_force::{Expected, wait_until_in_force};
+use crate::istio::in_force::Expected;
 use crate::istio::objects::{self, marks::Marks};
 use crate::istio::redirect::redirect_through_sidecar;
 use crate::redirect;
@@ -55,8 +55,7 @@ pub(super) fn bring_up(
     let expected_of_client = expected_of_client(&trial, &client_hop, service, &marks);
     let expected_of_server = expected_of_server(&trial, &server_hop, &marks);
     let awaited = [client.awaited(expected_of_client), server.awaited(expected_of_server)];
-    let in_force =
-        wait_until_in_force(place.lab(), &awaited, written.written_at, || trial.check_control_plane())?;
+    let in_force = trial.wait_until_in_force(&awaited, &written)?;
     let proxies = vec![
         client.on_the_path(trial.pods.client.name(), client_hop.evidence(spec.proxy.mtls.is_spoken())),
         server.on_the_path(trial.pods.server.name(), evidence_of_server(&trial, &server_hop)),
@@ -108,7 +107,7 @@ pub(super) fn inbound(trial: &Trial<'_>) -> Hop {
 
 fn expected_of_client(trial: &Trial<'_>, hop: &Hop, service: Ipv4Addr, marks: &Marks) -> Vec<Expected> {
     let listens_at = match hop.handling {
-        Handling::Reads => Ipv4Addr::UNSPECIFIED,
+        Handling::Reads { .. } => Ipv4Addr::UNSPECIFIED,
         // Nothing in a connection says whom it is for, but where it goes to.
         Handling::Carries => service,
     };

@@ -5,7 +5,7 @@ use crate::arrangement::LocalLab;
 use crate::arrangement::service::SERVICE_PORT;
 use crate::arrangement::started::Proxy;
 use crate::envoy::hop::{Handling, Hop, Peer};
-use crate::envoy::proof::Evidence;
+use crate::envoy::proof::{Count, Evidence};
 use crate::istio::Membership;
 use crate::istio::agent::{Agent, AgentSpec, ProxyKind};
 use crate::istio::in_force::{Awaited, Expected};
@@ -19,6 +19,9 @@ use experiment::environment::EnvironmentError;
 /// The ports of its Service, as Istio's gateway controller makes it: its readiness and HBONE.
 const PORTS: [ServicePort; 2] =
     [ServicePort { name: "status-port", port: 15021 }, ServicePort { name: "mesh", port: PORT }];
+
+/// The cluster by which it reaches ztunnels, whatever it sends them.
+const TUNNEL_CLUSTER: &str = "connect_originate";
 
 /// Its agent runs as user 1337, as a sidecar's does.
 pub(super) fn can_run(place: &LocalLab, mode: Mode) -> Result<(), EnvironmentError> {
@@ -72,7 +75,9 @@ impl Waypoint {
     /// It as a part of its arrangement.
     pub fn on_the_path(self, trial: &Trial<'_>) -> Proxy {
         // A connection from ztunnel carries many of clients.
-        let evidence = Evidence { encrypted: None, ..hop(trial).evidence(true) };
+        let mut evidence = Evidence { encrypted: None, ..hop(trial).evidence(true) };
+        evidence.spoken.sent_on.hbone =
+            Some(Count::Connections(format!("cluster.{TUNNEL_CLUSTER}.upstream_cx_http2_total")));
         self.agent.on_the_path(NAME, evidence)
     }
 }
@@ -82,7 +87,7 @@ impl Waypoint {
 fn hop(trial: &Trial<'_>) -> Hop {
     let handling = Handling::of(trial.site.spec.protocol);
     let read_as = match handling {
-        Handling::Reads => "http",
+        Handling::Reads { .. } => "http",
         Handling::Carries => "tcp",
     };
     Hop {
@@ -94,5 +99,5 @@ fn hop(trial: &Trial<'_>) -> Hop {
 
 /// Prefixes of the statistics that prove its path, and of those on its connections to the server's ztunnel.
 fn statistics(hop: &Hop) -> Vec<String> {
-    hop.statistics().into_iter().chain(["cluster.connect_originate".to_owned()]).collect()
+    hop.statistics().into_iter().chain([format!("cluster.{TUNNEL_CLUSTER}")]).collect()
 }

@@ -37,12 +37,49 @@ const CLUSTER_WIDE: [&str; 27] = [
 /// The objects, each in the namespace of the trial unless it names another or belongs to the whole cluster.
 pub(super) fn objects(extra: Option<&ExtraObjects>, namespace: &str) -> Vec<Value> {
     let mut objects = extra.map_or_else(Vec::new, |extra| extra.objects.clone());
+    let defined: Vec<(String, String)> = objects.iter().filter_map(defined_cluster_wide).collect();
     for object in &mut objects {
         let kind = object["kind"].as_str().unwrap_or_default();
-        let is_cluster_wide = kind.starts_with("Cluster") || CLUSTER_WIDE.contains(&kind);
+        let version = object["apiVersion"].as_str().unwrap_or_default();
+        let is_defined = defined.iter().any(|(group, cluster_wide)| {
+            cluster_wide == kind && version.split_once('/').is_some_and(|(of, _)| of == group)
+        });
+        let is_cluster_wide = kind.starts_with("Cluster") || CLUSTER_WIDE.contains(&kind) || is_defined;
         if !is_cluster_wide && object["metadata"]["namespace"].is_null() {
             object["metadata"]["namespace"] = json!(namespace);
         }
     }
     objects
+}
+
+/// The group and kind that an object defines to belong to the whole cluster.
+fn defined_cluster_wide(object: &Value) -> Option<(String, String)> {
+    let spec = &object["spec"];
+    let is_one = object["kind"] == "CustomResourceDefinition" && spec["scope"] == "Cluster";
+    let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
+    is_one.then_some((text(&spec["group"])?, text(&spec["names"]["kind"])?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_the_whole_cluster_is_in_no_namespace() {
+        let object = |version: &str, kind: &str| json!({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}});
+        let mut definition = object("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+        definition["spec"] = json!({"group": "farm.example", "scope": "Cluster", "names": {"kind": "Goose"}});
+        let all = vec![
+            definition,
+            object("farm.example/v1", "Goose"),
+            object("other.example/v1", "Goose"),
+            object("v1", "Service"),
+            object("v1", "Namespace"),
+        ];
+        let extra = ExtraObjects { text: String::new(), objects: all };
+        let objects = objects(Some(&extra), "mesh-1");
+        let placed: Vec<bool> =
+            objects.iter().map(|object| object["metadata"]["namespace"] == "mesh-1").collect();
+        assert_eq!(placed, [false, false, true, true, false]);
+    }
 }

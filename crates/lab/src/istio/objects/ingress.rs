@@ -3,9 +3,9 @@
 //! has taken their TLS off.
 
 use super::{Subject, object, traffic};
-use experiment::MeshSettings;
 use experiment::environment::ArrangementSpec;
 use experiment::mesh_settings::{IngressApi, IngressSettings, IngressTls};
+use experiment::{MeshSettings, Protocol};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -20,6 +20,11 @@ pub const CREDENTIAL: &str = "ingress-credential";
 
 /// Statuses on which the Gateway API's route tries again, besides what Istio adds of its own accord. gRPC's are no such.
 const RETRIED_CODES: [u16; 4] = [500, 502, 503, 504];
+/// With this header of a request its router tries again on statuses of gRPC too. Envoy takes it out of what clients outside
+/// send, and asks for it after a route's own filters have set it.
+const RETRIED_GRPC_HEADER: &str = "x-envoy-retry-grpc-on";
+/// The status of gRPC that the service gives by its error rate.
+const RETRIED_GRPC_STATUS: &str = "internal";
 
 const ISTIO_API: &str = "networking.istio.io/v1";
 const KUBERNETES_API: &str = "gateway.networking.k8s.io/v1";
@@ -192,6 +197,11 @@ fn kubernetes_route(spec: &ArrangementSpec, subject: &Subject<'_>) -> Value {
     }
     if let Some(attempts) = settings.retries {
         rule["retry"] = json!({"attempts": attempts, "codes": RETRIED_CODES});
+        if spec.protocol == Protocol::Grpc && attempts > 0 {
+            let header = json!({"name": RETRIED_GRPC_HEADER, "value": RETRIED_GRPC_STATUS});
+            rule["filters"] =
+                json!([{"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": [header]}}]);
+        }
     }
     let mut route = json!({"parentRefs": [{"name": NAME}], "rules": [rule]});
     let spoken = Spoken::of(spec);

@@ -3,13 +3,15 @@
 use super::Context;
 use crate::format;
 use experiment::Mode;
-use experiment::schema::{LoadPoint, ProxyProof, PublishedFigure, TrialRecord};
+use experiment::schema::{HopProof, HopProtocol, LoadPoint, ProxyProof, PublishedFigure, TrialRecord};
 use serde::Serialize;
 
 /// What the proxies counted.
 #[derive(Debug, Serialize)]
 pub struct PathSection {
     rows: Vec<PathRow>,
+    /// What was spoken on the way; empty in results that do not say.
+    hops: Vec<HopRow>,
     /// Every valid trial proved its path.
     proven: bool,
     /// Something was to be traced.
@@ -27,6 +29,16 @@ struct PathRow {
     tls: String,
     spans: String,
     proven: String,
+}
+
+/// One hop of one mode, over the valid trials of all loads.
+#[derive(Debug, Serialize)]
+struct HopRow {
+    mode: &'static str,
+    from: String,
+    to: String,
+    spoken: String,
+    asked: &'static str,
 }
 
 /// What one proxy counted over several trials.
@@ -65,7 +77,21 @@ pub fn path(context: &Context) -> Option<PathSection> {
     }
     let proven = context.run.trials.iter().filter(|trial| trial.verdict.valid).all(|trial| trial.path.proven);
     let traced = context.run.trials.iter().any(|trial| trial.path.tracing.is_some());
-    (!rows.is_empty()).then_some(PathSection { rows, proven, traced })
+    let hops = context.modes.iter().flat_map(|mode| hop_rows(context, *mode)).collect();
+    (!rows.is_empty()).then_some(PathSection { rows, hops, proven, traced })
+}
+
+fn hop_rows(context: &Context, mode: Mode) -> Vec<HopRow> {
+    let valid = context.run.trials.iter().filter(|trial| trial.mode == mode && trial.verdict.valid);
+    let hops = HopProof::of_all(valid.map(|trial| trial.path.hops.as_slice()));
+    let row = |hop: HopProof| HopRow {
+        mode: mode.name(),
+        spoken: hop.words(),
+        asked: hop.asked.map_or("nothing: it is carried as it comes", HopProtocol::words),
+        from: hop.from,
+        to: hop.to,
+    };
+    hops.into_iter().map(row).collect()
 }
 
 fn path_rows(context: &Context, mode: Mode, load: &LoadPoint) -> Vec<PathRow> {

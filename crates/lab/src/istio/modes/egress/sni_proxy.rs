@@ -10,11 +10,12 @@ use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
 use crate::components::output_within;
 use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::admin::{AdminCause, AdminError};
-use crate::envoy::proof::{Demand, Evidence, Seen, StreamCounters};
+use crate::envoy::proof::{Count, Demand, Evidence, Seen, Spoken, SpokenSide, StreamCounters};
 use crate::istio::modes::Trial;
 use crate::istio::modes::gateway::Gateway;
 use crate::istio::objects::egress::{EXTERNAL_HOST, GATEWAY, SNI_PROXY_PORT};
 use experiment::environment::EnvironmentError;
+use experiment::schema::HopProtocol;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -170,12 +171,18 @@ fn evidence() -> Evidence {
         received_bytes: RECEIVED_BYTES.to_owned(),
         sent_bytes: SENT_BYTES.to_owned(),
     };
+    let carried = SpokenSide {
+        asked: Some(HopProtocol::Tcp),
+        counters: vec![(HopProtocol::Tcp, Count::Connections(CONNECTIONS.to_owned()))],
+        hbone: None,
+    };
+    let spoken = Spoken { received: carried.clone(), sent_on: carried, grpc: None };
     let demand = Demand {
         counter: REFUSED.to_owned(),
         rises: false,
         otherwise: "ended connections that it could lead nowhere",
     };
-    Evidence { demands: vec![demand], ..Evidence::of(Seen::Streams(seen)) }
+    Evidence { demands: vec![demand], spoken, ..Evidence::of(Seen::Streams(seen)) }
 }
 
 /// Counts by the log of connections that have ended.
