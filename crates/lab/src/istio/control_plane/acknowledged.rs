@@ -73,7 +73,7 @@ mod tests {
     const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
     const LISTENER: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
 
-    fn connected(listener: serde_json::Value) -> Vec<Connected> {
+    fn connected(listener: &serde_json::Value) -> Vec<Connected> {
         let resources = json!({
             CLUSTER: {"sent": "a", "acked": "a", "sentTime": "2026-11-20T22:00:00Z"},
             LISTENER: listener,
@@ -88,18 +88,18 @@ mod tests {
 
     #[test]
     fn all_is_taken_once_the_last_of_each_kind_is_acknowledged() {
-        let all = connected(json!({"sent": "b", "acked": "b"}));
+        let all = connected(&json!({"sent": "b", "acked": "b"}));
         assert_eq!(outstanding("client.mesh-1", &all), None);
         assert_eq!(outstanding("idle.mesh-1", &all), None);
         assert_eq!(outstanding("server.mesh-1", &all), Some(Outstanding::NotConnected));
-        let pending = connected(json!({"sent": "b"}));
+        let pending = connected(&json!({"sent": "b"}));
         let unanswered = Outstanding::Unanswered("Listener".to_owned());
         assert_eq!(outstanding("client.mesh-1", &pending), Some(unanswered));
     }
 
     #[test]
     fn what_is_refused_has_the_proxys_reason() {
-        let all = connected(json!({"sent": "b", "acked": "a", "lastError": "no such filter"}));
+        let all = connected(&json!({"sent": "b", "acked": "a", "lastError": "no such filter"}));
         let Some(Outstanding::Refused(refusal)) = outstanding("client.mesh-1", &all) else {
             panic!("it was refused: {all:?}");
         };
