@@ -27,6 +27,8 @@ pub struct Experiment {
     pub load: LoadSettings,
     /// How often each mode is measured under each load.
     pub repeats: usize,
+    /// How often each trial that the machine disturbed is taken again, at most.
+    pub retakes: usize,
     /// Orders the trials; drawn anew for each run where absent.
     pub seed: Option<u64>,
     /// What must hold for the run to be good.

@@ -31,6 +31,16 @@ fn overhead(spec: &ArrangementSpec) -> Duration {
 /// A control plane starts once in a run.
 const CONTROL_PLANE_START: Duration = Duration::from_secs(12);
 
+/// More than this share of a run's trials are not taken again: such a machine is too noisy for the experiment.
+const RETAKEN_FRACTION: f64 = 1.0 / 3.0;
+
+/// How many trials are taken again at most in a run of so many, where each of them is as often.
+#[must_use]
+pub fn most_retakes(trials: usize, of_each: usize) -> usize {
+    let share = (trials as f64 * RETAKEN_FRACTION) as usize;
+    (trials * of_each).min(share.max(1))
+}
+
 /// Every trial of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -40,6 +50,8 @@ pub struct Plan {
     pub seed: u64,
     /// In the order of execution.
     pub trials: Vec<PlannedTrial>,
+    /// How often each of them that the machine disturbed is taken again, at most.
+    pub retakes: usize,
 }
 
 /// One trial to run: one mode under one load, once.
@@ -103,16 +115,40 @@ impl Plan {
                 });
             }
         }
-        Self { name: experiment.name.clone(), seed, trials }
+        Self { name: experiment.name.clone(), seed, trials, retakes: experiment.retakes }
     }
 
-    /// How long the run will take, about.
+    /// How many trials are taken again at most, all together.
+    #[must_use]
+    pub fn most_retakes(&self) -> usize {
+        most_retakes(self.trials.len(), self.retakes)
+    }
+
+    /// The trials of each repeat, in the order of execution.
+    pub fn repeats(&self) -> impl Iterator<Item = &[PlannedTrial]> {
+        self.trials.chunk_by(|one, next| one.repeat == next.repeat)
+    }
+
+    /// How long the run will take, about, where no trial is taken again.
     #[must_use]
     pub fn estimated_time(&self) -> Duration {
-        let of_a_trial = |trial: &PlannedTrial| trial.warmup + trial.duration + overhead(&trial.spec);
         let needs_control_plane = self.trials.iter().any(|trial| trial.spec.mesh == MeshKind::Istio);
         let once = if needs_control_plane { CONTROL_PLANE_START } else { Duration::ZERO };
-        once + self.trials.iter().map(of_a_trial).sum::<Duration>()
+        once + self.trials.iter().map(PlannedTrial::estimated_time).sum::<Duration>()
+    }
+
+    /// How long it can become, about, by the trials that are taken again.
+    #[must_use]
+    pub fn longest_time(&self) -> Duration {
+        let longest = self.trials.iter().map(PlannedTrial::estimated_time).max().unwrap_or_default();
+        self.estimated_time() + longest * u32::try_from(self.most_retakes()).unwrap_or(u32::MAX)
+    }
+}
+
+impl PlannedTrial {
+    /// How long it takes, about.
+    fn estimated_time(&self) -> Duration {
+        self.warmup + self.duration + overhead(&self.spec)
     }
 }
 
@@ -190,6 +226,16 @@ impl fmt::Display for Plan {
                 trial.load.arrival
             )?;
         }
+        if self.retakes > 0 {
+            writeln!(
+                f,
+                "disturbed trials are taken again after their repeat: each at most {}, at most {} in all; the run then takes \
+                 about {}",
+                if self.retakes == 1 { "once".to_owned() } else { format!("{} times", self.retakes) },
+                self.most_retakes(),
+                rounded(self.longest_time())
+            )?;
+        }
         writeln!(f, "\n{:>5}  {:>6}  {:<20}  load", "trial", "repeat", "mode")?;
         for trial in &self.trials {
             writeln!(
@@ -242,6 +288,32 @@ mod tests {
             "{name: small, modes: [none, gateway, sidecar], load: {rate: [500, 1000]}, repeats: 2}",
         );
         insta::assert_snapshot!(Plan::new(&small, 7).to_string());
+    }
+
+    #[test]
+    fn the_dry_run_says_how_long_retakes_can_make_a_run() {
+        let text = |retakes: usize| {
+            let of = format!(
+                "{{name: s, modes: [none, sidecar], load: {{rate: 500, duration: 3s, warmup: 1200ms}}, repeats: 6, retakes: {retakes}}}"
+            );
+            Plan::new(&experiment(&of), 7).to_string()
+        };
+        assert!(!text(0).contains("again"), "{}", text(0));
+        // 12 trials of 5 s; a third of them are 4.
+        assert!(text(1).starts_with("s: 12 trials in 6 repeats, about 1m 00s"), "{}", text(1));
+        assert!(
+            text(1).contains("each at most once, at most 4 in all; the run then takes about 1m 20s"),
+            "{}",
+            text(1)
+        );
+        assert!(text(2).contains("each at most 2 times, at most 4 in all"), "{}", text(2));
+    }
+
+    #[test]
+    fn at_most_a_third_of_the_trials_is_taken_again_and_one_where_there_are_fewer() {
+        assert_eq!([0, 1, 2].map(|each| most_retakes(60, each)), [0, 20, 20]);
+        assert_eq!([1, 2, 3, 5, 6].map(|trials| most_retakes(trials, 1)), [1, 1, 1, 1, 2]);
+        assert_eq!(most_retakes(0, 3), 0);
     }
 
     #[test]

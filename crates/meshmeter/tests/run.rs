@@ -2,14 +2,18 @@
 
 mod command;
 
-use command::{meshmeter, run, start, stderr, stdout};
+use command::{meshmeter, run, said, start, stderr, stdout};
 use experiment::Mode;
-use experiment::schema::{Role, Summary, TrialOutcome, TrialRecord};
+use experiment::schema::{Retake, Role, Summary, TrialOutcome, TrialRecord};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::num::NonZero;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, available_parallelism, spawn};
 
 fn trials(folder: &Path) -> Vec<TrialRecord> {
     let text = fs::read_to_string(folder.join("trials.jsonl")).expect("trials are recorded");
@@ -32,6 +36,8 @@ fn every_mode_is_measured_on_a_proven_path_and_can_be_reported_again() {
         "1",
         "--duration",
         "1s",
+        "--retakes",
+        "0",
         "--set",
         "load.rate=[300]",
         "--seed",
@@ -95,6 +101,8 @@ fn an_interrupt_keeps_the_trials_so_far() {
                 "sidecar-cost",
                 "--duration",
                 "1s",
+                "--retakes",
+                "0",
                 "--set",
                 "load.rate=[100]",
                 "--set",
@@ -117,7 +125,8 @@ fn an_interrupt_keeps_the_trials_so_far() {
 /// Two trials of mode `none`.
 fn start_two_trials(folder: &Path) -> Child {
     meshmeter()
-        .args(["run", "sidecar-cost", "--duration", "4s", "--repeats", "2", "--set", "load.rate=[100]"])
+        .args(["run", "sidecar-cost", "--duration", "4s", "--repeats", "2", "--retakes", "0"])
+        .args(["--set", "load.rate=[100]"])
         .args(["--set", "modes=[none]", "--set", "load.timeout=1s", "--out"])
         .arg(folder)
         .stdout(Stdio::null())
@@ -176,6 +185,94 @@ fn an_interrupt_does_not_wait_for_ever_for_a_generator_that_stands_still() {
     assert_eq!(trials.len(), 1);
     assert_eq!(trials[0].outcome, TrialOutcome::Interrupted, "{:?}", trials[0].verdict);
     assert!(trials[0].verdict.reasons[0].starts_with("interrupted: "), "{:?}", trials[0].verdict);
+}
+
+/// Threads of this process that keep CPUs busy until they are dropped: more than a trial tolerates of others.
+struct Noise {
+    ended: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Noise {
+    fn begin() -> Self {
+        let ended = Arc::new(AtomicBool::new(false));
+        let spin = |ended: Arc<AtomicBool>| {
+            while !ended.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        };
+        let cpus = available_parallelism().map_or(1, NonZero::get);
+        let threads = (0..cpus.div_ceil(4)).map(|_| {
+            let ended = Arc::clone(&ended);
+            spawn(move || spin(ended))
+        });
+        let threads = threads.collect();
+        Self { ended, threads }
+    }
+}
+
+impl Drop for Noise {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            thread.join().expect("a thread that spins does not panic");
+        }
+    }
+}
+
+#[test]
+fn a_trial_that_others_disturbed_is_taken_again_after_its_repeat_and_every_take_is_kept() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("run");
+    let out = folder.to_str().unwrap();
+    let noise = Noise::begin();
+    let mut child = start(
+        meshmeter()
+            .args(["run", "sidecar-cost", "--repeats", "1", "--retakes", "1", "--duration", "1s"])
+            .args(["--set", "load.rate=[100]", "--set", "modes=[none, gateway]", "--out", out]),
+    );
+    let mut lines = said(&mut child);
+    let first = lines.next().expect("it says what it is about to do");
+    assert!(first.contains("(with 1 taken again, the most, "), "{first}");
+    assert!(lines.any(|line| line.trim_start().starts_with("1/2")), "the first trial ends");
+    drop(noise);
+    let rest: Vec<String> = lines.collect();
+    let output = child.wait_with_output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
+    assert!(
+        rest.iter().any(|line| line.trim_start().starts_with("3/3") && line.contains("trial 1 again")),
+        "{rest:?}"
+    );
+
+    let trials = trials(&folder);
+    assert_eq!(trials.iter().map(|trial| trial.index).collect::<Vec<_>>(), [0, 1, 2]);
+    let (disturbed, again) = (&trials[0], &trials[2]);
+    assert!(disturbed.verdict.reasons[0].starts_with("other-processes: "), "{:?}", disturbed.verdict);
+    assert_eq!((&disturbed.retake, &trials[1].retake), (&None, &None));
+    let reasons = disturbed.verdict.reasons.clone();
+    assert_eq!(again.retake, Some(Retake { take: 2, of: 0, because: reasons }));
+    assert_eq!((again.mode, again.repeat, &again.load), (disturbed.mode, disturbed.repeat, &disturbed.load));
+    assert!(folder.join("logs/trial-002/load.json").exists());
+
+    // Whether the other takes are valid is this machine's; that they are counted once is not.
+    let summary = summary(&folder);
+    assert_eq!((summary.trials_planned, summary.trials_recorded, summary.places_recorded()), (2, 3, 2));
+    assert_eq!(
+        summary.retakes.map(|retakes| (retakes.of_each, retakes.most, retakes.taken)),
+        Some((1, 1, 1))
+    );
+    let cell = summary.cells.iter().find(|cell| cell.mode == again.mode).unwrap();
+    assert_eq!((cell.trials, cell.places(), cell.retakes), (2, 1, 1));
+    assert_eq!(cell.valid, usize::from(again.verdict.valid));
+    assert!(stdout(&output).contains(&format!("{}/1+1", cell.valid)), "{}", stdout(&output));
+    fs::remove_file(folder.join("summary.json")).unwrap();
+    let csv = scratch.path().join("latencies.csv");
+    let report = run(&["report", out, "--latency-csv", csv.to_str().unwrap()]);
+    assert_eq!(report.status.code(), Some(0), "{}", stderr(&report));
+    assert_eq!(self::summary(&folder), summary);
+    let csv = fs::read_to_string(csv).unwrap();
+    let line = csv.lines().find(|line| line.starts_with(again.mode.name())).unwrap_or_default();
+    assert!(csv.lines().next().unwrap().ends_with(",retaken_trials") && line.ends_with(",1"), "{csv}");
 }
 
 #[test]

@@ -44,6 +44,8 @@ fn fields(summary: &Summary, cell: &Cell) -> Vec<(String, String)> {
         ("control_plane_memory_bytes", control_plane.and_then(|total| total.memory_bytes)),
     ];
     fields.extend(estimates.into_iter().flat_map(|(name, estimate)| estimate_fields(name, estimate)));
+    // Behind all that earlier versions wrote: some read by position.
+    fields.push(("retaken_trials".to_owned(), cell.retakes.to_string()));
     fields
 }
 

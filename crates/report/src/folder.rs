@@ -271,6 +271,7 @@ mod tests {
             machine: None,
             log_tails: BTreeMap::new(),
             push: None,
+            retake: None,
         }
     }
 

@@ -14,7 +14,7 @@ pub struct RunData {
     pub experiment: Experiment,
     /// The machine and the versions.
     pub host: Host,
-    /// The trials, in the order of their execution.
+    /// The trials, in the order of their execution; of those that were taken again it is settled which takes count.
     pub trials: Vec<TrialRecord>,
     /// What the trials say together.
     pub summary: Summary,
@@ -42,14 +42,8 @@ impl RunData {
         let refused = &raw.host.refused_modes;
         experiment.modes.retain(|mode| refused.iter().all(|refused| refused.mode != *mode));
         let planned = Plan::new(&experiment, seed).trials.len();
-        let summary = statistics::summarize(&experiment, seed, planned, &raw.host, &raw.trials);
-        Ok(Self {
-            experiment_yaml: raw.experiment_yaml,
-            experiment,
-            host: raw.host,
-            trials: raw.trials,
-            summary,
-            notes,
-        })
+        let trials = statistics::retakes::settle(raw.trials);
+        let summary = statistics::summarize(&experiment, seed, planned, &raw.host, &trials);
+        Ok(Self { experiment_yaml: raw.experiment_yaml, experiment, host: raw.host, trials, summary, notes })
     }
 }

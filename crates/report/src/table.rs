@@ -42,8 +42,10 @@ pub struct CellRow {
     pub mode: Mode,
     /// Trials that enter the estimates.
     pub valid: usize,
-    /// Trials recorded.
+    /// Trials recorded; those that were taken again count once.
     pub trials: usize,
+    /// Takes beyond these, of trials that the machine had disturbed.
+    pub retakes: usize,
     /// Why there are no figures; absent where there are.
     pub no_figures: Option<String>,
     /// Response time at the 50th, 90th, 99th and 99.9th percentile.
@@ -150,7 +152,8 @@ impl CellRow {
         Self {
             mode: cell.mode,
             valid: cell.valid,
-            trials: cell.trials,
+            trials: cell.places(),
+            retakes: cell.retakes,
             no_figures: percentiles.is_none().then(|| cell.verdict.clone()),
             percentiles: percentiles.map(|all| {
                 [&all.p50, &all.p90, &all.p99, &all.p99_9].map(|estimate| unit.interval(estimate))
@@ -164,6 +167,13 @@ impl CellRow {
             errors: format::percent(cell.errors),
         }
     }
+}
+
+/// How many trials of a cell are valid: `3 of 3`, `3 of 3, 1 taken again`.
+#[must_use]
+pub fn valid_trials(valid: usize, trials: usize, retakes: usize) -> String {
+    let again = if retakes > 0 { format!(", {retakes} taken again") } else { String::new() };
+    format!("{valid} of {trials}{again}")
 }
 
 /// What the modes are compared with.

@@ -115,7 +115,8 @@ fn load_table(table: &ResultTable, rows: &[CellRow], options: Options) -> Table 
 }
 
 fn cells(row: &CellRow, table: &ResultTable, shows_added: bool, options: Options) -> Vec<Cell> {
-    let mut valid = Cell::new(format!("{}/{}", row.valid, row.trials));
+    let again = if row.retakes > 0 { format!("+{}", row.retakes) } else { String::new() };
+    let mut valid = Cell::new(format!("{}/{}{again}", row.valid, row.trials));
     if options.colours && row.valid < row.trials {
         valid = valid.fg(if row.valid == 0 { Color::Red } else { Color::Yellow });
     }
@@ -197,9 +198,16 @@ fn footer(summary: &Summary, table: &ResultTable, options: Options) -> Vec<Strin
     let valid: usize = summary.cells.iter().map(|cell| cell.valid).sum();
     let mut trials = format!(
         "{} recorded of {} planned, {valid} valid.",
-        format::counted(summary.trials_recorded as u64, "trial", "trials"),
+        format::counted(summary.places_recorded() as u64, "trial", "trials"),
         summary.trials_planned
     );
+    if let Some(retakes) = summary.retakes.filter(|retakes| retakes.taken > 0) {
+        let _ = write!(
+            trials,
+            " {} taken again (+), since the machine had disturbed what was measured.",
+            retakes.taken
+        );
+    }
     if !table.shared_load.is_empty() {
         let _ = write!(trials, " {}.", table.shared_load);
     }
@@ -221,8 +229,12 @@ fn footer(summary: &Summary, table: &ResultTable, options: Options) -> Vec<Strin
         let load = table_label(summary, cell);
         let why = if cell.valid == 0 { format!(": {}", cell.verdict) } else { String::new() };
         let trials = format::counted(cell.trials as u64, "trial", "trials");
+        let again = match cell.retakes {
+            0 => String::new(),
+            retakes => format!(", {retakes} of them taken again,"),
+        };
         lines.push(format!(
-            "Left out: {} of {trials} of {} at {load}{why}",
+            "Left out: {} of {trials}{again} of {} at {load}{why}",
             cell.trials - cell.valid,
             cell.mode
         ));

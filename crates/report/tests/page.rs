@@ -377,3 +377,25 @@ fn spans_are_shown_where_something_was_traced() {
     let page = page(&fixture::run(trials));
     assert!(page.contains("data-label=\"Spans received for requests traced\">600 for 300</td>"));
 }
+
+#[test]
+fn every_take_of_a_trial_is_shown_with_what_became_of_it() {
+    let page = page(&fixture::run_of(fixture::retaken_trials(), 9));
+    for text in [
+        "8 of 9 trials valid",
+        "2 taken again",
+        "3 of 3, 1 taken again",
+        "2 of 3, 1 taken again",
+        "Taken again as trial 10, which is valid.",
+        "Taken again as trial 11, which is not valid either.",
+        "Trial 9 again.",
+        "trial 10 (trial 2 again), gateway",
+        "each at most 1 time, 3 in all",
+        "2 were taken again, 1 of them in the estimates",
+    ] {
+        assert!(page.contains(&shown(text)), "the page does not say {text:?}");
+    }
+    assert!(!page.contains("cut short"), "{}", around(&page, "cut short"));
+    let without = self::page(&fixture::run(fixture::usual_trials()));
+    assert!(!without.contains("aken again"), "{}", around(&without, "aken again"));
+}

@@ -199,3 +199,22 @@ fn a_load_run_without_an_answer_shows_no_times() {
     result.verdict.reasons = vec!["errors: no connection could be opened".to_owned()];
     insta::assert_snapshot!(load_text(&result));
 }
+
+#[test]
+fn trials_that_were_taken_again_are_told_apart() {
+    let trials = fixture::retaken_trials();
+    let summary = fixture::run_of(trials, 9).summary;
+    for width in [60, 80, 120] {
+        let text = text(&summary, width);
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("9 trials recorded of 9 planned, 8 valid. 2 taken again (+)"), "{text}");
+        assert!(flat.contains("Left out: 1 of 4 trials, 1 of them taken again, of gateway"), "{text}");
+        assert!(flat.contains("Left out: 2 of 4 trials, 1 of them taken again, of sidecar"), "{text}");
+        assert!(flat.contains("2 trials were taken again, since the machine had disturbed them"), "{text}");
+        let row =
+            |mode: &str| text.lines().find(|line| line.starts_with(mode)).unwrap_or_default().to_owned();
+        assert!(row("none").contains("3/3 ") && !row("none").contains('+'), "{text}");
+        assert!(row("gateway").contains("3/3+1"), "{text}");
+        assert!(row("sidecar").contains("2/3+1"), "{text}");
+    }
+}

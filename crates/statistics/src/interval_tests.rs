@@ -29,6 +29,13 @@ enum Noise {
     Step(f64),
 }
 
+/// When a disturbed trial is taken again.
+#[derive(Clone, Copy, Debug)]
+enum Retaken {
+    AfterItsRepeat,
+    AfterTheRun,
+}
+
 /// One simulated study: the percentile of mode `none` and of another mode in each repeat, and what is true of them.
 struct Study {
     pairs: Vec<(f64, f64)>,
@@ -72,14 +79,31 @@ impl Noise {
     }
 
     /// A study of two modes whose percentile is this without noise.
-    fn study(self, random: &mut StdRng, repeats: usize, (with, without): (f64, f64)) -> Study {
+    fn study(self, random: &mut StdRng, repeats: usize, truth: (f64, f64)) -> Study {
+        self.study_with_retakes(random, repeats, truth, (Retaken::AfterItsRepeat, 0.0))
+    }
+
+    /// The same, where each trial is disturbed with this probability and taken again then.
+    fn study_with_retakes(
+        self,
+        random: &mut StdRng,
+        repeats: usize,
+        (with, without): (f64, f64),
+        (retaken, chance): (Retaken, f64),
+    ) -> Study {
         let step_at: f64 = random.random();
         let pairs = (0..repeats)
             .map(|repeat| {
                 let first = random.random_range(0..CELLS);
                 let second = (first + random.random_range(1..CELLS)) % CELLS;
                 let mut measure = |cell: usize, truth: f64| {
-                    let moment = (repeat as f64 + (cell as f64 + 0.5) / CELLS as f64) / repeats as f64;
+                    let place = repeat as f64 + (cell as f64 + 0.5) / CELLS as f64;
+                    let place = match retaken {
+                        _ if chance == 0.0 || random.random::<f64>() >= chance => place,
+                        Retaken::AfterItsRepeat => (repeat + 1) as f64,
+                        Retaken::AfterTheRun => repeats as f64,
+                    };
+                    let moment = place / repeats as f64;
                     let within = 1.0 + 0.01 * normal(random);
                     truth * self.factor(random, moment, step_at) * within
                 };
@@ -137,6 +161,52 @@ fn at_least_93_of_100_studies_contain_the_truth() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Of studies of which so many trials were disturbed and taken again: the share whose interval of the added percentile
+/// contains the truth, and the median of its width.
+fn coverage_with_retakes(noise: Noise, repeats: usize, retaken: (Retaken, f64)) -> (f64, f64) {
+    let mut random = StdRng::seed_from_u64(20_261_122);
+    let (mut contained, mut widths) = (0, Vec::new());
+    for _ in 0..STUDIES {
+        let study = noise.study_with_retakes(&mut random, repeats, (480.0, 100.0), retaken);
+        let interval = paired_difference(&study.pairs, 0.0).unwrap();
+        let (low, high) = (interval.low.unwrap(), interval.high.unwrap());
+        contained += usize::from(low <= study.true_added && study.true_added <= high);
+        widths.push(high - low);
+    }
+    widths.sort_by(f64::total_cmp);
+    (contained as f64 / STUDIES as f64, widths[STUDIES / 2])
+}
+
+#[test]
+fn trials_that_are_taken_again_after_their_repeat_cost_no_coverage() {
+    let noises = [
+        Noise::Normal(0.1),
+        Noise::Skewed(0.3),
+        Noise::HeavyTails(0.1),
+        Noise::Drift(0.3),
+        Noise::Drift(1.0),
+        Noise::Step(0.3),
+    ];
+    for noise in noises {
+        for repeats in [3, 5, 10] {
+            for chance in [0.1, 0.33] {
+                let (covered, _) = coverage_with_retakes(noise, repeats, (Retaken::AfterItsRepeat, chance));
+                assert!(covered >= 0.93, "{noise:?}, {repeats} repeats, {chance} taken again: {covered:.3}");
+            }
+        }
+    }
+}
+
+#[test]
+fn at_the_end_of_the_run_they_would_meet_another_machine() {
+    let drift = Noise::Drift(1.0);
+    for (repeats, chance) in [(5, 0.33), (10, 0.1), (10, 0.33)] {
+        let (with_repeat, _) = coverage_with_retakes(drift, repeats, (Retaken::AfterItsRepeat, chance));
+        let (with_run, _) = coverage_with_retakes(drift, repeats, (Retaken::AfterTheRun, chance));
+        assert!(with_run < with_repeat, "{repeats} repeats, {chance}: {with_repeat:.3} and {with_run:.3}");
+    }
 }
 
 /// The share of studies of three repeats whose interval of the added percentile contains the truth, where one trial of mode

@@ -2,7 +2,7 @@
 //!
 //! Read [`summary`] for how trials become cells, [`interval`] for the intervals, [`findings`] for the sentences,
 //! [`curve`] for whole distributions, [`objective`] for the exit status, [`search`] for the highest rate that holds an
-//! objective, [`merge`] for the results of several generators.
+//! objective, [`retakes`] for which trials are taken again, [`merge`] for the results of several generators.
 
 pub mod curve;
 pub mod findings;
@@ -11,6 +11,7 @@ pub mod interval;
 pub mod merge;
 pub mod objective;
 mod published;
+pub mod retakes;
 pub mod search;
 pub mod summary;
 

@@ -8,8 +8,8 @@ mod holdings;
 mod totals;
 
 use crate::curve::{is_valid, valid_results};
-use crate::{findings, interval, published};
-use experiment::plan::load_points;
+use crate::{findings, interval, published, retakes};
+use experiment::plan::{load_points, most_retakes};
 use experiment::schema::{
     Cell, CellPath, ComponentSummary, ComponentUsage, Estimate, HistogramSummary, HopProof, Host, LoadPoint,
     LoadResult, Percentiles, ProxyHoldings, Role, SUMMARY_SCHEMA, Summary, TrialRecord,
@@ -22,7 +22,8 @@ pub const VALID: &str = "valid";
 /// The verdict of a cell that no trial was recorded of.
 pub const NOT_MEASURED: &str = "not-measured";
 
-/// What a run's trials say together. `planned` is the number of trials of the plan; a run that was cut short has fewer.
+/// What a run's trials say together, once it is settled which takes count ([`retakes::settle`]). `planned` is the number of
+/// trials of the plan; a run that was cut short has fewer, and trials that were taken again come on top.
 #[must_use]
 pub fn summarize(
     experiment: &Experiment,
@@ -45,6 +46,7 @@ pub fn summarize(
         seed,
         trials_planned: planned,
         trials_recorded: trials.len(),
+        retakes: retakes::summary(experiment.retakes, most_retakes(planned, experiment.retakes), trials),
         host: host.clone(),
         cells,
         findings: Vec::new(),
@@ -79,12 +81,14 @@ fn cell(mode: Mode, load: LoadPoint, trials: &[TrialRecord]) -> Cell {
     let all: Vec<&TrialRecord> =
         trials.iter().filter(|trial| trial.mode == mode && trial.load == load).collect();
     let valid: Vec<&TrialRecord> = all.iter().copied().filter(|trial| is_valid(trial)).collect();
+    let retakes = all.iter().filter(|trial| retakes::is_another_take(trial, trials)).count();
     let results: Vec<&LoadResult> = valid_results(trials, mode, &load).collect();
     Cell {
         mode,
         trials: all.len(),
         valid: valid.len(),
-        verdict: verdict(&all, valid.len()),
+        retakes,
+        verdict: verdict(&all, valid.len(), all.len() - retakes),
         response_time_us: percentiles(&results),
         added_us: mode.floor().and_then(|floor| comparison::response_time(mode, floor, &load, trials)),
         rate_completed: estimate(results.iter().map(|result| result.rate.completed)),
@@ -96,12 +100,13 @@ fn cell(mode: Mode, load: LoadPoint, trials: &[TrialRecord]) -> Cell {
     }
 }
 
-/// `valid` where more than half of the trials are, else the commonest kind of reason.
-fn verdict(trials: &[&TrialRecord], valid: usize) -> String {
+/// `valid` where more than half of the trials are, those that were taken again counted once; else the commonest kind of
+/// reason.
+fn verdict(trials: &[&TrialRecord], valid: usize, places: usize) -> String {
     if trials.is_empty() {
         return NOT_MEASURED.to_owned();
     }
-    if valid * 2 > trials.len() {
+    if valid * 2 > places {
         return VALID.to_owned();
     }
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

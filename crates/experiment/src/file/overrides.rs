@@ -39,6 +39,12 @@ impl Override {
         Self { option: "--repeats".into(), value: value.into(), change: Change::Key("repeats") }
     }
 
+    /// `--retakes`: of each trial that the machine disturbed.
+    #[must_use]
+    pub fn retakes(value: impl Into<String>) -> Self {
+        Self { option: "--retakes".into(), value: value.into(), change: Change::Key("retakes") }
+    }
+
     /// `--duration`: the measured window of each trial.
     #[must_use]
     pub fn duration(value: impl Into<String>) -> Self {

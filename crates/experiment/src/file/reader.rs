@@ -54,6 +54,7 @@ pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Resul
         mesh,
         modes,
         repeats: root.field("repeats")?.map_or(Ok(DEFAULT_REPEATS), |field| field.whole(1..=1000))?,
+        retakes: root.field("retakes")?.map_or(Ok(0), |field| field.whole(0..=10))?,
         seed: root.field("seed")?.map(|field| seed(&field)).transpose()?,
         objective: objective(&objective_section)?,
         published: published::sources(&root)?,

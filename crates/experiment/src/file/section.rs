@@ -19,6 +19,7 @@ pub(super) const SECTIONS: [(&str, &[&str]); 12] = [
             "modes",
             "load",
             "repeats",
+            "retakes",
             "seed",
             "objective",
             "proxy",

@@ -24,6 +24,7 @@ load:
   {protocol: http/1.1, payload: 2KB, connections: 8, rate: [500/s, 1k], arrival: poisson, warmup: 250ms,
    duration: 1m30s, timeout: 2s, threads: 2}
 repeats: 3
+retakes: 2
 seed: 18446744073709551615
 objective: {p50: 5ms, p90: 10ms, p99: 20ms, p99.9: 1.5s, errors: 0.1%}
 proxy: {workers: 4, mtls: off, access-log: json, cpu: 500m}
@@ -102,6 +103,7 @@ fn every_key_is_read_and_the_rest_has_defaults() {
     assert_eq!(full.objective.p99_9, Some(Duration::from_millis(1500)));
     assert_eq!(full.server.payload_bytes, 2000);
     assert_eq!(full.seed, Some(u64::MAX));
+    assert_eq!((full.repeats, full.retakes), (3, 2));
     insta::assert_snapshot!(Experiment::parse(SMALL, "small").unwrap().to_yaml(), @r#"
         name: small
         question: ""
@@ -122,6 +124,7 @@ fn every_key_is_read_and_the_rest_has_defaults() {
           timeout: 5s
           threads: 1
         repeats: 5
+        retakes: 0
         proxy:
           workers: 2
           mtls: strict
@@ -146,6 +149,9 @@ fn three_repeats_of_the_reference_study_end_within_ten_minutes() {
     let plan = Plan::new(&modes, 1);
     assert_eq!(plan.trials.len(), 60);
     assert!(plan.estimated_time() < Duration::from_secs(500), "{:?}", plan.estimated_time());
+    // With a third of the trials taken again.
+    assert_eq!(plan.most_retakes(), 20);
+    assert!(plan.longest_time() < Duration::from_secs(600), "{:?}", plan.longest_time());
 }
 
 #[test]
@@ -365,12 +371,13 @@ fn overrides_change_the_file_and_errors_name_the_option() {
         Override::set("proxy.workers=4"),
         Override::set("objective.p99.9=2s"),
         Override::repeats("2"),
+        Override::retakes("1"),
         Override::duration("20s"),
         Override::scale("2"),
     ];
     let experiment = Experiment::parse_with(SMALL, "small", &changes, &NoFiles).unwrap();
     assert!(matches!(&experiment.load.levels, LoadLevels::Open { rates, .. } if *rates == [1000.0, 2000.0]));
-    assert_eq!((experiment.proxy.workers, experiment.repeats), (4, 2));
+    assert_eq!((experiment.proxy.workers, experiment.repeats, experiment.retakes), (4, 2, 1));
     assert_eq!(experiment.load.duration, Duration::from_secs(20));
     assert_eq!(experiment.objective.p99_9, Some(Duration::from_secs(2)));
 
@@ -390,6 +397,7 @@ fn overrides_change_the_file_and_errors_name_the_option() {
         rendered_with(&[Override::set("=")]),
         rendered_with(&[Override::set("load.clients=4")]),
         rendered_with(&[Override::repeats("0")]),
+        rendered_with(&[Override::retakes("11")]),
         rendered_with(&[Override::duration("5")]),
         rendered_with(&[Override::scale("-1")]),
         rendered_with(&[Override::scale("1000000")]),

@@ -20,6 +20,7 @@ struct FileView<'a> {
     modes: &'a [Mode],
     load: LoadView,
     repeats: usize,
+    retakes: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     seed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -209,6 +210,7 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
             threads: load.threads,
         },
         repeats: experiment.repeats,
+        retakes: experiment.retakes,
         seed: experiment.seed,
         objective: (!objective.is_empty()).then(|| ObjectiveView {
             p50: objective.p50.map(TimeSpan),

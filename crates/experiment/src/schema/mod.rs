@@ -32,11 +32,11 @@ pub use search::{
 };
 pub use summary::{
     AddedLatency, Cell, CellPath, ComponentSummary, Estimate, ModeComparison, Percentiles, PublishedFigure,
-    RoleTotal, SUMMARY_SCHEMA, Summary,
+    RetakeSummary, RoleTotal, SUMMARY_SCHEMA, Summary,
 };
 pub use tracing::{TracedProxy, TracingProof};
 pub use trial::{
-    ComponentUsage, LoadPoint, MachineUsage, NetworkUsage, PathProof, ProcessUsage, ProxyProof, Role,
+    ComponentUsage, LoadPoint, MachineUsage, NetworkUsage, PathProof, ProcessUsage, ProxyProof, Retake, Role,
     SchedulingUsage, ServiceProof, StreamProof, TRIAL_SCHEMA, Throttling, TopProcess, TrialOutcome,
     TrialRecord,
 };

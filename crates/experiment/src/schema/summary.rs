@@ -21,8 +21,11 @@ pub struct Summary {
     pub seed: u64,
     /// Trials planned and trials recorded: a run that was cut short has fewer.
     pub trials_planned: usize,
-    /// Trials recorded.
+    /// Trials recorded, those that were taken again included.
     pub trials_recorded: usize,
+    /// Trials that were taken again since the machine had disturbed them; absent where none was to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retakes: Option<RetakeSummary>,
     /// Where it was measured.
     pub host: Host,
     /// One for each mode and load.
@@ -36,6 +39,29 @@ pub struct Summary {
     pub published: Vec<PublishedFigure>,
 }
 
+impl Summary {
+    /// Places of the plan of which a trial was recorded: those that were taken again count once.
+    #[must_use]
+    pub fn places_recorded(&self) -> usize {
+        self.trials_recorded - self.retakes.map_or(0, |retakes| retakes.taken).min(self.trials_recorded)
+    }
+}
+
+/// What became of trials that the machine disturbed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RetakeSummary {
+    /// How often each trial may be taken again.
+    pub of_each: usize,
+    /// How many may be in the whole run.
+    pub most: usize,
+    /// How many were.
+    pub taken: usize,
+    /// Of which valid, and in the estimates.
+    pub valid: usize,
+    /// More would have been, had `most` allowed it: the machine is too noisy for the experiment.
+    pub too_noisy: bool,
+}
+
 /// One mode under one load: estimates over its valid trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
@@ -43,10 +69,13 @@ pub struct Cell {
     pub mode: Mode,
     /// The load offered.
     pub load: LoadPoint,
-    /// Trials recorded.
+    /// Trials recorded, those that were taken again included.
     pub trials: usize,
-    /// Of which valid: only these enter the estimates.
+    /// Of which valid: only these enter the estimates, one for each repeat.
     pub valid: usize,
+    /// Of `trials`, those that were taken again since the machine had disturbed an earlier take.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retakes: usize,
     /// `valid`, or the commonest reason why not.
     pub verdict: String,
     /// Response time over the valid trials; absent where there is none.
@@ -64,6 +93,19 @@ pub struct Cell {
     pub totals: Vec<RoleTotal>,
     /// Proof of the path over the valid trials.
     pub path: CellPath,
+}
+
+impl Cell {
+    /// Places of the plan of which a trial was recorded: those that were taken again count once.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        self.trials - self.retakes.min(self.trials)
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// An estimate with its 95 % interval.

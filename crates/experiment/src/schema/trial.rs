@@ -41,6 +41,28 @@ pub struct TrialRecord {
     /// How long the control plane took to configure the proxies; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub push: Option<ConfigurationPush>,
+    /// Which take it is and why, where the machine disturbed an earlier one; absent on the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retake: Option<Retake>,
+}
+
+impl TrialRecord {
+    /// Which take of its place in the plan it is, from 1.
+    #[must_use]
+    pub fn take(&self) -> usize {
+        self.retake.as_ref().map_or(1, |retake| retake.take)
+    }
+}
+
+/// Why a trial was taken again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Retake {
+    /// Which take it is: 2 where the first was disturbed.
+    pub take: usize,
+    /// `index` of the take before it, of the same mode, load and repeat.
+    pub of: usize,
+    /// Why the figures of that one are in no estimate: the reasons of its verdict.
+    pub because: Vec<String>,
 }
 
 /// How a trial ended.

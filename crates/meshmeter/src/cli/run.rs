@@ -42,6 +42,14 @@ pub struct RunArgs {
     #[arg(long, value_name = "N")]
     pub repeats: Option<String>,
 
+    /// Take each trial that the machine disturbed again, at most this many times, after the others of its repeat
+    ///
+    /// Disturbed is a trial where nothing but other processes or the generator's own lateness makes its figures useless. What
+    /// the mesh does (saturation, errors, a path that is not proven, a component that dies) is never measured again until it
+    /// looks better. No more than a third of the trials are taken again; every take is kept and shown.
+    #[arg(long, value_name = "N")]
+    pub retakes: Option<String>,
+
     /// Measured window of each trial, such as 20s
     #[arg(long, value_name = "D")]
     pub duration: Option<String>,

@@ -18,6 +18,8 @@ pub(crate) mod words;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use throughput::FULL_MACHINE;
+
 use crate::curve::valid_results;
 use experiment::schema::{Cell, LoadPoint, Summary, TrialRecord};
 use experiment::{Experiment, Mode};

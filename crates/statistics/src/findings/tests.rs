@@ -7,7 +7,7 @@ use experiment::plan::load_points;
 use experiment::schema::{
     ComponentUsage, ConfigurationCounts, ConfigurationPush, HopProof, HopProtocol, Host, LOAD_SCHEMA,
     LoadResult, NetworkUsage, PathProof, ProxyConfiguration, ProxyHoldings, ProxyProof, Rates, RefusedMode,
-    RequestCounts, Role, Summary, TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
+    RequestCounts, Retake, Role, Summary, TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
 };
 use experiment::{Experiment, Mode, Plan, PlannedTrial};
 use std::collections::BTreeMap;
@@ -124,6 +124,7 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
         machine: None,
         log_tails: Default::default(),
         push: None,
+        retake: None,
     }
 }
 
@@ -471,4 +472,61 @@ fn what_was_left_out_in_many_places_is_told_by_mode() {
     let (_, summary) = run(WAYS_OUT, |trial| invalidate(trial, "other-processes: others took 1 core", false));
     let told = told(&summary);
     assert!(told.contains("other-processes (6 of egress-bypass, 6 of egress-gateway, "), "{told}");
+}
+
+#[test]
+fn a_trial_that_was_taken_again_counts_once_where_it_stood() {
+    let text = THREE_MODES.replace("repeats: 5", "repeats: 5, retakes: 1");
+    let experiment = Experiment::parse(&text, "test").unwrap();
+    let plan = Plan::new(&experiment, 1);
+    let good: Vec<TrialRecord> = plan.trials.iter().map(trial).collect();
+    let is_one = |trial: &&mut TrialRecord| {
+        trial.mode == Mode::Sidecar && trial.load.rate == Some(1000.0) && trial.repeat == 2
+    };
+    let mut trials = good.clone();
+    let disturbed = trials.iter_mut().find(is_one).unwrap();
+    let mut again = disturbed.clone();
+    invalidate(disturbed, "schedule-lag: late", false);
+    disturbed.result.as_mut().unwrap().response_time_us.p50 *= 9.0;
+    again.index = trials.len();
+    again.retake = Some(Retake { take: 2, of: 0, because: vec!["schedule-lag: late".into()] });
+    trials.push(again);
+    let summarize = |trials: &[TrialRecord]| summarize(&experiment, 1, 30, &Host::default(), trials);
+    let (summary, undisturbed) = (summarize(&trials), summarize(&good));
+    let cell = &summary.cells[5];
+    assert_eq!((cell.trials, cell.places(), cell.valid, cell.retakes), (6, 5, 5, 1));
+    assert_eq!((summary.trials_recorded, summary.places_recorded()), (31, 30));
+    // Repeat by repeat, so whichever came last.
+    assert_eq!(summary.comparisons, undisturbed.comparisons);
+    assert_eq!(cell.added_us, undisturbed.cells[5].added_us);
+    let told = told(&summary);
+    assert!(!told.contains("cut short"), "{told}");
+    assert!(
+        told.contains(
+            "1 of 31 trials is left out of the estimates: schedule-lag (1 of sidecar, 1000 requests/s).\n1 trial was taken \
+             again, since the machine had disturbed it (1 of sidecar, 1000 requests/s): with 1 of those, 30 of 30 are valid."
+        ),
+        "{told}"
+    );
+    let json = serde_json::to_value(&summary).unwrap();
+    assert_eq!(json["retakes"]["taken"], 1);
+    let untouched = serde_json::to_value(&undisturbed.cells[5]).unwrap();
+    assert!(untouched.get("retakes").is_none());
+}
+
+#[test]
+fn a_machine_that_is_too_noisy_is_told_of() {
+    let text = "{name: t, modes: [none, sidecar], load: {rate: 1000, duration: 1s}, repeats: 2, retakes: 1}";
+    let (_, summary) = run(text, |trial| invalidate(trial, "other-processes: others took 1 core", false));
+    // None was taken again yet: the run was killed, or there was no time.
+    assert!(!summary.retakes.unwrap().too_noisy);
+    let experiment = Experiment::parse(text, "test").unwrap();
+    let mut trials: Vec<TrialRecord> = Plan::new(&experiment, 1).trials.iter().map(trial).collect();
+    trials.iter_mut().for_each(|trial| invalidate(trial, "other-processes: others took 1 core", false));
+    let mut again = trials[0].clone();
+    again.index = 4;
+    again.retake = Some(Retake { take: 2, of: 0, because: again.verdict.reasons.clone() });
+    trials.push(again);
+    let summary = summarize(&experiment, 1, 4, &Host::default(), &trials);
+    assert!(told(&summary).contains("This machine is too noisy for this experiment"), "{}", told(&summary));
 }

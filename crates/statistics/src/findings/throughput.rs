@@ -6,7 +6,7 @@ use crate::curve::is_valid;
 use experiment::schema::{Cell, LoadPoint, Role, RoleTotal};
 
 /// Of the machine's CPUs: above, there was nothing left to give.
-const FULL: f64 = 0.9;
+pub(crate) const FULL_MACHINE: f64 = 0.9;
 
 /// How much less than its floor each mode lets through, in one sentence; absent where no loop is closed or nothing can be
 /// compared.
@@ -101,7 +101,7 @@ pub(super) fn full_machine(run: &Run<'_>) -> Option<String> {
             .map(|machine| machine.busy_cores / machine.cpus as f64)
             .collect();
         let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
-        (mean >= FULL).then(|| words::offered(load))
+        (mean >= FULL_MACHINE).then(|| words::offered(load))
     };
     let full: Vec<String> = loads.into_iter().filter_map(busy).collect();
     (!full.is_empty()).then(|| {

@@ -160,8 +160,10 @@ pub(super) fn refused_modes(run: &Run<'_>) -> Vec<String> {
 pub(super) fn left_out(run: &Run<'_>) -> Vec<String> {
     let mut sentences = Vec::new();
     let (planned, recorded) = (run.summary.trials_planned, run.trials.len());
-    if recorded < planned {
-        sentences.push(format!("The run was cut short: {recorded} of {planned} trials were recorded."));
+    let recorded_places = run.summary.places_recorded();
+    if recorded_places < planned {
+        sentences
+            .push(format!("The run was cut short: {recorded_places} of {planned} trials were recorded."));
     }
     let mut reasons: BTreeMap<&str, Vec<&TrialRecord>> = BTreeMap::new();
     for trial in run.trials.iter().filter(|trial| !is_valid(trial)) {
@@ -177,6 +179,36 @@ pub(super) fn left_out(run: &Run<'_>) -> Vec<String> {
         sentences.push(format!(
             "{invalid} of {recorded} trials {verb} left out of the estimates: {}.",
             kinds.join("; ")
+        ));
+    }
+    sentences.extend(taken_again(run));
+    sentences
+}
+
+/// Trials that the machine disturbed and that were taken again, and what they do not cure.
+fn taken_again(run: &Run<'_>) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let Some(retakes) = run.summary.retakes else { return sentences };
+    let again: Vec<&TrialRecord> = run.trials.iter().filter(|trial| trial.take() > 1).collect();
+    if !again.is_empty() {
+        let (were, since) = match again.len() {
+            1 => ("trial was", "it"),
+            _ => ("trials were", "them"),
+        };
+        let valid: usize = run.summary.cells.iter().map(|cell| cell.valid).sum();
+        sentences.push(format!(
+            "{} {were} taken again, since the machine had disturbed {since} ({}): with {} of those, {valid} of {} are valid.",
+            again.len(),
+            words::list(&places(&again)),
+            retakes.valid,
+            run.summary.trials_planned,
+        ));
+    }
+    if retakes.too_noisy {
+        sentences.push(format!(
+            "This machine is too noisy for this experiment: after {} trials were taken again no more were, though more would \
+             have to be.",
+            retakes.taken
         ));
     }
     sentences

@@ -1,8 +1,9 @@
 //! `meshmeter run`: from an experiment to its report.
 //!
 //! Experiment → plan → a lab of its own → trial after trial, each on the disk as it ends → summary → report. `trial.rs`
-//! follows one trial, `verdict.rs` decides whether its figures may be used.
+//! follows one trial, `verdict.rs` decides whether its figures may be used, `course.rs` goes from one to the next.
 
+mod course;
 mod failures;
 pub(super) mod files;
 pub(super) mod generator;
@@ -15,10 +16,10 @@ use super::report::{folder_failure, publish};
 use crate::cli::RunArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::studies;
+use course::Course;
 use experiment::environment::Environment as _;
 use experiment::schema::RefusedMode;
 use experiment::{Experiment, Override, Plan};
-use failures::Failures;
 use files::FilesBeside;
 use lab::arrangement::{LocalLab, Programs};
 use lab::{Entered, Lab};
@@ -58,6 +59,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 fn read(args: &RunArgs) -> Result<Experiment, Failure> {
     let mut overrides: Vec<Override> = args.set.iter().map(Override::set).collect();
     overrides.extend(args.repeats.as_ref().map(Override::repeats));
+    overrides.extend(args.retakes.as_ref().map(Override::retakes));
     overrides.extend(args.duration.as_ref().map(Override::duration));
     overrides.extend(args.scale.as_ref().map(Override::scale));
     let (text, name) = match studies::find(&args.experiment) {
@@ -114,7 +116,8 @@ impl Session<'_> {
         let mut progress = RunProgress::new(&self.plan, folder.path());
         host.floor = Some(lab::floor::measure(FLOOR_TIME).map_err(|error| Failure::environment(&error))?);
         folder.write_host(&host).map_err(folder_failure)?;
-        let broken = self.run_trials(&mut environment, &mut folder, &mut progress);
+        let stop = || self.lab.stop_requested();
+        let broken = Course::new(&self.plan, &mut environment, &mut folder, &mut progress, &stop).run();
         progress.finish();
         // What was measured is reported whatever ended the run.
         let reported = self.report(folder.path());
@@ -147,29 +150,6 @@ impl Session<'_> {
         let folder = RunFolder::create(&path, existing).map_err(folder_failure)?;
         folder.write_experiment(&self.yaml).map_err(folder_failure)?;
         Ok(folder)
-    }
-
-    /// Runs trial after trial until the end, an interruption, or a disk or an environment that fails for good.
-    fn run_trials(
-        &self,
-        environment: &mut LocalLab,
-        folder: &mut RunFolder,
-        progress: &mut RunProgress,
-    ) -> Result<(), Failure> {
-        let stop = || self.lab.stop_requested();
-        let mut failures = Failures::default();
-        for planned in &self.plan.trials {
-            if stop() {
-                break;
-            }
-            let log_dir = folder.trial_logs(planned.index).map_err(folder_failure)?;
-            progress.trial_begins(planned);
-            let (record, failure) = trial::run(environment, planned, &log_dir, &stop, progress);
-            folder.append_trial(&record).map_err(folder_failure)?;
-            progress.trial_ended(planned, &record);
-            failures.note(&record, failure)?;
-        }
-        if stop() { Ok(()) } else { failures.end() }
     }
 
     fn report(&self, folder: &Path) -> Result<ExitCode, Failure> {

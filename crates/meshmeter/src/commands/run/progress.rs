@@ -1,6 +1,6 @@
 //! Progress of a run on standard error: a live line on a terminal, a line for each trial elsewhere.
 
-use experiment::schema::{LoadPoint, SeriesPoint, TrialRecord};
+use experiment::schema::{LoadPoint, Retake, SeriesPoint, TrialRecord};
 use experiment::units::format_duration;
 use experiment::{Plan, PlannedTrial};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -27,7 +27,18 @@ impl RunProgress {
         let trials = plan.trials.len();
         let time = format_duration(Duration::from_secs(plan.estimated_time().as_secs()));
         let plural = if trials == 1 { "" } else { "s" };
-        anstream::eprintln!("{}: {trials} trial{plural}, about {time}, into {}", plan.name, folder.display());
+        let longest = match plan.most_retakes() {
+            0 => String::new(),
+            most => {
+                let longest = format_duration(Duration::from_secs(plan.longest_time().as_secs()));
+                format!(" (with {most} taken again, the most, {longest})")
+            }
+        };
+        anstream::eprintln!(
+            "{}: {trials} trial{plural}, about {time}{longest}, into {}",
+            plan.name,
+            folder.display()
+        );
         let bar = if live { ProgressBar::new(trials as u64) } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template("{bar:20} {pos}/{len}  {msg}  {elapsed} of about {eta}");
         bar.set_style(style.expect("the template is constant"));
@@ -36,8 +47,19 @@ impl RunProgress {
         Self { bar, live, trials }
     }
 
-    pub(super) fn trial_begins(&self, planned: &PlannedTrial) {
-        self.bar.set_message(describe(planned));
+    /// Trials that are to be taken again.
+    pub(super) fn more_trials(&mut self, number: usize) {
+        self.trials += number;
+        self.bar.inc_length(number as u64);
+    }
+
+    /// Says something of the run as a whole.
+    pub(super) fn note(&self, text: &str) {
+        self.bar.suspend(|| anstream::eprintln!("{text}"));
+    }
+
+    pub(super) fn trial_begins(&self, planned: &PlannedTrial, retake: Option<&Retake>) {
+        self.bar.set_message(describe(planned, retake));
     }
 
     pub(super) fn second(&self, point: &SeriesPoint) {
@@ -60,7 +82,8 @@ impl RunProgress {
         if self.live && record.verdict.valid {
             return;
         }
-        let line = format!("{:>3}/{}  {}  {outcome}", planned.index + 1, self.trials, describe(planned));
+        let what = describe(planned, record.retake.as_ref());
+        let line = format!("{:>3}/{}  {what}  {outcome}", record.index + 1, self.trials);
         self.bar.suspend(|| {
             anstream::eprintln!("{line}");
             // The whole of them are in the report.
@@ -82,9 +105,10 @@ fn shortened(line: &str) -> String {
     line.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).take(LINE_CHARACTERS).collect()
 }
 
-/// `sidecar at 1000/s, repeat 2`.
-fn describe(planned: &PlannedTrial) -> String {
-    format!("{} at {}, repeat {}", planned.mode, strength(&planned.load), planned.repeat + 1)
+/// `sidecar at 1000/s, repeat 2`, or `sidecar at 1000/s, repeat 2, trial 3 again`.
+fn describe(planned: &PlannedTrial, retake: Option<&Retake>) -> String {
+    let again = retake.map(|retake| format!(", trial {} again", retake.of + 1)).unwrap_or_default();
+    format!("{} at {}, repeat {}{again}", planned.mode, strength(&planned.load), planned.repeat + 1)
 }
 
 fn strength(load: &LoadPoint) -> String {

@@ -8,7 +8,7 @@ use experiment::environment::{
     Arrangement, Environment, EnvironmentError, Observation, SentLoad, in_one_line,
 };
 use experiment::schema::{
-    LoadEvent, LoadResult, Role, SchedulingUsage, TRIAL_SCHEMA, TrialOutcome, TrialRecord,
+    LoadEvent, LoadResult, Retake, Role, SchedulingUsage, TRIAL_SCHEMA, TrialOutcome, TrialRecord,
 };
 use experiment::units::format_duration;
 use lab::arrangement::pair::GENERATOR;
@@ -34,10 +34,19 @@ const WHOLE_WINDOW: f64 = 0.99;
 /// Lines of the generator's own messages that are kept.
 const MESSAGES_KEPT: usize = 20;
 
+/// Which trial of the run it is.
+pub(super) struct Take {
+    /// Place in the order of execution, from 0.
+    pub index: usize,
+    /// Of what it is another take, and why; absent for a first one.
+    pub retake: Option<Retake>,
+}
+
 /// Runs a trial. An error of the environment comes beside the record that tells of it.
 pub(super) fn run(
     environment: &mut dyn Environment,
     planned: &PlannedTrial,
+    take: Take,
     log_dir: &Path,
     stop: &dyn Fn() -> bool,
     progress: &mut RunProgress,
@@ -49,7 +58,7 @@ pub(super) fn run(
     });
     let record = TrialRecord {
         schema: TRIAL_SCHEMA.to_owned(),
-        index: planned.index,
+        index: take.index,
         repeat: planned.repeat,
         mode: planned.mode,
         load: planned.load.clone(),
@@ -66,6 +75,7 @@ pub(super) fn run(
         machine: seen.observation.machine,
         log_tails: seen.observation.log_tails,
         push: seen.observation.push,
+        retake: take.retake,
     };
     (record, seen.failure)
 }

@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::format::{self, Interval};
-use crate::table::{CellRow, Difference, ResultTable};
+use crate::table::{CellRow, Difference, ResultTable, valid_trials};
 use experiment::schema::TrialOutcome;
 use serde::Serialize;
 
@@ -60,10 +60,11 @@ fn valid(context: &Context) -> usize {
 fn warnings(context: &Context) -> Vec<String> {
     let summary = &context.run.summary;
     let mut warnings = Vec::new();
-    if summary.trials_recorded < summary.trials_planned {
+    if summary.places_recorded() < summary.trials_planned {
         warnings.push(format!(
             "The run was cut short: {} of {} planned trials were recorded. Everything here is from those.",
-            summary.trials_recorded, summary.trials_planned
+            summary.places_recorded(),
+            summary.trials_planned
         ));
     }
     let interrupted =
@@ -83,8 +84,11 @@ fn basis(context: &Context) -> String {
     let mut parts = vec![format!(
         "{} of {} valid",
         valid(context),
-        format::counted(context.run.summary.trials_recorded as u64, "trial", "trials")
+        format::counted(context.run.summary.places_recorded() as u64, "trial", "trials")
     )];
+    if let Some(retakes) = context.run.summary.retakes.filter(|retakes| retakes.taken > 0) {
+        parts.push(format!("{} taken again", retakes.taken));
+    }
     if let Some(first) = context.run.trials.first() {
         parts.push(format::moment(&first.started_at));
     }
@@ -204,7 +208,7 @@ impl GlanceRow {
         Self {
             mode: row.mode.name(),
             class: crate::html::style::ModeStyle::of(row.mode).class,
-            valid: format!("{} of {}", row.valid, row.trials),
+            valid: valid_trials(row.valid, row.trials, row.retakes),
             all_valid: row.valid == row.trials,
             no_figures: row.no_figures.clone(),
             p50: percentile(0),

@@ -5,7 +5,7 @@ use crate::format::{self, TimeUnit};
 use experiment::Mode;
 use experiment::environment::AccessLog;
 use experiment::mesh_settings::ZtunnelPlacement;
-use experiment::schema::{ComponentVersion, Floor, LoadResult};
+use experiment::schema::{ComponentVersion, Floor, LoadResult, RetakeSummary};
 use serde::Serialize;
 
 /// The machine and the versions.
@@ -132,6 +132,8 @@ pub struct Method {
     /// Length of the measured window.
     window: Option<String>,
     repeats: usize,
+    /// What was to become of trials that the machine disturbed.
+    retakes: Option<RetakeSummary>,
     compares: bool,
 }
 
@@ -146,6 +148,7 @@ impl Method {
             closed_loop: context.loads.loads().iter().any(|load| load.rate.is_none()),
             window: longest.map(format::duration),
             repeats: context.run.trials.iter().map(|trial| trial.repeat + 1).max().unwrap_or(0),
+            retakes: context.run.summary.retakes,
             compares: context.run.summary.cells.iter().any(|cell| cell.added_us.is_some()),
         }
     }

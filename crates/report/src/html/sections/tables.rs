@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::format::{self, Interval, SizeUnit};
-use crate::table::{Difference, ResultTable};
+use crate::table::{Difference, ResultTable, valid_trials};
 use experiment::schema::{Cell, ComponentSummary, Estimate, ModeComparison, Role, RoleTotal, TrialRecord};
 use serde::Serialize;
 
@@ -19,6 +19,8 @@ pub struct Tables {
     comparisons: Vec<ComparisonRow>,
     cells: Vec<CellRow>,
     components: Vec<ComponentRow>,
+    /// Whether any trial was taken again.
+    retaken: bool,
     trials: Vec<TrialRow>,
 }
 
@@ -65,6 +67,8 @@ struct ComponentRow {
 struct TrialRow {
     number: usize,
     repeat: usize,
+    /// Which take of its place in the plan.
+    take: usize,
     load: String,
     mode: &'static str,
     /// Response time: p50, p90, p99, p99.9, greatest.
@@ -117,6 +121,7 @@ impl Tables {
                     components.chain(totals).collect::<Vec<_>>()
                 })
                 .collect(),
+            retaken: context.run.trials.iter().any(|trial| trial.take() > 1),
             trials: context.run.trials.iter().map(|trial| trial_row(context, trial, &table)).collect(),
         }
     }
@@ -145,7 +150,7 @@ fn cell_row(context: &Context, cell: &Cell, table: &ResultTable) -> CellRow {
     CellRow {
         load: context.loads.label(&cell.load),
         mode: cell.mode.name(),
-        valid: format!("{} of {}", cell.valid, cell.trials),
+        valid: valid_trials(cell.valid, cell.places(), cell.retakes),
         verdict: cell.verdict.clone(),
         completed: cell
             .rate_completed
@@ -230,6 +235,7 @@ fn trial_row(context: &Context, trial: &TrialRecord, table: &ResultTable) -> Tri
     TrialRow {
         number: trial.index + 1,
         repeat: trial.repeat + 1,
+        take: trial.take(),
         load: context.loads.label(&trial.load),
         mode: trial.mode.name(),
         response: result.map_or_else(

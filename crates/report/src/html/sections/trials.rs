@@ -5,8 +5,9 @@ use crate::format::{self, TimeUnit};
 use crate::html::charts::rows::{Dot, Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use crate::svg::Marker;
+use crate::table::valid_trials;
 use experiment::Mode;
-use experiment::schema::{LoadPoint, RefusedMode, TrialRecord};
+use experiment::schema::{LoadPoint, RefusedMode, Retake, TrialRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 pub struct TrialSection {
     charts: Vec<Figure>,
     any_invalid: bool,
+    any_again: bool,
 }
 
 pub fn trials(context: &Context) -> Option<TrialSection> {
@@ -36,7 +38,8 @@ pub fn trials(context: &Context) -> Option<TrialSection> {
         charts.push(Figure { caption, svg });
     }
     let any_invalid = context.run.trials.iter().any(|trial| !trial.verdict.valid && trial.result.is_some());
-    (!charts.is_empty()).then_some(TrialSection { charts, any_invalid })
+    let any_again = context.run.trials.iter().any(|trial| trial.take() > 1);
+    (!charts.is_empty()).then_some(TrialSection { charts, any_invalid, any_again })
 }
 
 /// Median and 99th percentile of the response time, where any request was completed.
@@ -56,6 +59,8 @@ fn row(context: &Context, mode: Mode, load: &LoadPoint, unit: TimeUnit) -> Optio
     for (track, trial) in trials.iter().enumerate() {
         let Some((p50_us, p99_us)) = percentiles(trial) else { continue };
         let valid = trial.verdict.valid;
+        let again = trial.retake.as_ref();
+        let again = again.map(|retake| format!(" (trial {} again)", retake.of + 1)).unwrap_or_default();
         for (name, time_us, filled) in [("p50", p50_us, true), ("p99", p99_us, false)] {
             let fill = if filled && valid { "mark" } else { "hollow" };
             let state = if valid { "" } else { ", left out" };
@@ -64,7 +69,11 @@ fn row(context: &Context, mode: Mode, load: &LoadPoint, unit: TimeUnit) -> Optio
                 track,
                 marker: if valid { style.marker } else { Marker::Cross },
                 class: format!("{fill} {}", style.class),
-                tip: format!("trial {}, {mode}: {name} {}{state}", trial.index + 1, unit.time(time_us)),
+                tip: format!(
+                    "trial {}{again}, {mode}: {name} {}{state}",
+                    trial.index + 1,
+                    unit.time(time_us)
+                ),
             });
         }
     }
@@ -72,7 +81,10 @@ fn row(context: &Context, mode: Mode, load: &LoadPoint, unit: TimeUnit) -> Optio
     Some(Row {
         label: mode.name().to_owned(),
         symbol: Some((style.marker, style.class)),
-        value: format!("{valid} of {} valid", trials.len()),
+        value: {
+            let again = trials.iter().filter(|trial| trial.take() > 1).count();
+            format!("{} valid", valid_trials(valid, trials.len() - again, again))
+        },
         mark: if dots.is_empty() { Mark::Nothing } else { Mark::Dots(dots) },
     })
 }
@@ -98,7 +110,7 @@ struct Kind {
 }
 
 /// What a reader is to make of each kind of reason, and what helps (docs/method.md, 4).
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 13] = [
     Kind {
         name: "schedule-lag",
         meaning: "the generator sent too late by its own fault, mostly because the CPUs were busy: the figures would be \
@@ -131,6 +143,12 @@ const KINDS: [Kind; 11] = [
         name: "not-observed",
         meaning: "CPU and memory could not be read at both ends of the window: they would not cover the same time.",
     },
+    Kind {
+        name: "not-by-chance",
+        meaning: "most first takes of this mode under this load were not valid, with no other process to blame: that is what it \
+                  does on this machine, and a later take that went well would be the lucky one.",
+    },
+    Kind { name: "superfluous", meaning: "an earlier take of this trial is valid, and one counts." },
     Kind { name: "nothing-measured", meaning: "no request was answered within the window." },
     Kind {
         name: "interrupted",
@@ -157,6 +175,8 @@ struct LeftOutTrial {
     mode: &'static str,
     load: String,
     reasons: Vec<String>,
+    /// What became of it, where it was taken again, and of what it is another take.
+    takes: Option<String>,
     logs: Vec<LogTail>,
 }
 
@@ -202,8 +222,23 @@ fn left_out(context: &Context, trial: &TrialRecord) -> LeftOutTrial {
         mode: trial.mode.name(),
         load: context.loads.label(&trial.load),
         reasons,
+        takes: takes(context, trial),
         logs,
     }
+}
+
+/// `Taken again as trial 7, which is valid.`; absent where there is one take.
+fn takes(context: &Context, trial: &TrialRecord) -> Option<String> {
+    let of = |retake: &Retake| format!("Trial {} again.", retake.of + 1);
+    let earlier = trial.retake.as_ref().map(of);
+    let mut all = context.run.trials.iter();
+    let later = all.find(|other| other.retake.as_ref().is_some_and(|retake| retake.of == trial.index));
+    let later = later.map(|later| {
+        let valid = if later.verdict.valid { "which is valid" } else { "which is not valid either" };
+        format!("Taken again as trial {}, {valid}.", later.index + 1)
+    });
+    let takes: Vec<String> = earlier.into_iter().chain(later).collect();
+    (!takes.is_empty()).then(|| takes.join(" "))
 }
 
 /// Notes of the valid trials, each once, with the trials that carry it.

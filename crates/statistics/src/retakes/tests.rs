@@ -1,0 +1,204 @@
+use super::*;
+use experiment::schema::{LoadResult, TRIAL_SCHEMA};
+
+fn load() -> LoadPoint {
+    LoadPoint {
+        protocol: "http/1.1".into(),
+        rate: Some(1000.0),
+        clients: None,
+        connections: 4,
+        payload_bytes: 1024,
+        arrival: "uniform".into(),
+    }
+}
+
+const LATE: &str = "schedule-lag: the generator itself was 900 µs late at the p99, of 1000 µs response time";
+const OTHERS: &str = "other-processes: others took 0.80 cores (cc 0.80)";
+
+/// A first take with these reasons, on a machine of two CPUs of which the experiment takes one.
+fn trial(index: usize, repeat: usize, mode: Mode, reasons: &[&str]) -> TrialRecord {
+    let mut result = LoadResult::default();
+    result.response_time_us.count = 1000;
+    TrialRecord {
+        schema: TRIAL_SCHEMA.into(),
+        index,
+        repeat,
+        mode,
+        load: load(),
+        started_at: String::new(),
+        outcome: TrialOutcome::Finished,
+        verdict: Verdict {
+            valid: reasons.is_empty(),
+            reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
+            ..Verdict::default()
+        },
+        result: Some(result),
+        components: vec![],
+        path: experiment::schema::PathProof::default(),
+        machine: Some(MachineUsage { cpus: 2, busy_cores: 1.0, ..MachineUsage::default() }),
+        log_tails: [].into(),
+        push: None,
+        retake: None,
+    }
+}
+
+/// The same as a later take.
+fn again(index: usize, take: usize, of: &TrialRecord, reasons: &[&str]) -> TrialRecord {
+    TrialRecord {
+        retake: Some(Retake { take, of: of.index, because: of.verdict.reasons.clone() }),
+        ..trial(index, of.repeat, of.mode, reasons)
+    }
+}
+
+fn noted(of_each: usize, most: usize, trials: &[TrialRecord]) -> Retakes {
+    let mut retakes = Retakes::new(of_each, most);
+    trials.iter().for_each(|trial| retakes.note(trial));
+    retakes
+}
+
+/// Whether a first take that ended so is taken again.
+fn is_due(change: impl FnOnce(&mut TrialRecord), reasons: &[&str]) -> bool {
+    let mut trial = trial(0, 0, Mode::Sidecar, reasons);
+    change(&mut trial);
+    !noted(1, 5, &[trial]).due(0).is_empty()
+}
+
+#[test]
+fn only_what_the_machine_did_is_taken_again() {
+    let alone = |reasons: &[&str]| is_due(|_| {}, reasons);
+    assert!(alone(&[LATE]) && alone(&[OTHERS]) && alone(&[OTHERS, LATE]));
+    assert!(!alone(&[]));
+    for result in [
+        "saturated: 800/s completed of 1000/s offered",
+        "errors: 2.00 % of the requests failed",
+        "connections: 2 of 4 were open at the start",
+        "path-not-proven: server-proxy saw 900 of 1000",
+        "throttled: server, in 3 periods for 20 ms by its CPU limit",
+        "not-observed: the components were not read",
+        "nothing-measured: no request was due",
+        "unreachable: the connection was refused",
+        "a reason of a later version: what nobody knows",
+    ] {
+        assert!(!alone(&[result]), "{result}");
+        assert!(!alone(&[LATE, result]) && !alone(&[OTHERS, result]), "{result}");
+    }
+}
+
+#[test]
+fn what_failed_or_was_stopped_is_not_taken_again() {
+    for outcome in [TrialOutcome::Failed, TrialOutcome::Interrupted] {
+        assert!(!is_due(|trial| trial.outcome = outcome, &[LATE]));
+    }
+    // Not valid without a word: nobody knows that it was the machine.
+    assert!(!is_due(|trial| trial.verdict.valid = false, &[]));
+    assert!(!is_due(|trial| trial.result = None, &[]));
+}
+
+#[test]
+fn a_generator_to_which_the_experiment_itself_left_no_cpu_is_late_for_good() {
+    let busy = |busy_cores: f64, other_processes_cores: f64| {
+        let machine = MachineUsage { cpus: 2, busy_cores, other_processes_cores, ..MachineUsage::default() };
+        is_due(|trial| trial.machine = Some(machine), &[LATE])
+    };
+    assert!(busy(1.7, 0.0) && !busy(1.85, 0.0));
+    // A full machine of which others had a little.
+    assert!(busy(1.9, 0.15));
+    assert!(!is_due(|trial| trial.machine = None, &[LATE]));
+}
+
+#[test]
+fn trials_are_taken_again_with_their_repeat_and_say_why() {
+    let trials = [
+        trial(0, 0, Mode::Sidecar, &[LATE]),
+        trial(1, 0, Mode::None, &[OTHERS, LATE]),
+        trial(2, 1, Mode::None, &[LATE]),
+    ];
+    let due = noted(1, 5, &trials).due(0);
+    let modes: Vec<Mode> = due.iter().map(|due| due.mode).collect();
+    assert_eq!(modes, [Mode::Sidecar, Mode::None]);
+    assert_eq!(due[1].retake, Retake { take: 2, of: 1, because: vec![OTHERS.into(), LATE.into()] });
+    assert!(noted(0, 0, &trials).due(0).is_empty());
+}
+
+#[test]
+fn each_is_taken_again_until_one_is_valid_and_no_more_often_than_was_said() {
+    let first = trial(0, 0, Mode::Sidecar, &[LATE]);
+    let late_again = again(1, 2, &first, &[LATE]);
+    let both = [first.clone(), late_again.clone()];
+    assert!(noted(1, 5, &both).due(0).is_empty());
+    let third = noted(2, 5, &both).due(0);
+    assert_eq!((third.len(), third[0].retake.take, third[0].retake.of), (1, 3, 1));
+    assert!(noted(2, 5, &[first.clone(), again(1, 2, &first, &[])]).due(0).is_empty());
+    // What the mesh did in the second take is a result.
+    assert!(noted(2, 5, &[first.clone(), again(1, 2, &first, &["saturated: x"])]).due(0).is_empty());
+    assert!(noted(2, 5, &[first, late_again.clone(), again(2, 3, &late_again, &[LATE])]).due(0).is_empty());
+}
+
+#[test]
+fn a_run_has_no_more_retakes_than_it_may_and_says_that_the_machine_is_too_noisy() {
+    let modes = [Mode::None, Mode::Sidecar, Mode::Ambient];
+    let first: Vec<TrialRecord> =
+        modes.iter().enumerate().map(|(index, mode)| trial(index, 0, *mode, &[LATE])).collect();
+    let mut retakes = noted(1, 2, &first);
+    assert_eq!(retakes.due(0).len(), 2);
+    assert!(!retakes.too_noisy());
+    retakes.note(&again(3, 2, &first[0], &[]));
+    assert_eq!(retakes.due(0).len(), 1);
+    retakes.note(&again(4, 2, &first[1], &[]));
+    assert!(retakes.due(0).is_empty() && retakes.too_noisy());
+    // As many as it may, and no more were wanted.
+    assert!(!noted(1, 1, &[first[0].clone(), again(1, 2, &first[0], &[])]).too_noisy());
+}
+
+#[test]
+fn what_is_late_again_and_again_is_no_chance_and_its_lucky_takes_do_not_count() {
+    let first = trial(0, 0, Mode::Sidecar, &[LATE]);
+    let lucky = again(1, 2, &first, &[]);
+    let second = trial(2, 1, Mode::Sidecar, &[LATE]);
+    let mut run = vec![first, lucky, second];
+    // Two of two: what follows is not taken again.
+    assert!(noted(1, 9, &run).due(1).is_empty());
+    assert!(!noted(1, 9, &run).too_noisy());
+    run.push(trial(3, 2, Mode::Sidecar, &[]));
+    let settled = settle(run.clone());
+    assert_eq!(settled[1].verdict.reasons.len(), 1);
+    assert!(settled[1].verdict.reasons[0].starts_with("not-by-chance: 2 of 3 first takes"), "{settled:?}");
+    assert!(!settled[1].verdict.valid && settled[3].verdict.valid);
+    assert_eq!(settled[0], run[0], "what was not valid stays as it was");
+    // Two of four are no majority: the take counts again.
+    run.push(trial(4, 3, Mode::Sidecar, &[]));
+    assert_eq!(settle(run.clone()), run);
+    // Nor is what others did a habit of the mode, nor a trial that was stopped.
+    run[2] = trial(2, 1, Mode::Sidecar, &[OTHERS]);
+    run.pop();
+    assert_eq!(settle(run.clone()), run);
+    run[2].outcome = TrialOutcome::Interrupted;
+    assert_eq!(settle(run.clone()), run);
+}
+
+#[test]
+fn of_two_valid_takes_the_first_counts() {
+    let first = trial(0, 0, Mode::None, &[]);
+    let run = vec![first.clone(), again(1, 2, &first, &[])];
+    let settled = settle(run);
+    assert!(settled[0].verdict.valid && !settled[1].verdict.valid);
+    assert_eq!(settled[1].verdict.reasons, ["superfluous: trial 1 is valid"]);
+}
+
+#[test]
+fn a_take_whose_first_is_lost_stands_for_its_place() {
+    let first = trial(0, 0, Mode::None, &[LATE]);
+    let second = again(1, 2, &first, &[]);
+    assert!(is_another_take(&second, &[first.clone(), second.clone()]));
+    assert!(!is_another_take(&second, &[trial(0, 1, Mode::None, &[]), second.clone()]));
+    assert!(!is_another_take(&first, &[first.clone(), second]));
+}
+
+#[test]
+fn the_summary_counts_what_was_taken_again() {
+    let first = trial(0, 0, Mode::None, &[LATE]);
+    let trials = [first.clone(), trial(1, 0, Mode::Sidecar, &[LATE]), again(2, 2, &first, &[])];
+    let expected = RetakeSummary { of_each: 1, most: 1, taken: 1, valid: 1, too_noisy: true };
+    assert_eq!(summary(1, 1, &trials), Some(expected));
+    assert_eq!(summary(0, 0, &trials[..2]), None);
+}
