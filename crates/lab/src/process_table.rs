@@ -109,6 +109,13 @@ impl ProcessIdentity {
             .is_ok_and(|stat| stat.start_time_ticks == self.start_time_ticks && !stat.is_dead())
     }
 
+    /// Whether that very process is still there, be it dead: of a process of several threads the first one may have ended, and
+    /// show it so, before the others have.
+    #[must_use]
+    pub fn is_there(&self, proc: &Path) -> bool {
+        stat(proc, self.pid).is_ok_and(|stat| stat.start_time_ticks == self.start_time_ticks)
+    }
+
     /// The number as the kernel's interface wants it.
     #[must_use]
     pub fn raw(&self) -> Option<Pid> {

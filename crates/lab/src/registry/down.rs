@@ -163,7 +163,7 @@ fn end(process: ProcessIdentity, signal: Signal, within: Duration) -> Result<boo
         Err(rustix::io::Errno::SRCH) => return Ok(true),
         Err(error) => return Err(failed(error)),
     };
-    if !process.is_alive(Path::new("/proc")) {
+    if !process.is_there(Path::new("/proc")) {
         return Ok(true);
     }
     match rustix::process::pidfd_send_signal(&file, signal) {

@@ -95,7 +95,8 @@ fn hold(lab: Lab) -> Result<(), String> {
         client.redirect(&lab::Redirect { outbound: true, inbound_ports: vec![8080] })?;
         client.start(&program(&lab, "app", ContainerUser::Lab, &["role:sleep"]))?;
         client.start(&program(&lab, "proxy", ContainerUser::Proxy, &["role:sleep"]))?;
-        server.start(&program(&lab, "leaver", ContainerUser::Lab, &["role:leave-stray"]))?;
+        let leaver = server.start(&program(&lab, "leaver", ContainerUser::Lab, &["role:leave-stray"]))?;
+        lab::wait_for("the stray's number is logged", PATIENCE, || Ok(leaver.log_tail(1).pop()))?;
         Ok((client, server))
     };
     let pods = set_up().map_err(|error| explain(&error))?;
