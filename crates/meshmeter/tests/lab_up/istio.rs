@@ -91,7 +91,7 @@ fn what_is_printed_works_as_it_stands() {
     let mut load = held.lab["load"].clone();
     let words = load.as_array_mut().expect("words");
     let duration = words.iter().position(|word| word == "10s").expect("it says for how long");
-    words[duration] = json!("200ms");
+    words[duration] = json!("1s");
     let url = words.pop().expect("it ends with the URL");
     words.extend([json!("--json"), json!("-"), url]);
     let words: Vec<&str> = load.as_array().expect("words").iter().filter_map(Value::as_str).collect();
@@ -117,7 +117,7 @@ fn answer_by_the_proxy(namespace: &str) -> Value {
 fn statuses(registry: &Registry, held: &Held) -> Vec<String> {
     let url = held.lab["url"].as_str().expect("it is printed");
     let meshmeter = env!("CARGO_BIN_EXE_meshmeter");
-    let load = [meshmeter, "load", "--rate", "50", "--duration", "100ms", "--json", "-", url];
+    let load = [meshmeter, "load", "--clients", "1", "--requests", "5", "--json", "-", url];
     let output = registry.lab(&[&["exec", "--lab", held.id(), "client", "--"], &load[..]].concat());
     let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let statuses = result["requests"]["status"].as_object().expect("counts by status");

@@ -165,7 +165,7 @@ fn a_umask_does_not_close_a_lab_to_its_proxies() {
     let held = registry.up_behind_umask(&["--mode", "sidecar"]);
     let url = held.lab["url"].as_str().expect("it is printed");
     let load =
-        [env!("CARGO_BIN_EXE_meshmeter"), "load", "--clients", "1", "--duration", "50ms", "--json", "-", url];
+        [env!("CARGO_BIN_EXE_meshmeter"), "load", "--clients", "1", "--requests", "5", "--json", "-", url];
     let output = registry.lab(&[&["exec", "client", "--"], &load[..]].concat());
     let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert!(result["requests"]["status"]["200"].as_u64().is_some_and(|count| count > 0), "{result}");
