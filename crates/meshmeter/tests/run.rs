@@ -247,7 +247,9 @@ fn a_trial_that_others_disturbed_is_taken_again_after_its_repeat_and_every_take_
     let trials = trials(&folder);
     assert_eq!(trials.iter().map(|trial| trial.index).collect::<Vec<_>>(), [0, 1, 2]);
     let (disturbed, again) = (&trials[0], &trials[2]);
-    assert!(disturbed.verdict.reasons[0].starts_with("other-processes: "), "{:?}", disturbed.verdict);
+    // The generator may have been late as well.
+    let others = |reason: &String| reason.starts_with("other-processes: ");
+    assert!(disturbed.verdict.reasons.iter().any(others), "{:?}", disturbed.verdict);
     assert_eq!((&disturbed.retake, &trials[1].retake), (&None, &None));
     let reasons = disturbed.verdict.reasons.clone();
     assert_eq!(again.retake, Some(Retake { take: 2, of: 0, because: reasons }));
