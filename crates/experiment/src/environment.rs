@@ -191,6 +191,10 @@ pub trait Arrangement {
     /// generator may end, but not stand still. To be asked about once a second.
     fn failed_component(&mut self) -> Option<(String, String)>;
 
+    /// The same after every component was asked for a sign of life: one that runs and does not answer counts as failed
+    /// too. Takes seconds where one is silent, and disturbs the others: for when nothing is being measured.
+    fn failed_or_silent_component(&mut self) -> Option<(String, String)>;
+
     /// Waits for the generator's end, at most this long (then ends it), and gives its exit code; absent where it was
     /// ended by a signal.
     ///
@@ -220,7 +224,7 @@ pub struct Observation {
     pub path: PathProof,
     /// The machine as a whole; absent where the window was never opened and closed.
     pub machine: Option<MachineUsage>,
-    /// Last log lines of components that died.
+    /// Last log lines of components that failed.
     pub log_tails: BTreeMap<String, Vec<String>>,
     /// How long the configuration took to be in force; absent without a control plane.
     pub push: Option<ConfigurationPush>,

@@ -18,7 +18,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ExitStatus};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A process to start.
@@ -89,6 +89,8 @@ struct Process {
     logs: Vec<PathBuf>,
     /// Processes that it started and cannot do without, each with its name and a file as `file` above.
     indispensable: Mutex<Vec<(String, OwnedFd)>>,
+    /// What was first found to be wrong with it. It is not asked again: whatever ended a trial stays its cause.
+    failure: OnceLock<String>,
 }
 
 #[derive(Debug)]
@@ -143,9 +145,24 @@ impl Container {
 
     /// What is wrong with it, as words that go on after its name (`has died: …`, `stands still: …`); nothing while all goes
     /// well. It has died where it or a process that it cannot do without has ended, and stands still where one of its
-    /// processes was stopped, as SIGSTOP does: then it answers nobody, and never says so.
+    /// processes was stopped, as SIGSTOP does: then it answers nobody, and never says so. One that was found silent
+    /// ([`crate::life`]) has failed too. What was once found stays so, whatever becomes of it later.
     #[must_use]
     pub fn failed(&self) -> Option<String> {
+        if let Some(failure) = self.0.failure.get() {
+            return Some(failure.clone());
+        }
+        let failure = self.died_or_stands_still()?;
+        Some(self.0.failure.get_or_init(|| failure).clone())
+    }
+
+    /// Takes it for failed from now on, in these words: it is alive and answers nobody.
+    pub(crate) fn was_found_silent(&self, how: &str) {
+        // What was found before says more.
+        let _ = self.failed().is_none() && self.0.failure.set(how.to_owned()).is_ok();
+    }
+
+    fn died_or_stands_still(&self) -> Option<String> {
         let missing = self.indispensable().iter().find_map(|(name, file)| {
             readable_within(file, Duration::ZERO).then(|| format!("its {name} has ended"))
         });

@@ -21,6 +21,7 @@ pub mod floor;
 pub mod host;
 pub mod istio;
 mod lab;
+mod life;
 mod namespace;
 mod network;
 pub mod observe;

@@ -9,6 +9,7 @@ use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::admin::Admin;
 use crate::envoy::proof::{CountedProxy, CountedService, Seen, prove};
 use crate::istio::MeshNamespace;
+use crate::life;
 use crate::network::POD_INTERFACE;
 use crate::observe::component::Watched;
 use crate::observe::{Window, WindowUsage};
@@ -139,6 +140,25 @@ impl<'lab> PairArrangement<'lab> {
         })
     }
 
+    /// Asks every component that answers questions for a sign of life; the control plane only where it is part of this.
+    fn ask_for_signs_of_life(&self) {
+        let of_proxies = self.proxies().flat_map(|(_, proxy)| {
+            proxy.counters.signs_of_life().into_iter().map(|question| (&proxy.container, question))
+        });
+        let of_supporting = self.started.supporting.iter();
+        let of_supporting =
+            of_supporting.filter_map(|other| Some((&other.container, other.sign_of_life.clone()?)));
+        let of_server = std::iter::once((&self.started.server, self.started.server_sign_of_life.clone()));
+        let asked: Vec<_> = of_proxies.chain(of_server).chain(of_supporting).collect();
+        let control_plane = self.place.running_control_plane();
+        let control_plane = control_plane.filter(|_| !self.started.supporting.is_empty());
+        life::ask_all(&asked, || {
+            if let Some(control_plane) = control_plane {
+                control_plane.ask_api_for_sign_of_life();
+            }
+        });
+    }
+
     fn check_alive(&self, operation: &str) -> Result<(), EnvironmentError> {
         let mut supporting = self.supporting().map(|(_, container)| container.check(operation));
         supporting.find(Result::is_err).unwrap_or(Ok(()))
@@ -266,7 +286,7 @@ fn takes_plain_text(proxy: &Proxy, reasons: &mut Vec<String>) -> Option<bool> {
     takes
 }
 
-/// The counters, or in words why not. A proxy that has failed is not asked: its answer would be long in coming.
+/// The counters, or in words why not. A proxy that has failed is not asked: its answer would be long in coming, if it came.
 fn counters_or_reason(proxy: &Proxy) -> Result<BTreeMap<String, u64>, String> {
     if let Some(how) = proxy.container.failed() {
         return Err(format!("it {how}"));
@@ -349,6 +369,13 @@ impl Arrangement for PairArrangement<'_> {
         self.failed()
     }
 
+    fn failed_or_silent_component(&mut self) -> Option<(String, String)> {
+        if self.failed().is_none() {
+            self.ask_for_signs_of_life();
+        }
+        self.failed()
+    }
+
     fn wait_generator(&mut self, at_most: Duration) -> Result<Option<i32>, EnvironmentError> {
         let operation = "wait for the generator";
         let generator = self
@@ -356,12 +383,7 @@ impl Arrangement for PairArrangement<'_> {
             .as_ref()
             .ok_or_else(|| EnvironmentError::new(operation, "it was never started"))?;
         if let Some(status) = generator.wait(at_most) {
-            // One that hangs is in nobody's way until the next trial, and would not be known for it.
-            return match self.place.running_control_plane() {
-                Some(running) if !self.place.lab().stop_requested() => running.check_answers(),
-                _ => Ok(()),
-            }
-            .map(|()| status.code());
+            return Ok(status.code());
         }
         generator.stop(GENERATOR_GRACE)?;
         let waited = format!("it had not ended after {:.1} s and was stopped", at_most.as_secs_f64());

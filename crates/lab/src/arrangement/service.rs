@@ -5,6 +5,7 @@ use crate::certificates::CredentialFiles;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::admin::{Admin, AdminError};
 use crate::envoy::proof::CountedService;
+use crate::life::Question;
 use crate::pod::Pod;
 use experiment::environment::{ArrangementSpec, EnvironmentError, ServerSettings, TCP_REQUEST_BYTES};
 use experiment::units::{format_duration, format_fraction};
@@ -103,6 +104,14 @@ fn start(
 /// Waits until the service listens at this port.
 pub(crate) fn wait_for_service(pod: &Pod, server: &Container, port: u16) -> Result<(), EnvironmentError> {
     pod.wait_until_listening(server, port, SERVICE_READY_WITHIN)
+}
+
+/// What the service of this trial answers as long as it does anything.
+pub(crate) fn sign_of_life(pod: &Pod, spec: &ArrangementSpec) -> Question {
+    // One outside a mesh speaks TLS itself.
+    let is_asked_where_it_serves = spec.protocol.is_http() && !spec.mode.is_egress();
+    let port = if is_asked_where_it_serves { SERVICE_PORT } else { COUNTERS_PORT };
+    Question { of: None, admin: Admin::in_pod("server", pod, port), path: COUNTERS_PATH }
 }
 
 /// Where the service is asked what it counted (`docs/service.md`).

@@ -6,6 +6,7 @@ use crate::dump::DumpCopy;
 use crate::envoy::admin::{Admin, AdminCause, AdminError};
 use crate::envoy::proof::Evidence;
 use crate::istio::MeshNamespace;
+use crate::life::Question;
 use crate::pod::Pod;
 use experiment::environment::EnvironmentError;
 use experiment::schema::{ConfigurationPush, ProxyConfiguration, ProxyHeap, Role};
@@ -22,6 +23,8 @@ pub(crate) struct Started {
     pub pods: Pods,
     /// The service's process.
     pub server: Container,
+    /// What the service answers as long as it does anything.
+    pub server_sign_of_life: Question,
     /// From client to server.
     pub proxies: Vec<Proxy>,
     /// What else belongs to the arrangement and must not die: the control plane.
@@ -90,6 +93,8 @@ pub(crate) struct Supporting {
     pub pod: String,
     /// Its process, with all that it starts.
     pub container: Container,
+    /// What it answers as long as it does anything; absent where it is asked in another way.
+    pub sign_of_life: Option<Question>,
     /// Whether the traffic of its pod is to be shown as its own.
     pub shows_network: bool,
 }
@@ -125,6 +130,11 @@ pub(crate) trait CounterSource: fmt::Debug {
     /// Where there is no answer in time, or not of its shape: the copy is then worth nothing.
     fn configuration(&self, _copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
         Ok(None)
+    }
+
+    /// What it answers as long as it does anything; nothing where it answers no questions.
+    fn signs_of_life(&self) -> Vec<Question> {
+        Vec::new()
     }
 
     /// Where it answers people; absent where it has no admin interface.
@@ -174,6 +184,10 @@ impl CounterSource for Admin {
 
     fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
         Self::configuration(self, copy).map(Some)
+    }
+
+    fn signs_of_life(&self) -> Vec<Question> {
+        vec![Question { of: None, admin: self.clone(), path: "/ready" }]
     }
 
     fn admin(&self) -> Option<&Admin> {

@@ -3,7 +3,7 @@
 
 use super::LocalLab;
 use super::proxy::{ProxyFactory, ProxySpec, StaticProxy};
-use super::service::{SERVICE_PORT, start_service, wait_for_service};
+use super::service::{SERVICE_PORT, sign_of_life, start_service, wait_for_service};
 use super::started::{Pods, Started, create_log_dir};
 use crate::envoy::bootstrap::Position;
 use crate::pod::{Pod, PodSpec};
@@ -36,6 +36,7 @@ pub(super) fn bring_up(
     let url = format!("{scheme}://{}:{SERVICE_PORT}{path}", target.address());
     let proxies = proxies.into_iter().map(|proxy| proxy.on_the_path(&pods)).collect();
     Ok(Started {
+        server_sign_of_life: sign_of_life(&pods.server, spec),
         pods,
         server,
         proxies,

@@ -20,7 +20,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Where a process is started, and with what.
 pub(crate) struct Launch<'a> {
@@ -58,6 +58,7 @@ pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Containe
         cgroup: launch.cgroup,
         logs,
         indispensable: Mutex::default(),
+        failure: OnceLock::new(),
     })))
 }
 

@@ -5,6 +5,7 @@
 //! that answer HTTP in a pod are asked in the same way ([`Admin::ask`]); hyper and tokio stay inside.
 
 use super::answer::LongAnswer;
+use crate::life::SIGN_WITHIN;
 use crate::namespace::Namespace;
 use crate::pod::Pod;
 use experiment::schema::ProxyHeap;
@@ -23,7 +24,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Runtime;
 
 /// How long an answer may take. A proxy under full load answers in milliseconds: its main thread does little else.
-const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+const ANSWER_LIMIT: Duration = SIGN_WITHIN;
 
 /// How long the first piece of a long answer may take: a proxy makes the whole of it first, at some 15 MB a second.
 const LONG_ANSWER_LIMIT: Duration = Duration::from_secs(60);
@@ -159,6 +160,15 @@ impl Admin {
             Ok(_) => Ok(true),
             Err(AdminError { cause: AdminCause::Status(503) | AdminCause::Connect(_), .. }) => Ok(false),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Whether it gives no answer of any kind in time, be it a refusal.
+    pub(crate) fn is_silent(&self, path: &str) -> bool {
+        match self.ask(path).map_err(|error| error.cause) {
+            Err(AdminCause::TimedOut(_)) => true,
+            Err(AdminCause::Connect(error)) => error.kind() == io::ErrorKind::TimedOut,
+            _ => false,
         }
     }
 

@@ -19,6 +19,7 @@ use crate::envoy::admin::{Admin, AdminError};
 use crate::envoy::plain_text;
 use crate::envoy::proof::Evidence;
 use crate::lab::Lab;
+use crate::life::Question;
 use crate::pod::Pod;
 use crate::redirect::PROXY_USER;
 use crate::wait::wait_for;
@@ -282,7 +283,7 @@ impl Agent {
             container: self.container,
             evidence,
             spans: Some(self.spans),
-            counters: Box::new(AgentCounters(self.admin)),
+            counters: Box::new(AgentCounters { envoy: self.admin, agent: self.status }),
             _files: Some(self.files),
         }
     }
@@ -318,29 +319,38 @@ impl Agent {
 
 /// The counters of an Envoy that istiod configured.
 #[derive(Debug)]
-struct AgentCounters(Admin);
+struct AgentCounters {
+    envoy: Admin,
+    agent: Admin,
+}
 
 impl CounterSource for AgentCounters {
     fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
-        let counters = self.0.counters()?;
+        let counters = self.envoy.counters()?;
         Ok(counters.into_iter().map(|(name, count)| (plain_name(&name), count)).collect())
     }
 
     fn heap(&self) -> Result<Option<ProxyHeap>, AdminError> {
-        CounterSource::heap(&self.0)
+        CounterSource::heap(&self.envoy)
     }
 
     fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
-        CounterSource::configuration(&self.0, copy)
+        CounterSource::configuration(&self.envoy, copy)
     }
 
     fn takes_plain_text(&self, port: u16) -> Result<Option<bool>, AdminError> {
-        let listeners = self.0.ask_long_json("/config_dump?resource=dynamic_listeners")?;
+        let listeners = self.envoy.ask_long_json("/config_dump?resource=dynamic_listeners")?;
         Ok(plain_text::takes_plain_text(&listeners, port))
     }
 
+    fn signs_of_life(&self) -> Vec<Question> {
+        let question = |of, admin: &Admin, path| Question { of: Some(of), admin: admin.clone(), path };
+        // The agent knows no such page, and says so without asking Envoy.
+        vec![question("Envoy", &self.envoy, "/ready"), question("pilot-agent", &self.agent, "/")]
+    }
+
     fn admin(&self) -> Option<&Admin> {
-        Some(&self.0)
+        Some(&self.envoy)
     }
 }
 

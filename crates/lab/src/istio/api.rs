@@ -156,6 +156,22 @@ impl Api {
         self.ask_within(LOOK_LIMIT, question).is_ok()
     }
 
+    /// Whether the API answers anything at all in this time, whatever that is.
+    pub(crate) fn answers_within(&self, at_most: Duration) -> bool {
+        let give_up_at = Instant::now() + at_most;
+        while Instant::now() < give_up_at && self.check_goes_on().is_ok() {
+            let asked_at = Instant::now();
+            let question = Question::new("ask the lab's API for a sign of life", Method::GET, "/livez/ping");
+            match self.ask_within(LOOK_LIMIT, question) {
+                Ok(_) | Err(Refusal { code: Some(_), .. }) => return true,
+                // A connection that broke.
+                Err(_) => std::thread::sleep(LOOK_EVERY.saturating_sub(asked_at.elapsed())),
+            }
+        }
+        // It was not asked to the end where nobody wants to know any longer.
+        self.check_goes_on().is_err()
+    }
+
     /// Creates the objects of a file of YAML documents, all cluster-wide and of this kind. They must not exist yet.
     ///
     /// # Errors

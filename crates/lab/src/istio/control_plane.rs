@@ -24,7 +24,9 @@ use super::programs::IstioPrograms;
 use crate::arrangement::started::{PrivateFolder, Supporting, create_log_dir};
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::admin::Admin;
+use crate::istio::objects::telemetry::TRACE_COLLECTOR_PORT;
 use crate::lab::Lab;
+use crate::life::{self, Question, SIGN_WITHIN};
 use crate::pod::{Pod, PodSpec};
 use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
@@ -40,6 +42,10 @@ use std::time::{Duration, Instant};
 
 /// The pod of the control plane.
 const POD: &str = "control-plane";
+
+/// The names of two of its parts.
+const ETCD: &str = "etcd";
+const API_SERVER: &str = "kube-apiserver";
 
 /// Addresses of Services. They lie beside the pods' own, 10.77.0.0/16.
 const SERVICE_ADDRESSES: &str = "10.78.0.0/16";
@@ -200,11 +206,30 @@ impl ControlPlane {
         Ok(proxies.iter().find_map(outstanding))
     }
 
+    /// Marks kube-apiserver as failed where it gives no sign of life. Its port speaks TLS only.
+    pub(crate) fn ask_api_for_sign_of_life(&self) {
+        if !self.api.answers_within(SIGN_WITHIN)
+            && let Some(container) = self.containers.iter().find(|container| container.name() == API_SERVER)
+        {
+            life::mark_silent(container, None);
+        }
+    }
+
     /// An error where a part of it does not answer, though it neither died nor stands still: it hangs.
     ///
     /// # Errors
     /// That one, after [`ANSWERS_WITHIN`].
     pub fn check_answers(&self) -> Result<(), EnvironmentError> {
+        let operation = "ask the control plane for a sign of life";
+        self.check(operation)?;
+        let supporting = self.supporting();
+        let asked: Vec<_> = supporting
+            .iter()
+            .filter_map(|part| Some((&part.container, part.sign_of_life.clone()?)))
+            .collect();
+        life::ask_all(&asked, || self.ask_api_for_sign_of_life());
+        self.check(operation)?;
+        // All are alive. Whether they can do their work is another question.
         let istiod = Admin::in_pod(istiod::NAME, &self.pod, istiod::HTTP_PORT);
         let answers = |what: &str, answers: &dyn Fn() -> bool| {
             wait_for(what, ANSWERS_WITHIN, || {
@@ -225,6 +250,15 @@ impl ControlPlane {
         }
     }
 
+    fn sign_of_life(&self, part: &Container) -> Option<Question> {
+        let (port, path) = match part.name() {
+            ETCD => (ETCD_PORT, "/version"),
+            istiod::NAME => (istiod::HTTP_PORT, "/ready"),
+            _ => return None,
+        };
+        Some(Question { of: None, admin: Admin::in_pod(part.name(), &self.pod, port), path })
+    }
+
     /// Its parts as components of an arrangement. The pod's traffic is nearly all istiod's.
     pub(crate) fn supporting(&self) -> Vec<Supporting> {
         let part = |container: &Container| Supporting {
@@ -232,11 +266,17 @@ impl ControlPlane {
             role: Role::ControlPlane,
             pod: self.pod.name().to_owned(),
             container: container.clone(),
+            sign_of_life: self.sign_of_life(container),
             shows_network: container.name() == istiod::NAME,
         };
         let shared = self.shared.borrow();
         let collector = shared.collector().map(|(pod, container)| Supporting {
             pod: pod.name().to_owned(),
+            sign_of_life: Some(Question {
+                of: None,
+                admin: Admin::in_pod(container.name(), pod, TRACE_COLLECTOR_PORT),
+                path: "/counters",
+            }),
             shows_network: true,
             ..part(container)
         });
@@ -271,7 +311,7 @@ impl Starting<'_> {
             "--log-level=warn".to_owned(),
         ];
         let program = self.programs.etcd.path.clone();
-        let etcd = self.start("etcd", &program, arguments, BTreeMap::new())?;
+        let etcd = self.start(ETCD, &program, arguments, BTreeMap::new())?;
         self.pod.wait_until_listening(&etcd, ETCD_PORT, READY_WITHIN)
     }
 
@@ -299,7 +339,7 @@ impl Starting<'_> {
             "--profiling=false".to_owned(),
         ];
         let program = self.programs.api_server.path.clone();
-        self.start("kube-apiserver", &program, arguments, BTreeMap::new()).map(drop)
+        self.start(API_SERVER, &program, arguments, BTreeMap::new()).map(drop)
     }
 
     fn istiod(&mut self, credentials: &ApiCredentials) -> Result<(), EnvironmentError> {

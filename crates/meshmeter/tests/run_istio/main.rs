@@ -24,10 +24,8 @@ use std::process::ExitCode;
 const EVERYWHERE: &[(&str, fn())] = &[
     ("whatever_dies_or_stands_still_is_named", deaths::whatever_dies_or_stands_still_is_named),
     ("a_gateway_that_dies_or_stands_still_is_named", deaths::a_gateway_that_dies_or_stands_still_is_named),
-    (
-        "a_control_plane_that_hangs_is_named_and_replaced",
-        deaths::a_control_plane_that_hangs_is_named_and_replaced,
-    ),
+    ("whatever_hangs_is_named", deaths::whatever_hangs_is_named),
+    ("what_hangs_in_a_long_trial_ends_it", deaths::what_hangs_in_a_long_trial_ends_it),
     ("five_runs_in_a_row_leave_nothing", residue::five_runs_in_a_row_leave_nothing),
     (
         "what_kill_9_leaves_is_taken_down_and_a_lab_that_lives_is_not",

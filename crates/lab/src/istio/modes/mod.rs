@@ -22,7 +22,7 @@ use super::token::TokenIssuer;
 use super::wasm_module;
 use super::workload::{Membership, ServicePort, Workload};
 use crate::arrangement::LocalLab;
-use crate::arrangement::service::{SERVICE_PORT, start_service, wait_for_service};
+use crate::arrangement::service::{SERVICE_PORT, sign_of_life, start_service, wait_for_service};
 use crate::arrangement::started::{Pods, Started, create_log_dir};
 use crate::arrangement::tracing::Tracing;
 use crate::container::Container;
@@ -301,6 +301,7 @@ impl<'a> Trial<'a> {
         let supporting = control_plane.supporting();
         let tracing = self.site.spec.istio.tracing_fraction.zip(control_plane.trace_collector());
         Ok(Started {
+            server_sign_of_life: sign_of_life(&self.pods.server, self.site.spec),
             pods: self.pods,
             server: self.server,
             proxies: Vec::new(),

@@ -21,6 +21,7 @@ use crate::dump::DumpCopy;
 use crate::envoy::admin::{Admin, AdminError};
 use crate::envoy::proof::Evidence;
 use crate::lab::Lab;
+use crate::life::Question;
 use crate::pod::Pod;
 use crate::wait::wait_for;
 use experiment::environment::{AccessLog, EnvironmentError};
@@ -271,6 +272,10 @@ impl CounterSource for Rc<Ztunnel> {
 
     fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
         self.admin.read("/config_dump", |answer| holdings::count(answer, copy)).map(Some)
+    }
+
+    fn signs_of_life(&self) -> Vec<Question> {
+        vec![Question { of: None, admin: self.readiness.clone(), path: "/healthz/ready" }]
     }
 
     fn admin(&self) -> Option<&Admin> {

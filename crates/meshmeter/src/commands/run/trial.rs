@@ -29,6 +29,9 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long after the end of its connections a component's own end may show.
 const DEATH_SHOWS_WITHIN: Duration = Duration::from_millis(500);
+/// So many seconds of the window without a single answer, one after the other, are no longer a matter of the load:
+/// somebody may hang.
+const UNANSWERED_SECONDS: u32 = 3;
 /// A window of less than this share of the planned one was cut short.
 const WHOLE_WINDOW: f64 = 0.99;
 /// Lines of the generator's own messages that are kept.
@@ -132,6 +135,7 @@ fn attempt(
         events,
         stop,
         ending: Ending::Finished,
+        unanswered_s: 0,
         messages: Vec::new(),
         last_lines: VecDeque::new(),
     };
@@ -147,8 +151,14 @@ fn attempt(
     {
         ending = how_it_ended(*exit_code, &result, planned, messages.last());
         // It may have ended because somebody else did.
-        if let (Ending::Failed(_), Some(cause)) = (&ending, cause_of_early_end(&mut *arrangement)) {
-            ending = cause;
+        let cause = match &ending {
+            Ending::Failed(_) => cause_of_early_end(&mut *arrangement),
+            _ => None,
+        };
+        // Whoever hangs by now may have hung for most of the window.
+        let silent = || if stop() { None } else { arrangement.failed_or_silent_component() };
+        if let Some((component, how)) = cause.or_else(silent) {
+            ending = component_failed(&component, &how);
         }
     }
     let result = result.ok();
@@ -174,11 +184,12 @@ fn attempt(
 }
 
 /// A component whose failure ended the generator early. Of one that dies, the sockets close a moment before its end shows.
-fn cause_of_early_end(arrangement: &mut dyn Arrangement) -> Option<Ending> {
+fn cause_of_early_end(arrangement: &mut dyn Arrangement) -> Option<(String, String)> {
     let give_up_at = Instant::now() + DEATH_SHOWS_WITHIN;
     loop {
-        if let Some((component, how)) = arrangement.failed_component() {
-            return Some(component_failed(&component, &how));
+        let failed = arrangement.failed_component();
+        if failed.is_some() {
+            return failed;
         }
         if Instant::now() >= give_up_at {
             return None;
@@ -263,6 +274,8 @@ struct Following<'a> {
     events: Receiver<Heard>,
     stop: &'a dyn Fn() -> bool,
     ending: Ending,
+    /// Seconds of the window in a row, up to now, in which nothing was answered.
+    unanswered_s: u32,
     messages: Vec<String>,
     /// All that it wrote last, of whatever kind.
     last_lines: VecDeque<String>,
@@ -299,7 +312,10 @@ impl Following<'_> {
         match event {
             Some(LoadEvent::WindowOpened) => self.arrangement.window_opened()?,
             Some(LoadEvent::WindowClosed) => self.arrangement.window_closed()?,
-            Some(LoadEvent::Second(point)) => progress.second(&point),
+            Some(LoadEvent::Second(point)) => {
+                self.unanswered_s = if point.completed == 0 { self.unanswered_s + 1 } else { 0 };
+                progress.second(&point);
+            }
             Some(LoadEvent::Waiting | LoadEvent::Connecting | LoadEvent::WarmingUp) => {}
             None if self.messages.len() < MESSAGES_KEPT => self.messages.push(line.clone()),
             None => {}
@@ -311,6 +327,15 @@ impl Following<'_> {
         Ok(())
     }
 
+    /// Who failed. Signs of life are asked for only where nothing passes: it would be no measurement otherwise.
+    fn failed_component(&mut self) -> Option<(String, String)> {
+        if self.unanswered_s < UNANSWERED_SECONDS {
+            return self.arrangement.failed_component();
+        }
+        self.unanswered_s = 0;
+        self.arrangement.failed_or_silent_component()
+    }
+
     /// Ends the generator early where there is a reason.
     fn look(&mut self, give_up: Instant) {
         if self.ending != Ending::Finished {
@@ -318,7 +343,7 @@ impl Following<'_> {
         }
         if (self.stop)() {
             self.ending = Ending::Interrupted;
-        } else if let Some((component, how)) = self.arrangement.failed_component() {
+        } else if let Some((component, how)) = self.failed_component() {
             self.ending = component_failed(&component, &how);
         } else if Instant::now() > give_up {
             self.ending = Ending::Failed("the generator did not end in time".to_owned());

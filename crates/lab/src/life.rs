@@ -1,0 +1,46 @@
+//! Whether components that run still answer: one that hangs has not ended, nobody has stopped it, and it says nothing.
+//!
+//! Each is asked something that costs it next to nothing, all at once; any answer is a sign of life, a refusal too. One
+//! that gives none counts as failed from then on ([`Container::failed`]), so that nobody waits for it again. Nobody asks
+//! in a measured window in which requests are answered.
+//!
+//! Leaves out components that answer no questions (the SNI proxy), and those that go on answering ours alone.
+
+use crate::container::Container;
+use crate::envoy::admin::Admin;
+use std::time::Duration;
+
+/// How long a sign of life may take, on a busy machine; it takes milliseconds.
+pub(crate) const SIGN_WITHIN: Duration = Duration::from_secs(5);
+
+/// A question that a component answers as long as it does anything.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    /// Which of its processes answers; absent where it is one.
+    pub of: Option<&'static str>,
+    /// Where that answers.
+    pub admin: Admin,
+    /// What it is asked for.
+    pub path: &'static str,
+}
+
+/// Asks all components at once, and marks those that are silent. `meanwhile` asks those that are asked in another way.
+pub(crate) fn ask_all(asked: &[(&Container, Question)], meanwhile: impl FnOnce()) {
+    std::thread::scope(|scope| {
+        for (container, question) in asked {
+            scope.spawn(|| {
+                if question.admin.is_silent(question.path) {
+                    mark_silent(container, question.of);
+                }
+            });
+        }
+        meanwhile();
+    });
+}
+
+/// Takes a component for failed since it, or this one of its processes, gives no sign of life.
+pub(crate) fn mark_silent(container: &Container, process: Option<&str>) {
+    let of = process.map_or_else(String::new, |process| format!("its {process} gave "));
+    let seconds = SIGN_WITHIN.as_secs();
+    container.was_found_silent(&format!("is alive and silent: {of}no answer within {seconds} s"));
+}
