@@ -226,6 +226,8 @@ pub struct Observation {
     pub machine: Option<MachineUsage>,
     /// Last log lines of components that failed.
     pub log_tails: BTreeMap<String, Vec<String>>,
+    /// What to do about them.
+    pub hints: Vec<String>,
     /// How long the configuration took to be in force; absent without a control plane.
     pub push: Option<ConfigurationPush>,
 }
@@ -239,6 +241,17 @@ pub struct EnvironmentError {
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
     /// What to do about it.
     pub hint: Option<String>,
+    /// The component that it is about; absent where it is about none.
+    pub component: Option<Box<LastLines>>,
+}
+
+/// A component, with the last lines of its log.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LastLines {
+    /// Its name.
+    pub component: String,
+    /// The lines.
+    pub lines: Vec<String>,
 }
 
 impl EnvironmentError {
@@ -247,7 +260,7 @@ impl EnvironmentError {
         operation: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
-        Self { operation: operation.into(), source: Some(source.into()), hint: None }
+        Self { operation: operation.into(), source: Some(source.into()), hint: None, component: None }
     }
 
     /// Adds what to do about it.
@@ -255,6 +268,31 @@ impl EnvironmentError {
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Says which component it is about, with the last lines of its log.
+    #[must_use]
+    pub fn about_component(mut self, component: impl Into<String>, lines: Vec<String>) -> Self {
+        self.component = Some(Box::new(LastLines { component: component.into(), lines }));
+        self
+    }
+
+    /// What to do about it: its own hint, or that of the nearest cause that has one.
+    #[must_use]
+    pub fn nearest_hint(&self) -> Option<&str> {
+        self.with_causes().find_map(|error| error.hint.as_deref())
+    }
+
+    /// The component that it or its nearest cause is about.
+    #[must_use]
+    pub fn nearest_component(&self) -> Option<&LastLines> {
+        self.with_causes().find_map(|error| error.component.as_deref())
+    }
+
+    /// It and all its causes of its own kind.
+    fn with_causes(&self) -> impl Iterator<Item = &Self> {
+        let first: &(dyn std::error::Error + 'static) = self;
+        std::iter::successors(Some(first), |error| error.source()).filter_map(|error| error.downcast_ref())
     }
 }
 

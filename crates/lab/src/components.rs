@@ -30,7 +30,7 @@ pub use find::{Installed, IstioFiles, Origin, check_options, find, how_to_get, i
 pub use install::{InstallNews, InstallObserver, Installation, install, installable};
 pub use overrides::{Overrides, variable};
 pub use status::{ComponentState, ComponentStatus, status};
-pub(crate) use subprocess::output_within;
+pub(crate) use subprocess::{answer_within, output_within};
 
 use experiment::environment::EnvironmentError;
 use std::ffi::OsString;

@@ -307,15 +307,29 @@ impl Container {
     fn failure(&self, operation: impl Into<String>, how: &str) -> EnvironmentError {
         let tail = self.log_tail(3);
         let words = if tail.is_empty() { String::new() } else { format!(": {}", tail.join(" / ")) };
-        let error = EnvironmentError::new(operation, format!("{}/{} {how}{words}", self.0.pod, self.0.name));
+        EnvironmentError::new(operation, format!("{}/{} {how}{words}", self.0.pod, self.0.name))
+            .with_hint(self.where_all_is_that_it_said())
+            .about_component(self.name(), self.last_lines())
+    }
+
+    /// For whoever wants to know more of its end, in words.
+    pub(crate) fn where_all_is_that_it_said(&self) -> String {
         let logs: Vec<String> = self.0.logs.iter().map(|path| path.display().to_string()).collect();
-        error.with_hint(format!("all that it said is in {}", logs.join(" and ")))
+        format!("all that {} said is in {}", self.0.name, logs.join(" and "))
+    }
+
+    /// The last lines of its logs, as they are recorded of one that failed.
+    pub(crate) fn last_lines(&self) -> Vec<String> {
+        self.log_tail(LAST_LINES)
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// Lines of a failed component's log that are recorded.
+const LAST_LINES: usize = 20;
 
 /// How long the kernel may take to bury a process after SIGKILL; it takes microseconds, more with much memory.
 pub(crate) const ENDED_WITHIN: Duration = Duration::from_secs(5);

@@ -3,7 +3,7 @@
 //! [`Sources`] are the kernel's and the distribution's files as read; [`describe`] makes a [`Host`] of them and does no
 //! I/O. What only the lab knows (cgroups, privileges, redirect) and the measurement floor are filled in by their owners.
 
-use crate::components::output_within;
+use crate::components::answer_within;
 use crate::redirect::search_path;
 use experiment::schema::{ComponentVersion, Host};
 use std::fs;
@@ -56,7 +56,7 @@ impl Sources {
 }
 
 fn iptables_version() -> String {
-    output_within(Command::new("iptables").arg("--version").env("PATH", search_path()), VERSION_LIMIT)
+    answer_within(Command::new("iptables").arg("--version").env("PATH", search_path()), VERSION_LIMIT)
         .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
         .unwrap_or_default()
 }

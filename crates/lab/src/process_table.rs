@@ -6,7 +6,7 @@ use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A process that cannot be taken for another: its number and when it started, in clock ticks since boot.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -135,11 +135,25 @@ pub fn descendants(proc: &Path, pid: i32) -> Vec<i32> {
     found
 }
 
+/// Whether any thread of a process, or of those that descend from it, runs or waits for a CPU or a disk at this moment.
+#[must_use]
+pub fn is_active(proc: &Path, pid: i32) -> bool {
+    descendants(proc, pid).into_iter().flat_map(|pid| threads(proc, pid)).any(|thread| {
+        let text = fs::read(thread.join("stat")).unwrap_or_default();
+        parse_stat(&String::from_utf8_lossy(&text)).is_some_and(|stat| matches!(stat.state, 'R' | 'D'))
+    })
+}
+
+/// The folders of a process's threads.
+fn threads(proc: &Path, pid: i32) -> Vec<PathBuf> {
+    let tasks = fs::read_dir(proc.join(pid.to_string()).join("task"));
+    tasks.map(|tasks| tasks.flatten().map(|task| task.path()).collect()).unwrap_or_default()
+}
+
 /// The children that any thread of a process has started (proc_pid_children(5)).
 fn children(proc: &Path, pid: i32) -> Vec<i32> {
-    let Ok(tasks) = fs::read_dir(proc.join(pid.to_string()).join("task")) else { return Vec::new() };
-    let of_task = |task: fs::DirEntry| fs::read_to_string(task.path().join("children")).unwrap_or_default();
-    let lists: Vec<String> = tasks.filter_map(Result::ok).map(of_task).collect();
+    let of_thread = |thread: PathBuf| fs::read_to_string(thread.join("children")).unwrap_or_default();
+    let lists: Vec<String> = threads(proc, pid).into_iter().map(of_thread).collect();
     lists.iter().flat_map(|list| list.split_ascii_whitespace()).filter_map(|pid| pid.parse().ok()).collect()
 }
 

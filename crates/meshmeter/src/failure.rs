@@ -78,7 +78,7 @@ impl Failure {
 impl From<EnvironmentError> for Failure {
     fn from(error: EnvironmentError) -> Self {
         let failure = Self::environment(&error);
-        match error.hint {
+        match error.nearest_hint() {
             Some(hint) => failure.with_hint(hint),
             None => failure,
         }

@@ -270,6 +270,7 @@ mod tests {
             path: PathProof::default(),
             machine: None,
             log_tails: BTreeMap::new(),
+            hints: Vec::new(),
             push: None,
             retake: None,
         }

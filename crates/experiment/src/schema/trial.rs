@@ -38,6 +38,9 @@ pub struct TrialRecord {
     /// Last lines of the logs of components that failed, by component.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub log_tails: BTreeMap<String, Vec<String>>,
+    /// What to do about a trial that failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
     /// How long the control plane took to configure the proxies; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub push: Option<ConfigurationPush>,

@@ -32,9 +32,6 @@ pub const SERVER: &str = "server";
 /// How long proxies may take, after the generator's end, to read what it had sent them.
 const SETTLED_WITHIN: Duration = Duration::from_millis(500);
 
-/// Lines of a dead component's log that are kept.
-const LOG_TAIL_LINES: usize = 20;
-
 /// How long the generator may take to end when it is told to at once.
 const GENERATOR_GRACE: Duration = Duration::from_secs(1);
 
@@ -255,11 +252,8 @@ impl<'lab> PairArrangement<'lab> {
         path
     }
 
-    fn log_tails(&self) -> BTreeMap<String, Vec<String>> {
-        self.supporting()
-            .filter(|(_, container)| container.failed().is_some())
-            .map(|(name, container)| (name.to_owned(), container.log_tail(LOG_TAIL_LINES)))
-            .collect()
+    fn all_failed(&self) -> impl Iterator<Item = (&str, &Container)> {
+        self.supporting().filter(|(_, container)| container.failed().is_some())
     }
 }
 
@@ -393,7 +387,9 @@ impl Arrangement for PairArrangement<'_> {
     fn finish(mut self: Box<Self>, sent: &SentLoad) -> Observation {
         let mut path = self.path(sent);
         path.reasons.extend(self.rules.changes(&Rules::of(&self.started.pods.all())));
-        let log_tails = self.log_tails();
+        let last_lines = |(name, container): (&str, &Container)| (name.to_owned(), container.last_lines());
+        let log_tails = self.all_failed().map(last_lines).collect();
+        let hints = self.all_failed().map(|(_, container)| container.where_all_is_that_it_said()).collect();
         let (mut components, machine) = match self.usage.take() {
             Some(usage) => (usage.components, Some(usage.machine)),
             None => (Vec::new(), None),
@@ -406,6 +402,6 @@ impl Arrangement for PairArrangement<'_> {
         }
         path.proven = path.reasons.is_empty();
         let push = self.started.push.take();
-        Observation { components, path, machine, log_tails, push }
+        Observation { components, path, machine, log_tails, hints, push }
     }
 }

@@ -3,7 +3,7 @@
 //! It is asked rather than guessed at: Envoy validates a configuration with a filter that only Istio's build has, which
 //! opens no port and takes a tenth of a second. Programs that start Envoy in turn are seen through.
 
-use super::{Installed, output_within};
+use super::{Installed, answer_within};
 use experiment::environment::EnvironmentError;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -32,7 +32,7 @@ fn has_http_filter(envoy: &Path, type_name: &str) -> Result<bool, EnvironmentErr
     command.args(["--mode", "validate", "--log-level", "warning", "--config-yaml"]);
     command.arg(configuration(type_name).to_string());
     let output =
-        output_within(&mut command, LIMIT).map_err(|error| EnvironmentError::new(operation(), error))?;
+        answer_within(&mut command, LIMIT).map_err(|error| EnvironmentError::new(operation(), error))?;
     if output.status.success() {
         return Ok(true);
     }

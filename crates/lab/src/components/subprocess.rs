@@ -1,11 +1,14 @@
 //! Short commands with a bound on their time: nothing that the lab asks may hang it.
 
+use crate::process_table;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How much of each stream is kept, bytes; what comes after is read and dropped.
 const KEPT_BYTES: u64 = 256 * 1024;
@@ -13,36 +16,82 @@ const KEPT_BYTES: u64 = 256 * 1024;
 /// How long to wait, after the command's end, for the end of its streams: a process that it left behind may hold them.
 const STREAM_LIMIT: Duration = Duration::from_secs(1);
 
+/// How long a command that only has to say something may do nothing at all: it neither runs nor waits for a CPU or a
+/// disk. One that a busy machine holds up waits for them.
+const IDLE_LIMIT: Duration = Duration::from_secs(3);
+
+/// Time between two looks at whether a command does anything.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
 /// Runs a command to its end and collects what it prints.
 ///
 /// # Errors
 /// Where it cannot be started, or has not ended within `limit` (it is killed then).
 pub fn output_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
+    output(command, limit, limit)
+}
+
+/// The same for a command that waits for nobody: it is killed already when it has done nothing for 3 s.
+///
+/// # Errors
+/// As there.
+pub fn answer_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
+    output(command, limit, IDLE_LIMIT)
+}
+
+fn output(command: &mut Command, limit: Duration, idle_limit: Duration) -> io::Result<Output> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let stdout = child.stdout.take().map(collect);
     let stderr = child.stderr.take().map(collect);
-    let status = wait_within(&mut child, limit)?;
+    let status = wait_within(&mut child, limit, idle_limit)?;
     Ok(Output { status, stdout: collected(stdout), stderr: collected(stderr) })
 }
 
-/// Waits for the end of a child, or kills it at the limit.
-fn wait_within(child: &mut Child, limit: Duration) -> io::Result<ExitStatus> {
+/// Waits for the end of a child, or kills it at one of the limits.
+fn wait_within(child: &mut Child, limit: Duration, idle_limit: Duration) -> io::Result<ExitStatus> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
-    let ended = pidfd_open(pid, PidfdFlags::empty()).and_then(|descriptor| {
-        let limit = Timespec::try_from(limit).map_err(|_| rustix::io::Errno::INVAL)?;
-        poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&limit))
-    });
-    if matches!(ended, Ok(1..)) {
-        return child.wait();
+    let ended = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(file) => watch(&file, pid, limit, idle_limit),
+        Err(error) => Err(error.into()),
+    };
+    if ended.is_err() {
+        child.kill()?;
     }
-    child.kill()?;
-    child.wait()?;
-    ended.map_err(|error| match error {
+    let status = child.wait()?;
+    ended.map(|()| status)
+}
+
+/// Waits until a process has ended. An error at one of the limits.
+fn watch(file: &OwnedFd, pid: Pid, limit: Duration, idle_limit: Duration) -> io::Result<()> {
+    let late = |what: String| Err(io::Error::new(io::ErrorKind::TimedOut, what));
+    let began_at = Instant::now();
+    let mut active_at = began_at;
+    loop {
+        if has_ended_within(file, LOOK_EVERY.min(limit))? {
+            return Ok(());
+        }
+        if began_at.elapsed() >= limit {
+            return late(format!("it had not ended after {} s", limit.as_secs()));
+        }
+        if process_table::is_active(Path::new("/proc"), pid.as_raw_nonzero().get()) {
+            active_at = Instant::now();
+        } else if active_at.elapsed() >= idle_limit {
+            return late(format!(
+                "it hangs: it had not ended, and did nothing for {} s",
+                idle_limit.as_secs()
+            ));
+        }
+    }
+}
+
+fn has_ended_within(file: &OwnedFd, limit: Duration) -> io::Result<bool> {
+    let limit = Timespec::try_from(limit).map_err(|_| io::ErrorKind::InvalidInput)?;
+    match poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&limit)) {
+        Ok(files) => Ok(files > 0),
         // By a signal to us, which is for whoever asked for the command.
-        rustix::io::Errno::INTR => io::Error::new(io::ErrorKind::Interrupted, "it was interrupted"),
-        error => error.into(),
-    })?;
-    Err(io::Error::new(io::ErrorKind::TimedOut, format!("it had not ended after {} s", limit.as_secs())))
+        Err(rustix::io::Errno::INTR) => Err(io::Error::new(io::ErrorKind::Interrupted, "it was interrupted")),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn collect(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
@@ -81,5 +130,16 @@ mod tests {
     fn a_command_that_hangs_is_killed_at_the_limit() {
         let error = output_within(Command::new("sleep").arg("600"), Duration::from_millis(50)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn a_command_that_does_nothing_is_killed_long_before_its_limit_and_one_that_works_is_not() {
+        let limit = Duration::from_secs(600);
+        let idle = |script: &str| output(Command::new("sh").args(["-c", script]), limit, LOOK_EVERY * 4);
+        let error = idle("sleep 600; exit 1").unwrap_err();
+        assert!(error.to_string().starts_with("it hangs: "), "{error}");
+        // Its child works, for longer than it may do nothing.
+        let working = "(n=0; while [ $n -lt 300000 ]; do n=$((n+1)); done); echo said";
+        assert_eq!(idle(working).unwrap().stdout, b"said\n");
     }
 }

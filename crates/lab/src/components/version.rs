@@ -1,6 +1,6 @@
 //! Asking a program for its version, as each of the components says it.
 
-use super::{Component, output_within};
+use super::{Component, answer_within};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(super) fn ask(component: Component, path: &Path) -> Result<String, String> {
         }
         _ => "--version",
     };
-    let output = output_within(Command::new(path).arg(argument), LIMIT)
+    let output = answer_within(Command::new(path).arg(argument), LIMIT)
         .map_err(|error| format!("it does not run: {error}"))?;
     if !output.status.success() {
         return Err(format!("`{argument}` ended with {}", output.status));

@@ -216,6 +216,14 @@ fn check_named(trial: &TrialRecord, deed: &Deed, ended: &Ended, report: &str) {
     let shown = ended.said.iter().position(|line| line.trim_start().starts_with(&format!("{number}/")));
     let shown = shown.unwrap_or_else(|| panic!("trial {number} is not on the terminal"));
     assert!(ended.said[shown].contains(&how), "{}", ended.said[shown]);
+    // Where the rest is: once on the terminal, and in the report.
+    if name != "generator" {
+        let said = format!("all that {name} said is in ");
+        let hint = trial.hints.iter().find(|hint| hint.starts_with(&said)).expect("a hint to the log");
+        let times = ended.said.iter().filter(|line| line.trim() == format!("hint: {hint}")).count();
+        assert_eq!(times, 1, "{hint}\n{}", ended.text());
+        assert!(report.contains(&said), "{hint}");
+    }
     let words_shown = |line: &String| line.trim_start().starts_with(name) && line.contains(word);
     assert!(ended.said[shown + 1..].iter().take(3).any(words_shown), "{word} of {name}\n{}", ended.text());
     assert!(report.contains(&format!("Last lines of {name}")) && report.contains(word), "{word} of {name}");

@@ -38,6 +38,7 @@ const EVERYWHERE: &[(&str, fn())] = &[
     ("a_proxy_that_answers_by_itself_is_no_proof", tampering::a_proxy_that_answers_by_itself_is_no_proof),
     ("a_wrong_program_is_named", refusals::a_wrong_program_is_named),
     ("a_program_that_is_too_old_is_named", refusals::a_program_that_is_too_old_is_named),
+    ("a_program_that_hangs_is_named", refusals::a_program_that_hangs_is_named),
     ("what_is_missing_is_named", refusals::what_is_missing_is_named),
     ("a_full_disk_is_named", refusals::a_full_disk_is_named),
     ("rights_that_are_missing_are_named", refusals::rights_that_are_missing_are_named),

@@ -72,6 +72,17 @@ pub fn a_program_that_is_too_old_is_named() {
     );
 }
 
+pub fn a_program_that_hangs_is_named() {
+    let scene = Scene::new(EXPERIMENT);
+    let hanging = script(&scene, "hanging", "exec sleep 600");
+    let run = scene.start_with("out", scene.meshmeter().arg("run").arg("--pilot-agent").arg(hanging));
+    check(
+        &scene,
+        &run.end_within(LIMIT),
+        &["use pilot-agent at", "it hangs", "hint: ", "MESHMETER_PILOT_AGENT"],
+    );
+}
+
 pub fn what_is_missing_is_named() {
     let scene = Scene::new(EXPERIMENT);
     let without = |name: &str, variable: &str, value: &str, parts: &[&str]| {

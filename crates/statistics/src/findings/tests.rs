@@ -123,6 +123,7 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
         },
         machine: None,
         log_tails: Default::default(),
+        hints: Vec::new(),
         push: None,
         retake: None,
     }

@@ -4,6 +4,7 @@ use experiment::schema::{LoadPoint, Retake, SeriesPoint, TrialRecord};
 use experiment::units::format_duration;
 use experiment::{Plan, PlannedTrial};
 use indicatif::{ProgressBar, ProgressStyle};
+use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::Duration;
@@ -18,6 +19,8 @@ pub(super) struct RunProgress {
     bar: ProgressBar,
     live: bool,
     trials: usize,
+    /// What was said to do about trials that failed.
+    hints: BTreeSet<String>,
 }
 
 impl RunProgress {
@@ -44,7 +47,7 @@ impl RunProgress {
         bar.set_style(style.expect("the template is constant"));
         bar.enable_steady_tick(Duration::from_millis(500));
         bar.set_message("measuring this machine's floor");
-        Self { bar, live, trials }
+        Self { bar, live, trials, hints: BTreeSet::new() }
     }
 
     /// Trials that are to be taken again.
@@ -68,7 +71,7 @@ impl RunProgress {
         self.bar.set_message(format!("{what}  {}/s  p50 {:.3} ms", point.completed, point.p50_us / 1000.0));
     }
 
-    pub(super) fn trial_ended(&self, planned: &PlannedTrial, record: &TrialRecord) {
+    pub(super) fn trial_ended(&mut self, planned: &PlannedTrial, record: &TrialRecord) {
         self.bar.inc(1);
         let outcome = match (&record.result, record.verdict.reasons.first()) {
             (_, Some(reason)) => format!("NOT VALID: {reason}"),
@@ -84,13 +87,20 @@ impl RunProgress {
         }
         let what = describe(planned, record.retake.as_ref());
         let line = format!("{:>3}/{}  {what}  {outcome}", record.index + 1, self.trials);
+        // Each is said once.
+        let hints: Vec<&String> =
+            record.hints.iter().filter(|hint| self.hints.insert((*hint).clone())).collect();
         self.bar.suspend(|| {
             anstream::eprintln!("{line}");
             // The whole of them are in the report.
             for (component, lines) in &record.log_tails {
-                for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
+                let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+                for line in last.iter().filter(|line| !outcome.contains(line.as_str())) {
                     anstream::eprintln!("         {component}: {}", shortened(line));
                 }
+            }
+            for hint in hints {
+                anstream::eprintln!("         hint: {hint}");
             }
         });
     }

@@ -5,7 +5,7 @@ use super::progress::RunProgress;
 use super::verdict::{self, Ending};
 use experiment::PlannedTrial;
 use experiment::environment::{
-    Arrangement, Environment, EnvironmentError, Observation, SentLoad, in_one_line,
+    Arrangement, Environment, EnvironmentError, LastLines, Observation, SentLoad, in_one_line,
 };
 use experiment::schema::{
     LoadEvent, LoadResult, Retake, Role, SchedulingUsage, TRIAL_SCHEMA, TrialOutcome, TrialRecord,
@@ -77,6 +77,7 @@ pub(super) fn run(
         path: seen.observation.path,
         machine: seen.observation.machine,
         log_tails: seen.observation.log_tails,
+        hints: seen.observation.hints,
         push: seen.observation.push,
         retake: take.retake,
     };
@@ -95,12 +96,18 @@ struct Seen {
 impl Seen {
     /// What was seen of a trial that the environment failed.
     fn failed(error: EnvironmentError, seen: Self) -> Self {
-        let ending = match seen.ending {
-            Ending::Finished => Ending::Failed(in_one_line(&error)),
-            // What ended it came first, and the error follows from it.
-            ended => ended,
-        };
-        Self { ending, failure: Some(error), ..seen }
+        let Self { mut ending, mut observation, result, .. } = seen;
+        // Otherwise what ended it came first, and the error follows from it.
+        if ending == Ending::Finished {
+            ending = Ending::Failed(in_one_line(&error));
+            if let Some(LastLines { component, lines }) = error.nearest_component() {
+                observation.log_tails.entry(component.clone()).or_insert_with(|| lines.clone());
+            }
+            let hint =
+                error.nearest_hint().filter(|hint| observation.hints.iter().all(|other| other != hint));
+            observation.hints.extend(hint.map(str::to_owned));
+        }
+        Self { ending, observation, result, failure: Some(error) }
     }
 }
 

@@ -99,6 +99,8 @@ pub struct LeftOut {
     kinds: Vec<&'static Kind>,
     /// Modes that could not run.
     refused: Vec<RefusedMode>,
+    /// What to do about those that failed.
+    hints: Vec<Note>,
     notes: Vec<Note>,
 }
 
@@ -156,7 +158,8 @@ const KINDS: [Kind; 13] = [
     },
     Kind {
         name: "failed",
-        meaning: "a component did not start, or died; the last lines of its log, where it left any, are with the trial.",
+        meaning: "a component did not start, died, or answered nothing any more; the last lines of its log, where it left \
+                  any, are with the trial.",
     },
 ];
 
@@ -202,6 +205,7 @@ impl LeftOut {
             kinds: kinds(&invalid),
             trials: invalid.iter().map(|trial| left_out(context, trial)).collect(),
             refused: context.run.host.refused_modes.clone(),
+            hints: by_text(&context.run.trials, |trial| &trial.hints),
             notes: notes(&context.run.trials),
         }
     }
@@ -241,12 +245,20 @@ fn takes(context: &Context, trial: &TrialRecord) -> Option<String> {
     (!takes.is_empty()).then(|| takes.join(" "))
 }
 
-/// Notes of the valid trials, each once, with the trials that carry it.
+/// Notes of the valid trials.
 fn notes(trials: &[TrialRecord]) -> Vec<Note> {
+    by_text(trials.iter().filter(|trial| trial.verdict.valid), |trial| &trial.verdict.notes)
+}
+
+/// What trials carry, each once, with the trials that carry it.
+fn by_text<'a>(
+    trials: impl IntoIterator<Item = &'a TrialRecord>,
+    texts: impl Fn(&'a TrialRecord) -> &'a Vec<String>,
+) -> Vec<Note> {
     let mut by_text: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.verdict.valid) {
-        for note in &trial.verdict.notes {
-            by_text.entry(note).or_default().push((trial.index + 1).to_string());
+    for trial in trials {
+        for text in texts(trial) {
+            by_text.entry(text).or_default().push((trial.index + 1).to_string());
         }
     }
     by_text

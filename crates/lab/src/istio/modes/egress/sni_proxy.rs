@@ -7,7 +7,7 @@
 
 use super::external::External;
 use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
-use crate::components::output_within;
+use crate::components::answer_within;
 use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::admin::{AdminCause, AdminError};
 use crate::envoy::proof::{Count, Demand, Evidence, Seen, Spoken, SpokenSide, StreamCounters};
@@ -61,7 +61,7 @@ pub fn find() -> Result<Nginx, EnvironmentError> {
         .map(|folder| folder.join("nginx"))
         .find(|program| program.is_file())
         .ok_or_else(|| missing("there is none on the path".to_owned()))?;
-    let output = output_within(Command::new(&program).arg("-V"), VERSION_LIMIT).map_err(|reason| {
+    let output = answer_within(Command::new(&program).arg("-V"), VERSION_LIMIT).map_err(|reason| {
         missing(format!("{} does not say how it was built: {reason}", program.display()))
     })?;
     // It says so on standard error.
