@@ -37,6 +37,7 @@ fn trial(index: usize, repeat: usize, mode: Mode, reasons: &[&str]) -> TrialReco
         path: experiment::schema::PathProof::default(),
         machine: Some(MachineUsage { cpus: 2, busy_cores: 1.0, ..MachineUsage::default() }),
         log_tails: [].into(),
+        hints: Vec::new(),
         push: None,
         retake: None,
     }
