@@ -47,6 +47,7 @@ fn evidence() -> [Seen; 4] {
             response_bytes: name("sent"),
             connections: name("connections"),
             added_to: false,
+            multiplexed: true,
         }),
         Seen::Streams(StreamCounters {
             connections: name("connections"),

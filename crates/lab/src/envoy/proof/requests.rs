@@ -15,7 +15,7 @@ use experiment::schema::ProxyProof;
 const FORGIVEN_FRACTION: f64 = 0.01;
 const FORGIVEN_AT_LEAST: u64 = 16;
 
-/// What a connection carries beside requests (HTTP/2's preface, settings and first headers), in requests.
+/// What a connection of HTTP/2 carries beside requests (preface, settings and first headers), in requests.
 const CONNECTION_IN_REQUESTS: u64 = 16;
 
 /// HTTP/2 tells the sender of large answers that there is room for more, in frames of so many bytes.
@@ -49,6 +49,8 @@ pub struct RequestByteCounters {
     pub connections: String,
     /// Whether a proxy before it has added to them: then there must be enough, and more says nothing.
     pub added_to: bool,
+    /// Whether the protocol says something of its own on each connection, as HTTP/2 does; others carry requests alone.
+    pub multiplexed: bool,
 }
 
 impl RequestByteCounters {
@@ -61,6 +63,9 @@ impl RequestByteCounters {
 
     /// What came with the requests over these connections and is none, in requests.
     fn beside_requests(&self, proof: &ProxyProof, sent: &SentLoad) -> u64 {
+        if !self.multiplexed {
+            return 0;
+        }
         let Some(each) = sent.request_bytes.filter(|bytes| *bytes > 0.0) else { return 0 };
         let told = counter(proof, &self.response_bytes) as f64 / ROOM_FOR_MORE_AFTER_BYTES;
         let room_for_more = (told * ROOM_FOR_MORE_BYTES / each) as u64;
@@ -156,12 +161,17 @@ mod tests {
 
     /// A proxy that counts bytes, with these of requests, and connections.
     fn ztunnel(added_to: bool, bytes: u64, connections: u64) -> CountedProxy {
+        ztunnel_of(added_to, true, bytes, connections)
+    }
+
+    fn ztunnel_of(added_to: bool, multiplexed: bool, bytes: u64, connections: u64) -> CountedProxy {
         let names = ("bytes".to_owned(), "connections".to_owned());
         let seen = Seen::RequestBytes(RequestByteCounters {
             bytes: names.0.clone(),
             response_bytes: "responses".to_owned(),
             connections: names.1.clone(),
             added_to,
+            multiplexed,
         });
         let evidence =
             Evidence { handshakes: Some(names.1.clone()), tls_expected: true, ..Evidence::of(seen) };
@@ -179,6 +189,19 @@ mod tests {
         assert!(prove(&[ztunnel(true, 6000 * 73, 4)], &sent(3000), None).proven);
         // A protocol's own words at the beginning of each connection.
         assert!(prove(&[ztunnel(false, 3000 * 73 + 4 * 200, 4)], &sent(3000), None).proven);
+    }
+
+    /// A connection of HTTP/1.1 has nothing else on it: however many there are, they hide no request of others.
+    #[test]
+    fn connections_of_one_request_at_a_time_carry_requests_alone() {
+        let with =
+            |others: u64| prove(&[ztunnel_of(false, false, (3000 + others) * 73, 500)], &sent(3000), None);
+        assert!(with(30).proven);
+        assert_eq!(
+            with(31).reasons,
+            ["ztunnel at the client saw 1 requests more than were sent: something else uses this path"]
+        );
+        assert!(prove(&[ztunnel(false, 3031 * 73, 500)], &sent(3000), None).proven);
     }
 
     /// Over HTTP/2 the client makes room for the rest of an answer, which is no request.

@@ -19,6 +19,7 @@ use crate::istio::ztunnel::{NAME, Ztunnel, ZtunnelFactory};
 use crate::pod::PodSpec;
 use crate::redirect;
 use experiment::Mode;
+use experiment::Protocol;
 use experiment::environment::{ArrangementSpec, EnvironmentError};
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::schema::HopProtocol;
@@ -156,8 +157,7 @@ impl Ztunnels {
 
     /// The proxies from client to server.
     fn on_the_path(self, waypoint: Option<Waypoint>, trial: &Trial<'_>) -> Vec<Proxy> {
-        let is_added_to = waypoint.is_some() && trial.site.spec.protocol.is_http();
-        let (source, destination) = evidence(waypoint.is_some(), is_added_to);
+        let (source, destination) = evidence(trial.site.spec.protocol, waypoint.is_some());
         let (before, after) = match self.server {
             Some(server) => {
                 (self.client.on_the_path(vec![(None, source)]), server.on_the_path(vec![(None, destination)]))
@@ -176,7 +176,8 @@ impl Ztunnels {
 
 /// What shows that requests passed the ztunnel of the client's side and that of the server's. A waypoint adds headers to
 /// each request that it reads.
-fn evidence(through_waypoint: bool, is_added_to: bool) -> (Evidence, Evidence) {
+fn evidence(protocol: Protocol, through_waypoint: bool) -> (Evidence, Evidence) {
+    let is_added_to = through_waypoint && protocol.is_http();
     let peers = |from: &'static str, to: &'static str, side| Stream { side, from, to };
     let (first, second) =
         if through_waypoint { (objects::waypoint::NAME, objects::waypoint::NAME) } else { (SERVER, CLIENT) };
@@ -196,6 +197,7 @@ fn evidence(through_waypoint: bool, is_added_to: bool) -> (Evidence, Evidence) {
             response_bytes: stream.response_bytes(),
             connections: stream.mutual_tls_connections(),
             added_to,
+            multiplexed: protocol.multiplexes(),
         }))
     };
     (of(source, false), of(destination, is_added_to))
