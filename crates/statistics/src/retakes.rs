@@ -51,6 +51,12 @@ impl Standing {
     }
 }
 
+/// Whether the generator was late in a trial, for whatever reason but other processes.
+pub(crate) fn is_late(trial: &TrialRecord) -> bool {
+    let reasons = || trial.verdict.reasons.iter().map(|reason| kind_of(reason));
+    reasons().any(|kind| kind == "schedule-lag") && reasons().all(|kind| kind != "other-processes")
+}
+
 fn kind_of(reason: &str) -> &str {
     reason.split(':').next().unwrap_or_default().trim()
 }

@@ -5,12 +5,13 @@
 //!
 //! Read [`findings`] for the order; [`latency`] for what the modes add, [`order`] for how they stand to each other,
 //! [`throughput`] for closed loops, [`resources`] for what the proxies use, [`holdings`] for what they hold,
-//! [`validity`] for what may be trusted and what was left out, [`words`] for how figures are written.
+//! [`validity`] for what may be trusted and what was left out, [`retakes`] for what was taken again, [`words`] for how figures are written.
 
 mod holdings;
 mod latency;
 mod order;
 mod resources;
+mod retakes;
 mod throughput;
 mod validity;
 pub(crate) mod words;
@@ -69,6 +70,8 @@ pub(crate) fn findings(experiment: &Experiment, summary: &Summary, trials: &[Tri
     findings.extend(validity::refused_modes(&run));
     findings.extend(holdings::refusals(&run));
     findings.extend(validity::left_out(&run));
+    findings.extend(retakes::taken_again(&run));
+    findings.extend(retakes::late_with_one_mode(&run));
     findings.extend(validity::limits(&run));
     findings
 }

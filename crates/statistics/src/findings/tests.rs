@@ -505,7 +505,8 @@ fn a_trial_that_was_taken_again_counts_once_where_it_stood() {
     assert!(
         told.contains(
             "1 of 31 trials is left out of the estimates: schedule-lag (1 of sidecar, 1000 requests/s).\n1 trial was taken \
-             again, since the machine had disturbed it (1 of sidecar, 1000 requests/s): with 1 of those, 30 of 30 are valid."
+             again, since the machine had disturbed it (1 of sidecar, 1000 requests/s): 1 of these takes is valid; 30 of 30 \
+             trials are in all."
         ),
         "{told}"
     );
@@ -530,4 +531,25 @@ fn a_machine_that_is_too_noisy_is_told_of() {
     trials.push(again);
     let summary = summarize(&experiment, 1, 4, &Host::default(), &trials);
     assert!(told(&summary).contains("This machine is too noisy for this experiment"), "{}", told(&summary));
+}
+
+#[test]
+fn a_mode_with_which_the_generator_is_late_more_often_than_by_chance_is_named() {
+    let late_with = |modes: &[Mode], repeats: usize| {
+        let late = |trial: &mut TrialRecord| {
+            if modes.contains(&trial.mode) && trial.repeat < repeats {
+                invalidate(trial, "schedule-lag: late", false);
+            }
+        };
+        told(&run(THREE_MODES, late).1)
+    };
+    // Six of six late trials with one mode of three: by chance one time in 243.
+    let told = late_with(&[Mode::Sidecar], 3);
+    assert!(
+        told.contains("The generator was late in 6 of 10 trials of a sidecar pair and in 0 of all others, more than by chance"),
+        "{told}"
+    );
+    assert!(!late_with(&[Mode::Sidecar], 1).contains("by chance"), "two trials are no sign");
+    assert!(!late_with(&[Mode::None, Mode::Gateway, Mode::Sidecar], 3).contains("by chance"));
+    assert!(!late_with(&[], 3).contains("by chance"));
 }

@@ -181,41 +181,11 @@ pub(super) fn left_out(run: &Run<'_>) -> Vec<String> {
             kinds.join("; ")
         ));
     }
-    sentences.extend(taken_again(run));
-    sentences
-}
-
-/// Trials that the machine disturbed and that were taken again, and what they do not cure.
-fn taken_again(run: &Run<'_>) -> Vec<String> {
-    let mut sentences = Vec::new();
-    let Some(retakes) = run.summary.retakes else { return sentences };
-    let again: Vec<&TrialRecord> = run.trials.iter().filter(|trial| trial.take() > 1).collect();
-    if !again.is_empty() {
-        let (were, since) = match again.len() {
-            1 => ("trial was", "it"),
-            _ => ("trials were", "them"),
-        };
-        let valid: usize = run.summary.cells.iter().map(|cell| cell.valid).sum();
-        sentences.push(format!(
-            "{} {were} taken again, since the machine had disturbed {since} ({}): with {} of those, {valid} of {} are valid.",
-            again.len(),
-            words::list(&places(&again)),
-            retakes.valid,
-            run.summary.trials_planned,
-        ));
-    }
-    if retakes.too_noisy {
-        sentences.push(format!(
-            "This machine is too noisy for this experiment: after {} trials were taken again no more were, though more would \
-             have to be.",
-            retakes.taken
-        ));
-    }
     sentences
 }
 
 /// How many of these trials were where; by mode alone where the loads would make a long list.
-fn places(trials: &[&TrialRecord]) -> Vec<String> {
+pub(super) fn places(trials: &[&TrialRecord]) -> Vec<String> {
     let counted = |name: &dyn Fn(&TrialRecord) -> String| {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for trial in trials {

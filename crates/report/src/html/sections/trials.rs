@@ -60,7 +60,8 @@ fn row(context: &Context, mode: Mode, load: &LoadPoint, unit: TimeUnit) -> Optio
         let Some((p50_us, p99_us)) = percentiles(trial) else { continue };
         let valid = trial.verdict.valid;
         let again = trial.retake.as_ref();
-        let again = again.map(|retake| format!(" (trial {} again)", retake.of + 1)).unwrap_or_default();
+        let again =
+            again.map(|retake| format!(" (trial {} again)", retake.of.saturating_add(1))).unwrap_or_default();
         for (name, time_us, filled) in [("p50", p50_us, true), ("p99", p99_us, false)] {
             let fill = if filled && valid { "mark" } else { "hollow" };
             let state = if valid { "" } else { ", left out" };
@@ -233,7 +234,7 @@ fn left_out(context: &Context, trial: &TrialRecord) -> LeftOutTrial {
 
 /// `Taken again as trial 7, which is valid.`; absent where there is one take.
 fn takes(context: &Context, trial: &TrialRecord) -> Option<String> {
-    let of = |retake: &Retake| format!("Trial {} again.", retake.of + 1);
+    let of = |retake: &Retake| format!("Trial {} again.", retake.of.saturating_add(1));
     let earlier = trial.retake.as_ref().map(of);
     let mut all = context.run.trials.iter();
     let later = all.find(|other| other.retake.as_ref().is_some_and(|retake| retake.of == trial.index));
