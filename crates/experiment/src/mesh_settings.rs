@@ -23,6 +23,8 @@ pub struct MeshSettings {
     pub retries: Option<usize>,
     /// After this a route gives up; absent: never.
     pub timeout: Option<Duration>,
+    /// Proxies that read the requests speak HTTP/2 with each other, though the load is HTTP/1.1.
+    pub http2_upgrade: bool,
     /// Proxies are told only of what their own namespace needs (the `Sidecar` resource).
     pub sidecar_scope: bool,
     /// Other services of the mesh.
@@ -143,6 +145,7 @@ impl MeshSettings {
             ("wasm", self.wasm.is_some()),
             ("retries", self.retries.is_some()),
             ("timeout", self.timeout.is_some()),
+            ("http2-upgrade", self.http2_upgrade),
         ];
         switches.into_iter().filter_map(|(key, used)| used.then_some(key)).collect()
     }

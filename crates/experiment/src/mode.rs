@@ -126,6 +126,12 @@ impl Mode {
         matches!(self, Self::Gateway | Self::Sidecar | Self::AmbientWaypoint | Self::Ingress)
     }
 
+    /// Whether two proxies that read requests stand next to each other in it.
+    #[must_use]
+    pub fn has_two_readers(self) -> bool {
+        matches!(self, Self::Sidecar | Self::Ingress)
+    }
+
     /// The mode that this one's cost is the difference to; absent where it is itself a floor. What leaves the mesh for a
     /// server that speaks TLS is held against the same without a proxy on the way, and not against plain HTTP.
     #[must_use]

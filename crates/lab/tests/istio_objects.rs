@@ -31,11 +31,15 @@ const EVERYTHING: &str = "
   retries: 3
   timeout: 1500ms
   sidecar-scope: on
+  http2-upgrade: on
   extra: |
     {apiVersion: v1, kind: ConfigMap, metadata: {name: more}}
     ---
     {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: all}, rules: []}
 ";
+
+/// What of it only sidecars have.
+const OF_SIDECARS: &str = "  sidecar-scope: on\n  http2-upgrade: on\n";
 
 /// What an experiment with this section `istio` asks of a trial in this mode.
 fn spec(mode: Mode, istio: &str) -> ArrangementSpec {
@@ -83,7 +87,7 @@ fn a_mesh_without_switches_has_its_mutual_tls_and_its_log() {
 #[test]
 fn every_switch_has_its_object() {
     insta::assert_snapshot!("switches-of-sidecars", listed(&settled(Mode::Sidecar, EVERYTHING)));
-    let of_waypoint = EVERYTHING.replace("  sidecar-scope: on\n", "");
+    let of_waypoint = EVERYTHING.replace(OF_SIDECARS, "");
     insta::assert_snapshot!("switches-of-waypoints", listed(&settled(Mode::AmbientWaypoint, &of_waypoint)));
 }
 
@@ -156,7 +160,7 @@ fn the_schemas_of_istio_and_of_the_gateway_api_allow_every_object() {
     let mut objects = Vec::new();
     for mode in [Mode::Sidecar, Mode::AmbientWaypoint, Mode::Ingress] {
         let scoped = if mode == Mode::AmbientWaypoint {
-            EVERYTHING.replace("  sidecar-scope: on\n", "")
+            EVERYTHING.replace(OF_SIDECARS, "")
         } else {
             EVERYTHING.to_owned()
         };
@@ -169,6 +173,8 @@ fn the_schemas_of_istio_and_of_the_gateway_api_allow_every_object() {
             let tcp =
                 spec_of(Protocol::Tcp, Mode::Ingress, &format!("\n  ingress: {{tls: {mtls}, api: {api}}}"));
             objects.extend(ingress::objects(&tcp, &SUBJECT));
+            let grpc = format!("\n  retries: 3\n  ingress: {{tls: {mtls}, api: {api}}}");
+            objects.extend(ingress::objects(&spec_of(Protocol::Grpc, Mode::Ingress, &grpc), &SUBJECT));
         }
     }
     for mode in MeshKind::Istio.modes() {

@@ -40,6 +40,7 @@ pub(super) fn settings(section: &Section<'_>, files: &dyn Files) -> Result<MeshS
         wasm: section.field("wasm")?.map(|field| wasm(&field, files)).transpose()?,
         retries: section.field("retries")?.map(|field| field.whole(0..=MOST_RETRIES)).transpose()?,
         timeout: section.field("timeout")?.map(|field| whole_milliseconds(&field)).transpose()?,
+        http2_upgrade: switch(section, "http2-upgrade")?,
         sidecar_scope: switch(section, "sidecar-scope")?,
         surroundings: surroundings(&section.section("surroundings")?)?,
         ingress: ingress(&section.section("ingress")?)?,

@@ -16,6 +16,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
         MeshKind::Envoy => static_files(experiment, given),
         MeshKind::Istio => {
             requests_are_read(experiment, given)?;
+            http2_upgrade(experiment, given)?;
             identities(experiment, given)?;
             mutual_tls(experiment, given)?;
             gateways(experiment, given)?;
@@ -69,6 +70,30 @@ fn requests_are_read(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Only proxies can be made to speak HTTP/2 with each other: behind a waypoint is a ztunnel, and then the service.
+fn http2_upgrade(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    let Some(field) = given.istio.field("http2-upgrade")?.filter(|_| experiment.istio.http2_upgrade) else {
+        return Ok(());
+    };
+    if experiment.load.protocol.multiplexes() {
+        return Err(field.key_place.error(
+            format!("`{}` says nothing with protocol `{}`", field.path, experiment.load.protocol),
+            "expected with `http/1.1`: this is HTTP/2 already",
+        ));
+    }
+    let other = experiment.modes.iter().find(|mode| !mode.has_two_readers() && **mode != Mode::None);
+    match other {
+        None => Ok(()),
+        Some(mode) => Err(field
+            .key_place
+            .error(
+                format!("`{}` cannot be had in mode `{mode}`", field.path),
+                "no two proxies that read requests stand next to each other in it",
+            )
+            .with_hint(format!("leave `{mode}` to an experiment of its own without `{}`", field.path))),
+    }
 }
 
 /// A key under `istio` that may have a point itself: `authorization.paths`.

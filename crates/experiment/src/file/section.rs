@@ -55,6 +55,7 @@ pub(super) const SECTIONS: [(&str, &[&str]); 12] = [
             "wasm",
             "retries",
             "timeout",
+            "http2-upgrade",
             "sidecar-scope",
             "surroundings",
             "ingress",

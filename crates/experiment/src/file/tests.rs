@@ -260,6 +260,8 @@ fn what_a_mesh_or_a_mode_cannot_do_is_refused_where_it_stands() {
         with("istio", "ingress", "load: {rate: 1000, protocol: tcp}\nistio: {authorization: {jwt: on}}"),
         with("istio", "none, ambient", &format!("{load}istio: {{sidecar-scope: true}}")),
         with("istio", "none, sidecar", &format!("{load}istio: {{ztunnel: shared}}")),
+        with("istio", "ingress, ambient-waypoint", &format!("{load}istio: {{http2-upgrade: on}}")),
+        with("istio", "sidecar", "load: {rate: 1000, protocol: grpc}\nistio: {http2-upgrade: on}"),
         with("istio", "ambient", &format!("{load}istio: {{ztunnel: dedicated}}")),
         with("istio", "sidecar", &format!("{load}istio: {{surroundings: {{endpoints: 5}}}}")),
         with(

@@ -91,6 +91,8 @@ struct IstioView<'a> {
     retries: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout: Option<TimeSpan>,
+    #[serde(rename = "http2-upgrade", skip_serializing_if = "std::ops::Not::not")]
+    http2_upgrade: bool,
     sidecar_scope: bool,
     surroundings: SurroundingsView,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -255,6 +257,7 @@ fn istio(experiment: &Experiment) -> IstioView<'_> {
         wasm: settings.wasm.as_deref(),
         retries: settings.retries,
         timeout: settings.timeout.map(TimeSpan),
+        http2_upgrade: settings.http2_upgrade,
         sidecar_scope: settings.sidecar_scope && experiment.modes.iter().any(|mode| mode.has_sidecars()),
         surroundings: SurroundingsView {
             services: surroundings.services,

@@ -34,6 +34,18 @@ impl Handling {
         };
         Self::Reads { received: version, sent_on: version }
     }
+
+    /// What it does where it receives in other versions of HTTP, or sends on in others, than the client speaks.
+    #[must_use]
+    pub fn between(self, received_in: Option<HopProtocol>, sent_on_in: Option<HopProtocol>) -> Self {
+        match self {
+            Self::Reads { received, sent_on } => Self::Reads {
+                received: received_in.unwrap_or(received),
+                sent_on: sent_on_in.unwrap_or(sent_on),
+            },
+            Self::Carries => Self::Carries,
+        }
+    }
 }
 
 /// The proxy that an Envoy speaks mutual TLS with.

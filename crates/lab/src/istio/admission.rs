@@ -8,6 +8,7 @@ use super::api::Api;
 use super::object::Reference;
 use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
+use experiment::mesh_settings::ExtraObjects;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -17,8 +18,24 @@ const GROUP: &str = "admissionregistration.k8s.io/";
 /// The API hears within milliseconds that one is gone.
 const GONE_WITHIN: Duration = Duration::from_secs(20);
 
+/// The error with the names of the experiment's own objects that may be why the API refused something, or was long in
+/// answering; as it is where there are none, or it has a hint already.
+pub(super) fn with_objects_that_have_a_say(
+    error: EnvironmentError,
+    extra: Option<&ExtraObjects>,
+) -> EnvironmentError {
+    let objects = extra.into_iter().flat_map(|extra| &extra.objects);
+    let with_a_say = objects.filter_map(|object| Reference::of(object).ok()).filter(has_a_say);
+    let names: Vec<String> = with_a_say.map(|reference| reference.to_string()).collect();
+    if names.is_empty() || error.hint.is_some() {
+        return error;
+    }
+    let verb = if names.len() == 1 { "has" } else { "have" };
+    error.with_hint(format!("of `istio.extra`, {} {verb} a say in what the API takes", names.join(", ")))
+}
+
 /// Whether an object has a say in what the API takes.
-pub(super) fn has_a_say(reference: &Reference) -> bool {
+fn has_a_say(reference: &Reference) -> bool {
     reference.api_version.starts_with(GROUP)
 }
 

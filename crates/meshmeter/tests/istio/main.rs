@@ -92,6 +92,10 @@ const EVERYWHERE: &[(&str, Case)] = &[
     ("what_fails_is_not_tried_again_unasked", traffic::what_fails_is_not_tried_again_unasked),
     ("a_route_gives_up_on_time", traffic::a_route_gives_up_on_time),
     ("every_hop_speaks_the_protocol", traffic::every_hop_speaks_the_protocol),
+    (
+        "proxies_speak_http2_with_each_other_where_that_is_asked",
+        traffic::proxies_speak_http2_with_each_other_where_that_is_asked,
+    ),
     ("another_version_between_proxies_shows", traffic::another_version_between_proxies_shows),
     (
         "a_sidecar_holds_the_whole_mesh_unless_it_is_scoped",

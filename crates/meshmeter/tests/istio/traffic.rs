@@ -208,3 +208,16 @@ pub fn every_hop_speaks_the_protocol(place: &LocalLab) {
 pub fn a_waypoint_speaks_the_protocol(place: &LocalLab) {
     check_spoken(place, Mode::AmbientWaypoint);
 }
+
+/// Between proxies alone: the client and the service speak with theirs as ever.
+pub fn proxies_speak_http2_with_each_other_where_that_is_asked(place: &LocalLab) {
+    for mode in [Mode::Sidecar, Mode::Ingress] {
+        let istio = MeshSettings { http2_upgrade: true, ..MeshSettings::default() };
+        let (trial, service) = counted(place, &ArrangementSpec { istio: Arc::new(istio), ..spec(mode) }, "");
+        trial.check_path(mode.name());
+        let hops = &trial.observation.path.hops;
+        let spoken: Vec<String> = hops.iter().map(HopProof::words).collect();
+        assert_eq!(spoken, ["HTTP/1.1", "HTTP/2", "HTTP/1.1"], "{mode}");
+        assert_eq!(requests(&service, "http/1.1"), REQUESTS, "{mode}: {service}");
+    }
+}

@@ -11,7 +11,7 @@ use crate::arrangement::LocalLab;
 use crate::arrangement::started::{PrivateFolder, Started};
 use crate::certificates::CertificateError;
 use crate::container::ContainerUser;
-use crate::envoy::hop::{Handling, Hop};
+use crate::envoy::hop::Hop;
 use crate::envoy::proof::{Demand, Evidence};
 use crate::istio::in_force::Expected;
 use crate::istio::objects::ingress::{self, Credential, HOST, PORT};
@@ -125,7 +125,7 @@ fn client_arguments(folder: &Path, tls: IngressTls) -> Vec<String> {
 
 /// What the gateway does with the load. It speaks mutual TLS with the server's sidecar.
 fn hop(trial: &Trial<'_>) -> Hop {
-    Hop::outbound(Handling::of(trial.site.spec.protocol), PORT, sidecar::cluster(trial))
+    Hop::outbound(sidecar::before_servers_proxy(trial.site.spec), PORT, sidecar::cluster(trial))
 }
 
 /// Prefixes of the statistics that prove its path, the client's TLS included.

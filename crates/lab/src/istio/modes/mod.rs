@@ -11,6 +11,7 @@ mod none;
 mod sidecar;
 mod waypoint;
 
+use super::admission;
 use super::control_plane::Outstanding;
 use super::in_force::{Awaited, wait_until_in_force};
 use super::namespace::MeshNamespace;
@@ -87,7 +88,10 @@ pub(crate) fn bring_up(
             )
         })),
     };
-    started.map_err(|error| refusal::with_objects_that_bring_it(error, spec.istio.extra.as_ref()))
+    let extra = spec.istio.extra.as_ref();
+    started.map_err(|error| {
+        admission::with_objects_that_have_a_say(refusal::with_objects_that_bring_it(error, extra), extra)
+    })
 }
 
 /// A trial that is being brought up. Pods come first, so that they are dropped before the objects that describe them.

@@ -15,6 +15,7 @@ use crate::istio::redirect::redirect_through_sidecar;
 use crate::redirect;
 use experiment::Mode;
 use experiment::environment::{ArrangementSpec, EnvironmentError, MutualTls};
+use experiment::schema::HopProtocol;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
@@ -97,12 +98,23 @@ pub(super) fn cluster(trial: &Trial<'_>) -> String {
 
 /// What the client's sidecar does with the load.
 fn outbound(trial: &Trial<'_>) -> Hop {
-    Hop::outbound(Handling::of(trial.site.spec.protocol), SERVICE_PORT, cluster(trial))
+    Hop::outbound(before_servers_proxy(trial.site.spec), SERVICE_PORT, cluster(trial))
+}
+
+/// How a proxy handles the load that sends it to the server's.
+pub(super) fn before_servers_proxy(spec: &ArrangementSpec) -> Handling {
+    Handling::of(spec.protocol).between(None, between_proxies(spec))
+}
+
+/// What proxies speak with each other, where that is not what the client speaks.
+fn between_proxies(spec: &ArrangementSpec) -> Option<HopProtocol> {
+    spec.istio.http2_upgrade.then_some(HopProtocol::Http2)
 }
 
 /// What the server's does.
 pub(super) fn inbound(trial: &Trial<'_>) -> Hop {
-    Hop::inbound(Handling::of(trial.site.spec.protocol), SERVICE_PORT)
+    let spec = trial.site.spec;
+    Hop::inbound(Handling::of(spec.protocol).between(between_proxies(spec), None), SERVICE_PORT)
 }
 
 fn expected_of_client(trial: &Trial<'_>, hop: &Hop, service: Ipv4Addr, marks: &Marks) -> Vec<Expected> {

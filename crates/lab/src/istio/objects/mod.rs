@@ -74,6 +74,7 @@ pub fn of_settings(spec: &ArrangementSpec, subject: &Subject<'_>, token_keys: Op
             spec.mode,
         ));
         objects.extend(extension::extensions(settings, spec.mode, subject));
+        objects.extend(traffic::http2_upgrade(settings.http2_upgrade, subject));
         objects.extend(traffic::sidecar_scope(settings.sidecar_scope, subject.namespace));
         if spec.mode != Mode::Ingress {
             // The gateway's own route has them there.

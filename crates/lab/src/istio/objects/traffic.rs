@@ -42,6 +42,13 @@ fn retries(attempts: usize) -> Value {
     if attempts == 0 { json!({"attempts": 0}) } else { json!({"attempts": attempts, "retryOn": RETRIED_ON}) }
 }
 
+/// Has proxies speak HTTP/2 with those before the service.
+pub(super) fn http2_upgrade(is_asked: bool, subject: &Subject<'_>) -> Option<Value> {
+    let http = json!({"h2UpgradePolicy": "UPGRADE"});
+    let spec = json!({"host": subject.host(), "trafficPolicy": {"connectionPool": {"http": http}}});
+    is_asked.then(|| object(API, "DestinationRule", (subject.namespace, subject.service), &spec))
+}
+
 /// Tells sidecars of their own namespace and the control plane's, and of nothing else.
 pub(super) fn sidecar_scope(is_scoped: bool, namespace: &str) -> Option<Value> {
     let spec = json!({"egress": [{"hosts": ["./*", "istio-system/*"]}]});
