@@ -4,6 +4,9 @@
 //! Every question is bounded in time and in the size of its answer, and every error names the proxy. Other components
 //! that answer HTTP in a pod are asked in the same way ([`Admin::ask`]); hyper and tokio stay inside.
 
+#[cfg(test)]
+mod tests;
+
 use super::answer::LongAnswer;
 use crate::life::SIGN_WITHIN;
 use crate::namespace::Namespace;
@@ -383,130 +386,5 @@ impl TryFrom<String> for Quoted {
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         text.parse().map(Self)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use experiment::environment::in_one_line;
-    use std::io::Write;
-    use std::os::unix::net::UnixListener;
-    use std::thread::JoinHandle;
-
-    /// A proxy that answers one question with these bytes, or with silence until its client goes.
-    struct FakeProxy {
-        folder: tempfile::TempDir,
-        thread: JoinHandle<()>,
-        /// How long its client waits: a moment where nothing comes, else longer than the answer takes on a busy machine.
-        limit: Duration,
-    }
-
-    impl FakeProxy {
-        fn answering(bytes: &'static [u8]) -> Self {
-            let folder = tempfile::tempdir().unwrap();
-            let listener = UnixListener::bind(folder.path().join("admin")).unwrap();
-            let thread = std::thread::spawn(move || {
-                let (mut stream, _) = listener.accept().unwrap();
-                let mut question = [0; 4096];
-                let _ = stream.read(&mut question).unwrap();
-                let _ = stream.write_all(bytes);
-                if bytes.is_empty() {
-                    let _ = stream.read(&mut question);
-                }
-            });
-            let limit = if bytes.is_empty() { Duration::from_millis(300) } else { Duration::from_secs(60) };
-            Self { folder, thread, limit }
-        }
-
-        fn ask<T>(self, question: impl Fn(&Admin) -> Result<T, AdminError>) -> Result<T, AdminError> {
-            let mut admin = Admin::new("client-proxy", &self.folder.path().join("admin"));
-            admin.limit = self.limit;
-            let answer = question(&admin);
-            self.thread.join().unwrap();
-            answer
-        }
-    }
-
-    #[test]
-    fn counters_and_heap_are_read() {
-        let counters = FakeProxy::answering(
-            b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"stats\":[{\"name\":\"a.b\",\"value\":18446744}]}",
-        );
-        assert_eq!(counters.ask(Admin::counters).unwrap()["a.b"], 18_446_744);
-        let heap = FakeProxy::answering(
-            b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"allocated\":\"5\",\"heap_size\":\"7\",\"other\":\"1\"}",
-        );
-        assert_eq!(heap.ask(Admin::heap).unwrap(), ProxyHeap { allocated_bytes: 5, heap_bytes: 7 });
-    }
-
-    #[test]
-    fn bad_answers_name_the_proxy_and_what_was_wrong() {
-        let cases: [(&'static [u8], &str); 5] = [
-            (b"", "no answer within 300 ms"),
-            (b"SSH-2.0-OpenSSH\r\n", "no whole answer: invalid HTTP version parsed"),
-            (
-                b"HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{",
-                "no whole answer: error reading a body from connection",
-            ),
-            (b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n", "it answered with status 500"),
-            (
-                b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
-                "an answer that cannot be read: missing field `stats`",
-            ),
-        ];
-        for (bytes, expected) in cases {
-            let error = FakeProxy::answering(bytes).ask(Admin::counters).unwrap_err();
-            let text = in_one_line(&error);
-            assert!(text.starts_with(&format!("ask client-proxy for /stats: {expected}")), "{text}");
-        }
-    }
-
-    #[test]
-    fn an_endless_answer_is_cut() {
-        let answer: &'static [u8] = Box::leak(
-            [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; ANSWER_BYTES + 1]].concat().into_boxed_slice(),
-        );
-        let error = FakeProxy::answering(answer).ask(Admin::heap).unwrap_err();
-        let expected =
-            format!("ask client-proxy for /memory: its answer is longer than {ANSWER_BYTES} bytes");
-        assert_eq!(in_one_line(&error), expected);
-        let few = Bounds { begins_within: ANSWER_LIMIT, at_most_bytes: 1000 };
-        let read = |admin: &Admin| {
-            admin.read_bounded("/stats", few, |answer| {
-                std::io::copy(answer, &mut std::io::sink()).map_err(serde_json::Error::io)
-            })
-        };
-        let error = FakeProxy::answering(answer).ask(read).unwrap_err();
-        assert!(in_one_line(&error).ends_with("it is longer than 1000 bytes"), "{}", in_one_line(&error));
-    }
-
-    #[test]
-    fn a_long_answer_is_read_as_it_comes_and_an_end_too_early_is_told() {
-        let length = |answer: &mut dyn Read| {
-            std::io::copy(answer, &mut std::io::sink()).map_err(serde_json::Error::io)
-        };
-        let long: &'static [u8] = Box::leak(
-            [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; ANSWER_BYTES + 1]].concat().into_boxed_slice(),
-        );
-        let whole = FakeProxy::answering(long).ask(|admin| admin.ask_long("/config_dump")).unwrap();
-        assert_eq!(whole.len(), ANSWER_BYTES + 1);
-        let read = FakeProxy::answering(long).ask(|admin| admin.read("/config_dump", length));
-        assert_eq!(read.unwrap(), ANSWER_BYTES as u64 + 1);
-        let short = FakeProxy::answering(b"HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{");
-        let error = short.ask(|admin| admin.read("/config_dump", length)).unwrap_err();
-        assert!(in_one_line(&error).starts_with("ask client-proxy for /config_dump: no whole answer: "));
-        let refused = FakeProxy::answering(b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n");
-        let error = refused.ask(|admin| admin.read("/config_dump", length)).unwrap_err();
-        assert!(in_one_line(&error).ends_with("it answered with status 500"));
-    }
-
-    #[test]
-    fn a_proxy_that_is_starting_is_not_ready_and_one_without_socket_neither() {
-        let starting = FakeProxy::answering(b"HTTP/1.1 503 Wait\r\ncontent-length: 0\r\n\r\n");
-        assert!(!starting.ask(Admin::ready).unwrap());
-        assert!(!Admin::new("gateway", Path::new("/nowhere")).ready().unwrap());
-        let garbage = FakeProxy::answering(b"HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n");
-        assert!(garbage.ask(Admin::ready).is_err());
     }
 }

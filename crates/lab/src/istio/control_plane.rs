@@ -178,32 +178,9 @@ impl ControlPlane {
         all.try_for_each(|container| container.check(operation))
     }
 
-    /// The first of these objects, given as the API answered for them, that istiod has not taken up yet. Those of other
-    /// kinds than Istio's own are not looked for.
-    pub(super) fn first_unknown<'a>(
-        &self,
-        objects: &'a [Value],
-    ) -> Result<Option<&'a Value>, EnvironmentError> {
-        let istiod = Admin::in_pod(istiod::NAME, &self.pod, istiod::HTTP_PORT);
-        let known: Vec<known::Known> = istiod
-            .ask_long_json(known::LIST)
-            .map_err(|error| EnvironmentError::new("look at what istiod knows", error))?;
-        Ok(known::first_unknown(objects, &known))
-    }
-
-    /// What the first of these proxies has not taken of all that istiod sent it, with its name; nothing where all have taken
-    /// everything. Proxies are named as istiod does, all in this namespace.
-    pub(super) fn first_outstanding<'a>(
-        &self,
-        namespace: &str,
-        proxies: &[&'a str],
-    ) -> Result<Option<(&'a str, Outstanding)>, EnvironmentError> {
-        let istiod = Admin::in_pod(istiod::NAME, &self.pod, istiod::HTTP_PORT);
-        let connected: Vec<acknowledged::Connected> = istiod
-            .ask_long_json(&acknowledged::list_of(namespace))
-            .map_err(|error| EnvironmentError::new("look at what istiod sent", error))?;
-        let outstanding = |proxy: &&'a str| Some((*proxy, acknowledged::outstanding(proxy, &connected)?));
-        Ok(proxies.iter().find_map(outstanding))
+    /// Where istiod answers.
+    fn istiod(&self) -> Admin {
+        Admin::in_pod(istiod::NAME, &self.pod, istiod::HTTP_PORT)
     }
 
     /// Marks kube-apiserver as failed where it gives no sign of life. Its port speaks TLS only.
@@ -230,7 +207,7 @@ impl ControlPlane {
         life::ask_all(&asked, || self.ask_api_for_sign_of_life());
         self.check(operation)?;
         // All are alive. Whether they can do their work is another question.
-        let istiod = Admin::in_pod(istiod::NAME, &self.pod, istiod::HTTP_PORT);
+        let istiod = self.istiod();
         let answers = |what: &str, answers: &dyn Fn() -> bool| {
             wait_for(what, ANSWERS_WITHIN, || {
                 self.check(what)?;

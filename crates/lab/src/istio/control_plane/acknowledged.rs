@@ -4,18 +4,36 @@
 //! where it did. Objects that istiod knew before it sent are in what it sent: once all of it is acknowledged, whatever they
 //! mean for the proxy is in force, though nobody knows what that is.
 
+use super::ControlPlane;
 use crate::istio::refusal::Refusal;
+use experiment::environment::EnvironmentError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
+impl ControlPlane {
+    /// What the first of these proxies has not taken of all that istiod sent it, with its name; nothing where all have taken
+    /// everything. Proxies are named as istiod does, all in this namespace.
+    pub(in crate::istio) fn first_outstanding<'a>(
+        &self,
+        namespace: &str,
+        proxies: &[&'a str],
+    ) -> Result<Option<(&'a str, Outstanding)>, EnvironmentError> {
+        let connected: Vec<Connected> = self
+            .istiod()
+            .ask_long_json(&list_of(namespace))
+            .map_err(|error| EnvironmentError::new("look at what istiod sent", error))?;
+        Ok(proxies.iter().find_map(|proxy| Some((*proxy, outstanding(proxy, &connected)?))))
+    }
+}
+
 /// Where istiod lists the proxies of a namespace.
-pub fn list_of(namespace: &str) -> String {
+fn list_of(namespace: &str) -> String {
     format!("/debug/syncz?namespace={namespace}")
 }
 
 /// A proxy as istiod has it.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
-pub struct Connected {
+struct Connected {
     /// Its name and namespace, with a point between them.
     proxy: String,
     /// By the URL of its type.
@@ -44,7 +62,7 @@ pub enum Outstanding {
 }
 
 /// What a proxy has not taken of all that it was sent; nothing where it has taken everything.
-pub fn outstanding(proxy: &str, connected: &[Connected]) -> Option<Outstanding> {
+fn outstanding(proxy: &str, connected: &[Connected]) -> Option<Outstanding> {
     // One that connected anew may still be there as it was before.
     let connections: Vec<&Connected> = connected.iter().filter(|other| other.proxy == proxy).collect();
     if connections.is_empty() {

@@ -3,18 +3,20 @@
 //! Only objects of Istio's own kinds are in that list. Once an object is there, whatever istiod sends to a proxy that connects
 //! later agrees with it.
 
+use super::ControlPlane;
+use experiment::environment::EnvironmentError;
 use serde::Deserialize;
 use serde_json::Value;
 
 /// Where istiod lists the objects that it has.
-pub const LIST: &str = "/debug/configz";
+const LIST: &str = "/debug/configz";
 
 /// What the groups of Istio's own kinds end with.
 const OWN_GROUPS: &str = ".istio.io";
 
 /// An object as istiod has it. Its version in the API says nothing here: that changes with the status that istiod itself writes.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
-pub struct Known {
+struct Known {
     kind: String,
     metadata: Metadata,
 }
@@ -29,8 +31,23 @@ struct Metadata {
     generation: Option<u64>,
 }
 
+impl ControlPlane {
+    /// The first of these objects, given as the API answered for them, that istiod has not taken up yet. Those of other
+    /// kinds than Istio's own are not looked for.
+    pub(in crate::istio) fn first_unknown<'a>(
+        &self,
+        objects: &'a [Value],
+    ) -> Result<Option<&'a Value>, EnvironmentError> {
+        let known: Vec<Known> = self
+            .istiod()
+            .ask_long_json(LIST)
+            .map_err(|error| EnvironmentError::new("look at what istiod knows", error))?;
+        Ok(first_unknown(objects, &known))
+    }
+}
+
 /// The first of these objects, as the API answered for them, that istiod does not have as they are.
-pub fn first_unknown<'a>(objects: &'a [Value], known: &[Known]) -> Option<&'a Value> {
+fn first_unknown<'a>(objects: &'a [Value], known: &[Known]) -> Option<&'a Value> {
     objects.iter().filter(|object| is_istios_own(object)).find(|object| {
         let wanted = Known::deserialize(*object);
         !wanted.is_ok_and(|wanted| known.contains(&wanted))
