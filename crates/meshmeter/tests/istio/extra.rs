@@ -243,3 +243,24 @@ pub fn what_refuses_all_objects_goes_with_its_trial(place: &LocalLab) {
         trial(place, &spec(Mode::Sidecar), |_| ()).check_path("sidecar");
     }
 }
+
+/// A ztunnel shows a policy of the experiment's own before anything is sent.
+pub fn a_ztunnel_has_policies_that_are_brought(place: &LocalLab) {
+    let policy = json!({
+        "apiVersion": "security.istio.io/v1",
+        "kind": "AuthorizationPolicy",
+        "metadata": {"name": "of-the-test"},
+        "spec": {"action": "DENY", "rules": [{"from": [{"source": {"namespaces": ["elsewhere"]}}]}]},
+    });
+    for mode in [Mode::Ambient, Mode::AmbientWaypoint] {
+        let logs = tempfile::tempdir().expect("a temporary folder");
+        let arrangement = bring_up(place, &with(mode, std::slice::from_ref(&policy)), logs.path());
+        let (_, _, ztunnel) = arrangement
+            .admin_interfaces()
+            .find(|(name, _, _)| *name == "ztunnel")
+            .expect("the client and the server share one");
+        let dump = ztunnel.ask("/config_dump").expect("ztunnel answers");
+        assert!(String::from_utf8_lossy(&dump).contains("of-the-test"), "{mode}");
+        run(arrangement, logs.path(), &[]).check_path(mode.name());
+    }
+}

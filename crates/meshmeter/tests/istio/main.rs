@@ -133,6 +133,7 @@ const WITH_ZTUNNEL: &[(&str, Case)] = &[
     ("waypoints_take_whatever_is_spoken", ambient::waypoints_take_whatever_is_spoken),
     ("raw_tcp_past_the_clients_ztunnel_shows", ambient::raw_tcp_past_the_clients_ztunnel_shows),
     ("ztunnels_know_callers_of_raw_tcp", ambient::ztunnels_know_callers_of_raw_tcp),
+    ("a_ztunnel_has_policies_that_are_brought", extra::a_ztunnel_has_policies_that_are_brought),
     ("a_waypoint_sends_spans", observability::a_waypoint_sends_spans),
     ("a_waypoint_tries_again", traffic::a_waypoint_tries_again),
     ("a_waypoint_gives_up_on_time", traffic::a_waypoint_gives_up_on_time),

@@ -92,6 +92,9 @@ fn expected(trial: &Trial<'_>, behind_waypoint: bool) -> Vec<Expected> {
             |name| Expected::AmbientPolicy { namespace: trial.site.namespace.name().to_owned(), name };
         expected.extend(objects::policy_names(objects::IDENTITY_RULES, rules).into_iter().map(policy));
     }
+    let extra = trial.site.spec.istio.extra.as_ref();
+    let own = objects::policies_of_ztunnels(extra, trial.site.namespace.name());
+    expected.extend(own.into_iter().map(|(namespace, name)| Expected::AmbientPolicy { namespace, name }));
     expected
 }
 

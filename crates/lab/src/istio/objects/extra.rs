@@ -52,6 +52,34 @@ pub(super) fn objects(extra: Option<&ExtraObjects>, namespace: &str) -> Vec<Valu
     objects
 }
 
+/// The policies among them that every ztunnel is told of, by namespace and name: all that allow or deny, but those about a
+/// waypoint.
+#[must_use]
+pub fn policies_of_ztunnels(extra: Option<&ExtraObjects>, namespace: &str) -> Vec<(String, String)> {
+    let is_one = |object: &Value| {
+        let spec = &object["spec"];
+        let is_istios =
+            object["apiVersion"].as_str().is_some_and(|version| version.starts_with(POLICY_GROUP));
+        let acts = spec["action"].as_str().is_none_or(|action| action == "ALLOW" || action == "DENY");
+        let is_in_earnest = object["metadata"]["annotations"][DRY_RUN].is_null();
+        let is_about_pods = spec["targetRef"].is_null() && spec["targetRefs"].is_null();
+        is_istios && object["kind"] == "AuthorizationPolicy" && acts && is_in_earnest && is_about_pods
+    };
+    let objects = objects(extra, namespace).into_iter().filter(is_one);
+    let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
+    objects
+        .filter_map(|object| {
+            Some((text(&object["metadata"]["namespace"])?, text(&object["metadata"]["name"])?))
+        })
+        .collect()
+}
+
+/// The group of authorization policies.
+const POLICY_GROUP: &str = "security.istio.io/";
+
+/// With this annotation a policy is only tried.
+const DRY_RUN: &str = "istio.io/dry-run";
+
 /// The group and kind that an object defines to belong to the whole cluster.
 fn defined_cluster_wide(object: &Value) -> Option<(String, String)> {
     let spec = &object["spec"];
@@ -81,5 +109,26 @@ mod tests {
         let placed: Vec<bool> =
             objects.iter().map(|object| object["metadata"]["namespace"] == "mesh-1").collect();
         assert_eq!(placed, [false, false, true, true, false]);
+    }
+
+    #[test]
+    fn ztunnels_are_told_of_policies_that_are_about_pods() {
+        let policy = |name: &str, spec: Value| json!({"apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy", "metadata": {"name": name}, "spec": spec});
+        let mut tried = policy("tried", json!({"action": "DENY"}));
+        tried["metadata"]["annotations"] = json!({DRY_RUN: "true"});
+        let mut elsewhere = policy("elsewhere", json!({"selector": {"matchLabels": {"app": "server"}}}));
+        elsewhere["metadata"]["namespace"] = json!("istio-system");
+        let objects = vec![
+            policy("denies", json!({"action": "DENY"})),
+            policy("audits", json!({"action": "AUDIT"})),
+            policy("of-a-waypoint", json!({"targetRefs": [{"kind": "Gateway"}]})),
+            tried,
+            elsewhere,
+            json!({"apiVersion": "security.istio.io/v1", "kind": "PeerAuthentication", "metadata": {"name": "a"}}),
+        ];
+        let extra = ExtraObjects { text: String::new(), objects };
+        let told = policies_of_ztunnels(Some(&extra), "mesh-1");
+        let expected = [("mesh-1", "denies"), ("istio-system", "elsewhere")];
+        assert_eq!(told, expected.map(|(namespace, name)| (namespace.to_owned(), name.to_owned())));
     }
 }

@@ -18,6 +18,7 @@ pub mod telemetry;
 pub mod traffic;
 pub mod waypoint;
 
+pub use extra::policies_of_ztunnels;
 pub use policy::{IDENTITY_RULES, PATH_RULES, policy_names};
 
 use experiment::Mode;
