@@ -91,3 +91,6 @@ impl<'a> Course<'a> {
         self.failures.note(&record, failure)
     }
 }
+
+#[cfg(test)]
+mod tests;
