@@ -37,8 +37,11 @@ pub struct Experiment {
     pub published: Vec<PublishedSource>,
     /// How the proxies are set.
     pub proxy: ProxySettings,
-    /// What is asked of the control plane; all off where the mesh has none.
+    /// What is asked of the control plane; all off where the mesh has none. Of several sizes of the mesh it has the largest.
     pub istio: Arc<MeshSettings>,
+    /// Other services around the pair: each number once, in the order of the file, each a size of the mesh to compare. One
+    /// alone, mostly none, unless the file lists several.
+    pub mesh_sizes: Vec<usize>,
     /// The synthetic service, the payload included.
     pub server: ServerSettings,
     /// CPU limit of the generator, cores; absent: none.

@@ -1,14 +1,15 @@
 //! The plan of a run: every trial, in the order in which it will run.
 //!
 //! Each repeat holds every cell (a mode under a load) once, in an order of its own, so that what changes on the machine
-//! during a run meets all modes alike. The order comes from the seed by SplitMix64 and a Fisher-Yates shuffle, both
+//! during a run meets all modes alike. Where sizes of the mesh are compared, each repeat goes through them in an order of its
+//! own, and through the cells of each in one of theirs: a change of size takes seconds. The order comes from the seed by SplitMix64 and a Fisher-Yates shuffle, both
 //! written out here: a seed gives the same order for ever, whatever becomes of random number libraries.
 
 use crate::definition::{Arrival, Experiment, LoadLevels};
 use crate::environment::ArrangementSpec;
 use crate::schema::LoadPoint;
 use crate::units::{format_duration, format_rate};
-use crate::{MeshKind, Mode};
+use crate::{MeshKind, MeshSettings, Mode};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,11 @@ use std::time::Duration;
 /// What a trial takes beside its load: starting pods and proxies, reading counters, taking all down. Measured in the lab
 /// on two cores; only the estimate of a run's length rests on it.
 fn overhead(spec: &ArrangementSpec) -> Duration {
+    let told = if spec.mode == Mode::None { 0 } else { spec.istio.surroundings.services };
+    OF_A_SERVICE_TOLD * u32::try_from(told).unwrap_or(u32::MAX) + of_an_arrangement(spec)
+}
+
+fn of_an_arrangement(spec: &ArrangementSpec) -> Duration {
     match (spec.mesh, spec.mode) {
         (MeshKind::Envoy, _) => Duration::from_millis(800),
         (MeshKind::Istio, Mode::None) => Duration::from_secs(1),
@@ -27,6 +33,12 @@ fn overhead(spec: &ArrangementSpec) -> Duration {
         (MeshKind::Istio, _) => Duration::from_secs(4),
     }
 }
+
+/// One of the other services, until the API has it or is rid of it and istiod knows.
+const OF_A_SERVICE: Duration = Duration::from_millis(6);
+
+/// Each of them in every trial: the proxies are told of it, and tell of it when they are asked what they hold.
+const OF_A_SERVICE_TOLD: Duration = Duration::from_millis(2);
 
 /// A control plane starts once in a run.
 const CONTROL_PLANE_START: Duration = Duration::from_secs(12);
@@ -83,36 +95,31 @@ impl Plan {
     /// Expands an experiment.
     #[must_use]
     pub fn new(experiment: &Experiment, seed: u64) -> Self {
-        let loads = load_points(experiment);
+        let levels = level_points(experiment);
         let mut random = SplitMix64 { state: seed };
         let mut trials = Vec::new();
+        let sizes = sizes(experiment);
         for repeat in 0..experiment.repeats {
-            let generator_seeds: Vec<u64> = loads.iter().map(|_| random.next()).collect();
-            let mut cells: Vec<(usize, Mode)> = (0..loads.len())
-                .flat_map(|load| experiment.modes.iter().map(move |mode| (load, *mode)))
-                .collect();
-            shuffle(&mut cells, &mut random);
-            for (load, mode) in cells {
-                trials.push(PlannedTrial {
-                    index: trials.len(),
-                    repeat,
-                    mode,
-                    load: loads[load].clone(),
-                    spec: ArrangementSpec {
-                        mesh: experiment.mesh,
-                        mode,
-                        protocol: experiment.load.protocol,
-                        proxy: experiment.proxy.clone(),
-                        istio: Arc::clone(&experiment.istio),
-                        server: experiment.server.clone(),
-                        client_cpu_limit_cores: experiment.client_cpu_limit_cores,
-                    },
-                    warmup: experiment.load.warmup,
-                    duration: experiment.load.duration,
-                    timeout: experiment.load.timeout,
-                    threads: experiment.load.threads,
-                    generator_seed: generator_seeds[load],
-                });
+            let generator_seeds: Vec<u64> = levels.iter().map(|_| random.next()).collect();
+            let mut order: Vec<usize> = (0..sizes.len()).collect();
+            // A single size draws nothing: its orders are those of an experiment that knows of no sizes.
+            shuffle(&mut order, &mut random);
+            for size in order {
+                let mut cells: Vec<(usize, Mode)> = (0..levels.len())
+                    .flat_map(|level| experiment.modes.iter().map(move |mode| (level, *mode)))
+                    .collect();
+                shuffle(&mut cells, &mut random);
+                let (services, istio) = &sizes[size];
+                for (level, mode) in cells {
+                    let load = LoadPoint { surrounding_services: *services, ..levels[level].clone() };
+                    let trial = planned(experiment, istio, mode, load);
+                    trials.push(PlannedTrial {
+                        index: trials.len(),
+                        repeat,
+                        generator_seed: generator_seeds[level],
+                        ..trial
+                    });
+                }
             }
         }
         Self { name: experiment.name.clone(), seed, trials, retakes: experiment.retakes }
@@ -134,7 +141,8 @@ impl Plan {
     pub fn estimated_time(&self) -> Duration {
         let needs_control_plane = self.trials.iter().any(|trial| trial.spec.mesh == MeshKind::Istio);
         let once = if needs_control_plane { CONTROL_PLANE_START } else { Duration::ZERO };
-        once + self.trials.iter().map(PlannedTrial::estimated_time).sum::<Duration>()
+        let trials = self.trials.iter().map(PlannedTrial::estimated_time).sum::<Duration>();
+        once + self.changed_services() * OF_A_SERVICE + trials
     }
 
     /// How long it can become, about, by the trials that are taken again.
@@ -142,6 +150,16 @@ impl Plan {
     pub fn longest_time(&self) -> Duration {
         let longest = self.trials.iter().map(PlannedTrial::estimated_time).max().unwrap_or_default();
         self.estimated_time() + longest * u32::try_from(self.most_retakes()).unwrap_or(u32::MAX)
+    }
+
+    /// Other services that are written or removed between the trials of the run, the first included.
+    fn changed_services(&self) -> u32 {
+        let mut there = 0;
+        let changes = self.trials.iter().map(|trial| {
+            let before = std::mem::replace(&mut there, trial.spec.istio.surroundings.services);
+            there.abs_diff(before)
+        });
+        u32::try_from(changes.sum::<usize>()).unwrap_or(u32::MAX)
     }
 }
 
@@ -152,9 +170,56 @@ impl PlannedTrial {
     }
 }
 
-/// The loads of an experiment's cells, in the order of the file.
+/// A trial but for its place in the plan and its seed.
+fn planned(experiment: &Experiment, istio: &Arc<MeshSettings>, mode: Mode, load: LoadPoint) -> PlannedTrial {
+    PlannedTrial {
+        index: 0,
+        repeat: 0,
+        mode,
+        load,
+        spec: ArrangementSpec {
+            mesh: experiment.mesh,
+            mode,
+            protocol: experiment.load.protocol,
+            proxy: experiment.proxy.clone(),
+            istio: Arc::clone(istio),
+            server: experiment.server.clone(),
+            client_cpu_limit_cores: experiment.client_cpu_limit_cores,
+        },
+        warmup: experiment.load.warmup,
+        duration: experiment.load.duration,
+        timeout: experiment.load.timeout,
+        threads: experiment.load.threads,
+        generator_seed: 0,
+    }
+}
+
+/// Each size of the mesh with its settings; the number is there only where there are several.
+fn sizes(experiment: &Experiment) -> Vec<(Option<usize>, Arc<MeshSettings>)> {
+    if experiment.mesh_sizes.len() < 2 {
+        return vec![(None, Arc::clone(&experiment.istio))];
+    }
+    let of_size = |services: &usize| {
+        let mut settings = MeshSettings::clone(&experiment.istio);
+        settings.surroundings.services = *services;
+        (Some(*services), Arc::new(settings))
+    };
+    experiment.mesh_sizes.iter().map(of_size).collect()
+}
+
+/// The loads of an experiment's cells, by size of the mesh and then by level, each in the order of the file.
 #[must_use]
 pub fn load_points(experiment: &Experiment) -> Vec<LoadPoint> {
+    let levels = level_points(experiment);
+    let at = |services: Option<usize>| {
+        let levels = levels.iter();
+        levels.map(move |load| LoadPoint { surrounding_services: services, ..load.clone() })
+    };
+    sizes(experiment).into_iter().flat_map(|(services, _)| at(services)).collect()
+}
+
+/// The levels of load, whatever the size of the mesh.
+fn level_points(experiment: &Experiment) -> Vec<LoadPoint> {
     let point = |rate, clients: Option<usize>, arrival: Arrival| LoadPoint {
         protocol: experiment.load.protocol.to_string(),
         rate,
@@ -162,6 +227,7 @@ pub fn load_points(experiment: &Experiment) -> Vec<LoadPoint> {
         connections: experiment.load.connections.or(clients).unwrap_or(1),
         payload_bytes: experiment.server.payload_bytes,
         arrival: arrival.name().to_owned(),
+        surrounding_services: None,
     };
     match &experiment.load.levels {
         LoadLevels::Open { rates, arrival } => {
@@ -251,9 +317,20 @@ impl fmt::Display for Plan {
     }
 }
 
-/// A load in words, such as `1000 requests/s` or `8 clients`.
+/// A load in words, such as `1000 requests/s` or `8 clients`; where sizes of the mesh are compared, such as
+/// `1000 requests/s among 200 other services`.
 #[must_use]
 pub fn offered(load: &LoadPoint) -> String {
+    let offered = strength(load);
+    match load.surrounding_services {
+        None => offered,
+        Some(0) => format!("{offered} among no other services"),
+        Some(1) => format!("{offered} among 1 other service"),
+        Some(services) => format!("{offered} among {services} other services"),
+    }
+}
+
+fn strength(load: &LoadPoint) -> String {
     match (load.rate, load.clients) {
         (Some(rate), _) => format!("{} requests/s", format_rate(rate)),
         (None, Some(1)) => "1 client".into(),

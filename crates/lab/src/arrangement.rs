@@ -13,7 +13,10 @@ mod rules;
 pub(crate) mod service;
 pub(crate) mod started;
 mod static_envoys;
+mod telling;
 pub(crate) mod tracing;
+
+pub use self::telling::Telling;
 
 use self::pair::PairArrangement;
 use crate::certificates::RunAuthority;
@@ -59,6 +62,8 @@ pub struct LocalLab {
     control_planes: Cell<usize>,
     /// Where their logs go: they outlive the trial that started them.
     control_plane_logs: PathBuf,
+    /// Who is told what goes on while that takes long.
+    telling: Telling,
 }
 
 impl LocalLab {
@@ -83,6 +88,7 @@ impl LocalLab {
             control_plane: RefCell::new(None),
             control_planes: Cell::new(0),
             control_plane_logs,
+            telling: Telling::default(),
         })
     }
 
@@ -90,6 +96,16 @@ impl LocalLab {
     /// the lab. For before the first trial.
     pub fn keep_control_plane_logs_in(&mut self, folder: PathBuf) {
         self.control_plane_logs = folder;
+    }
+
+    /// Tells somebody what goes on while a trial is prepared, where that takes long. For before the first trial.
+    pub fn tell_progress_to(&mut self, telling: Telling) {
+        self.telling = telling;
+    }
+
+    /// Who is told what goes on.
+    pub(crate) fn telling(&self) -> &Telling {
+        &self.telling
     }
 
     /// Starts everything that a trial needs and waits until it is ready to serve: [`Environment::prepare`] with its type

@@ -19,6 +19,14 @@ pub(crate) fn load_fields(cell: &Cell) -> Vec<(String, String)> {
     .collect()
 }
 
+/// Other services around the pair, with the field's name; empty where the run compares no sizes. It comes last in a line, where
+/// it moves no other field.
+pub(crate) fn size_field(cell: &Cell) -> (String, String) {
+    let services = cell.load.surrounding_services;
+    let services = services.map_or_else(String::new, |services| services.to_string());
+    ("surrounding_services".to_owned(), services)
+}
+
 /// An estimate and the ends of its interval; empty where there is none or it is not finite.
 pub(crate) fn estimate_fields(name: &str, estimate: Option<Estimate>) -> [(String, String); 3] {
     let number = |value: Option<f64>| {

@@ -261,6 +261,7 @@ mod tests {
                 connections: 4,
                 payload_bytes: 1024,
                 arrival: "uniform".to_owned(),
+                surrounding_services: None,
             },
             started_at: "2026-11-20T09:49:00Z".to_owned(),
             outcome: TrialOutcome::Finished,

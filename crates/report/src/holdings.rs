@@ -1,12 +1,13 @@
 //! What each proxy holds, as a table: the same rows for the terminal and for HTML.
 //!
-//! A mode's configuration is the same under every load, and memory hardly follows the load: of each mode the highest
-//! load with a valid trial is shown. The other loads are in the table of all figures.
+//! A mode's configuration is the same under every load, and memory hardly follows the load: of each mode (and of each size
+//! of the mesh, where several are compared) the highest load with a valid trial is shown. The other loads are in the table of all figures.
 
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
 use crate::loads::LoadLabels;
 use experiment::Mode;
 use experiment::schema::{Cell, ComponentSummary, ConfigurationSummary, Estimate, Role, Summary};
+use std::collections::BTreeSet;
 
 /// The table.
 #[derive(Clone, Debug)]
@@ -34,6 +35,8 @@ pub struct HoldingsRow {
     pub mode: Mode,
     /// At which load.
     pub load: String,
+    /// Among how many other services; absent where no sizes are compared.
+    pub services: Option<usize>,
     /// Its name.
     pub name: String,
     /// What it is for.
@@ -77,6 +80,19 @@ impl Sort {
         match configuration {
             Some(held) if held.counts.workloads.is_some() => Self::Ztunnel,
             _ => Self::Envoy,
+        }
+    }
+}
+
+impl HoldingsRow {
+    /// The mode, and where sizes of the mesh are compared the size: `sidecar among 200 other services`.
+    #[must_use]
+    pub fn place(&self) -> String {
+        match self.services {
+            Some(services) => {
+                format!("{} among {} other services", self.mode, format::count(services as u64))
+            }
+            None => self.mode.name().to_owned(),
         }
     }
 }
@@ -130,6 +146,7 @@ impl HoldingsTable {
         HoldingsRow {
             mode: cell.mode,
             load: labels.label(&cell.load),
+            services: cell.load.surrounding_services,
             name: component.name.clone(),
             role: component.role,
             size: component.configuration.as_ref().map(size),
@@ -162,11 +179,15 @@ fn memory(component: &ComponentSummary) -> [MemoryAt; 3] {
     .map(|(all_bytes, anonymous_bytes)| MemoryAt { all_bytes, anonymous_bytes })
 }
 
-/// Of each mode the proxies, and what configures them, under the highest load with a valid trial.
+/// Of each mode, in a mesh of each size, the proxies and what configures them, under the highest load with a valid trial.
 fn shown(summary: &Summary) -> Vec<(&Cell, &ComponentSummary)> {
+    let sizes: BTreeSet<Option<usize>> =
+        summary.cells.iter().map(|cell| cell.load.surrounding_services).collect();
     let modes = Mode::ALL.into_iter();
-    let cells = modes.filter_map(|mode| {
-        summary.cells.iter().rfind(|cell| cell.mode == mode && cell.components.iter().any(says))
+    let places = modes.flat_map(|mode| sizes.iter().map(move |services| (mode, *services)));
+    let cells = places.filter_map(|(mode, services)| {
+        let is_there = |cell: &&Cell| cell.mode == mode && cell.load.surrounding_services == services;
+        summary.cells.iter().rfind(|cell| is_there(cell) && cell.components.iter().any(says))
     });
     cells
         .flat_map(|cell| {

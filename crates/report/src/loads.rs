@@ -16,6 +16,7 @@ struct Varying {
     connections: bool,
     payload: bool,
     arrival: bool,
+    services: bool,
 }
 
 impl LoadLabels {
@@ -37,6 +38,7 @@ impl LoadLabels {
                 && distinct.iter().any(|load| load.clients != Some(load.connections)),
             payload: differs(&|one, other| one.payload_bytes == other.payload_bytes),
             arrival: differs(&|one, other| one.arrival == other.arrival),
+            services: differs(&|one, other| one.surrounding_services == other.surrounding_services),
         };
         Self { loads: distinct, varying }
     }
@@ -51,6 +53,9 @@ impl LoadLabels {
     #[must_use]
     pub fn label(&self, load: &LoadPoint) -> String {
         let mut parts = vec![strength(load)];
+        if let Some(services) = load.surrounding_services.filter(|_| self.varying.services) {
+            parts.push(format!("{} other services", format::count(services as u64)));
+        }
         if self.varying.connections {
             parts.push(connections(load));
         }
@@ -121,6 +126,7 @@ mod tests {
             connections,
             payload_bytes: 1024,
             arrival: "uniform".to_owned(),
+            surrounding_services: None,
         }
     }
 
@@ -139,6 +145,10 @@ mod tests {
         assert_eq!(labels.loads().len(), 2);
         assert_eq!(labels.label(&load(500.0, 4)), "500/s");
         assert_eq!(labels.shared(), "HTTP/1.1, 4 connections, 1\u{a0}KiB responses, uniform arrivals");
+        let among = |services| LoadPoint { surrounding_services: Some(services), ..load(500.0, 4) };
+        let labels = LoadLabels::new(&[among(0), among(1000)]);
+        assert_eq!(labels.label(&among(0)), "500/s, 0 other services");
+        assert_eq!(labels.label(&among(1000)), "500/s, 1000 other services");
         let labels = LoadLabels::new(&[load(500.0, 4), load(500.0, 1)]);
         assert_eq!(labels.label(&load(500.0, 1)), "500/s, 1 connection");
     }

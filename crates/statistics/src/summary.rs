@@ -1,10 +1,11 @@
 //! From trials to cells: estimates with intervals for every mode under every load.
 //!
 //! Only valid trials enter estimates; every trial enters the counts and the errors. What the proxies hold is in
-//! `holdings.rs`, how modes compare in `comparison.rs`, what components of a role use together in `totals.rs`.
+//! `holdings.rs`, how modes compare in `comparison.rs`, what rises with the size of the mesh in `sizes.rs`, what components of a role use together in `totals.rs`.
 
 mod comparison;
 mod holdings;
+mod sizes;
 mod totals;
 
 use crate::curve::{is_valid, valid_results};
@@ -52,13 +53,14 @@ pub fn summarize(
         findings: Vec::new(),
         published: Vec::new(),
         comparisons: comparison::comparisons(&loads, &modes, trials),
+        size_effects: sizes::effects(&loads, &modes, trials),
     };
     summary.published = published::figures(experiment, &summary);
     summary.findings = findings::findings(experiment, &summary, trials);
     summary
 }
 
-/// Every cell of the experiment and of the trials, by load, then by mode in the order of [`Mode::ALL`].
+/// Every cell of the experiment and of the trials, by size of the mesh, by load, then by mode in the order of [`Mode::ALL`].
 fn cell_keys(experiment: &Experiment, trials: &[TrialRecord]) -> Vec<(LoadPoint, Mode)> {
     let mut keys: Vec<(LoadPoint, Mode)> = load_points(experiment)
         .into_iter()
@@ -72,7 +74,8 @@ fn cell_keys(experiment: &Experiment, trials: &[TrialRecord]) -> Vec<(LoadPoint,
     keys.sort_by(|(one, one_mode), (other, other_mode)| {
         let level =
             |load: &LoadPoint| load.rate.or(load.clients.map(|clients| clients as f64)).unwrap_or(0.0);
-        level(one).total_cmp(&level(other)).then(one_mode.cmp(other_mode))
+        let by_size = one.surrounding_services.cmp(&other.surrounding_services);
+        by_size.then(level(one).total_cmp(&level(other))).then(one_mode.cmp(other_mode))
     });
     keys
 }

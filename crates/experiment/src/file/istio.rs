@@ -2,7 +2,7 @@
 
 use super::Files;
 use super::document;
-use super::reader::positive;
+use super::reader::{distinct, positive};
 use super::section::{Field, Section};
 use crate::diagnostic::{ExperimentError, Place, Source};
 use crate::mesh_settings::{
@@ -90,10 +90,21 @@ fn authorization(section: &Section<'_>) -> Result<AuthorizationSettings> {
     })
 }
 
+/// The sizes of the mesh to compare.
+pub(super) fn mesh_sizes(section: &Section<'_>) -> Result<Vec<usize>> {
+    sizes(&section.section("surroundings")?)
+}
+
+fn sizes(section: &Section<'_>) -> Result<Vec<usize>> {
+    let Some(field) = section.field("services")? else {
+        return Ok(vec![Surroundings::default().services]);
+    };
+    distinct(&field, "size", None, |item| item.whole(&field.path, 0..=MOST_SERVICES))
+}
+
 fn surroundings(section: &Section<'_>) -> Result<Surroundings> {
     let defaults = Surroundings::default();
-    let services =
-        section.field("services")?.map_or(Ok(defaults.services), |field| field.whole(0..=MOST_SERVICES))?;
+    let services = sizes(section)?.into_iter().max().unwrap_or(defaults.services);
     let Some(field) = section.field("endpoints")? else {
         return Ok(Surroundings { services, ..defaults });
     };

@@ -60,6 +60,7 @@ pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Resul
         published: published::sources(&root)?,
         proxy: proxy(&proxy_section)?,
         istio: istio::settings(&istio_section, files)?.into(),
+        mesh_sizes: istio::mesh_sizes(&istio_section)?,
         server: server(&server_section, payload_bytes)?,
         client_cpu_limit_cores: cores(&root.section("client")?)?,
         load,
@@ -180,7 +181,7 @@ fn levels(section: &Section<'_>, scale: &Scale) -> Result<LoadLevels> {
         (None, None) => Err(section.missing("`load.rate` or `load.clients`", "rate: [500, 1000]")),
         (Some(rate), None) => {
             let read = |item: &Item<'_>| Ok(item.quantity(&rate.path, parse_rate)? * scale.factor);
-            let rates = distinct(&rate, scale, read)?;
+            let rates = distinct(&rate, "level", scale.place.is_some().then_some(scale.factor), read)?;
             let arrival = arrival.map_or(Ok(Arrival::Uniform), |field| {
                 field.choice(&[("uniform", Arrival::Uniform), ("poisson", Arrival::Poisson)])
             })?;
@@ -197,21 +198,23 @@ fn levels(section: &Section<'_>, scale: &Scale) -> Result<LoadLevels> {
                 let clients = item.whole(&clients.path, 1..=MOST_CONNECTIONS)?;
                 Ok((clients as f64 * scale.factor).round().max(1.0) as usize)
             };
-            Ok(LoadLevels::Closed { clients: distinct(&clients, scale, read)? })
+            let scaled_by = scale.place.is_some().then_some(scale.factor);
+            Ok(LoadLevels::Closed { clients: distinct(&clients, "level", scaled_by, read)? })
         }
     }
 }
 
-/// Every level of a list, each once.
-fn distinct<T: PartialEq>(
+/// Every value of a list, each once. Values may have been multiplied by a scale, and so become equal.
+pub(super) fn distinct<T: PartialEq>(
     field: &Field<'_>,
-    scale: &Scale,
+    kind: &str,
+    scaled_by: Option<f64>,
     read: impl Fn(&Item<'_>) -> Result<T>,
 ) -> Result<Vec<T>> {
     let items = field.one_or_list()?;
     if items.len() > MOST_LEVELS {
         return Err(field.place().error(
-            format!("`{}` has {} levels", field.path, items.len()),
+            format!("`{}` has {} {kind}s", field.path, items.len()),
             format!("expected at most {MOST_LEVELS}"),
         ));
     }
@@ -219,11 +222,12 @@ fn distinct<T: PartialEq>(
     for item in items {
         let level = read(&item)?;
         if levels.contains(&level) {
-            let error = item
-                .place
-                .error(format!("`{}` has the same level twice", field.path), "expected each level once");
-            return Err(match scale.place {
-                Some(_) => error.with_hint(format!("levels may become equal by `--scale {}`", scale.factor)),
+            let error = item.place.error(
+                format!("`{}` has the same {kind} twice", field.path),
+                format!("expected each {kind} once"),
+            );
+            return Err(match scaled_by {
+                Some(factor) => error.with_hint(format!("levels may become equal by `--scale {factor}`")),
                 None => error,
             });
         }

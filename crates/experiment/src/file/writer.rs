@@ -112,9 +112,17 @@ struct AuthorizationView {
 
 #[derive(Serialize)]
 struct SurroundingsView {
-    services: usize,
+    services: OneOrSeveral,
     #[serde(skip_serializing_if = "Option::is_none")]
     endpoints: Option<usize>,
+}
+
+/// One value is written as one, as it always was.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum OneOrSeveral {
+    One(usize),
+    Several(Vec<usize>),
 }
 
 #[derive(Serialize)]
@@ -260,7 +268,10 @@ fn istio(experiment: &Experiment) -> IstioView<'_> {
         http2_upgrade: settings.http2_upgrade,
         sidecar_scope: settings.sidecar_scope && experiment.modes.iter().any(|mode| mode.has_sidecars()),
         surroundings: SurroundingsView {
-            services: surroundings.services,
+            services: match experiment.mesh_sizes.as_slice() {
+                [_, _, ..] => OneOrSeveral::Several(experiment.mesh_sizes.clone()),
+                _ => OneOrSeveral::One(surroundings.services),
+            },
             endpoints: (surroundings.services > 0).then_some(surroundings.endpoints),
         },
         ingress: experiment

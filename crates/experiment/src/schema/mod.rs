@@ -9,6 +9,7 @@ mod host;
 mod load;
 mod objective;
 mod search;
+mod size_effect;
 mod summary;
 mod tracing;
 mod trial;
@@ -30,6 +31,7 @@ pub use objective::{BoundResult, ObjectiveResult};
 pub use search::{
     FoundRate, ProbeRecord, RatePoint, SEARCH_SCHEMA, SearchEvent, SearchResult, SearchVerdict,
 };
+pub use size_effect::{SizeEffect, SizedFigure};
 pub use summary::{
     AddedLatency, Cell, CellPath, ComponentSummary, Estimate, ModeComparison, Percentiles, PublishedFigure,
     RetakeSummary, RoleTotal, SUMMARY_SCHEMA, Summary,

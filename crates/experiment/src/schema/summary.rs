@@ -1,6 +1,6 @@
 //! `meshmeter.summary/1`: what a run's trials say together.
 
-use super::{ConfigurationSummary, HeapSummary, HopProof, Host, LoadPoint, Role};
+use super::{ConfigurationSummary, HeapSummary, HopProof, Host, LoadPoint, Role, SizeEffect};
 use crate::Mode;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +33,10 @@ pub struct Summary {
     /// Every mode against every other that leads to the same server, under each load; those without a figure are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comparisons: Vec<ModeComparison>,
+    /// What rises with the size of the mesh, where several are compared: what a mode's proxies hold, then what requests see
+    /// under each load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub size_effects: Vec<SizeEffect>,
     /// The answers, in words. The first is the headline.
     pub findings: Vec<String>,
     /// Figures that others published for the same question.

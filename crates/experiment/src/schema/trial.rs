@@ -80,7 +80,7 @@ pub enum TrialOutcome {
     Failed,
 }
 
-/// The load of one cell of the experiment.
+/// The load of one cell of the experiment; where sizes of the mesh are compared too, with the size of which it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadPoint {
     /// Such as `http/1.1`.
@@ -97,6 +97,10 @@ pub struct LoadPoint {
     pub payload_bytes: u64,
     /// `uniform` or `poisson`.
     pub arrival: String,
+    /// Other services around the pair; only where the experiment lists several sizes. It stands here so that mode and load
+    /// name a cell, as they do without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surrounding_services: Option<usize>,
 }
 
 /// What a component is for.

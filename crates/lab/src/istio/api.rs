@@ -16,22 +16,22 @@ use self::path::Plurals;
 use self::question::{Question, Refusal, answer};
 use super::object::Reference;
 use experiment::environment::{EnvironmentError, in_one_line};
-use futures_util::stream::{self, StreamExt as _};
+use futures_util::stream::{self, Stream, StreamExt as _};
 use http::Method;
 use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::fmt;
-use std::future::Future;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// How long all answers to one question may take. A thousand objects take seconds.
-const ANSWER_LIMIT: Duration = Duration::from_secs(120);
+/// Where many questions are asked, how long it may take until the next of them is answered. All of them may take as long as
+/// they do: ten thousand Services take minutes on a machine that is busy with other things.
+const NEXT_ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// How long the API may take for a single answer.
 const SINGLE_ANSWER_LIMIT: Duration = Duration::from_secs(20);
@@ -237,6 +237,27 @@ impl Api {
         })
     }
 
+    /// Makes objects that most likely do not exist yet; those that do become as they are given. It costs the API less than
+    /// [`Self::apply`], which looks for what is there. `answered` is told how many are made, again and again.
+    ///
+    /// # Errors
+    /// Where one is no object or the API refuses it; others may have been made.
+    pub fn create(&self, objects: &[Value], answered: &dyn Fn(usize)) -> Result<(), EnvironmentError> {
+        let questions = objects.iter().map(|object| {
+            let reference = Reference::of(object)?;
+            let path = format!(
+                "{}?fieldManager={FIELD_MANAGER}&fieldValidation=Ignore",
+                self.plurals.borrow().collection(&reference)
+            );
+            let instead = Some(Box::new(self.applied(object, "")?));
+            let question = Question::new(format!("create {reference}"), Method::POST, path)
+                .with("application/json", object);
+            Ok(Question { instead, ..question })
+        });
+        let questions = questions.collect::<Result<_, EnvironmentError>>()?;
+        self.ask_each(questions, Refused::Stop, answered).map(drop)
+    }
+
     /// Sets the `status` of objects that exist: each value names its object and has a field `status`.
     ///
     /// # Errors
@@ -270,6 +291,18 @@ impl Api {
     /// # Errors
     /// Where the API refuses one, the first such; the others are deleted all the same.
     pub fn delete(&self, references: &[Reference]) -> Result<(), EnvironmentError> {
+        self.delete_many(references, &|_| ())
+    }
+
+    /// The same for many: `answered` is told how many are gone, again and again.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn delete_many(
+        &self,
+        references: &[Reference],
+        answered: &dyn Fn(usize),
+    ) -> Result<(), EnvironmentError> {
         let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
         let questions = references.iter().map(|reference| {
             let mut question =
@@ -278,7 +311,7 @@ impl Api {
             question.may_be_absent = true;
             question
         });
-        self.ask_each(questions.collect(), Refused::GoOn).map(drop)
+        self.ask_each(questions.collect(), Refused::GoOn, answered).map(drop)
     }
 
     /// Lets a namespace that was deleted go at once. A cluster has a controller for it, which first empties it.
@@ -334,9 +367,18 @@ impl Api {
     fn ask_within(&self, at_most: Duration, question: Question) -> Result<String, Refusal> {
         let operation = question.operation.clone();
         let client = self.client.clone();
-        self.wait(at_most, async move { answer(&client, question).await })
-            .unwrap_or_else(|reason| Err(Refusal { operation, code: None, reason }))
-            .map_err(|refusal| self.cause_of(refusal))
+        let mut answered = None;
+        let asked = self.wait(at_most, stream::once(async move { answer(&client, question).await }), |answer| {
+            answered = Some(answer);
+            Ok(())
+        });
+        let refused = |reason: String| Refusal { operation, code: None, reason };
+        let answer = match (asked, answered) {
+            (Ok(()), Some(answer)) => answer,
+            (Ok(()), None) => Err(refused("its client has ended".to_owned())),
+            (Err(reason), _) => Err(refused(reason)),
+        };
+        answer.map_err(|refusal| self.cause_of(refusal))
     }
 
     /// Why the API refused, or did not answer: that it is gone says more than a connection that cannot be opened.
@@ -349,68 +391,98 @@ impl Api {
 
     /// Asks all questions, some at once, until the first refusal.
     fn ask_all(&self, questions: Vec<Question>) -> Result<Vec<String>, EnvironmentError> {
-        self.ask_each(questions, Refused::Stop)
+        self.ask_each(questions, Refused::Stop, &|_| ())
     }
 
-    /// Asks questions, some at once. Gives the answers, or the first refusal.
+    /// Asks questions, some at once. Gives the answers, or the first refusal. `answered` is told how many are answered, again
+    /// and again.
     fn ask_each(
         &self,
         questions: Vec<Question>,
         when_refused: Refused,
+        answered: &dyn Fn(usize),
     ) -> Result<Vec<String>, EnvironmentError> {
-        let operation = match questions.as_slice() {
-            [] => return Ok(Vec::new()),
-            [first, ..] => first.operation.clone(),
-        };
+        let operations: Vec<String> = questions.iter().map(|question| question.operation.clone()).collect();
         let client = self.client.clone();
-        let all = async move {
-            let answers = stream::iter(questions).map(|question| answer(&client, question)).buffered(AT_ONCE);
-            futures_util::pin_mut!(answers);
-            let (mut all, mut first_refusal) = (Vec::new(), None);
-            while let Some(answer) = answers.next().await {
-                match answer {
-                    Ok(answer) => all.push(answer),
-                    Err(refusal) => {
-                        first_refusal.get_or_insert(refusal);
-                        if when_refused == Refused::Stop {
-                            break;
-                        }
+        let asked = stream::iter(questions).map(move |question| {
+            let client = client.clone();
+            async move { answer(&client, question).await }
+        });
+        let (mut answers, mut first_refusal, mut heard) = (Vec::with_capacity(operations.len()), None, 0);
+        let waited = self.wait(NEXT_ANSWER_LIMIT, asked.buffered(AT_ONCE), |answer| {
+            heard += 1;
+            match answer {
+                Ok(answer) => answers.push(answer),
+                Err(refusal) => {
+                    first_refusal.get_or_insert(refusal);
+                    if when_refused == Refused::Stop {
+                        return Err(String::new());
                     }
                 }
             }
-            first_refusal.map_or(Ok(all), Err)
-        };
-        match self.wait(ANSWER_LIMIT, all) {
-            Ok(answers) => Ok(answers.map_err(|refusal| self.cause_of(refusal))?),
-            Err(reason) => Err(EnvironmentError::new(operation, reason)),
+            answered(heard);
+            Ok(())
+        });
+        match (first_refusal, waited) {
+            (Some(refusal), _) => Err(self.cause_of(refusal).into()),
+            (None, Ok(())) => Ok(answers),
+            (None, Err(reason)) => {
+                // The first that was not answered: had all been, nobody would have waited longer.
+                let operation = operations.into_iter().nth(heard).unwrap_or_default();
+                Err(EnvironmentError::new(operation, reason))
+            }
         }
     }
 
-    /// Runs something on the client's thread, for at most this long; what has not ended by then goes on unheard, and ends
-    /// with the client.
+    /// Runs something on the client's thread and hears what comes of it, item by item, until its end or an error of
+    /// `hear`. What has not ended by then is ended.
+    ///
+    /// # Errors
+    /// That one; where the next item takes longer than `at_most`; or where it is of no use to wait any longer.
     fn wait<T: Send + 'static>(
         &self,
         at_most: Duration,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, String> {
+        work: impl Stream<Item = T> + Send + 'static,
+        mut hear: impl FnMut(T) -> Result<(), String>,
+    ) -> Result<(), String> {
         let (result, is_there) = mpsc::channel();
-        self.runtime.spawn(async move {
-            // Nobody listens any longer where the time is up.
-            let _ = result.send(work.await);
-        });
-        let give_up_at = Instant::now() + at_most;
-        loop {
-            match is_there.recv_timeout(LOOK_EVERY.min(at_most)) {
-                Ok(result) => return Ok(result),
-                Err(mpsc::RecvTimeoutError::Disconnected) => return Err("its client has ended".to_owned()),
-                Err(mpsc::RecvTimeoutError::Timeout) => {
-                    (self.goes_on)().map_err(|error| in_one_line(&error))?;
+        let task = self.runtime.spawn(async move {
+            futures_util::pin_mut!(work);
+            while let Some(item) = work.next().await {
+                if result.send(item).is_err() {
+                    break;
                 }
             }
-            if Instant::now() >= give_up_at {
-                return Err(format!("no answer within {} s", at_most.as_secs()));
+        });
+        let _ended = EndedOnDrop(task.abort_handle());
+        let (mut heard_at, mut looked_at) = (Instant::now(), Instant::now());
+        loop {
+            match is_there.recv_timeout(LOOK_EVERY.min(at_most)) {
+                Ok(item) => {
+                    hear(item)?;
+                    heard_at = Instant::now();
+                }
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(mpsc::RecvTimeoutError::Timeout) if heard_at.elapsed() >= at_most => {
+                    return Err(format!("no answer within {} s", at_most.as_secs()));
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+            }
+            // Not only where nothing comes: thousands of answers may come without a pause.
+            if looked_at.elapsed() >= LOOK_EVERY {
+                (self.goes_on)().map_err(|error| in_one_line(&error))?;
+                looked_at = Instant::now();
             }
         }
+    }
+}
+
+/// Work on the client's thread that nobody waits for once this is dropped.
+struct EndedOnDrop(tokio::task::AbortHandle);
+
+impl Drop for EndedOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

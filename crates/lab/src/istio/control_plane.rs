@@ -12,6 +12,7 @@ mod acknowledged;
 mod istiod;
 mod known;
 mod shared;
+mod surroundings;
 mod validation;
 
 pub(super) use acknowledged::Outstanding;

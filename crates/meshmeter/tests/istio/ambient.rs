@@ -1,7 +1,7 @@
 //! The ambient modes with everything that is spoken: ztunnels pass on what they do not read, and a waypoint reads HTTP alone.
 
 use crate::raw_tcp::{denial, iptables, raw_tcp};
-use crate::trial::{CONNECTIONS, REQUESTS, Trial, spec, trial};
+use crate::trial::{CONNECTIONS, REQUESTS, Trial, spec, trial, trial_of_refusals};
 use experiment::environment::{ArrangementSpec, MutualTls, TCP_REQUEST_BYTES};
 use experiment::mesh_settings::{AuthorizationSettings, ZtunnelPlacement};
 use experiment::{MeshSettings, Mode, Protocol};
@@ -123,7 +123,8 @@ pub fn ztunnels_know_callers_of_raw_tcp(place: &LocalLab) {
     let with = |extra| MeshSettings { authorization, extra, ..MeshSettings::default() };
     let allowed = trial(place, &ambient(Mode::Ambient, Protocol::Tcp, with(None)), |_| ());
     check_answered("allowed", &allowed);
-    let refused = trial(place, &ambient(Mode::Ambient, Protocol::Tcp, with(Some(denial()))), |_| ());
+    let refused =
+        trial_of_refusals(place, &ambient(Mode::Ambient, Protocol::Tcp, with(Some(denial()))), |_| ());
     assert_eq!(refused.answered(), 0);
     assert!(!refused.observation.path.proven);
     let through = trial(place, &ambient(Mode::AmbientWaypoint, Protocol::Tcp, with(None)), |_| ());

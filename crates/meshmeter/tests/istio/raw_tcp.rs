@@ -1,12 +1,12 @@
 //! Raw TCP within the mesh: proxies carry connections and cannot read requests.
 
 use crate::ingress::ingress;
-use crate::trial::{CONNECTIONS, REQUESTS, Trial, spec, trial};
+use crate::trial::{CONNECTIONS, REQUESTS, Trial, spec, trial, trial_of_refusals};
 use experiment::environment::{ArrangementSpec, MutualTls, ProxySettings, TCP_REQUEST_BYTES};
 use experiment::mesh_settings::{AuthorizationSettings, ExtraObjects, IngressApi, IngressTls};
 use experiment::{MeshSettings, Mode, Protocol};
 use lab::Pod;
-use lab::arrangement::LocalLab;
+use lab::arrangement::{LocalLab, pair::PairArrangement};
 use serde_json::json;
 use std::process::Command;
 use std::sync::Arc;
@@ -70,7 +70,15 @@ pub fn raw_tcp_past_the_server_proxy_shows(place: &LocalLab) {
 
 pub fn raw_tcp_past_the_client_proxy_is_refused_or_shows(place: &LocalLab) {
     for mtls in [MutualTls::Strict, MutualTls::Permissive] {
-        let trial = trial(place, &raw_tcp(Mode::Sidecar, mtls), |arrangement| {
+        let trial = |tamper: &dyn Fn(&PairArrangement<'_>)| {
+            let spec = raw_tcp(Mode::Sidecar, mtls);
+            if mtls == MutualTls::Strict {
+                trial_of_refusals(place, &spec, tamper)
+            } else {
+                trial(place, &spec, tamper)
+            }
+        };
+        let trial = trial(&|arrangement| {
             let (client, server) = (arrangement.client_pod(), arrangement.server_pod());
             iptables(client, &["-F"]);
             let destination = format!("{}:8080", server.address());
@@ -144,7 +152,7 @@ pub fn callers_of_raw_tcp_are_known_by_their_identity(place: &LocalLab) {
         ArrangementSpec { istio: Arc::new(istio), ..raw_tcp(Mode::Sidecar, MutualTls::Strict) }
     };
     trial(place, &with(None), |_| ()).check_proven("allowed", &SIDECARS);
-    let refused = trial(place, &with(Some(denial())), |_| ());
+    let refused = trial_of_refusals(place, &with(Some(denial())), |_| ());
     assert_eq!(refused.answered(), 0);
     let reasons = refused.observation.path.reasons.join("\n");
     assert!(reasons.contains("the service counted 0 of "), "{reasons}");

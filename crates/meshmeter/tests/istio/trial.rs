@@ -18,6 +18,12 @@ pub const REQUESTS: u64 = 400;
 pub const CONNECTIONS: u64 = 4;
 pub const LIMIT: Duration = Duration::from_secs(120);
 
+/// Longer than all requests take where they are answered: their number ends the window.
+const WINDOW: Duration = Duration::from_secs(20);
+/// Where every connection is refused, no request is ever sent and only time ends the window: long enough for hundreds of
+/// attempts.
+const WINDOW_OF_REFUSALS: Duration = Duration::from_secs(1);
+
 /// What a trial showed.
 pub struct Trial {
     pub observation: Observation,
@@ -164,6 +170,17 @@ pub fn load(
     url: String,
     client_arguments: &[String],
 ) -> Option<LoadResult> {
+    load_for(WINDOW, arrangement, logs, url, client_arguments)
+}
+
+/// The same with a window of this length, which ends early once all requests were sent.
+fn load_for(
+    at_most: Duration,
+    arrangement: &mut PairArrangement<'_>,
+    logs: &Path,
+    url: String,
+    client_arguments: &[String],
+) -> Option<LoadResult> {
     let result = logs.join("load.json");
     let mut arguments = vec!["load".to_owned(), url];
     for option in [
@@ -171,7 +188,7 @@ pub fn load(
         format!("--connections={CONNECTIONS}"),
         format!("--requests={REQUESTS}"),
         "--warmup=0s".to_owned(),
-        "--duration=20s".to_owned(),
+        format!("--duration={}s", at_most.as_secs()),
         "--timeout=5s".to_owned(),
         "--progress=json".to_owned(),
         format!("--json={}", result.display()),
@@ -222,9 +239,29 @@ fn options(protocol: Protocol, logs: &Path) -> Vec<String> {
 
 /// A trial from beginning to end; `tamper` comes between.
 pub fn trial(place: &LocalLab, spec: &ArrangementSpec, tamper: impl FnOnce(&PairArrangement<'_>)) -> Trial {
+    trial_for(WINDOW, place, spec, tamper)
+}
+
+/// The same where connections are expected to be refused.
+pub fn trial_of_refusals(
+    place: &LocalLab,
+    spec: &ArrangementSpec,
+    tamper: impl FnOnce(&PairArrangement<'_>),
+) -> Trial {
+    trial_for(WINDOW_OF_REFUSALS, place, spec, tamper)
+}
+
+fn trial_for(
+    at_most: Duration,
+    place: &LocalLab,
+    spec: &ArrangementSpec,
+    tamper: impl FnOnce(&PairArrangement<'_>),
+) -> Trial {
     let logs = LogFolder::create();
-    let arrangement = bring_up(place, spec, logs.path());
+    let mut arrangement = bring_up(place, spec, logs.path());
     tamper(&arrangement);
     let client_arguments = [arrangement.client_arguments(), options(spec.protocol, logs.path())].concat();
-    run(arrangement, logs.path(), &client_arguments)
+    let url = arrangement.url();
+    let result = load_for(at_most, &mut arrangement, logs.path(), url, &client_arguments);
+    finish(arrangement, result)
 }

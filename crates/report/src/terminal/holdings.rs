@@ -14,11 +14,12 @@ const NAMED: [&str; 7] =
 pub(super) fn lines(table: &HoldingsTable, options: Options) -> Vec<String> {
     let mut lines = vec![bold("What each proxy holds", options)];
     let names = table.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).min(24);
-    let mut last: Option<Mode> = None;
+    let mut last: Option<(Mode, &str)> = None;
     for row in &table.rows {
-        if last != Some(row.mode) {
+        let place = (row.mode, row.load.as_str());
+        if last != Some(place) {
             lines.push(format!("{} at {}", row.mode, plain(&row.load)));
-            last = Some(row.mode);
+            last = Some(place);
         }
         let mut name = plain(&row.name);
         for line in facts(table, row)

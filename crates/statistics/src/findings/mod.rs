@@ -4,14 +4,16 @@
 //! fewer than ten requests in a trial, and a difference whose interval includes zero is called what it is: not shown.
 //!
 //! Read [`findings`] for the order; [`latency`] for what the modes add, [`order`] for how they stand to each other,
-//! [`throughput`] for closed loops, [`resources`] for what the proxies use, [`holdings`] for what they hold,
-//! [`validity`] for what may be trusted and what was left out, [`retakes`] for what was taken again, [`words`] for how figures are written.
+//! [`throughput`] for closed loops, [`resources`] for what the proxies use, [`holdings`] for what they hold, [`sizes`] for the
+//! size of the mesh, [`validity`] for what may be trusted and what was left out, [`retakes`] for what was taken again,
+//! [`words`] for how figures are written.
 
 mod holdings;
 mod latency;
 mod order;
 mod resources;
 mod retakes;
+mod sizes;
 mod throughput;
 mod validity;
 pub(crate) mod words;
@@ -54,7 +56,11 @@ pub(crate) struct Run<'a> {
 /// Every finding, the headline first.
 pub(crate) fn findings(experiment: &Experiment, summary: &Summary, trials: &[TrialRecord]) -> Vec<String> {
     let run = Run { experiment, summary, trials };
-    let mut findings = vec![throughput::headline(&run).unwrap_or_else(|| latency::headline(&run))];
+    let of_sizes = sizes::headline(&run);
+    let headline = of_sizes.or_else(|| throughput::headline(&run));
+    let mut findings = vec![headline.unwrap_or_else(|| latency::headline(&run))];
+    findings
+        .extend(sizes::sizes(&run).into_iter().filter(|finding| *finding != findings[0]).collect::<Vec<_>>());
     findings.extend(order::order(&run));
     findings.extend(throughput::full_machine(&run));
     findings.extend(throughput::cpu_for_each_request(&run));

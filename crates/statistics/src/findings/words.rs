@@ -76,6 +76,13 @@ pub(crate) fn size(bytes: f64) -> String {
     format!("{} {unit}", number(value, usize::from(value < 9.95)))
 }
 
+/// The same with its interval: `69 kB (68–71)`.
+pub(crate) fn size_interval(estimate_bytes: &Estimate) -> String {
+    let (unit, unit_bytes) = if estimate_bytes.estimate.abs() < 999.5e3 { ("kB", 1e3) } else { ("MB", 1e6) };
+    let decimals = usize::from((estimate_bytes.estimate / unit_bytes).abs() < 9.95);
+    with_interval(estimate_bytes, unit_bytes, decimals, unit)
+}
+
 /// A fraction such as `0.12%`.
 pub(crate) fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;

@@ -15,6 +15,9 @@ const ANSWER_BYTES: usize = 16 << 20;
 /// How much is shown of an answer that is not of the API's own making, characters.
 const SHOWN_CHARACTERS: usize = 300;
 
+/// The status of an answer: such an object exists already.
+const EXISTS: u16 = 409;
+
 /// One request.
 pub(super) struct Question {
     pub operation: String,
@@ -26,6 +29,8 @@ pub(super) struct Question {
     pub may_be_absent: bool,
     /// What it means that nothing answers at this path at all; absent: what the API says itself.
     pub unknown_path: Option<String>,
+    /// What is asked where the object exists already; absent: that is an error.
+    pub instead: Option<Box<Question>>,
 }
 
 impl Question {
@@ -38,6 +43,7 @@ impl Question {
             body: Vec::new(),
             may_be_absent: false,
             unknown_path: None,
+            instead: None,
         }
     }
 
@@ -61,8 +67,17 @@ impl From<Refusal> for EnvironmentError {
 }
 
 /// Asks, and gives the answer's text.
-pub(super) async fn answer(client: &Client, question: Question) -> Result<String, Refusal> {
-    let Question { operation, method, path, content_type, body, may_be_absent, unknown_path } = question;
+pub(super) async fn answer(client: &Client, mut question: Question) -> Result<String, Refusal> {
+    let instead = question.instead.take();
+    match (answer_once(client, question).await, instead) {
+        (Err(Refusal { code: Some(EXISTS), .. }), Some(instead)) => answer_once(client, *instead).await,
+        (answer, _) => answer,
+    }
+}
+
+async fn answer_once(client: &Client, question: Question) -> Result<String, Refusal> {
+    let Question { operation, method, path, content_type, body, may_be_absent, unknown_path, instead: _ } =
+        question;
     let refused = |code: Option<u16>, reason: String| Refusal { operation: operation.clone(), code, reason };
     let request = Request::builder()
         .method(method)

@@ -1,9 +1,9 @@
 //! What the trials of a run share in their mesh: the other services around the pair, and where spans are sent.
 
+use super::surroundings::Written;
 use super::{ControlPlane, SYSTEM_NAMESPACE};
+use crate::arrangement::Telling;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
-use crate::istio::object::Reference;
-use crate::istio::objects::surroundings;
 use crate::istio::objects::telemetry::{TRACE_COLLECTOR, TRACE_COLLECTOR_PORT};
 use crate::istio::trace_collector::TraceCollector;
 use crate::istio::workload::{Membership, ServicePort, Workload};
@@ -11,9 +11,7 @@ use crate::lab::Lab;
 use crate::pod::{Pod, PodSpec};
 use experiment::MeshSettings;
 use experiment::environment::EnvironmentError;
-use experiment::mesh_settings::Surroundings;
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,7 +21,7 @@ const READY_WITHIN: Duration = Duration::from_secs(20);
 /// What there is so far.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    surroundings: Surroundings,
+    surroundings: Written,
     collector: Option<(Pod, Container)>,
 }
 
@@ -35,7 +33,8 @@ impl Shared {
 }
 
 impl ControlPlane {
-    /// Provides what an experiment's settings need besides the objects of its trials, once.
+    /// Provides what an experiment's settings need besides the objects of its trials, once. Somebody is told while that takes
+    /// long.
     ///
     /// # Errors
     /// Where the API refuses an object or the collector of spans does not start.
@@ -44,15 +43,10 @@ impl ControlPlane {
         lab: &Lab,
         meshmeter: &Path,
         settings: &MeshSettings,
+        telling: &Telling,
     ) -> Result<(), EnvironmentError> {
         let mut shared = self.shared.borrow_mut();
-        if shared.surroundings != settings.surroundings {
-            let wanted = surroundings::objects(settings.surroundings);
-            let there = surroundings::objects(shared.surroundings);
-            self.api().delete(&surplus(&there, &wanted)?)?;
-            self.api().apply(&wanted)?;
-            shared.surroundings = settings.surroundings;
-        }
+        self.surround(&mut shared.surroundings, settings.surroundings, telling)?;
         if settings.tracing_fraction.is_some() && shared.collector.is_none() {
             shared.collector = Some(self.start_collector(lab, meshmeter)?);
         }
@@ -88,30 +82,5 @@ impl ControlPlane {
         self.api().apply(&[account, described, workload.service(&ports), workload.endpoints(&ports)])?;
         self.api().apply_status(&[workload.running()])?;
         Ok((pod, container))
-    }
-}
-
-/// Those objects that are there and no longer wanted. A namespace stays: to delete one takes a controller.
-fn surplus(there: &[Value], wanted: &[Value]) -> Result<Vec<Reference>, EnvironmentError> {
-    let references = |objects: &[Value]| objects.iter().map(Reference::of).collect::<Result<Vec<_>, _>>();
-    let wanted: BTreeSet<String> = references(wanted)?.iter().map(ToString::to_string).collect();
-    let mut surplus = references(there)?;
-    surplus.retain(|object| object.kind != "Namespace" && !wanted.contains(&object.to_string()));
-    Ok(surplus)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_there_is_too_much_of_is_deleted() {
-        let of = |services| surroundings::objects(Surroundings { services, ..Surroundings::default() });
-        let surplus = |there, wanted| -> Vec<String> {
-            super::surplus(&of(there), &of(wanted)).unwrap().iter().map(ToString::to_string).collect()
-        };
-        assert_eq!(surplus(2, 1), ["Service surroundings/service-1", "EndpointSlice surroundings/service-1"]);
-        assert_eq!(surplus(2, 0).len(), 4);
-        assert!(surplus(0, 2).is_empty());
     }
 }

@@ -2,12 +2,19 @@
 //! memory, and CPU whenever one of them changes.
 
 use super::object;
+use crate::istio::control_plane::namespace;
+use crate::istio::object::Reference;
 use experiment::mesh_settings::Surroundings;
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
+use std::ops::Range;
 
 /// Their namespace: one that sidecars which are told of their own alone do not see.
 pub const NAMESPACE: &str = "surroundings";
+
+/// The version and kind of Services, and of what has their addresses.
+const SERVICE: (&str, &str) = ("v1", "Service");
+const ENDPOINTS: (&str, &str) = ("discovery.k8s.io/v1", "EndpointSlice");
 
 /// Where their addresses begin: beside those of pods (10.77.0.0/16) and of Services (10.78.0.0/16).
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 80, 0, 1]);
@@ -18,21 +25,36 @@ pub fn objects(surroundings: Surroundings) -> Vec<Value> {
     if surroundings.services == 0 {
         return Vec::new();
     }
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-    let services = (0..surroundings.services).flat_map(|number| {
-        let name = format!("service-{number}");
-        [service(&name), endpoints(&name, number, surroundings.endpoints)]
-    });
-    std::iter::once(namespace).chain(services).collect()
+    let services = services(0..surroundings.services, surroundings.endpoints);
+    std::iter::once(namespace(NAMESPACE, &[])).chain(services).collect()
+}
+
+/// The Services with these numbers, each with so many addresses.
+#[must_use]
+pub fn services(numbers: Range<usize>, endpoints_each: usize) -> Vec<Value> {
+    numbers.flat_map(|number| [service(&name(number)), endpoints(number, endpoints_each)]).collect()
+}
+
+/// What names the objects of the Services with these numbers.
+#[must_use]
+pub fn references(numbers: Range<usize>) -> Vec<Reference> {
+    let named =
+        |(api_version, kind), number| Reference::new(api_version, kind, Some(NAMESPACE), &name(number));
+    numbers.flat_map(|number| [named(SERVICE, number), named(ENDPOINTS, number)]).collect()
+}
+
+fn name(number: usize) -> String {
+    format!("service-{number}")
 }
 
 /// A Service for HTTP, as most are: each is a cluster and a virtual host in every proxy.
 fn service(name: &str) -> Value {
     let spec = json!({"ports": [{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}]});
-    object("v1", "Service", (NAMESPACE, name), &spec)
+    object(SERVICE.0, SERVICE.1, (NAMESPACE, name), &spec)
 }
 
-fn endpoints(name: &str, number: usize, count: usize) -> Value {
+fn endpoints(number: usize, count: usize) -> Value {
+    let name = name(number);
     let first = FIRST_ADDRESS + u32::try_from(number * count).expect("an experiment has at most 100000");
     let endpoints: Vec<Value> = (first..)
         .take(count)
@@ -44,8 +66,8 @@ fn endpoints(name: &str, number: usize, count: usize) -> Value {
         })
         .collect();
     json!({
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
+        "apiVersion": ENDPOINTS.0,
+        "kind": ENDPOINTS.1,
         "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"kubernetes.io/service-name": name}},
         "addressType": "IPv4",
         "endpoints": endpoints,

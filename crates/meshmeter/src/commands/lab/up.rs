@@ -2,7 +2,7 @@
 
 use super::{access_text, json, print};
 use crate::cli::UpArgs;
-use crate::commands::run::{files::FilesBeside, generator};
+use crate::commands::run::{files::FilesBeside, generator, progress};
 use crate::failure::Failure;
 use experiment::environment::{Arrangement, Environment as _, EnvironmentError};
 use experiment::{Experiment, MeshKind, Override, Plan, PlannedTrial};
@@ -48,6 +48,9 @@ fn what_to_bring_up(args: &UpArgs) -> Result<PlannedTrial, Failure> {
     if experiment.modes != [mode] || experiment.mesh != mesh {
         return Err(several().with_hint("choose with --mesh and --mode"));
     }
+    if experiment.mesh_sizes.len() > 1 {
+        return Err(several().with_hint("give `istio.surroundings.services` one number"));
+    }
     Plan::new(&experiment, 0).trials.into_iter().next().ok_or_else(several)
 }
 
@@ -56,6 +59,7 @@ fn hold(args: &UpArgs, trial: &PlannedTrial, lab: &Lab) -> Result<ExitCode, Fail
         std::env::current_exe().map_err(|error| EnvironmentError::new("find this program's file", error))?;
     let programs = Programs { meshmeter: meshmeter.clone(), overrides: (&args.overrides).into() };
     let mut place = LocalLab::new(lab.clone(), programs)?;
+    place.tell_progress_to(progress::in_lines());
     let logs = lab.create_private_dir("logs", lab::ContainerUser::Lab)?;
     place.keep_control_plane_logs_in(logs.join("control-plane"));
     let mut arrangement = place.bring_up(&trial.spec, &logs)?;

@@ -4,15 +4,20 @@ use experiment::schema::{LoadPoint, Retake, SeriesPoint, TrialRecord};
 use experiment::units::format_duration;
 use experiment::{Plan, PlannedTrial};
 use indicatif::{ProgressBar, ProgressStyle};
+use lab::arrangement::Telling;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// So many of the last lines of a component that failed are shown.
 const LAST_LINES: usize = 3;
 /// Characters of a line that are shown.
 const LINE_CHARACTERS: usize = 200;
+
+/// Where progress is told in lines, the time between two of them.
+const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// Shows how far a run is.
 pub(super) struct RunProgress {
@@ -65,9 +70,18 @@ impl RunProgress {
         self.bar.set_message(describe(planned, retake));
     }
 
+    /// Who is told what the lab is at while a trial is prepared.
+    pub(super) fn telling(&self) -> Telling {
+        if !self.live {
+            return in_lines();
+        }
+        let bar = self.bar.clone();
+        Telling::to(move |what| bar.set_message(format!("{}  {what}", first_part(&bar.message()))))
+    }
+
     pub(super) fn second(&self, point: &SeriesPoint) {
         let message = self.bar.message();
-        let what = message.split("  ").next().unwrap_or_default();
+        let what = first_part(&message);
         self.bar.set_message(format!("{what}  {}/s  p50 {:.3} ms", point.completed, point.p50_us / 1000.0));
     }
 
@@ -110,6 +124,22 @@ impl RunProgress {
     }
 }
 
+/// Tells what goes on in lines, now and then.
+pub(crate) fn in_lines() -> Telling {
+    let told_at = Cell::new(Instant::now());
+    Telling::to(move |what| {
+        if told_at.get().elapsed() >= LINE_EVERY {
+            told_at.set(Instant::now());
+            anstream::eprintln!("{what}");
+        }
+    })
+}
+
+/// What is being done, without how far it is.
+fn first_part(message: &str) -> &str {
+    message.split("  ").next().unwrap_or_default()
+}
+
 /// A line of a log, as much as a terminal takes; what would act on the terminal is made blank.
 fn shortened(line: &str) -> String {
     line.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).take(LINE_CHARACTERS).collect()
@@ -122,9 +152,13 @@ fn describe(planned: &PlannedTrial, retake: Option<&Retake>) -> String {
 }
 
 fn strength(load: &LoadPoint) -> String {
-    match (load.rate, load.clients) {
+    let strength = match (load.rate, load.clients) {
         (Some(rate), _) => format!("{rate}/s"),
         (None, Some(clients)) => format!("{clients} clients"),
         (None, None) => "no load".to_owned(),
+    };
+    match load.surrounding_services {
+        Some(services) => format!("{strength} among {services} services"),
+        None => strength,
     }
 }

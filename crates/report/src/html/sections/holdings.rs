@@ -6,6 +6,7 @@ use crate::format::{self, Interval, SizeUnit};
 use crate::holdings::{self, HoldingsRow, HoldingsTable, Sort};
 use crate::html::charts::rows::{Line, Row, RowChart};
 use crate::html::style::ModeStyle;
+use experiment::Mode;
 use experiment::schema::{Estimate, Role};
 use serde::Serialize;
 
@@ -34,10 +35,10 @@ struct Table {
     groups: Vec<Group>,
 }
 
-/// The proxies of one mode.
+/// The proxies of one mode, in a mesh of one size.
 #[derive(Debug, Serialize)]
 struct Group {
-    mode: &'static str,
+    mode: String,
     class: &'static str,
     rows: Vec<TableRow>,
 }
@@ -110,9 +111,9 @@ fn tables(table: &HoldingsTable) -> Vec<Table> {
 fn groups<'a>(rows: impl Iterator<Item = &'a HoldingsRow>, kinds: &[usize]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for row in rows {
-        if groups.last().is_none_or(|group| group.mode != row.mode.name()) {
-            let class = ModeStyle::of(row.mode).class;
-            groups.push(Group { mode: row.mode.name(), class, rows: Vec::new() });
+        let mode = row.place();
+        if groups.last().is_none_or(|group| group.mode != mode) {
+            groups.push(Group { mode, class: ModeStyle::of(row.mode).class, rows: Vec::new() });
         }
         if let Some(group) = groups.last_mut() {
             group.rows.push(table_row(row, kinds));
@@ -178,17 +179,17 @@ fn table_row(row: &HoldingsRow, kinds: &[usize]) -> TableRow {
     }
 }
 
-/// Memory of components of a role in each mode that has any; the charts share an axis.
+/// Memory of components of a role in each mode that has any, in a mesh of each size; the charts share an axis.
 fn charts(table: &HoldingsTable, role: Role) -> Vec<Figure> {
     let rows = || table.rows.iter().filter(move |row| row.role == role);
-    let mut modes: Vec<_> = rows().map(|row| row.mode).collect();
-    modes.dedup();
-    let mut charts: Vec<RowChart> = modes
+    let mut places: Vec<(Mode, &str)> = rows().map(|row| (row.mode, row.load.as_str())).collect();
+    places.dedup();
+    let mut charts: Vec<RowChart> = places
         .iter()
-        .map(|mode| RowChart {
+        .map(|place| RowChart {
             axis: format!("{} of memory", table.memory_unit.symbol()),
             lines: rows()
-                .filter(|row| row.mode == *mode)
+                .filter(|row| (row.mode, row.load.as_str()) == *place)
                 .flat_map(|row| lines(row, table.memory_unit))
                 .collect(),
             shared: Vec::new(),
@@ -198,9 +199,8 @@ fn charts(table: &HoldingsTable, role: Role) -> Vec<Figure> {
     let shared: Vec<f64> = charts.iter().flat_map(RowChart::figures).collect();
     let (kind, whose) =
         if role == Role::Proxy { ("holds", "") } else { ("configures", " of the control plane") };
-    let drawn = modes.iter().zip(&mut charts).enumerate().map(|(index, (mode, chart))| {
+    let drawn = places.iter().zip(&mut charts).enumerate().map(|(index, ((mode, load), chart))| {
         chart.shared.clone_from(&shared);
-        let load = rows().find(|row| row.mode == *mode).map_or("", |row| row.load.as_str());
         let svg = chart.draw(&format!("{kind}-{index}"), "Memory before, under and after the load");
         Figure { caption: format!("Memory{whose} in {mode} at {load}"), svg }
     });

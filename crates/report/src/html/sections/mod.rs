@@ -6,6 +6,7 @@ mod latency;
 mod opening;
 mod resources;
 mod setting;
+mod sizes;
 mod tables;
 mod throughput;
 mod trials;
@@ -28,6 +29,7 @@ pub struct Page {
     added: Option<Vec<Figure>>,
     resources: Option<resources::ResourceSection>,
     holdings: Option<holdings::HoldingsSection>,
+    sizes: Option<sizes::SizeSection>,
     trials: Option<trials::TrialSection>,
     left_out: trials::LeftOut,
     path: Option<evidence::PathSection>,
@@ -76,6 +78,7 @@ impl Page {
             added: latency::added(&context),
             resources: resources::resources(&context),
             holdings: holdings::holdings(&context),
+            sizes: sizes::sizes(&context),
             trials: trials::trials(&context),
             left_out: trials::LeftOut::new(&context),
             path: evidence::path(&context),

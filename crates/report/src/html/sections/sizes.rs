@@ -1,0 +1,144 @@
+//! What the size of the mesh costs, where sizes are compared: a proxy for each other service, and requests in the largest mesh
+//! against those in the smallest.
+
+use super::Context;
+use crate::format::{self, Interval, TimeUnit};
+use crate::html::style::ModeStyle;
+use crate::table::Difference;
+use experiment::Mode;
+use experiment::schema::{Estimate, SizeEffect, SizedFigure};
+use serde::Serialize;
+
+/// What each other service costs each proxy, in kB.
+const HELD: [(SizedFigure, &str); 4] = [
+    (SizedFigure::HeapAllocatedBeforeLoadBytes, "heap in use, kB"),
+    (SizedFigure::MemoryAnonymousBeforeLoadBytes, "anonymous memory, kB"),
+    (SizedFigure::MemoryBeforeLoadBytes, "memory, kB"),
+    (SizedFigure::ConfigurationSizeBytes, "configuration, kB"),
+];
+
+/// What requests see.
+const SEEN: [(SizedFigure, &str); 3] = [
+    (SizedFigure::ResponseTimeP50Us, "p50"),
+    (SizedFigure::ResponseTimeP99Us, "p99"),
+    (SizedFigure::ProxiesCpuCoresPer1000Rps, "CPU of all proxies for each request"),
+];
+
+/// Both tables.
+#[derive(Debug, Serialize)]
+pub struct SizeSection {
+    /// Such as `0, 200 and 1000`.
+    sizes: String,
+    smallest: String,
+    largest: String,
+    held_columns: Vec<String>,
+    held: Vec<Row>,
+    seen_columns: Vec<String>,
+    seen: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    /// Class of the mode's colour.
+    class: &'static str,
+    name: String,
+    /// One for each column; empty where there is no such figure.
+    values: Vec<String>,
+}
+
+/// Absent where the run compares no sizes.
+pub fn sizes(context: &Context) -> Option<SizeSection> {
+    let effects = &context.run.summary.size_effects;
+    let sizes = &effects.iter().max_by_key(|effect| effect.sizes.len())?.sizes;
+    let text = |services: &usize| format::count(*services as u64);
+    let (last, rest) = sizes.split_last()?;
+    let times = TimeUnit::for_times(
+        effects.iter().filter(|effect| effect.figure == SizedFigure::ConfiguredInS).map(a_thousand),
+    );
+    let mut held_columns: Vec<String> = HELD.iter().map(|(_, name)| (*name).to_owned()).collect();
+    held_columns.push(format!("in force later, {} for each 1000", times.symbol()));
+    let latencies = TimeUnit::for_times(
+        effects.iter().filter(|effect| effect.load.is_some()).map(|effect| in_us(effect).estimate),
+    );
+    Some(SizeSection {
+        sizes: format!("{} and {}", rest.iter().map(text).collect::<Vec<_>>().join(", "), text(last)),
+        smallest: sizes.first().map(text)?,
+        largest: text(last),
+        held_columns,
+        held: held(effects, times),
+        seen_columns: SEEN.iter().map(|(_, name)| format!("{name}, {}", latencies.symbol())).collect(),
+        seen: seen(context, effects, latencies),
+    })
+}
+
+/// A row for each proxy of each mode.
+fn held(effects: &[SizeEffect], times: TimeUnit) -> Vec<Row> {
+    let mut proxies: Vec<(Mode, &str)> = Vec::new();
+    for effect in effects {
+        if let Some(name) = effect.component.as_deref()
+            && !proxies.contains(&(effect.mode, name))
+        {
+            proxies.push((effect.mode, name));
+        }
+    }
+    let row = |(mode, name): (Mode, &str)| {
+        let find = |figure| {
+            let is_it = |effect: &&SizeEffect| {
+                effect.figure == figure && effect.mode == mode && effect.component.as_deref() == Some(name)
+            };
+            effects.iter().find(is_it)
+        };
+        let sized = |(figure, _): &(SizedFigure, &str)| {
+            find(*figure)
+                .map_or_else(String::new, |effect| Interval::scaled(&effect.for_each_service, 1e-3).text())
+        };
+        let later = find(SizedFigure::ConfiguredInS).map(|effect| {
+            let later = scaled(&effect.for_each_service, 1e9);
+            times.interval(&later).text()
+        });
+        let values = HELD.iter().map(sized).chain([later.unwrap_or_default()]).collect();
+        Row { class: ModeStyle::of(mode).class, name: format!("{mode}, {name}"), values }
+    };
+    proxies.into_iter().map(row).collect()
+}
+
+/// A row for each mode under each load.
+fn seen(context: &Context, effects: &[SizeEffect], unit: TimeUnit) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    let medians = effects.iter().filter(|effect| effect.figure == SizedFigure::ResponseTimeP50Us);
+    for median in medians {
+        let Some(load) = &median.load else { continue };
+        let value = |(figure, _): &(SizedFigure, &str)| {
+            let is_it = |effect: &&SizeEffect| {
+                effect.figure == *figure && effect.mode == median.mode && effect.load.as_ref() == Some(load)
+            };
+            let found = effects.iter().find(is_it);
+            found.map_or_else(String::new, |effect| Difference::new(&in_us(effect), unit).text())
+        };
+        rows.push(Row {
+            class: ModeStyle::of(median.mode).class,
+            name: format!("{} at {}", median.mode, context.loads.label(load)),
+            values: SEEN.iter().map(value).collect(),
+        });
+    }
+    rows
+}
+
+/// A difference under load in microseconds: cores for every 1000 requests a second are as many milliseconds for each.
+fn in_us(effect: &SizeEffect) -> Estimate {
+    let factor = if effect.figure == SizedFigure::ProxiesCpuCoresPer1000Rps { 1e3 } else { 1.0 };
+    scaled(&effect.from_smallest_to_largest, factor)
+}
+
+/// What a thousand services more take until a change is in force, microseconds.
+fn a_thousand(effect: &SizeEffect) -> f64 {
+    effect.for_each_service.estimate * 1e9
+}
+
+fn scaled(estimate: &Estimate, factor: f64) -> Estimate {
+    Estimate {
+        estimate: estimate.estimate * factor,
+        low: estimate.low.map(|low| low * factor),
+        high: estimate.high.map(|high| high * factor),
+    }
+}

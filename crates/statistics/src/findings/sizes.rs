@@ -1,0 +1,120 @@
+//! Sentences on the size of the mesh, where several are compared: what each other service costs a proxy that holds it, how
+//! much later a change is in force, and whether requests feel it.
+
+use super::{Run, distance_from_reference, words};
+use experiment::Mode;
+use experiment::schema::{Estimate, SizeEffect, SizedFigure};
+
+/// In so many services the time until a change is in force is told: for each it is a fraction of a millisecond.
+const THOUSAND: f64 = 1000.0;
+
+/// For each mode with proxies, what the size of the mesh changes.
+pub(super) fn sizes(run: &Run<'_>) -> Vec<String> {
+    let modes = run.modes_with_proxies().into_iter();
+    modes.flat_map(|mode| [held(run, mode), in_force(run, mode), requests(run, mode)]).flatten().collect()
+}
+
+/// Where sizes are compared and no modes, that is the question.
+pub(super) fn headline(run: &Run<'_>) -> Option<String> {
+    match run.modes_with_proxies().as_slice() {
+        [mode] if run.experiment.modes.len() == 1 => held(run, *mode),
+        _ => None,
+    }
+}
+
+fn effects<'a>(run: &Run<'a>, mode: Mode, figure: SizedFigure) -> impl Iterator<Item = &'a SizeEffect> {
+    let all = run.summary.size_effects.iter();
+    all.filter(move |effect| effect.mode == mode && effect.figure == figure)
+}
+
+fn held(run: &Run<'_>, mode: Mode) -> Option<String> {
+    let of = |figure, name: &str| {
+        let found = effects(run, mode, figure).find(|effect| effect.component.as_deref() == Some(name))?;
+        Some(found.for_each_service)
+    };
+    let memory: Vec<&SizeEffect> = effects(run, mode, SizedFigure::MemoryAnonymousBeforeLoadBytes).collect();
+    let costs: Vec<String> = memory
+        .iter()
+        .filter_map(|effect| {
+            let name = effect.component.as_deref()?;
+            let heap = of(SizedFigure::HeapAllocatedBeforeLoadBytes, name);
+            let heap = heap.map_or_else(String::new, |heap| format!(", {} of heap in use", cost(&heap)));
+            Some(format!("{name} {} of memory{heap}", cost(&effect.for_each_service)))
+        })
+        .collect();
+    let first = memory.first()?;
+    (!costs.is_empty()).then(|| {
+        format!(
+            "Each other service of the mesh costs {} (mode {mode}, before the load, {}).",
+            costs.join("; "),
+            among(first)
+        )
+    })
+}
+
+/// Such as `90 kB (88–92)`; where the interval includes zero, no cost is shown.
+fn cost(bytes: &Estimate) -> String {
+    match (bytes.low, bytes.excludes_zero()) {
+        (Some(_), false) => format!("nothing that is shown ({})", words::size_interval(bytes)),
+        _ => words::size_interval(bytes),
+    }
+}
+
+fn in_force(run: &Run<'_>, mode: Mode) -> Option<String> {
+    let later: Vec<String> = effects(run, mode, SizedFigure::ConfiguredInS)
+        .filter_map(|effect| {
+            let of_thousand = scaled(&effect.for_each_service, THOUSAND * 1e6);
+            let later = match (of_thousand.low, of_thousand.excludes_zero()) {
+                (Some(_), false) => format!("no later that is shown ({})", words::latency(&of_thousand)),
+                _ => format!("{} later", words::latency(&of_thousand)),
+            };
+            Some(format!("{later} at {}", effect.component.as_deref()?))
+        })
+        .collect();
+    (!later.is_empty()).then(|| {
+        format!(
+            "For each 1000 other services more, a change is in force {} (mode {mode}).",
+            words::list(&later)
+        )
+    })
+}
+
+/// Whether response time and CPU feel the largest mesh, under the load that sentences speak of.
+fn requests(run: &Run<'_>, mode: Mode) -> Option<String> {
+    let at_reference = |figure| {
+        let distance = |effect: &SizeEffect| effect.load.as_ref().map_or(0.0, distance_from_reference);
+        effects(run, mode, figure).min_by(|one, other| distance(one).total_cmp(&distance(other)))
+    };
+    let median = at_reference(SizedFigure::ResponseTimeP50Us)?;
+    let change = |difference: &Estimate, text: String| match (difference.low, difference.excludes_zero()) {
+        (None, _) => format!("{text} more in one repeat, which shows no difference"),
+        (_, false) => format!("no difference shown ({text})"),
+        (_, true) => format!("{text} more"),
+    };
+    let difference = &median.from_smallest_to_largest;
+    let latency = change(difference, words::latency(difference));
+    let cpu = at_reference(SizedFigure::ProxiesCpuCoresPer1000Rps).map_or_else(String::new, |effect| {
+        let difference = &effect.from_smallest_to_largest;
+        format!("; CPU of all proxies for each request: {}", change(difference, words::cpu_time(difference)))
+    });
+    let (smallest, largest) = (median.sizes.first()?, median.sizes.last()?);
+    let offered = median.load.as_ref().map(words::offered)?;
+    Some(format!(
+        "Among {largest} other services instead of {smallest}, mode {mode} under {offered}: median response time: \
+         {latency}{cpu}."
+    ))
+}
+
+/// Such as `from meshes of 0, 200 and 1000`.
+fn among(effect: &SizeEffect) -> String {
+    let sizes: Vec<String> = effect.sizes.iter().map(ToString::to_string).collect();
+    format!("from meshes of {}", words::list(&sizes))
+}
+
+fn scaled(estimate: &Estimate, factor: f64) -> Estimate {
+    Estimate {
+        estimate: estimate.estimate * factor,
+        low: estimate.low.map(|low| low * factor),
+        high: estimate.high.map(|high| high * factor),
+    }
+}
