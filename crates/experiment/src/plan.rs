@@ -418,6 +418,41 @@ mod tests {
     }
 
     #[test]
+    fn sizes_of_the_mesh_change_slower_than_modes_and_in_every_order() {
+        let text = |services: &str| {
+            format!(
+                "{{name: s, mesh: istio, modes: [none, sidecar], load: {{rate: [100, 500]}}, repeats: 60, \
+                 istio: {{surroundings: {{services: {services}}}}}}}"
+            )
+        };
+        let several = Plan::new(&experiment(&text("[0, 200, 1000]")), 5);
+        assert_eq!(several.trials.len(), 720);
+        let mut orders = BTreeSet::new();
+        for repeat in several.trials.chunks(12) {
+            let sizes: Vec<Option<usize>> =
+                repeat.iter().map(|trial| trial.load.surrounding_services).collect();
+            let blocks: Vec<&[Option<usize>]> = sizes.chunks(4).collect();
+            assert!(blocks.iter().all(|block| block.iter().all(|size| *size == block[0])), "{sizes:?}");
+            orders.insert(blocks.iter().map(|block| block[0]).collect::<Vec<_>>());
+            for trial in repeat {
+                assert_eq!(Some(trial.spec.istio.surroundings.services), trial.load.surrounding_services);
+            }
+            let seeds: BTreeSet<u64> = repeat.iter().map(|trial| trial.generator_seed).collect();
+            assert_eq!(seeds.len(), 2, "one for each rate, whatever the mode and the size");
+        }
+        assert_eq!(orders.len(), 6);
+        // A single size is planned as if there were no sizes.
+        let single = Plan::new(&experiment(&text("200")), 5);
+        let none = Plan::new(&experiment(&text("0")), 5);
+        let order = |plan: &Plan| {
+            let trials = plan.trials.iter();
+            trials.map(|trial| (trial.mode, trial.load.clone(), trial.generator_seed)).collect::<Vec<_>>()
+        };
+        assert_eq!(order(&single), order(&none));
+        assert_eq!(single.trials[0].spec.istio.surroundings.services, 200);
+    }
+
+    #[test]
     fn every_order_is_about_as_likely() {
         let three =
             experiment("{name: t, modes: [none, gateway, sidecar], load: {rate: 1000}, repeats: 600}");

@@ -94,6 +94,26 @@ fn the_usual_run_has_every_section() {
 }
 
 #[test]
+fn what_the_size_of_the_mesh_costs_has_a_section_of_its_own() {
+    let run = fixture::run(fixture::sized_trials());
+    let sized = page(&run);
+    assert!(has_section(&sized, "sizes"));
+    for text in [
+        "among 0 and 1000 other services",
+        "sidecar, client-proxy",
+        "anonymous memory, kB",
+        "Requests among 1000 other services against those among 0.",
+        "sidecar among 1000 other services",
+        "1000/s, 1000 other services",
+    ] {
+        assert!(sized.contains(&shown(text)), "the page does not say {text:?}");
+    }
+    let section = sized.split("<section id=\"sizes\">").nth(1).unwrap().split("</section>").next().unwrap();
+    assert!(section.contains("90.0") || section.contains("90"), "{section}");
+    assert!(!has_section(&page(&fixture::run(fixture::usual_trials())), "sizes"));
+}
+
+#[test]
 fn text_from_elsewhere_is_never_markup() {
     let evil = "</title></style><script>alert(1)</script>\"'><img src=x onerror=alert(1)>";
     let mut run = fixture::run(fixture::usual_trials());

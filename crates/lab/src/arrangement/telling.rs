@@ -3,9 +3,12 @@
 use std::fmt;
 use std::rc::Rc;
 
+/// Hears a few words.
+type Listener = dyn Fn(&str);
+
 /// Somebody who is told in a few words what goes on, again and again; nobody unless one is given.
 #[derive(Clone, Default)]
-pub struct Telling(Option<Rc<dyn Fn(&str)>>);
+pub struct Telling(Option<Rc<Listener>>);
 
 impl Telling {
     /// Tells this one.

@@ -64,11 +64,13 @@ fn in_force(run: &Run<'_>, mode: Mode) -> Option<String> {
     let later: Vec<String> = effects(run, mode, SizedFigure::ConfiguredInS)
         .filter_map(|effect| {
             let of_thousand = scaled(&effect.for_each_service, THOUSAND * 1e6);
-            let later = match (of_thousand.low, of_thousand.excludes_zero()) {
-                (Some(_), false) => format!("no later that is shown ({})", words::latency(&of_thousand)),
-                _ => format!("{} later", words::latency(&of_thousand)),
+            let time = words::latency(&of_thousand);
+            let later = match (of_thousand.low, of_thousand.estimate) {
+                (Some(_), _) if !of_thousand.excludes_zero() => format!("no difference shown ({time})"),
+                (_, slope) if slope < 0.0 => format!("sooner ({time})"),
+                _ => format!("{time} later"),
             };
-            Some(format!("{later} at {}", effect.component.as_deref()?))
+            Some(format!("at {} {later}", effect.component.as_deref()?))
         })
         .collect();
     (!later.is_empty()).then(|| {
@@ -105,10 +107,10 @@ fn requests(run: &Run<'_>, mode: Mode) -> Option<String> {
     ))
 }
 
-/// Such as `from meshes of 0, 200 and 1000`.
+/// Such as `from meshes of 0, 200 and 1000 other services`.
 fn among(effect: &SizeEffect) -> String {
     let sizes: Vec<String> = effect.sizes.iter().map(ToString::to_string).collect();
-    format!("from meshes of {}", words::list(&sizes))
+    format!("from meshes of {} other services", words::list(&sizes))
 }
 
 fn scaled(estimate: &Estimate, factor: f64) -> Estimate {

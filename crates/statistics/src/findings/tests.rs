@@ -240,6 +240,41 @@ fn what_the_proxies_hold_before_the_load_is_told_and_what_they_refused() {
     insta::assert_snapshot!(findings.join("\n"));
 }
 
+/// A proxy's memory rises by 90 kB with each other service, and a change comes into force later; requests feel nothing.
+#[test]
+fn what_the_size_of_the_mesh_costs_is_told() {
+    let sizes = "{name: t, mesh: istio, modes: [sidecar], load: {rate: [100, 1000], duration: 2500ms}, repeats: 3, \
+                 istio: {surroundings: {services: [200, 0, 1000]}}}";
+    let grown = |trial: &mut TrialRecord| {
+        let services = trial.load.surrounding_services.unwrap() as u64;
+        let in_force_s = 0.13 + 0.000_13 * services as f64 + 0.001 * trial.repeat as f64;
+        trial.push = Some(ConfigurationPush {
+            objects: 3,
+            written_s: 0.02,
+            in_force_s: BTreeMap::from([("client-proxy".to_owned(), in_force_s)]),
+        });
+        for usage in trial.components.iter_mut().filter(|usage| usage.role == Role::Proxy) {
+            let noise = (trial.index as u64 * 7919) % 13 * 10_000;
+            usage.memory_anonymous_before_load_bytes = Some(28_000_000 + 90_000 * services + noise);
+        }
+    };
+    let (_, summary) = run(sizes, grown);
+    insta::assert_snapshot!(summary.findings[..3].join("\n"));
+    let cells: Vec<_> =
+        summary.cells.iter().map(|cell| (&cell.load.surrounding_services, cell.load.rate)).collect();
+    assert_eq!(cells.len(), 6);
+    assert!(cells.is_sorted_by(|one, other| one.0 <= other.0), "{cells:?}");
+    let again: Summary = serde_json::from_str(&serde_json::to_string(&summary).unwrap()).unwrap();
+    assert_eq!(again.size_effects.len(), summary.size_effects.len());
+    assert!(
+        told(&summary)
+            .contains("at 100 requests/s among no other services and 0.21 cores at 1000 requests/s among no")
+    );
+    let one_size = sizes.replace("[200, 0, 1000]", "200");
+    let (_, single) = run(&one_size, |_| ());
+    assert!(single.size_effects.is_empty() && single.cells[0].load.surrounding_services.is_none());
+}
+
 #[test]
 fn memory_that_comes_with_the_load_is_not_called_the_configurations() {
     let (_, summary) = run(THREE_MODES, |trial| {

@@ -124,11 +124,14 @@ impl RunProgress {
     }
 }
 
-/// Tells what goes on in lines, now and then.
+/// Tells what goes on in lines, now and then: nothing of what is over soon.
 pub(crate) fn in_lines() -> Telling {
-    let told_at = Cell::new(Instant::now());
+    let (told_at, heard_at) = (Cell::new(Instant::now()), Cell::new(Instant::now()));
     Telling::to(move |what| {
-        if told_at.get().elapsed() >= LINE_EVERY {
+        let goes_on = heard_at.replace(Instant::now()).elapsed() < LINE_EVERY;
+        if !goes_on {
+            told_at.set(Instant::now());
+        } else if told_at.get().elapsed() >= LINE_EVERY {
             told_at.set(Instant::now());
             anstream::eprintln!("{what}");
         }
