@@ -8,6 +8,12 @@ use std::time::{Duration, Instant};
 /// not to load the machine.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
+/// A look that takes longer than this burdens what is looked at.
+const LONG_LOOK: Duration = Duration::from_millis(50);
+
+/// However long a look takes, a signal is answered soon.
+const LONGEST_SLEEP: Duration = Duration::from_millis(500);
+
 /// Waits until `check` gives a value, for `at_most` this long.
 ///
 /// `check` returns `Ok(None)` for "not yet", and an error where waiting longer is of no use.
@@ -32,6 +38,45 @@ pub fn wait_for<T>(
     }
 }
 
+/// What a look at something that takes long showed.
+#[derive(Debug)]
+pub enum Look<T, P> {
+    /// It is so.
+    Done(T),
+    /// Not yet; how far it is.
+    At(P),
+}
+
+/// Waits until `look` finds it done, however long that takes while it gets on: only that a look shows the same for
+/// `at_most` this long ends the wait. Looks that take long themselves are spaced, so that half the time goes to what is
+/// looked at.
+///
+/// # Errors
+/// The error of `look`, or one that names `what` was awaited and for how long nothing changed.
+pub fn wait_while_it_gets_on<T, P: PartialEq>(
+    what: &str,
+    at_most: Duration,
+    mut look: impl FnMut() -> Result<Look<T, P>, EnvironmentError>,
+) -> Result<T, EnvironmentError> {
+    let (mut last, mut changed_at) = (None, Instant::now());
+    loop {
+        let began = Instant::now();
+        match look()? {
+            Look::Done(value) => return Ok(value),
+            Look::At(place) if last.as_ref() != Some(&place) => {
+                (last, changed_at) = (Some(place), Instant::now());
+            }
+            Look::At(_) if changed_at.elapsed() >= at_most => {
+                let waited = format!("still not so, and nothing new for {:.1} s", at_most.as_secs_f64());
+                return Err(EnvironmentError::new(format!("wait until {what}"), waited));
+            }
+            Look::At(_) => {}
+        }
+        let took = began.elapsed();
+        thread::sleep(if took > LONG_LOOK { took.min(LONGEST_SLEEP) } else { LOOK_EVERY });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,6 +98,22 @@ mod tests {
             wait_for::<()>("pigs fly", Duration::from_millis(20), || Ok(None)).expect_err("they never do");
         assert_eq!(error.to_string(), "wait until pigs fly");
         assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("still not so after 0.0 s"));
+    }
+
+    #[test]
+    fn what_gets_on_is_waited_for_and_what_stands_still_is_not() {
+        let limit = Duration::from_millis(20);
+        let begun = Instant::now();
+        let mut looks = 0;
+        let value = wait_while_it_gets_on("the hundredth look", limit, || {
+            looks += 1;
+            Ok::<_, EnvironmentError>(if looks == 100 { Look::Done(looks) } else { Look::At(looks) })
+        });
+        assert_eq!(value.ok(), Some(100));
+        assert!(begun.elapsed() > limit, "each look is a step, however many they are");
+        let still = wait_while_it_gets_on::<(), _>("pigs fly", limit, || Ok(Look::At("on the ground")));
+        let cause = still.expect_err("they never do").source().map(ToString::to_string);
+        assert_eq!(cause.as_deref(), Some("still not so, and nothing new for 0.0 s"));
     }
 
     #[test]

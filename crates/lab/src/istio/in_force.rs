@@ -8,7 +8,7 @@ use crate::envoy::hop::{Handling, Hop};
 use crate::envoy::plain_text::takes_plain_text;
 use crate::envoy::proof::Takes;
 use crate::lab::Lab;
-use crate::wait::wait_for;
+use crate::wait::{Look, wait_while_it_gets_on};
 use experiment::environment::EnvironmentError;
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,7 +17,8 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
-/// istiod waits 100 ms for more changes, at most 10 s; large meshes take longer to compute.
+/// How long nothing may change at the proxies meanwhile. istiod waits 100 ms for more changes, at most 10 s, and takes some
+/// time to compute what a large mesh is told.
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(60);
 
 /// Something that a proxy shows once it has its configuration.
@@ -131,9 +132,10 @@ pub fn wait_until_in_force(
 ) -> Result<BTreeMap<String, f64>, EnvironmentError> {
     let mut in_force = BTreeMap::new();
     let mut lacking = String::new();
-    let waited = wait_for("the proxies have their configuration", IN_FORCE_WITHIN, || {
+    let waited = wait_while_it_gets_on("the proxies have their configuration", IN_FORCE_WITHIN, || {
         lab.check_not_stopped()?;
         check()?;
+        let mut clusters = Vec::new();
         for proxy in awaited {
             if in_force.contains_key(proxy.name) {
                 continue;
@@ -141,14 +143,19 @@ pub fn wait_until_in_force(
             let operation = format!("wait until {} has its configuration", proxy.name);
             proxy.container.check(operation.clone())?;
             check_taken(proxy.name, proxy.container)?;
-            match first_lacking(proxy).map_err(|error| EnvironmentError::new(operation, error))? {
+            let seen = first_lacking(proxy).map_err(|error| EnvironmentError::new(operation, error))?;
+            match seen.lacking {
                 None => {
                     in_force.insert(proxy.name.to_owned(), written_at.elapsed().as_secs_f64());
                 }
                 Some(expected) => lacking = format!("{} does not show {expected}", proxy.name),
             }
+            clusters.push(seen.clusters);
+            // One that holds thousands takes long to tell of them.
+            lab.check_not_stopped()?;
         }
-        Ok((in_force.len() == awaited.len()).then_some(()))
+        let done = in_force.len() == awaited.len();
+        Ok(if done { Look::Done(()) } else { Look::At((lacking.clone(), clusters)) })
     });
     match waited {
         Ok(()) => Ok(in_force),
@@ -158,9 +165,17 @@ pub fn wait_until_in_force(
     }
 }
 
-/// The first thing that a proxy does not show yet. Each kind is asked for once; the dumps, which are large in a large
+/// What a look at a proxy showed.
+struct Seen<'a> {
+    /// The first thing that it does not show yet.
+    lacking: Option<&'a Expected>,
+    /// Clusters that it has so far; 0 where it was not asked.
+    clusters: usize,
+}
+
+/// How far a proxy is. Each kind is asked for once; the dumps, which are large in a large
 /// mesh, only when the rest is there.
-fn first_lacking<'a>(proxy: &'a Awaited<'_>) -> Result<Option<&'a Expected>, AdminError> {
+fn first_lacking<'a>(proxy: &'a Awaited<'_>) -> Result<Seen<'a>, AdminError> {
     let mut answers = Answers {
         admin: proxy.admin,
         clusters: None,
@@ -173,12 +188,14 @@ fn first_lacking<'a>(proxy: &'a Awaited<'_>) -> Result<Option<&'a Expected>, Adm
     expected.sort_by_key(|expected| {
         !matches!(expected, Expected::Cluster(_) | Expected::Endpoint(..) | Expected::Listener(_))
     });
+    let mut lacking = None;
     for expected in expected {
         if !answers.show(expected)? {
-            return Ok(Some(expected));
+            lacking = Some(expected);
+            break;
         }
     }
-    Ok(None)
+    Ok(Seen { lacking, clusters: answers.clusters.map_or(0, |clusters| clusters.len()) })
 }
 
 /// What a proxy has answered so far.

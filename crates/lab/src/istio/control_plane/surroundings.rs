@@ -10,18 +10,15 @@ use crate::envoy::admin::Admin;
 use crate::istio::api::Api;
 use crate::istio::control_plane::namespace;
 use crate::istio::objects::surroundings::{NAMESPACE, references, services};
+use crate::wait::{Look, wait_while_it_gets_on};
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::Surroundings;
 use std::ops::Range;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long istiod may take up nothing more while it lacks something. It does so in milliseconds, or as soon as it has
+/// How long istiod may take up nothing more while it still lacks something. It does so in milliseconds, or as soon as it has
 /// made what it pushes to its proxies, which takes seconds in a large mesh.
 const NEXT_WITHIN: Duration = Duration::from_secs(120);
-
-/// Time between two looks at what istiod has taken up.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Where istiod counts what it has taken up.
 const STATISTICS: &str = "/metrics";
@@ -84,27 +81,24 @@ impl ControlPlane {
         changes: usize,
         telling: &Telling,
     ) -> Result<(), EnvironmentError> {
-        let (mut most, mut since) = (0, Instant::now());
-        loop {
+        let mut last = 0;
+        let what = "istiod has taken up the other services";
+        let waited = wait_while_it_gets_on(what, NEXT_WITHIN, || {
             self.api().check_goes_on()?;
             // One that does not count what it takes up is not waited for: a trial sees to its own objects.
-            let Some(now) = self.taken_up()? else { return Ok(()) };
+            let Some(now) = self.taken_up()? else { return Ok(Look::Done(())) };
             let done = now.since(before.unwrap_or_default());
             if done >= changes as u64 {
-                return Ok(());
+                return Ok(Look::Done(()));
             }
-            if done > most {
-                (most, since) = (done, Instant::now());
-                telling.tell(&format!("istiod has taken up {done} of {changes} other services"));
-            }
-            if since.elapsed() >= NEXT_WITHIN {
-                return Err(EnvironmentError::new(
-                    "wait until istiod has taken up the other services",
-                    format!("it has {done} of {changes}, and no more for {} s", NEXT_WITHIN.as_secs()),
-                ));
-            }
-            thread::sleep(LOOK_EVERY);
-        }
+            telling.tell(&format!("istiod has taken up {done} of {changes} other services"));
+            last = done;
+            Ok(Look::At(done))
+        });
+        waited.map_err(|error| match error.hint {
+            None => error.with_hint(format!("the last look: {last} of {changes}")),
+            Some(_) => error,
+        })
     }
 
     /// What istiod says that it has taken up so far; absent where it does not say.
