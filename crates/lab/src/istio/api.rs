@@ -368,10 +368,11 @@ impl Api {
         let operation = question.operation.clone();
         let client = self.client.clone();
         let mut answered = None;
-        let asked = self.wait(at_most, stream::once(async move { answer(&client, question).await }), |answer| {
-            answered = Some(answer);
-            Ok(())
-        });
+        let asked =
+            self.wait(at_most, stream::once(async move { answer(&client, question).await }), |answer| {
+                answered = Some(answer);
+                Ok(())
+            });
         let refused = |reason: String| Refusal { operation, code: None, reason };
         let answer = match (asked, answered) {
             (Ok(()), Some(answer)) => answer,
