@@ -9,6 +9,7 @@ fn load() -> LoadPoint {
         connections: 4,
         payload_bytes: 1024,
         arrival: "uniform".into(),
+        surrounding_services: None,
     }
 }
 
