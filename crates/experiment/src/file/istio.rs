@@ -22,8 +22,8 @@ const SWITCH: [(&str, bool); 4] = [("true", true), ("false", false), ("on", true
 const SHARE_STEPS: f64 = 10_000.0;
 const MOST_RULES: usize = 10_000;
 const MOST_RETRIES: usize = 100;
-/// The API has 65 000 addresses for Services; writing so many takes minutes, and each proxy two gigabytes.
-const MOST_SERVICES: usize = 20_000;
+/// So many take minutes to write on two busy cores, and nearly a gigabyte in each proxy.
+const MOST_SERVICES: usize = 10_000;
 const MOST_ENDPOINTS: usize = 1_000;
 /// Services times their endpoints: an API server on one machine takes minutes to be told of more.
 const MOST_ENDPOINTS_IN_ALL: usize = 100_000;
