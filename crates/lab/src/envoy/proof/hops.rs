@@ -35,7 +35,7 @@ pub struct GrpcCounters {
 /// The same for one of its sides.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct SpokenSide {
-    /// What is to be spoken there; absent where the proxy does not read it.
+    /// What is to be spoken there; absent where nothing is asked.
     pub asked: Option<HopProtocol>,
     /// The counter of each protocol.
     pub counters: Vec<(HopProtocol, Count)>,
@@ -95,6 +95,7 @@ impl Spoken {
     }
 
     /// All counters.
+    #[cfg(test)]
     pub fn counters(&self) -> impl Iterator<Item = &str> {
         let of_grpc = self.grpc.iter().flat_map(|grpc| [grpc.requests.as_str(), &grpc.of_http2]);
         self.received.counters().chain(self.sent_on.counters()).chain(of_grpc)
@@ -137,6 +138,7 @@ fn connections_to(cluster: &str, version: &str) -> String {
 
 impl SpokenSide {
     /// All counters.
+    #[cfg(test)]
     fn counters(&self) -> impl Iterator<Item = &str> {
         let counts = self.counters.iter().map(|(_, count)| count).chain(&self.hbone);
         counts.map(|count| match count {
