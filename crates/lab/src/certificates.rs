@@ -1,7 +1,7 @@
 //! The certificates of one run: an authority of its own and a certificate with a SPIFFE identity for each proxy; those of
 //! a Kubernetes API, where the lab has one.
 //!
-//! As in a mesh: ECDSA P-256, identities as URIs (`spiffe://cluster.local/ns/default/sa/client`), valid for a day. The
+//! As in a mesh: ECDSA P-256, identities as URIs (`spiffe://cluster.local/ns/default/sa/client`). The
 //! authority's key never leaves this process. The proxies' keys are written only to the folder that the caller names,
 //! which must be private to the lab; nothing here may be copied to a run's results.
 
@@ -22,8 +22,8 @@ use std::time::{Duration, SystemTime};
 /// The trust domain that Istio uses unless told otherwise.
 const TRUST_DOMAIN: &str = "cluster.local";
 
-/// How long certificates are valid: Istio's default for workloads.
-const VALIDITY: Duration = Duration::from_secs(24 * 3600);
+/// How long what proves an identity is valid. A lab may be held open for weeks, nothing renews these, and they go with it.
+pub(crate) const VALIDITY: Duration = Duration::from_secs(90 * 24 * 3600);
 
 /// Certificates begin to be valid this long ago, as Istio's do, so that clocks may differ.
 const BACKDATED: Duration = Duration::from_secs(120);
@@ -308,7 +308,7 @@ mod tests {
         for part in ["URI:spiffe://cluster.local/ns/default/sa/client", "prime256v1", "CA:FALSE"] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
-        openssl(&["x509", "-in", certificate, "-noout", "-checkend", "82800"]);
+        openssl(&["x509", "-in", certificate, "-noout", "-checkend", "2592000"]);
 
         let other = RunAuthority::create().unwrap().issue(&spiffe_identity("client")).unwrap();
         let other = other.write(&folder.path().join("other"), None).unwrap();

@@ -28,6 +28,27 @@ pub struct PodSpec {
     pub names: Option<NameFiles>,
 }
 
+/// Where processes look for [`NameFiles`].
+const NAME_PLACES: [&str; 2] = ["/etc/hosts", "/etc/resolv.conf"];
+
+/// Whether the machine has what pods' own names are mounted on, and what istiod reads.
+///
+/// # Errors
+/// Which one is missing.
+pub(crate) fn check_name_places() -> Result<(), EnvironmentError> {
+    NAME_PLACES.into_iter().try_for_each(check_name_place)
+}
+
+fn check_name_place(place: &str) -> Result<(), EnvironmentError> {
+    std::fs::metadata(place).map(drop).map_err(|error| {
+        EnvironmentError::new(
+            format!("look at {place}, which pods see a file of their own in place of"),
+            error,
+        )
+        .with_hint(format!("an empty file will do: `touch {place}`"))
+    })
+}
+
 /// How names resolve in a pod: files that its processes find in place of the machine's own.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NameFiles {
@@ -84,8 +105,8 @@ impl Pod {
 
     fn mount_names(&self, names: NameFiles) -> Result<(), EnvironmentError> {
         let mounted = self.run(move || {
-            for (file, place) in [(names.hosts, "/etc/hosts"), (names.resolver, "/etc/resolv.conf")] {
-                rustix::mount::mount_bind(&file, place).map_err(|error| {
+            for (file, place) in [names.hosts, names.resolver].iter().zip(NAME_PLACES) {
+                rustix::mount::mount_bind(file, place).map_err(|error| {
                     let error = io::Error::from(error);
                     io::Error::new(error.kind(), format!("mount {} on {place}: {error}", file.display()))
                 })?;
@@ -327,6 +348,13 @@ mod tests {
    0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 7213 1 0000000000000000 100 0 0 10 0
    1: 02004D0A:C350 03004D0A:3A99 01 00000000:00000000 00:00000000 00000000     0        0 7219 1 0000000000000000 20 4 30 10 -1
 ";
+
+    #[test]
+    fn a_machine_without_a_file_of_names_is_told_which() {
+        check_name_place("/etc/hosts").expect("this machine has one");
+        let error = check_name_place("/nowhere/resolv.conf").expect_err("there is none");
+        assert!(error.to_string().contains("/nowhere/resolv.conf") && error.hint.is_some(), "{error}");
+    }
 
     #[test]
     fn a_listening_socket_is_told_from_a_connection() {

@@ -63,6 +63,12 @@ impl Failure {
         self
     }
 
+    /// Leaves out a hint that says this.
+    pub fn without_hint_of(mut self, text: &str) -> Self {
+        self.hint = self.hint.filter(|hint| !hint.contains(text));
+        self
+    }
+
     /// Prints the failure and gives the exit status.
     pub fn report(&self) -> ExitCode {
         let bold_red = clap::builder::styling::AnsiColor::Red.on_default().bold();

@@ -184,7 +184,9 @@ fn has_ended_within(child: &mut Child, limit: Duration) -> Result<bool, Environm
 fn wait_until_armed(child: &mut Child, directory: &Path) -> Result<(), EnvironmentError> {
     wait_for("the lab's first process handles signals", ARMED_WITHIN, || {
         let ended = child.try_wait().map_err(|error| EnvironmentError::new("wait for the lab", error))?;
-        Ok((ended.is_some() || directory.join(ARMED_FILE).exists()).then_some(()))
+        // Somebody may have removed the lab's folder since.
+        let is_armed = directory.join(ARMED_FILE).exists() || !directory.exists();
+        Ok((ended.is_some() || is_armed).then_some(()))
     })
 }
 

@@ -28,7 +28,7 @@ use crate::envoy::admin::Admin;
 use crate::istio::objects::telemetry::TRACE_COLLECTOR_PORT;
 use crate::lab::Lab;
 use crate::life::{self, Question, SIGN_WITHIN};
-use crate::pod::{Pod, PodSpec};
+use crate::pod::{Pod, PodSpec, check_name_places};
 use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
 use experiment::schema::Role;
@@ -93,6 +93,7 @@ impl ControlPlane {
         log_dir: &Path,
     ) -> Result<Self, EnvironmentError> {
         let started_at = Instant::now();
+        check_name_places()?;
         create_log_dir(log_dir)?;
         let name = if number == 0 { POD.to_owned() } else { format!("{POD}-{number}") };
         let folder = PrivateFolder(lab.create_private_dir(&name, ContainerUser::Lab)?);

@@ -56,7 +56,7 @@ pub enum LabCommand {
         after_help = "Examples:\n  meshmeter lab exec client -- curl -si http://server:8080/\n  meshmeter lab exec client -- \
                             iptables-save\n  meshmeter lab exec control-plane -- curl -s localhost:15014/debug/endpointz\n  meshmeter \
                             lab exec server -- curl -s 'localhost:15000/config_dump?include_eds' > server.json\n  meshmeter lab exec \
-                            server -- sh"
+                            server -- bash"
     )]
     Exec(ExecArgs),
     /// Let a port of this machine lead to a port of a pod, until Ctrl-C

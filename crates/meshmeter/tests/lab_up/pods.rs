@@ -6,6 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Deserializer, Value};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Stdio};
 
 #[test]
@@ -118,6 +119,39 @@ fn a_port_of_the_machine_leads_to_one_of_a_pod() {
 }
 
 #[test]
+fn a_lab_whose_folder_is_removed_says_so_and_ends() {
+    let registry = Registry::new();
+    let mut held = registry.up(&["--mode", "none"]);
+    std::fs::remove_dir_all(registry.path()).expect("nothing in it is busy");
+    let (status, said) = held.ended();
+    assert_eq!(status.code(), Some(3), "{said}");
+    assert!(said.contains(&format!("keep lab {} up: its folder", held.id())), "{said}");
+
+    // Asked to end before it has noticed.
+    let held = registry.up(&["--mode", "none"]);
+    std::fs::remove_dir_all(registry.path()).expect("nothing in it is busy");
+    let (_, said) = held.interrupt();
+    assert!(!said.contains("handles signals"), "{said}");
+}
+
+#[test]
+fn an_envoy_that_dies_is_quoted_and_nobody_is_sent_to_logs_that_are_gone() {
+    let registry = Registry::new();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let envoy = folder.path().join("envoy");
+    let script = "#!/bin/sh\n[ \"$1\" = --version ] && exec echo 'envoy  version: c/1.40.0/Clean/RELEASE/BoringSSL'\n\
+                  echo 'no such option' >&2; exit 1\n";
+    std::fs::write(&envoy, script).expect("it is writable");
+    std::fs::set_permissions(&envoy, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let envoy = envoy.to_string_lossy();
+    let output = registry.lab(&["up", "--envoy", &envoy]);
+    assert_eq!(output.status.code(), Some(3));
+    let said = stderr(&output);
+    assert!(said.contains("no such option") && !said.contains("/logs/"), "{said}");
+    assert!(!registry.path().exists(), "nothing is left");
+}
+
+#[test]
 fn of_two_labs_one_is_named() {
     let registry = Registry::new();
     let nothing = registry.lab(&["exec", "client", "--", "true"]);
@@ -177,7 +211,8 @@ fn what_makes_no_sense_is_wrong_use() {
     for (arguments, reason) in [
         (&["up", "--mesh", "envoy", "--mode", "ingress"][..], "`--mesh envoy` has no mode ingress"),
         (&["up", "--set", "proxy.workers=many"], "workers"),
-        (&["up", "--set", "modes=[none, sidecar]"], "a lab holds one"),
+        (&["up", "--set", "modes=[none, sidecar]"], "choose with --mesh and --mode"),
+        (&["up", "--set", "mesh=istio"], "choose with --mesh and --mode"),
         (&["exec", "client"], "COMMAND"),
         (&["forward", "client", "0"], "0 is not in"),
     ] {

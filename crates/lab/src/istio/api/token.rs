@@ -2,6 +2,7 @@
 
 use super::question::Question;
 use super::{Api, read};
+use crate::certificates::VALIDITY;
 use crate::istio::object::Reference;
 use experiment::environment::EnvironmentError;
 use http::Method;
@@ -51,7 +52,7 @@ impl Api {
     ) -> Result<String, EnvironmentError> {
         let operation = format!("request a token of service account {namespace}/{account}");
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
-        spec["expirationSeconds"] = json!(24 * 3600);
+        spec["expirationSeconds"] = json!(VALIDITY.as_secs());
         let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec});
         let answer =
             self.ask(Question::new(operation.clone(), Method::POST, path).with("application/json", &body))?;

@@ -23,12 +23,21 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Looks after which components are asked about: a second.
 const LOOKS_A_SECOND: u32 = 10;
 
+/// The folder of logs, in the lab's.
+const LOGS: &str = "logs";
+
 pub fn run(args: &UpArgs) -> Result<ExitCode, Failure> {
     let trial = what_to_bring_up(args)?;
     let doors = if args.mesh == MeshKind::Istio { DOORS } else { 0 };
     match lab::enter_with_doors(&format!("lab up --mesh {} --mode {}", args.mesh, args.mode), doors)? {
         Entered::Outside(status) => Ok(status),
-        Entered::Inside(lab) => hold(args, &trial, &lab),
+        Entered::Inside(lab) => match hold(args, &trial, &lab) {
+            // Whatever was being done at that moment is no error of its own.
+            Err(_) if lab.stop_requested() => Err(Failure::broken("interrupted before the lab was up")),
+            // Logs go with the lab, so nobody is told to read them.
+            Err(failure) => Err(failure.without_hint_of(&lab.private_dir().join(LOGS).to_string_lossy())),
+            result => result,
+        },
     }
 }
 
@@ -44,14 +53,16 @@ fn what_to_bring_up(args: &UpArgs) -> Result<PlannedTrial, Failure> {
     let overrides: Vec<Override> = args.set.iter().map(Override::set).collect();
     let experiment = Experiment::parse_with(&text, "lab up", &overrides, &FilesBeside::experiment("lab-up"))
         .map_err(|error| Failure::wrong_use(error.render(std::io::stderr().is_terminal())))?;
-    let several = || Failure::wrong_use("`--set` asks for several arrangements, and a lab holds one");
     if experiment.modes != [mode] || experiment.mesh != mesh {
-        return Err(several().with_hint("choose with --mesh and --mode"));
+        let reason = "`--set` does not choose what a lab holds, which is one mode of one mesh";
+        return Err(Failure::wrong_use(reason).with_hint("choose with --mesh and --mode"));
     }
     if experiment.mesh_sizes.len() > 1 {
-        return Err(several().with_hint("give `istio.surroundings.services` one number"));
+        return Err(Failure::wrong_use("`--set` asks for several arrangements, and a lab holds one")
+            .with_hint("give `istio.surroundings.services` one number"));
     }
-    Plan::new(&experiment, 0).trials.into_iter().next().ok_or_else(several)
+    let nothing = || Failure::wrong_use("`--set` leaves no load to bring a lab up for");
+    Plan::new(&experiment, 0).trials.into_iter().next().ok_or_else(nothing)
 }
 
 fn hold(args: &UpArgs, trial: &PlannedTrial, lab: &Lab) -> Result<ExitCode, Failure> {
@@ -60,7 +71,7 @@ fn hold(args: &UpArgs, trial: &PlannedTrial, lab: &Lab) -> Result<ExitCode, Fail
     let programs = Programs { meshmeter: meshmeter.clone(), overrides: (&args.overrides).into() };
     let mut place = LocalLab::new(lab.clone(), programs)?;
     place.tell_progress_to(progress::in_lines());
-    let logs = lab.create_private_dir("logs", lab::ContainerUser::Lab)?;
+    let logs = lab.create_private_dir(LOGS, lab::ContainerUser::Lab)?;
     place.keep_control_plane_logs_in(logs.join("control-plane"));
     let mut arrangement = place.bring_up(&trial.spec, &logs)?;
     let control_plane = place.running_control_plane();
@@ -99,10 +110,16 @@ fn wait_until_the_end(lab: &Lab, arrangement: &mut PairArrangement<'_>) -> Resul
     while !lab.stop_requested() {
         thread::sleep(LOOK_EVERY);
         looks = looks.wrapping_add(1);
-        if looks.is_multiple_of(LOOKS_A_SECOND)
-            && let Some((component, how)) = arrangement.failed_component()
-        {
+        if !looks.is_multiple_of(LOOKS_A_SECOND) {
+            continue;
+        }
+        if let Some((component, how)) = arrangement.failed_component() {
             return Err(EnvironmentError::new(format!("keep {component} up"), format!("it {how}")).into());
+        }
+        // Without it no other command finds the lab.
+        if !lab.private_dir().exists() {
+            let reason = format!("its folder {} was removed", lab.private_dir().display());
+            return Err(EnvironmentError::new(format!("keep lab {} up", lab.id()), reason).into());
         }
     }
     Ok(ExitCode::SUCCESS)
