@@ -6,7 +6,7 @@ use super::rules::Rules;
 use super::service::ServiceCounters;
 use super::started::{CounterSource, Proxy, Silent, Started};
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
-use crate::envoy::admin::Admin;
+use crate::envoy::admin::{Admin, AdminCause};
 use crate::envoy::proof::{CountedProxy, CountedService, Seen, prove};
 use crate::istio::MeshNamespace;
 use crate::life;
@@ -145,7 +145,9 @@ impl<'lab> PairArrangement<'lab> {
         let of_supporting = self.started.supporting.iter();
         let of_supporting =
             of_supporting.filter_map(|other| Some((&other.container, other.sign_of_life.clone()?)));
-        let of_server = std::iter::once((&self.started.server, self.started.server_sign_of_life.clone()));
+        // A service whose own count is needed would count the question too: it is asked for that count later.
+        let of_server = (&self.started.server, self.started.server_sign_of_life.clone());
+        let of_server = self.service.is_none().then_some(of_server);
         let asked: Vec<_> = of_proxies.chain(of_server).chain(of_supporting).collect();
         let control_plane = self.place.running_control_plane();
         let control_plane = control_plane.filter(|_| !self.started.supporting.is_empty());
@@ -214,9 +216,14 @@ impl<'lab> PairArrangement<'lab> {
     /// What the service counted, where that is needed.
     fn counted_service(&self) -> Option<CountedService> {
         let after = self.service.as_ref()?.counters();
-        let after = after.map_err(|error| match self.started.server.failed() {
-            Some(how) => format!("it {how}"),
-            None => in_one_line(&error.cause),
+        let after = after.map_err(|error| {
+            if matches!(error.cause, AdminCause::TimedOut(_)) {
+                life::mark_silent(&self.started.server, None);
+            }
+            match self.started.server.failed() {
+                Some(how) => format!("it {how}"),
+                None => in_one_line(&error.cause),
+            }
         });
         Some(CountedService { before: self.service_before.clone().unwrap_or_default(), after })
     }
