@@ -4,7 +4,8 @@
 //! that gives none counts as failed from then on ([`Container::failed`]), so that nobody waits for it again. Nobody asks
 //! in a measured window in which requests are answered.
 //!
-//! Leaves out components that answer no questions (the SNI proxy), and those that go on answering ours alone.
+//! Leaves out components that answer no questions (the SNI proxy), a service whose own count proves the path (it would
+//! count the question), and those that go on answering ours alone.
 
 use crate::container::Container;
 use crate::envoy::admin::Admin;
