@@ -133,9 +133,9 @@ fn more_requests_for_a_dead_server_than_can_wait_do_not_hold_up_the_others() {
     let dead = dead_url();
     // By a third of the window 65 536 wait for the dead one, which is all that may. One in a thousand is for the other.
     let urls = [format!("999={dead}"), server.url()];
-    let result = run(&open_spec(&urls, 2, 100_000.0, Duration::from_secs(2)));
+    let result = run(&open_spec(&urls, 2, 20_000.0, Duration::from_secs(9)));
     let completed = result.requests.completed;
-    assert!((100..=240).contains(&completed), "{:?}", result.requests);
+    assert!((100..=220).contains(&completed), "{:?}", result.requests);
     let note = result.verdict.notes.iter().find(|note| note.starts_with("crowded-out:"));
     let host = dead.trim_start_matches("http://").trim_end_matches('/');
     assert!(note.is_some_and(|note| note.contains(host)), "{:?}", result.verdict);
@@ -166,8 +166,9 @@ fn fewer_connections_than_servers_go_from_one_to_the_other() {
     let (completed, each) = (result.requests.completed, counted(&servers));
     assert_eq!(each.iter().sum::<u64>(), completed);
     assert!(completed < 80 || each == [16; 5], "{each:?}");
-    // In turn over five servers on two connections, nearly each request needs a new one.
-    assert!(result.connect_time_us.count > completed / 2, "{}", result.connect_time_us.count);
+    // In turn over five servers on two connections nearly each request needs a new one; fewer where several wait for a server.
+    assert!(each.iter().all(|count| *count > 0), "{each:?}");
+    assert!(result.connect_time_us.count > 5, "{}", result.connect_time_us.count);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// A phone and a wide screen, pixels.
 const WIDTHS: [u32; 3] = [360, 390, 1280];
 /// Chromium takes about two seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 #[derive(Debug, Deserialize)]
 struct Seen {

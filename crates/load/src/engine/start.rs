@@ -18,6 +18,9 @@ const CONNECT_LEAD: Duration = Duration::from_secs(1);
 /// So long before the start the workers are told of it, since a busy machine wakes this thread and them late; until then the
 /// wall clock may still be set right.
 const TELL_LEAD: Duration = Duration::from_millis(100);
+/// A machine that wakes this thread later than that, by no more than this, is no reason not to begin: what is late then is
+/// measured, and the verdict tells where it matters.
+const LATE_AT_MOST: Duration = Duration::from_millis(500);
 /// Two clocks that were read within this were read together …
 const TOGETHER: Duration = Duration::from_micros(20);
 /// … for which it takes so many attempts at most, unless the machine is busy: then the best of them serves.
@@ -37,23 +40,28 @@ pub(super) fn await_connecting(
     Ok(())
 }
 
-/// Waits until shortly before `start`, and gives it as an instant of the monotonic clock.
+/// Waits until shortly before `start`, and gives it as an instant of the monotonic clock; a busy machine may let it pass.
 ///
 /// # Errors
-/// Where opening the connections took until then.
+/// Where opening the connections took until long after it.
 pub(super) fn await_start(start: Timestamp, stop: &AtomicBool) -> Result<Instant, LoadError> {
     sleep_until(start, TELL_LEAD, stop);
     let (at, time) = read_both_clocks();
-    Ok(at + between(time, start)?)
+    match between(time, start) {
+        Ok(ahead) => Ok(at + ahead),
+        Err(late) if late <= LATE_AT_MOST => at.checked_sub(late).ok_or(LoadError::StartMissed(late)),
+        Err(late) => Err(LoadError::StartMissed(late)),
+    }
 }
 
 fn until(start: Timestamp) -> Result<Duration, LoadError> {
-    between(Timestamp::now(), start)
+    between(Timestamp::now(), start).map_err(LoadError::StartMissed)
 }
 
-fn between(now: Timestamp, start: Timestamp) -> Result<Duration, LoadError> {
+/// How long it is until then, or how long ago it was.
+fn between(now: Timestamp, start: Timestamp) -> Result<Duration, Duration> {
     let ahead = start.duration_since(now);
-    Duration::try_from(ahead).map_err(|_| LoadError::StartMissed(ahead.unsigned_abs()))
+    Duration::try_from(ahead).map_err(|_| ahead.unsigned_abs())
 }
 
 /// The monotonic clock and the one on the wall at the same instant: were this thread put off its CPU between the two
@@ -148,6 +156,16 @@ mod tests {
         assert_eq!(of(&[1, 1]), (0, 1), "the first is good");
         assert_eq!(of(&[15_000, 4000, 20, 1]), (2, 1), "those before were interrupted");
         assert_eq!(of(&[90, 80, 70, 60, 50, 40, 30, 21, 22, 23, 1]), (7, 1), "a machine that never lets it");
+    }
+
+    #[test]
+    fn a_start_that_a_busy_machine_slept_through_is_kept_and_one_long_past_is_not() {
+        let stop = AtomicBool::new(false);
+        let before = Instant::now();
+        let start = await_start(Timestamp::now() - SignedDuration::from_millis(200), &stop).unwrap();
+        assert!(start < before, "it is not put off");
+        let long_past = Timestamp::now() - SignedDuration::from_secs(1);
+        assert!(matches!(await_start(long_past, &stop), Err(LoadError::StartMissed(_))));
     }
 
     #[test]
