@@ -156,7 +156,7 @@ fn the_window_opens_at_the_agreed_instant() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     let schedule = ScheduleSpec::closed(1);
     let mut spec = spec(&server, schedule, Duration::from_millis(100));
-    spec.warmup = Duration::from_millis(200);
+    spec.warmup = Duration::from_secs(1);
     // Time enough to get ready before the warm-up, on a busy machine too.
     let ahead = Duration::from_secs(3);
     let (begun, start) = (Instant::now(), jiff::Timestamp::now() + ahead);
