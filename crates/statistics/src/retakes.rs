@@ -1,11 +1,11 @@
 //! Which trials are taken again, and which takes enter the estimates.
 //!
-//! The rule is fixed before the run and looks at the machine, never at a latency: a trial is taken again only where nothing
-//! but other processes or the generator's own lateness made it invalid. What the mesh itself does (a rate that it does not
+//! The rule is fixed before the run and goes by the reasons of verdicts and how full the CPUs were: a trial is taken again only where nothing but
+//! other processes or the generator's own lateness made it invalid. What the mesh itself does (a rate that it does not
 //! keep up with, errors, a path that is not proven, a component that dies, all CPUs filled by the experiment itself) is a
 //! result, and stays one. So is lateness that comes again and again with a mode under a load: see [`Retakes::is_habitual`].
 //!
-//! [`Retakes`] decides while a run goes, from the verdicts alone; [`settle`] says of a run's trials which are in no estimate
+//! [`Retakes`] decides while a run goes; [`settle`] says of a run's trials which are in no estimate
 //! for what other takes show. The reasons are in docs/decisions/0012-retakes.md.
 
 use crate::curve::is_valid;
