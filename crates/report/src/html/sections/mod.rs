@@ -1,5 +1,6 @@
 //! What the page says, section by section, as values for the templates.
 
+mod asked;
 mod evidence;
 mod holdings;
 mod latency;

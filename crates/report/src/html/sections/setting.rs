@@ -1,6 +1,6 @@
 //! Where and how it was measured, and how to repeat it.
 
-use super::Context;
+use super::{Context, asked};
 use crate::format::{self, TimeUnit};
 use experiment::Mode;
 use experiment::environment::AccessLog;
@@ -125,6 +125,10 @@ pub struct Method {
     shared_load: String,
     /// How the proxies were set up, in words.
     proxies: String,
+    /// What the control plane was asked for; empty where it was nothing.
+    asked: String,
+    /// What held service and proxies back; empty where nothing did.
+    held_back: String,
     /// Any cell has an open loop.
     open_loop: bool,
     /// Any cell has a closed loop.
@@ -144,6 +148,8 @@ impl Method {
         Self {
             shared_load: context.loads.shared(),
             proxies: proxies(context),
+            asked: asked::of_control_plane(&context.run.experiment, &context.modes),
+            held_back: asked::of_service(&context.run.experiment.server, &context.run.experiment.proxy),
             open_loop: context.loads.loads().iter().any(|load| load.rate.is_some()),
             closed_loop: context.loads.loads().iter().any(|load| load.rate.is_none()),
             window: longest.map(format::duration),

@@ -1,0 +1,132 @@
+//! What the experiment asked of proxies, control plane and service beyond their defaults, in words: it costs, so nobody should
+//! have to find it in the experiment's YAML.
+
+use crate::format;
+use experiment::environment::{ProxySettings, ServerSettings};
+use experiment::mesh_settings::{IngressApi, IngressTls, LuaScript};
+use experiment::units::format_duration;
+use experiment::{Experiment, MeshKind, MeshSettings, Mode};
+
+/// What the control plane was asked for; empty where it was nothing.
+pub fn of_control_plane(experiment: &Experiment, modes: &[Mode]) -> String {
+    if experiment.mesh != MeshKind::Istio {
+        return String::new();
+    }
+    let settings = &experiment.istio;
+    let mut parts = of_requests(settings);
+    if settings.sidecar_scope {
+        parts.push("sidecars told of their own namespace alone".to_owned());
+    }
+    let around = settings.surroundings;
+    if around.services > 0 {
+        let services = counted(around.services, "other service", "other services");
+        parts.push(format!("{services} of {} each", counted(around.endpoints, "address", "addresses")));
+    }
+    if modes.contains(&Mode::Ingress) {
+        let tls = match settings.ingress.tls {
+            IngressTls::Off => "no TLS from clients",
+            IngressTls::Simple => "TLS from clients",
+            IngressTls::Mutual => "mutual TLS with clients",
+        };
+        let api = match settings.ingress.api {
+            IngressApi::Istio => "Istio's own objects",
+            IngressApi::Kubernetes => "the Gateway API",
+        };
+        parts.push(format!("an ingress gateway ({tls}, described by {api})"));
+    }
+    if let Some(extra) = &settings.extra {
+        parts.push(counted(extra.objects.len(), "further object", "further objects"));
+    }
+    parts.join(", ")
+}
+
+/// What is done with each request, or connection.
+fn of_requests(settings: &MeshSettings) -> Vec<String> {
+    let mut parts = Vec::new();
+    let mut add = |part: Option<String>| parts.extend(part);
+    let rules = |count: usize, sort: &str| {
+        (count > 0)
+            .then(|| format!("{} by {sort}", counted(count, "authorization rule", "authorization rules")))
+    };
+    add(settings.tracing_fraction.map(|share| format!("{} of the requests traced", format::percent(share))));
+    add(rules(settings.authorization.paths, "path"));
+    add(rules(settings.authorization.identities, "identity"));
+    add(settings.authorization.jwt.then(|| "a token (JWT) verified for each request".to_owned()));
+    add(settings.lua.as_ref().map(|script| {
+        match script {
+            LuaScript::BuiltIn => "Meshmeter's Lua script",
+            LuaScript::Inline(_) => "a Lua script of the experiment's own",
+        }
+        .to_owned()
+    }));
+    add(settings.wasm.as_ref().map(|module| {
+        let name = module.file_name().unwrap_or(module.as_os_str());
+        format!("the WebAssembly module {}", name.to_string_lossy())
+    }));
+    add(settings.retries.map(|attempts| counted(attempts, "retry", "retries")));
+    add(settings.timeout.map(|timeout| format!("routes that give up after {}", format_duration(timeout))));
+    parts
+}
+
+/// What held proxies or service back; empty where nothing did.
+pub fn of_service(server: &ServerSettings, proxy: &ProxySettings) -> String {
+    let limit = |cores: Option<f64>, whose: &str| {
+        cores.map(|cores| format!("{whose} limited to {}", format::cores(cores)))
+    };
+    let delay = (!server.delay.is_zero()).then(|| format!("answers after {}", format_duration(server.delay)));
+    let errors = (server.error_fraction > 0.0).then(|| {
+        format!("{} of the requests answered with an error", format::percent(server.error_fraction))
+    });
+    let limits = [limit(proxy.cpu_limit_cores, "each proxy"), limit(server.cpu_limit_cores, "the service")];
+    let parts: Vec<String> = [delay, errors].into_iter().chain(limits).flatten().collect();
+    parts.join(", ")
+}
+
+fn counted(count: usize, one: &str, several: &str) -> String {
+    format::counted(count as u64, one, several)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVERYTHING: &str = "\
+name: a
+mesh: istio
+modes: [sidecar, ingress]
+load: {rate: 100}
+proxy: {cpu: 500m}
+server: {delay: 5ms, error-rate: 20%, cpu: 2}
+istio:
+  tracing: 12.5%
+  authorization: {paths: 500, identities: 1, jwt: on}
+  lua: |
+    function envoy_on_request(handle) end
+  wasm: filters/count.wasm
+  retries: 1
+  timeout: 2s
+  sidecar-scope: on
+  surroundings: {services: 300, endpoints: 1}
+  ingress: {tls: mutual, api: kubernetes}
+  extra: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: a}
+";
+
+    #[test]
+    fn whatever_is_asked_for_is_said() {
+        let experiment = Experiment::parse(EVERYTHING, "everything").unwrap();
+        let with_spaces = |text: String| text.replace('\u{a0}', " ");
+        insta::assert_snapshot!(with_spaces(of_control_plane(&experiment, &experiment.modes)), @"12.5 % of the requests traced, 500 authorization rules by path, 1 authorization rule by identity, a token (JWT) verified for each request, a Lua script of the experiment's own, the WebAssembly module count.wasm, 1 retry, routes that give up after 2s, sidecars told of their own namespace alone, 300 other services of 1 address each, an ingress gateway (mutual TLS with clients, described by the Gateway API), 1 further object");
+        insta::assert_snapshot!(with_spaces(of_service(&experiment.server, &experiment.proxy)), @"answers after 5ms, 20 % of the requests answered with an error, each proxy limited to 0.500 cores, the service limited to 2.00 cores");
+    }
+
+    #[test]
+    fn defaults_are_nothing_to_say() {
+        let text = "name: a\nmesh: istio\nmodes: [none, sidecar]\nload: {rate: 100}\n";
+        let experiment = Experiment::parse(text, "defaults").unwrap();
+        assert_eq!(of_control_plane(&experiment, &experiment.modes), "");
+        assert_eq!(of_service(&experiment.server, &experiment.proxy), "");
+    }
+}
