@@ -121,9 +121,18 @@ impl LocalLab {
         self.can_run(spec.mesh, spec.mode)?;
         let started = match spec.mesh {
             MeshKind::Envoy => static_envoys::bring_up(self, spec, log_dir)?,
-            MeshKind::Istio => modes::bring_up(self, spec, log_dir)?,
+            MeshKind::Istio => modes::bring_up(self, spec, log_dir).map_err(|error| self.cause_of(error))?,
         };
         Ok(PairArrangement::new(self, spec, log_dir, started))
+    }
+
+    /// The error of a mode that could not be brought up: that the control plane has died or hangs says more than that a
+    /// webhook, say, does not answer.
+    fn cause_of(&self, error: EnvironmentError) -> EnvironmentError {
+        match self.running_control_plane() {
+            Some(control_plane) if !self.lab.stop_requested() => control_plane.cause_of(error),
+            _ => error,
+        }
     }
 
     /// The control plane of `mesh: istio`, where one is up.
