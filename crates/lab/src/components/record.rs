@@ -64,7 +64,7 @@ pub(super) enum Flaw {
     /// Nothing is there.
     Absent,
     /// There is no record, or none that can be read.
-    NoRecord(io::Error),
+    NoRecord(PathBuf, io::Error),
     /// The pins have changed since.
     OtherPins,
     /// A file is gone or cannot be read.
@@ -79,10 +79,10 @@ impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Absent => write!(f, "it is not installed"),
-            Self::NoRecord(error) if error.kind() == io::ErrorKind::NotFound => {
+            Self::NoRecord(_, error) if error.kind() == io::ErrorKind::NotFound => {
                 write!(f, "it has no record ({RECORD_FILE}) of what it was made from")
             }
-            Self::NoRecord(error) => write!(f, "its record {RECORD_FILE} cannot be read: {error}"),
+            Self::NoRecord(path, error) => write!(f, "its record {} cannot be read: {error}", path.display()),
             Self::OtherPins => write!(f, "it was installed from other pins than those of this meshmeter"),
             Self::Unreadable(path, error) => write!(f, "{} cannot be read: {error}", path.display()),
             Self::Changed(path) => write!(f, "{} has changed since it was installed", path.display()),
@@ -134,16 +134,18 @@ pub(super) fn check(
     if fs::symlink_metadata(package).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return Err(Flaw::Absent);
     }
-    let text = fs::read_to_string(package.join(RECORD_FILE)).map_err(Flaw::NoRecord)?;
-    let record: Record = serde_json::from_str(&text).map_err(|error| Flaw::NoRecord(error.into()))?;
+    let path = package.join(RECORD_FILE);
+    let no_record = |error| Flaw::NoRecord(path.clone(), error);
+    let text = fs::read_to_string(&path).map_err(no_record)?;
+    let record: Record = serde_json::from_str(&text).map_err(|error| no_record(error.into()))?;
     if record.schema != RECORD_SCHEMA || record.component != component.name() {
-        return Err(Flaw::NoRecord(io::Error::new(io::ErrorKind::InvalidData, "it is of something else")));
+        return Err(no_record(io::Error::new(io::ErrorKind::InvalidData, "it is of something else")));
     }
     if record.recipe_sha256 != recipe {
         return Err(Flaw::OtherPins);
     }
     if !record.files.iter().map(|file| &*file.path).eq(files.iter().map(Path::new)) {
-        return Err(Flaw::NoRecord(io::Error::new(io::ErrorKind::InvalidData, "it is of other files")));
+        return Err(no_record(io::Error::new(io::ErrorKind::InvalidData, "it is of other files")));
     }
     for file in &record.files {
         check_file(package, file, look, component.is_program())?;
@@ -291,7 +293,7 @@ mod tests {
     fn a_program_that_cannot_be_run_and_a_record_of_other_files_are_flaws() {
         let package = installed();
         let other = check(package.path(), ETCD, "recipe", &["etcd", "etcdctl"], Look::Quick);
-        assert!(matches!(other, Err(Flaw::NoRecord(_))));
+        assert!(matches!(other, Err(Flaw::NoRecord(..))));
         let program = package.path().join("etcd");
         fs::set_permissions(&program, fs::Permissions::from_mode(0o644)).unwrap();
         let flaw = check(package.path(), ETCD, "recipe", &["etcd"], Look::Thorough).unwrap_err();
@@ -309,11 +311,11 @@ mod tests {
             Err(Flaw::OtherPins)
         ));
         let other = check(package.path(), Component::Istiod, "recipe", &["etcd"], Look::Quick);
-        assert!(matches!(other, Err(Flaw::NoRecord(_))));
+        assert!(matches!(other, Err(Flaw::NoRecord(..))));
         fs::write(package.path().join(RECORD_FILE), "{").unwrap();
         assert!(matches!(
             check(package.path(), ETCD, "recipe", &["etcd"], Look::Quick),
-            Err(Flaw::NoRecord(_))
+            Err(Flaw::NoRecord(..))
         ));
         assert!(matches!(
             check(Path::new("/nowhere"), ETCD, "recipe", &["etcd"], Look::Quick),

@@ -2,7 +2,7 @@
 
 use crate::cases::LogFolder;
 use experiment::environment::{
-    Arrangement, ArrangementSpec, Observation, SentLoad, TCP_REQUEST_BYTES, in_one_line,
+    Arrangement, ArrangementSpec, EnvironmentError, Observation, SentLoad, TCP_REQUEST_BYTES, in_one_line,
 };
 use experiment::mesh_settings::{ExtraObjects, IngressSettings, IngressTls};
 use experiment::schema::{ConfigurationPush, LoadEvent, LoadResult, ProxyProof, SpokenProtocol};
@@ -152,8 +152,13 @@ pub fn refused(place: &LocalLab, spec: &ArrangementSpec) -> String {
     let logs = LogFolder::create();
     match place.bring_up(spec, logs.path()) {
         Ok(_) => panic!("{}: it was brought up", spec.mode),
-        Err(error) => format!("{} ({})", in_one_line(&error), error.hint.as_deref().unwrap_or("no hint")),
+        Err(error) => told(&error),
     }
+}
+
+/// An error with its hint, in one line.
+pub fn told(error: &EnvironmentError) -> String {
+    format!("{} ({})", in_one_line(error), error.hint.as_deref().unwrap_or("no hint"))
 }
 
 /// Runs the generator in the client's pod, with what the arrangement says that it needs, and observes its window.
