@@ -127,7 +127,7 @@ impl LocalLab {
     }
 
     /// The error of a mode that could not be brought up: that the control plane has died or hangs says more than that a
-    /// webhook, say, does not answer.
+    /// webhook does not answer, or that a proxy is not ready.
     fn cause_of(&self, error: EnvironmentError) -> EnvironmentError {
         match self.running_control_plane() {
             Some(control_plane) if !self.lab.stop_requested() => control_plane.cause_of(error),

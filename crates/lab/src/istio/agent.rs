@@ -300,8 +300,7 @@ impl Agent {
             self.control_plane.check(&format!("wait until {what}"))?;
             check_taken(&self.name, &self.container)?;
             Ok(self.status.ask("/healthz/ready").is_ok().then_some(()))
-        })
-        .map_err(|error| self.control_plane.cause_of(error))?;
+        })?;
         self.watch_envoy()
     }
 

@@ -239,7 +239,6 @@ impl Ztunnel {
             self.control_plane.check(&format!("wait until {} is ready", self.name))?;
             Ok(self.readiness.ask("/healthz/ready").is_ok().then_some(()))
         })
-        .map_err(|error| self.control_plane.cause_of(error))
     }
 
     fn check(&self, lab: &Lab) -> Result<(), EnvironmentError> {
