@@ -6,8 +6,9 @@
 //! written out here: a seed gives the same order for ever, whatever becomes of random number libraries.
 
 use crate::definition::{Arrival, Experiment, LoadLevels};
-use crate::environment::ArrangementSpec;
+use crate::environment::DeploymentSpec;
 use crate::schema::LoadPoint;
+use crate::topology::pair;
 use crate::units::{format_duration, format_rate};
 use crate::{MeshKind, MeshSettings, Mode};
 use std::fmt;
@@ -16,12 +17,12 @@ use std::time::Duration;
 
 /// What a trial takes beside its load: starting pods and proxies, reading counters, taking all down. Measured in the lab
 /// on two cores; only the estimate of a run's length rests on it.
-fn overhead(spec: &ArrangementSpec) -> Duration {
+fn overhead(spec: &DeploymentSpec) -> Duration {
     let told = if spec.mode == Mode::None { 0 } else { spec.istio.surroundings.services };
     OF_A_SERVICE_TOLD * u32::try_from(told).unwrap_or(u32::MAX) + of_an_arrangement(spec)
 }
 
-fn of_an_arrangement(spec: &ArrangementSpec) -> Duration {
+fn of_an_arrangement(spec: &DeploymentSpec) -> Duration {
     match (spec.mesh, spec.mode) {
         (MeshKind::Envoy, _) => Duration::from_millis(800),
         (MeshKind::Istio, Mode::None) => Duration::from_secs(1),
@@ -78,7 +79,7 @@ pub struct PlannedTrial {
     /// The load to offer.
     pub load: LoadPoint,
     /// What the environment must prepare.
-    pub spec: ArrangementSpec,
+    pub spec: DeploymentSpec,
     /// Time under load before the measured window.
     pub warmup: Duration,
     /// The measured window.
@@ -177,9 +178,16 @@ fn planned(experiment: &Experiment, istio: &Arc<MeshSettings>, mode: Mode, load:
         repeat: 0,
         mode,
         load,
-        spec: ArrangementSpec {
+        spec: DeploymentSpec {
             mesh: experiment.mesh,
             mode,
+            topology: Arc::new(pair(
+                1,
+                1,
+                &experiment.server,
+                mode.is_egress(),
+                experiment.client_cpu_limit_cores,
+            )),
             protocol: experiment.load.protocol,
             proxy: experiment.proxy.clone(),
             istio: Arc::clone(istio),

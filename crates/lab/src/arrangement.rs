@@ -26,7 +26,7 @@ use crate::istio::{AmbientPrograms, ControlPlane, IstioPrograms, modes};
 use crate::lab::Lab;
 use crate::observe::Vantage;
 use crate::redirect;
-use experiment::environment::{Arrangement, ArrangementSpec, Environment, EnvironmentError};
+use experiment::environment::{Arrangement, DeploymentSpec, Environment, EnvironmentError};
 use experiment::schema::Host;
 use experiment::{MeshKind, Mode};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -115,7 +115,7 @@ impl LocalLab {
     /// As there.
     pub fn bring_up(
         &self,
-        spec: &ArrangementSpec,
+        spec: &DeploymentSpec,
         log_dir: &Path,
     ) -> Result<PairArrangement<'_>, EnvironmentError> {
         self.can_run(spec.mesh, spec.mode)?;
@@ -258,7 +258,7 @@ impl Environment for LocalLab {
 
     fn prepare(
         &mut self,
-        spec: &ArrangementSpec,
+        spec: &DeploymentSpec,
         log_dir: &Path,
     ) -> Result<Box<dyn Arrangement + '_>, EnvironmentError> {
         Ok(Box::new(self.bring_up(spec, log_dir)?))

@@ -1,6 +1,6 @@
 //! The objects that settings become: what they look like, and that they are what Istio's and Kubernetes' own schemas allow.
 
-use experiment::environment::ArrangementSpec;
+use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::Surroundings;
 use experiment::{Experiment, MeshKind, Mode, Plan, Protocol};
 use lab::components::istio_files;
@@ -42,11 +42,11 @@ const EVERYTHING: &str = "
 const OF_SIDECARS: &str = "  sidecar-scope: on\n  http2-upgrade: on\n";
 
 /// What an experiment with this section `istio` asks of a trial in this mode.
-fn spec(mode: Mode, istio: &str) -> ArrangementSpec {
+fn spec(mode: Mode, istio: &str) -> DeploymentSpec {
     spec_of(Protocol::Http1, mode, istio)
 }
 
-fn spec_of(protocol: Protocol, mode: Mode, istio: &str) -> ArrangementSpec {
+fn spec_of(protocol: Protocol, mode: Mode, istio: &str) -> DeploymentSpec {
     let modes = if mode == Mode::None { "none".to_owned() } else { format!("none, {mode}") };
     let text = format!(
         "name: x\nmesh: istio\nmodes: [{modes}]\nload: {{rate: 1000, protocol: {protocol}}}\nproxy: {{access-log: json}}\nistio:{istio}\n"
@@ -58,7 +58,7 @@ fn spec_of(protocol: Protocol, mode: Mode, istio: &str) -> ArrangementSpec {
 }
 
 /// A module is found where it is.
-fn subject_of(spec: &ArrangementSpec) -> Subject<'_> {
+fn subject_of(spec: &DeploymentSpec) -> Subject<'_> {
     Subject { wasm_module: spec.istio.wasm.as_deref(), ..SUBJECT }
 }
 

@@ -15,7 +15,7 @@ use crate::observe::component::Watched;
 use crate::observe::{Window, WindowUsage};
 use crate::pod::Pod;
 use experiment::environment::{
-    Arrangement, ArrangementSpec, EnvironmentError, Observation, SentLoad, in_one_line,
+    Arrangement, DeploymentSpec, EnvironmentError, Observation, SentLoad, in_one_line,
 };
 use experiment::schema::{PathProof, Role};
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ pub struct PairArrangement<'lab> {
 impl<'lab> PairArrangement<'lab> {
     pub(super) fn new(
         place: &'lab LocalLab,
-        spec: &ArrangementSpec,
+        spec: &DeploymentSpec,
         log_dir: &Path,
         started: Started,
     ) -> Self {

@@ -7,7 +7,7 @@ use crate::envoy::admin::{Admin, AdminError};
 use crate::envoy::proof::CountedService;
 use crate::life::Question;
 use crate::pod::Pod;
-use experiment::environment::{ArrangementSpec, EnvironmentError, ServerSettings, TCP_REQUEST_BYTES};
+use experiment::environment::{DeploymentSpec, EnvironmentError, ServerSettings, TCP_REQUEST_BYTES};
 use experiment::units::{format_duration, format_fraction};
 use serde::Deserialize;
 use std::cell::Cell;
@@ -28,7 +28,7 @@ const SERVICE_READY_WITHIN: Duration = Duration::from_secs(20);
 /// Starts the service. It need not listen yet.
 pub(crate) fn start_service(
     pod: &mut Pod,
-    spec: &ArrangementSpec,
+    spec: &DeploymentSpec,
     meshmeter: &Path,
     log_dir: &Path,
 ) -> Result<Container, EnvironmentError> {
@@ -45,7 +45,7 @@ pub(crate) fn start_service(
 /// It need not listen yet.
 pub(crate) fn start_service_outside(
     pod: &mut Pod,
-    spec: &ArrangementSpec,
+    spec: &DeploymentSpec,
     files: &CredentialFiles,
     port: u16,
     meshmeter: &Path,
@@ -107,7 +107,7 @@ pub(crate) fn wait_for_service(pod: &Pod, server: &Container, port: u16) -> Resu
 }
 
 /// What the service of this trial answers as long as it does anything.
-pub(crate) fn sign_of_life(pod: &Pod, spec: &ArrangementSpec) -> Question {
+pub(crate) fn sign_of_life(pod: &Pod, spec: &DeploymentSpec) -> Question {
     // One outside a mesh speaks TLS itself.
     let is_asked_where_it_serves = spec.protocol.is_http() && !spec.mode.is_egress();
     let port = if is_asked_where_it_serves { SERVICE_PORT } else { COUNTERS_PORT };

@@ -9,7 +9,7 @@ use crate::envoy::bootstrap::Position;
 use crate::pod::{Pod, PodSpec};
 use crate::redirect::Redirect;
 use experiment::Mode;
-use experiment::environment::{ArrangementSpec, EnvironmentError};
+use experiment::environment::{DeploymentSpec, EnvironmentError};
 use std::net::SocketAddrV4;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use std::path::Path;
 /// taken down.
 pub(super) fn bring_up(
     place: &LocalLab,
-    spec: &ArrangementSpec,
+    spec: &DeploymentSpec,
     log_dir: &Path,
 ) -> Result<Started, EnvironmentError> {
     create_log_dir(log_dir)?;
@@ -72,7 +72,7 @@ fn create_pods(place: &LocalLab, mode: Mode) -> Result<Pods, EnvironmentError> {
 fn start_proxies(
     place: &LocalLab,
     pods: &mut Pods,
-    spec: &ArrangementSpec,
+    spec: &DeploymentSpec,
     log_dir: &Path,
 ) -> Result<Vec<StaticProxy>, EnvironmentError> {
     let service = SocketAddrV4::new(pods.server.address(), SERVICE_PORT);

@@ -5,7 +5,7 @@ use super::namespace::MeshNamespace;
 use super::programs::IstioPrograms;
 use crate::arrangement::LocalLab;
 use crate::lab::Lab;
-use experiment::environment::ArrangementSpec;
+use experiment::environment::DeploymentSpec;
 use std::path::Path;
 
 /// Where a trial takes place.
@@ -14,7 +14,7 @@ pub(super) struct Site<'a> {
     /// The lab with what the trials of a run share.
     pub place: &'a LocalLab,
     /// What is asked for.
-    pub spec: &'a ArrangementSpec,
+    pub spec: &'a DeploymentSpec,
     /// Where logs go.
     pub log_dir: &'a Path,
     /// What proxies are run from.

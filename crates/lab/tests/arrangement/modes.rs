@@ -4,7 +4,7 @@ use crate::cases::LogFolder;
 use crate::death::{check_named, container, end};
 use crate::trial::{CONNECTIONS, REQUESTS, flush_rules, trial};
 use experiment::environment::{
-    AccessLog, Arrangement, ArrangementSpec, Environment, MutualTls, Observation, ProxySettings,
+    AccessLog, Arrangement, DeploymentSpec, Environment, MutualTls, Observation, ProxySettings,
 };
 use experiment::schema::{ComponentUsage, ConfigurationCounts, Role};
 use experiment::{MeshKind, Mode, Protocol};
@@ -14,8 +14,8 @@ use rustix::process::Signal;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-fn spec(mode: Mode) -> ArrangementSpec {
-    ArrangementSpec::new(MeshKind::Envoy, mode)
+fn spec(mode: Mode) -> DeploymentSpec {
+    DeploymentSpec::new(MeshKind::Envoy, mode)
 }
 
 pub fn every_mode_proves_its_path(_lab: &Lab, place: &mut LocalLab) {
@@ -120,7 +120,7 @@ fn check_holdings(mode: Mode, component: &ComponentUsage) {
 pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &mut LocalLab) {
     let proxy =
         ProxySettings { mtls: MutualTls::Off, access_log: AccessLog::Json, ..ProxySettings::default() };
-    let trial = trial(place, &ArrangementSpec { proxy, ..spec(Mode::Sidecar) }, |_| ());
+    let trial = trial(place, &DeploymentSpec { proxy, ..spec(Mode::Sidecar) }, |_| ());
     let path = &trial.observation.path;
     assert!(path.proven, "{:?}", path.reasons);
     assert!(path.proxies.iter().all(|proxy| proxy.tls_handshakes == 0 && !proxy.tls_expected));
@@ -129,7 +129,7 @@ pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &mut LocalL
 
 /// The generator of this test speaks HTTP/1.1 alone.
 pub fn another_protocol_than_is_asked_shows(_lab: &Lab, place: &mut LocalLab) {
-    let trial = trial(place, &ArrangementSpec { protocol: Protocol::Http2, ..spec(Mode::Gateway) }, |_| ());
+    let trial = trial(place, &DeploymentSpec { protocol: Protocol::Http2, ..spec(Mode::Gateway) }, |_| ());
     let path = &trial.observation.path;
     assert!(!path.proven);
     let why = "client and gateway spoke HTTP/1.1 with each other, though the experiment asks for HTTP/2 on this hop";

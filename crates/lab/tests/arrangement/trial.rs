@@ -2,7 +2,7 @@
 
 use crate::cases::LogFolder;
 use crate::programs::request;
-use experiment::environment::{Arrangement, ArrangementSpec, Observation, SentLoad, in_one_line};
+use experiment::environment::{Arrangement, DeploymentSpec, Observation, SentLoad, in_one_line};
 use experiment::schema::ComponentUsage;
 use flate2::read::GzDecoder;
 use lab::Pod;
@@ -89,7 +89,7 @@ fn request_bytes(url: &str) -> f64 {
     request(authority).len() as f64
 }
 
-pub fn trial(place: &LocalLab, spec: &ArrangementSpec, tamper: impl FnOnce(&PairArrangement<'_>)) -> Trial {
+pub fn trial(place: &LocalLab, spec: &DeploymentSpec, tamper: impl FnOnce(&PairArrangement<'_>)) -> Trial {
     let logs = LogFolder::create();
     let arrangement = place.bring_up(spec, logs.path()).unwrap_or_else(|error| {
         panic!("{} ({})", in_one_line(&error), error.hint.as_deref().unwrap_or("no hint"));

@@ -6,7 +6,7 @@ use crate::deaths::bring_up_mode;
 use crate::modes::{check_components, lead_services_to, spec};
 use crate::remains::folders;
 use crate::trial::{CONNECTIONS, REQUESTS, Trial, flush_rules, trial};
-use experiment::environment::{ArrangementSpec, Environment as _, MutualTls, ProxySettings, in_one_line};
+use experiment::environment::{DeploymentSpec, Environment as _, MutualTls, ProxySettings, in_one_line};
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::{MeshKind, MeshSettings, Mode};
 use lab::Lab;
@@ -16,14 +16,14 @@ use lab::istio::Reference;
 use rustix::process::Signal;
 use std::sync::Arc;
 
-fn ambient(mode: Mode, ztunnel: ZtunnelPlacement) -> ArrangementSpec {
-    ArrangementSpec { istio: Arc::new(MeshSettings { ztunnel, ..MeshSettings::default() }), ..spec(mode) }
+fn ambient(mode: Mode, ztunnel: ZtunnelPlacement) -> DeploymentSpec {
+    DeploymentSpec { istio: Arc::new(MeshSettings { ztunnel, ..MeshSettings::default() }), ..spec(mode) }
 }
 
 /// Ztunnels pass plain text on only where they may.
-fn permissive(mode: Mode) -> ArrangementSpec {
+fn permissive(mode: Mode) -> DeploymentSpec {
     let proxy = ProxySettings { mtls: MutualTls::Permissive, ..ProxySettings::default() };
-    ArrangementSpec { proxy, ..spec(mode) }
+    DeploymentSpec { proxy, ..spec(mode) }
 }
 
 /// Each proxy of the path saw every request, by mutual TLS.

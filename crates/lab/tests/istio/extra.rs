@@ -3,7 +3,7 @@
 use crate::cases::LogFolder;
 use crate::modes::spec;
 use crate::trial::trial;
-use experiment::environment::{ArrangementSpec, EnvironmentError, in_one_line};
+use experiment::environment::{DeploymentSpec, EnvironmentError, in_one_line};
 use experiment::mesh_settings::ExtraObjects;
 use experiment::{MeshSettings, Mode};
 use lab::Lab;
@@ -12,10 +12,10 @@ use lab::istio::Reference;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-fn with_extra(mode: Mode, objects: &[Value]) -> ArrangementSpec {
+fn with_extra(mode: Mode, objects: &[Value]) -> DeploymentSpec {
     let extra = ExtraObjects { text: String::new(), objects: objects.to_vec() };
     let settings = MeshSettings { extra: Some(extra), ..MeshSettings::default() };
-    ArrangementSpec { istio: Arc::new(settings), ..spec(mode) }
+    DeploymentSpec { istio: Arc::new(settings), ..spec(mode) }
 }
 
 fn object(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Value {

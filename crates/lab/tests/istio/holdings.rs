@@ -2,7 +2,7 @@
 
 use crate::modes::spec;
 use crate::trial::{Trial, trial};
-use experiment::environment::ArrangementSpec;
+use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::Surroundings;
 use experiment::schema::{ComponentUsage, ProxyConfiguration, ProxyHoldings};
 use experiment::{MeshSettings, Mode};
@@ -11,10 +11,10 @@ use lab::arrangement::LocalLab;
 use serde_json::Value;
 use std::sync::Arc;
 
-fn surrounded(mode: Mode) -> ArrangementSpec {
+fn surrounded(mode: Mode) -> DeploymentSpec {
     let surroundings = Surroundings { services: 7, endpoints: 3 };
     let settings = MeshSettings { surroundings, ..MeshSettings::default() };
-    ArrangementSpec { istio: Arc::new(settings), ..spec(mode) }
+    DeploymentSpec { istio: Arc::new(settings), ..spec(mode) }
 }
 
 fn holdings(component: &ComponentUsage) -> &ProxyHoldings {

@@ -1,15 +1,15 @@
 //! Modes: what proves a path, and what must not pass for proof.
 
 use crate::trial::{CONNECTIONS, REQUESTS, Trial, flush_rules, trial};
-use experiment::environment::{ArrangementSpec, MutualTls, ProxySettings};
+use experiment::environment::{DeploymentSpec, MutualTls, ProxySettings};
 use experiment::schema::Role;
 use experiment::{MeshKind, Mode};
 use lab::arrangement::LocalLab;
 use lab::{Container, Lab, Pod};
 use std::process::Command;
 
-pub fn spec(mode: Mode) -> ArrangementSpec {
-    ArrangementSpec::new(MeshKind::Istio, mode)
+pub fn spec(mode: Mode) -> DeploymentSpec {
+    DeploymentSpec::new(MeshKind::Istio, mode)
 }
 
 /// Every component that is expected, with what it used; and no other.
@@ -73,7 +73,7 @@ fn check_rules_came_first(pod: &Pod) {
 
 pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &LocalLab) {
     let proxy = ProxySettings { mtls: MutualTls::Off, ..ProxySettings::default() };
-    let trial = trial(place, &ArrangementSpec { proxy, ..spec(Mode::Sidecar) }, |_| ());
+    let trial = trial(place, &DeploymentSpec { proxy, ..spec(Mode::Sidecar) }, |_| ());
     let path = &trial.observation.path;
     assert!(path.proven, "{:?}", path.reasons);
     assert!(path.proxies.iter().all(|proxy| proxy.tls_handshakes == 0 && !proxy.tls_expected));
@@ -82,7 +82,7 @@ pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &LocalLab) 
 /// Redirection removed by hand, where the proxies take plain text too: everything is answered, and nothing is proven.
 pub fn traffic_past_the_server_proxy_shows(_lab: &Lab, place: &LocalLab) {
     let proxy = ProxySettings { mtls: MutualTls::Off, ..ProxySettings::default() };
-    let trial = trial(place, &ArrangementSpec { proxy, ..spec(Mode::Sidecar) }, |arrangement| {
+    let trial = trial(place, &DeploymentSpec { proxy, ..spec(Mode::Sidecar) }, |arrangement| {
         flush_rules(arrangement.server_pod());
     });
     assert_eq!(trial.unanswered, 0);

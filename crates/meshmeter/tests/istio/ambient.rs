@@ -2,7 +2,7 @@
 
 use crate::raw_tcp::{denial, iptables, raw_tcp};
 use crate::trial::{CONNECTIONS, REQUESTS, Trial, spec, trial, trial_of_refusals};
-use experiment::environment::{ArrangementSpec, MutualTls, TCP_REQUEST_BYTES};
+use experiment::environment::{DeploymentSpec, MutualTls, TCP_REQUEST_BYTES};
 use experiment::mesh_settings::{AuthorizationSettings, ZtunnelPlacement};
 use experiment::{MeshSettings, Mode, Protocol};
 use lab::arrangement::LocalLab;
@@ -15,8 +15,8 @@ const PLACEMENTS: [(ZtunnelPlacement, &[&str], [&str; 2]); 2] = [
     (ZtunnelPlacement::PerPod, &["client-ztunnel", "server-ztunnel"], ["client-ztunnel", "server-ztunnel"]),
 ];
 
-fn ambient(mode: Mode, protocol: Protocol, istio: MeshSettings) -> ArrangementSpec {
-    ArrangementSpec { protocol, istio: Arc::new(istio), ..spec(mode) }
+fn ambient(mode: Mode, protocol: Protocol, istio: MeshSettings) -> DeploymentSpec {
+    DeploymentSpec { protocol, istio: Arc::new(istio), ..spec(mode) }
 }
 
 fn placed(ztunnel: ZtunnelPlacement) -> MeshSettings {

@@ -3,7 +3,7 @@
 use crate::cases::LogFolder;
 use crate::trial::{Trial, bring_up, finish, load};
 use experiment::Protocol;
-use experiment::environment::{Arrangement as _, ArrangementSpec};
+use experiment::environment::{Arrangement as _, DeploymentSpec};
 use lab::arrangement::LocalLab;
 use lab::envoy::admin::Admin;
 use serde_json::Value;
@@ -13,7 +13,7 @@ const SERVICE_PORT: u16 = 8080;
 const COUNTERS_PATH: &str = "/meshmeter/counters";
 
 /// A trial whose requests have this query, and the service's counters at its end.
-pub fn counted(place: &LocalLab, spec: &ArrangementSpec, query: &str) -> (Trial, Value) {
+pub fn counted(place: &LocalLab, spec: &DeploymentSpec, query: &str) -> (Trial, Value) {
     let logs = LogFolder::create();
     let mut arrangement = bring_up(place, spec, logs.path());
     let mut client_arguments = arrangement.client_arguments();

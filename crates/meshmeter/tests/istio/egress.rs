@@ -3,7 +3,7 @@
 use crate::cases::LogFolder;
 use crate::death::{check_named, container, end};
 use crate::trial::{CONNECTIONS, LIMIT, REQUESTS, bring_up, run, spec, trial};
-use experiment::environment::{Arrangement, ArrangementSpec, Environment};
+use experiment::environment::{Arrangement, DeploymentSpec, Environment};
 use experiment::schema::Role;
 use experiment::{Mode, Protocol};
 use lab::Pod;
@@ -73,7 +73,7 @@ pub fn every_way_out_proves_its_path(place: &LocalLab) {
 
 pub fn whatever_is_spoken_goes_out(place: &LocalLab) {
     for protocol in [Protocol::Http2, Protocol::Grpc, Protocol::Tcp] {
-        let spec = ArrangementSpec { protocol, ..spec(Mode::EgressGatewayMtls) };
+        let spec = DeploymentSpec { protocol, ..spec(Mode::EgressGatewayMtls) };
         let trial = trial(place, &spec, |_| ());
         trial.check_proven(protocol.name(), &["client-proxy", "egress-gateway"]);
     }

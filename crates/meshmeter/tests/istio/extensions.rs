@@ -4,7 +4,7 @@ use crate::cases::LogFolder;
 use crate::exchange::Target;
 use crate::trial::{REQUESTS, bring_up, refused, run, run_proven, switched};
 use crate::wasm;
-use experiment::environment::ArrangementSpec;
+use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::LuaScript;
 use experiment::{MeshSettings, Mode};
 use lab::arrangement::LocalLab;
@@ -27,7 +27,7 @@ function envoy_on_response(handle)
 end
 "#;
 
-fn with_lua(mode: Mode, script: LuaScript) -> ArrangementSpec {
+fn with_lua(mode: Mode, script: LuaScript) -> DeploymentSpec {
     switched(mode, MeshSettings { lua: Some(script), ..MeshSettings::default() })
 }
 
@@ -109,7 +109,7 @@ pub fn a_script_that_fails_on_requests_shows(place: &LocalLab) {
     }
 }
 
-fn with_wasm(mode: Mode, module: &Path) -> ArrangementSpec {
+fn with_wasm(mode: Mode, module: &Path) -> DeploymentSpec {
     switched(mode, MeshSettings { wasm: Some(module.to_owned()), ..MeshSettings::default() })
 }
 

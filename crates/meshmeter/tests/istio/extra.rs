@@ -4,12 +4,12 @@ use crate::cases::LogFolder;
 use crate::exchange::{Target, ask};
 use crate::extensions::check_refused_by;
 use crate::trial::{REQUESTS, bring_up, has_all, refused, run, spec, switched, told, trial};
-use experiment::environment::{ArrangementSpec, EnvironmentError};
+use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::{MeshSettings, Mode};
 use lab::arrangement::LocalLab;
 use serde_json::{Value, json};
 
-fn with(mode: Mode, objects: &[Value]) -> ArrangementSpec {
+fn with(mode: Mode, objects: &[Value]) -> DeploymentSpec {
     switched(mode, MeshSettings { extra: Some(has_all(objects)), ..MeshSettings::default() })
 }
 

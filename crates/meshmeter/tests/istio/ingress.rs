@@ -2,7 +2,7 @@
 
 use crate::cases::LogFolder;
 use crate::trial::{CONNECTIONS, REQUESTS, bring_up, run, spec, trial};
-use experiment::environment::{Arrangement, ArrangementSpec, MutualTls, ProxySettings};
+use experiment::environment::{Arrangement, DeploymentSpec, MutualTls, ProxySettings};
 use experiment::mesh_settings::{IngressApi, IngressSettings, IngressTls};
 use experiment::{MeshSettings, Mode};
 use lab::arrangement::LocalLab;
@@ -11,9 +11,9 @@ use std::sync::Arc;
 const LISTENER: &str = "listener.0.0.0.0_8443.ssl";
 
 /// An ingress gateway with these settings.
-pub fn ingress(tls: IngressTls, api: IngressApi) -> ArrangementSpec {
+pub fn ingress(tls: IngressTls, api: IngressApi) -> DeploymentSpec {
     let istio = MeshSettings { ingress: IngressSettings { tls, api }, ..MeshSettings::default() };
-    ArrangementSpec { istio: Arc::new(istio), ..spec(Mode::Ingress) }
+    DeploymentSpec { istio: Arc::new(istio), ..spec(Mode::Ingress) }
 }
 
 pub fn ingress_proves_tls_on_both_sides(place: &LocalLab) {
@@ -46,7 +46,7 @@ pub fn ingress_proves_tls_on_both_sides(place: &LocalLab) {
 
 pub fn ingress_without_tls_has_no_handshakes(place: &LocalLab) {
     let proxy = ProxySettings { mtls: MutualTls::Off, ..ProxySettings::default() };
-    let spec = ArrangementSpec { proxy, ..ingress(IngressTls::Off, IngressApi::Istio) };
+    let spec = DeploymentSpec { proxy, ..ingress(IngressTls::Off, IngressApi::Istio) };
     let trial = trial(place, &spec, |arrangement| {
         assert!(arrangement.url().starts_with("http://") && arrangement.client_arguments().is_empty());
     });

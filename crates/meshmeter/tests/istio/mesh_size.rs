@@ -1,7 +1,7 @@
 //! What the size of the mesh around a pair costs its proxies, and how long configuration takes to be in force.
 
 use crate::trial::{Trial, spec, trial};
-use experiment::environment::ArrangementSpec;
+use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::Surroundings;
 use experiment::schema::{ComponentUsage, ProxyConfiguration, ProxyHeap};
 use experiment::{MeshSettings, Mode};
@@ -11,10 +11,10 @@ use std::sync::Arc;
 const SERVICES: u64 = 200;
 const ENDPOINTS: u64 = 3;
 
-fn surrounded_by(services: u64, mode: Mode, sidecar_scope: bool) -> ArrangementSpec {
+fn surrounded_by(services: u64, mode: Mode, sidecar_scope: bool) -> DeploymentSpec {
     let surroundings = Surroundings { services: services as usize, endpoints: ENDPOINTS as usize };
     let istio = MeshSettings { sidecar_scope, surroundings, ..MeshSettings::default() };
-    ArrangementSpec { istio: Arc::new(istio), ..spec(mode) }
+    DeploymentSpec { istio: Arc::new(istio), ..spec(mode) }
 }
 
 fn component<'a>(trial: &'a Trial, proxy: &str) -> &'a ComponentUsage {
@@ -44,7 +44,7 @@ fn check_push(trial: &Trial, what: &str) {
 }
 
 pub fn a_sidecar_holds_the_whole_mesh_unless_it_is_scoped(place: &LocalLab) {
-    let proven = |what: &str, spec: &ArrangementSpec| {
+    let proven = |what: &str, spec: &DeploymentSpec| {
         let trial = trial(place, spec, |_| ());
         trial.check_proven(what, &["client-proxy", "server-proxy"]);
         check_push(&trial, what);

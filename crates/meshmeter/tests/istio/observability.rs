@@ -3,15 +3,15 @@
 use crate::cases::LogFolder;
 use crate::kept::kept_configuration;
 use crate::trial::{REQUESTS, Trial, bring_up, run, spec, trial};
-use experiment::environment::ArrangementSpec;
+use experiment::environment::DeploymentSpec;
 use experiment::{MeshSettings, Mode};
 use lab::arrangement::LocalLab;
 use std::process::Command;
 use std::sync::Arc;
 
-fn traced(mode: Mode, fraction: f64) -> ArrangementSpec {
+fn traced(mode: Mode, fraction: f64) -> DeploymentSpec {
     let istio = MeshSettings { tracing_fraction: Some(fraction), ..MeshSettings::default() };
-    ArrangementSpec { istio: Arc::new(istio), ..spec(mode) }
+    DeploymentSpec { istio: Arc::new(istio), ..spec(mode) }
 }
 
 /// For each proxy: its name, the requests that it traced, the spans that came of them.

@@ -4,7 +4,7 @@ use crate::cases::LogFolder;
 use crate::exchange::{Answer, Target, ask, before_service, namespace};
 use crate::kept::kept_configuration;
 use crate::trial::{REQUESTS, bring_up, has_all, run, run_proven, switched};
-use experiment::environment::{Arrangement as _, ArrangementSpec};
+use experiment::environment::{Arrangement as _, DeploymentSpec};
 use experiment::mesh_settings::AuthorizationSettings;
 use experiment::{MeshSettings, Mode};
 use jiff::{SignedDuration, Timestamp};
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// More than ten: proxies order rules by their numbers as text.
 const RULES: usize = 12;
 
-fn authorized(mode: Mode, authorization: AuthorizationSettings) -> ArrangementSpec {
+fn authorized(mode: Mode, authorization: AuthorizationSettings) -> DeploymentSpec {
     switched(mode, MeshSettings { authorization, ..MeshSettings::default() })
 }
 

@@ -3,7 +3,7 @@
 use crate::cases::LogFolder;
 use crate::exchange::{Target, ask, ask_json};
 use crate::trial::{LIMIT, bring_up, run, switched};
-use experiment::environment::{AccessLog, ArrangementSpec, MutualTls, ProxySettings};
+use experiment::environment::{AccessLog, DeploymentSpec, MutualTls, ProxySettings};
 use experiment::{MeshSettings, Mode};
 use lab::Pod;
 use lab::arrangement::{LocalLab, pair::PairArrangement};
@@ -11,8 +11,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-fn with(mode: Mode, proxy: ProxySettings) -> ArrangementSpec {
-    ArrangementSpec { proxy, ..switched(mode, MeshSettings::default()) }
+fn with(mode: Mode, proxy: ProxySettings) -> DeploymentSpec {
+    DeploymentSpec { proxy, ..switched(mode, MeshSettings::default()) }
 }
 
 /// A client without a proxy is let in where plain text is taken, and with it the mesh speaks mutual TLS where that is spoken.

@@ -2,7 +2,7 @@
 
 use crate::ingress::ingress;
 use crate::trial::{CONNECTIONS, REQUESTS, Trial, spec, trial, trial_of_refusals};
-use experiment::environment::{ArrangementSpec, MutualTls, ProxySettings, TCP_REQUEST_BYTES};
+use experiment::environment::{DeploymentSpec, MutualTls, ProxySettings, TCP_REQUEST_BYTES};
 use experiment::mesh_settings::{AuthorizationSettings, ExtraObjects, IngressApi, IngressTls};
 use experiment::{MeshSettings, Mode, Protocol};
 use lab::Pod;
@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 const SIDECARS: [&str; 2] = ["client-proxy", "server-proxy"];
 
-pub fn raw_tcp(mode: Mode, mtls: MutualTls) -> ArrangementSpec {
+pub fn raw_tcp(mode: Mode, mtls: MutualTls) -> DeploymentSpec {
     let proxy = ProxySettings { mtls, ..ProxySettings::default() };
-    ArrangementSpec { protocol: Protocol::Tcp, proxy, ..spec(mode) }
+    DeploymentSpec { protocol: Protocol::Tcp, proxy, ..spec(mode) }
 }
 
 /// All connections passed the proxy with all their bytes, and the service had every request.
@@ -149,7 +149,7 @@ pub fn callers_of_raw_tcp_are_known_by_their_identity(place: &LocalLab) {
     let authorization = AuthorizationSettings { identities: 3, ..AuthorizationSettings::default() };
     let with = |extra| {
         let istio = MeshSettings { authorization, extra, ..MeshSettings::default() };
-        ArrangementSpec { istio: Arc::new(istio), ..raw_tcp(Mode::Sidecar, MutualTls::Strict) }
+        DeploymentSpec { istio: Arc::new(istio), ..raw_tcp(Mode::Sidecar, MutualTls::Strict) }
     };
     trial(place, &with(None), |_| ()).check_proven("allowed", &SIDECARS);
     let refused = trial_of_refusals(place, &with(Some(denial())), |_| ());
@@ -162,7 +162,7 @@ pub fn ingress_leads_raw_tcp(place: &LocalLab) {
     for api in [IngressApi::Istio, IngressApi::Kubernetes] {
         for tls in [IngressTls::Off, IngressTls::Simple, IngressTls::Mutual] {
             let what = format!("{api:?} {tls:?}");
-            let spec = ArrangementSpec { protocol: Protocol::Tcp, ..ingress(tls, api) };
+            let spec = DeploymentSpec { protocol: Protocol::Tcp, ..ingress(tls, api) };
             let trial = trial(place, &spec, |_| ());
             trial.check_proven(&what, &["ingress-gateway", "server-proxy"]);
             assert_eq!(

@@ -3,7 +3,7 @@
 
 use crate::counted::{counted, requests};
 use crate::trial::{REQUESTS, Trial, has_all, spec};
-use experiment::environment::{ArrangementSpec, ServerSettings};
+use experiment::environment::{DeploymentSpec, ServerSettings};
 use experiment::mesh_settings::{IngressApi, IngressSettings};
 use experiment::schema::HopProof;
 use experiment::{MeshSettings, Mode, Protocol};
@@ -34,10 +34,10 @@ fn risen(trial: &Trial, proxy: &str, prefix: &str, suffix: &str) -> u64 {
 }
 
 /// A fifth of all attempts fails.
-fn failing(mode: Mode, retries: Option<usize>) -> ArrangementSpec {
+fn failing(mode: Mode, retries: Option<usize>) -> DeploymentSpec {
     let server = ServerSettings { error_fraction: 0.2, ..ServerSettings::default() };
     let istio = MeshSettings { retries, ..MeshSettings::default() };
-    ArrangementSpec { server, istio: Arc::new(istio), ..spec(mode) }
+    DeploymentSpec { server, istio: Arc::new(istio), ..spec(mode) }
 }
 
 /// Eleven attempts fail together once in fifty million requests.
@@ -45,7 +45,7 @@ const RETRIES: usize = 10;
 
 /// Requests of which a fifth failed are tried again until none does, and the proof of the path knows why the server saw more
 /// than the client sent.
-fn check_retried(place: &LocalLab, what: &str, spec: &ArrangementSpec, protocol: &str) {
+fn check_retried(place: &LocalLab, what: &str, spec: &DeploymentSpec, protocol: &str) {
     let (trial, service) = counted(place, spec, "");
     let path = &trial.observation.path;
     assert!(path.proven, "{what}: {:?}", path.reasons);
@@ -63,14 +63,14 @@ fn check_retried(place: &LocalLab, what: &str, spec: &ArrangementSpec, protocol:
 
 pub fn what_fails_is_tried_again(place: &LocalLab) {
     check_retried(place, "sidecar", &failing(Mode::Sidecar, Some(RETRIES)), "http/1.1");
-    let grpc = ArrangementSpec { protocol: Protocol::Grpc, ..failing(Mode::Sidecar, Some(RETRIES)) };
+    let grpc = DeploymentSpec { protocol: Protocol::Grpc, ..failing(Mode::Sidecar, Some(RETRIES)) };
     check_retried(place, "gRPC", &grpc, "grpc");
     for api in [IngressApi::Istio, IngressApi::Kubernetes] {
         let ingress = IngressSettings { api, ..IngressSettings::default() };
         let istio = MeshSettings { retries: Some(RETRIES), ingress, ..MeshSettings::default() };
-        let spec = ArrangementSpec { istio: Arc::new(istio), ..failing(Mode::Ingress, None) };
+        let spec = DeploymentSpec { istio: Arc::new(istio), ..failing(Mode::Ingress, None) };
         check_retried(place, &format!("ingress, {api:?}"), &spec, "http/1.1");
-        let grpc = ArrangementSpec { protocol: Protocol::Grpc, ..spec };
+        let grpc = DeploymentSpec { protocol: Protocol::Grpc, ..spec };
         check_retried(place, &format!("ingress, {api:?}, gRPC"), &grpc, "grpc");
     }
 }
@@ -99,12 +99,12 @@ const TIMEOUT: Duration = Duration::from_millis(10);
 /// What requests ask of the service: an answer that comes too late for that.
 const TOO_LATE: &str = "?delay=80ms";
 
-fn impatient(mode: Mode, ingress: IngressSettings) -> ArrangementSpec {
+fn impatient(mode: Mode, ingress: IngressSettings) -> DeploymentSpec {
     let istio = MeshSettings { timeout: Some(TIMEOUT), ingress, ..MeshSettings::default() };
-    ArrangementSpec { istio: Arc::new(istio), ..spec(mode) }
+    DeploymentSpec { istio: Arc::new(istio), ..spec(mode) }
 }
 
-fn check_given_up(place: &LocalLab, what: &str, spec: &ArrangementSpec) {
+fn check_given_up(place: &LocalLab, what: &str, spec: &DeploymentSpec) {
     let (trial, service) = counted(place, spec, TOO_LATE);
     // A busy machine wakes the proxy late: now and then so late that the answer has come.
     let late = trial.responses("504");
@@ -143,7 +143,7 @@ fn check_spoken(place: &LocalLab, mode: Mode) {
         [(Protocol::Http1, "http/1.1"), (Protocol::Http2, "http/2"), (Protocol::Grpc, "grpc")]
     {
         let what = format!("{mode}, {protocol}");
-        let spec = ArrangementSpec { protocol, ..spec(mode) };
+        let spec = DeploymentSpec { protocol, ..spec(mode) };
         let (trial, service) = counted(place, &spec, "");
         let path = &trial.observation.path;
         assert!(path.proven, "{what}: {:?}", path.reasons);
@@ -190,7 +190,7 @@ pub fn another_version_between_proxies_shows(place: &LocalLab) {
         },
     });
     let istio = MeshSettings { extra: Some(has_all(&[upgrade])), ..MeshSettings::default() };
-    let (trial, _) = counted(place, &ArrangementSpec { istio: Arc::new(istio), ..spec(Mode::Sidecar) }, "");
+    let (trial, _) = counted(place, &DeploymentSpec { istio: Arc::new(istio), ..spec(Mode::Sidecar) }, "");
     assert_eq!(trial.answered(), REQUESTS);
     let path = &trial.observation.path;
     let spoken: Vec<String> = path.hops.iter().map(HopProof::words).collect();
@@ -213,7 +213,7 @@ pub fn a_waypoint_speaks_the_protocol(place: &LocalLab) {
 pub fn proxies_speak_http2_with_each_other_where_that_is_asked(place: &LocalLab) {
     for mode in [Mode::Sidecar, Mode::Ingress] {
         let istio = MeshSettings { http2_upgrade: true, ..MeshSettings::default() };
-        let (trial, service) = counted(place, &ArrangementSpec { istio: Arc::new(istio), ..spec(mode) }, "");
+        let (trial, service) = counted(place, &DeploymentSpec { istio: Arc::new(istio), ..spec(mode) }, "");
         trial.check_path(mode.name());
         let hops = &trial.observation.path.hops;
         let spoken: Vec<String> = hops.iter().map(HopProof::words).collect();

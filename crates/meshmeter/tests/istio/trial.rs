@@ -2,7 +2,7 @@
 
 use crate::cases::LogFolder;
 use experiment::environment::{
-    Arrangement, ArrangementSpec, EnvironmentError, Observation, SentLoad, TCP_REQUEST_BYTES, in_one_line,
+    Arrangement, DeploymentSpec, EnvironmentError, Observation, SentLoad, TCP_REQUEST_BYTES, in_one_line,
 };
 use experiment::mesh_settings::{ExtraObjects, IngressSettings, IngressTls};
 use experiment::schema::{ConfigurationPush, LoadEvent, LoadResult, ProxyProof, SpokenProtocol};
@@ -104,14 +104,14 @@ impl Trial {
     }
 }
 
-pub fn spec(mode: Mode) -> ArrangementSpec {
-    ArrangementSpec::new(MeshKind::Istio, mode)
+pub fn spec(mode: Mode) -> DeploymentSpec {
+    DeploymentSpec::new(MeshKind::Istio, mode)
 }
 
 /// An arrangement with these switches. A client of `ingress` speaks plain HTTP, so that a test can too.
-pub fn switched(mode: Mode, istio: MeshSettings) -> ArrangementSpec {
+pub fn switched(mode: Mode, istio: MeshSettings) -> DeploymentSpec {
     let ingress = IngressSettings { tls: IngressTls::Off, ..istio.ingress };
-    ArrangementSpec { istio: Arc::new(MeshSettings { ingress, ..istio }), ..spec(mode) }
+    DeploymentSpec { istio: Arc::new(MeshSettings { ingress, ..istio }), ..spec(mode) }
 }
 
 /// Objects as an experiment brings them along.
@@ -120,7 +120,7 @@ pub fn has_all(objects: &[Value]) -> ExtraObjects {
     ExtraObjects { text: text.concat(), objects: objects.to_vec() }
 }
 
-pub fn bring_up<'a>(place: &'a LocalLab, spec: &ArrangementSpec, logs: &Path) -> PairArrangement<'a> {
+pub fn bring_up<'a>(place: &'a LocalLab, spec: &DeploymentSpec, logs: &Path) -> PairArrangement<'a> {
     place.bring_up(spec, logs).unwrap_or_else(|error| {
         panic!("{}: {} ({})", spec.mode, in_one_line(&error), error.hint.as_deref().unwrap_or("no hint"));
     })
@@ -131,7 +131,7 @@ pub fn bring_up<'a>(place: &'a LocalLab, spec: &ArrangementSpec, logs: &Path) ->
 /// them, and the generator's own make none then.
 pub fn run_proven(
     place: &LocalLab,
-    spec: &ArrangementSpec,
+    spec: &DeploymentSpec,
     arrangement: PairArrangement<'_>,
     logs: &Path,
 ) -> Trial {
@@ -148,7 +148,7 @@ pub fn run_proven(
 }
 
 /// Why an arrangement cannot be brought up, with the hint, in one line.
-pub fn refused(place: &LocalLab, spec: &ArrangementSpec) -> String {
+pub fn refused(place: &LocalLab, spec: &DeploymentSpec) -> String {
     let logs = LogFolder::create();
     match place.bring_up(spec, logs.path()) {
         Ok(_) => panic!("{}: it was brought up", spec.mode),
@@ -243,14 +243,14 @@ fn options(protocol: Protocol, logs: &Path) -> Vec<String> {
 }
 
 /// A trial from beginning to end; `tamper` comes between.
-pub fn trial(place: &LocalLab, spec: &ArrangementSpec, tamper: impl FnOnce(&PairArrangement<'_>)) -> Trial {
+pub fn trial(place: &LocalLab, spec: &DeploymentSpec, tamper: impl FnOnce(&PairArrangement<'_>)) -> Trial {
     trial_for(WINDOW, place, spec, tamper)
 }
 
 /// The same where connections are expected to be refused.
 pub fn trial_of_refusals(
     place: &LocalLab,
-    spec: &ArrangementSpec,
+    spec: &DeploymentSpec,
     tamper: impl FnOnce(&PairArrangement<'_>),
 ) -> Trial {
     trial_for(WINDOW_OF_REFUSALS, place, spec, tamper)
@@ -259,7 +259,7 @@ pub fn trial_of_refusals(
 fn trial_for(
     at_most: Duration,
     place: &LocalLab,
-    spec: &ArrangementSpec,
+    spec: &DeploymentSpec,
     tamper: impl FnOnce(&PairArrangement<'_>),
 ) -> Trial {
     let logs = LogFolder::create();

@@ -20,7 +20,7 @@ use crate::pod::PodSpec;
 use crate::redirect;
 use experiment::Mode;
 use experiment::Protocol;
-use experiment::environment::{ArrangementSpec, EnvironmentError};
+use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::schema::HopProtocol;
 use std::net::SocketAddrV4;
@@ -44,7 +44,7 @@ pub(super) fn can_run(place: &LocalLab, mode: Mode) -> Result<(), EnvironmentErr
 
 pub(super) fn bring_up(
     place: &LocalLab,
-    spec: &ArrangementSpec,
+    spec: &DeploymentSpec,
     log_dir: &Path,
 ) -> Result<Started, EnvironmentError> {
     let ambient = Memberships { client: Membership::Ambient, server: Membership::Ambient };

@@ -26,7 +26,7 @@ use crate::istio::redirect::redirect_but_to;
 use crate::istio::workload::{Membership, ServicePort};
 use crate::redirect::OUTBOUND_PORT;
 use experiment::Mode;
-use experiment::environment::{ArrangementSpec, EnvironmentError};
+use experiment::environment::{DeploymentSpec, EnvironmentError};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 
@@ -44,7 +44,7 @@ pub(super) fn can_run(place: &LocalLab, mode: Mode) -> Result<(), EnvironmentErr
 
 pub(super) fn bring_up(
     place: &LocalLab,
-    spec: &ArrangementSpec,
+    spec: &DeploymentSpec,
     log_dir: &Path,
 ) -> Result<Started, EnvironmentError> {
     let sidecar = Memberships { client: Membership::Sidecar, server: Membership::Outside };

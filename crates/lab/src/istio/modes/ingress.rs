@@ -19,7 +19,7 @@ use crate::istio::objects::marks::{self, Marks};
 use crate::istio::redirect::redirect_through_sidecar;
 use crate::istio::workload::{Membership, ServicePort};
 use experiment::Mode;
-use experiment::environment::{ArrangementSpec, EnvironmentError};
+use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::mesh_settings::IngressTls;
 use std::path::Path;
 
@@ -37,7 +37,7 @@ pub(super) fn can_run(place: &LocalLab) -> Result<(), EnvironmentError> {
 
 pub(super) fn bring_up(
     place: &LocalLab,
-    spec: &ArrangementSpec,
+    spec: &DeploymentSpec,
     log_dir: &Path,
 ) -> Result<Started, EnvironmentError> {
     let memberships = Memberships { client: Membership::Outside, server: Membership::Sidecar };

@@ -29,7 +29,7 @@ use crate::arrangement::tracing::Tracing;
 use crate::container::Container;
 use crate::pod::{Pod, PodSpec};
 use crate::wait::wait_for;
-use experiment::environment::{ArrangementSpec, EnvironmentError};
+use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::schema::ConfigurationPush;
 use experiment::{Mode, Protocol};
 use jiff::{SignedDuration, Timestamp};
@@ -72,7 +72,7 @@ pub(crate) fn can_run(place: &LocalLab, mode: Mode) -> Result<(), EnvironmentErr
 /// taken down.
 pub(crate) fn bring_up(
     place: &LocalLab,
-    spec: &ArrangementSpec,
+    spec: &DeploymentSpec,
     log_dir: &Path,
 ) -> Result<Started, EnvironmentError> {
     let started = match spec.mode {
@@ -121,7 +121,7 @@ impl<'a> Trial<'a> {
     /// Makes the namespace and both pods, starts the service, and tells the API of the pods (not yet of Services).
     pub fn begin(
         place: &'a LocalLab,
-        spec: &'a ArrangementSpec,
+        spec: &'a DeploymentSpec,
         log_dir: &'a Path,
         memberships: Memberships,
     ) -> Result<Self, EnvironmentError> {
@@ -136,7 +136,7 @@ impl<'a> Trial<'a> {
     /// API is not told.
     pub fn begin_with_server<T>(
         place: &'a LocalLab,
-        spec: &'a ArrangementSpec,
+        spec: &'a DeploymentSpec,
         log_dir: &'a Path,
         memberships: Memberships,
         start_server: impl FnOnce(&MeshNamespace, &mut Pod) -> Result<(T, Container), EnvironmentError>,

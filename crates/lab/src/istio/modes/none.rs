@@ -7,7 +7,7 @@ use crate::arrangement::started::Started;
 use crate::istio::Membership;
 use crate::istio::redirect::{ServiceAddress, service_rules};
 use crate::redirect;
-use experiment::environment::{ArrangementSpec, EnvironmentError};
+use experiment::environment::{DeploymentSpec, EnvironmentError};
 use std::path::Path;
 
 pub(super) fn can_run(place: &LocalLab) -> Result<(), EnvironmentError> {
@@ -17,7 +17,7 @@ pub(super) fn can_run(place: &LocalLab) -> Result<(), EnvironmentError> {
 
 pub(super) fn bring_up(
     place: &LocalLab,
-    spec: &ArrangementSpec,
+    spec: &DeploymentSpec,
     log_dir: &Path,
 ) -> Result<Started, EnvironmentError> {
     let outside = Memberships { client: Membership::Outside, server: Membership::Outside };

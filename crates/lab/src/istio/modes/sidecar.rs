@@ -14,7 +14,7 @@ use crate::istio::objects::{self, marks::Marks};
 use crate::istio::redirect::redirect_through_sidecar;
 use crate::redirect;
 use experiment::Mode;
-use experiment::environment::{ArrangementSpec, EnvironmentError, MutualTls};
+use experiment::environment::{DeploymentSpec, EnvironmentError, MutualTls};
 use experiment::schema::HopProtocol;
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -35,7 +35,7 @@ pub(super) fn can_run(place: &LocalLab, mode: Mode) -> Result<(), EnvironmentErr
 
 pub(super) fn bring_up(
     place: &LocalLab,
-    spec: &ArrangementSpec,
+    spec: &DeploymentSpec,
     log_dir: &Path,
 ) -> Result<Started, EnvironmentError> {
     let sidecars = Memberships { client: Membership::Sidecar, server: Membership::Sidecar };
@@ -102,12 +102,12 @@ fn outbound(trial: &Trial<'_>) -> Hop {
 }
 
 /// How a proxy handles the load that sends it to the server's.
-pub(super) fn before_servers_proxy(spec: &ArrangementSpec) -> Handling {
+pub(super) fn before_servers_proxy(spec: &DeploymentSpec) -> Handling {
     Handling::of(spec.protocol).between(None, between_proxies(spec))
 }
 
 /// What proxies speak with each other, where that is not what the client speaks.
-fn between_proxies(spec: &ArrangementSpec) -> Option<HopProtocol> {
+fn between_proxies(spec: &DeploymentSpec) -> Option<HopProtocol> {
     spec.istio.http2_upgrade.then_some(HopProtocol::Http2)
 }
 

@@ -3,7 +3,7 @@
 //! has taken their TLS off.
 
 use super::{Subject, object, traffic};
-use experiment::environment::ArrangementSpec;
+use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::{IngressApi, IngressSettings, IngressTls};
 use experiment::{MeshSettings, Protocol};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ enum Spoken {
 }
 
 impl Spoken {
-    fn of(spec: &ArrangementSpec) -> Self {
+    fn of(spec: &DeploymentSpec) -> Self {
         match (spec.protocol.is_http(), spec.istio.ingress.tls) {
             (true, IngressTls::Off) => Self::Http,
             (true, IngressTls::Simple | IngressTls::Mutual) => Self::Https,
@@ -92,13 +92,13 @@ impl Spoken {
 
 /// The name that the gateway's port has at its Service: it tells Istio the protocol.
 #[must_use]
-pub fn port_name(spec: &ArrangementSpec) -> &'static str {
+pub fn port_name(spec: &DeploymentSpec) -> &'static str {
     Spoken::of(spec).port_name()
 }
 
 /// The gateway and its route to the service.
 #[must_use]
-pub fn objects(spec: &ArrangementSpec, subject: &Subject<'_>) -> Vec<Value> {
+pub fn objects(spec: &DeploymentSpec, subject: &Subject<'_>) -> Vec<Value> {
     match spec.istio.ingress.api {
         IngressApi::Istio => vec![istio_gateway(spec, subject.namespace), istio_route(spec, subject)],
         IngressApi::Kubernetes => {
@@ -134,7 +134,7 @@ pub fn credential(ingress: IngressSettings, namespace: &str, credential: &Creden
     ]
 }
 
-fn istio_gateway(spec: &ArrangementSpec, namespace: &str) -> Value {
+fn istio_gateway(spec: &DeploymentSpec, namespace: &str) -> Value {
     let tls = spec.istio.ingress.tls;
     let mut server = json!({
         "port": {
@@ -153,7 +153,7 @@ fn istio_gateway(spec: &ArrangementSpec, namespace: &str) -> Value {
     object(ISTIO_API, "Gateway", (namespace, NAME), &spec)
 }
 
-fn istio_route(spec: &ArrangementSpec, subject: &Subject<'_>) -> Value {
+fn istio_route(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
     let mut route = json!({"hosts": [HOST], "gateways": [NAME]});
     if spec.protocol.is_http() {
         route["http"] = json!([traffic::route(&spec.istio, subject)]);
@@ -164,7 +164,7 @@ fn istio_route(spec: &ArrangementSpec, subject: &Subject<'_>) -> Value {
 }
 
 /// A gateway that runs already, behind a Service: else Istio would make a Deployment for it.
-fn kubernetes_gateway(spec: &ArrangementSpec, namespace: &str) -> Value {
+fn kubernetes_gateway(spec: &DeploymentSpec, namespace: &str) -> Value {
     let tls = spec.istio.ingress.tls;
     let mut listener = json!({
         "name": port_name(spec),
@@ -189,7 +189,7 @@ fn kubernetes_gateway(spec: &ArrangementSpec, namespace: &str) -> Value {
     object(KUBERNETES_API, "Gateway", (namespace, NAME), &spec)
 }
 
-fn kubernetes_route(spec: &ArrangementSpec, subject: &Subject<'_>) -> Value {
+fn kubernetes_route(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
     let settings: &MeshSettings = &spec.istio;
     let mut rule = json!({"backendRefs": [{"name": subject.service, "port": subject.port}]});
     if let Some(timeout) = settings.timeout {

@@ -3,7 +3,7 @@
 use super::policy::{IDENTITY_RULES, PATH_RULES, policy_names};
 use super::{Subject, telemetry};
 use crate::istio::token::ISSUER;
-use experiment::environment::{AccessLog, ArrangementSpec};
+use experiment::environment::{AccessLog, DeploymentSpec};
 
 /// Text to be found in proxies' configuration.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -18,7 +18,7 @@ pub struct Marks {
 
 /// The marks of a trial's settings.
 #[must_use]
-pub fn of_settings(spec: &ArrangementSpec, subject: &Subject<'_>) -> Marks {
+pub fn of_settings(spec: &DeploymentSpec, subject: &Subject<'_>) -> Marks {
     let (settings, namespace) = (&*spec.istio, subject.namespace);
     let mut marks = Marks::default();
     let mut in_every_listener = |is_asked: bool, text: String| {

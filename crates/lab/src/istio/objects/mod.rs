@@ -22,7 +22,7 @@ pub use extra::policies_of_ztunnels;
 pub use policy::{IDENTITY_RULES, PATH_RULES, policy_names};
 
 use experiment::Mode;
-use experiment::environment::ArrangementSpec;
+use experiment::environment::DeploymentSpec;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -62,7 +62,7 @@ pub fn host(service: &str, namespace: &str) -> String {
 ///
 /// Mode `none` has no proxy that any of it could reach, and gets nothing but the experiment's own objects.
 #[must_use]
-pub fn of_settings(spec: &ArrangementSpec, subject: &Subject<'_>, token_keys: Option<&str>) -> Vec<Value> {
+pub fn of_settings(spec: &DeploymentSpec, subject: &Subject<'_>, token_keys: Option<&str>) -> Vec<Value> {
     let settings = &*spec.istio;
     let mut objects = Vec::new();
     if spec.mode != Mode::None {

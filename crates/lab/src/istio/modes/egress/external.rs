@@ -8,7 +8,7 @@ use crate::container::{Container, ContainerUser};
 use crate::istio::objects::egress::{EXTERNAL_HOST, EXTERNAL_PORT};
 use crate::pod::Pod;
 use experiment::Protocol;
-use experiment::environment::{ArrangementSpec, EnvironmentError};
+use experiment::environment::{DeploymentSpec, EnvironmentError};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 
@@ -24,7 +24,7 @@ impl External {
     /// Starts it in this pod with a certificate of the run's authority. `namespace` names its folder.
     pub fn start(
         place: &LocalLab,
-        spec: &ArrangementSpec,
+        spec: &DeploymentSpec,
         namespace: &str,
         pod: &mut Pod,
         log_dir: &Path,

@@ -2,7 +2,7 @@
 //! is written for it.
 
 use super::*;
-use experiment::environment::{Arrangement, ArrangementSpec, EnvironmentError, Observation, SentLoad};
+use experiment::environment::{Arrangement, DeploymentSpec, EnvironmentError, Observation, SentLoad};
 use experiment::schema::{LoadResult, MachineUsage, PathProof, TrialOutcome, TrialRecord, Verdict};
 use experiment::{Experiment, Mode};
 use report::folder::{Existing, TRIALS_FILE};
@@ -37,7 +37,7 @@ struct Scripted<'a> {
 impl Environment for Scripted<'_> {
     fn prepare(
         &mut self,
-        spec: &ArrangementSpec,
+        spec: &DeploymentSpec,
         _log_dir: &Path,
     ) -> Result<Box<dyn Arrangement + '_>, EnvironmentError> {
         let script = self.script.get(self.modes.len()).copied().unwrap_or(Script::Good);

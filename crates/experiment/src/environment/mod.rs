@@ -4,7 +4,13 @@
 //! [`Arrangement::window_opened`], [`Arrangement::window_closed`] → [`Arrangement::finish`]. Dropping an arrangement
 //! tears it down, whatever happened before.
 
+pub mod deploy;
+mod snapshot;
+
+pub use snapshot::{ComponentSnapshot, Snapshot, WindowUsage};
+
 use crate::schema::{ComponentUsage, ConfigurationPush, Host, MachineUsage, PathProof};
+use crate::topology::{Topology, pair};
 use crate::{MeshKind, MeshSettings, Mode, Protocol};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,11 +22,13 @@ use std::time::Duration;
 
 /// The pods, proxies and service that one trial needs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ArrangementSpec {
+pub struct DeploymentSpec {
     /// Who configures the proxies.
     pub mesh: MeshKind,
     /// Where they stand.
     pub mode: Mode,
+    /// Workloads, calls and drivers.
+    pub topology: Arc<Topology>,
     /// What every hop of the path carries.
     pub protocol: Protocol,
     /// How the proxies are set.
@@ -33,13 +41,14 @@ pub struct ArrangementSpec {
     pub client_cpu_limit_cores: Option<f64>,
 }
 
-impl ArrangementSpec {
+impl DeploymentSpec {
     /// An arrangement with every default.
     #[must_use]
     pub fn new(mesh: MeshKind, mode: Mode) -> Self {
         Self {
             mesh,
             mode,
+            topology: Arc::new(pair(1, 1, &ServerSettings::default(), mode.is_egress(), None)),
             protocol: Protocol::default(),
             proxy: ProxySettings::default(),
             istio: Arc::default(),
@@ -151,7 +160,7 @@ pub trait Environment {
     /// Where a component does not come up; what had been started is taken down again.
     fn prepare(
         &mut self,
-        spec: &ArrangementSpec,
+        spec: &DeploymentSpec,
         log_dir: &Path,
     ) -> Result<Box<dyn Arrangement + '_>, EnvironmentError>;
 }

@@ -1,0 +1,213 @@
+//! The interface between a run and the place where it runs: one machine (the lab), a cluster, or memory in tests.
+//!
+//! [`Environment::deploy`] → [`Deployment`]. A deployment serves one or several trials; each is
+//! [`begin_trial`](Deployment::begin_trial) → [`start`](Deployment::start) of every driver →
+//! [`next_event`](Deployment::next_event) until every driver has ended, with a [`snapshot`](Deployment::snapshot) at both
+//! ends of the measured window → [`end_trial`](Deployment::end_trial). Then [`finish`](Deployment::finish); dropping a
+//! deployment takes it down too.
+//!
+//! Input files go in as bytes and results come out as values: no process handles and no host paths, so that a cluster can
+//! stand behind it.
+
+use super::{DeploymentSpec, EnvironmentError, SentLoad, Snapshot};
+use crate::schema::{ConfigurationPush, Host, LoadEvent, LoadResult, PathProof, ProxyHoldings};
+use crate::{MeshKind, Mode};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A place where trials run.
+pub trait Environment {
+    /// The machine and the versions of the components.
+    fn host(&self) -> Host;
+
+    /// Checks that this mode can run here. The error says what is missing and how to get it: nothing stands in for a mode.
+    ///
+    /// # Errors
+    /// A component or a kernel feature that the mode needs is absent.
+    fn check_mode(&self, mesh: MeshKind, mode: Mode) -> Result<(), EnvironmentError>;
+
+    /// Starts every workload and proxy of the specification and waits until all serve. The environment keeps their logs
+    /// under `label`, which is unique in a run.
+    ///
+    /// # Errors
+    /// A component does not come up; what had been started is taken down again.
+    fn deploy(
+        &mut self,
+        spec: &DeploymentSpec,
+        label: &str,
+    ) -> Result<Box<dyn Deployment + '_>, EnvironmentError>;
+}
+
+/// Running workloads and proxies. Dropping it takes them down.
+pub trait Deployment {
+    /// Begins a trial: reads the counters that prove the path, and memory before load. Logs and evidence of the trial are
+    /// kept under `label`.
+    ///
+    /// # Errors
+    /// A component has failed or does not respond.
+    fn begin_trial(&mut self, label: &str) -> Result<(), EnvironmentError>;
+
+    /// Starts a driver at its place in the topology.
+    ///
+    /// # Errors
+    /// The topology has no such driver, or it cannot be started.
+    fn start(&mut self, driver: &DriverStart) -> Result<(), EnvironmentError>;
+
+    /// The next event of any driver; absent where none comes within `timeout`, or all have ended.
+    fn next_event(&mut self, timeout: Duration) -> Option<DriverEvent>;
+
+    /// Tells a driver to end early and keep what it has. A driver that is stopped (frozen) is killed.
+    fn interrupt(&mut self, driver: &str);
+
+    /// Kills a driver that did not end when it was told to.
+    fn kill(&mut self, driver: &str);
+
+    /// Reads the counters of every component and of the machine.
+    ///
+    /// # Errors
+    /// A component is gone.
+    fn snapshot(&mut self) -> Result<Snapshot, EnvironmentError>;
+
+    /// The first component that has failed. Cheap: may be called about once a second while load runs.
+    fn health(&mut self, probe: HealthProbe) -> Option<ComponentFailure>;
+
+    /// Ends a trial after its drivers: reads the counters again and returns the evidence. What could not be read is in it as
+    /// a reason why the path is not proven.
+    fn end_trial(&mut self, sent: &[DriverLoad]) -> TrialEvidence;
+
+    /// Takes everything down.
+    ///
+    /// # Errors
+    /// Something could not be removed.
+    fn finish(self: Box<Self>) -> Result<(), EnvironmentError>;
+}
+
+/// How thoroughly [`Deployment::health`] looks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum HealthProbe {
+    /// Exited and stopped components.
+    Processes,
+    /// Those, and components that run and do not respond. Takes seconds where one is unresponsive and disturbs the others:
+    /// for when nothing is being measured.
+    Responses,
+}
+
+/// A component that has failed, and how: words that continue after its name, such as `was ended by signal 9`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ComponentFailure {
+    /// The component's name.
+    pub component: String,
+    /// What happened to it.
+    pub how: String,
+}
+
+/// A driver to start.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DriverStart {
+    /// Its name in the topology.
+    pub driver: String,
+    /// Arguments of `meshmeter load`, without what the deployment knows itself: the URL, certificates, where results and
+    /// events go.
+    pub arguments: Vec<Argument>,
+}
+
+/// An argument of a driver.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Argument {
+    /// As it stands.
+    Text(String),
+    /// The path of a file with this content, which the deployment gives to the driver.
+    File {
+        /// File name without folders.
+        name: String,
+        /// Its content.
+        content: Vec<u8>,
+    },
+}
+
+/// Something that a driver reports.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DriverEvent {
+    /// The driver's name in the topology.
+    pub driver: String,
+    /// What it reports.
+    pub kind: DriverEventKind,
+}
+
+/// Kinds of events.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DriverEventKind {
+    /// Progress of a load generator.
+    Load(LoadEvent),
+    /// A line for people.
+    Message(String),
+    /// The driver has ended: its last event.
+    Ended(Box<DriverEnd>),
+}
+
+/// How a driver ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DriverEnd {
+    /// Exit code; absent where a signal ended it.
+    pub exit_code: Option<i32>,
+    /// Its result, or why there is none.
+    pub result: Result<LoadResult, String>,
+    /// The last lines that it wrote.
+    pub last_lines: Vec<String>,
+}
+
+/// Requests that a driver sent over a whole trial, warm-up included: what the counters on the path are held against.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DriverLoad {
+    /// The driver's name in the topology.
+    pub driver: String,
+    /// What it sent.
+    pub sent: SentLoad,
+}
+
+/// What a deployment saw of one trial, beside the snapshots.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TrialEvidence {
+    /// Proof of the path.
+    pub path: PathProof,
+    /// What each workload that serves requests counted.
+    pub services: Vec<ServiceCount>,
+    /// By component: memory before and after load, and what proxies hold.
+    pub footprints: BTreeMap<String, Footprint>,
+    /// Last log lines of components that failed.
+    pub log_tails: BTreeMap<String, Vec<String>>,
+    /// What to do about them.
+    pub hints: Vec<String>,
+    /// Time until the configuration had propagated; absent without a control plane.
+    pub push: Option<ConfigurationPush>,
+}
+
+/// Requests that a workload served over a whole trial, warm-up included.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ServiceCount {
+    /// The workload's name.
+    pub name: String,
+    /// Its namespace in the topology; empty where that has a single one.
+    pub namespace: String,
+    /// Number of pods.
+    pub replicas: usize,
+    /// Requests that its pods answered, the sum; absent where they could not be read.
+    pub requests: Option<u64>,
+    /// The components that are its pods.
+    pub components: Vec<String>,
+}
+
+/// Memory of a component outside the measured window, and a proxy's own account of itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Footprint {
+    /// Memory before the drivers started, bytes.
+    pub memory_before_load_bytes: Option<u64>,
+    /// Memory after the drivers had ended, bytes.
+    pub memory_after_load_bytes: Option<u64>,
+    /// Anonymous memory before the drivers started, bytes.
+    pub memory_anonymous_before_load_bytes: Option<u64>,
+    /// Anonymous memory after the drivers had ended, bytes.
+    pub memory_anonymous_after_load_bytes: Option<u64>,
+    /// What a proxy says of itself; absent for what is not a proxy.
+    pub holdings: Option<ProxyHoldings>,
+}

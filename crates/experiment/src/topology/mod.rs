@@ -1,0 +1,136 @@
+//! Topology: workloads, the calls between them, and the drivers that offer load.
+//!
+//! Pure values. [`pair`] is the built-in topology of one client and one server; other shapes are files beside it. What a
+//! data plane attaches to a workload is in [`crate::dataplane`], what runs a topology is behind
+//! [`crate::environment`].
+
+mod pair;
+
+pub use pair::{PAIR_CLIENT, PAIR_SERVER, pair};
+
+use crate::environment::ServerSettings;
+
+/// Position of a workload in [`Topology::workloads`].
+pub type WorkloadId = usize;
+
+/// Workloads, who calls whom, and who offers load at what.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Topology {
+    /// The name that users type, such as `pair`.
+    pub name: String,
+    /// Every workload; `(namespace, name)` is unique.
+    pub workloads: Vec<Workload>,
+    /// Edges of the graph, those of the drivers included.
+    pub calls: Vec<Call>,
+    /// In the order in which results show them; names are unique.
+    pub drivers: Vec<DriverPlacement>,
+}
+
+/// A set of identical pods.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    /// Name within its namespace: of its Service, its account and its pods.
+    pub name: String,
+    /// Namespace within the topology; empty in a topology that has a single one. An environment may prefix it.
+    pub namespace: String,
+    /// Number of pods.
+    pub replicas: usize,
+    /// What each pod runs.
+    pub runs: Runs,
+    /// Whether it belongs to the mesh where the mode has one. Only members get a proxy.
+    pub in_mesh: bool,
+}
+
+/// What a pod of a workload runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Runs {
+    /// Nothing of its own: drivers are started in it.
+    Drivers {
+        /// CPU limit of each driver, cores; absent: none.
+        cpu_limit_cores: Option<f64>,
+    },
+    /// The synthetic service (`meshmeter serve`).
+    Service(ServerSettings),
+    /// The synthetic service outside the mesh: it speaks TLS itself, and calls to it take the mode's exit.
+    ExternalService(ServerSettings),
+}
+
+/// An edge: one workload sends requests to another.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Call {
+    /// The caller.
+    pub from: WorkloadId,
+    /// The callee.
+    pub to: WorkloadId,
+}
+
+/// Where a driver runs and what it offers load to.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct DriverPlacement {
+    /// Unique among the drivers.
+    pub name: String,
+    /// The workload in whose first pod it runs.
+    pub at: WorkloadId,
+    /// The workload that it offers load to.
+    pub target: WorkloadId,
+}
+
+impl Workload {
+    /// Name that is unique in the topology: `name`, or `namespace/name` in a topology of several namespaces.
+    #[must_use]
+    pub fn qualified_name(&self) -> String {
+        if self.namespace.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{}/{}", self.namespace, self.name)
+        }
+    }
+
+    /// Names of its pods: the qualified name, with a number from 1 where there are several.
+    pub fn pod_names(&self) -> impl Iterator<Item = String> + '_ {
+        let name = self.qualified_name();
+        (1..=self.replicas)
+            .map(move |number| if self.replicas == 1 { name.clone() } else { format!("{name}-{number}") })
+    }
+
+    /// Settings of the synthetic service; absent where it runs none.
+    #[must_use]
+    pub fn service(&self) -> Option<&ServerSettings> {
+        match &self.runs {
+            Runs::Service(settings) | Runs::ExternalService(settings) => Some(settings),
+            Runs::Drivers { .. } => None,
+        }
+    }
+
+    /// Whether it stands outside the mesh by its nature.
+    #[must_use]
+    pub fn is_external(&self) -> bool {
+        matches!(self.runs, Runs::ExternalService(_))
+    }
+}
+
+impl Topology {
+    /// Namespaces in the order of their first workload.
+    #[must_use]
+    pub fn namespaces(&self) -> Vec<&str> {
+        let mut namespaces: Vec<&str> = Vec::new();
+        for workload in &self.workloads {
+            if !namespaces.contains(&workload.namespace.as_str()) {
+                namespaces.push(&workload.namespace);
+            }
+        }
+        namespaces
+    }
+
+    /// Number of pods.
+    #[must_use]
+    pub fn pods(&self) -> usize {
+        self.workloads.iter().map(|workload| workload.replicas).sum()
+    }
+
+    /// The driver of this name.
+    #[must_use]
+    pub fn driver(&self, name: &str) -> Option<&DriverPlacement> {
+        self.drivers.iter().find(|driver| driver.name == name)
+    }
+}
