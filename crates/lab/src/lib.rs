@@ -33,13 +33,12 @@ pub mod redirect;
 pub mod registry;
 mod subordinate;
 pub mod visit;
-pub mod wait;
 
 pub use container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 pub use enter::{Entered, enter, enter_with_doors};
 pub use lab::{Lab, Privileges};
+pub use mesh::wait::{self, wait_for};
 pub use permission::probe;
 pub use pod::{NameFiles, Pod, PodSpec};
 pub use redirect::{ProxyIdentity, Redirect};
 pub use subordinate::NoProxyUser;
-pub use wait::wait_for;

@@ -2,3 +2,6 @@
 //!
 //! This crate knows neither processes nor network namespaces: the lab stands on it, and so will a cluster. A caller supplies
 //! the connections (to an admin port, to the Kubernetes API) and gets values back.
+
+pub mod names;
+pub mod wait;

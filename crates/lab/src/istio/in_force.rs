@@ -8,7 +8,7 @@ use crate::envoy::hop::{Handling, Hop};
 use crate::envoy::plain_text::takes_plain_text;
 use crate::envoy::proof::Takes;
 use crate::lab::Lab;
-use crate::wait::{Look, wait_while_it_gets_on};
+use crate::wait::{Progress, wait_with_progress};
 use experiment::environment::EnvironmentError;
 use serde::Deserialize;
 use serde_json::Value;
@@ -132,7 +132,7 @@ pub fn wait_until_in_force(
 ) -> Result<BTreeMap<String, f64>, EnvironmentError> {
     let mut in_force = BTreeMap::new();
     let mut lacking = String::new();
-    let waited = wait_while_it_gets_on("the proxies have their configuration", IN_FORCE_WITHIN, || {
+    let waited = wait_with_progress("the proxies have their configuration", IN_FORCE_WITHIN, || {
         lab.check_not_stopped()?;
         check()?;
         let mut clusters = Vec::new();
@@ -155,7 +155,7 @@ pub fn wait_until_in_force(
             lab.check_not_stopped()?;
         }
         let done = in_force.len() == awaited.len();
-        Ok(if done { Look::Done(()) } else { Look::At((lacking.clone(), clusters)) })
+        Ok(if done { Progress::Done(()) } else { Progress::At((lacking.clone(), clusters)) })
     });
     match waited {
         Ok(()) => Ok(in_force),

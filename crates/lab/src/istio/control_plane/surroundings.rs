@@ -10,7 +10,7 @@ use crate::envoy::admin::Admin;
 use crate::istio::api::Api;
 use crate::istio::control_plane::namespace;
 use crate::istio::objects::surroundings::{NAMESPACE, references, services};
-use crate::wait::{Look, wait_while_it_gets_on};
+use crate::wait::{Progress, wait_with_progress};
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::Surroundings;
 use std::ops::Range;
@@ -83,17 +83,17 @@ impl ControlPlane {
     ) -> Result<(), EnvironmentError> {
         let mut last = 0;
         let what = "istiod has taken up the other services";
-        let waited = wait_while_it_gets_on(what, NEXT_WITHIN, || {
+        let waited = wait_with_progress(what, NEXT_WITHIN, || {
             self.api().check_goes_on()?;
             // One that does not count what it takes up is not waited for: a trial sees to its own objects.
-            let Some(now) = self.taken_up()? else { return Ok(Look::Done(())) };
+            let Some(now) = self.taken_up()? else { return Ok(Progress::Done(())) };
             let done = now.since(before.unwrap_or_default());
             if done >= changes as u64 {
-                return Ok(Look::Done(()));
+                return Ok(Progress::Done(()));
             }
             telling.tell(&format!("istiod has taken up {done} of {changes} other services"));
             last = done;
-            Ok(Look::At(done))
+            Ok(Progress::At(done))
         });
         waited.map_err(|error| match error.hint {
             None => error.with_hint(format!("the last look: {last} of {changes}")),
