@@ -13,10 +13,7 @@ mod rules;
 pub(crate) mod service;
 pub(crate) mod started;
 mod static_envoys;
-mod telling;
 pub(crate) mod tracing;
-
-pub use self::telling::Telling;
 
 use self::pair::PairArrangement;
 use crate::certificates::RunAuthority;
@@ -26,7 +23,7 @@ use crate::istio::{AmbientPrograms, ControlPlane, IstioPrograms, modes};
 use crate::lab::Lab;
 use crate::observe::Vantage;
 use crate::redirect;
-use experiment::environment::{Arrangement, DeploymentSpec, Environment, EnvironmentError};
+use experiment::environment::{Arrangement, DeploymentSpec, Environment, EnvironmentError, ProgressSink};
 use experiment::schema::Host;
 use experiment::{MeshKind, Mode};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -62,8 +59,8 @@ pub struct LocalLab {
     control_planes: Cell<usize>,
     /// Where their logs go: they outlive the trial that started them.
     control_plane_logs: PathBuf,
-    /// Who is told what goes on while that takes long.
-    telling: Telling,
+    /// Receives progress of what takes long.
+    progress: ProgressSink,
 }
 
 impl LocalLab {
@@ -88,7 +85,7 @@ impl LocalLab {
             control_plane: RefCell::new(None),
             control_planes: Cell::new(0),
             control_plane_logs,
-            telling: Telling::default(),
+            progress: ProgressSink::default(),
         })
     }
 
@@ -98,14 +95,14 @@ impl LocalLab {
         self.control_plane_logs = folder;
     }
 
-    /// Tells somebody what goes on while a trial is prepared, where that takes long. For before the first trial.
-    pub fn tell_progress_to(&mut self, telling: Telling) {
-        self.telling = telling;
+    /// Reports progress while a deployment comes up. For before the first trial.
+    pub fn report_progress_to(&mut self, progress: ProgressSink) {
+        self.progress = progress;
     }
 
-    /// Who is told what goes on.
-    pub(crate) fn telling(&self) -> &Telling {
-        &self.telling
+    /// Receives progress.
+    pub(crate) fn progress(&self) -> &ProgressSink {
+        &self.progress
     }
 
     /// Starts everything that a trial needs and waits until it is ready to serve: [`Environment::prepare`] with its type

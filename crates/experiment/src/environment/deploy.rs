@@ -1,7 +1,7 @@
 //! The interface between a run and the place where it runs: one machine (the lab), a cluster, or memory in tests.
 //!
 //! [`Environment::deploy`] → [`Deployment`]. A deployment serves one or several trials; each is
-//! [`begin_trial`](Deployment::begin_trial) → [`start`](Deployment::start) of every driver →
+//! [`begin_trial`](Deployment::begin_trial) → [`start`](Deployment::start) of the drivers →
 //! [`next_event`](Deployment::next_event) until every driver has ended, with a [`snapshot`](Deployment::snapshot) at both
 //! ends of the measured window → [`end_trial`](Deployment::end_trial). Then [`finish`](Deployment::finish); dropping a
 //! deployment takes it down too.
@@ -47,19 +47,21 @@ pub trait Deployment {
     /// A component has failed or does not respond.
     fn begin_trial(&mut self, label: &str) -> Result<(), EnvironmentError>;
 
-    /// Starts a driver at its place in the topology.
+    /// Starts the drivers of the trial, each at its place in the topology; side by side where starting takes long.
     ///
     /// # Errors
-    /// The topology has no such driver, or it cannot be started.
-    fn start(&mut self, driver: &DriverStart) -> Result<(), EnvironmentError>;
+    /// The topology has no such driver, or one cannot be started. Drivers that were started are killed by
+    /// [`end_trial`](Self::end_trial), which may follow.
+    fn start(&mut self, drivers: &[DriverStart]) -> Result<(), EnvironmentError>;
 
-    /// The next event of any driver; absent where none comes within `timeout`, or all have ended.
+    /// Waits at most `timeout` for the next event of any driver. Each driver that was started sends
+    /// [`DriverEventKind::Ended`] once, as its last event.
     fn next_event(&mut self, timeout: Duration) -> Option<DriverEvent>;
 
     /// Tells a driver to end early and keep what it has. A driver that is stopped (frozen) is killed.
     fn interrupt(&mut self, driver: &str);
 
-    /// Kills a driver that did not end when it was told to.
+    /// Kills a driver that did not end when it was told to. It still sends [`DriverEventKind::Ended`].
     fn kill(&mut self, driver: &str);
 
     /// Reads the counters of every component and of the machine.
@@ -72,7 +74,8 @@ pub trait Deployment {
     fn health(&mut self, probe: HealthProbe) -> Option<ComponentFailure>;
 
     /// Ends a trial after its drivers: reads the counters again and returns the evidence. What could not be read is in it as
-    /// a reason why the path is not proven.
+    /// a reason why the path is not proven. Kills drivers that still run. Called once per trial, also where
+    /// [`begin_trial`](Self::begin_trial) or [`start`](Self::start) failed.
     fn end_trial(&mut self, sent: &[DriverLoad]) -> TrialEvidence;
 
     /// Takes everything down.

@@ -2,7 +2,6 @@
 
 use super::surroundings::Written;
 use super::{ControlPlane, SYSTEM_NAMESPACE};
-use crate::arrangement::Telling;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::istio::objects::telemetry::{TRACE_COLLECTOR, TRACE_COLLECTOR_PORT};
 use crate::istio::trace_collector::TraceCollector;
@@ -10,7 +9,7 @@ use crate::istio::workload::{Membership, ServicePort, Workload};
 use crate::lab::Lab;
 use crate::pod::{Pod, PodSpec};
 use experiment::MeshSettings;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ProgressSink};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -43,10 +42,10 @@ impl ControlPlane {
         lab: &Lab,
         meshmeter: &Path,
         settings: &MeshSettings,
-        telling: &Telling,
+        progress: &ProgressSink,
     ) -> Result<(), EnvironmentError> {
         let mut shared = self.shared.borrow_mut();
-        self.surround(&mut shared.surroundings, settings.surroundings, telling)?;
+        self.surround(&mut shared.surroundings, settings.surroundings, progress)?;
         if settings.tracing_fraction.is_some() && shared.collector.is_none() {
             shared.collector = Some(self.start_collector(lab, meshmeter)?);
         }

@@ -5,13 +5,12 @@
 //! trial's window. Nothing here is bounded in time as a whole: what is bounded is how long nothing goes on.
 
 use super::{ControlPlane, istiod};
-use crate::arrangement::Telling;
 use crate::envoy::admin::Admin;
 use crate::istio::api::Api;
 use crate::istio::control_plane::namespace;
 use crate::istio::objects::surroundings::{NAMESPACE, references, services};
 use crate::wait::{Progress, wait_with_progress};
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ProgressSink};
 use experiment::mesh_settings::Surroundings;
 use std::ops::Range;
 use std::time::Duration;
@@ -59,7 +58,7 @@ impl ControlPlane {
         &self,
         written: &mut Written,
         wanted: Surroundings,
-        telling: &Telling,
+        progress: &ProgressSink,
     ) -> Result<(), EnvironmentError> {
         if written.surroundings == wanted && written.doubtful == 0 {
             return Ok(());
@@ -67,9 +66,9 @@ impl ControlPlane {
         let Change { deleted, written: numbers } = written.change_to(wanted);
         let before = self.taken_up()?;
         written.doubtful = deleted.end.max(numbers.end);
-        delete(self.api(), deleted.clone(), telling)?;
-        write(self.api(), numbers.clone(), wanted.endpoints, telling)?;
-        self.wait_until_taken_up(before, deleted.len() + numbers.len(), telling)?;
+        delete(self.api(), deleted.clone(), progress)?;
+        write(self.api(), numbers.clone(), wanted.endpoints, progress)?;
+        self.wait_until_taken_up(before, deleted.len() + numbers.len(), progress)?;
         *written = Written { surroundings: wanted, doubtful: 0 };
         Ok(())
     }
@@ -79,7 +78,7 @@ impl ControlPlane {
         &self,
         before: Option<TakenUp>,
         changes: usize,
-        telling: &Telling,
+        progress: &ProgressSink,
     ) -> Result<(), EnvironmentError> {
         let mut last = 0;
         let what = "istiod has taken up the other services";
@@ -91,7 +90,7 @@ impl ControlPlane {
             if done >= changes as u64 {
                 return Ok(Progress::Done(()));
             }
-            telling.tell(&format!("istiod has taken up {done} of {changes} other services"));
+            progress.report(&format!("istiod has taken up {done} of {changes} other services"));
             last = done;
             Ok(Progress::At(done))
         });
@@ -111,10 +110,10 @@ impl ControlPlane {
     }
 }
 
-fn delete(api: &Api, numbers: Range<usize>, telling: &Telling) -> Result<(), EnvironmentError> {
+fn delete(api: &Api, numbers: Range<usize>, progress: &ProgressSink) -> Result<(), EnvironmentError> {
     let services = numbers.len();
     api.delete_many(&references(numbers), &|objects| {
-        telling.tell(&format!("removed {} of {services} other services", objects / 2));
+        progress.report(&format!("removed {} of {services} other services", objects / 2));
     })
 }
 
@@ -122,7 +121,7 @@ fn write(
     api: &Api,
     numbers: Range<usize>,
     endpoints_each: usize,
-    telling: &Telling,
+    progress: &ProgressSink,
 ) -> Result<(), EnvironmentError> {
     let count = numbers.len();
     if count > 0 {
@@ -130,7 +129,7 @@ fn write(
         api.create(&[namespace(NAMESPACE, &[])], &|_| ())?;
     }
     api.create(&services(numbers, endpoints_each), &|objects| {
-        telling.tell(&format!("wrote {} of {count} other services", objects / 2));
+        progress.report(&format!("wrote {} of {count} other services", objects / 2));
     })
 }
 

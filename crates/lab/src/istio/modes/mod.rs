@@ -151,7 +151,7 @@ impl<'a> Trial<'a> {
             }
             _ => &[],
         };
-        control_plane.provide(place.lab(), place.meshmeter(), &spec.istio, place.telling())?;
+        control_plane.provide(place.lab(), place.meshmeter(), &spec.istio, place.progress())?;
         let tokens = spec.istio.authorization.jwt.then(TokenIssuer::create).transpose()?;
         let wasm_file = spec.istio.wasm.as_ref();
         let wasm_module =

@@ -70,7 +70,7 @@ fn hold(args: &UpArgs, trial: &PlannedTrial, lab: &Lab) -> Result<ExitCode, Fail
         std::env::current_exe().map_err(|error| EnvironmentError::new("find this program's file", error))?;
     let programs = Programs { meshmeter: meshmeter.clone(), overrides: (&args.overrides).into() };
     let mut place = LocalLab::new(lab.clone(), programs)?;
-    place.tell_progress_to(progress::in_lines());
+    place.report_progress_to(progress::in_lines());
     let logs = lab.create_private_dir(LOGS, lab::ContainerUser::Lab)?;
     place.keep_control_plane_logs_in(logs.join("control-plane"));
     let mut arrangement = place.bring_up(&trial.spec, &logs)?;

@@ -114,7 +114,7 @@ impl Session<'_> {
         let mut host = environment.host();
         host.refused_modes = refused;
         let mut progress = RunProgress::new(&self.plan, folder.path());
-        environment.tell_progress_to(progress.telling());
+        environment.report_progress_to(progress.sink());
         host.floor = Some(lab::floor::measure(FLOOR_TIME).map_err(|error| Failure::environment(&error))?);
         folder.write_host(&host).map_err(folder_failure)?;
         let stop = || self.lab.stop_requested();

@@ -1,10 +1,11 @@
 //! Progress of a run on standard error: a live line on a terminal, a line for each trial elsewhere.
 
+use experiment::environment::ProgressSink;
 use experiment::schema::{LoadPoint, Retake, SeriesPoint, TrialRecord};
 use experiment::units::format_duration;
 use experiment::{Plan, PlannedTrial};
 use indicatif::{ProgressBar, ProgressStyle};
-use lab::arrangement::Telling;
+
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
@@ -70,13 +71,13 @@ impl RunProgress {
         self.bar.set_message(describe(planned, retake));
     }
 
-    /// Who is told what the lab is at while a trial is prepared.
-    pub(super) fn telling(&self) -> Telling {
+    /// Shows progress while a deployment comes up.
+    pub(super) fn sink(&self) -> ProgressSink {
         if !self.live {
             return in_lines();
         }
         let bar = self.bar.clone();
-        Telling::to(move |what| bar.set_message(format!("{}  {what}", first_part(&bar.message()))))
+        ProgressSink::new(move |what| bar.set_message(format!("{}  {what}", first_part(&bar.message()))))
     }
 
     pub(super) fn second(&self, point: &SeriesPoint) {
@@ -124,10 +125,10 @@ impl RunProgress {
     }
 }
 
-/// Tells what goes on in lines, now and then: nothing of what is over soon.
-pub(crate) fn in_lines() -> Telling {
+/// Prints progress in lines, with pauses; nothing of what ends soon.
+pub(crate) fn in_lines() -> ProgressSink {
     let (told_at, heard_at) = (Cell::new(Instant::now()), Cell::new(Instant::now()));
-    Telling::to(move |what| {
+    ProgressSink::new(move |what| {
         let goes_on = heard_at.replace(Instant::now()).elapsed() < LINE_EVERY;
         if !goes_on {
             told_at.set(Instant::now());
