@@ -46,6 +46,8 @@ pub struct Experiment {
     pub server: ServerSettings,
     /// CPU limit of the generator, cores; absent: none.
     pub client_cpu_limit_cores: Option<f64>,
+    /// How long a deployment lives; absent: decided by what bringing it up costs.
+    pub fresh: Option<Fresh>,
 }
 
 /// Which services call which.
@@ -62,6 +64,15 @@ impl fmt::Display for Topology {
             Self::Pair => f.pad("pair"),
         }
     }
+}
+
+/// How long a deployment lives.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Fresh {
+    /// Each trial has one of its own.
+    Trial,
+    /// All loads of a mode within a repeat share one.
+    Mode,
 }
 
 /// What the generator offers, but for the payload, which the service answers with.

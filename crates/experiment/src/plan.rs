@@ -5,7 +5,9 @@
 //! own, and through the cells of each in one of theirs: a change of size takes seconds. The order comes from the seed by SplitMix64 and a Fisher-Yates shuffle, both
 //! written out here: a seed gives the same order for ever, whatever becomes of random number libraries.
 
-use crate::definition::{Arrival, Experiment, LoadLevels};
+mod deployment;
+
+use crate::definition::{Arrival, Experiment, Fresh, LoadLevels};
 use crate::environment::DeploymentSpec;
 use crate::schema::LoadPoint;
 use crate::topology::pair;
@@ -80,6 +82,8 @@ pub struct PlannedTrial {
     pub load: LoadPoint,
     /// What the environment must prepare.
     pub spec: DeploymentSpec,
+    /// Number of the deployment that it runs in, from 0. Trials that share one stand next to each other.
+    pub deployment: usize,
     /// Time under load before the measured window.
     pub warmup: Duration,
     /// The measured window.
@@ -105,6 +109,7 @@ impl Plan {
             let mut order: Vec<usize> = (0..sizes.len()).collect();
             // A single size draws nothing: its orders are those of an experiment that knows of no sizes.
             shuffle(&mut order, &mut random);
+            let mut of_repeat = Vec::new();
             for size in order {
                 let mut cells: Vec<(usize, Mode)> = (0..levels.len())
                     .flat_map(|level| experiment.modes.iter().map(move |mode| (level, *mode)))
@@ -114,13 +119,14 @@ impl Plan {
                 for (level, mode) in cells {
                     let load = LoadPoint { surrounding_services: *services, ..levels[level].clone() };
                     let trial = planned(experiment, istio, mode, load);
-                    trials.push(PlannedTrial {
-                        index: trials.len(),
-                        repeat,
-                        generator_seed: generator_seeds[level],
-                        ..trial
-                    });
+                    of_repeat.push(PlannedTrial { repeat, generator_seed: generator_seeds[level], ..trial });
                 }
+            }
+            let next = trials.last().map_or(0, |last: &PlannedTrial| last.deployment + 1);
+            let fresh =
+                |trial: &PlannedTrial| experiment.fresh.unwrap_or_else(|| Fresh::default_for(&trial.spec));
+            for trial in deployment::group(of_repeat, next, fresh) {
+                trials.push(PlannedTrial { index: trials.len(), ..trial });
             }
         }
         Self { name: experiment.name.clone(), seed, trials, retakes: experiment.retakes }
@@ -142,8 +148,10 @@ impl Plan {
     pub fn estimated_time(&self) -> Duration {
         let needs_control_plane = self.trials.iter().any(|trial| trial.spec.mesh == MeshKind::Istio);
         let once = if needs_control_plane { CONTROL_PLANE_START } else { Duration::ZERO };
-        let trials = self.trials.iter().map(PlannedTrial::estimated_time).sum::<Duration>();
-        once + self.changed_services() * OF_A_SERVICE + trials
+        let trials = self.trials.iter().map(PlannedTrial::load_time).sum::<Duration>();
+        let deployments = self.trials.chunk_by(|one, next| one.deployment == next.deployment);
+        let overheads = deployments.map(|shared| overhead(&shared[0].spec)).sum::<Duration>();
+        once + self.changed_services() * OF_A_SERVICE + overheads + trials
     }
 
     /// How long it can become, about, by the trials that are taken again.
@@ -165,9 +173,13 @@ impl Plan {
 }
 
 impl PlannedTrial {
-    /// How long it takes, about.
+    fn load_time(&self) -> Duration {
+        self.warmup + self.duration
+    }
+
+    /// Estimate for a trial with a deployment of its own.
     fn estimated_time(&self) -> Duration {
-        self.warmup + self.duration + overhead(&self.spec)
+        self.load_time() + overhead(&self.spec)
     }
 }
 
@@ -194,6 +206,7 @@ fn planned(experiment: &Experiment, istio: &Arc<MeshSettings>, mode: Mode, load:
             server: experiment.server.clone(),
             client_cpu_limit_cores: experiment.client_cpu_limit_cores,
         },
+        deployment: 0,
         warmup: experiment.load.warmup,
         duration: experiment.load.duration,
         timeout: experiment.load.timeout,
@@ -458,6 +471,37 @@ mod tests {
         };
         assert_eq!(order(&single), order(&none));
         assert_eq!(single.trials[0].spec.istio.surroundings.services, 200);
+    }
+
+    #[test]
+    fn trials_of_a_mode_share_a_deployment_with_fresh_mode() {
+        let text = "{name: f, modes: [none, gateway, sidecar], load: {rate: [100, 200, 400]}, repeats: 20}";
+        let per_trial = Plan::new(&experiment(text), 3);
+        let deployments: Vec<usize> = per_trial.trials.iter().map(|trial| trial.deployment).collect();
+        assert_eq!(deployments, (0..180).collect::<Vec<_>>(), "small topologies: one per trial");
+        let per_mode = Plan::new(&Experiment { fresh: Some(Fresh::Mode), ..experiment(text) }, 3);
+        let (mut orders, mut loads) = (BTreeSet::new(), BTreeSet::new());
+        for (number, shared) in per_mode.trials.chunks(3).enumerate() {
+            assert!(shared.iter().all(|trial| trial.deployment == number && trial.mode == shared[0].mode));
+            loads.insert(shared.iter().map(|trial| trial.load.rate.unwrap() as u64).collect::<Vec<_>>());
+        }
+        for repeat in per_mode.repeats() {
+            assert_eq!(repeat.len(), 9);
+            orders.insert(repeat.iter().map(|trial| trial.mode).collect::<Vec<_>>());
+        }
+        assert_eq!((orders.len(), loads.len()), (6, 6), "every order");
+        assert!(per_mode.trials.iter().enumerate().all(|(index, trial)| trial.index == index));
+        assert!(per_mode.estimated_time() < per_trial.estimated_time());
+    }
+
+    #[test]
+    fn large_topologies_are_deployed_per_mode_by_default() {
+        let default_for = |namespaces| {
+            let topology = pair(namespaces, 1, &crate::environment::ServerSettings::default(), false, None);
+            let spec = DeploymentSpec::new(MeshKind::Istio, Mode::Sidecar);
+            Fresh::default_for(&DeploymentSpec { topology: Arc::new(topology), ..spec })
+        };
+        assert_eq!((default_for(5), default_for(6)), (Fresh::Trial, Fresh::Mode));
     }
 
     #[test]

@@ -63,6 +63,7 @@ pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Resul
         mesh_sizes: istio::mesh_sizes(&istio_section)?,
         server: server(&server_section, payload_bytes)?,
         client_cpu_limit_cores: cores(&root.section("client")?)?,
+        fresh: None,
         load,
     };
     let given = Given {
