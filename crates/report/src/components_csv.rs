@@ -92,8 +92,8 @@ mod tests {
         let mut summary = summary();
         let names = table(&summary).lines().next().unwrap().split(',').count();
         let component = &mut summary.cells[1].components[0];
-        component.configured_in_s = Some(Estimate { estimate: 0.5, low: None, high: Some(0.75) });
-        component.memory_before_load_bytes = Some(Estimate { estimate: f64::NAN, low: None, high: None });
+        component.configured_in_s = Some(Estimate { estimate: 0.5, low: None, high: Some(0.75), n: 2 });
+        component.memory_before_load_bytes = Some(Estimate::single(f64::NAN));
         let text = table(&summary);
         let components: usize = summary.cells.iter().map(|cell| cell.components.len()).sum();
         assert_eq!(text.lines().count(), components + 1);

@@ -267,6 +267,8 @@ mod tests {
             outcome: TrialOutcome::Finished,
             verdict: Verdict::default(),
             result: None,
+            drivers: Vec::new(),
+            services: Vec::new(),
             components: vec![],
             path: PathProof::default(),
             machine: None,

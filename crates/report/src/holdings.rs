@@ -162,11 +162,7 @@ impl HoldingsTable {
 
 /// A time in seconds as microseconds.
 pub(crate) fn in_us(time_s: &Estimate) -> Estimate {
-    Estimate {
-        estimate: time_s.estimate * 1e6,
-        low: time_s.low.map(|low| low * 1e6),
-        high: time_s.high.map(|high| high * 1e6),
-    }
+    time_s.map(|seconds| seconds * 1e6)
 }
 
 /// Before, under and after the load.

@@ -156,7 +156,8 @@ fn text_from_elsewhere_is_never_markup() {
 #[test]
 fn figures_that_are_missing_break_nothing() {
     let mut run = fixture::run(fixture::usual_trials());
-    let missing = Estimate { estimate: f64::NAN, low: Some(f64::NEG_INFINITY), high: Some(f64::INFINITY) };
+    let missing =
+        Estimate { estimate: f64::NAN, low: Some(f64::NEG_INFINITY), high: Some(f64::INFINITY), n: 2 };
     for cell in &mut run.summary.cells {
         if let Some(times) = &mut cell.response_time_us {
             times.p50 = missing;
@@ -242,7 +243,7 @@ fn what_each_proxy_holds_is_shown_with_what_is_wrong_with_it() {
     for proxy in
         proxies.flat_map(|cell| &mut cell.components).filter(|component| component.name == "client-proxy")
     {
-        proxy.configured_in_s = Some(Estimate { estimate: 0.342, low: Some(0.31), high: Some(0.37) });
+        proxy.configured_in_s = Some(Estimate { estimate: 0.342, low: Some(0.31), high: Some(0.37), n: 3 });
         let configuration = proxy.configuration.as_mut().expect("the fixture has one");
         configuration.counts.rejected_updates = Some(3);
         configuration.varies = true;

@@ -47,7 +47,8 @@ fn what_each_proxy_holds() {
         cell.components.iter_mut().map(move |component| (mode, component))
     }) {
         if cell == Mode::Sidecar && component.configuration.is_some() {
-            component.configured_in_s = Some(Estimate { estimate: 0.342, low: Some(0.31), high: Some(0.37) });
+            component.configured_in_s =
+                Some(Estimate { estimate: 0.342, low: Some(0.31), high: Some(0.37), n: 3 });
         }
     }
     let held = |width| {

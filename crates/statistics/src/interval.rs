@@ -22,12 +22,12 @@ const WIDEST_SIDE: f64 = 1.5;
 pub fn mean(values: &[f64], resolution: f64) -> Option<Estimate> {
     let (estimate, standard_error) = mean_and_error(values)?;
     let Some(standard_error) = standard_error else {
-        return Some(Estimate { estimate, low: None, high: None });
+        return Some(Estimate::single(estimate));
     };
     let t = student(values.len() as f64 - 1.0) * ALLOWANCE;
     let half = (t * standard_error).max(resolution);
     let (low, high) = widened_by_logarithms(values, estimate, half, t);
-    Some(Estimate { estimate, low: Some(low), high: Some(high) })
+    Some(Estimate { estimate, low: Some(low), high: Some(high), n: values.len() })
 }
 
 /// The difference of two modes of which each repeat measured both, one or none: by pairs, or of the groups as they are where
@@ -81,8 +81,9 @@ pub fn unpaired_difference(with: &[f64], without: &[f64], resolution: f64) -> Op
     let (with_mean, with_error) = mean_and_error(with)?;
     let (without_mean, without_error) = mean_and_error(without)?;
     let estimate = with_mean - without_mean;
+    let n = with.len().min(without.len());
     let (Some(with_error), Some(without_error)) = (with_error, without_error) else {
-        return Some(Estimate { estimate, low: None, high: None });
+        return Some(Estimate { estimate, low: None, high: None, n });
     };
     let (with_variance, without_variance) = (with_error.powi(2), without_error.powi(2));
     let variance = with_variance + without_variance;
@@ -95,7 +96,7 @@ pub fn unpaired_difference(with: &[f64], without: &[f64], resolution: f64) -> Op
         1.0
     };
     let half = (student(freedom) * ALLOWANCE * variance.sqrt()).max(resolution);
-    Some(Estimate { estimate, low: Some(estimate - half), high: Some(estimate + half) })
+    Some(Estimate { estimate, low: Some(estimate - half), high: Some(estimate + half), n })
 }
 
 /// The mean and its standard error; the latter from two values on.

@@ -319,8 +319,11 @@ fn intervals_are_those_of_the_textbook_but_for_the_allowance() {
 #[test]
 fn few_values_and_equal_values_have_the_interval_they_deserve() {
     assert_eq!(mean(&[], 0.0), None);
-    assert_eq!(mean(&[7.0], 0.0), Some(Estimate { estimate: 7.0, low: None, high: None }));
-    assert_eq!(mean(&[7.0, 7.0], 0.5), Some(Estimate { estimate: 7.0, low: Some(6.5), high: Some(7.5) }));
+    assert_eq!(mean(&[7.0], 0.0), Some(Estimate::single(7.0)));
+    assert_eq!(
+        mean(&[7.0, 7.0], 0.5),
+        Some(Estimate { estimate: 7.0, low: Some(6.5), high: Some(7.5), n: 2 })
+    );
     assert_eq!(unpaired_difference(&[1.0], &[], 0.0), None);
     assert_eq!(unpaired_difference(&[3.0], &[1.0, 2.0], 0.0).unwrap().low, None);
     let difference = unpaired_difference(&[10.0, 11.0, 12.0], &[1.0, 2.0, 3.0], 0.0).unwrap();

@@ -107,7 +107,7 @@ fn relative(
 /// A change of the one against the other as that of the other against the one.
 pub(crate) fn turned_round(change: &Estimate) -> Estimate {
     let turned = |change: f64| 1.0 / (1.0 + change) - 1.0;
-    Estimate { estimate: turned(change.estimate), low: change.high.map(turned), high: change.low.map(turned) }
+    change.map_reversed(turned)
 }
 
 /// What counts as alike: of the two, the study that says so tells of a change of a tenth.
@@ -290,16 +290,16 @@ mod tests {
             (p99, 200.0, 300.0, Some(true)),
             (p99, 300.0, 400.0, Some(false)),
         ] {
-            let measured = Estimate { estimate: low, low: Some(low), high: Some(high) };
+            let measured = Estimate { estimate: low, low: Some(low), high: Some(high), n: 3 };
             assert_eq!(agrees(published, &measured), expected, "{published:?} and {low} to {high}");
         }
-        let single = Estimate { estimate: -0.1, low: None, high: None };
+        let single = Estimate::single(-0.1);
         assert_eq!(agrees(relative(Relation::Change(-0.1)), &single), None);
     }
 
     #[test]
     fn a_change_seen_from_the_other_side_keeps_its_interval() {
-        let halved = Estimate { estimate: -0.5, low: Some(-0.6), high: Some(-0.2) };
+        let halved = Estimate { estimate: -0.5, low: Some(-0.6), high: Some(-0.2), n: 3 };
         let doubled = turned_round(&halved);
         assert!((doubled.estimate - 1.0).abs() < 1e-12, "{doubled:?}");
         assert!((doubled.low.unwrap() - 0.25).abs() < 1e-12 && (doubled.high.unwrap() - 1.5).abs() < 1e-12);

@@ -96,6 +96,8 @@ fn cell(mode: Mode, load: LoadPoint, trials: &[TrialRecord]) -> Cell {
         added_us: mode.floor().and_then(|floor| comparison::response_time(mode, floor, &load, trials)),
         rate_completed: estimate(results.iter().map(|result| result.rate.completed)),
         errors: error_fraction(&all),
+        drivers: Vec::new(),
+        services: Vec::new(),
         components: components(&valid),
         totals: totals::totals(&valid),
         path: path(&valid, &all),

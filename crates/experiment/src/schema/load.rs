@@ -1,6 +1,6 @@
 //! `meshmeter.load/1`: what one run of the load generator measured.
 
-use super::{GRPC_STATUS_NAMES, GrpcMessages, ObjectiveResult};
+use super::{GRPC_STATUS_NAMES, GrpcMessages, HistogramSummary, ObjectiveResult, SizeSummary, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -224,21 +224,6 @@ pub struct Bytes {
     pub received: u64,
 }
 
-/// How large things were, bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SizeSummary {
-    /// How many. All other figures are 0 where this is 0.
-    pub count: u64,
-    /// The least.
-    pub min: u64,
-    /// Arithmetic mean.
-    pub mean: f64,
-    /// Standard deviation.
-    pub stddev: f64,
-    /// The greatest.
-    pub max: u64,
-}
-
 /// How the generator's threads wait until a request is due.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -348,51 +333,4 @@ pub struct SeriesPoint {
     /// The longest of the same.
     #[serde(default)]
     pub max_us: f64,
-}
-
-/// A distribution: its usual figures, and the whole of it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct HistogramSummary {
-    /// Values recorded. All other figures are 0 where this is 0.
-    pub count: u64,
-    /// Least value.
-    pub min: f64,
-    /// Arithmetic mean.
-    pub mean: f64,
-    /// Standard deviation.
-    pub stddev: f64,
-    /// Greatest value.
-    pub max: f64,
-    /// Median.
-    pub p50: f64,
-    /// 75th percentile.
-    pub p75: f64,
-    /// 90th percentile.
-    pub p90: f64,
-    /// 95th percentile.
-    pub p95: f64,
-    /// 99th percentile.
-    pub p99: f64,
-    /// 99.9th percentile.
-    #[serde(rename = "p99.9")]
-    pub p99_9: f64,
-    /// 99.99th percentile.
-    #[serde(rename = "p99.99")]
-    pub p99_99: f64,
-    /// The HdrHistogram, V2 compressed encoding, base64.
-    pub histogram: String,
-}
-
-/// Whether a measurement may be used, and if not, why not.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
-    /// Its figures may enter estimates.
-    pub valid: bool,
-    /// The target (or the generator, see `reasons`) did not keep up with the offered rate.
-    pub saturated: bool,
-    /// Why it is not valid; empty where it is. Each reason opens with its kind and a colon, such as `saturated: …`.
-    pub reasons: Vec<String>,
-    /// What a reader should know of valid figures too, such as a service time that hides a stall.
-    #[serde(default)]
-    pub notes: Vec<String>,
 }

@@ -1,44 +1,60 @@
-//! The files of results, as types. Others rely on their field names: extend, never rename (docs/method.md).
+//! The files of results, as types. Others rely on their field names: extend, never rename (docs/result-files.md).
 
+mod cell;
+mod component;
+mod component_summary;
 mod configuration;
+mod driver;
+mod estimate;
 mod event;
 mod grpc;
+mod histogram;
 mod holdings;
 mod hop;
 mod host;
 mod load;
+mod load_point;
+mod machine;
 mod objective;
+mod path;
+mod published;
 mod search;
+mod service;
 mod size_effect;
 mod summary;
 mod tracing;
 mod trial;
+mod verdict;
 
+pub use cell::Cell;
+pub use component::{ComponentUsage, NetworkUsage, ProcessUsage, Role, SchedulingUsage, Throttling};
+pub use component_summary::{ComponentSummary, RoleTotal};
 pub use configuration::ConfigurationPush;
+pub use driver::{DriverObjective, DriverRecord, DriverSummary, DriverView};
+pub use estimate::{AddedLatency, Estimate, Percentiles};
 pub use event::LoadEvent;
 pub use grpc::{GRPC_STATUS_NAMES, GrpcMessages};
+pub use histogram::{HistogramSummary, SizeSummary};
 pub use holdings::{
     ConfigurationCounts, ConfigurationSummary, HeapSummary, ProxyConfiguration, ProxyHeap, ProxyHoldings,
 };
 pub use hop::{HopProof, HopProtocol};
 pub use host::{ComponentVersion, Floor, Host, RefusedMode};
 pub use load::{
-    Bytes, GeneratorNetwork, GeneratorUsage, HistogramSummary, LOAD_SCHEMA, LoadResult, MergedPart,
-    MergedResults, Pacing, PacingUsage, Rates, RequestCounts, SeriesPoint, SizeSummary, SpokenProtocol,
-    Verdict, WarmupCounts,
+    Bytes, GeneratorNetwork, GeneratorUsage, LOAD_SCHEMA, LoadResult, MergedPart, MergedResults, Pacing,
+    PacingUsage, Rates, RequestCounts, SeriesPoint, SpokenProtocol, WarmupCounts,
 };
+pub use load_point::LoadPoint;
+pub use machine::{MachineUsage, TopProcess};
 pub use objective::{BoundResult, ObjectiveResult};
+pub use path::{CellPath, PathProof, ProxyProof, ServiceProof, StreamProof};
+pub use published::PublishedFigure;
 pub use search::{
     FoundRate, ProbeRecord, RatePoint, SEARCH_SCHEMA, SearchEvent, SearchResult, SearchVerdict,
 };
+pub use service::{ServiceRecord, ServiceSummary};
 pub use size_effect::{SizeEffect, SizedFigure};
-pub use summary::{
-    AddedLatency, Cell, CellPath, ComponentSummary, Estimate, ModeComparison, Percentiles, PublishedFigure,
-    RetakeSummary, RoleTotal, SUMMARY_SCHEMA, Summary,
-};
+pub use summary::{ModeComparison, RetakeSummary, SUMMARY_SCHEMA, Summary};
 pub use tracing::{TracedProxy, TracingProof};
-pub use trial::{
-    ComponentUsage, LoadPoint, MachineUsage, NetworkUsage, PathProof, ProcessUsage, ProxyProof, Retake, Role,
-    SchedulingUsage, ServiceProof, StreamProof, TRIAL_SCHEMA, Throttling, TopProcess, TrialOutcome,
-    TrialRecord,
-};
+pub use trial::{Retake, TRIAL_SCHEMA, TrialOutcome, TrialRecord};
+pub use verdict::Verdict;

@@ -6,7 +6,7 @@
 
 mod pair;
 
-pub use pair::{PAIR_CLIENT, PAIR_SERVER, pair};
+pub use pair::{PAIR_CLIENT, PAIR_DRIVER, PAIR_SERVER, pair};
 
 use crate::environment::ServerSettings;
 

@@ -10,7 +10,7 @@ pub const PAIR_CLIENT: &str = "client";
 pub const PAIR_SERVER: &str = "server";
 
 /// Name of the driver of a single pair.
-const GENERATOR: &str = "generator";
+pub const PAIR_DRIVER: &str = "generator";
 
 /// A pair in each of `namespaces` namespaces, each server with `replicas` pods. With one namespace all names are
 /// unqualified. `external` places the servers outside the mesh.
@@ -46,7 +46,7 @@ pub fn pair(
         ]);
         topology.calls.push(Call { from: client, to });
         let name =
-            if namespace.is_empty() { GENERATOR.to_owned() } else { format!("{namespace}/{GENERATOR}") };
+            if namespace.is_empty() { PAIR_DRIVER.to_owned() } else { format!("{namespace}/{PAIR_DRIVER}") };
         topology.drivers.push(DriverPlacement { name, at: client, target: to });
     }
     topology

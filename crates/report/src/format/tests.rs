@@ -2,7 +2,7 @@ use super::*;
 use experiment::schema::Estimate;
 
 fn estimate(estimate: f64, low: f64, high: f64) -> Estimate {
-    Estimate { estimate, low: Some(low), high: Some(high) }
+    Estimate { estimate, low: Some(low), high: Some(high), n: 3 }
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn intervals_show_no_more_digits_than_they_know() {
     assert_eq!(text(&estimate(1.2345, 0.3, 2.1)), "1.23 (0.30–2.10)");
     assert_eq!(text(&estimate(12.345, 3.0, 21.1)), "12.3 (3.0–21.1)");
     assert_eq!(text(&estimate(0.012, -0.05, 0.08)), "0.012 (−0.050 to 0.080)");
-    assert_eq!(text(&Estimate { estimate: 5.0, low: None, high: None }), "5.00");
+    assert_eq!(text(&Estimate::single(5.0)), "5.00");
     assert_eq!(text(&estimate(f64::NAN, f64::NAN, 1.0)), ABSENT);
     assert_eq!(
         Interval::new(&estimate(0.4, 0.3, 0.5)).signed().text_with_unit("ms"),

@@ -67,12 +67,7 @@ fn changes(added_us: &Estimate) -> String {
     if added_us.estimate > 0.0 {
         return format!("adds {} to", words::latency(added_us));
     }
-    let less = Estimate {
-        estimate: -added_us.estimate,
-        low: added_us.high.map(|high| -high),
-        high: added_us.low.map(|low| -low),
-    };
-    format!("takes {} off", words::latency(&less))
+    format!("takes {} off", words::latency(&added_us.map_reversed(std::ops::Neg::neg)))
 }
 
 /// The 99th percentile of the headline's mode; both percentiles of the other modes.

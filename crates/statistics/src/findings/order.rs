@@ -176,11 +176,7 @@ pub(super) fn less(change: &Estimate) -> Estimate {
 
 /// The same difference seen from the other side.
 fn turned(difference: &Estimate) -> Estimate {
-    Estimate {
-        estimate: -difference.estimate,
-        low: difference.high.map(|high| -high),
-        high: difference.low.map(|low| -low),
-    }
+    difference.map_reversed(std::ops::Neg::neg)
 }
 
 pub(super) fn is_closed(load: &LoadPoint) -> bool {

@@ -63,7 +63,7 @@ fn cost(bytes: &Estimate) -> String {
 fn in_force(run: &Run<'_>, mode: Mode) -> Option<String> {
     let later: Vec<String> = effects(run, mode, SizedFigure::ConfiguredInS)
         .filter_map(|effect| {
-            let of_thousand = scaled(&effect.for_each_service, THOUSAND * 1e6);
+            let of_thousand = effect.for_each_service.map(|time_s| time_s * THOUSAND * 1e6);
             let time = words::latency(&of_thousand);
             let later = match (of_thousand.low, of_thousand.estimate) {
                 (Some(_), _) if !of_thousand.excludes_zero() => format!("no difference shown ({time})"),
@@ -111,12 +111,4 @@ fn requests(run: &Run<'_>, mode: Mode) -> Option<String> {
 fn among(effect: &SizeEffect) -> String {
     let sizes: Vec<String> = effect.sizes.iter().map(ToString::to_string).collect();
     format!("from meshes of {} other services", words::list(&sizes))
-}
-
-fn scaled(estimate: &Estimate, factor: f64) -> Estimate {
-    Estimate {
-        estimate: estimate.estimate * factor,
-        low: estimate.low.map(|low| low * factor),
-        high: estimate.high.map(|high| high * factor),
-    }
 }

@@ -103,6 +103,8 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
             verdict: Verdict { valid: true, ..Verdict::default() },
             ..LoadResult::default()
         }),
+        drivers: Vec::new(),
+        services: Vec::new(),
         components,
         path: PathProof {
             proven: true,

@@ -14,7 +14,7 @@ pub(crate) fn latency(estimate_us: &Estimate) -> String {
 
 /// A duration in microseconds without an interval, such as `0.38 ms`.
 pub(crate) fn latency_value(value_us: f64) -> String {
-    latency(&Estimate { estimate: value_us, low: None, high: None })
+    latency(&Estimate::single(value_us))
 }
 
 /// The unit that shows two or three digits.
@@ -45,17 +45,12 @@ fn cores_decimals(cores: f64) -> usize {
 
 /// CPU time for a request from cores for every 1000 requests a second, which are as many milliseconds: `0.21 ms (0.20–0.22)`.
 pub(crate) fn cpu_time(cores_per_1000_rps: &Estimate) -> String {
-    let in_us = |milliseconds: f64| milliseconds * 1000.0;
-    latency(&Estimate {
-        estimate: in_us(cores_per_1000_rps.estimate),
-        low: cores_per_1000_rps.low.map(in_us),
-        high: cores_per_1000_rps.high.map(in_us),
-    })
+    latency(&cores_per_1000_rps.map(|milliseconds| milliseconds * 1000.0))
 }
 
 /// The same without an interval.
 pub(crate) fn cpu_time_value(cores_per_1000_rps: f64) -> String {
-    cpu_time(&Estimate { estimate: cores_per_1000_rps, low: None, high: None })
+    cpu_time(&Estimate::single(cores_per_1000_rps))
 }
 
 /// Memory such as `41 MB (40–42)`; MB is 1 000 000 bytes, as in the published figures.
@@ -66,7 +61,7 @@ pub(crate) fn memory(estimate_bytes: &Estimate) -> String {
 
 /// Memory without an interval, such as `41 MB`.
 pub(crate) fn memory_value(bytes: f64) -> String {
-    memory(&Estimate { estimate: bytes, low: None, high: None })
+    memory(&Estimate::single(bytes))
 }
 
 /// A size such as `12 kB` or `1.3 MB`; a kB is 1000 bytes.
@@ -105,7 +100,7 @@ pub(crate) fn change(fraction: &Estimate) -> String {
 
 /// A change without an interval, such as `−10 %`.
 pub(crate) fn change_value(fraction: f64) -> String {
-    change(&Estimate { estimate: fraction, low: None, high: None })
+    change(&Estimate::single(fraction))
 }
 
 /// `1 client` or `20 clients`.
@@ -196,7 +191,7 @@ mod tests {
     use super::*;
 
     fn estimate(estimate: f64, low: f64, high: f64) -> Estimate {
-        Estimate { estimate, low: Some(low), high: Some(high) }
+        Estimate { estimate, low: Some(low), high: Some(high), n: 3 }
     }
 
     #[test]

@@ -108,11 +108,6 @@ impl Sides {
             side.iter().map(logarithm).collect()
         };
         let sides = Self { with: logarithms(&self.with)?, without: logarithms(&self.without)? };
-        let difference = sides.difference(|_| 0.0)?;
-        Some(Estimate {
-            estimate: difference.estimate.exp_m1(),
-            low: difference.low.map(f64::exp_m1),
-            high: difference.high.map(f64::exp_m1),
-        })
+        Some(sides.difference(|_| 0.0)?.map(f64::exp_m1))
     }
 }

@@ -73,6 +73,8 @@ pub(super) fn run(
         },
         verdict: verdict::judge(&seen.ending, seen.result.as_ref(), &seen.observation),
         result: seen.result,
+        drivers: Vec::new(),
+        services: Vec::new(),
         components: seen.observation.components,
         path: seen.observation.path,
         machine: seen.observation.machine,

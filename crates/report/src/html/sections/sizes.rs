@@ -93,7 +93,7 @@ fn held(effects: &[SizeEffect], times: TimeUnit) -> Vec<Row> {
                 .map_or_else(String::new, |effect| Interval::scaled(&effect.for_each_service, 1e-3).text())
         };
         let later = find(SizedFigure::ConfiguredInS).map(|effect| {
-            let later = scaled(&effect.for_each_service, 1e9);
+            let later = effect.for_each_service.map(|time_s| time_s * 1e9);
             times.interval(&later).text()
         });
         let values = HELD.iter().map(sized).chain([later.unwrap_or_default()]).collect();
@@ -127,18 +127,10 @@ fn seen(context: &Context, effects: &[SizeEffect], unit: TimeUnit) -> Vec<Row> {
 /// A difference under load in microseconds: cores for every 1000 requests a second are as many milliseconds for each.
 fn in_us(effect: &SizeEffect) -> Estimate {
     let factor = if effect.figure == SizedFigure::ProxiesCpuCoresPer1000Rps { 1e3 } else { 1.0 };
-    scaled(&effect.from_smallest_to_largest, factor)
+    effect.from_smallest_to_largest.map(|difference| difference * factor)
 }
 
 /// What a thousand services more take until a change is in force, microseconds.
 fn a_thousand(effect: &SizeEffect) -> f64 {
     effect.for_each_service.estimate * 1e9
-}
-
-fn scaled(estimate: &Estimate, factor: f64) -> Estimate {
-    Estimate {
-        estimate: estimate.estimate * factor,
-        low: estimate.low.map(|low| low * factor),
-        high: estimate.high.map(|high| high * factor),
-    }
 }

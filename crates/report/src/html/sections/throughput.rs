@@ -18,7 +18,7 @@ pub fn throughput(context: &Context) -> Option<Vec<Figure>> {
     };
     let change = |cell: &Cell| {
         let change = throughput_change(summary, cell)?;
-        let percent = scaled(&change, 100.0);
+        let percent = change.map(|fraction| fraction * 100.0);
         Some((percent, change_text(&Difference::percent(&change))))
     };
     let unit = TimeUnit::for_times(
@@ -27,7 +27,7 @@ pub fn throughput(context: &Context) -> Option<Vec<Figure>> {
     let cpu = |role: Role| {
         move |cell: &Cell| {
             let cpu = cpu_us(cell, role)?;
-            Some((scaled(&cpu, 1.0 / unit.us()), unit.interval(&cpu).text_with_unit(unit.symbol())))
+            Some((cpu.map(|us| us / unit.us()), unit.interval(&cpu).text_with_unit(unit.symbol())))
         }
     };
     let cpu_axis = format!("{} of CPU", unit.symbol());
@@ -53,7 +53,7 @@ pub fn throughput(context: &Context) -> Option<Vec<Figure>> {
 /// CPU of a role's components for each request, microseconds: cores for every 1000 requests a second are milliseconds.
 fn cpu_us(cell: &Cell, role: Role) -> Option<Estimate> {
     let total = cell.totals.iter().find(|total| total.role == role)?;
-    Some(scaled(&total.cpu_cores_per_1000_rps, 1000.0))
+    Some(total.cpu_cores_per_1000_rps.map(|milliseconds| milliseconds * 1000.0))
 }
 
 fn figure(
@@ -100,13 +100,5 @@ fn change_text(change: &Difference) -> String {
         (_, true) => change.interval.text_with_unit("%"),
         (Some(range), false) => format!("none shown ({range} %)"),
         (None, false) => format!("{}, no interval", change.interval.text_with_unit("%")),
-    }
-}
-
-fn scaled(estimate: &Estimate, factor: f64) -> Estimate {
-    Estimate {
-        estimate: estimate.estimate * factor,
-        low: estimate.low.map(|low| low * factor),
-        high: estimate.high.map(|high| high * factor),
     }
 }

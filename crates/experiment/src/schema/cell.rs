@@ -1,0 +1,60 @@
+//! Estimates of one mode under one load.
+
+use super::{
+    AddedLatency, CellPath, ComponentSummary, DriverSummary, Estimate, LoadPoint, Percentiles, RoleTotal,
+    ServiceSummary,
+};
+use crate::Mode;
+use serde::{Deserialize, Serialize};
+
+/// One mode under one load: estimates over its valid trials.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// The arrangement of proxies.
+    pub mode: Mode,
+    /// The load offered.
+    pub load: LoadPoint,
+    /// Trials recorded, those that were taken again included.
+    pub trials: usize,
+    /// Of which valid: only these enter the estimates, one for each repeat.
+    pub valid: usize,
+    /// Of `trials`, those that were taken again since the machine had disturbed an earlier take.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retakes: usize,
+    /// `valid`, or the commonest reason why not.
+    pub verdict: String,
+    /// Response time over the valid trials; absent where there is none.
+    pub response_time_us: Option<Percentiles>,
+    /// What the mode adds to mode `none` at the same load; absent for `none` itself and where there is nothing to compare.
+    pub added_us: Option<AddedLatency>,
+    /// Responses per second.
+    pub rate_completed: Option<Estimate>,
+    /// Fraction of sent requests that failed or were answered with an error status, over all trials, 0 to 1.
+    pub errors: f64,
+    /// What each driver measured, in the order of the topology; empty in results of earlier versions.
+    #[serde(default)]
+    pub drivers: Vec<DriverSummary>,
+    /// What each service served and used, in the order of the topology; empty in results of earlier versions.
+    #[serde(default)]
+    pub services: Vec<ServiceSummary>,
+    /// What each component used.
+    pub components: Vec<ComponentSummary>,
+    /// What all components of a role used together: of the proxies and of the control plane.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub totals: Vec<RoleTotal>,
+    /// Proof of the path over the valid trials.
+    pub path: CellPath,
+}
+
+impl Cell {
+    /// Places of the plan of which a trial was recorded: those that were taken again count once.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        self.trials - self.retakes.min(self.trials)
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}

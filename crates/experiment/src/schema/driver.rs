@@ -1,0 +1,104 @@
+//! Drivers: what offers load in a trial and reports, and what each measured.
+
+use super::{Estimate, LoadResult, Percentiles, Verdict};
+use serde::{Deserialize, Serialize};
+
+/// A driver of a trial, as stored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DriverRecord {
+    /// Name in the topology, unique among the drivers.
+    pub name: String,
+    /// Namespace of the workload that it runs in; empty in a topology that has a single one.
+    #[serde(default)]
+    pub namespace: String,
+    /// Qualified name of the workload that it offers load to.
+    #[serde(default)]
+    pub target: String,
+    /// Its result. Absent where it has none, and of a single driver: that one's result is the trial's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<LoadResult>,
+    /// Whether its figures may enter estimates: its own reasons, and those of the environment that spoil its figures too.
+    /// Reasons that concern other drivers alone are not in it. That of a single driver is the trial's.
+    pub verdict: Verdict,
+}
+
+/// A driver of a trial with its result, wherever that is stored.
+#[derive(Clone, Copy, Debug)]
+pub struct DriverView<'a> {
+    /// Name in the topology.
+    pub name: &'a str,
+    /// Namespace; empty in a topology that has a single one.
+    pub namespace: &'a str,
+    /// Qualified name of the workload that it offers load to.
+    pub target: &'a str,
+    /// Its result; absent where it has none.
+    pub result: Option<&'a LoadResult>,
+    /// Whether its figures may enter estimates.
+    pub verdict: &'a Verdict,
+}
+
+impl<'a> DriverView<'a> {
+    pub(super) fn new(driver: &'a DriverRecord) -> Self {
+        Self {
+            name: &driver.name,
+            namespace: &driver.namespace,
+            target: &driver.target,
+            result: driver.result.as_ref(),
+            verdict: &driver.verdict,
+        }
+    }
+
+    /// Whether its figures may enter estimates: its verdict says so, and requests were answered.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.verdict.valid && self.result.is_some_and(|result| result.response_time_us.count > 0)
+    }
+}
+
+/// A driver over the trials of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DriverSummary {
+    /// Name in the topology.
+    pub name: String,
+    /// Namespace; empty in a topology that has a single one.
+    pub namespace: String,
+    /// Qualified name of the workload that it offers load to.
+    #[serde(default)]
+    pub target: String,
+    /// Repeats in which its figures are valid, which other drivers' need not be: these enter its estimates.
+    pub valid: usize,
+    /// `valid`, or the commonest kind of reason why not.
+    pub verdict: String,
+    /// Response time; absent where none of its trials is valid.
+    pub response_time_us: Option<Percentiles>,
+    /// Responses per second.
+    pub rate_completed: Option<Estimate>,
+    /// Fraction of sent requests that failed or had an error status, over all trials, 0 to 1.
+    pub errors: f64,
+    /// The experiment's objective for this driver; absent where it has none.
+    pub objective: Option<DriverObjective>,
+}
+
+/// Whether a driver met the objective, by its confidence intervals.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DriverObjective {
+    /// Every interval lies within its bound.
+    Met,
+    /// An interval lies beyond its bound, or the target did not keep up with the offered rate.
+    Missed,
+    /// An interval contains its bound, there is none, or the driver has no valid trial.
+    NotShown,
+}
+
+impl DriverObjective {
+    /// As in results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Missed => "missed",
+            Self::NotShown => "not-shown",
+        }
+    }
+}

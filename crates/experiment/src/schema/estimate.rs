@@ -1,0 +1,81 @@
+//! Estimates over trials.
+
+use serde::{Deserialize, Serialize};
+
+/// An estimate with its 95 % confidence interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Mean over the trials.
+    pub estimate: f64,
+    /// Lower end of the 95 % interval; absent where a single trial gives none.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// Number of trials; of a difference between two modes, the number of repeats that have both, or of trials of the mode
+    /// that has fewer where repeats do not pair up. 0 in results of earlier versions.
+    #[serde(default)]
+    pub n: usize,
+}
+
+impl Estimate {
+    /// A single figure without an interval.
+    #[must_use]
+    pub fn single(estimate: f64) -> Self {
+        Self { estimate, low: None, high: None, n: 1 }
+    }
+
+    /// Applies an increasing function to the estimate and both ends.
+    #[must_use]
+    pub fn map(self, function: impl Fn(f64) -> f64) -> Self {
+        Self {
+            estimate: function(self.estimate),
+            low: self.low.map(&function),
+            high: self.high.map(&function),
+            n: self.n,
+        }
+    }
+
+    /// Applies a decreasing function to the estimate and both ends, which change places.
+    #[must_use]
+    pub fn map_reversed(self, function: impl Fn(f64) -> f64) -> Self {
+        let mapped = self.map(function);
+        Self { low: mapped.high, high: mapped.low, ..mapped }
+    }
+
+    /// Whether the interval lies wholly on one side of zero: a difference is shown.
+    #[must_use]
+    pub fn excludes_zero(&self) -> bool {
+        matches!((self.low, self.high), (Some(low), Some(high)) if low > 0.0 || high < 0.0)
+    }
+}
+
+/// Percentiles over trials, microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// Arithmetic mean; absent in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean: Option<Estimate>,
+    /// Median.
+    pub p50: Estimate,
+    /// 90th percentile.
+    pub p90: Estimate,
+    /// 95th percentile; absent in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95: Option<Estimate>,
+    /// 99th percentile.
+    pub p99: Estimate,
+    /// 99.9th percentile.
+    #[serde(rename = "p99.9")]
+    pub p99_9: Estimate,
+}
+
+/// Differences of percentiles to mode `none`, microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AddedLatency {
+    /// Of the median.
+    pub p50: Estimate,
+    /// Of the 90th percentile.
+    pub p90: Estimate,
+    /// Of the 99th percentile.
+    pub p99: Estimate,
+}

@@ -1,0 +1,26 @@
+//! The load of a cell.
+
+use serde::{Deserialize, Serialize};
+
+/// The load of one cell of the experiment; where sizes of the mesh are compared too, with the size of which it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadPoint {
+    /// Such as `http/1.1`.
+    pub protocol: String,
+    /// Open loop: requests a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// Closed loop: clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<usize>,
+    /// Connections kept open by the generator.
+    pub connections: usize,
+    /// Size of the response body, bytes.
+    pub payload_bytes: u64,
+    /// `uniform` or `poisson`.
+    pub arrival: String,
+    /// Other services around the pair; only where the experiment lists several sizes. It stands here so that mode and load
+    /// name a cell, as they do without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surrounding_services: Option<usize>,
+}
