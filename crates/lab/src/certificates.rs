@@ -6,6 +6,7 @@
 //! which must be private to the lab; nothing here may be copied to a run's results.
 
 use jiff::Timestamp;
+pub use mesh::envoy::credentials::CredentialFiles;
 use rcgen::string::Ia5String;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -196,29 +197,6 @@ pub struct Credentials {
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials").finish_non_exhaustive()
-    }
-}
-
-/// Where a proxy reads its credentials.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct CredentialFiles {
-    /// The proxy's certificate, PEM.
-    pub certificate: PathBuf,
-    /// Its key, PEM.
-    pub key: PathBuf,
-    /// The authority's certificate, PEM.
-    pub authority: PathBuf,
-}
-
-impl CredentialFiles {
-    /// The names that [`Credentials::write`] uses in a folder.
-    #[must_use]
-    pub fn in_folder(folder: &Path) -> Self {
-        Self {
-            certificate: folder.join("certificate.pem"),
-            key: folder.join("key.pem"),
-            authority: folder.join("authority.pem"),
-        }
     }
 }
 

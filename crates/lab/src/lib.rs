@@ -7,6 +7,7 @@
 //!
 //! What this leaves out: images, volumes, IPv6 between pods, and more than one machine.
 
+mod admin_port;
 pub mod arrangement;
 pub mod certificates;
 pub mod cgroup;
@@ -14,7 +15,6 @@ pub mod components;
 pub mod container;
 pub mod doctor;
 pub mod door;
-mod dump;
 pub mod enter;
 pub mod envoy;
 pub mod floor;

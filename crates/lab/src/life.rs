@@ -8,30 +8,16 @@
 //! count the question), and those that go on answering ours alone.
 
 use crate::container::Container;
-use crate::envoy::admin::Admin;
-use std::time::Duration;
-
-/// How long a sign of life may take, on a busy machine; it takes milliseconds.
-pub(crate) const SIGN_WITHIN: Duration = Duration::from_secs(5);
-
-/// A question that a component answers as long as it does anything.
-#[derive(Clone, Debug)]
-pub(crate) struct Question {
-    /// Which of its processes answers; absent where it is one.
-    pub of: Option<&'static str>,
-    /// Where that answers.
-    pub admin: Admin,
-    /// What it is asked for.
-    pub path: &'static str,
-}
+pub(crate) use mesh::admin::RESPONSE_TIMEOUT as SIGN_WITHIN;
+pub(crate) use mesh::admin::liveness::LivenessProbe as Question;
 
 /// Asks all components at once, and marks those that are silent. `meanwhile` asks those that are asked in another way.
 pub(crate) fn ask_all(asked: &[(&Container, Question)], meanwhile: impl FnOnce()) {
     std::thread::scope(|scope| {
         for (container, question) in asked {
             scope.spawn(|| {
-                if question.admin.is_silent(question.path) {
-                    mark_silent(container, question.of);
+                if question.is_unresponsive() {
+                    mark_silent(container, question.process);
                 }
             });
         }

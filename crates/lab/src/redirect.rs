@@ -8,6 +8,7 @@
 
 use crate::components::output_within;
 use experiment::environment::EnvironmentError;
+pub use mesh::names::{INBOUND_PORT, OUTBOUND_PORT};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -16,10 +17,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Where outbound connections go.
-pub const OUTBOUND_PORT: u16 = 15001;
-/// Where inbound connections go.
-pub const INBOUND_PORT: u16 = 15006;
 /// The proxy's user and group, as in Istio.
 pub const PROXY_USER: u32 = 1337;
 /// The mark on the proxy's sockets where a user of its own cannot be had.

@@ -3,5 +3,13 @@
 //! This crate knows neither processes nor network namespaces: the lab stands on it, and so will a cluster. A caller supplies
 //! the connections (to an admin port, to the Kubernetes API) and gets values back.
 
+pub mod admin;
+pub mod config_dump;
+pub mod envoy;
+pub mod istio;
 pub mod names;
+pub mod proof;
+pub mod proxy;
+pub mod spans;
 pub mod wait;
+pub mod ztunnel;

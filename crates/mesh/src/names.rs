@@ -50,3 +50,9 @@ pub const HBONE_PORT: u16 = 15008;
 pub fn service_host(service: &str, namespace: &str) -> String {
     format!("{service}.{namespace}.{CLUSTER_DOMAIN}")
 }
+
+/// Port of a sidecar or ztunnel that takes outbound connections.
+pub const OUTBOUND_PORT: u16 = 15001;
+
+/// Port of a sidecar or ztunnel that takes inbound connections.
+pub const INBOUND_PORT: u16 = 15006;

@@ -1,8 +1,8 @@
 //! The configuration that a proxy had in a trial, kept with the trial's logs: what the experiment's switches came to.
 
-use crate::dump::DumpCopy;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use mesh::config_dump::DumpCopy;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};

@@ -78,7 +78,7 @@ impl ProxyFactory<'_> {
         write_private(&file, content.to_string().as_bytes(), self.owner())
             .map_err(|error| EnvironmentError::new(format!("write {}", file.display()), error))?;
         let container = pod.start(&self.container(spec.name, &file))?;
-        let admin = Admin::new(spec.name, &admin_socket);
+        let admin = Admin::new(spec.name, mesh::admin::dial::UnixSocket(admin_socket));
         Ok(StaticProxy {
             name: spec.name,
             position: spec.position,

@@ -10,10 +10,10 @@ use crate::pod::Pod;
 use experiment::environment::{DeploymentSpec, EnvironmentError, ServerSettings, TCP_REQUEST_BYTES};
 use experiment::units::{format_duration, format_fraction};
 use serde::Deserialize;
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The port of the service, and of a gateway before it.
@@ -111,7 +111,7 @@ pub(crate) fn sign_of_life(pod: &Pod, spec: &DeploymentSpec) -> Question {
     // One outside a mesh speaks TLS itself.
     let is_asked_where_it_serves = spec.protocol.is_http() && !spec.mode.is_egress();
     let port = if is_asked_where_it_serves { SERVICE_PORT } else { COUNTERS_PORT };
-    Question { of: None, admin: Admin::in_pod("server", pod, port), path: COUNTERS_PATH }
+    Question { process: None, admin: pod.admin("server", port), path: COUNTERS_PATH }
 }
 
 /// Where the service is asked what it counted (`docs/service.md`).
@@ -122,21 +122,21 @@ const COUNTERS_PATH: &str = "/meshmeter/counters";
 pub(crate) struct ServiceCounters {
     admin: Admin,
     /// Each question comes on a connection of its own, which the service counts.
-    asked: Cell<u64>,
+    asked: AtomicU64,
 }
 
 impl ServiceCounters {
     /// Those of the service in this pod: of one that speaks TLS itself, or raw TCP.
     pub fn in_pod(pod: &Pod) -> Self {
-        Self { admin: Admin::in_pod("server", pod, COUNTERS_PORT), asked: Cell::new(0) }
+        Self { admin: pod.admin("server", COUNTERS_PORT), asked: AtomicU64::new(0) }
     }
 }
 
 impl CounterSource for ServiceCounters {
     fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
         let counted: Counted = self.admin.ask_json(COUNTERS_PATH)?;
-        self.asked.set(self.asked.get() + 1);
-        let connections = counted.connections_accepted.saturating_sub(self.asked.get());
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let connections = counted.connections_accepted.saturating_sub(asked);
         let counters = [
             (CountedService::REQUESTS, counted.requests),
             (CountedService::CONNECTIONS, connections),

@@ -1,17 +1,16 @@
 //! What an arrangement consists of once it is up, whoever configured its proxies.
 
+pub(crate) use mesh::proxy::{CounterSource, Silent};
+
 use super::tracing::{SentSpans, Tracing};
 use crate::container::Container;
-use crate::dump::DumpCopy;
-use crate::envoy::admin::{Admin, AdminCause, AdminError};
 use crate::envoy::proof::Evidence;
 use crate::istio::MeshNamespace;
-use crate::life::Question;
+
 use crate::pod::Pod;
 use experiment::environment::EnvironmentError;
-use experiment::schema::{ConfigurationPush, ProxyConfiguration, ProxyHeap, Role};
-use std::collections::BTreeMap;
-use std::fmt;
+use experiment::schema::{ConfigurationPush, Role};
+use mesh::admin::liveness::LivenessProbe;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +23,7 @@ pub(crate) struct Started {
     /// The service's process.
     pub server: Container,
     /// What the service answers as long as it does anything.
-    pub server_sign_of_life: Question,
+    pub server_sign_of_life: LivenessProbe,
     /// From client to server.
     pub proxies: Vec<Proxy>,
     /// What else belongs to the arrangement and must not die: the control plane.
@@ -94,105 +93,9 @@ pub(crate) struct Supporting {
     /// Its process, with all that it starts.
     pub container: Container,
     /// What it answers as long as it does anything; absent where it is asked in another way.
-    pub sign_of_life: Option<Question>,
+    pub sign_of_life: Option<LivenessProbe>,
     /// Whether the traffic of its pod is to be shown as its own.
     pub shows_network: bool,
-}
-
-/// A proxy that is asked what it counted and what it holds.
-pub(crate) trait CounterSource: fmt::Debug {
-    /// All counters by name.
-    ///
-    /// # Errors
-    /// Where there is no answer in time.
-    fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError>;
-
-    /// Its own account of its heap; absent where it gives none.
-    ///
-    /// # Errors
-    /// Where there is no answer in time.
-    fn heap(&self) -> Result<Option<ProxyHeap>, AdminError> {
-        Ok(None)
-    }
-
-    /// Whether it takes plain text for this port of the application; absent where it tells of no such port.
-    ///
-    /// # Errors
-    /// Where there is no answer in time.
-    fn takes_plain_text(&self, _port: u16) -> Result<Option<bool>, AdminError> {
-        Ok(None)
-    }
-
-    /// Its configuration, counted, and copied as it is read: whole, without certificates and keys. Absent, and nothing is
-    /// copied, where it tells of none. Telling may leave its heap larger.
-    ///
-    /// # Errors
-    /// Where there is no answer in time, or not of its shape: the copy is then worth nothing.
-    fn configuration(&self, _copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
-        Ok(None)
-    }
-
-    /// What it answers as long as it does anything; nothing where it answers no questions.
-    fn signs_of_life(&self) -> Vec<Question> {
-        Vec::new()
-    }
-
-    /// Where it answers people; absent where it has no admin interface.
-    fn admin(&self) -> Option<&Admin> {
-        None
-    }
-}
-
-/// A proxy that did not answer, and is not asked again.
-#[derive(Debug)]
-pub(crate) struct Silent {
-    /// The component.
-    pub proxy: String,
-    /// Why it did not.
-    pub reason: String,
-}
-
-impl Silent {
-    fn error(&self, path: &str) -> AdminError {
-        let cause = AdminCause::NotAsked(self.reason.clone());
-        AdminError { proxy: self.proxy.clone(), path: path.to_owned(), cause }
-    }
-}
-
-impl CounterSource for Silent {
-    fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
-        Err(self.error("its counters"))
-    }
-
-    fn heap(&self) -> Result<Option<ProxyHeap>, AdminError> {
-        Err(self.error("its heap"))
-    }
-
-    fn configuration(&self, _copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
-        Err(self.error("its configuration"))
-    }
-}
-
-impl CounterSource for Admin {
-    fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
-        Self::counters(self)
-    }
-
-    fn heap(&self) -> Result<Option<ProxyHeap>, AdminError> {
-        Self::heap(self).map(Some)
-    }
-
-    fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
-        Self::configuration(self, copy).map(Some)
-    }
-
-    fn signs_of_life(&self) -> Vec<Question> {
-        vec![Question { of: None, admin: self.clone(), path: "/ready" }]
-    }
-
-    fn admin(&self) -> Option<&Admin> {
-        Some(self)
-    }
 }
 
 /// A folder of the lab that goes with its owner: configuration, keys, sockets.

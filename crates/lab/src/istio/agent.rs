@@ -6,15 +6,14 @@
 //! container `istio-proxy` is one component here. Its folder is private to that user and goes with the proxy.
 
 use super::control_plane::{ControlPlane, DISCOVERY_NAME, DISCOVERY_PORT, NODE};
-use super::in_force::{Awaited, Expected};
-use super::refusal::check_taken;
+use super::in_force::{Awaited, Expected, Running};
+use super::refusal::{CHECKED_LINES, check_taken};
 use super::site::Site;
 use super::workload::Workload;
 use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
 use crate::arrangement::tracing::SentSpans;
 use crate::certificates::write_private;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
-use crate::dump::DumpCopy;
 use crate::envoy::admin::{Admin, AdminError};
 use crate::envoy::plain_text;
 use crate::envoy::proof::Evidence;
@@ -25,6 +24,7 @@ use crate::redirect::PROXY_USER;
 use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
 use experiment::schema::{ProxyConfiguration, ProxyHeap};
+use mesh::config_dump::DumpCopy;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -142,8 +142,8 @@ impl AgentFactory<'_> {
         Ok(Agent {
             name: spec.name.to_owned(),
             container,
-            admin: Admin::in_pod(spec.name, pod, ADMIN_PORT),
-            status: Admin::in_pod(spec.name, pod, STATUS_PORT),
+            admin: pod.admin(spec.name, ADMIN_PORT),
+            status: pod.admin(spec.name, STATUS_PORT),
             spans: SentSpans {
                 // As the agent names the node: by the pod's label `app` and its namespace.
                 sender: format!("{}.{}", spec.workload.name, self.site.namespace.name()),
@@ -269,7 +269,7 @@ impl Agent {
             name: &self.name,
             known_as: Some(&self.spans.sender),
             admin: &self.admin,
-            container: &self.container,
+            running: self,
             expected,
         }
     }
@@ -296,9 +296,8 @@ impl Agent {
         let what = format!("{} is ready", self.name);
         wait_for(&what, READY_WITHIN, || {
             lab.check_not_stopped()?;
-            self.container.check(format!("start {}", self.name))?;
+            self.check(&format!("start {}", self.name))?;
             self.control_plane.check(&format!("wait until {what}"))?;
-            check_taken(&self.name, &self.container)?;
             Ok(self.status.ask("/healthz/ready").is_ok().then_some(()))
         })?;
         self.watch_envoy()
@@ -313,6 +312,13 @@ impl Agent {
             None => Err(std::io::ErrorKind::NotFound.into()),
         };
         watched.map_err(|error| EnvironmentError::new(format!("watch the Envoy of {}", self.name), error))
+    }
+}
+
+impl Running for Agent {
+    fn check(&self, operation: &str) -> Result<(), EnvironmentError> {
+        self.container.check(operation)?;
+        check_taken(&self.name, &self.container.log_tail(CHECKED_LINES))
     }
 }
 
@@ -343,7 +349,7 @@ impl CounterSource for AgentCounters {
     }
 
     fn signs_of_life(&self) -> Vec<Question> {
-        let question = |of, admin: &Admin, path| Question { of: Some(of), admin: admin.clone(), path };
+        let question = |of, admin: &Admin, path| Question { process: Some(of), admin: admin.clone(), path };
         // The agent knows no such page, and says so without asking Envoy.
         vec![question("Envoy", &self.envoy, "/ready"), question("pilot-agent", &self.agent, "/")]
     }

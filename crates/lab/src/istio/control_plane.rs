@@ -182,7 +182,7 @@ impl ControlPlane {
 
     /// Where istiod answers.
     fn istiod(&self) -> Admin {
-        Admin::in_pod(istiod::NAME, &self.pod, istiod::HTTP_PORT)
+        self.pod.admin(istiod::NAME, istiod::HTTP_PORT)
     }
 
     /// Marks kube-apiserver as failed where it gives no sign of life. Its port speaks TLS only.
@@ -235,7 +235,7 @@ impl ControlPlane {
             istiod::NAME => (istiod::HTTP_PORT, "/ready"),
             _ => return None,
         };
-        Some(Question { of: None, admin: Admin::in_pod(part.name(), &self.pod, port), path })
+        Some(Question { process: None, admin: self.pod.admin(part.name(), port), path })
     }
 
     /// Its parts as components of an arrangement. The pod's traffic is nearly all istiod's.
@@ -252,8 +252,8 @@ impl ControlPlane {
         let collector = shared.collector().map(|(pod, container)| Supporting {
             pod: pod.name().to_owned(),
             sign_of_life: Some(Question {
-                of: None,
-                admin: Admin::in_pod(container.name(), pod, TRACE_COLLECTOR_PORT),
+                process: None,
+                admin: pod.admin(container.name(), TRACE_COLLECTOR_PORT),
                 path: "/counters",
             }),
             shows_network: true,
@@ -383,7 +383,7 @@ impl Starting<'_> {
     }
 
     fn wait_until_istiod_is_ready(&self) -> Result<(), EnvironmentError> {
-        let istiod = Admin::in_pod(istiod::NAME, &self.pod, istiod::HTTP_PORT);
+        let istiod = self.pod.admin(istiod::NAME, istiod::HTTP_PORT);
         self.wait_until("istiod is ready", || istiod.ask("/ready").is_ok())
     }
 

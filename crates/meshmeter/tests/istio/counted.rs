@@ -5,7 +5,6 @@ use crate::trial::{Trial, bring_up, finish, load};
 use experiment::Protocol;
 use experiment::environment::{Arrangement as _, DeploymentSpec};
 use lab::arrangement::LocalLab;
-use lab::envoy::admin::Admin;
 use serde_json::Value;
 
 /// Where the service listens and tells what it counted (`docs/service.md`).
@@ -29,7 +28,7 @@ pub fn counted(place: &LocalLab, spec: &DeploymentSpec, query: &str) -> (Trial, 
     }
     let url = arrangement.url() + query;
     let result = load(&mut arrangement, logs.path(), url, &client_arguments);
-    let server = Admin::in_pod("server", arrangement.server_pod(), SERVICE_PORT);
+    let server = arrangement.server_pod().admin("server", SERVICE_PORT);
     let counters = server.ask_json(COUNTERS_PATH).expect("the service answers");
     (finish(arrangement, result), counters)
 }

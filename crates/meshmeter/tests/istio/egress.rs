@@ -8,7 +8,6 @@ use experiment::schema::Role;
 use experiment::{Mode, Protocol};
 use lab::Pod;
 use lab::arrangement::LocalLab;
-use lab::envoy::admin::Admin;
 use lab::istio::Reference;
 use lab::istio::agent::ADMIN_PORT;
 use rustix::process::Signal;
@@ -117,7 +116,7 @@ fn namespace_of(pod: &Pod) -> String {
 
 /// Asks the Envoy of a pod.
 fn ask(pod: &Pod, path: &str) -> String {
-    let answer = Admin::in_pod("client-proxy", pod, ADMIN_PORT).ask(path).expect("Envoy answers");
+    let answer = pod.admin("client-proxy", ADMIN_PORT).ask(path).expect("Envoy answers");
     String::from_utf8_lossy(&answer).into_owned()
 }
 

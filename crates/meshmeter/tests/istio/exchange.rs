@@ -3,7 +3,6 @@
 use experiment::environment::Arrangement as _;
 use lab::Pod;
 use lab::arrangement::{LocalLab, pair::PairArrangement};
-use lab::envoy::admin::Admin;
 use lab::istio::Reference;
 use lab::istio::agent::ADMIN_PORT;
 use lab::istio::objects::{ingress, waypoint};
@@ -125,7 +124,7 @@ pub fn before_service<'a>(arrangement: &'a PairArrangement<'_>) -> &'a Pod {
 
 /// Asks the Envoy of a pod.
 pub fn ask(pod: &Pod, path: &str) -> String {
-    let answer = Admin::in_pod(pod.name(), pod, ADMIN_PORT).ask(path).expect("Envoy answers");
+    let answer = pod.admin(pod.name(), ADMIN_PORT).ask(path).expect("Envoy answers");
     String::from_utf8_lossy(&answer).into_owned()
 }
 

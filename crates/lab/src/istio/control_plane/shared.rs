@@ -56,7 +56,7 @@ impl ControlPlane {
     pub(crate) fn trace_collector(&self) -> Option<TraceCollector> {
         let shared = self.shared.borrow();
         let (pod, _) = shared.collector()?;
-        Some(TraceCollector::in_pod(TRACE_COLLECTOR, pod, TRACE_COLLECTOR_PORT))
+        Some(TraceCollector::new(pod.admin(TRACE_COLLECTOR, TRACE_COLLECTOR_PORT)))
     }
 
     fn start_collector(&self, lab: &Lab, meshmeter: &Path) -> Result<(Pod, Container), EnvironmentError> {

@@ -5,7 +5,6 @@
 //! trial's window. Nothing here is bounded in time as a whole: what is bounded is how long nothing goes on.
 
 use super::{ControlPlane, istiod};
-use crate::envoy::admin::Admin;
 use crate::istio::api::Api;
 use crate::istio::control_plane::namespace;
 use crate::istio::objects::surroundings::{NAMESPACE, references, services};
@@ -102,7 +101,7 @@ impl ControlPlane {
 
     /// What istiod says that it has taken up so far; absent where it does not say.
     fn taken_up(&self) -> Result<Option<TakenUp>, EnvironmentError> {
-        let istiod = Admin::in_pod(istiod::NAME, self.pod(), istiod::DEBUG_PORT);
+        let istiod = self.pod().admin(istiod::NAME, istiod::DEBUG_PORT);
         let text = istiod
             .ask_long(STATISTICS)
             .map_err(|error| EnvironmentError::new("look at what istiod has taken up", error))?;

@@ -65,7 +65,7 @@ pub(super) fn bring_up(
             name: &ztunnel.name,
             known_as: None,
             admin: &ztunnel.admin,
-            container: &ztunnel.container,
+            running: ztunnel,
             expected: expected(&trial, waypoint.is_some()),
         })
         .collect();

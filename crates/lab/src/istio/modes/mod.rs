@@ -247,8 +247,10 @@ impl<'a> Trial<'a> {
         awaited: &[Awaited<'_>],
         written: &Written,
     ) -> Result<BTreeMap<String, f64>, EnvironmentError> {
-        let in_force =
-            wait_until_in_force(self.site.lab(), awaited, written.written_at, || self.check_control_plane())?;
+        let in_force = wait_until_in_force(awaited, written.written_at, || {
+            self.site.lab().check_not_stopped()?;
+            self.check_control_plane()
+        })?;
         let known: Vec<(&str, &str)> =
             awaited.iter().filter_map(|proxy| Some((proxy.name, proxy.known_as?))).collect();
         let known_as: Vec<&str> = known.iter().map(|(_, known_as)| *known_as).collect();

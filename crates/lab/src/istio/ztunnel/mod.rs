@@ -1,15 +1,13 @@
 //! ztunnel, the node proxy of the ambient modes: what Istio's DaemonSet gives it, as files and environment.
 //!
 //! Shared by the node's pods, as in a cluster, it runs in a pod of its own, is handed theirs by [`super::zds`], and asks
-//! istiod for certificates in their names. One for each pod ("dedicated") runs in that pod, as that pod. [`metrics`] reads
-//! what it counts, [`state`] whether it was told what it must know, [`holdings`] all that it was told.
+//! istiod for certificates in their names. One for each pod ("dedicated") runs in that pod, as that pod.
 
-mod holdings;
-pub(super) mod metrics;
-pub(super) mod state;
+pub(super) use mesh::ztunnel::metrics;
 
 use super::agent::TOKEN_AUDIENCE;
 use super::control_plane::{ControlPlane, DISCOVERY_NAME, DISCOVERY_PORT, NODE, SYSTEM_NAMESPACE};
+use super::in_force::Running;
 use super::object::Reference;
 use super::site::Site;
 use super::workload::Workload;
@@ -17,7 +15,6 @@ use super::zds::{Connection, NodeAgent, NodePod};
 use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
 use crate::certificates::write_private;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
-use crate::dump::DumpCopy;
 use crate::envoy::admin::{Admin, AdminError};
 use crate::envoy::proof::Evidence;
 use crate::lab::Lab;
@@ -26,6 +23,8 @@ use crate::pod::Pod;
 use crate::wait::wait_for;
 use experiment::environment::{AccessLog, EnvironmentError};
 use experiment::schema::ProxyConfiguration;
+use mesh::config_dump::DumpCopy;
+use mesh::ztunnel::footprint;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -111,7 +110,7 @@ impl ZtunnelFactory<'_> {
             })
         });
         let pods: Vec<NodePod<'_>> = pods.collect::<Result<_, EnvironmentError>>()?;
-        let connection = agent.hand_over(&pods, &|| started.check(self.site.lab()))?;
+        let connection = agent.hand_over(&pods, &|| started.check_starting(self.site.lab()))?;
         Ok(Ztunnel { _pods: Some(connection), ..started })
     }
 
@@ -161,9 +160,9 @@ impl ZtunnelFactory<'_> {
             name: name.to_owned(),
             pod: pod.name().to_owned(),
             container,
-            admin: Admin::in_pod(name, pod, ADMIN_PORT),
-            statistics: Admin::in_pod(name, pod, STATISTICS_PORT),
-            readiness: Admin::in_pod(name, pod, READINESS_PORT),
+            admin: pod.admin(name, ADMIN_PORT),
+            statistics: pod.admin(name, STATISTICS_PORT),
+            readiness: pod.admin(name, READINESS_PORT),
             control_plane: Rc::clone(self.site.namespace.control_plane()),
             _files: files,
             _pods: None,
@@ -235,13 +234,13 @@ impl Ztunnel {
     /// Where that takes too long or it ends, with its last words.
     pub fn wait_until_ready(&self, lab: &Lab) -> Result<(), EnvironmentError> {
         wait_for(&format!("{} is ready", self.name), READY_WITHIN, || {
-            self.check(lab)?;
+            self.check_starting(lab)?;
             self.control_plane.check(&format!("wait until {} is ready", self.name))?;
             Ok(self.readiness.ask("/healthz/ready").is_ok().then_some(()))
         })
     }
 
-    fn check(&self, lab: &Lab) -> Result<(), EnvironmentError> {
+    fn check_starting(&self, lab: &Lab) -> Result<(), EnvironmentError> {
         lab.check_not_stopped()?;
         self.container.check(format!("start {}", self.name))
     }
@@ -256,25 +255,43 @@ impl Ztunnel {
             container: ztunnel.container.clone(),
             evidence,
             spans: None,
-            counters: Box::new(Rc::clone(&ztunnel)),
+            counters: Box::new(ZtunnelPorts {
+                admin: ztunnel.admin.clone(),
+                statistics: ztunnel.statistics.clone(),
+                readiness: ztunnel.readiness.clone(),
+            }),
             _files: None,
         };
         places.into_iter().map(place).collect()
     }
 }
 
-impl CounterSource for Rc<Ztunnel> {
+impl Running for Ztunnel {
+    fn check(&self, operation: &str) -> Result<(), EnvironmentError> {
+        self.container.check(operation)
+    }
+}
+
+/// The ports of a ztunnel that is asked what it counted.
+#[derive(Debug)]
+struct ZtunnelPorts {
+    admin: Admin,
+    statistics: Admin,
+    readiness: Admin,
+}
+
+impl CounterSource for ZtunnelPorts {
     fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
         let text = self.statistics.ask("/metrics")?;
         Ok(metrics::counters(&String::from_utf8_lossy(&text)))
     }
 
     fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
-        self.admin.read("/config_dump", |answer| holdings::count(answer, copy)).map(Some)
+        self.admin.read("/config_dump", |answer| footprint::count(answer, copy)).map(Some)
     }
 
     fn signs_of_life(&self) -> Vec<Question> {
-        vec![Question { of: None, admin: self.readiness.clone(), path: "/healthz/ready" }]
+        vec![Question { process: None, admin: self.readiness.clone(), path: "/healthz/ready" }]
     }
 
     fn admin(&self) -> Option<&Admin> {

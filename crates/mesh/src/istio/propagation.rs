@@ -1,14 +1,11 @@
 //! Whether a proxy has the configuration that it should have, asked of the proxy itself, and how long that took.
 
-use super::refusal::check_taken;
-use super::ztunnel;
-use crate::container::Container;
-use crate::envoy::admin::{Admin, AdminCause, AdminError};
+use crate::admin::{Admin, AdminCause, AdminError};
 use crate::envoy::hop::{Handling, Hop};
 use crate::envoy::plain_text::takes_plain_text;
-use crate::envoy::proof::Takes;
-use crate::lab::Lab;
+use crate::proof::Takes;
 use crate::wait::{Progress, wait_with_progress};
+use crate::ztunnel;
 use experiment::environment::EnvironmentError;
 use serde::Deserialize;
 use serde_json::Value;
@@ -104,6 +101,15 @@ impl fmt::Display for Expected {
     }
 }
 
+/// A proxy that was started.
+pub trait Running: fmt::Debug {
+    /// Fails if it has ended, was stopped, or its log tells of configuration that it rejected.
+    ///
+    /// # Errors
+    /// What happened, as the error of `operation`.
+    fn check(&self, operation: &str) -> Result<(), EnvironmentError>;
+}
+
 /// A proxy, and what it is to show.
 #[derive(Debug)]
 pub struct Awaited<'a> {
@@ -113,8 +119,8 @@ pub struct Awaited<'a> {
     pub known_as: Option<&'a str>,
     /// Its admin interface.
     pub admin: &'a Admin,
-    /// Its process, which must go on, and whose log must tell of nothing refused.
-    pub container: &'a Container,
+    /// Whether it goes on.
+    pub running: &'a dyn Running,
     /// What it is to show.
     pub expected: Vec<Expected>,
 }
@@ -125,7 +131,6 @@ pub struct Awaited<'a> {
 /// Where one does not in time, with what it lacks; where one refuses its configuration or ends, with its words; where
 /// `check` fails, which is asked again and again.
 pub fn wait_until_in_force(
-    lab: &Lab,
     awaited: &[Awaited<'_>],
     written_at: Instant,
     check: impl Fn() -> Result<(), EnvironmentError>,
@@ -133,7 +138,6 @@ pub fn wait_until_in_force(
     let mut in_force = BTreeMap::new();
     let mut lacking = String::new();
     let waited = wait_with_progress("the proxies have their configuration", IN_FORCE_WITHIN, || {
-        lab.check_not_stopped()?;
         check()?;
         let mut clusters = Vec::new();
         for proxy in awaited {
@@ -141,8 +145,7 @@ pub fn wait_until_in_force(
                 continue;
             }
             let operation = format!("wait until {} has its configuration", proxy.name);
-            proxy.container.check(operation.clone())?;
-            check_taken(proxy.name, proxy.container)?;
+            proxy.running.check(&operation)?;
             let seen = first_lacking(proxy).map_err(|error| EnvironmentError::new(operation, error))?;
             match seen.lacking {
                 None => {
@@ -152,7 +155,7 @@ pub fn wait_until_in_force(
             }
             clusters.push(seen.clusters);
             // One that holds thousands takes long to tell of them.
-            lab.check_not_stopped()?;
+            check()?;
         }
         let done = in_force.len() == awaited.len();
         Ok(if done { Progress::Done(()) } else { Progress::At((lacking.clone(), clusters)) })

@@ -6,9 +6,9 @@
 //! thread seconds where it is large and leaves its heap a quarter larger, so it is asked for once, when all else has been
 //! read ([`Admin::configuration`]).
 
-use super::admin::{Admin, AdminError};
-use crate::dump::list::{Each, Length};
-use crate::dump::{self, DumpCopy, Tap};
+use crate::admin::{Admin, AdminError};
+use crate::config_dump::list::{Each, Length};
+use crate::config_dump::{self, DumpCopy, Tap};
 use experiment::schema::{ConfigurationCounts, ProxyConfiguration};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -28,7 +28,7 @@ impl Admin {
     ///
     /// # Errors
     /// Where there is no answer in time, or not of that shape: the copy is then worth nothing.
-    pub(crate) fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<ProxyConfiguration, AdminError> {
+    pub fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<ProxyConfiguration, AdminError> {
         let refused = self.counters_at(REFUSED)?.values().copied().fold(0, u64::saturating_add);
         let mut configuration = self.read(DUMP, |answer| count(answer, copy))?;
         // A proxy may keep no counter of what it refused and still show it in the dump, or have forgotten it there.
@@ -44,7 +44,7 @@ impl Admin {
 fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> Result<ProxyConfiguration, serde_json::Error> {
     let mut held = Held::default();
     let tap = Tap::new(copy);
-    let dump_bytes = dump::read(dump, &tap, Dump { held: &mut held, tap: &tap })?;
+    let dump_bytes = config_dump::read(dump, &tap, Dump { held: &mut held, tap: &tap })?;
     Ok(held.configuration(dump_bytes))
 }
 

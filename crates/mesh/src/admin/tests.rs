@@ -1,5 +1,6 @@
 //! What becomes of answers, good and bad, long and without end.
 
+use super::dial::UnixSocket;
 use super::*;
 use experiment::environment::in_one_line;
 use std::io::Write;
@@ -32,8 +33,8 @@ impl FakeProxy {
     }
 
     fn ask<T>(self, question: impl Fn(&Admin) -> Result<T, AdminError>) -> Result<T, AdminError> {
-        let mut admin = Admin::new("client-proxy", &self.folder.path().join("admin"));
-        admin.limit = self.limit;
+        let mut admin = Admin::new("client-proxy", UnixSocket(self.folder.path().join("admin")));
+        admin.timeout = self.limit;
         let answer = question(&admin);
         self.thread.join().unwrap();
         answer
@@ -77,12 +78,13 @@ fn bad_answers_name_the_proxy_and_what_was_wrong() {
 #[test]
 fn an_endless_answer_is_cut() {
     let answer: &'static [u8] = Box::leak(
-        [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; ANSWER_BYTES + 1]].concat().into_boxed_slice(),
+        [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; MAX_RESPONSE_BYTES + 1]].concat().into_boxed_slice(),
     );
     let error = FakeProxy::answering(answer).ask(Admin::heap).unwrap_err();
-    let expected = format!("ask client-proxy for /memory: its answer is longer than {ANSWER_BYTES} bytes");
+    let expected =
+        format!("ask client-proxy for /memory: its answer is longer than {MAX_RESPONSE_BYTES} bytes");
     assert_eq!(in_one_line(&error), expected);
-    let few = Bounds { begins_within: ANSWER_LIMIT, at_most_bytes: 1000 };
+    let few = Bounds { begin_timeout: RESPONSE_TIMEOUT, max_bytes: 1000 };
     let read = |admin: &Admin| {
         admin.read_bounded("/stats", few, |answer| {
             std::io::copy(answer, &mut std::io::sink()).map_err(serde_json::Error::io)
@@ -97,12 +99,12 @@ fn a_long_answer_is_read_as_it_comes_and_an_end_too_early_is_told() {
     let length =
         |answer: &mut dyn Read| std::io::copy(answer, &mut std::io::sink()).map_err(serde_json::Error::io);
     let long: &'static [u8] = Box::leak(
-        [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; ANSWER_BYTES + 1]].concat().into_boxed_slice(),
+        [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; MAX_RESPONSE_BYTES + 1]].concat().into_boxed_slice(),
     );
     let whole = FakeProxy::answering(long).ask(|admin| admin.ask_long("/config_dump")).unwrap();
-    assert_eq!(whole.len(), ANSWER_BYTES + 1);
+    assert_eq!(whole.len(), MAX_RESPONSE_BYTES + 1);
     let read = FakeProxy::answering(long).ask(|admin| admin.read("/config_dump", length));
-    assert_eq!(read.unwrap(), ANSWER_BYTES as u64 + 1);
+    assert_eq!(read.unwrap(), MAX_RESPONSE_BYTES as u64 + 1);
     let short = FakeProxy::answering(b"HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{");
     let error = short.ask(|admin| admin.read("/config_dump", length)).unwrap_err();
     assert!(in_one_line(&error).starts_with("ask client-proxy for /config_dump: no whole answer: "));
@@ -115,7 +117,7 @@ fn a_long_answer_is_read_as_it_comes_and_an_end_too_early_is_told() {
 fn a_proxy_that_is_starting_is_not_ready_and_one_without_socket_neither() {
     let starting = FakeProxy::answering(b"HTTP/1.1 503 Wait\r\ncontent-length: 0\r\n\r\n");
     assert!(!starting.ask(Admin::ready).unwrap());
-    assert!(!Admin::new("gateway", Path::new("/nowhere")).ready().unwrap());
+    assert!(!Admin::new("gateway", UnixSocket("/nowhere".into())).ready().unwrap());
     let garbage = FakeProxy::answering(b"HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n");
     assert!(garbage.ask(Admin::ready).is_err());
 }

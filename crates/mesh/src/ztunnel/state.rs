@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// The part of the dump that is read here.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Dump {
+pub struct Dump {
     #[serde(default)]
     services: Vec<Service>,
     #[serde(default)]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// A list whose elements are looked at one after the other.
-pub(crate) struct Each<T, F>(F, PhantomData<T>);
+pub struct Each<T, F>(F, PhantomData<T>);
 
 impl<T, F: FnMut(T)> Each<T, F> {
     /// Looks in this way.
@@ -39,7 +39,7 @@ impl<'de, T: Deserialize<'de>, F: FnMut(T)> Visitor<'de> for Each<T, F> {
 
 /// The length of a list, whatever is in it.
 #[derive(Default)]
-pub(crate) struct Length(pub u64);
+pub struct Length(pub u64);
 
 impl<'de> Deserialize<'de> for Length {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -4,8 +4,8 @@
 //! What it leaves out: what ztunnel was started with (`config`, `version`), and its heap. ztunnel tells of no heap: its
 //! `/debug/pprof/heap` is a profile, which it refuses unless it was started to make one.
 
-use crate::dump::list::Each;
-use crate::dump::{self, DumpCopy, Tap};
+use crate::config_dump::list::Each;
+use crate::config_dump::{self, DumpCopy, Tap};
 use experiment::schema::{ConfigurationCounts, ProxyConfiguration};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -17,13 +17,10 @@ use std::io::Read;
 ///
 /// # Errors
 /// Where it cannot be read to its end, or is no dump.
-pub(super) fn count(
-    dump: impl Read,
-    copy: &mut dyn DumpCopy,
-) -> Result<ProxyConfiguration, serde_json::Error> {
+pub fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> Result<ProxyConfiguration, serde_json::Error> {
     let mut held = Held::default();
     let tap = Tap::new(copy);
-    let dump_bytes = dump::read(dump, &tap, Dump { held: &mut held, tap: &tap })?;
+    let dump_bytes = config_dump::read(dump, &tap, Dump { held: &mut held, tap: &tap })?;
     let counts = ConfigurationCounts {
         services: Some(held.services),
         endpoints: Some(held.endpoints),
@@ -124,7 +121,7 @@ mod tests {
 
     /// A real ztunnel's, with other text for its certificates, one identity more that waits for its own, and most of what
     /// it was started with left out.
-    const RECORDED: &str = include_str!("../../../tests/fixtures/ztunnel_config_dump.json");
+    const RECORDED: &str = include_str!("../../tests/fixtures/ztunnel_config_dump.json");
 
     #[test]
     fn a_recorded_dump_is_counted() {

@@ -1,7 +1,7 @@
 //! Whatever proxies and services say that they counted, a path is judged: no number is too great.
 
+use super::forwarded::{Encrypted, SentOn};
 use super::requests::{RequestByteCounters, RequestCounters};
-use super::sent_on::{Encrypted, SentOn};
 use super::*;
 use experiment::schema::HopProtocol;
 use proptest::prelude::*;

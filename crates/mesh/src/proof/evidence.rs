@@ -1,10 +1,10 @@
 //! What of a proxy's counters tells of the path, whatever kind of proxy it is. Of an Envoy it follows from its
 //! [`crate::envoy::hop::Hop`].
 
+use super::forwarded::{Encrypted, SentOn};
 use super::hops::Spoken;
 use super::requests::{RequestByteCounters, RequestCounters};
 use super::risen;
-use super::sent_on::{Encrypted, SentOn};
 use super::streams::{CountedService, StreamCounters};
 use experiment::environment::SentLoad;
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ use std::fmt;
 
 /// Which end of a connection a ztunnel stands at.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Side {
+pub enum Side {
     /// The client's.
     Source,
     /// The server's.
@@ -37,7 +37,7 @@ impl fmt::Display for Side {
 
 /// What goes between two pods, counted at one end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Stream<'a> {
+pub struct Stream<'a> {
     /// Where it is counted.
     pub side: Side,
     /// The pod that opens connections.
@@ -73,7 +73,7 @@ impl fmt::Display for Stream<'_> {
 const MUTUAL_TLS: &str = "mutual_tls";
 
 /// All counters, by the names that [`Stream`] and [`Side`] give. A stream that has not been seen yet has none.
-pub(crate) fn counters(text: &str) -> BTreeMap<String, u64> {
+pub fn counters(text: &str) -> BTreeMap<String, u64> {
     let mut counters: BTreeMap<String, u64> =
         Side::ALL.into_iter().map(|side| (side.plain_connections(), 0)).collect();
     for (name, count) in text.lines().filter_map(counted) {

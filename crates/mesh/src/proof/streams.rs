@@ -68,11 +68,14 @@ pub struct CountedService {
 }
 
 impl CountedService {
-    /// The names of the service's counters, as [`crate::arrangement::service`] gives them.
-    pub(crate) const REQUESTS: &'static str = "requests";
-    pub(crate) const CONNECTIONS: &'static str = "connections";
-    pub(crate) const RECEIVED_BYTES: &'static str = "bytes_received";
-    pub(crate) const SENT_BYTES: &'static str = "bytes_sent";
+    /// Name of its counter of requests.
+    pub const REQUESTS: &'static str = "requests";
+    /// Name of its counter of connections.
+    pub const CONNECTIONS: &'static str = "connections";
+    /// Name of its counter of bytes received.
+    pub const RECEIVED_BYTES: &'static str = "bytes_received";
+    /// Name of its counter of bytes sent.
+    pub const SENT_BYTES: &'static str = "bytes_sent";
 
     /// What it counted in the trial; nothing where it could not be asked.
     #[must_use]

@@ -3,9 +3,9 @@
 //! [`read`] gives a dump to a JSON reader and lets every byte that it takes pass through a [`Tap`]. Whoever looks at the
 //! JSON tells the tap where something begins that may have to stay out of the copy (certificates, keys) and, once that is
 //! known, whether it does. [`list`] has the shapes that dumps share. What a dump means is the business of those who count
-//! it: [`crate::envoy::holdings`] and ztunnel's.
+//! it: [`crate::envoy::footprint`] and ztunnel's.
 
-pub(crate) mod list;
+pub mod list;
 
 use serde::de::DeserializeSeed;
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 
 /// Where a dump is copied to as it is read. The reading goes on whether or not it can be written: a copy remembers by
 /// itself that it could not.
-pub(crate) trait DumpCopy {
+pub trait DumpCopy {
     /// Takes the next part.
     fn push(&mut self, part: &[u8]);
 }
@@ -31,7 +31,7 @@ impl DumpCopy for Vec<u8> {
 ///
 /// # Errors
 /// Where it cannot be read to its end, or is not of the shape that `look` expects. The copy is then no JSON.
-pub(crate) fn read(
+pub fn read(
     dump: impl Read,
     tap: &Tap<'_>,
     look: impl for<'de> DeserializeSeed<'de, Value = ()>,
@@ -46,7 +46,7 @@ pub(crate) fn read(
 }
 
 /// What passes on its way to the JSON reader: how much it was, and which of it is copied.
-pub(crate) struct Tap<'c>(RefCell<Passing<'c>>);
+pub struct Tap<'c>(RefCell<Passing<'c>>);
 
 struct Passing<'c> {
     position: u64,

@@ -7,8 +7,7 @@
 
 mod message;
 
-use crate::envoy::admin::{Admin, AdminError};
-use crate::pod::Pod;
+use crate::admin::{Admin, AdminError};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
@@ -65,14 +64,15 @@ impl Received {
 
 /// Asks a collector.
 #[derive(Clone, Debug)]
-pub(crate) struct TraceCollector {
+pub struct TraceCollector {
     admin: Admin,
 }
 
 impl TraceCollector {
-    /// The one that listens at this port in this pod.
-    pub fn in_pod(name: &str, pod: &Pod, port: u16) -> Self {
-        Self { admin: Admin::in_pod(name, pod, port) }
+    /// The collector with this port.
+    #[must_use]
+    pub fn new(admin: Admin) -> Self {
+        Self { admin }
     }
 
     /// What it has so far.

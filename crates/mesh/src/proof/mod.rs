@@ -1,7 +1,7 @@
 //! Whether the requests took the path that the mode names: read from the proxies' own counters.
 //!
 //! Pure: counters before and after in, [`PathProof`] out. Each expected proxy must have received every request that the
-//! generator sent and sent it on, must have completed TLS handshakes exactly where mutual TLS is claimed (`sent_on.rs`), and
+//! generator sent and sent it on, must have completed TLS handshakes exactly where mutual TLS is claimed (`forwarded.rs`), and
 //! must have taken every configuration that it was sent. What was spoken on each hop must be what is asked (`hops.rs`). Which of its counters say so is its [`Evidence`], whoever configured it.
 //!
 //! Three ways to see the load, each with its own file for what follows: a proxy that reads requests counts them, and one
@@ -9,18 +9,18 @@
 //! the service at the end of the path counted (`streams.rs`). Which proxy sees what is its `evidence.rs`.
 
 mod evidence;
+mod forwarded;
 mod hops;
 #[cfg(test)]
 mod hostile_tests;
 mod requests;
-mod sent_on;
 mod streams;
 mod tracing;
 
 pub use evidence::{Demand, Evidence, Seen, Takes};
+pub use forwarded::{Encrypted, SentOn};
 pub use hops::{Count, GrpcCounters, Spoken, SpokenSide};
 pub use requests::{RequestByteCounters, RequestCounters};
-pub use sent_on::{Encrypted, SentOn};
 pub use streams::{CountedService, StreamCounters};
 pub use tracing::judge_tracing;
 
@@ -95,9 +95,9 @@ pub fn prove(proxies: &[CountedProxy], sent: &SentLoad, service: Option<&Counted
                 }
                 Seen::Nothing(_) => streams::judge_passed_by(&proof, &mut reasons),
             }
-            sent_on::judge_sent_on(proxy, &proof, before.given_up, &mut reasons);
+            forwarded::judge_sent_on(proxy, &proof, before.given_up, &mut reasons);
             judge_tls(proxy, &proof, &mut reasons);
-            sent_on::judge_encrypted(proxy, &proof, before.given_up, &mut reasons);
+            forwarded::judge_encrypted(proxy, &proof, before.given_up, &mut reasons);
             judge_demands(proxy, &proof, &mut reasons);
             judge_scripts(proxy, &proof, &mut reasons);
         }

@@ -9,11 +9,11 @@
 //! Pure: [`configuration`] gives a value, the caller writes it. Listeners are in `listener.rs`, the HTTP connection
 //! manager in `connection_manager.rs`, upstream clusters and TLS in `cluster.rs`.
 
+use super::credentials::CredentialFiles;
 use super::hop::{Handling, Hop, Peer};
-use super::proof::Evidence;
 use super::{cluster, listener};
-use crate::certificates::CredentialFiles;
-use crate::redirect::{INBOUND_PORT, OUTBOUND_PORT};
+use crate::names::{INBOUND_PORT, OUTBOUND_PORT};
+use crate::proof::Evidence;
 use experiment::Protocol;
 use experiment::environment::AccessLog;
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@
 
 use super::bootstrap::{MutualTls, Position, ProxyConfiguration};
 use super::{cluster, connection_manager};
-use crate::redirect::{INBOUND_PORT, OUTBOUND_PORT};
+use crate::names::{INBOUND_PORT, OUTBOUND_PORT};
 use serde_json::{Value, json};
 
 pub(super) fn listeners(proxy: &ProxyConfiguration) -> Vec<Value> {

@@ -3,7 +3,6 @@
 //! [`first_refusal`] is pure: lines of a log in, the first refusal out. A proxy that has refused something runs with an
 //! older configuration or with none, and no waiting mends that: [`check_taken`] is asked while one waits.
 
-use crate::container::Container;
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::ExtraObjects;
 use serde_json::Value;
@@ -19,7 +18,7 @@ const END_OF_LINE: &str = "\tthread=";
 const MODULE_FAILURE: &str = "\terror\tenvoy wasm ";
 
 /// Lines of a log's end that are looked at: all that a proxy writes while it starts.
-const LOOKED_AT_LINES: usize = 500;
+pub const CHECKED_LINES: usize = 500;
 
 /// How much of a reason is kept, characters: some quote the whole resource.
 const LONGEST_REASON: usize = 600;
@@ -85,24 +84,26 @@ fn failures_of_modules(lines: &[String]) -> Vec<&str> {
 
 impl Refusal {
     /// The error of a proxy that has refused this.
-    pub(super) fn of(self, proxy: &str) -> EnvironmentError {
+    #[must_use]
+    pub fn of(self, proxy: &str) -> EnvironmentError {
         let reason = shortened(&self.reason);
         EnvironmentError::new(format!("configure {proxy}"), Self { reason, ..self })
             .with_hint(OWN_CONFIGURATION)
     }
 }
 
-/// An error where the log of a proxy tells of configuration that it refused.
-pub(super) fn check_taken(proxy: &str, container: &Container) -> Result<(), EnvironmentError> {
-    first_refusal(&container.log_tail(LOOKED_AT_LINES)).map_or(Ok(()), |refusal| Err(refusal.of(proxy)))
+/// An error if the last [`CHECKED_LINES`] of a proxy's log tell of configuration that it refused.
+///
+/// # Errors
+/// The first refusal.
+pub fn check_taken(proxy: &str, log_tail: &[String]) -> Result<(), EnvironmentError> {
+    first_refusal(log_tail).map_or(Ok(()), |refusal| Err(refusal.of(proxy)))
 }
 
 /// The error with the names of the experiment's own objects that bring configuration of the refused kind into proxies, as
 /// they are written: those of no other kind of object do.
-pub(super) fn with_objects_that_bring_it(
-    error: EnvironmentError,
-    extra: Option<&ExtraObjects>,
-) -> EnvironmentError {
+#[must_use]
+pub fn with_objects_that_bring_it(error: EnvironmentError, extra: Option<&ExtraObjects>) -> EnvironmentError {
     let refused = error.source.as_ref().and_then(|source| source.downcast_ref::<Refusal>());
     let Some(kind) = refused.map(|refusal| refusal.kind.as_str()) else { return error };
     let names: Vec<String> = extra

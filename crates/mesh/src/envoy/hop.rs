@@ -3,8 +3,8 @@
 //! Which counters prove the path, and which of them the proxy must therefore keep, follows from these names and from what is
 //! spoken: said here once, for every mode and whoever configures the proxy.
 
-use super::proof::{Encrypted, Evidence, RequestCounters, Seen, SentOn, Spoken, StreamCounters};
-use crate::redirect::INBOUND_PORT;
+use crate::names::INBOUND_PORT;
+use crate::proof::{Encrypted, Evidence, RequestCounters, Seen, SentOn, Spoken, StreamCounters};
 use experiment::Protocol;
 use experiment::schema::HopProtocol;
 

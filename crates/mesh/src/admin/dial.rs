@@ -1,0 +1,53 @@
+//! Connections to an admin port, which the caller supplies: only it knows where the port is and how to get there.
+
+use super::error::AdminCause;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use std::fmt;
+use std::io;
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Connects to one admin port.
+pub trait Dial: fmt::Debug + Send + Sync {
+    /// Opens a connection.
+    ///
+    /// # Errors
+    /// Fails if the port cannot be reached within `timeout`.
+    fn dial(&self, timeout: Duration) -> Result<Connection, AdminCause>;
+
+    /// Arguments of `curl` that request `path`, run where the port can be reached.
+    fn curl_arguments(&self, path: &str) -> Vec<String>;
+}
+
+/// An open connection. Its socket may block or not.
+#[derive(Debug)]
+pub enum Connection {
+    /// To a port.
+    Tcp(TcpStream),
+    /// To a socket of the file system.
+    Unix(UnixStream),
+}
+
+/// A socket of the file system.
+#[derive(Clone, Debug)]
+pub struct UnixSocket(pub PathBuf);
+
+impl Dial for UnixSocket {
+    /// Does not wait for room in the listener's queue.
+    fn dial(&self, _timeout: Duration) -> Result<Connection, AdminCause> {
+        let connected = || -> io::Result<UnixStream> {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+            connect(&socket, &SocketAddrUnix::new(&self.0)?)?;
+            Ok(socket.into())
+        };
+        connected().map(Connection::Unix).map_err(AdminCause::Connect)
+    }
+
+    fn curl_arguments(&self, path: &str) -> Vec<String> {
+        let socket = self.0.to_string_lossy().into_owned();
+        vec!["--unix-socket".to_owned(), socket, format!("http://localhost{path}")]
+    }
+}

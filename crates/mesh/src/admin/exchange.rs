@@ -1,0 +1,189 @@
+//! One request over one connection, and its response read as it comes.
+//!
+//! The exchanges of a thread share one runtime. The task that drives a connection ends with its exchange, and so the
+//! connection does: none stays open between requests.
+
+use super::dial::Connection;
+use super::error::AdminCause;
+use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::rt::{Read as AsyncRead, Write as AsyncWrite};
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use std::cell::OnceCell;
+use std::io::{self, Read};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use tokio::task::LocalSet;
+
+/// Time for a long response as a whole: the longest take a minute.
+const WHOLE_RESPONSE_TIMEOUT: Duration = Duration::from_secs(300);
+
+thread_local! {
+    static RUNTIME: OnceCell<Rc<Runtime>> = const { OnceCell::new() };
+}
+
+/// The thread's runtime.
+fn runtime() -> io::Result<Rc<Runtime>> {
+    RUNTIME.with(|cell| {
+        if let Some(runtime) = cell.get() {
+            return Ok(Rc::clone(runtime));
+        }
+        let runtime = Rc::new(tokio::runtime::Builder::new_current_thread().enable_all().build()?);
+        Ok(Rc::clone(cell.get_or_init(|| runtime)))
+    })
+}
+
+/// An exchange with its connection.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    runtime: Rc<Runtime>,
+    tasks: LocalSet,
+}
+
+impl Exchange {
+    /// # Errors
+    /// Fails if the thread has no runtime and none can be made.
+    pub fn new() -> Result<Self, AdminCause> {
+        Ok(Self { runtime: runtime().map_err(AdminCause::Connect)?, tasks: LocalSet::new() })
+    }
+
+    /// The whole response, of at most `max_bytes`.
+    pub fn get(
+        &self,
+        connection: Connection,
+        path: &str,
+        timeout: Duration,
+        max_bytes: usize,
+    ) -> Result<Bytes, AdminCause> {
+        self.within(timeout, async {
+            let body = request(connection, path).await?.into_body();
+            let body = Limited::new(body, max_bytes).collect().await.map_err(|error| {
+                if error.is::<LengthLimitError>() {
+                    AdminCause::TooLong(max_bytes)
+                } else {
+                    AdminCause::Exchange(error)
+                }
+            })?;
+            Ok(body.to_bytes())
+        })
+    }
+
+    /// The response once it begins, within `timeout`.
+    pub fn begin(
+        &self,
+        connection: Connection,
+        path: &str,
+        timeout: Duration,
+    ) -> Result<Incoming, AdminCause> {
+        self.within(timeout, async { Ok(request(connection, path).await?.into_body()) })
+    }
+
+    fn within<T>(
+        &self,
+        timeout: Duration,
+        exchange: impl Future<Output = Result<T, AdminCause>>,
+    ) -> Result<T, AdminCause> {
+        let bounded = async { tokio::time::timeout(timeout, exchange).await };
+        let ended = self.tasks.block_on(&self.runtime, bounded);
+        ended.unwrap_or(Err(AdminCause::TimedOut(timeout)))
+    }
+}
+
+/// A response with status 200, its body still to come.
+async fn request(connection: Connection, path: &str) -> Result<Response<Incoming>, AdminCause> {
+    match connection {
+        Connection::Tcp(stream) => {
+            stream.set_nonblocking(true).map_err(AdminCause::Connect)?;
+            let stream = tokio::net::TcpStream::from_std(stream).map_err(AdminCause::Connect)?;
+            request_over(TokioIo::new(stream), path).await
+        }
+        Connection::Unix(stream) => {
+            stream.set_nonblocking(true).map_err(AdminCause::Connect)?;
+            let stream = tokio::net::UnixStream::from_std(stream).map_err(AdminCause::Connect)?;
+            request_over(TokioIo::new(stream), path).await
+        }
+    }
+}
+
+async fn request_over(
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    path: &str,
+) -> Result<Response<Incoming>, AdminCause> {
+    let broken = |error: hyper::Error| AdminCause::Exchange(Box::new(error));
+    let (mut sender, connection) = http1::handshake(stream).await.map_err(broken)?;
+    tokio::task::spawn_local(connection);
+    let request = Request::get(path)
+        .header("host", "admin")
+        .body(Empty::<Bytes>::new())
+        .map_err(|error| AdminCause::Exchange(Box::new(error)))?;
+    let response = sender.send_request(request).await.map_err(broken)?;
+    let status = response.status();
+    if status != StatusCode::OK {
+        return Err(AdminCause::Status(status.as_u16()));
+    }
+    Ok(response)
+}
+
+/// The body of a long response. Reading fails if the next piece does not come in time.
+#[derive(Debug)]
+pub(super) struct LongResponse<'a> {
+    exchange: &'a Exchange,
+    body: Incoming,
+    piece: Bytes,
+    piece_timeout: Duration,
+    deadline: Instant,
+    max_bytes: u64,
+    read_bytes: u64,
+}
+
+impl<'a> LongResponse<'a> {
+    /// The response with this body, whose connection belongs to the exchange.
+    pub fn new(exchange: &'a Exchange, body: Incoming, piece_timeout: Duration, max_bytes: u64) -> Self {
+        let deadline = Instant::now() + WHOLE_RESPONSE_TIMEOUT;
+        Self { exchange, body, piece: Bytes::new(), piece_timeout, deadline, max_bytes, read_bytes: 0 }
+    }
+
+    /// The next piece that is not empty; none at the end.
+    fn next_piece(&mut self) -> io::Result<Option<Bytes>> {
+        loop {
+            let timeout = self.piece_timeout.min(self.deadline.saturating_duration_since(Instant::now()));
+            let Exchange { runtime, tasks } = self.exchange;
+            let body = &mut self.body;
+            let frame = tasks
+                .block_on(runtime, async { tokio::time::timeout(timeout, body.frame()).await })
+                .map_err(|_| {
+                    io::Error::new(io::ErrorKind::TimedOut, "the next piece did not come in time")
+                })?;
+            match frame {
+                None => return Ok(None),
+                Some(Err(error)) => return Err(io::Error::other(error)),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) if !data.is_empty() => return Ok(Some(data)),
+                    _ => {}
+                },
+            }
+        }
+    }
+}
+
+impl Read for LongResponse<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.piece.is_empty() {
+            let Some(piece) = self.next_piece()? else { return Ok(0) };
+            self.read_bytes += piece.len() as u64;
+            if self.read_bytes > self.max_bytes {
+                return Err(io::Error::new(
+                    io::ErrorKind::FileTooLarge,
+                    format!("it is longer than {} bytes", self.max_bytes),
+                ));
+            }
+            self.piece = piece;
+        }
+        let length = self.piece.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&self.piece.split_to(length));
+        Ok(length)
+    }
+}

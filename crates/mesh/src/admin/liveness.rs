@@ -1,0 +1,30 @@
+//! Liveness: whether a component that runs still responds.
+//!
+//! The request costs the component next to nothing, and any response is a sign of life, be it an error status.
+
+use super::Admin;
+use super::error::AdminCause;
+use std::io;
+
+/// A request that a component responds to as long as it works.
+#[derive(Clone, Debug)]
+pub struct LivenessProbe {
+    /// Which of the component's processes responds; absent if there is one.
+    pub process: Option<&'static str>,
+    /// Its admin port.
+    pub admin: Admin,
+    /// The requested path.
+    pub path: &'static str,
+}
+
+impl LivenessProbe {
+    /// Whether there is no response of any kind in time.
+    #[must_use]
+    pub fn is_unresponsive(&self) -> bool {
+        match self.admin.ask(self.path).map_err(|error| error.cause) {
+            Err(AdminCause::TimedOut(_)) => true,
+            Err(AdminCause::Connect(error)) => error.kind() == io::ErrorKind::TimedOut,
+            _ => false,
+        }
+    }
+}

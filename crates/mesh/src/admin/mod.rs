@@ -1,0 +1,232 @@
+//! HTTP to the admin port of a component that runs, over connections that the caller supplies ([`dial`]).
+//!
+//! Every request is bounded in time and in the size of its response, and every error names the component.
+//! [`side_by_side`] sends requests to many components at once; [`liveness`] is the cheapest request to each.
+
+pub mod dial;
+pub mod error;
+mod exchange;
+pub mod liveness;
+pub mod side_by_side;
+#[cfg(test)]
+mod tests;
+
+use self::dial::Dial;
+pub use self::error::{AdminCause, AdminError};
+use self::exchange::{Exchange, LongResponse};
+use experiment::schema::ProxyHeap;
+use hyper::body::Bytes;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::io::{self, BufReader, Read};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Timeout of a response, and of a sign of life. A proxy under full load responds in milliseconds: its main thread does
+/// little else.
+pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Timeout of the first piece of a long response: a proxy makes the whole of it first, at some 15 MB per second.
+const LONG_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Size of a response that is taken as a whole: what a proxy says of itself has some kilobytes.
+const MAX_RESPONSE_BYTES: usize = 16 << 20;
+
+/// Size of a proxy's counters. Those of our configurations are some 5 kB. A user may have a proxy keep all of them: some
+/// hundred per cluster, each of some hundred bytes, of 20 000 clusters.
+const MAX_COUNTERS_BYTES: u64 = 256 << 20;
+
+/// Size of a long response: the configuration of the largest gateways has some hundreds of megabytes.
+const MAX_LONG_RESPONSE_BYTES: u64 = 4 << 30;
+
+/// The admin port of one component.
+#[derive(Clone, Debug)]
+pub struct Admin {
+    component: String,
+    dial: Arc<dyn Dial>,
+    timeout: Duration,
+}
+
+/// Bounds of a response that is read as it comes.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    begin_timeout: Duration,
+    max_bytes: u64,
+}
+
+/// What a proxy runs.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+pub struct ServerInfo {
+    /// Commit, version, cleanliness, build type and TLS library, separated by slashes.
+    pub version: String,
+    /// `LIVE` once it serves.
+    pub state: String,
+}
+
+impl Admin {
+    /// The admin port of `component`.
+    #[must_use]
+    pub fn new(component: impl Into<String>, dial: impl Dial + 'static) -> Self {
+        Self { component: component.into(), dial: Arc::new(dial), timeout: RESPONSE_TIMEOUT }
+    }
+
+    /// Arguments of `curl` that request `path`, run where the port can be reached.
+    #[must_use]
+    pub fn curl_arguments(&self, path: &str) -> Vec<String> {
+        self.dial.curl_arguments(path)
+    }
+
+    /// Whether it serves: `Ok(false)` while it starts.
+    ///
+    /// # Errors
+    /// Fails if the response is neither yes nor "not yet".
+    pub fn ready(&self) -> Result<bool, AdminError> {
+        match self.ask("/ready") {
+            Ok(_) => Ok(true),
+            Err(AdminError { cause: AdminCause::Status(503) | AdminCause::Connect(_), .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All counters by name.
+    ///
+    /// # Errors
+    /// Fails without a response in time and of that shape.
+    pub fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
+        self.counters_at("/stats?format=json&type=Counters")
+    }
+
+    /// The counters in a response of `/stats`.
+    pub(crate) fn counters_at(&self, path: &str) -> Result<BTreeMap<String, u64>, AdminError> {
+        let bounds = Bounds { begin_timeout: self.timeout, max_bytes: MAX_COUNTERS_BYTES };
+        let response: Statistics =
+            self.read_bounded(path, bounds, |response| serde_json::from_reader(BufReader::new(response)))?;
+        Ok(response.stats.into_iter().map(|counter| (counter.name, counter.value)).collect())
+    }
+
+    /// Version and state.
+    ///
+    /// # Errors
+    /// Fails without a response in time and of that shape.
+    pub fn server_info(&self) -> Result<ServerInfo, AdminError> {
+        self.ask_json("/server_info")
+    }
+
+    /// Its heap.
+    ///
+    /// # Errors
+    /// Fails without a response in time and of that shape.
+    pub fn heap(&self) -> Result<ProxyHeap, AdminError> {
+        let response: Memory = self.ask_json("/memory")?;
+        Ok(ProxyHeap { allocated_bytes: response.allocated.0, heap_bytes: response.heap_size.0 })
+    }
+
+    /// A response in JSON.
+    ///
+    /// # Errors
+    /// Fails without a response in time and of that shape.
+    pub fn ask_json<T: for<'de> Deserialize<'de>>(&self, path: &str) -> Result<T, AdminError> {
+        let body = self.ask(path)?;
+        serde_json::from_slice(&body).map_err(|error| self.error(path, AdminCause::Shape(error)))
+    }
+
+    /// A response in JSON that grows with the mesh, read as it comes.
+    ///
+    /// # Errors
+    /// Fails if it does not begin within a minute, or is not of the shape.
+    pub fn ask_long_json<T: for<'de> Deserialize<'de>>(&self, path: &str) -> Result<T, AdminError> {
+        self.read(path, |response| serde_json::from_reader(BufReader::new(response)))
+    }
+
+    /// A response that grows with the mesh, as a whole.
+    ///
+    /// # Errors
+    /// Fails if it does not begin within a minute, or breaks off.
+    pub fn ask_long(&self, path: &str) -> Result<Vec<u8>, AdminError> {
+        self.read(path, |response| {
+            let mut whole = Vec::new();
+            response.read_to_end(&mut whole).map_err(serde_json::Error::io)?;
+            Ok(whole)
+        })
+    }
+
+    /// The body of the response.
+    ///
+    /// # Errors
+    /// Fails without a response with status 200 in time.
+    pub fn ask(&self, path: &str) -> Result<Bytes, AdminError> {
+        let response = Exchange::new().and_then(|exchange| {
+            exchange.get(self.dial.dial(self.timeout)?, path, self.timeout, MAX_RESPONSE_BYTES)
+        });
+        response.map_err(|cause| self.error(path, cause))
+    }
+
+    /// What `read` makes of a response that may be long, as it comes.
+    ///
+    /// # Errors
+    /// Fails if it does not begin within a minute, breaks off, or `read` fails.
+    pub fn read<T>(
+        &self,
+        path: &str,
+        read: impl FnOnce(&mut dyn Read) -> Result<T, serde_json::Error>,
+    ) -> Result<T, AdminError> {
+        let bounds = Bounds { begin_timeout: LONG_RESPONSE_TIMEOUT, max_bytes: MAX_LONG_RESPONSE_BYTES };
+        self.read_bounded(path, bounds, read)
+    }
+
+    fn read_bounded<T>(
+        &self,
+        path: &str,
+        bounds: Bounds,
+        read: impl FnOnce(&mut dyn Read) -> Result<T, serde_json::Error>,
+    ) -> Result<T, AdminError> {
+        let read = || {
+            let exchange = Exchange::new()?;
+            let body = exchange.begin(self.dial.dial(self.timeout)?, path, bounds.begin_timeout)?;
+            read(&mut LongResponse::new(&exchange, body, self.timeout, bounds.max_bytes)).map_err(|error| {
+                if error.is_io() {
+                    AdminCause::Exchange(io::Error::from(error).into())
+                } else {
+                    AdminCause::Shape(error)
+                }
+            })
+        };
+        read().map_err(|cause| self.error(path, cause))
+    }
+
+    pub(crate) fn error(&self, path: &str, cause: AdminCause) -> AdminError {
+        let path = path.split('?').next().unwrap_or(path).to_owned();
+        AdminError { proxy: self.component.clone(), path, cause }
+    }
+}
+
+/// `/stats?format=json&type=Counters`.
+#[derive(Deserialize)]
+struct Statistics {
+    stats: Vec<Counter>,
+}
+
+#[derive(Deserialize)]
+struct Counter {
+    name: String,
+    value: u64,
+}
+
+/// `/memory`: protobuf's JSON, which writes 64-bit numbers as strings.
+#[derive(Deserialize)]
+struct Memory {
+    allocated: Quoted,
+    heap_size: Quoted,
+}
+
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct Quoted(u64);
+
+impl TryFrom<String> for Quoted {
+    type Error = std::num::ParseIntError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map(Self)
+    }
+}

@@ -1,0 +1,4 @@
+//! What Istio makes of a mesh: when its configuration has reached the proxies, and what they rejected.
+
+pub mod nack;
+pub mod propagation;
