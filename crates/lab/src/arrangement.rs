@@ -21,7 +21,7 @@ use crate::components::{Component, Installed, Overrides, find};
 use crate::host::{Sources, describe};
 use crate::istio::{AmbientPrograms, ControlPlane, IstioPrograms, modes};
 use crate::lab::Lab;
-use crate::observe::Vantage;
+use crate::observe::HostProc;
 use crate::redirect;
 use experiment::environment::{Arrangement, DeploymentSpec, Environment, EnvironmentError, ProgressSink};
 use experiment::schema::Host;
@@ -45,7 +45,7 @@ pub struct LocalLab {
     lab: Lab,
     programs: Programs,
     authority: RunAuthority,
-    vantage: Vantage,
+    host_proc: HostProc,
     /// Found once: asking Envoy for its version takes longer than a pod.
     envoy: OnceCell<Installed>,
     /// What `mesh: istio` runs, found once too.
@@ -69,7 +69,7 @@ impl LocalLab {
     /// # Errors
     /// Where the machine's processes cannot be seen, or no certificate can be made.
     pub fn new(lab: Lab, programs: Programs) -> Result<Self, EnvironmentError> {
-        let vantage = Vantage::new(lab.outer_proc())?;
+        let host_proc = HostProc::new(lab.outer_proc())?;
         let control_plane_logs = lab.private_dir().join("control-plane-logs");
         let authority = RunAuthority::create()
             .map_err(|error| EnvironmentError::new("make the run's certificate authority", error))?;
@@ -77,7 +77,7 @@ impl LocalLab {
             lab,
             programs,
             authority,
-            vantage,
+            host_proc,
             envoy: OnceCell::new(),
             istio: OnceCell::new(),
             ambient: OnceCell::new(),

@@ -8,6 +8,7 @@ mod log;
 pub(crate) use launch::{Launch, start};
 
 use crate::cgroup::Cgroup;
+use crate::interface::Interface;
 use crate::process_table;
 use experiment::environment::EnvironmentError;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -86,6 +87,7 @@ struct Process {
     file: OwnedFd,
     state: Mutex<State>,
     cgroup: Option<Cgroup>,
+    interface: Interface,
     logs: Vec<PathBuf>,
     /// Processes that it started and cannot do without, each with its name and a file as `file` above.
     indispensable: Mutex<Vec<(String, OwnedFd)>>,
@@ -117,6 +119,12 @@ impl Container {
     #[must_use]
     pub fn cgroup(&self) -> Option<&Cgroup> {
         self.0.cgroup.as_ref()
+    }
+
+    /// Its pod's network interface.
+    #[must_use]
+    pub fn interface(&self) -> &Interface {
+        &self.0.interface
     }
 
     /// Its standard error, where [`ErrorOutput::Piped`] was asked for and it has not been taken yet.

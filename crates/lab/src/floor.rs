@@ -5,15 +5,15 @@
 //!
 //! Leaves out: the path between pods (mode `none` measures it) and anything under load.
 
-use crate::observe::machine::parse_machine;
+use crate::observe;
 use experiment::schema::Floor;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, current_timer_slack, set_current_timer_slack};
 use rustix::time::{Timespec, clock_gettime};
-use std::fs;
 use std::hint::black_box;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::num::NonZeroU64;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -179,9 +179,7 @@ fn fixed_work_us(at_most: Duration) -> Vec<f64> {
 
 /// Time that the hypervisor took from all CPUs together since boot, seconds.
 fn stolen_s() -> io::Result<f64> {
-    let times = parse_machine(&fs::read_to_string("/proc/stat")?)
-        .ok_or_else(|| io::Error::other("/proc/stat is malformed"))?;
-    Ok(times.steal_ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+    Ok(observe::read_times(Path::new("/proc"))?.steal.as_secs_f64())
 }
 
 /// The value at a quantile (0 to 1) of sorted values: the nearest rank.

@@ -19,6 +19,7 @@ pub mod enter;
 pub mod envoy;
 pub mod floor;
 pub mod host;
+mod interface;
 pub mod istio;
 mod lab;
 mod life;
@@ -36,6 +37,7 @@ pub mod visit;
 
 pub use container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 pub use enter::{Entered, enter, enter_with_doors};
+pub use interface::Interface;
 pub use lab::{Lab, Privileges};
 pub use mesh::wait::{self, wait_for};
 pub use permission::probe;

@@ -5,6 +5,8 @@
 //! kernel to be killed when their parent ends (`PR_SET_PDEATHSIG`), which the kernel ties to the spawning *thread*: this
 //! one ends exactly when the pod does.
 
+use crate::interface::Interface;
+use crate::network::POD_INTERFACE;
 use crate::permission;
 use experiment::environment::EnvironmentError;
 use rustix::fs::{Mode, OFlags};
@@ -32,6 +34,8 @@ struct Files {
     network: OwnedFd,
     /// Present where the thread has mounts of its own.
     mounts: Option<OwnedFd>,
+    /// A pod's way to the lab's bridge.
+    interface: Interface,
 }
 
 impl fmt::Debug for Namespace {
@@ -92,6 +96,11 @@ impl Namespace {
         self.files.mounts.as_ref()
     }
 
+    /// A pod's way to the lab's bridge.
+    pub(crate) fn interface(&self) -> &Interface {
+        &self.files.interface
+    }
+
     /// Runs `work` in the namespace and waits for what it gives. Never to be called from within itself.
     pub(crate) fn run<T: Send + 'static>(
         &self,
@@ -143,7 +152,7 @@ fn open_in_this_thread(origin: Origin) -> io::Result<Files> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let open = |name: &str| rustix::fs::open(format!("/proc/thread-self/ns/{name}"), flags, Mode::empty());
     let mounts = (origin == Origin::NewWithMounts).then(|| open("mnt")).transpose()?;
-    Ok(Files { network: open("net")?, mounts })
+    Ok(Files { network: open("net")?, mounts, interface: Interface::of_this_thread(POD_INTERFACE)? })
 }
 
 /// unshare(2) for namespaces: never for the table of open files.

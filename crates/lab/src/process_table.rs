@@ -1,6 +1,6 @@
-//! What `/proc` says of processes: enough to know one again later, whoever has its number by then.
+//! What `/proc` says of processes: enough to recognise one later, even if its number was reused.
 //!
-//! Pure parsing first, reading after it. Leaves out resource figures: those belong to the sampler.
+//! Pure parsing first, reading after it. Memory and context switches are in [`crate::observe`].
 
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
@@ -17,13 +17,27 @@ pub struct ProcessIdentity {
     pub start_time_ticks: u64,
 }
 
-/// The fields of `/proc/<pid>/stat` that the lab needs (proc_pid_stat(5)).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// `PF_KTHREAD` of the kernel's `include/linux/sched.h`.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// The fields of `/proc/<pid>/stat` that the lab needs (proc_pid_stat(5)). CPU times are those of the process with all its
+/// threads, ended ones included; the kernel scales them to what the scheduler measured and prints them in clock ticks.
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Stat {
+    /// Command name, cut to 15 characters by the kernel.
+    pub name: String,
     /// State, such as `S`; `Z` and `X` are dead, `T` is stopped.
     pub state: char,
     /// The parent's number.
     pub parent_pid: i32,
+    /// Whether it is a thread of the kernel.
+    pub kernel_thread: bool,
+    /// CPU in user mode, clock ticks.
+    pub user_ticks: u64,
+    /// CPU in the kernel, clock ticks.
+    pub system_ticks: u64,
+    /// CPU of its children that have ended and were waited for, both modes, clock ticks.
+    pub ended_children_ticks: u64,
     /// When it started, in clock ticks since boot.
     pub start_time_ticks: u64,
 }
@@ -45,13 +59,23 @@ impl Stat {
 /// Parses `/proc/<pid>/stat`. The command name may hold blanks and parentheses, so fields count from the last `)`.
 #[must_use]
 pub fn parse_stat(text: &str) -> Option<Stat> {
-    let after_name = &text[text.rfind(')')? + 1..];
-    let mut fields = after_name.split_ascii_whitespace();
+    let (open, close) = (text.find('(')?, text.rfind(')')?);
+    let name = text.get(open + 1..close)?.to_owned();
+    let mut fields = text[close + 1..].split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
     let parent_pid = fields.next()?.parse().ok()?;
-    // Fields 3 and 4 are taken; the start time is field 22.
-    let start_time_ticks = fields.nth(17)?.parse().ok()?;
-    Some(Stat { state, parent_pid, start_time_ticks })
+    // Fields 3 and 4 are taken; each call skips some and reads the next.
+    let mut number = |skipped: usize| fields.nth(skipped)?.parse::<u64>().ok();
+    Some(Stat {
+        name,
+        state,
+        parent_pid,
+        kernel_thread: number(4)? & KERNEL_THREAD != 0,
+        user_ticks: number(4)?,
+        system_ticks: number(0)?,
+        ended_children_ticks: number(0)? + number(0)?,
+        start_time_ticks: number(4)?,
+    })
 }
 
 /// The process's number in each PID namespace that it is in, outermost first (`NSpid` of `/proc/<pid>/status`).
@@ -161,13 +185,32 @@ fn children(proc: &Path, pid: i32) -> Vec<i32> {
 mod tests {
     use super::*;
 
-    const HOSTILE_NAME: &str = "4211 (a) b (c) S 1 4211 4211 0 -1 4194560 208 0 0 0 1 2 0 0 20 0 1 0 861233 \
+    const HOSTILE_NAME: &str = "4211 (a) b (c) S 1 4211 4211 0 -1 4194560 208 12 3 0 1412 877 21 9 20 0 1 0 861233 \
                                 5652480 377 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
+
+    const KERNEL_WORKER: &str = "14 (ksoftirqd/0) S 2 0 0 0 -1 69238848 0 0 0 0 0 141 0 0 20 0 1 0 15 0 0 \
+                                 18446744073709551615 0 0 0 0 0 0 0 2147483647 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
 
     #[test]
     fn a_name_with_parentheses_does_not_shift_the_fields() {
-        let stat = parse_stat(HOSTILE_NAME).expect("it is well-formed");
-        assert_eq!(stat, Stat { state: 'S', parent_pid: 1, start_time_ticks: 861_233 });
+        let expected = Stat {
+            name: "a) b (c".to_owned(),
+            state: 'S',
+            parent_pid: 1,
+            kernel_thread: false,
+            user_ticks: 1412,
+            system_ticks: 877,
+            ended_children_ticks: 30,
+            start_time_ticks: 861_233,
+        };
+        assert_eq!(parse_stat(HOSTILE_NAME), Some(expected));
+    }
+
+    #[test]
+    fn a_kernel_thread_is_recognised() {
+        let stat = parse_stat(KERNEL_WORKER).expect("it is well-formed");
+        assert!(stat.kernel_thread);
+        assert_eq!(stat.system_ticks, 141);
     }
 
     #[test]
@@ -190,5 +233,12 @@ mod tests {
         assert!(identity.is_alive(proc));
         identity.start_time_ticks += 1;
         assert!(!identity.is_alive(proc));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_parsed_without_a_panic(text in "\\PC*") {
+            let _ = parse_stat(&text);
+        }
     }
 }

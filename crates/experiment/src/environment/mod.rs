@@ -12,7 +12,10 @@ mod spec;
 
 pub use error::{EnvironmentError, LastLines, in_one_line};
 pub use progress::ProgressSink;
-pub use snapshot::{ComponentSnapshot, Snapshot, WindowUsage};
+pub use snapshot::{
+    ComponentMemory, ComponentSnapshot, CpuTimes, KERNEL, MachineSnapshot, OtherProcess, ProcessId,
+    ProcessSnapshot, Snapshot, WindowUsage,
+};
 pub use spec::{AccessLog, DeploymentSpec, MutualTls, ProxySettings, ServerSettings, TCP_REQUEST_BYTES};
 
 use crate::schema::{ComponentUsage, ConfigurationPush, Host, MachineUsage, PathProof};

@@ -7,8 +7,8 @@
 use super::kept_configuration::KeptConfiguration;
 use super::started::Proxy;
 use crate::envoy::admin::AdminError;
-use crate::observe::component::{Memory, Watched};
-use experiment::environment::in_one_line;
+use crate::observe::Watched;
+use experiment::environment::{ComponentMemory, in_one_line};
 use experiment::schema::{ComponentUsage, ProxyConfiguration, ProxyHeap, ProxyHoldings, Role};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use std::path::Path;
 /// What was read before the load.
 #[derive(Debug, Default)]
 pub(super) struct BeforeLoad {
-    memory: BTreeMap<String, Memory>,
+    memory: BTreeMap<String, ComponentMemory>,
     heaps: BTreeMap<String, Result<Option<ProxyHeap>, String>>,
 }
 
@@ -40,8 +40,8 @@ impl BeforeLoad {
         let Self { memory: memory_before, heaps: mut heaps_before } = self;
         for usage in components.iter_mut() {
             let (before, after) = (memory_before.get(&usage.name), memory_after.get(&usage.name));
-            usage.memory_before_load_bytes = before.and_then(Memory::bytes);
-            usage.memory_after_load_bytes = after.and_then(Memory::bytes);
+            usage.memory_before_load_bytes = before.and_then(ComponentMemory::bytes);
+            usage.memory_after_load_bytes = after.and_then(ComponentMemory::bytes);
             usage.memory_anonymous_before_load_bytes = before.and_then(|memory| memory.anonymous_bytes);
             usage.memory_anonymous_after_load_bytes = after.and_then(|memory| memory.anonymous_bytes);
         }
@@ -77,7 +77,7 @@ fn configuration(proxy: &Proxy, log_dir: &Path) -> Result<Option<ProxyConfigurat
 }
 
 /// Of every component but the generator, which is there only for the load.
-fn memory(watched: &[Watched]) -> BTreeMap<String, Memory> {
+fn memory(watched: &[Watched]) -> BTreeMap<String, ComponentMemory> {
     let others = watched.iter().filter(|watched| watched.role != Role::Generator);
     others.map(|watched| (watched.name.clone(), watched.memory())).collect()
 }

@@ -10,12 +10,10 @@ use crate::envoy::admin::{Admin, AdminCause};
 use crate::envoy::proof::{CountedProxy, CountedService, Seen, prove};
 use crate::istio::MeshNamespace;
 use crate::life;
-use crate::network::POD_INTERFACE;
-use crate::observe::component::Watched;
-use crate::observe::{Window, WindowUsage};
+use crate::observe::{self, Watched};
 use crate::pod::Pod;
 use experiment::environment::{
-    Arrangement, DeploymentSpec, EnvironmentError, Observation, SentLoad, in_one_line,
+    Arrangement, DeploymentSpec, EnvironmentError, Observation, SentLoad, Snapshot, WindowUsage, in_one_line,
 };
 use experiment::schema::{PathProof, Role};
 use std::collections::BTreeMap;
@@ -51,7 +49,7 @@ pub struct PairArrangement<'lab> {
     /// The service's, where its own count is needed.
     service_before: Option<BTreeMap<String, u64>>,
     before_load: BeforeLoad,
-    window: Option<Window>,
+    window: Option<Snapshot>,
     usage: Option<WindowUsage>,
 }
 
@@ -271,7 +269,7 @@ fn watched(name: &str, role: Role, pod: &str, container: &Container, nearest_to_
         pod: pod.to_owned(),
         pid: container.pid().cast_signed(),
         cgroup: container.cgroup().cloned(),
-        interface: nearest_to_network.then(|| POD_INTERFACE.to_owned()),
+        interface: nearest_to_network.then(|| container.interface().clone()),
     }
 }
 
@@ -351,18 +349,18 @@ impl Arrangement for PairArrangement<'_> {
 
     fn window_opened(&mut self) -> Result<(), EnvironmentError> {
         self.check_alive("read the components as the window opens")?;
-        self.window = Some(Window::open(self.place.vantage.clone(), self.watched())?);
+        self.window = Some(observe::read(&self.watched(), &self.place.host_proc)?);
         Ok(())
     }
 
     fn window_closed(&mut self) -> Result<(), EnvironmentError> {
         let operation = "read the components as the window closes";
-        let window = self
+        let open = self
             .window
             .take()
             .ok_or_else(|| EnvironmentError::new(operation, "the window was never opened"))?;
         self.check_alive(operation)?;
-        self.usage = Some(window.close()?);
+        self.usage = Some(observe::read(&self.watched(), &self.place.host_proc)?.usage_since(&open));
         Ok(())
     }
 
@@ -398,7 +396,7 @@ impl Arrangement for PairArrangement<'_> {
         let log_tails = self.all_failed().map(last_lines).collect();
         let hints = self.all_failed().map(|(_, container)| container.where_all_is_that_it_said()).collect();
         let (mut components, machine) = match self.usage.take() {
-            Some(usage) => (usage.components, Some(usage.machine)),
+            Some(usage) => (usage.components, usage.machine),
             None => (Vec::new(), None),
         };
         let before_load = std::mem::take(&mut self.before_load);

@@ -56,6 +56,7 @@ pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Containe
         file,
         state: Mutex::new(State { child, error_output, status: None }),
         cgroup: launch.cgroup,
+        interface: launch.namespace.interface().clone(),
         logs,
         indispensable: Mutex::default(),
         failure: OnceLock::new(),

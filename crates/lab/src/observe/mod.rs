@@ -1,167 +1,128 @@
-//! Sampling in the trial's own window: what each component, the kernel, everything else and the watching itself used.
+//! Readings of every component and of the machine, as [`Snapshot`]s: two of them make the usage of a window.
 //!
-//! Counters are read twice, when the window opens and when it closes, and never in between: nothing polls while the
-//! generator measures. Read [`Window`] first; [`component`] reads one component, [`container`] its processes, [`machine`] the rest of the machine,
-//! [`observer`] this process, and [`process`] holds the parsers that they share.
+//! Nothing is read between the window's ends: nothing polls while the generators measure. Start with [`read`];
+//! `component.rs` reads one component, `machine.rs` the machine, `observer.rs` this process; `process.rs` has the parsers.
 //!
-//! What this leaves out: time series within the window, and anything that needs tracing or performance counters.
+//! Not included: time series within the window, and anything that needs tracing or performance counters.
 
-pub mod component;
-pub mod container;
-pub mod machine;
-pub mod observer;
-pub mod process;
+mod component;
+mod machine;
+mod observer;
+mod process;
 
-use self::component::{ComponentReading, Watched};
-use self::machine::MachineReading;
-use self::observer::ObserverReading;
-use experiment::environment::EnvironmentError;
-use experiment::schema::{ComponentUsage, MachineUsage, Role};
+pub use component::Watched;
+pub use machine::read_times;
+
+use experiment::environment::{ComponentSnapshot, EnvironmentError, Snapshot};
+use rustix::time::{ClockId, clock_gettime};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-/// The name under which the kernel's share is listed.
-pub const KERNEL: &str = "kernel";
-
-/// Where the whole machine is seen, and which part of it is the lab.
+/// The machine's own proc, and which of its processes are the lab.
 #[derive(Clone, Debug)]
-pub struct Vantage {
+pub struct HostProc {
     /// A mount of proc that shows every process of the machine.
-    pub outer_proc: PathBuf,
+    pub path: PathBuf,
     /// The lab's topmost process, as numbered there: it and all that descend from it are the lab.
     pub lab_root: i32,
-    /// Clock ticks a second, the unit of `/proc`.
-    pub ticks_per_second: u64,
 }
 
-impl Vantage {
+impl HostProc {
     /// The machine as this mount of proc shows it; the lab is this process and what it started.
     ///
     /// # Errors
-    /// Where `outer_proc` does not show this process.
-    pub fn new(outer_proc: &Path) -> Result<Self, EnvironmentError> {
+    /// `path` does not show this process.
+    pub fn new(path: &Path) -> Result<Self, EnvironmentError> {
+        let failed = |reason: String| {
+            EnvironmentError::new(format!("find this process in {}", path.display()), reason)
+        };
         // `self` is a link to our number in the PID namespace that the mount belongs to.
-        let own = std::fs::read_link(outer_proc.join("self")).map_err(|error| {
-            EnvironmentError::new(format!("find this process in {}", outer_proc.display()), error)
-        })?;
-        let lab_root = own.to_str().and_then(|number| number.parse().ok()).ok_or_else(|| {
-            EnvironmentError::new(
-                format!("find this process in {}", outer_proc.display()),
-                format!("its number is shown as {}", own.display()),
-            )
-        })?;
-        let ticks_per_second = rustix::param::clock_ticks_per_second();
-        Ok(Self { outer_proc: outer_proc.to_path_buf(), lab_root, ticks_per_second })
+        let own = std::fs::read_link(path.join("self")).map_err(|error| failed(error.to_string()))?;
+        let lab_root = own.to_str().and_then(|number| number.parse().ok());
+        let lab_root = lab_root.ok_or_else(|| failed(format!("its number is shown as {}", own.display())))?;
+        Ok(Self { path: path.to_path_buf(), lab_root })
     }
 }
 
-/// The measured window: readings of everything at its opening.
-#[derive(Debug)]
-pub struct Window {
-    vantage: Vantage,
-    observer: ObserverReading,
-    components: Vec<(Watched, ComponentReading)>,
-    machine: MachineReading,
-}
-
-/// What was used in the window.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WindowUsage {
-    /// Every component, then the kernel's share and the observer.
-    pub components: Vec<ComponentUsage>,
-    /// The machine as a whole.
-    pub machine: MachineUsage,
-}
-
-impl Window {
-    /// Reads everything as the window opens. The components come first, so that their windows are nearest to the
-    /// generator's.
-    ///
-    /// # Errors
-    /// Where a component is gone or the machine cannot be read.
-    pub fn open(vantage: Vantage, watched: Vec<Watched>) -> Result<Self, EnvironmentError> {
-        let observer = observer::read(vantage.ticks_per_second)
-            .map_err(|error| EnvironmentError::new("read meshmeter's own counters", error))?;
-        let mut components = Vec::with_capacity(watched.len());
-        for watched in watched {
-            let reading = read_component(&watched, None, &vantage)?;
-            components.push((watched, reading));
-        }
-        let machine = read_machine(&vantage)?;
-        Ok(Self { vantage, observer, components, machine })
+/// Reads everything now: CPU and traffic of every component first, nearest to the window's end, and the machine next, so
+/// that its window is about theirs; then processes and memory.
+///
+/// # Errors
+/// A component is gone, or `/proc` cannot be read.
+pub fn read(watched: &[Watched], host: &HostProc) -> Result<Snapshot, EnvironmentError> {
+    let failed = |what: &str| format!("read the counters of {what}");
+    let observer = || observer::read().map_err(|error| EnvironmentError::new(failed("meshmeter"), error));
+    let before = observer()?;
+    let read_window = |watched: &Watched| {
+        watched.read_window().map_err(|error| EnvironmentError::new(failed(&watched.name), error))
+    };
+    let mut components: Vec<ComponentSnapshot> = watched.iter().map(read_window).collect::<Result<_, _>>()?;
+    let machine = machine::read(host).map_err(|error| EnvironmentError::new(failed("the machine"), error))?;
+    for (watched, component) in watched.iter().zip(&mut components) {
+        watched.read_processes(component);
     }
-
-    /// Reads everything again as the window closes.
-    ///
-    /// # Errors
-    /// Where a component is gone or the machine cannot be read.
-    pub fn close(self) -> Result<WindowUsage, EnvironmentError> {
-        let mut components = Vec::with_capacity(self.components.len() + 2);
-        for (watched, open) in &self.components {
-            let close = read_component(watched, Some(open), &self.vantage)?;
-            components.push(watched.usage(open, &close, self.vantage.ticks_per_second));
-        }
-        let machine = read_machine(&self.vantage)?;
-        let observer = observer::read(self.vantage.ticks_per_second)
-            .map_err(|error| EnvironmentError::new("read meshmeter's own counters", error))?;
-        components.push(observer::usage(&self.observer, &observer));
-        let lab_cores = components.iter().map(ComponentUsage::cpu_cores).sum();
-        let machine = machine::usage(&self.machine, &machine, lab_cores, self.vantage.ticks_per_second);
-        components.push(kernel_usage(&machine));
-        Ok(WindowUsage { components, machine })
-    }
+    Ok(Snapshot { components, machine: Some(machine), observer: Some(Box::new([before, observer()?])) })
 }
 
-fn read_component(
-    watched: &Watched,
-    open: Option<&ComponentReading>,
-    vantage: &Vantage,
-) -> Result<ComponentReading, EnvironmentError> {
-    watched
-        .read(open, vantage.ticks_per_second)
-        .map_err(|error| EnvironmentError::new(format!("read the counters of {}", watched.name), error))
-}
-
-fn read_machine(vantage: &Vantage) -> Result<MachineReading, EnvironmentError> {
-    machine::read(&vantage.outer_proc, vantage.lab_root)
-        .map_err(|error| EnvironmentError::new("read the machine's counters", error))
-}
-
-/// The kernel's share as a component, so that the components of a trial add up to the machine.
-fn kernel_usage(machine: &MachineUsage) -> ComponentUsage {
-    ComponentUsage {
-        cpu_system_s: machine.kernel_cores * machine.window_s,
-        ..ComponentUsage::of(KERNEL, Role::Kernel, machine.window_s)
-    }
+/// Time of the monotonic clock.
+fn now() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interface::Interface;
+    use experiment::schema::{ComponentUsage, Role};
+
+    fn watched(pid: u32) -> Watched {
+        Watched {
+            name: "server".to_owned(),
+            role: Role::App,
+            pod: "server".to_owned(),
+            pid: pid.cast_signed(),
+            cgroup: None,
+            interface: Some(Interface::of_this_thread("lo").unwrap()),
+        }
+    }
 
     #[test]
     fn everything_busy_is_accounted_for_once() {
         let mut busy = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        let watched = Watched {
-            name: "server".to_owned(),
-            role: Role::App,
-            pod: "server".to_owned(),
-            pid: busy.id().cast_signed(),
-            cgroup: None,
-            interface: None,
-        };
-        let window = Window::open(Vantage::new(Path::new("/proc")).unwrap(), vec![watched]).unwrap();
+        let watched = [watched(busy.id())];
+        let host = HostProc::new(Path::new("/proc")).unwrap();
+        let open = read(&watched, &host).unwrap();
         // The window is time itself here, not a wait for something.
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        let usage = window.close();
+        std::thread::sleep(Duration::from_millis(300));
+        let close = read(&watched, &host);
         busy.kill().unwrap();
         busy.wait().unwrap();
-        let usage = usage.unwrap();
+        let usage = close.unwrap().usage_since(&open);
         let names: Vec<_> = usage.components.iter().map(|usage| usage.name.as_str()).collect();
         assert_eq!(names, ["server", "meshmeter", "kernel"]);
-        assert!(usage.components[0].cpu_cores() > 0.0, "{usage:?}");
+        let server = &usage.components[0];
+        assert!(server.cpu_cores() > 0.0 && server.memory_resident_bytes > 100_000, "{usage:?}");
+        assert!(server.network.is_some() && server.scheduling.is_some() && server.throttling.is_none());
+        assert_eq!(server.cpu_source, "proc");
+        let machine = usage.machine.unwrap();
         let sum: f64 = usage.components.iter().map(ComponentUsage::cpu_cores).sum();
-        let (all, busy) = (sum + usage.machine.other_processes_cores, usage.machine.busy_cores);
         // Equal, unless the kernel's tick sampling saw less than the processes' exact times.
-        assert!(all >= busy - 1e-6, "{usage:?}");
+        assert!(sum + machine.other_processes_cores >= machine.busy_cores - 1e-6, "{sum} of {machine:?}");
+    }
+
+    #[test]
+    fn a_known_burn_is_read_from_proc() {
+        let watched = [watched(std::process::id())];
+        let host = HostProc::new(Path::new("/proc")).unwrap();
+        let open = read(&watched, &host).unwrap();
+        let now = || Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap();
+        let end = now() + Duration::from_millis(400);
+        while now() < end {
+            std::hint::spin_loop();
+        }
+        let usage = read(&watched, &host).unwrap().usage_since(&open);
+        // Other tests of this process may run beside it, and ticks are 10 ms.
+        let cpu_s = usage.components[0].cpu_user_s + usage.components[0].cpu_system_s;
+        assert!(cpu_s > 0.36, "{usage:?}");
     }
 }

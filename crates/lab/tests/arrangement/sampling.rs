@@ -3,7 +3,7 @@
 use crate::cases::LogFolder;
 use experiment::schema::Role;
 use lab::arrangement::LocalLab;
-use lab::observe::component::Watched;
+use lab::observe::{self, HostProc, Watched};
 use lab::{ContainerSpec, ContainerUser, ErrorOutput, Lab, PodSpec, Privileges, wait_for};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub fn a_known_burn_is_read_by_both_sources(lab: &Lab, _place: &mut LocalLab) {
         interface: None,
     };
     assert!(watched.cgroup.is_some() || lab.privileges() != Privileges::Root, "root has control groups");
-    let by_proc = Watched { cgroup: None, ..watched.clone() };
+    let by_proc = Watched { name: "burner-by-proc".to_owned(), cgroup: None, ..watched.clone() };
     let await_word = |word: &str| {
         wait_for(&format!("the burner is {word}"), Duration::from_secs(60), || {
             Ok(std::fs::read_to_string(&log).is_ok_and(|text| text.contains(word)).then_some(()))
@@ -47,14 +47,13 @@ pub fn a_known_burn_is_read_by_both_sources(lab: &Lab, _place: &mut LocalLab) {
     };
     // Its own start is none of what is read.
     await_word("ready");
-    let (open, open_by_proc) =
-        (watched.read(None, 100).expect("it runs"), by_proc.read(None, 100).expect("it runs"));
+    let host = HostProc::new(lab.outer_proc()).expect("the machine's /proc can be read");
+    let both = [watched, by_proc];
+    let open = observe::read(&both, &host).expect("it runs");
     std::fs::write(&go, []).expect("a temporary folder can be written");
     await_word("burnt");
-    for usage in [
-        watched.usage(&open, &watched.read(Some(&open), 100).expect("it waits"), 100),
-        by_proc.usage(&open_by_proc, &by_proc.read(Some(&open_by_proc), 100).expect("it waits"), 100),
-    ] {
+    let usage = observe::read(&both, &host).expect("it waits").usage_since(&open);
+    for usage in &usage.components[..2] {
         let cpu_ms = (usage.cpu_user_s + usage.cpu_system_s) * 1e3;
         let error = (cpu_ms - BURN_MS as f64).abs() / BURN_MS as f64;
         assert!(error < 0.1, "{} ms were burnt, {cpu_ms:.1} read: {usage:?}", BURN_MS);

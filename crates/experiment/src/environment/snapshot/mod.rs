@@ -1,0 +1,242 @@
+//! Counters of every component and of the machine at one moment, and the usage between two of them.
+//!
+//! Plain values, so that a lab, a cluster and an environment in memory can all make them. Counters are totals since the
+//! component started; [`Snapshot::usage_since`] is the only place that takes differences.
+
+mod machine;
+#[cfg(test)]
+mod tests;
+
+pub use machine::{MachineSnapshot, OtherProcess, ProcessId};
+
+use crate::schema::{
+    ComponentUsage, MachineUsage, NetworkUsage, ProcessUsage, Role, SchedulingUsage, Throttling,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+/// Name of the component that stands for the kernel's share.
+pub const KERNEL: &str = "kernel";
+
+/// Everything at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// Every component, the drivers first, then along the path.
+    pub components: Vec<ComponentSnapshot>,
+    /// The machine as a whole; absent where the environment does not see it.
+    pub machine: Option<MachineSnapshot>,
+    /// The observer before it read all this, and after; absent where it is not on the same machine.
+    pub observer: Option<Box<[ComponentSnapshot; 2]>>,
+}
+
+/// Counters of one component at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComponentSnapshot {
+    /// Name within the run, such as `client-proxy`.
+    pub name: String,
+    /// What it is for.
+    pub role: Role,
+    /// Its pod; absent for the kernel and the observer.
+    pub pod: Option<String>,
+    /// When its CPU was read, since any fixed moment.
+    pub at: Duration,
+    /// CPU of all its processes, ended ones included.
+    pub cpu: CpuTimes,
+    /// `cgroup-v1`, `cgroup-v2` or `proc`.
+    pub cpu_source: String,
+    /// Memory now.
+    pub memory: ComponentMemory,
+    /// Its processes by number.
+    pub processes: BTreeMap<i32, ProcessSnapshot>,
+    /// Traffic of the pod's interface; absent where another component is nearer to it.
+    pub network: Option<NetworkUsage>,
+    /// Throttling by its CPU limit.
+    pub throttling: Option<Throttling>,
+}
+
+/// CPU times of a component since it started.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct CpuTimes {
+    /// Total, exact where the source is.
+    pub total: Duration,
+    /// In user mode. `user + system` may be coarser than the total: only their ratio is used.
+    pub user: Duration,
+    /// In the kernel.
+    pub system: Duration,
+}
+
+/// Memory of a component at one moment.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct ComponentMemory {
+    /// Resident memory of all its processes, bytes; absent where none is left.
+    pub resident_bytes: Option<u64>,
+    /// Charged to its control group, less inactive page cache, bytes; absent without a group.
+    pub working_set_bytes: Option<u64>,
+    /// Anonymous memory, as its control group counts it or as the sum of its processes, bytes.
+    pub anonymous_bytes: Option<u64>,
+}
+
+/// One process of a component.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProcessSnapshot {
+    /// Command name.
+    pub name: String,
+    /// CPU in user mode.
+    pub cpu_user: Duration,
+    /// CPU in the kernel.
+    pub cpu_system: Duration,
+    /// Resident memory, bytes; 0 for a dead process.
+    pub memory_resident_bytes: u64,
+    /// Of which anonymous, bytes.
+    pub memory_anonymous_bytes: u64,
+    /// Context switches by thread. Threads are numbered across processes.
+    pub switches: BTreeMap<i32, SchedulingUsage>,
+}
+
+/// What was used between two snapshots.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WindowUsage {
+    /// Every component, then the observer and the kernel's share.
+    pub components: Vec<ComponentUsage>,
+    /// The machine as a whole; absent where the environment does not see it.
+    pub machine: Option<MachineUsage>,
+}
+
+impl Snapshot {
+    /// What was used since an earlier snapshot of the same deployment. Components that only one of them has are left out.
+    #[must_use]
+    pub fn usage_since(&self, open: &Self) -> WindowUsage {
+        let opened: HashMap<&str, &ComponentSnapshot> =
+            open.components.iter().map(|component| (component.name.as_str(), component)).collect();
+        let usage =
+            |close: &ComponentSnapshot| Some(close.usage_since(opened.get(close.name.as_str()).copied()?));
+        let mut components: Vec<ComponentUsage> = self.components.iter().filter_map(usage).collect();
+        if let (Some(open), Some(close)) = (&open.observer, &self.observer) {
+            // From before the first reading until after the last: both count as its own work.
+            components.push(close[1].usage_since(&open[0]));
+        }
+        let experiment_cores = components.iter().map(ComponentUsage::cpu_cores).sum();
+        let machines = open.machine.as_ref().zip(self.machine.as_ref());
+        let machine = machines.map(|(open, close)| close.usage_since(open, experiment_cores));
+        components.extend(machine.as_ref().map(kernel_usage));
+        WindowUsage { components, machine }
+    }
+}
+
+/// The kernel's share as a component, so that the components of a trial add up to the machine.
+fn kernel_usage(machine: &MachineUsage) -> ComponentUsage {
+    ComponentUsage {
+        cpu_system_s: machine.kernel_cores * machine.window_s,
+        ..ComponentUsage::of(KERNEL, Role::Kernel, machine.window_s)
+    }
+}
+
+impl ComponentSnapshot {
+    /// A component that has used nothing yet.
+    #[must_use]
+    pub fn new(name: impl Into<String>, role: Role, at: Duration) -> Self {
+        Self {
+            name: name.into(),
+            role,
+            pod: None,
+            at,
+            cpu: CpuTimes::default(),
+            cpu_source: "proc".to_owned(),
+            memory: ComponentMemory::default(),
+            processes: BTreeMap::new(),
+            network: None,
+            throttling: None,
+        }
+    }
+
+    fn usage_since(&self, open: &Self) -> ComponentUsage {
+        let (cpu_user_s, cpu_system_s) = self.cpu.split_since(open.cpu);
+        // The group of a component that has just ended shows only what the kernel has not reclaimed yet.
+        let memory = if self.memory.resident_bytes.is_some() { self.memory } else { open.memory };
+        let window_s = self.at.saturating_sub(open.at).as_secs_f64();
+        ComponentUsage {
+            pod: self.pod.clone(),
+            cpu_user_s,
+            cpu_system_s,
+            cpu_source: self.cpu_source.clone(),
+            memory_resident_bytes: memory.resident_bytes.unwrap_or(0),
+            memory_working_set_bytes: memory.working_set_bytes,
+            memory_anonymous_bytes: memory.anonymous_bytes,
+            processes: self.processes_since(open),
+            network: open.network.zip(self.network).map(|(open, close)| NetworkUsage {
+                received_bytes: close.received_bytes.saturating_sub(open.received_bytes),
+                sent_bytes: close.sent_bytes.saturating_sub(open.sent_bytes),
+            }),
+            scheduling: self.switches_since(open),
+            throttling: open.throttling.zip(self.throttling).map(|(open, close)| Throttling {
+                periods: close.periods.saturating_sub(open.periods),
+                time_s: (close.time_s - open.time_s).max(0.0),
+            }),
+            ..ComponentUsage::of(&self.name, self.role, window_s)
+        }
+    }
+
+    /// Usage of each process, where the component has several.
+    fn processes_since(&self, open: &Self) -> Vec<ProcessUsage> {
+        if self.processes.len() < 2 {
+            return Vec::new();
+        }
+        let usage = |(pid, close): (&i32, &ProcessSnapshot)| {
+            let open = open
+                .processes
+                .get(pid)
+                .map_or_else(Default::default, |open| [open.cpu_user, open.cpu_system]);
+            ProcessUsage {
+                name: close.name.clone(),
+                cpu_user_s: close.cpu_user.saturating_sub(open[0]).as_secs_f64(),
+                cpu_system_s: close.cpu_system.saturating_sub(open[1]).as_secs_f64(),
+                memory_resident_bytes: close.memory_resident_bytes,
+                memory_anonymous_bytes: Some(close.memory_anonymous_bytes),
+            }
+        };
+        self.processes.iter().map(usage).collect()
+    }
+
+    /// Context switches of all threads; absent where a thread has ended since and took its count with it.
+    fn switches_since(&self, open: &Self) -> Option<SchedulingUsage> {
+        let (open, close) = (open.switches(), self.switches());
+        if open.is_empty() || open.keys().any(|thread| !close.contains_key(thread)) {
+            return None;
+        }
+        let mut sum = SchedulingUsage::default();
+        for (thread, close) in close {
+            let open = open.get(&thread).copied().unwrap_or_default();
+            sum.voluntary_switches += close.voluntary_switches.saturating_sub(open.voluntary_switches);
+            sum.involuntary_switches += close.involuntary_switches.saturating_sub(open.involuntary_switches);
+        }
+        Some(sum)
+    }
+
+    fn switches(&self) -> HashMap<i32, SchedulingUsage> {
+        self.processes
+            .values()
+            .flat_map(|process| &process.switches)
+            .map(|(tid, count)| (*tid, *count))
+            .collect()
+    }
+}
+
+impl CpuTimes {
+    /// User and system seconds since an earlier reading: the exact total, divided as the (perhaps coarser) parts are.
+    fn split_since(self, open: Self) -> (f64, f64) {
+        let total_s = self.total.saturating_sub(open.total).as_secs_f64();
+        let user_s = self.user.saturating_sub(open.user).as_secs_f64();
+        let system_s = self.system.saturating_sub(open.system).as_secs_f64();
+        // Too short for a clock tick: nothing tells the modes apart.
+        let user_share = if user_s + system_s > 0.0 { user_s / (user_s + system_s) } else { 1.0 };
+        (total_s * user_share, total_s * (1.0 - user_share))
+    }
+}
+
+impl ComponentMemory {
+    /// Defined as [`ComponentUsage::memory_bytes`].
+    #[must_use]
+    pub fn bytes(&self) -> Option<u64> {
+        self.resident_bytes.max(self.working_set_bytes)
+    }
+}
