@@ -20,6 +20,6 @@ pub use findings::SAMPLES_BEYOND_A_PERCENTILE;
 pub use histogram::{
     DecodeError, EncodedNanoseconds, LatencyHistogram, NanosecondEncoder, PercentileStep, RecordedValue,
 };
-pub use merge::{MergeError, merge};
+pub use merge::{MergeError, merge, merge_drivers};
 pub use objective::{ObjectiveOutcome, judge_result, objective_met};
 pub use summary::summarize;

@@ -2,7 +2,9 @@
 
 use crate::SAMPLES_BEYOND_A_PERCENTILE;
 use crate::findings::words;
-use experiment::schema::{BoundResult, Cell, Estimate, LoadResult, ObjectiveResult, Summary};
+use experiment::schema::{
+    BoundResult, Cell, DriverObjective, DriverSummary, Estimate, LoadResult, ObjectiveResult, Summary,
+};
 use experiment::units::format_fraction;
 use experiment::{Experiment, Objective};
 
@@ -98,7 +100,64 @@ pub(crate) fn misses(experiment: &Experiment, cell: &Cell) -> Vec<String> {
             format_fraction(bound)
         ));
     }
+    misses.extend(missing_drivers(objective, cell).map(|drivers| format!("{place}: {drivers}")));
     misses
+}
+
+/// The drivers of a cell of several that missed the objective, in words; absent where none did.
+fn missing_drivers(objective: &Objective, cell: &Cell) -> Option<String> {
+    let missed: Vec<&DriverSummary> =
+        cell.drivers.iter().filter(|driver| driver.objective == Some(DriverObjective::Missed)).collect();
+    if cell.drivers.len() < 2 || missed.is_empty() {
+        return None;
+    }
+    let bound = objective.percentiles().last().map_or("p99", |(name, _, _)| name);
+    let time = |driver: &DriverSummary| driver.response_time_us.map(|response| percentile(&response, bound));
+    let slowest = missed.iter().filter_map(|driver| Some((driver, time(driver)?)));
+    let slowest = slowest
+        .max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate))
+        .map(|(driver, time)| format!(", the slowest {} ({bound} {})", driver.name, words::latency(&time)));
+    Some(format!(
+        "{} of {} drivers missed it{}",
+        missed.len(),
+        cell.drivers.len(),
+        slowest.unwrap_or_default()
+    ))
+}
+
+/// Compares a driver's intervals with an objective. `saturated`: its target did not keep up in some trial.
+pub(crate) fn driver_objective(
+    objective: &Objective,
+    driver: &DriverSummary,
+    saturated: bool,
+) -> Option<DriverObjective> {
+    if objective.is_empty() {
+        return None;
+    }
+    let too_many_errors = objective.errors.is_some_and(|bound| driver.errors > bound);
+    let times = objective.percentiles().map(|(name, _, bound)| {
+        let response = driver.response_time_us.as_ref();
+        response.map_or(DriverObjective::NotShown, |response| {
+            within(&percentile(response, name), bound.as_secs_f64() * 1e6)
+        })
+    });
+    let all: Vec<DriverObjective> = times.collect();
+    Some(if saturated || too_many_errors || all.contains(&DriverObjective::Missed) {
+        DriverObjective::Missed
+    } else if driver.valid == 0 || all.contains(&DriverObjective::NotShown) {
+        DriverObjective::NotShown
+    } else {
+        DriverObjective::Met
+    })
+}
+
+/// How an interval lies to the greatest value that is good.
+fn within(measured: &Estimate, bound: f64) -> DriverObjective {
+    match (measured.low, measured.high) {
+        (Some(low), _) if low > bound => DriverObjective::Missed,
+        (_, Some(high)) if high <= bound => DriverObjective::Met,
+        _ => DriverObjective::NotShown,
+    }
 }
 
 fn percentile(response: &experiment::schema::Percentiles, name: &str) -> Estimate {

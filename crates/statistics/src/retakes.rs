@@ -11,9 +11,7 @@
 use crate::curve::is_valid;
 use crate::findings::FULL_MACHINE;
 use experiment::Mode;
-use experiment::schema::{
-    LoadPoint, MachineUsage, Retake, RetakeSummary, TrialOutcome, TrialRecord, Verdict,
-};
+use experiment::schema::{LoadPoint, MachineUsage, Retake, RetakeSummary, TrialOutcome, TrialRecord};
 
 /// How a take stands to the machine.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -57,7 +55,8 @@ pub(crate) fn is_late(trial: &TrialRecord) -> bool {
     reasons().any(|kind| kind == "schedule-lag") && reasons().all(|kind| kind != "other-processes")
 }
 
-fn kind_of(reason: &str) -> &str {
+/// The kind of a reason: what stands before its colon.
+pub(crate) fn kind_of(reason: &str) -> &str {
     reason.split(':').next().unwrap_or_default().trim()
 }
 
@@ -203,23 +202,25 @@ pub fn settle(mut trials: Vec<TrialRecord>) -> Vec<TrialRecord> {
         });
         if let Some((invalid, of)) = all.habit(trial.mode, &trial.load) {
             leave_out(
-                &mut trial.verdict,
-                format!(
+                trial,
+                &format!(
                     "not-by-chance: {invalid} of {of} first takes of this mode under this load are not valid, and not for other \
                      processes: this one was lucky, and stands for nothing"
                 ),
             );
         } else if let Some(valid) = earlier.into_iter().find(|take| take.standing == Standing::Valid) {
-            leave_out(&mut trial.verdict, format!("superfluous: trial {} is valid", valid.index + 1));
+            leave_out(trial, &format!("superfluous: trial {} is valid", valid.index + 1));
         }
     }
     trials
 }
 
-fn leave_out(verdict: &mut Verdict, reason: String) {
-    if verdict.valid {
+/// The trial and each of its drivers, which may be valid where others of the same trial are not.
+fn leave_out(trial: &mut TrialRecord, reason: &str) {
+    let drivers = trial.drivers.iter_mut().map(|driver| &mut driver.verdict);
+    for verdict in drivers.chain([&mut trial.verdict]).filter(|verdict| verdict.valid) {
         verdict.valid = false;
-        verdict.reasons.push(reason);
+        verdict.reasons.push(reason.to_owned());
     }
 }
 

@@ -4,18 +4,21 @@
 //! `holdings.rs`, how modes compare in `comparison.rs`, what rises with the size of the mesh in `sizes.rs`, what components of a role use together in `totals.rs`.
 
 mod comparison;
+mod drivers;
 mod holdings;
+mod services;
 mod sizes;
 mod totals;
 
 use crate::curve::{is_valid, valid_results};
+use crate::retakes::kind_of;
 use crate::{findings, interval, published, retakes};
 use experiment::plan::{load_points, most_retakes};
 use experiment::schema::{
     Cell, CellPath, ComponentSummary, ComponentUsage, Estimate, HistogramSummary, HopProof, Host, LoadPoint,
-    LoadResult, Percentiles, ProxyHoldings, Role, SUMMARY_SCHEMA, Summary, TrialRecord,
+    LoadResult, Percentiles, ProxyHoldings, RequestCounts, Role, SUMMARY_SCHEMA, Summary, TrialRecord,
 };
-use experiment::{Experiment, Mode};
+use experiment::{Experiment, Mode, Objective};
 use std::collections::BTreeMap;
 
 /// The verdict of a cell that may be used.
@@ -39,7 +42,8 @@ pub fn summarize(
     let mut modes: Vec<Mode> = keys.iter().map(|(_, mode)| *mode).collect();
     modes.sort_unstable();
     modes.dedup();
-    let cells = keys.into_iter().map(|(load, mode)| cell(mode, load, trials)).collect();
+    let cells =
+        keys.into_iter().map(|(load, mode)| cell(mode, load, &experiment.objective, trials)).collect();
     let mut summary = Summary {
         schema: SUMMARY_SCHEMA.to_owned(),
         name: experiment.name.clone(),
@@ -80,24 +84,25 @@ fn cell_keys(experiment: &Experiment, trials: &[TrialRecord]) -> Vec<(LoadPoint,
     keys
 }
 
-fn cell(mode: Mode, load: LoadPoint, trials: &[TrialRecord]) -> Cell {
+fn cell(mode: Mode, load: LoadPoint, objective: &Objective, trials: &[TrialRecord]) -> Cell {
     let all: Vec<&TrialRecord> =
         trials.iter().filter(|trial| trial.mode == mode && trial.load == load).collect();
     let valid: Vec<&TrialRecord> = all.iter().copied().filter(|trial| is_valid(trial)).collect();
     let retakes = all.iter().filter(|trial| retakes::is_another_take(trial, trials)).count();
+    let places = all.len() - retakes;
     let results: Vec<&LoadResult> = valid_results(trials, mode, &load).collect();
     Cell {
         mode,
         trials: all.len(),
         valid: valid.len(),
         retakes,
-        verdict: verdict(&all, valid.len(), all.len() - retakes),
+        verdict: verdict(&all, valid.len(), places),
         response_time_us: percentiles(&results),
         added_us: mode.floor().and_then(|floor| comparison::response_time(mode, floor, &load, trials)),
         rate_completed: estimate(results.iter().map(|result| result.rate.completed)),
-        errors: error_fraction(&all),
-        drivers: Vec::new(),
-        services: Vec::new(),
+        errors: error_fraction(all.iter().filter_map(|trial| Some(&trial.result.as_ref()?.requests))),
+        drivers: drivers::drivers(objective, &all, places),
+        services: services::services(&all),
         components: components(&valid),
         totals: totals::totals(&valid),
         path: path(&valid, &all),
@@ -111,12 +116,18 @@ fn verdict(trials: &[&TrialRecord], valid: usize, places: usize) -> String {
     if trials.is_empty() {
         return NOT_MEASURED.to_owned();
     }
+    let invalid = trials.iter().filter(|trial| !is_valid(trial));
+    commonest_kind(invalid.map(|trial| reason_kind(trial)), valid, places)
+}
+
+/// `valid` if more than half of `places` are, else the commonest of these kinds of reasons.
+fn commonest_kind<'a>(kinds: impl Iterator<Item = &'a str>, valid: usize, places: usize) -> String {
     if valid * 2 > places {
         return VALID.to_owned();
     }
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| !is_valid(trial)) {
-        *counts.entry(reason_kind(trial)).or_default() += 1;
+    for kind in kinds {
+        *counts.entry(kind).or_default() += 1;
     }
     counts.into_iter().max_by_key(|(_, count)| *count).map_or(VALID, |(kind, _)| kind).to_owned()
 }
@@ -124,7 +135,7 @@ fn verdict(trials: &[&TrialRecord], valid: usize, places: usize) -> String {
 /// The kind of the first reason why a trial is not valid: what stands before its colon.
 pub(crate) fn reason_kind(trial: &TrialRecord) -> &str {
     match trial.verdict.reasons.first() {
-        Some(reason) => reason.split_once(':').map_or(reason.as_str(), |(kind, _)| kind).trim(),
+        Some(reason) => kind_of(reason),
         None if trial.result.is_none() => "no result",
         None => "no responses",
     }
@@ -161,12 +172,12 @@ fn not_below_zero(estimate: Estimate) -> Estimate {
 }
 
 /// Over all trials: an invalid trial's errors are errors too.
-fn error_fraction(trials: &[&TrialRecord]) -> f64 {
-    let counts = || trials.iter().filter_map(|trial| Some(&trial.result.as_ref()?.requests));
-    let sent: u64 = counts().map(|requests| requests.sent).sum();
-    let wrong: u64 = counts().map(|requests| requests.failed + requests.error_statuses()).sum();
+fn error_fraction<'a>(counts: impl Iterator<Item = &'a RequestCounts>) -> f64 {
+    let counts: Vec<&RequestCounts> = counts.collect();
+    let sent: u64 = counts.iter().map(|requests| requests.sent).sum();
+    let wrong: u64 = counts.iter().map(|requests| requests.failed + requests.error_statuses()).sum();
     match sent {
-        0 if counts().any(|requests| !requests.errors.is_empty()) => 1.0,
+        0 if counts.iter().any(|requests| !requests.errors.is_empty()) => 1.0,
         0 => 0.0,
         _ => wrong as f64 / sent as f64,
     }
@@ -249,3 +260,6 @@ fn path(valid: &[&TrialRecord], all: &[&TrialRecord]) -> CellPath {
         hops: HopProof::of_all(judged.iter().map(|trial| trial.path.hops.as_slice())),
     }
 }
+
+#[cfg(test)]
+mod driver_tests;

@@ -7,10 +7,13 @@
 //!
 //! Left out: the objective, which is for whoever merges to ask again.
 
+mod drivers;
 mod series;
 #[cfg(test)]
 mod tests;
 mod verdict;
+
+pub use drivers::merge_drivers;
 
 use crate::{DecodeError, LatencyHistogram};
 use experiment::schema::{

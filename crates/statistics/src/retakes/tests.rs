@@ -1,5 +1,5 @@
 use super::*;
-use experiment::schema::{LoadResult, TRIAL_SCHEMA};
+use experiment::schema::{LoadResult, TRIAL_SCHEMA, Verdict};
 
 fn load() -> LoadPoint {
     LoadPoint {

@@ -1,0 +1,282 @@
+//! Drivers and services of trials that have several of them.
+
+use super::*;
+use crate::histogram::LatencyHistogram;
+use crate::merge_drivers;
+use crate::objective::{ObjectiveOutcome, objective_met};
+use experiment::Plan;
+use experiment::schema::{
+    DriverObjective, DriverRecord, DriverSummary, LOAD_SCHEMA, PathProof, Rates, Retake, ServiceProof,
+    ServiceRecord, ServiceSummary, TRIAL_SCHEMA, TrialOutcome, Verdict, WarmupCounts,
+};
+use std::time::Duration;
+
+const EXPERIMENT: &str = "{name: t, modes: [none], load: {rate: 100, duration: 10s, warmup: 2s}, repeats: 5, \
+                          objective: {p99: 2ms, errors: 1%}}";
+const WINDOW_S: f64 = 10.0;
+const WARMUP_REQUESTS: u64 = 200;
+
+fn result(rate: f64, median_us: f64) -> LoadResult {
+    let mut times = LatencyHistogram::new();
+    let count = (rate * WINDOW_S) as u64;
+    for request in 0..count {
+        let us = median_us * (0.5 + request as f64 / count as f64);
+        times.record(Duration::from_nanos((us * 1000.0) as u64));
+    }
+    LoadResult {
+        schema: LOAD_SCHEMA.to_owned(),
+        started_at: "2026-11-20T10:00:01Z".to_owned(),
+        duration_s: WINDOW_S,
+        rate: Rates { offered: Some(rate), sent: rate, completed: rate },
+        requests: RequestCounts { scheduled: count, sent: count, completed: count, ..Default::default() },
+        warmup: WarmupCounts { sent: WARMUP_REQUESTS, completed: WARMUP_REQUESTS, failed: 0 },
+        response_time_us: times.summary(),
+        service_time_us: times.summary(),
+        verdict: Verdict { valid: true, ..Verdict::default() },
+        ..LoadResult::default()
+    }
+}
+
+fn driver(tenant: usize, median_us: f64) -> DriverRecord {
+    DriverRecord {
+        name: format!("tenant-{tenant}/generator"),
+        namespace: format!("tenant-{tenant}"),
+        target: format!("tenant-{tenant}/a"),
+        result: Some(result(100.0, median_us)),
+        verdict: Verdict { valid: true, ..Verdict::default() },
+    }
+}
+
+/// `a` gets what the driver sends, `c` twice as much: 2 pods each, of 0.05 cores a pod.
+fn services(tenant: usize) -> [ServiceRecord; 2] {
+    let requests = 1000 + WARMUP_REQUESTS;
+    [("a", requests), ("c", 2 * requests)].map(|(name, requests)| ServiceRecord {
+        name: name.to_owned(),
+        namespace: format!("tenant-{tenant}"),
+        replicas: 2,
+        requests: Some(requests),
+        requests_per_s: None,
+        components: (1..=2).map(|pod| format!("tenant-{tenant}/{name}-{pod}")).collect(),
+    })
+}
+
+fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) -> TrialRecord {
+    let services: Vec<ServiceRecord> = (1..=drivers.len()).flat_map(services).collect();
+    let pods = services.iter().flat_map(|service| &service.components);
+    let components = pods
+        .map(|pod| ComponentUsage { cpu_user_s: 0.5, ..ComponentUsage::of(pod, Role::App, WINDOW_S) })
+        .collect();
+    let reasons: Vec<String> = drivers.iter().flat_map(|driver| driver.verdict.reasons.clone()).collect();
+    let (result, drivers) = merge_drivers(drivers).expect("results that can be added up");
+    TrialRecord {
+        schema: TRIAL_SCHEMA.to_owned(),
+        index,
+        repeat: index,
+        mode: Mode::None,
+        load: load.clone(),
+        started_at: "2026-11-20T10:00:00Z".to_owned(),
+        outcome: TrialOutcome::Finished,
+        verdict: Verdict { valid: reasons.is_empty(), reasons, ..Verdict::default() },
+        result,
+        drivers,
+        services,
+        components,
+        path: PathProof { proven: true, ..PathProof::default() },
+        machine: None,
+        log_tails: BTreeMap::new(),
+        hints: Vec::new(),
+        push: None,
+        retake: None,
+    }
+}
+
+/// Five tenants, the fifth three times as slow, in five trials. `change` is given the tenant and the trial of each driver.
+fn five_tenants(change: impl Fn(usize, usize, &mut DriverRecord)) -> (Experiment, Vec<TrialRecord>) {
+    let experiment = Experiment::parse(EXPERIMENT, "test").expect("a good experiment");
+    let load = Plan::new(&experiment, 1).trials[0].load.clone();
+    let trials = (0..5).map(|index| {
+        let drivers = (1..=5).map(|tenant| {
+            let median_us = if tenant == 5 { 1500.0 } else { 500.0 } + 3.0 * (index % 3) as f64;
+            let mut driver = driver(tenant, median_us + tenant as f64);
+            change(tenant, index, &mut driver);
+            driver
+        });
+        trial(&load, index, drivers.collect())
+    });
+    let trials = trials.collect();
+    (experiment, trials)
+}
+
+fn summary(experiment: &Experiment, trials: Vec<TrialRecord>) -> Summary {
+    summarize(experiment, 1, 5, &Host::default(), &retakes::settle(trials))
+}
+
+fn spoil(driver: &mut DriverRecord, reason: &str) {
+    driver.verdict = Verdict { valid: false, reasons: vec![reason.to_owned()], ..Verdict::default() };
+}
+
+fn objectives(drivers: &[DriverSummary]) -> Vec<DriverObjective> {
+    drivers.iter().filter_map(|driver| driver.objective).collect()
+}
+
+fn p99(driver: &DriverSummary) -> Estimate {
+    driver.response_time_us.expect("a valid trial").p99
+}
+
+#[test]
+fn every_driver_and_service_has_estimates_of_its_own() {
+    let (experiment, trials) = five_tenants(|_, _, _| {});
+    let summary = summary(&experiment, trials);
+    let cell = &summary.cells[0];
+    assert_eq!((cell.valid, cell.drivers.len(), cell.services.len()), (5, 5, 10));
+    assert!((cell.rate_completed.unwrap().estimate - 500.0).abs() < 1e-9, "the sum of all");
+    for driver in &cell.drivers {
+        assert_eq!((driver.valid, driver.verdict.as_str()), (5, VALID));
+        assert_eq!(
+            driver.rate_completed,
+            Some(Estimate { estimate: 100.0, low: Some(100.0), high: Some(100.0), n: 5 })
+        );
+    }
+    assert!(p99(&cell.drivers[4]).low.unwrap() > 2.0 * p99(&cell.drivers[0]).high.unwrap());
+    let [a, c] = [&cell.services[0], &cell.services[1]];
+    assert_eq!(
+        (a.namespace.as_str(), a.name.as_str(), a.replicas, a.cpu_cores.unwrap().n),
+        ("tenant-1", "a", 2, 5)
+    );
+    assert!((a.cpu_cores.unwrap().estimate - 0.1).abs() < 1e-9, "both pods together");
+    // 1200 requests in 12 s, warm-up included, of which 1000 in the window of 10 s.
+    let per_s = |service: &ServiceSummary| service.requests_per_s.unwrap().estimate;
+    assert!((per_s(a) - 100.0).abs() < 1e-9 && (per_s(c) - 200.0).abs() < 1e-9, "{a:?} {c:?}");
+}
+
+#[test]
+fn a_spoiled_driver_takes_no_other_with_it() {
+    let (experiment, trials) = five_tenants(|tenant, index, driver| {
+        if tenant == 2 && index < 3 {
+            spoil(driver, "schedule-lag: late");
+        }
+    });
+    let summary = summary(&experiment, trials);
+    let cell = &summary.cells[0];
+    assert_eq!((cell.valid, cell.verdict.as_str()), (2, "schedule-lag"));
+    assert_eq!(cell.response_time_us.unwrap().p99.n, 2, "all drivers together need all of them");
+    let valid: Vec<usize> = cell.drivers.iter().map(|driver| driver.valid).collect();
+    assert_eq!(valid, [5, 2, 5, 5, 5]);
+    assert_eq!(cell.drivers[1].verdict, "schedule-lag");
+    assert_eq!((p99(&cell.drivers[1]).n, p99(&cell.drivers[2]).n), (2, 5));
+    let of_services: Vec<usize> =
+        cell.services.iter().map(|service| service.requests_per_s.unwrap().n).collect();
+    assert_eq!(of_services, [5, 5, 2, 2, 5, 5, 5, 5, 5, 5]);
+}
+
+#[test]
+fn a_driver_without_a_result_is_listed_without_figures() {
+    let (experiment, trials) = five_tenants(|tenant, _, driver| {
+        if tenant == 3 {
+            driver.result = None;
+            spoil(driver, "failed: the generator was ended by signal 9");
+        }
+    });
+    assert_eq!(trials[0].result.as_ref().unwrap().requests.sent, 4000, "the sum of those that have one");
+    let summary = summary(&experiment, trials);
+    let driver = &summary.cells[0].drivers[2];
+    assert_eq!((driver.valid, driver.verdict.as_str()), (0, "failed"));
+    assert_eq!((driver.response_time_us, driver.rate_completed), (None, None));
+    assert_eq!(driver.objective, Some(DriverObjective::NotShown));
+    assert_eq!(summary.cells[0].services[4].requests_per_s, None);
+}
+
+#[test]
+fn an_objective_is_met_missed_or_not_shown_by_the_interval() {
+    use DriverObjective::{Met, Missed, NotShown};
+    let (experiment, trials) = five_tenants(|tenant, index, driver| match tenant {
+        // Its p99 is 1.49 times the median: some 1.5 ms and 3 ms in turn.
+        2 => driver.result = Some(result(100.0, if index % 2 == 0 { 1000.0 } else { 2000.0 })),
+        3 => driver.result.as_mut().unwrap().requests.failed = 50,
+        4 if index == 0 => spoil(driver, "saturated: 50/s completed of 100/s offered"),
+        5 => driver.result = Some(result(100.0, 5000.0)),
+        _ => {}
+    });
+    let summary = summary(&experiment, trials);
+    assert_eq!(objectives(&summary.cells[0].drivers), [Met, NotShown, Missed, Missed, Missed]);
+    let ObjectiveOutcome::Failed(misses) = objective_met(&experiment, &summary) else {
+        panic!("{:?}", summary.cells[0].drivers)
+    };
+    let drivers = misses.iter().find(|miss| miss.contains("drivers")).expect("they are told");
+    assert!(
+        drivers.contains("3 of 5 drivers missed it, the slowest tenant-5/generator (p99 7.4"),
+        "{drivers}"
+    );
+
+    let asks_nothing = Experiment { objective: Objective::default(), ..experiment };
+    let (_, trials) = five_tenants(|_, _, _| {});
+    assert!(objectives(&self::summary(&asks_nothing, trials).cells[0].drivers).is_empty());
+}
+
+#[test]
+fn a_single_trial_shows_no_objective() {
+    let (experiment, mut trials) = five_tenants(|_, _, _| {});
+    trials.truncate(1);
+    let drivers = &summary(&experiment, trials).cells[0].drivers;
+    assert_eq!(objectives(drivers), [DriverObjective::NotShown; 5]);
+}
+
+#[test]
+fn another_take_gives_no_driver_a_second_value_in_a_repeat() {
+    let late = "schedule-lag: late";
+    let (experiment, mut trials) = five_tenants(|tenant, index, driver| {
+        if tenant == 2 && index == 1 {
+            spoil(driver, late);
+        }
+    });
+    let again = TrialRecord {
+        index: 5,
+        repeat: 1,
+        retake: Some(Retake { take: 2, of: 1, because: vec![late.to_owned()] }),
+        ..trials[0].clone()
+    };
+    // One that follows on a valid take counts for no driver.
+    let superfluous = TrialRecord {
+        index: 6,
+        repeat: 0,
+        retake: Some(Retake { take: 2, of: 0, because: Vec::new() }),
+        ..trials[1].clone()
+    };
+    trials.extend([again, superfluous]);
+    let summary = summary(&experiment, trials);
+    let drivers = &summary.cells[0].drivers;
+    assert!(drivers.iter().all(|driver| driver.valid == 5 && p99(driver).n == 5), "{drivers:?}");
+    assert!(summary.cells[0].services.iter().all(|service| service.requests_per_s.unwrap().n == 5));
+}
+
+#[test]
+fn a_single_driver_is_stored_once_and_seen_as_in_older_trials() {
+    let (experiment, trials) = five_tenants(|_, _, _| {});
+    let load = &trials[0].load;
+    let trials: Vec<TrialRecord> = (0..5).map(|index| trial(load, index, vec![driver(1, 500.0)])).collect();
+    let text = serde_json::to_string(&trials[0]).expect("a trial is plain data");
+    assert_eq!(text.matches("\"response_time_us\"").count(), 1, "its histograms stand once");
+
+    let mut older = serde_json::to_value(&trials[0]).expect("a trial is plain data");
+    let fields = older.as_object_mut().expect("an object");
+    fields.remove("drivers");
+    fields.remove("services");
+    let mut older: TrialRecord = serde_json::from_value(older).expect("older trials are read");
+    let [view] = older.drivers()[..] else { panic!("one driver") };
+    assert_eq!(
+        (view.name, view.namespace, view.target, view.result),
+        ("generator", "", "server", older.result.as_ref())
+    );
+    assert_eq!(older.services()[0].requests, None);
+    older.path.service = Some(ServiceProof { requests_received: 1200, ..ServiceProof::default() });
+    assert_eq!((older.services()[0].name.as_str(), older.services()[0].requests), ("server", Some(1200)));
+
+    for trials in [trials, vec![older]] {
+        let summary = summary(&experiment, trials);
+        let cell = &summary.cells[0];
+        assert_eq!(cell.drivers.len(), 1);
+        assert_eq!(cell.drivers[0].response_time_us, cell.response_time_us);
+        assert_eq!(cell.drivers[0].rate_completed, cell.rate_completed);
+        assert!((cell.services[0].requests_per_s.unwrap().estimate - 100.0).abs() < 1e-9);
+    }
+}

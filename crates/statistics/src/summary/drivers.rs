@@ -1,0 +1,70 @@
+//! What each driver of a cell measured.
+//!
+//! Each driver stands by its own verdict: one whose figures are spoiled takes no other's with it. A driver has one value per
+//! repeat: that of the first take in which it is valid.
+
+use super::{commonest_kind, error_fraction, estimate, percentiles};
+use crate::objective::driver_objective;
+use crate::retakes::kind_of;
+use experiment::Objective;
+use experiment::schema::{DriverSummary, DriverView, LoadResult, TrialRecord};
+use std::collections::BTreeMap;
+
+/// Every driver of the trials of a cell, in the order in which the trials list them. `places` is the number of repeats that
+/// have a trial.
+pub(super) fn drivers(objective: &Objective, trials: &[&TrialRecord], places: usize) -> Vec<DriverSummary> {
+    let mut takes: Vec<((&str, &str), Vec<Take<'_>>)> = Vec::new();
+    let mut positions: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for trial in trials {
+        for view in trial.drivers() {
+            let key = (view.namespace, view.name);
+            let position = *positions.entry(key).or_insert_with(|| {
+                takes.push((key, Vec::new()));
+                takes.len() - 1
+            });
+            takes[position].1.push(Take { repeat: trial.repeat, view });
+        }
+    }
+    takes.into_iter().filter_map(|(_, takes)| driver(objective, &takes, places)).collect()
+}
+
+/// A driver in one trial.
+struct Take<'a> {
+    repeat: usize,
+    view: DriverView<'a>,
+}
+
+fn driver(objective: &Objective, takes: &[Take<'_>], places: usize) -> Option<DriverSummary> {
+    let first = takes.first()?.view;
+    let mut valid: BTreeMap<usize, &LoadResult> = BTreeMap::new();
+    for take in takes.iter().filter(|take| take.view.is_valid()) {
+        if let Some(result) = take.view.result {
+            valid.entry(take.repeat).or_insert(result);
+        }
+    }
+    let results: Vec<&LoadResult> = valid.into_values().collect();
+    let kinds = takes.iter().map(|take| take.view).filter(|view| !view.is_valid()).map(|view| kind(&view));
+    let mut summary = DriverSummary {
+        name: first.name.to_owned(),
+        namespace: first.namespace.to_owned(),
+        target: first.target.to_owned(),
+        valid: results.len(),
+        verdict: commonest_kind(kinds, results.len(), places),
+        response_time_us: percentiles(&results),
+        rate_completed: estimate(results.iter().map(|result| result.rate.completed)),
+        errors: error_fraction(takes.iter().filter_map(|take| Some(&take.view.result?.requests))),
+        objective: None,
+    };
+    let saturated = takes.iter().any(|take| kind(&take.view) == "saturated");
+    summary.objective = driver_objective(objective, &summary, saturated);
+    Some(summary)
+}
+
+/// The kind of the first reason why a driver's figures are not valid.
+fn kind<'a>(view: &DriverView<'a>) -> &'a str {
+    match view.verdict.reasons.first() {
+        Some(reason) => kind_of(reason),
+        None if view.result.is_none() => "no result",
+        None => "no responses",
+    }
+}
