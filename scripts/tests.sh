@@ -1,43 +1,80 @@
 #!/usr/bin/env bash
-# All tests, whichever fail. Says at the end how long they took, and which of their programs took longest.
+# All tests, whichever fail. Builds once; then programs that bring up components run beside those that do not, and at the end
+# each that measures runs alone. Says how long everything took, and which programs took longest.
+#
+#   scripts/tests.sh [OPTION of cargo test that selects packages or targets]...
 set -euo pipefail
-shopt -s extglob
 
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cargo=${CARGO:-cargo}
 slowest=10
-declare -A took
-program='' since=0
 
-# So ends a program's time: with the next program, or with the last line.
-ended() {
-  if [[ -n $program ]]; then
-    took[$program]=$((SECONDS - since))
-  fi
-  since=$SECONDS
+# Programs, as crate/target, that run several cases at once by themselves: one after the other, the longest first.
+components=(
+  meshmeter/run_istio meshmeter/istio lab/istio meshmeter/lab_up meshmeter/run lab/arrangement lab/lab
+)
+# Programs that hold times or CPU against each other: alone.
+measuring=(
+  meshmeter/benchmarks meshmeter/load_schedules meshmeter/load_search load/schedules
+  load/engine load/engine_on_epoll load/several_servers load/several_servers_on_epoll
+)
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+touch "$folder/times" "$folder/failed"
+[[ ! -t 1 ]] || export CARGO_TERM_COLOR=always
+begun=$SECONDS
+
+# Prints a program's output at once when it has ended: run NAME FOLDER COMMAND...
+run() {
+  local name=$1 since=$SECONDS status=0 output
+  output=$(mktemp "$folder/output.XXXXXX")
+  (cd "$2" && CARGO_MANIFEST_DIR=$PWD exec "${@:3}") >"$output" 2>&1 </dev/null || status=$?
+  {
+    flock 9
+    echo "     Running $name ($((SECONDS - since)) s)"
+    cat "$output"
+    [[ $status -eq 0 ]] || echo "error: $name ended with status $status" | tee -a "$folder/failed"
+    printf '%6d s  %s\n' $((SECONDS - since)) "$name" >>"$folder/times"
+  } 9>"$folder/lock"
+  rm "$output"
 }
 
-if [[ -t 1 ]]; then
-  export CARGO_TERM_COLOR=always
-fi
-begun=$SECONDS
-exec 3< <("${CARGO:-cargo}" test --locked --workspace --no-fail-fast "$@" 2>&1)
-tests=$!
-while IFS= read -r line <&3; do
-  printf '%s\n' "$line"
-  plain=${line//$'\e['*([0-9;])m/}
-  if [[ $plain =~ ^\ +Running\ (.+)\ \(.*/([^/]+)\)$ ]]; then
-    ended
-    program="${BASH_REMATCH[2]}  ${BASH_REMATCH[1]}"
-  elif [[ $plain =~ ^\ +(Doc-tests\ .+)$ ]]; then
-    ended
-    program=${BASH_REMATCH[1]}
-  fi
-done
-ended
-status=0
-wait "$tests" || status=$?
+# Runs the built programs of these names, as far as they are selected, one after the other.
+run_named() {
+  local name
+  for name in "$@"; do
+    [[ -z ${folder_of[$name]:-} ]] || run "$name" "${folder_of[$name]}" "${program_of[$name]}"
+  done
+}
+
+"$cargo" test --locked --workspace --no-run --message-format json-render-diagnostics "$@" >"$folder/messages"
+declare -A folder_of program_of
+others=()
+while IFS=$'\t' read -r package kind target program; do
+  name=${package##*/}/$target
+  # A library's own tests go by the crate, as a program's own do.
+  [[ $kind == test || $kind == bench ]] || name="${package##*/} ($kind)"
+  folder_of[$name]=$package
+  program_of[$name]=$program
+  [[ " ${components[*]} ${measuring[*]} " == *" $name "* ]] || others+=("$name")
+done < <(sed -n 's/^{"reason":"compiler-artifact",.*"manifest_path":"\([^"]*\)\/Cargo.toml","target":{"kind":\["\([^"]*\)".*"name":"\([^"]*\)","src_path".*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*$/\1\t\2\t\3\t\4/p' "$folder/messages")
+[[ ${#program_of[@]} -gt 0 ]] || {
+  echo 'tests: no test program is selected' >&2
+  exit 2
+}
+
+run_named "${components[@]}" &
+run_named "${others[@]}"
+[[ $# -gt 0 ]] || run 'documentation' . "$cargo" test --locked --workspace --doc
+wait
+run_named "${measuring[@]}"
+
 echo
 echo "All tests took $(((SECONDS - begun) / 60)) min $(((SECONDS - begun) % 60)) s. Longest:"
-for program in "${!took[@]}"; do
-  printf '%6d s  %s\n' "${took[$program]}" "$program"
-done | sort -rn | head -n "$slowest"
-exit "$status"
+sort -rn "$folder/times" | head -n "$slowest"
+[[ ! -s $folder/failed ]] || {
+  echo
+  cat "$folder/failed"
+  exit 1
+}

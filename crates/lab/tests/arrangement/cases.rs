@@ -1,19 +1,25 @@
-//! Cases of a test program without a harness (a lab is entered by a program of one thread), told as the harness would; of one
-//! that fails, what its components have said last.
+//! Cases of a test program without a harness, reported as the harness would. They run side by side in worker processes, since
+//! a lab is entered by a program of one thread; a worker runs one case after the other.
 
 #[path = "last_lines.rs"]
 pub mod last_lines;
+#[path = "workers.rs"]
+mod workers;
 
 use std::cell::RefCell;
+use std::io::stdin;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Instant;
 use tempfile::TempDir;
 
-/// So many cases are named at the end as the slowest.
+/// How many cases are named at the end as the slowest.
 const SLOWEST: usize = 10;
+
+/// First argument of a worker.
+const WORKER_ROLE: &str = "role:worker";
 
 thread_local! {
     /// Of the case that runs.
@@ -38,72 +44,123 @@ impl LogFolder {
     }
 }
 
-/// The cases that are run, and what became of them.
-#[derive(Debug, Default)]
-pub struct Cases {
-    only: Option<String>,
-    /// Where components write that serve several cases.
-    shared_logs: Option<PathBuf>,
-    took: Vec<(f64, &'static str)>,
-    failed: Vec<&'static str>,
-    not_run: Vec<&'static str>,
+/// What the cases of a program spend their time with.
+#[derive(Clone, Copy, Debug)]
+pub enum Demand {
+    /// Computing: one case per CPU.
+    #[allow(dead_code, reason = "each program has one demand")]
+    Cpu,
+    /// Waiting for something to come up, hang, die or end: more cases than CPUs.
+    #[allow(dead_code, reason = "each program has one demand")]
+    Time,
 }
 
-impl Cases {
-    /// Those whose name holds this program's first argument, or all.
-    pub fn wanted() -> Self {
-        let only = std::env::args().nth(1).filter(|name| !name.starts_with('-'));
-        Self { only, ..Self::default() }
-    }
-
-    /// Components that serve several cases write to this folder.
-    #[allow(dead_code, reason = "only some programs have such components")]
-    pub fn share_logs(&mut self, folder: PathBuf) {
-        self.shared_logs = Some(folder);
-    }
-
-    fn wants(&self, name: &str) -> bool {
-        self.only.as_ref().is_none_or(|only| name.contains(only.as_str()))
-    }
-
-    /// Runs a case, where it is wanted.
-    pub fn run(&mut self, name: &'static str, case: impl FnOnce()) {
-        if !self.wants(name) {
-            return;
+impl Demand {
+    fn cases_at_once(self) -> usize {
+        // As far as this process may use them (taskset).
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        match self {
+            Self::Cpu => cpus,
+            Self::Time => 2 * cpus,
         }
+    }
+}
+
+/// The cases of a program that its first argument selects: those whose name holds it, or all.
+#[derive(Debug)]
+pub struct Cases<Case> {
+    selected: Vec<(&'static str, Case)>,
+    /// With the reason.
+    not_run: Vec<(&'static str, String)>,
+    filtered_out: usize,
+}
+
+/// What became of a case.
+struct Report {
+    name: &'static str,
+    passed: bool,
+    took_s: f64,
+    /// What it and its components have printed.
+    output: String,
+}
+
+impl<Case: Copy> Cases<Case> {
+    pub fn of(table: &[(&'static str, Case)]) -> Self {
+        let mut cases = Self { selected: Vec::new(), not_run: Vec::new(), filtered_out: 0 };
+        cases.add(table, None);
+        cases
+    }
+
+    /// Further cases, which cannot run here where there is a reason.
+    pub fn add(&mut self, table: &[(&'static str, Case)], not_run_because: Option<&str>) {
+        let filter = std::env::args().nth(1).filter(|name| name != WORKER_ROLE && !name.starts_with('-'));
+        for &(name, case) in table {
+            match (filter.as_ref().is_none_or(|filter| name.contains(filter.as_str())), not_run_because) {
+                (true, None) => self.selected.push((name, case)),
+                (true, Some(reason)) => self.not_run.push((name, reason.to_owned())),
+                (false, _) => self.filtered_out += 1,
+            }
+        }
+    }
+
+    /// Whether this process is one of those that run cases.
+    pub fn is_worker() -> bool {
+        std::env::args().nth(1).is_some_and(|role| role == WORKER_ROLE)
+    }
+
+    /// In a worker: runs the cases that it is given. Components that serve several cases write to `shared_logs`.
+    pub fn work(&self, shared_logs: Option<&Path>, call: impl Fn(Case)) -> ExitCode {
+        for name in stdin().lines().map_while(Result::ok) {
+            let (_, case) = self.selected.iter().find(|case| case.0 == name).expect("a case of this program");
+            let passed = catch_unwind(AssertUnwindSafe(|| call(*case))).is_ok();
+            let folders = FOLDERS.take();
+            if !passed {
+                // The failure is about the last trial, or about how it differs from the one before.
+                let of_case = folders.iter().rev().take(2).rev().map(|folder| folder.path());
+                of_case.chain(shared_logs).for_each(last_lines::tell);
+            }
+            println!("{}", if passed { workers::PASSED } else { workers::FAILED });
+        }
+        ExitCode::SUCCESS
+    }
+
+    /// Has workers run the cases, and sums up; what the program ends with.
+    pub fn run(self, demand: Demand) -> ExitCode {
         let begun = Instant::now();
-        let passed = catch_unwind(AssertUnwindSafe(case)).is_ok();
-        let took = begun.elapsed().as_secs_f64();
-        println!("test {name} ... {} ({took:.1} s)", if passed { "ok" } else { "FAILED" });
-        let folders = FOLDERS.take();
-        if !passed {
-            self.failed.push(name);
-            // The failure is about the last trial, or about how it differs from the one before.
-            let of_case = folders.iter().rev().take(2).rev().map(|folder| folder.path());
-            of_case.chain(self.shared_logs.as_deref()).for_each(last_lines::tell);
-        }
-        self.took.push((took, name));
-    }
-
-    /// Tells of a case that cannot run here, where it is wanted.
-    #[allow(dead_code, reason = "only some programs have such cases")]
-    pub fn cannot_run(&mut self, name: &'static str, reason: &str) {
-        if self.wants(name) {
+        for (name, reason) in &self.not_run {
             println!("test {name} ... not run: {reason}");
-            self.not_run.push(name);
         }
-    }
-
-    /// Sums up; what the program ends with.
-    pub fn end(mut self) -> ExitCode {
-        self.took.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-        let total: f64 = self.took.iter().map(|(took, _)| took).sum();
-        println!("{} cases took {total:.1} s; the slowest:", self.took.len());
-        self.took.iter().take(SLOWEST).for_each(|(took, name)| println!("{took:8.1} s  {name}"));
-        println!("{} failed {:?}", self.failed.len(), self.failed);
-        if !self.not_run.is_empty() {
-            println!("{} not run {:?}", self.not_run.len(), self.not_run);
+        let names = self.selected.iter().map(|(name, _)| *name).collect();
+        let mut reports = Vec::new();
+        let workers_ended = workers::run(names, demand.cases_at_once(), |report| {
+            let verdict = if report.passed { "ok" } else { "FAILED" };
+            println!("test {} ... {verdict} ({:.1} s)", report.name, report.took_s);
+            print!("{}", report.output);
+            reports.push(report);
+        });
+        reports.sort_by(|one, other| other.took_s.total_cmp(&one.took_s));
+        let (passed, failed): (Vec<_>, Vec<_>) = reports.iter().partition(|report| report.passed);
+        let total_s: f64 = reports.iter().map(|report| report.took_s).sum();
+        println!("\n{} cases, {total_s:.1} s one after the other; the slowest:", reports.len());
+        for report in reports.iter().take(SLOWEST) {
+            println!("{:8.1} s  {}", report.took_s, report.name);
         }
-        if self.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        for report in &failed {
+            println!("failed: {}", report.name);
+        }
+        if let Err(reason) = &workers_ended {
+            println!("failed: {reason}");
+        }
+        let good = failed.is_empty() && workers_ended.is_ok();
+        println!(
+            "\ntest result: {}. {} passed; {} failed; {} ignored; 0 measured; {} filtered out; finished in {:.2}s\n",
+            if good { "ok" } else { "FAILED" },
+            passed.len(),
+            failed.len(),
+            self.not_run.len(),
+            self.filtered_out,
+            begun.elapsed().as_secs_f64()
+        );
+        if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }

@@ -13,7 +13,7 @@ mod programs;
 mod sampling;
 mod trial;
 
-use self::cases::Cases;
+use self::cases::{Cases, Demand};
 use lab::arrangement::{LocalLab, Programs};
 use lab::components::Overrides;
 use lab::{Entered, Lab};
@@ -43,20 +43,20 @@ fn main() -> ExitCode {
         Some("burn") => return programs::burn(&arguments),
         _ => {}
     }
+    let cases = Cases::of(CASES);
+    if !Cases::<Case>::is_worker() {
+        return cases.run(Demand::Cpu);
+    }
     match lab::enter("test of arrangements").expect("this test needs a lab: `meshmeter doctor`") {
         Entered::Outside(status) => status,
-        Entered::Inside(lab) => run(&lab),
+        Entered::Inside(lab) => work(&lab, &cases),
     }
 }
 
-fn run(lab: &Lab) -> ExitCode {
-    let mut cases = Cases::wanted();
-    for (name, case) in CASES {
-        cases.run(name, || {
-            let meshmeter = std::env::current_exe().expect("a running program has a path");
-            let programs = Programs { meshmeter, overrides: Overrides::default() };
-            case(lab, &mut LocalLab::new(lab.clone(), programs).expect("the lab is up"));
-        });
-    }
-    cases.end()
+fn work(lab: &Lab, cases: &Cases<Case>) -> ExitCode {
+    cases.work(None, |case| {
+        let meshmeter = std::env::current_exe().expect("a running program has a path");
+        let programs = Programs { meshmeter, overrides: Overrides::default() };
+        case(lab, &mut LocalLab::new(lab.clone(), programs).expect("the lab is up"));
+    })
 }

@@ -1,7 +1,7 @@
 //! `mesh: istio` with the real components (`meshmeter lab install`), in a lab of this test's own, as root: each mode is
 //! brought up, gets requests and must prove its path; what breaks the path, or a component, must show.
 //!
-//! All cases share one control plane, as the trials of a run do. This program is also the service (`serve`) and the
+//! Cases share a control plane, as the trials of a run do. This program is also the service (`serve`) and the
 //! generator (`load`) of its arrangements. It has no harness, since a lab is entered by a program of one thread.
 
 #![allow(clippy::print_stdout)]
@@ -23,7 +23,7 @@ mod remains;
 mod trial;
 mod with_ztunnel;
 
-use self::cases::Cases;
+use self::cases::{Cases, Demand};
 use lab::arrangement::{LocalLab, Programs};
 use lab::components::Overrides;
 use lab::{Entered, Lab};
@@ -69,23 +69,22 @@ fn main() -> ExitCode {
         Some("load") => return programs::load(&arguments),
         _ => {}
     }
+    let mut cases = Cases::of(EVERYWHERE);
+    cases.add(WITH_ZTUNNEL, with_ztunnel::missing().as_deref());
+    if !Cases::<Case>::is_worker() {
+        return cases.run(Demand::Cpu);
+    }
     match lab::enter("test of mesh istio").expect("this test needs a lab: `meshmeter doctor`") {
         Entered::Outside(status) => status,
-        Entered::Inside(lab) => run(&lab),
+        Entered::Inside(lab) => work(&lab, &cases),
     }
 }
 
-fn run(lab: &Lab) -> ExitCode {
+fn work(lab: &Lab, cases: &Cases<Case>) -> ExitCode {
     let meshmeter = std::env::current_exe().expect("a running program has a path");
     let programs = Programs { meshmeter, overrides: Overrides::default() };
     let mut place = LocalLab::new(lab.clone(), programs).expect("the lab is up");
-    let mut cases = Cases::wanted();
     let shared_logs = lab.private_dir().join("control-plane-logs");
     place.keep_control_plane_logs_in(shared_logs.clone());
-    cases.share_logs(shared_logs);
-    for (name, case) in EVERYWHERE {
-        cases.run(name, || case(lab, &place));
-    }
-    with_ztunnel::run(&mut cases, WITH_ZTUNNEL, |case| case(lab, &place));
-    cases.end()
+    cases.work(Some(&shared_logs), |case| case(lab, &place))
 }

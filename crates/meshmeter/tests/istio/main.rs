@@ -2,7 +2,7 @@
 //! of this test's own, as root: each is brought up, gets requests and must prove its path; what leads traffic another
 //! way, or a component that dies, must show.
 //!
-//! All cases share one control plane, as the trials of a run do. No harness: a lab is entered by a program of one thread.
+//! Cases share a control plane, as the trials of a run do. No harness: a lab is entered by a program of one thread.
 
 #![allow(clippy::print_stdout)]
 
@@ -30,7 +30,7 @@ mod wasm;
 #[path = "../../../lab/tests/istio/with_ztunnel.rs"]
 mod with_ztunnel;
 
-use self::cases::Cases;
+use self::cases::{Cases, Demand};
 use lab::arrangement::{LocalLab, Programs};
 use lab::components::Overrides;
 use lab::{Entered, Lab};
@@ -146,23 +146,22 @@ const WITH_ZTUNNEL: &[(&str, Case)] = &[
 ];
 
 fn main() -> ExitCode {
+    let mut cases = Cases::of(EVERYWHERE);
+    cases.add(WITH_ZTUNNEL, with_ztunnel::missing().as_deref());
+    if !Cases::<Case>::is_worker() {
+        return cases.run(Demand::Cpu);
+    }
     match lab::enter("test of mesh istio").expect("this test needs a lab: `meshmeter doctor`") {
         Entered::Outside(status) => status,
-        Entered::Inside(lab) => run(&lab),
+        Entered::Inside(lab) => work(&lab, &cases),
     }
 }
 
-fn run(lab: &Lab) -> ExitCode {
+fn work(lab: &Lab, cases: &Cases<Case>) -> ExitCode {
     let meshmeter = PathBuf::from(env!("CARGO_BIN_EXE_meshmeter"));
     let programs = Programs { meshmeter, overrides: Overrides::default() };
     let mut place = LocalLab::new(lab.clone(), programs).expect("the lab is up");
-    let mut cases = Cases::wanted();
     let shared_logs = lab.private_dir().join("control-plane-logs");
     place.keep_control_plane_logs_in(shared_logs.clone());
-    cases.share_logs(shared_logs);
-    for (name, case) in EVERYWHERE {
-        cases.run(name, || case(&place));
-    }
-    with_ztunnel::run(&mut cases, WITH_ZTUNNEL, |case| case(&place));
-    cases.end()
+    cases.work(Some(&shared_logs), |case| case(&place))
 }

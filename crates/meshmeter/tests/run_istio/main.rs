@@ -2,7 +2,7 @@
 //! Components are killed and held still, runs are interrupted and killed, traffic is led past the proxies; each time what
 //! is recorded, what is said and what is left must be right.
 //!
-//! No harness: the cases run one after the other, since each has a control plane of its own and a machine has few CPUs.
+//! No harness: each case runs the command, with a control plane of its own, and most of its time it waits.
 //! `cargo test -p meshmeter --test run_istio NAME` runs those whose name holds NAME.
 
 #![allow(clippy::print_stdout)]
@@ -19,7 +19,7 @@ mod tampering;
 #[path = "../../../lab/tests/istio/with_ztunnel.rs"]
 mod with_ztunnel;
 
-use self::cases::Cases;
+use self::cases::{Cases, Demand};
 use std::process::ExitCode;
 
 const EVERYWHERE: &[(&str, fn())] = &[
@@ -62,10 +62,7 @@ const WITH_ZTUNNEL: &[(&str, fn())] = &[
 ];
 
 fn main() -> ExitCode {
-    let mut cases = Cases::wanted();
-    for (name, case) in EVERYWHERE {
-        cases.run(name, case);
-    }
-    with_ztunnel::run(&mut cases, WITH_ZTUNNEL, |case| case());
-    cases.end()
+    let mut cases = Cases::of(EVERYWHERE);
+    cases.add(WITH_ZTUNNEL, with_ztunnel::missing().as_deref());
+    if Cases::<fn()>::is_worker() { cases.work(None, |case| case()) } else { cases.run(Demand::Time) }
 }

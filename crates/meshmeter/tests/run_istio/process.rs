@@ -81,18 +81,10 @@ pub struct Processes(pub BTreeSet<Process>);
 impl Processes {
     /// The process with this number and all that descend from it.
     pub fn of(root: i32) -> Self {
-        let mut parents = Vec::new();
-        for entry in fs::read_dir("/proc").expect("proc is mounted").flatten() {
-            if let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok())
-                && let Some(stat) = stat(pid)
-            {
-                parents.push((pid, stat.parent));
-            }
-        }
         let mut pids = vec![root];
         let mut next = 0;
         while let Some(parent) = pids.get(next).copied() {
-            pids.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+            pids.extend(children(parent));
             next += 1;
         }
         Self(pids.into_iter().filter_map(Process::read).collect())
@@ -118,6 +110,15 @@ impl Processes {
             }),
         }
     }
+}
+
+/// The children of a process, by the kernel's own lists (proc_tid_children(5)): runs are looked at often, and there are many
+/// other processes on a machine.
+fn children(pid: i32) -> Vec<i32> {
+    // A process that has ended has none.
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| list.split_ascii_whitespace().flat_map(str::parse).collect::<Vec<_>>()).collect()
 }
 
 struct Stat {

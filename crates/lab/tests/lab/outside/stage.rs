@@ -265,13 +265,16 @@ pub struct Held {
 struct Inner {
     process: ProcessIdentity,
     namespace: PathBuf,
+    /// Kept open: the kernel gives the number of a namespace that is gone to the next one, which may be another test's.
+    _held: fs::File,
 }
 
 impl Inner {
     fn of(process: ProcessIdentity) -> Result<Self, String> {
-        let namespace =
-            fs::read_link(format!("/proc/{}/ns/pid", process.pid)).map_err(|error| error.to_string())?;
-        Ok(Self { process, namespace })
+        let link = format!("/proc/{}/ns/pid", process.pid);
+        let namespace = fs::read_link(&link).map_err(|error| error.to_string())?;
+        let held = fs::File::open(&link).map_err(|error| error.to_string())?;
+        Ok(Self { process, namespace, _held: held })
     }
 
     /// Its processes as numbered here; dead ones that the machine's first process has yet to bury are none.

@@ -1,0 +1,109 @@
+//! Worker processes: this program again, several at a time. Each reads names of cases from its standard input and prints a
+//! line after each case; everything else that it prints belongs to the case.
+
+use super::{Report, WORKER_ROLE};
+use std::collections::VecDeque;
+use std::io::{BufRead as _, BufReader, PipeReader, Read as _, Write as _, pipe};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::Instant;
+
+/// Lines after a case, which no component prints.
+pub const PASSED: &str = "\u{1}case passed";
+pub const FAILED: &str = "\u{1}case failed";
+
+/// Runs the cases, so many at once, and reports each as it ends. Fails where a worker ends badly after its cases.
+pub fn run(
+    names: VecDeque<&'static str>,
+    at_once: usize,
+    mut report: impl FnMut(Report),
+) -> Result<(), String> {
+    let workers = at_once.min(names.len());
+    let queue = &Mutex::new(names);
+    let (sender, reports) = channel();
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers)
+            .map(|_| {
+                let sender = sender.clone();
+                scope.spawn(move || take_cases(queue, &sender))
+            })
+            .collect();
+        drop(sender);
+        reports.into_iter().for_each(&mut report);
+        workers.into_iter().try_for_each(|worker| worker.join().expect("it does not panic"))
+    })
+}
+
+fn take_cases(queue: &Mutex<VecDeque<&'static str>>, reports: &Sender<Report>) -> Result<(), String> {
+    let next = || queue.lock().expect("nobody panics holding it").pop_front();
+    let mut worker = None;
+    while let Some(name) = next() {
+        let begun = Instant::now();
+        let (passed, output) = match worker.get_or_insert_with(Worker::start).run(name) {
+            Ok(result) => result,
+            // The other cases get another worker.
+            Err(output) => {
+                worker = None;
+                (false, output)
+            }
+        };
+        let report = Report { name, passed, took_s: begun.elapsed().as_secs_f64(), output };
+        reports.send(report).expect("they are received until the last worker has ended");
+    }
+    worker.map_or(Ok(()), Worker::end)
+}
+
+struct Worker {
+    child: Child,
+    names: ChildStdin,
+    output: BufReader<PipeReader>,
+}
+
+impl Worker {
+    fn start() -> Self {
+        // One pipe for both outputs: their lines stay in order.
+        let (output, writer) = pipe().expect("pipes can be made");
+        let mut child = Command::new(std::env::current_exe().expect("a running program has a path"))
+            .arg(WORKER_ROLE)
+            .stdin(Stdio::piped())
+            .stdout(writer.try_clone().expect("files can be duplicated"))
+            .stderr(writer)
+            .spawn()
+            .expect("it is this program");
+        let names = child.stdin.take().expect("piped");
+        Self { child, names, output: BufReader::new(output) }
+    }
+
+    /// Runs a case to its end: whether it passed, and what was printed; only that where the worker ended with it.
+    fn run(&mut self, name: &str) -> Result<(bool, String), String> {
+        let mut printed = String::new();
+        let mut line = Vec::new();
+        // Of a worker that has ended, the output says why.
+        let _ = writeln!(self.names, "{name}");
+        while self.output.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+            let text = String::from_utf8_lossy(&line);
+            match text.trim_end() {
+                PASSED => return Ok((true, printed)),
+                FAILED => return Ok((false, printed)),
+                _ => printed += &text,
+            }
+            line.clear();
+        }
+        let status = self.child.wait().expect("it is a child");
+        Err(format!("{printed}the process that ran the case ended: {status}\n"))
+    }
+
+    /// Without further cases it ends by itself.
+    fn end(mut self) -> Result<(), String> {
+        drop(self.names);
+        let mut printed = String::new();
+        let read = self.output.read_to_string(&mut printed);
+        let status = self.child.wait().expect("it is a child");
+        if status.success() && read.is_ok() {
+            return Ok(());
+        }
+        Err(format!("a worker's end after its cases: {status}\n{printed}"))
+    }
+}
