@@ -226,12 +226,12 @@ impl Container {
         if !readable_within(&self.0.file, at_most) {
             return None;
         }
-        Some(self.bury(&mut self.state()))
+        Some(self.reap(&mut self.state()))
     }
 
     /// Ends what is left of the process group, then takes the exit status. In this order the group's number cannot have
     /// passed to others: it is ours until the dead leader is reaped.
-    fn bury(&self, state: &mut State) -> ExitStatus {
+    fn reap(&self, state: &mut State) -> ExitStatus {
         if let Some(status) = state.status {
             return status;
         }
@@ -253,10 +253,10 @@ impl Container {
             return Ok(status);
         }
         self.kill();
-        self.wait(ENDED_WITHIN).ok_or_else(|| {
+        self.wait(ENDED_TIMEOUT).ok_or_else(|| {
             EnvironmentError::new(
                 format!("end {}/{}", self.0.pod, self.0.name),
-                format!("process {} did not end within {} s of SIGKILL", self.pid(), ENDED_WITHIN.as_secs()),
+                format!("process {} did not end within {} s of SIGKILL", self.pid(), ENDED_TIMEOUT.as_secs()),
             )
         })
     }
@@ -274,9 +274,9 @@ impl Container {
         }
     }
 
-    /// Buries those of its process group that have fallen to us since it ended; says whether none is left. The group's
+    /// Reaps those of its process group that have fallen to us since it ended; says whether none is left. The group's
     /// number is not given to others as long as one of them is there, dead or not.
-    pub(crate) fn bury_orphans(&self) -> bool {
+    pub(crate) fn reap_orphans(&self) -> bool {
         if self.state().status.is_none() {
             // It could not be ended, which was reported; its own status is not ours to take here.
             return true;
@@ -340,7 +340,7 @@ impl Container {
 const LAST_LINES: usize = 20;
 
 /// How long the kernel may take to bury a process after SIGKILL; it takes microseconds, more with much memory.
-pub(crate) const ENDED_WITHIN: Duration = Duration::from_secs(5);
+pub(crate) const ENDED_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Waits until a process's file says that it has ended.
 pub(crate) fn readable_within(process: &OwnedFd, at_most: Duration) -> bool {

@@ -241,8 +241,9 @@ impl Lab {
     /// # Errors
     /// Where the lab's folder cannot be written to.
     pub fn note_access(&self, access: Access) -> Result<(), EnvironmentError> {
-        self.state().contents.access = Some(access);
-        self.save_contents()
+        let contents = &mut self.state().contents;
+        contents.access = Some(access);
+        contents.save_access(&self.0.private_dir)
     }
 
     /// Makes a pod, connected to the lab's bridge.
@@ -258,7 +259,7 @@ impl Lab {
                 return Err(EnvironmentError::new(operation(), "the lab has a pod of that name already"));
             }
             let number = state.next_pod;
-            if number == network::PODS_AT_MOST {
+            if number == network::MAX_PODS {
                 return Err(EnvironmentError::new(operation(), "the lab has used up its addresses"));
             }
             state.next_pod += 1;
@@ -358,8 +359,9 @@ impl Lab {
             mounts_file: namespace.mounts_file().map(|file| file.as_raw_fd()),
             containers: Vec::new(),
         };
-        self.state().contents.pods.insert(number, note);
-        self.save_contents()
+        let contents = &mut self.state().contents;
+        contents.pods.insert(number, note);
+        contents.save_pod(&self.0.private_dir, number)
     }
 
     pub(crate) fn note_container(
@@ -370,20 +372,18 @@ impl Lab {
         program: &Path,
     ) -> Result<(), EnvironmentError> {
         let note = ContainerNote { name: name.to_owned(), pid_in_lab: pid, program: program.to_owned() };
-        if let Some(pod) = self.state().contents.pods.get_mut(&pod) {
+        let contents = &mut self.state().contents;
+        if let Some(pod) = contents.pods.get_mut(&pod) {
             pod.containers.push(note);
         }
-        self.save_contents()
+        contents.save_pod(&self.0.private_dir, pod)
     }
 
     pub(crate) fn forget_pod(&self, number: u16) {
-        self.state().contents.pods.remove(&number);
+        let contents = &mut self.state().contents;
+        contents.pods.remove(&number);
         // `lab status` shows a pod too many, at worst.
-        let _ = self.save_contents();
-    }
-
-    fn save_contents(&self) -> Result<(), EnvironmentError> {
-        self.state().contents.save(&self.0.private_dir)
+        let _ = contents.save_pod(&self.0.private_dir, number);
     }
 
     fn state(&self) -> MutexGuard<'_, Changing> {

@@ -6,7 +6,7 @@
 
 use crate::namespace::Namespace;
 use experiment::environment::EnvironmentError;
-use rtnetlink::packet_route::link::{BridgeStpState, InfoBridge, InfoData, InfoVeth};
+use rtnetlink::packet_route::link::{BridgeStpState, InfoBridge, InfoData, InfoVeth, LinkAttribute};
 use rtnetlink::{Handle, LinkBridge, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
 use std::future::Future;
 use std::io;
@@ -19,8 +19,10 @@ pub const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 /// Length of the prefix of the pods' subnet, 10.77.0.0/16.
 pub const PREFIX_LENGTH: u8 = 16;
 /// The most pods that a lab can have had: every address is used once.
-pub const PODS_AT_MOST: u16 = u16::MAX - 2;
+pub const MAX_PODS: u16 = u16::MAX - 2;
 
+/// Group of links that are about to be deleted.
+const LEAVING_GROUP: u32 = 1;
 const BRIDGE: &str = "meshmeter0";
 pub(crate) const POD_INTERFACE: &str = "eth0";
 
@@ -28,7 +30,7 @@ pub(crate) const POD_INTERFACE: &str = "eth0";
 #[must_use]
 pub fn pod_address(number: u16) -> Ipv4Addr {
     let base = u32::from(Ipv4Addr::new(10, 77, 0, 2));
-    Ipv4Addr::from(base + u32::from(number.min(PODS_AT_MOST - 1)))
+    Ipv4Addr::from(base + u32::from(number.min(MAX_PODS - 1)))
 }
 
 /// Name of the switch's end of a pod's veth pair.
@@ -100,11 +102,25 @@ pub(crate) fn connect_pod(switch: &Namespace, pod: &Namespace, number: u16) -> R
     })
 }
 
-/// Deletes a pod's veth pair; that it is gone already is fine.
-pub(crate) fn disconnect_pod(switch: &Namespace, number: u16) -> Result<(), EnvironmentError> {
-    in_namespace(switch, &format!("disconnect pod {number} from the lab's bridge"), move || {
-        let Ok(index) = interface_index(&port_name(number)) else { return Ok(()) };
-        with_netlink(async |netlink| netlink.link().del(index).execute().await.map_err(failed))
+/// Deletes the veth pairs of pods; that one is gone already is fine. The kernel waits for all CPUs when it deletes links
+/// (some 50 ms): once for a group of them.
+pub(crate) fn disconnect_pods(switch: &Namespace, numbers: Vec<u16>) -> Result<(), EnvironmentError> {
+    in_namespace(switch, "disconnect pods from the lab's bridge", move || {
+        with_netlink(async |netlink| {
+            let mut any = false;
+            for index in numbers.into_iter().filter_map(|number| interface_index(&port_name(number)).ok()) {
+                let group = LinkAttribute::Group(LEAVING_GROUP);
+                let link = LinkUnspec::new_with_index(index).append_extra_attribute(group).build();
+                netlink.link().set(link).execute().await.map_err(failed)?;
+                any = true;
+            }
+            if !any {
+                return Ok(());
+            }
+            let mut delete = netlink.link().del(0);
+            delete.message_mut().attributes.push(LinkAttribute::Group(LEAVING_GROUP));
+            delete.execute().await.map_err(failed)
+        })
     })
 }
 
@@ -161,6 +177,6 @@ mod tests {
     fn pods_have_addresses_of_their_own_in_the_subnet() {
         assert_eq!(pod_address(0).to_string(), "10.77.0.2");
         assert_eq!(pod_address(254).to_string(), "10.77.1.0");
-        assert_eq!(pod_address(PODS_AT_MOST - 1).to_string(), "10.77.255.254");
+        assert_eq!(pod_address(MAX_PODS - 1).to_string(), "10.77.255.254");
     }
 }

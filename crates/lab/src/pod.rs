@@ -2,7 +2,7 @@
 //!
 //! Dropping a pod ends its processes and takes its interface, rules, namespace and control groups with it.
 
-use crate::container::{self, Container, ContainerSpec, ContainerUser, ENDED_WITHIN, Launch};
+use crate::container::{self, Container, ContainerSpec, ContainerUser, ENDED_TIMEOUT, Launch};
 use crate::lab::Lab;
 use crate::namespace::{Namespace, Origin};
 use crate::redirect::{self, PROXY_USER, ProxyIdentity, Redirect};
@@ -10,6 +10,7 @@ use crate::wait::wait_for;
 use crate::{network, process_table};
 use experiment::environment::{EnvironmentError, in_one_line};
 use rustix::process::{Pid, Signal, WaitOptions};
+use std::collections::BTreeSet;
 use std::error::Error as _;
 use std::fs;
 use std::io;
@@ -250,65 +251,80 @@ impl Pod {
     /// # Errors
     /// Where a process does not end or a part cannot be removed. The rest is removed nevertheless.
     pub fn close(mut self) -> Result<(), EnvironmentError> {
-        self.take_down()
+        take_down(std::slice::from_mut(&mut self))
     }
 
-    fn take_down(&mut self) -> Result<(), EnvironmentError> {
-        if !std::mem::take(&mut self.open) {
-            return Ok(());
-        }
-        for container in &self.containers {
-            container.kill();
-        }
-        let mut ended = Ok(());
-        for container in &self.containers {
-            ended = ended.and(container.stop(ENDED_WITHIN).map(drop));
-        }
-        let strays = self.end_strays();
-        self.namespace.close();
-        let disconnected = network::disconnect_pod(self.lab.switch(), self.number);
-        let removed = self.lab.cgroup().map_or(Ok(()), |cgroup| cgroup.remove_pod(&self.name));
-        self.lab.forget_pod(self.number);
-        ended.and(strays).and(disconnected).and(removed)
+    /// Takes pods down together, which takes about as long as for one.
+    ///
+    /// # Errors
+    /// As [`Self::close`].
+    pub fn close_all(mut pods: Vec<Self>) -> Result<(), EnvironmentError> {
+        take_down(&mut pods)
     }
 
-    /// Ends processes of the pod that left the process groups of its containers, known by the network namespace that
-    /// they are in, and buries them: as orphans they have fallen to us, the lab's first process.
-    fn end_strays(&self) -> Result<(), EnvironmentError> {
-        let Ok(namespace) = rustix::fs::fstat(self.namespace.file()) else { return Ok(()) };
-        let mut ended: Vec<Pid> = Vec::new();
-        wait_for(&format!("no process is left in pod {}", self.name), ENDED_WITHIN, || {
-            let failed = |error| EnvironmentError::new("list the lab's processes", error);
-            let pids = process_table::pids(Path::new("/proc")).map_err(failed)?;
-            let left: Vec<Pid> = pids
-                .into_iter()
-                .filter(|&pid| pid != 1 && is_in_network(pid, namespace.st_ino))
-                .filter_map(Pid::from_raw)
-                .collect();
-            for &pid in &left {
-                // Refused only where it has just ended.
-                let _ = rustix::process::kill_process(pid, Signal::KILL);
-            }
-            let all_gone = left.is_empty();
-            ended.extend(left);
-            // An error means that it is no child of ours: then another reaps it.
-            ended.retain(|&pid| matches!(rustix::process::waitpid(Some(pid), WaitOptions::NOHANG), Ok(None)));
-            let groups_are_gone = self.containers.iter().all(Container::bury_orphans);
-            Ok((all_gone && ended.is_empty() && groups_are_gone).then_some(()))
-        })
+    /// Whether all orphans of its containers' process groups are reaped.
+    fn is_reaped(&self) -> bool {
+        self.containers.iter().all(Container::reap_orphans)
     }
 }
 
 impl Drop for Pod {
     fn drop(&mut self) {
         // What cannot be removed here goes when the lab's first process does.
-        let _ = self.take_down();
+        let _ = take_down(std::slice::from_mut(self));
     }
 }
 
-/// Whether a process is in the network namespace with this inode number. A dead one is in none.
-fn is_in_network(pid: i32, inode: u64) -> bool {
-    fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|file| file.st_ino() == inode)
+/// Takes pods down, each step for all of them before the next: the kernel takes about as long to delete one link as to
+/// delete hundreds together.
+fn take_down(pods: &mut [Pod]) -> Result<(), EnvironmentError> {
+    let pods: Vec<&Pod> =
+        pods.iter_mut().filter_map(|pod| std::mem::take(&mut pod.open).then_some(&*pod)).collect();
+    let Some(Pod { lab, .. }) = pods.first() else { return Ok(()) };
+    let containers = || pods.iter().flat_map(|pod| &pod.containers);
+    containers().for_each(Container::kill);
+    let ended = containers().map(|container| container.stop(ENDED_TIMEOUT).map(drop));
+    let ended = ended.fold(Ok(()), Result::and);
+    let strays = end_strays(&pods);
+    pods.iter().for_each(|pod| pod.namespace.close());
+    let disconnected = network::disconnect_pods(lab.switch(), pods.iter().map(|pod| pod.number).collect());
+    let removed = pods.iter().map(|pod| {
+        let removed = lab.cgroup().map_or(Ok(()), |cgroup| cgroup.remove_pod(&pod.name));
+        lab.forget_pod(pod.number);
+        removed
+    });
+    let removed = removed.fold(Ok(()), Result::and);
+    ended.and(strays).and(disconnected).and(removed)
+}
+
+/// Ends processes of the pods that left the process groups of their containers, known by the network namespace that they
+/// are in, and reaps them: as orphans they have fallen to us, the lab's first process.
+fn end_strays(pods: &[&Pod]) -> Result<(), EnvironmentError> {
+    let inode = |pod: &&Pod| Some(rustix::fs::fstat(pod.namespace.file()).ok()?.st_ino);
+    let namespaces: BTreeSet<u64> = pods.iter().filter_map(inode).collect();
+    let names: Vec<&str> = pods.iter().map(|pod| pod.name()).collect();
+    let mut ended: Vec<Pid> = Vec::new();
+    wait_for(&format!("no process is left in {}", names.join(", ")), ENDED_TIMEOUT, || {
+        let failed = |error| EnvironmentError::new("list the lab's processes", error);
+        let pids = process_table::pids(Path::new("/proc")).map_err(failed)?.into_iter();
+        let is_left =
+            |pid: &i32| *pid != 1 && network_of(*pid).is_some_and(|inode| namespaces.contains(&inode));
+        let left: Vec<Pid> = pids.filter(is_left).filter_map(Pid::from_raw).collect();
+        for &pid in &left {
+            // Refused only where it has just ended.
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+        let all_gone = left.is_empty();
+        ended.extend(left);
+        // An error means that it is no child of ours: then another reaps it.
+        ended.retain(|&pid| matches!(rustix::process::waitpid(Some(pid), WaitOptions::NOHANG), Ok(None)));
+        Ok((all_gone && ended.is_empty() && pods.iter().all(|pod| pod.is_reaped())).then_some(()))
+    })
+}
+
+/// Inode number of the network namespace that a process is in. A dead one is in none.
+fn network_of(pid: i32) -> Option<u64> {
+    fs::metadata(format!("/proc/{pid}/ns/net")).ok().map(|file| file.st_ino())
 }
 
 /// Whether a TCP socket of the calling thread's network namespace listens on this port.

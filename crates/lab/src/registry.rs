@@ -1,7 +1,8 @@
 //! Which labs are up on this machine, and taking them down.
 //!
 //! Each lab has a folder `labs/<id>` with `lab.json` ([`Record`], by the outer process, before anything is made) and
-//! `contents.json` ([`Contents`], by the inner one, whenever pods change). `place.rs` says where, `registration.rs` is a
+//! `access.json` and `pods/<number>.json` ([`Contents`], by the inner one: a file per pod, so that a change costs the same
+//! however many there are). `place.rs` says where, `registration.rs` is a
 //! lab's own entry while it runs, [`list`] and [`down`] serve `meshmeter lab`, [`remove_stale`] every start.
 
 mod access;
@@ -34,7 +35,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 const RECORD_FILE: &str = "lab.json";
-const CONTENTS_FILE: &str = "contents.json";
+const ACCESS_FILE: &str = "access.json";
+const PODS_FOLDER: &str = "pods";
 const OWN_PID_NAMESPACE: &str = "/proc/self/ns/pid";
 const RECORD_SCHEMA: &str = "meshmeter.lab/1";
 
@@ -124,13 +126,12 @@ impl Record {
     }
 }
 
-/// `contents.json`: what is in a lab now.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+/// What is in a lab now.
+#[derive(Clone, Debug, Default)]
 pub struct Contents {
     /// Pods by number.
     pub pods: BTreeMap<u16, PodNote>,
     /// How to use a lab that is held open.
-    #[serde(default)]
     pub access: Option<Access>,
 }
 
@@ -162,15 +163,35 @@ pub struct ContainerNote {
 }
 
 impl Contents {
-    pub(crate) fn save(&self, directory: &Path) -> Result<(), EnvironmentError> {
-        let path = directory.join(CONTENTS_FILE);
-        write_json(&path, self)
+    /// Writes the note of a pod to the folder of its lab, or removes it where the lab no longer has that pod.
+    pub(crate) fn save_pod(&self, directory: &Path, number: u16) -> Result<(), EnvironmentError> {
+        let pods = directory.join(PODS_FOLDER);
+        let path = pods.join(format!("{number}.json"));
+        let saved = match self.pods.get(&number) {
+            Some(pod) => fs::create_dir_all(&pods).and_then(|()| write_json(&path, pod)),
+            None => fs::remove_file(&path),
+        };
+        saved.map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
+    }
+
+    /// Writes how people use the lab to its folder.
+    pub(crate) fn save_access(&self, directory: &Path) -> Result<(), EnvironmentError> {
+        let path = directory.join(ACCESS_FILE);
+        write_json(&path, &self.access)
             .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
     }
 
-    /// What the lab with this folder holds; nothing where it has not written that yet.
+    /// Reads the folder of a lab. What has not been written yet is absent.
     fn load(directory: &Path) -> Self {
-        read_json(&directory.join(CONTENTS_FILE)).unwrap_or_default()
+        let pod = |entry: fs::DirEntry| {
+            let number = entry.path().file_stem()?.to_str()?.parse().ok()?;
+            Some((number, read_json(&entry.path()).ok()?))
+        };
+        let entries = fs::read_dir(directory.join(PODS_FOLDER));
+        Self {
+            pods: entries.map(|pods| pods.flatten().filter_map(pod).collect()).unwrap_or_default(),
+            access: read_json(&directory.join(ACCESS_FILE)).unwrap_or_default(),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! CPU times, memory and context switches from `/proc/<pid>`: parsing first, reading after it.
 //!
-//! See proc_pid_stat(5) and proc_pid_status(5). Of a status, the crate `procfs` makes a map of all its lines: a snapshot of
-//! 200 sidecars reads thousands of them (one per thread), so the few lines needed are searched for here.
+//! See proc_pid_stat(5) and proc_pid_status(5). The crate `procfs` makes a map of all lines of a status, 25 µs against 3 µs
+//! here, and a snapshot of 200 sidecars reads a status per thread, thousands of them.
 
 use crate::process_table;
 use experiment::environment::ProcessSnapshot;

@@ -3,7 +3,7 @@
 use super::registration::UNFINISHED;
 use super::{Record, place};
 use crate::cgroup::tree::remove_lab;
-use crate::container::{ENDED_WITHIN, readable_within};
+use crate::container::{ENDED_TIMEOUT, readable_within};
 use crate::process_table::ProcessIdentity;
 use experiment::environment::EnvironmentError;
 use jiff::{SignedDuration, Timestamp};
@@ -139,14 +139,14 @@ fn take_down(directory: &Path) -> Result<Removed, EnvironmentError> {
 /// Ends a lab's processes: asks the outer one first, where it runs.
 fn finish_off(record: &Record) -> Result<(), EnvironmentError> {
     if !end(record.outer, Signal::TERM, ENDS_BY_ITSELF_WITHIN)? {
-        end(record.outer, Signal::KILL, ENDED_WITHIN)?;
+        end(record.outer, Signal::KILL, ENDED_TIMEOUT)?;
     }
     // The kernel kills it with the outer process, and with it all the others before it is gone itself.
     if let Some(inner) = record.inner
-        && !end(inner, Signal::KILL, ENDED_WITHIN)?
+        && !end(inner, Signal::KILL, ENDED_TIMEOUT)?
     {
         let stuck =
-            format!("process {} did not end within {} s of SIGKILL", inner.pid, ENDED_WITHIN.as_secs());
+            format!("process {} did not end within {} s of SIGKILL", inner.pid, ENDED_TIMEOUT.as_secs());
         return Err(EnvironmentError::new(format!("take lab {} down", record.id), stuck));
     }
     Ok(())

@@ -14,6 +14,7 @@ pub const TESTS: &[Test] = &[
     ("a_pod_reaches_itself_on_loopback_and_its_own_address", a_pod_reaches_itself),
     ("the_lab_is_not_in_the_machine_s_network", not_in_the_machines_network),
     ("a_dropped_pod_leaves_nothing", dropped_pod_leaves_nothing),
+    ("many_pods_come_and_go_together", many_pods_come_and_go_together),
     ("a_stray_process_ends_with_its_pod", stray_ends_with_its_pod),
     ("names_are_taken_once_and_checked", names_are_checked),
     ("the_machine_s_processes_show_in_the_outer_proc", outer_proc_shows_the_machine),
@@ -103,6 +104,38 @@ fn dropped_pod_leaves_nothing(lab: &Lab) -> Result<(), String> {
     ensure(interfaces()? == before, "the switch still has the pod's port")?;
     let pod_directories = directories.iter().filter_map(|directory| directory.parent());
     let left: Vec<_> = pod_directories.filter(|directory| directory.exists()).collect();
+    ensure(left.is_empty(), format!("cgroups are left: {left:?}"))
+}
+
+/// Pods can be made from several threads; the registry knows them all, and nothing of them is left.
+fn many_pods_come_and_go_together(lab: &Lab) -> Result<(), String> {
+    const THREADS: usize = 4;
+    let interfaces = || fs::read_to_string("/proc/self/net/dev").map(|text| text.lines().count()).or_fail();
+    let (before, known_before) = (interfaces()?, lab.status().or_fail()?.pods.len());
+    let make = |name: String| {
+        let mut pod = lab.create_pod(&PodSpec::new(name)).or_fail()?;
+        pod.start(&program(lab, "sleeper", ContainerUser::Lab, &["role:sleep"])).or_fail()?;
+        Ok(pod)
+    };
+    let pods: Result<Vec<Pod>, String> = std::thread::scope(|scope| {
+        let make = &make;
+        let some = move |thread| (0..5).map(|pod| make(format!("many-{thread}-{pod}"))).collect::<Vec<_>>();
+        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || some(thread))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("it does not panic")).collect()
+    });
+    let pods = pods?;
+    let containers: Vec<_> = pods.iter().flat_map(Pod::containers).cloned().collect();
+    let known = lab.status().or_fail()?.pods;
+    ensure(known.len() == known_before + 5 * THREADS, format!("the registry knows {} pods", known.len()))?;
+    let with_process = known.iter().filter(|pod| pod.containers.iter().any(|process| process.pid.is_some()));
+    ensure(with_process.count() >= 5 * THREADS, "the registry does not know the processes")?;
+    ensure(interfaces()? == before + 5 * THREADS, "a pod has no port on the switch")?;
+    Pod::close_all(pods).or_fail()?;
+    ensure(containers.iter().all(|container| container.has_exited().is_some()), "a process still runs")?;
+    ensure(interfaces()? == before, "the switch still has ports of pods")?;
+    ensure(lab.status().or_fail()?.pods.len() == known_before, "the registry still knows pods")?;
+    let cgroups = containers.iter().filter_map(|container| container.cgroup()?.directory("cpu"));
+    let left: Vec<_> = cgroups.filter(|directory| directory.exists()).collect();
     ensure(left.is_empty(), format!("cgroups are left: {left:?}"))
 }
 
