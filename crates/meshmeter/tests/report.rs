@@ -13,7 +13,10 @@ use std::process::Command;
 
 /// A run folder as `meshmeter run` leaves it, without report and summary.
 fn run_folder(path: &Path) {
-    let run = fixture::run(fixture::usual_trials());
+    folder_of(path, &fixture::run(fixture::usual_trials()));
+}
+
+fn folder_of(path: &Path, run: &report::RunData) {
     let mut folder = RunFolder::create(path, Existing::Keep).unwrap();
     folder.write_experiment(&run.experiment_yaml).unwrap();
     folder.write_host(&run.host).unwrap();
@@ -79,6 +82,21 @@ fn the_components_are_a_table_for_other_programs() {
         .find(|fields| fields[0] == "sidecar" && fields[component] == "client-proxy")
         .unwrap();
     assert_eq!(proxy[clusters], "1204");
+}
+
+#[test]
+fn drivers_and_services_are_tables_for_other_programs() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("run");
+    folder_of(&folder, &fixture::run(fixture::tenant_trials(5)));
+    let (drivers, services) = (root.path().join("drivers.csv"), root.path().join("services.csv"));
+    let output =
+        run(&["report", text(&folder), "--drivers-csv", text(&drivers), "--services-csv", text(&services)]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let lines = |file| fs::read_to_string(file).unwrap().lines().count();
+    assert_eq!((lines(&drivers), lines(&services)), (1 + 2 * 5, 1 + 2 * 10));
+    let text = fs::read_to_string(&drivers).unwrap();
+    assert!(text.contains(",tenant-5/generator,tenant-5,tenant-5/a,3,valid,missed,"), "{text}");
 }
 
 #[test]

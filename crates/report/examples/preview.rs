@@ -16,6 +16,8 @@ fn main() -> std::io::Result<()> {
         ("one-mode", fixture::run(fixture::trials(&[Mode::Sidecar], &[1000.0], 3))),
         ("nothing-valid", fixture::run(fixture::invalid_trials())),
         ("stalled", fixture::run(fixture::stalled_trials())),
+        ("five-drivers", fixture::run(fixture::tenant_trials(5))),
+        ("fifty-drivers", fixture::run(fixture::tenant_trials(50))),
         ("no-trials", fixture::run(vec![])),
     ] {
         std::fs::write(folder.join(format!("{name}.html")), report::html::render(&run))?;

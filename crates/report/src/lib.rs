@@ -1,13 +1,15 @@
 //! Reports: terminal, HTML and the run folder; and a load's result in the forms of other programs.
 //!
 //! Read [`folder`] for the files of a run, [`terminal`] and [`html`] for the two faces of its result, [`format`] for how
-//! numbers look in both, [`cells_csv`], [`components_csv`], [`csv`], [`hdr`], [`fortio`] and [`exposition`] for what other programs read. Estimates come from crate
-//! `statistics`; here they are only shown.
+//! numbers look in both, [`cells_csv`], [`components_csv`], [`drivers_csv`], [`csv`], [`hdr`], [`fortio`] and
+//! [`exposition`] for what other programs read. Estimates come from crate `statistics`; here they are only shown.
 
 pub mod cells_csv;
 pub mod components_csv;
 pub mod csv;
 mod csv_fields;
+pub mod drivers;
+pub mod drivers_csv;
 pub mod exposition;
 pub mod folder;
 pub mod format;

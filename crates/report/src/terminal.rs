@@ -1,5 +1,6 @@
-//! The result on a terminal: findings first, then a table for each load, then what each proxy holds, then what was left out.
+//! The result on a terminal: findings first, then a table per load, then drivers and services where there are several, what each proxy holds, then what was left out.
 
+mod drivers;
 mod holdings;
 mod load;
 mod search;
@@ -7,6 +8,7 @@ mod search;
 pub use load::load_text;
 pub use search::search_text;
 
+use crate::drivers::{DriverTable, ServiceTable};
 use crate::format::{self, Interval};
 use crate::holdings::HoldingsTable;
 use crate::table::{CellRow, Difference, ResultTable};
@@ -61,6 +63,11 @@ pub fn render(summary: &Summary, options: Options) -> String {
     for group in &table.groups {
         let _ = writeln!(text, "{}", bold(&plain(&group.load), options));
         let _ = writeln!(text, "{}\n", load_table(&table, &group.rows, options).trim_fmt());
+    }
+    let drivers = DriverTable::new(summary).map(|table| drivers::drivers(&table, options));
+    let services = ServiceTable::new(summary).map(|table| drivers::services(&table, options));
+    for line in drivers.into_iter().chain(services).flatten() {
+        let _ = writeln!(text, "{line}");
     }
     if let Some(held) = HoldingsTable::new(summary) {
         for line in holdings::lines(&held, options) {

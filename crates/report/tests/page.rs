@@ -114,6 +114,25 @@ fn what_the_size_of_the_mesh_costs_has_a_section_of_its_own() {
 }
 
 #[test]
+fn several_drivers_and_services_have_sections_of_their_own() {
+    let five = page(&fixture::run(fixture::tenant_trials(5)));
+    for text in ["tenant-5/generator", "slowest tenant-5/generator", "tenant-1/c", "not shown", "missed"] {
+        assert!(five.contains(&shown(text)), "the page does not say {text:?}");
+    }
+    let drivers = |page: &str| {
+        page.split("<section id=\"drivers\">").nth(1).unwrap().split("</section>").next().unwrap().to_owned()
+    };
+    assert_eq!(drivers(&five).matches("<details open>").count(), 2);
+    let fifty = drivers(&page(&fixture::run(fixture::tenant_trials(50))));
+    assert_eq!(
+        (fifty.matches("<details>").count(), fifty.matches("<tr><th scope=\"row\">").count()),
+        (2, 100)
+    );
+    let pair = page(&fixture::run(fixture::usual_trials()));
+    assert!(!has_section(&pair, "drivers") && !has_section(&pair, "services"));
+}
+
+#[test]
 fn text_from_elsewhere_is_never_markup() {
     let evil = "</title></style><script>alert(1)</script>\"'><img src=x onerror=alert(1)>";
     let mut run = fixture::run(fixture::usual_trials());

@@ -62,6 +62,31 @@ fn what_each_proxy_holds() {
 }
 
 #[test]
+fn drivers_and_services_of_five_namespaces() {
+    let summary = summary(fixture::tenant_trials(5));
+    for width in [60, 100, 160] {
+        text(&summary, width);
+    }
+    let shown = |width| {
+        let text = text(&summary, width);
+        let at = text.find("Drivers\n").expect("the section");
+        let end = text.find("What each proxy holds").unwrap_or(text.len());
+        text[at..end].to_owned()
+    };
+    insta::assert_snapshot!("drivers_and_services_at_80_columns", shown(80));
+    insta::assert_snapshot!("drivers_and_services_at_120_columns", shown(120));
+}
+
+#[test]
+fn fifty_drivers_take_few_lines() {
+    let text = text(&summary(fixture::tenant_trials(50)), 120);
+    let section = text.split("Drivers\n").nth(1).expect("the section").split("Services\n").next().unwrap();
+    let words = section.replace('\n', " ");
+    assert!(words.contains("50 drivers: p99 ") && words.contains("The 5 slowest:"), "{section}");
+    assert!(section.lines().count() < 20, "{section}");
+}
+
+#[test]
 fn one_mode_alone_has_nothing_to_compare() {
     let text = text(&summary(fixture::trials(&[Mode::Sidecar], &[1000.0], 3)), 80);
     assert!(!text.contains("added"), "{text}");

@@ -20,6 +20,13 @@ pub struct ReportArgs {
     /// and load, every estimate with both ends of its 95 % interval
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub latency_csv: Option<PathBuf>,
+    /// Write what each driver measured to this file as comma-separated values: a line per driver of each mode and load
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub drivers_csv: Option<PathBuf>,
+    /// Write requests per second and CPU of each service to this file as comma-separated values: a line per service of each
+    /// mode and load
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub services_csv: Option<PathBuf>,
     /// Print the summary as JSON instead of a table
     #[arg(long)]
     pub json: bool,

@@ -22,16 +22,10 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
         }
         None => publish(&run, &args.folder, args.json)?,
     }
-    if let Some(file) = &args.csv {
-        let table = report::components_csv::table(&run.summary);
-        folder::write_whole(file, table.as_bytes()).map_err(folder_failure)?;
-        anstream::eprintln!("components: {}", file.display());
-    }
-    if let Some(file) = &args.latency_csv {
-        let table = report::cells_csv::table(&run.summary);
-        folder::write_whole(file, table.as_bytes()).map_err(folder_failure)?;
-        anstream::eprintln!("latencies: {}", file.display());
-    }
+    write_csv("components", args.csv.as_deref(), || report::components_csv::table(&run.summary))?;
+    write_csv("latencies", args.latency_csv.as_deref(), || report::cells_csv::table(&run.summary))?;
+    write_csv("drivers", args.drivers_csv.as_deref(), || report::drivers_csv::drivers(&run.summary))?;
+    write_csv("services", args.services_csv.as_deref(), || report::drivers_csv::services(&run.summary))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -40,6 +34,14 @@ pub fn publish(run: &RunData, folder: &Path, json: bool) -> Result<(), Failure> 
     print(run, json)?;
     folder::write_summary(folder, &run.summary).map_err(folder_failure)?;
     write_html(run, &folder.join(REPORT_FILE))
+}
+
+/// Writes a table where a file was given for it.
+fn write_csv(name: &str, file: Option<&Path>, table: impl Fn() -> String) -> Result<(), Failure> {
+    let Some(file) = file else { return Ok(()) };
+    folder::write_whole(file, table().as_bytes()).map_err(folder_failure)?;
+    anstream::eprintln!("{name}: {}", file.display());
+    Ok(())
 }
 
 fn write_html(run: &RunData, file: &Path) -> Result<(), Failure> {

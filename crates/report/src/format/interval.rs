@@ -3,10 +3,11 @@
 use super::number::{decimals_for, fixed, with_unit};
 use super::quantity::cores_number;
 use experiment::schema::Estimate;
+use serde::Serialize;
 
 /// An estimate and its interval as text. The digits go no further than the interval allows: two digits of its width, at
 /// most three of the figures.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Interval {
     /// The estimate.
     pub estimate: String,

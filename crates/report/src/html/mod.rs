@@ -28,11 +28,12 @@ pub fn render(run: &RunData) -> String {
 }
 
 /// Embedded, so that the command is one file too.
-const TEMPLATES: [(&str, &str); 6] = [
+const TEMPLATES: [(&str, &str); 7] = [
     ("report.html", include_str!("../../templates/report.html")),
     ("style.css", include_str!("../../templates/style.css")),
     ("parts.html", include_str!("../../templates/parts.html")),
     ("results.html", include_str!("../../templates/results.html")),
+    ("drivers.html", include_str!("../../templates/drivers.html")),
     ("evidence.html", include_str!("../../templates/evidence.html")),
     ("tables.html", include_str!("../../templates/tables.html")),
 ];

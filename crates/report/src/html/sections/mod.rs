@@ -12,6 +12,7 @@ mod tables;
 mod throughput;
 mod trials;
 
+use crate::drivers::{DriverTable, ServiceTable};
 use crate::loads::LoadLabels;
 use crate::run::RunData;
 use experiment::Mode;
@@ -31,6 +32,8 @@ pub struct Page {
     resources: Option<resources::ResourceSection>,
     holdings: Option<holdings::HoldingsSection>,
     sizes: Option<sizes::SizeSection>,
+    drivers: Option<DriverTable>,
+    services: Option<ServiceTable>,
     trials: Option<trials::TrialSection>,
     left_out: trials::LeftOut,
     path: Option<evidence::PathSection>,
@@ -80,6 +83,8 @@ impl Page {
             resources: resources::resources(&context),
             holdings: holdings::holdings(&context),
             sizes: sizes::sizes(&context),
+            drivers: DriverTable::new(&run.summary),
+            services: ServiceTable::new(&run.summary),
             trials: trials::trials(&context),
             left_out: trials::LeftOut::new(&context),
             path: evidence::path(&context),
