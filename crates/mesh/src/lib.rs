@@ -7,6 +7,7 @@ pub mod admin;
 pub mod config_dump;
 pub mod envoy;
 pub mod istio;
+pub mod kubernetes;
 pub mod names;
 pub mod proof;
 pub mod proxy;

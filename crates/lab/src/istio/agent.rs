@@ -5,11 +5,10 @@
 //! to Envoy, and ends when Envoy does. Both run as user 1337 in one control group: what a cluster would show as the
 //! container `istio-proxy` is one component here. Its folder is private to that user and goes with the proxy.
 
-use super::control_plane::{ControlPlane, DISCOVERY_NAME, DISCOVERY_PORT, NODE};
+use super::control_plane::ControlPlane;
 use super::in_force::{Awaited, Expected, Running};
 use super::refusal::{CHECKED_LINES, check_taken};
 use super::site::Site;
-use super::workload::Workload;
 use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
 use crate::arrangement::tracing::SentSpans;
 use crate::certificates::write_private;
@@ -25,6 +24,9 @@ use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
 use experiment::schema::{ProxyConfiguration, ProxyHeap};
 use mesh::config_dump::DumpCopy;
+use mesh::kubernetes::workloads::Workload;
+pub use mesh::names::{ADMIN_PORT, STATUS_PORT};
+use mesh::names::{CLUSTER_DOMAIN, DISCOVERY_NAME, DISCOVERY_PORT, NODE, TOKEN_AUDIENCE};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -32,15 +34,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
-
-/// Envoy's admin interface, on the loopback of its pod.
-pub const ADMIN_PORT: u16 = 15000;
-
-/// The agent's own port, where it says whether the proxy is ready.
-pub const STATUS_PORT: u16 = 15020;
-
-/// The audience of the tokens that istiod takes.
-pub(super) const TOKEN_AUDIENCE: &str = "istio-ca";
 
 /// A proxy takes about a second; more on a machine that is busy with other things.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -159,7 +152,7 @@ impl AgentFactory<'_> {
         let arguments = [
             "proxy".to_owned(),
             spec.kind.argument().to_owned(),
-            format!("--domain={}.{}", self.site.namespace.name(), super::namespace::CLUSTER_DOMAIN),
+            format!("--domain={}.{}", self.site.namespace.name(), CLUSTER_DOMAIN),
             "--proxyLogLevel=warning".to_owned(),
             "--proxyComponentLogLevel=misc:error".to_owned(),
             "--log_output_level=default:info".to_owned(),

@@ -6,39 +6,34 @@
 //!
 //! What differs from a cluster: one etcd that does not wait for the disk; no controller manager, scheduler, kubelet or
 //! kube-proxy, so whoever makes a Service also writes its addresses, and pods are what we say they are; istiod is an
-//! administrator of the API. What differs from an Istio as it is installed stands in `istiod.rs`.
+//! administrator of the API. What differs from an Istio as it is installed stands in `mesh::istio::istiod`.
 
-mod acknowledged;
-mod istiod;
-mod known;
 mod shared;
-mod surroundings;
-mod validation;
 
-pub(super) use acknowledged::Outstanding;
-pub use istiod::{DEBUG_PORT, DISCOVERY_NAME, DISCOVERY_PORT};
-
-use super::api::Api;
 use super::credentials::{API_PORT, ApiCredentials};
-use super::object::Reference;
 use super::programs::IstioPrograms;
 use crate::arrangement::started::{PrivateFolder, Supporting, create_log_dir};
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::admin::Admin;
-use crate::istio::objects::telemetry::TRACE_COLLECTOR_PORT;
 use crate::lab::Lab;
 use crate::life::{self, Question, SIGN_WITHIN};
 use crate::pod::{Pod, PodSpec, check_name_places};
 use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
 use experiment::schema::Role;
-use serde_json::{Value, json};
+use mesh::istio::objects::telemetry::TRACE_COLLECTOR_PORT;
+use mesh::istio::{istiod, validation};
+use mesh::kubernetes::client::ApiClient;
+use mesh::kubernetes::object_ref::ObjectRef;
+use mesh::kubernetes::workloads::{namespace, node};
+use mesh::names::{ISTIOD, ISTIOD_HTTP_PORT, SYSTEM_NAMESPACE};
 use shared::Shared;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The pod of the control plane.
@@ -60,18 +55,12 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 /// How long one that runs may take to answer, on a busy machine; it takes milliseconds.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
-/// istiod's own namespace.
-pub const SYSTEM_NAMESPACE: &str = "istio-system";
-
-/// The only node, on which all pods are said to run.
-pub const NODE: &str = "meshmeter";
-
 /// A running control plane. Dropping it ends its processes and removes what they wrote.
 #[derive(Debug)]
 pub struct ControlPlane {
     pod: Pod,
     containers: Vec<Container>,
-    api: Api,
+    api: Arc<ApiClient>,
     credentials: ApiCredentials,
     root_certificate: String,
     started_in: Duration,
@@ -103,7 +92,7 @@ impl ControlPlane {
             Starting { lab, programs, folder: folder.path(), log_dir, pod, containers: Vec::new() };
         starting.etcd()?;
         starting.api_server(&credentials)?;
-        let api = Api::new(&credentials.kubeconfig_content, starting.api_goes_on())?;
+        let api = ApiClient::new(&credentials.kubeconfig_content, starting.api_stop_check())?;
         starting.wait_until("kube-apiserver takes requests", || api.is_alive())?;
         // istiod keeps its authority there, and waits longer and longer where it cannot.
         api.apply(&[namespace(SYSTEM_NAMESPACE, &[]), node()])?;
@@ -113,13 +102,13 @@ impl ControlPlane {
         starting.wait_until_istiod_is_ready()?;
         let root_certificate = starting.root_certificate(&api)?;
         api.apply(&[validation::webhook(&root_certificate)])?;
-        starting.wait_until("istiod validates objects", || validation::is_in_force(&api))?;
+        starting.wait_until("istiod validates objects", || validation::is_active(&api))?;
         let Starting { pod, containers, .. } = starting;
         let started_in = started_at.elapsed();
         Ok(Self {
             pod,
             containers,
-            api,
+            api: Arc::new(api),
             credentials,
             root_certificate,
             started_in,
@@ -131,7 +120,7 @@ impl ControlPlane {
 
     /// The Kubernetes API.
     #[must_use]
-    pub fn api(&self) -> &Api {
+    pub fn api(&self) -> &Arc<ApiClient> {
         &self.api
     }
 
@@ -181,13 +170,13 @@ impl ControlPlane {
     }
 
     /// Where istiod answers.
-    fn istiod(&self) -> Admin {
-        self.pod.admin(istiod::NAME, istiod::HTTP_PORT)
+    pub(super) fn istiod(&self) -> Admin {
+        self.pod.admin(ISTIOD, ISTIOD_HTTP_PORT)
     }
 
     /// Marks kube-apiserver as failed where it gives no sign of life. Its port speaks TLS only.
     pub(crate) fn ask_api_for_sign_of_life(&self) {
-        if !self.api.answers_within(SIGN_WITHIN)
+        if !self.api.responds_within(SIGN_WITHIN)
             && let Some(container) = self.containers.iter().find(|container| container.name() == API_SERVER)
         {
             life::mark_silent(container, None);
@@ -213,7 +202,7 @@ impl ControlPlane {
         let answers = |what: &str, answers: &dyn Fn() -> bool| {
             wait_for(what, ANSWERS_WITHIN, || {
                 self.check(what)?;
-                self.api.check_goes_on()?;
+                self.api.check_not_stopped()?;
                 Ok(answers().then_some(()))
             })
         };
@@ -232,7 +221,7 @@ impl ControlPlane {
     fn sign_of_life(&self, part: &Container) -> Option<Question> {
         let (port, path) = match part.name() {
             ETCD => (ETCD_PORT, "/version"),
-            istiod::NAME => (istiod::HTTP_PORT, "/ready"),
+            ISTIOD => (ISTIOD_HTTP_PORT, "/ready"),
             _ => return None,
         };
         Some(Question { process: None, admin: self.pod.admin(part.name(), port), path })
@@ -246,7 +235,7 @@ impl ControlPlane {
             pod: self.pod.name().to_owned(),
             container: container.clone(),
             sign_of_life: self.sign_of_life(container),
-            shows_network: container.name() == istiod::NAME,
+            shows_network: container.name() == ISTIOD,
         };
         let shared = self.shared.borrow();
         let collector = shared.collector().map(|(pod, container)| Supporting {
@@ -331,8 +320,7 @@ impl Starting<'_> {
         .map_err(|error| EnvironmentError::new(format!("write {}", mesh.display()), error))?;
         let program = self.programs.istiod.path.clone();
         let arguments = istiod::arguments(&credentials.kubeconfig, &mesh);
-        self.start(istiod::NAME, &program, arguments, istiod::environment(self.programs.is_istios_envoy))
-            .map(drop)
+        self.start(ISTIOD, &program, arguments, istiod::environment(self.programs.is_istios_envoy)).map(drop)
     }
 
     fn start(
@@ -358,7 +346,7 @@ impl Starting<'_> {
     }
 
     /// Whether the API can answer at all, and the user still wants it to.
-    fn api_goes_on(&self) -> impl Fn() -> Result<(), EnvironmentError> + 'static {
+    fn api_stop_check(&self) -> impl Fn() -> Result<(), EnvironmentError> + Send + Sync + 'static {
         let (lab, parts) = (self.lab.clone(), self.containers.clone());
         move || {
             lab.check_not_stopped()?;
@@ -383,13 +371,13 @@ impl Starting<'_> {
     }
 
     fn wait_until_istiod_is_ready(&self) -> Result<(), EnvironmentError> {
-        let istiod = self.pod.admin(istiod::NAME, istiod::HTTP_PORT);
+        let istiod = self.pod.admin(ISTIOD, ISTIOD_HTTP_PORT);
         self.wait_until("istiod is ready", || istiod.ask("/ready").is_ok())
     }
 
     /// What istiod puts into every namespace for its pods to mount.
-    fn root_certificate(&self, api: &Api) -> Result<String, EnvironmentError> {
-        let reference = Reference::new("v1", "ConfigMap", Some(SYSTEM_NAMESPACE), "istio-ca-root-cert");
+    fn root_certificate(&self, api: &ApiClient) -> Result<String, EnvironmentError> {
+        let reference = ObjectRef::new("v1", "ConfigMap", Some(SYSTEM_NAMESPACE), "istio-ca-root-cert");
         let what = "istiod gives out its root certificate";
         wait_for(what, READY_WITHIN, || {
             self.check_alive(what)?;
@@ -400,7 +388,7 @@ impl Starting<'_> {
 }
 
 /// Teaches the API the kinds of objects that Istio and the Gateway API add to it.
-fn create_kinds(api: &Api, programs: &IstioPrograms) -> Result<(), EnvironmentError> {
+fn create_kinds(api: &ApiClient, programs: &IstioPrograms) -> Result<(), EnvironmentError> {
     let mut kinds = String::new();
     for file in [&programs.files.istio_crds, &programs.files.gateway_api_crds] {
         let text = std::fs::read_to_string(file)
@@ -409,14 +397,4 @@ fn create_kinds(api: &Api, programs: &IstioPrograms) -> Result<(), EnvironmentEr
         kinds.push_str(&text);
     }
     api.create_documents("apiextensions.k8s.io/v1", "CustomResourceDefinition", &kinds).map(drop)
-}
-
-/// A namespace, as an object.
-pub(crate) fn namespace(name: &str, labels: &[(&str, &str)]) -> Value {
-    let labels: BTreeMap<_, _> = labels.iter().copied().collect();
-    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
-}
-
-fn node() -> Value {
-    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}})
 }

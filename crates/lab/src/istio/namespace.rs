@@ -1,22 +1,19 @@
 //! One trial's namespace of the mesh: its objects, and the names that its pods find.
 //!
-//! Each trial has a namespace of its own, so that nothing of the one before can be taken for its configuration. Every
-//! object is made through here and deleted when the trial ends, since a lab has no controller that would empty it.
+//! Each trial has a namespace of its own, so that nothing of the one before can be taken for its configuration.
 //!
 //! Names resolve by a hosts file that the pods see in place of the machine's own: it lists the Services of the trial as a
 //! cluster's DNS would answer for them. A resolver file beside it names nobody to ask, so that any other name fails at
 //! once instead of being looked for outside the lab.
 
-use super::admission;
-use super::api::DEFINITION;
-use super::control_plane::{ControlPlane, DISCOVERY_NAME, namespace};
-use super::object::Reference;
+use super::control_plane::ControlPlane;
 use crate::arrangement::started::PrivateFolder;
 use crate::container::ContainerUser;
 use crate::lab::Lab;
 use crate::pod::NameFiles;
-use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
+use mesh::kubernetes::object_set::ObjectSet;
+use mesh::names::{DISCOVERY_NAME, service_host};
 use serde_json::Value;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write as _;
@@ -24,23 +21,14 @@ use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Duration;
-
-/// The kind of namespaces.
-const NAMESPACE_KIND: &str = "Namespace";
-
-/// The API serves a new kind within a second.
-const SERVED_WITHIN: Duration = Duration::from_secs(20);
-
-/// What a cluster's names end with.
-pub const CLUSTER_DOMAIN: &str = "svc.cluster.local";
+use std::sync::Arc;
 
 /// A namespace of the mesh. Dropping it deletes its objects.
 #[derive(Debug)]
 pub struct MeshNamespace {
     name: String,
+    objects: ObjectSet,
     control_plane: Rc<ControlPlane>,
-    objects: Vec<Reference>,
     folder: PrivateFolder,
 }
 
@@ -62,9 +50,9 @@ impl MeshNamespace {
             &folder.path().join("resolv.conf"),
             "nameserver 127.0.0.1\noptions attempts:1 timeout:1\n",
         )?;
-        let mut made = Self { name, control_plane, objects: Vec::new(), folder };
-        made.apply(&[namespace(&made.name, labels)])?;
-        Ok(made)
+        let mut objects = ObjectSet::new(Arc::clone(control_plane.api()));
+        objects.create_namespaces(&[&name], labels)?;
+        Ok(Self { name, objects, control_plane, folder })
     }
 
     /// Its name.
@@ -82,7 +70,7 @@ impl MeshNamespace {
     /// The whole name of one of its Services.
     #[must_use]
     pub fn host_of(&self, service: &str) -> String {
-        format!("{service}.{}.{CLUSTER_DOMAIN}", self.name)
+        service_host(service, &self.name)
     }
 
     /// The files by which names resolve in its pods.
@@ -94,55 +82,17 @@ impl MeshNamespace {
         }
     }
 
-    /// Makes objects, all at once, and gives them as the API has them. They are deleted with the namespace, whichever
-    /// namespace they are in themselves.
-    ///
-    /// # Errors
-    /// Where the API refuses one, or one is there already: it would not be what it was when this namespace is dropped.
-    pub fn apply(&mut self, objects: &[Value]) -> Result<Vec<Value>, EnvironmentError> {
-        let api = self.control_plane.api();
-        let mut references = Vec::new();
-        for reference in objects.iter().map(Reference::of) {
-            let reference = reference?;
-            if self.objects.iter().chain(&references).any(|other| other.is_same_as(&reference)) {
-                return Err(EnvironmentError::new(
-                    format!("apply {reference}"),
-                    "the trial has such an object already",
-                )
-                .with_hint(
-                    "objects of `istio.extra` cannot take the place of those that a trial is made of",
-                ));
-            }
-            if !self.holds(&reference) && api.get(&reference)?.is_some() {
-                return Err(EnvironmentError::new(
-                    format!("apply {reference}"),
-                    "the control plane has such an object already, and would lose it with the trial",
-                )
-                .with_hint("`istio.extra` brings new objects along; give this one another name"));
-            }
-            references.push(reference);
-        }
-        // Noted first: of objects that are refused together, some may have been made.
-        self.objects.extend(references);
-        // What is in a namespace can only be made once that is there, and what is of a kind once that is known.
-        let comes_first = |object: &&Value| object["kind"] == NAMESPACE_KIND || object["kind"] == DEFINITION;
-        let (first, others): (Vec<&Value>, Vec<&Value>) = objects.iter().partition(comes_first);
-        let (first, others): (Vec<Value>, Vec<Value>) =
-            (first.into_iter().cloned().collect(), others.into_iter().cloned().collect());
-        let mut made = api.apply(&first)?;
-        for definition in first.iter().filter(|object| object["kind"] == DEFINITION) {
-            wait_for(&format!("{} is served", Reference::of(definition)?), SERVED_WITHIN, || {
-                api.check_goes_on()?;
-                Ok(api.serves_what_is_defined(definition).then_some(()))
-            })?;
-        }
-        made.extend(api.apply(&others)?);
-        Ok(made)
+    /// Objects that are deleted with the namespace, whichever namespace they are in themselves.
+    pub fn objects(&mut self) -> &mut ObjectSet {
+        &mut self.objects
     }
 
-    /// Whether an object goes with this namespace.
-    fn holds(&self, reference: &Reference) -> bool {
-        reference.namespace.as_ref() == Some(&self.name)
+    /// Writes objects and returns them as the API has them.
+    ///
+    /// # Errors
+    /// Those of [`ObjectSet::apply`].
+    pub fn apply(&mut self, objects: &[Value]) -> Result<Vec<Value>, EnvironmentError> {
+        self.objects.apply(objects)
     }
 
     /// Lets a name resolve in the pods of this namespace from now on, as the cluster's DNS would.
@@ -170,31 +120,6 @@ impl MeshNamespace {
             format!("{service}.{}", self.name),
         );
         self.add_name(address, &[&whole, &with_svc, &short, service])
-    }
-}
-
-impl Drop for MeshNamespace {
-    fn drop(&mut self) {
-        if self.control_plane.check("delete the objects of a trial").is_err() {
-            // The objects go with it.
-            return;
-        }
-        // In the reverse order, the namespace itself last. What cannot be deleted goes with the control plane.
-        self.objects.reverse();
-        let api = self.control_plane.api();
-        let _ = admission::take_away(api, &self.objects);
-        let _ = api.delete(&self.objects);
-        // What is elsewhere would meet the next trial, where it waits for somebody to let it go. Nothing can be let go in a
-        // namespace that is gone.
-        let elsewhere = self.objects.iter().filter(|reference| !self.holds(reference));
-        let (namespaces, others): (Vec<_>, Vec<_>) =
-            elsewhere.partition(|reference| reference.kind == NAMESPACE_KIND);
-        for reference in others {
-            let _ = api.drop_finalizers(reference);
-        }
-        for reference in namespaces {
-            let _ = api.finalize_namespace(&reference.name);
-        }
     }
 }
 

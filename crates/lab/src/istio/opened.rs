@@ -4,13 +4,14 @@
 //! in the kubeconfig, and by a service account's token. What answers whoever asks (istiod's debug pages, Envoys' admin
 //! interfaces) stays within the lab, where `meshmeter lab exec` and `lab forward` reach it.
 
-use super::control_plane::{ControlPlane, DISCOVERY_PORT, SYSTEM_NAMESPACE};
+use super::control_plane::ControlPlane;
 use super::credentials::API_PORT;
 use crate::certificates::write_private;
 use crate::door::Door;
 use crate::lab::Lab;
 use experiment::environment::EnvironmentError;
-use serde_json::json;
+use mesh::kubernetes::workloads::service_account;
+use mesh::names::{DISCOVERY_PORT, SYSTEM_NAMESPACE};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -40,13 +41,7 @@ impl OpenedControlPlane {
         let api = lab.open_door(control_plane.pod(), API_PORT)?;
         let discovery = lab.open_door(control_plane.pod(), DISCOVERY_PORT)?;
         // In a cluster a controller makes one in each namespace.
-        let account = |namespace: &str| {
-            json!({
-                "apiVersion": "v1",
-                "kind": "ServiceAccount",
-                "metadata": {"name": ISTIOCTL_ACCOUNT, "namespace": namespace},
-            })
-        };
+        let account = |namespace: &str| service_account(ISTIOCTL_ACCOUNT, namespace);
         control_plane.api().apply(&[account(SYSTEM_NAMESPACE), account(namespace)])?;
         let name = format!("meshmeter-{}", lab.id());
         let content = control_plane.credentials().kubeconfig_at(api.address(), &name, namespace);

@@ -61,7 +61,7 @@ pub fn what_extra_makes_elsewhere_goes_with_its_trial(_lab: &Lab, place: &LocalL
         let trial = trial(place, &with_extra(mode, &objects), |_| {
             let control_plane = place.running_control_plane().expect("it configured the proxies");
             for object in &objects {
-                let reference = Reference::of(object).expect("it names itself");
+                let reference = Reference::from_object(object).expect("it names itself");
                 assert!(
                     control_plane.api().get(&reference).expect("the API answers").is_some(),
                     "{reference}"
@@ -71,7 +71,7 @@ pub fn what_extra_makes_elsewhere_goes_with_its_trial(_lab: &Lab, place: &LocalL
         assert!(trial.observation.path.proven, "{mode}: {:?}", trial.observation.path.reasons);
         let control_plane = place.running_control_plane().expect("it lives on");
         for object in &objects {
-            let reference = Reference::of(object).expect("it names itself");
+            let reference = Reference::from_object(object).expect("it names itself");
             let left = control_plane.api().get(&reference).expect("the API answers");
             assert_eq!(left, None, "{mode} left {reference}");
         }

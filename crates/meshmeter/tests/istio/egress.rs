@@ -84,7 +84,7 @@ pub fn without_its_rule_the_gateway_is_not_on_the_path(place: &LocalLab) {
         let control_plane = place.running_control_plane().expect("it configured the proxies");
         let namespace = namespace_of(arrangement.client_pod());
         let rule = Reference::new("networking.istio.io/v1", "VirtualService", Some(&namespace), "external");
-        control_plane.api().delete(&[rule]).expect("there is such a rule");
+        control_plane.api().delete(&[rule], &|_| ()).expect("there is such a rule");
         let to_gateway =
             format!("\"cluster\": \"outbound|8443|external|egress.{namespace}.svc.cluster.local\"");
         lab::wait_for("the sidecar knows of no gateway", LIMIT, || {

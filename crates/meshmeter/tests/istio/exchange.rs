@@ -5,7 +5,7 @@ use lab::Pod;
 use lab::arrangement::{LocalLab, pair::PairArrangement};
 use lab::istio::Reference;
 use lab::istio::agent::ADMIN_PORT;
-use lab::istio::objects::{ingress, waypoint};
+use mesh::istio::objects::{ingress, waypoint};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};

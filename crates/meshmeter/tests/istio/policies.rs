@@ -9,8 +9,8 @@ use experiment::mesh_settings::AuthorizationSettings;
 use experiment::{MeshSettings, Mode};
 use jiff::{SignedDuration, Timestamp};
 use lab::arrangement::{LocalLab, pair::PairArrangement};
-use lab::istio::objects::{IDENTITY_RULES, PATH_RULES};
-use lab::istio::token::TokenIssuer;
+use mesh::istio::objects::policy::{IDENTITY_RULES, PATH_RULES};
+use mesh::istio::token::TokenIssuer;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn authorized(mode: Mode, authorization: AuthorizationSettings) -> DeploymentSpe
 /// The rules of a sort in the configuration of the proxy before the service, as it names them.
 fn rules_in_force(arrangement: &PairArrangement<'_>, sort: &str) -> BTreeSet<String> {
     let listeners = ask(before_service(arrangement), "/config_dump?resource=dynamic_listeners");
-    let of_sort = format!("ns[{}]-policy[{sort}-", namespace(arrangement));
+    let of_sort = format!("ns[{}]-policy[{sort}-server-", namespace(arrangement));
     let names = listeners.split('"').filter_map(|text| text.strip_prefix(&of_sort)?.strip_suffix(']'));
     names.map(ToOwned::to_owned).collect()
 }
@@ -76,7 +76,9 @@ pub fn more_rules_than_fit_into_a_policy_are_asked(place: &LocalLab) {
     let kept = kept_configuration(logs.path(), "server-proxy").to_string();
     for sort in [PATH_RULES, IDENTITY_RULES] {
         // 512 are in the first policy.
-        for name in [format!("policy[{sort}-00]-rule[511]"), format!("policy[{sort}-01]-rule[87]")] {
+        for name in
+            [format!("policy[{sort}-server-00]-rule[511]"), format!("policy[{sort}-server-01]-rule[87]")]
+        {
             assert!(kept.contains(&name), "{name} is not in the configuration of {} bytes", kept.len());
         }
     }
@@ -136,7 +138,7 @@ fn tokens(place: &LocalLab, mode: Mode) {
     let logs = LogFolder::create();
     let issuer = TokenIssuer::create().expect("a key");
     let rule = json!({
-        "issuer": lab::istio::token::ISSUER,
+        "issuer": mesh::istio::token::ISSUER,
         "jwks": issuer.public_keys(),
         "forwardOriginalToken": true,
     });

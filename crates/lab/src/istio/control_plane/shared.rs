@@ -1,15 +1,16 @@
 //! What the trials of a run share in their mesh: the other services around the pair, and where spans are sent.
 
-use super::surroundings::Written;
-use super::{ControlPlane, SYSTEM_NAMESPACE};
+use super::ControlPlane;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
-use crate::istio::objects::telemetry::{TRACE_COLLECTOR, TRACE_COLLECTOR_PORT};
 use crate::istio::trace_collector::TraceCollector;
-use crate::istio::workload::{Membership, ServicePort, Workload};
 use crate::lab::Lab;
 use crate::pod::{Pod, PodSpec};
 use experiment::MeshSettings;
 use experiment::environment::{EnvironmentError, ProgressSink};
+use mesh::istio::background::{BackgroundServices, METRICS_PATH};
+use mesh::istio::objects::telemetry::{TRACE_COLLECTOR, TRACE_COLLECTOR_PORT};
+use mesh::kubernetes::workloads::{Membership, ServicePort, Workload};
+use mesh::names::{ISTIOD, ISTIOD_DEBUG_PORT, SYSTEM_NAMESPACE};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -20,7 +21,7 @@ const READY_WITHIN: Duration = Duration::from_secs(20);
 /// What there is so far.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    surroundings: Written,
+    background: BackgroundServices,
     collector: Option<(Pod, Container)>,
 }
 
@@ -45,7 +46,13 @@ impl ControlPlane {
         progress: &ProgressSink,
     ) -> Result<(), EnvironmentError> {
         let mut shared = self.shared.borrow_mut();
-        self.surround(&mut shared.surroundings, settings.surroundings, progress)?;
+        let istiod = self.pod().admin(ISTIOD, ISTIOD_DEBUG_PORT);
+        let metrics = || {
+            istiod
+                .ask_long(METRICS_PATH)
+                .map_err(|error| EnvironmentError::new("look at what istiod has taken up", error))
+        };
+        shared.background.change(self.api(), &metrics, settings.surroundings, progress)?;
         if settings.tracing_fraction.is_some() && shared.collector.is_none() {
             shared.collector = Some(self.start_collector(lab, meshmeter)?);
         }
@@ -75,11 +82,13 @@ impl ControlPlane {
             error_output: ErrorOutput::WithOutput,
         })?;
         pod.wait_until_listening(&container, TRACE_COLLECTOR_PORT, READY_WITHIN)?;
-        let workload = Workload::new(TRACE_COLLECTOR, SYSTEM_NAMESPACE, pod.address(), Membership::Outside);
+        let workload =
+            Workload::single(TRACE_COLLECTOR, SYSTEM_NAMESPACE, pod.address(), Membership::Outside);
         let ports = [ServicePort { name: "http-spans", port: TRACE_COLLECTOR_PORT }];
-        let [account, described] = workload.objects();
-        self.api().apply(&[account, described, workload.service(&ports), workload.endpoints(&ports)])?;
-        self.api().apply_status(&[workload.running()])?;
+        let mut objects = workload.objects();
+        objects.extend(workload.service_objects(&ports));
+        self.api().apply(&objects)?;
+        self.api().apply_status(&workload.pod_statuses())?;
         Ok((pod, container))
     }
 }

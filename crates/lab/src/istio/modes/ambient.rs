@@ -8,12 +8,8 @@ use super::{CLIENT, Memberships, SERVER, Trial};
 use crate::arrangement::LocalLab;
 use crate::arrangement::started::{Proxy, Started};
 use crate::envoy::proof::{Count, Demand, Evidence, RequestByteCounters, Seen, Spoken, SpokenSide};
-use crate::istio::Membership;
-use crate::istio::control_plane::{DISCOVERY_PORT, SYSTEM_NAMESPACE};
 use crate::istio::in_force::{Awaited, Expected};
-use crate::istio::objects;
 use crate::istio::redirect::redirect_into_ambient;
-use crate::istio::workload::Workload;
 use crate::istio::ztunnel::metrics::{Side, Stream};
 use crate::istio::ztunnel::{NAME, Ztunnel, ZtunnelFactory};
 use crate::pod::PodSpec;
@@ -23,6 +19,9 @@ use experiment::Protocol;
 use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::schema::HopProtocol;
+use mesh::istio::objects::{extra, policy, waypoint as waypoint_objects};
+use mesh::kubernetes::workloads::{Membership, Workload};
+use mesh::names::{DISCOVERY_PORT, SYSTEM_NAMESPACE};
 use std::net::SocketAddrV4;
 use std::path::Path;
 
@@ -90,10 +89,10 @@ fn expected(trial: &Trial<'_>, behind_waypoint: bool) -> Vec<Expected> {
         let rules = trial.site.spec.istio.authorization.identities;
         let policy =
             |name| Expected::AmbientPolicy { namespace: trial.site.namespace.name().to_owned(), name };
-        expected.extend(objects::policy_names(objects::IDENTITY_RULES, rules).into_iter().map(policy));
+        expected.extend(policy::policy_names(policy::IDENTITY_RULES, SERVER, rules).into_iter().map(policy));
     }
     let extra = trial.site.spec.istio.extra.as_ref();
-    let own = objects::policies_of_ztunnels(extra, trial.site.namespace.name());
+    let own = extra::ztunnel_policies(extra, trial.site.namespace.name());
     expected.extend(own.into_iter().map(|(namespace, name)| Expected::AmbientPolicy { namespace, name }));
     expected
 }
@@ -120,7 +119,7 @@ impl Ztunnels {
         let names = trial.site.namespace.name_files();
         let mut pod = trial.site.lab().create_pod(&PodSpec::new(NAME).with_names(names))?;
         // It is no part of the mesh that it makes.
-        let workload = Workload::new(NAME, SYSTEM_NAMESPACE, pod.address(), Membership::Outside);
+        let workload = Workload::single(NAME, SYSTEM_NAMESPACE, pod.address(), Membership::Outside);
         super::tell_of_pods(&mut trial.site.namespace, &[&workload])?;
         for pod in [&mut trial.pods.client, &mut trial.pods.server] {
             redirect_into_ambient(pod, programs, None, trial.site.log_dir)?;
@@ -183,7 +182,7 @@ fn evidence(protocol: Protocol, through_waypoint: bool) -> (Evidence, Evidence) 
     let is_added_to = through_waypoint && protocol.is_http();
     let peers = |from: &'static str, to: &'static str, side| Stream { side, from, to };
     let (first, second) =
-        if through_waypoint { (objects::waypoint::NAME, objects::waypoint::NAME) } else { (SERVER, CLIENT) };
+        if through_waypoint { (waypoint_objects::NAME, waypoint_objects::NAME) } else { (SERVER, CLIENT) };
     let source = peers(CLIENT, first, Side::Source);
     let destination = peers(second, SERVER, Side::Destination);
     let of = |stream: Stream<'_>, added_to: bool| Evidence {

@@ -18,15 +18,14 @@ use crate::arrangement::started::Started;
 use crate::envoy::hop::{Handling, Hop, Peer};
 use crate::envoy::proof::{Evidence, Seen};
 use crate::istio::in_force::Expected;
-use crate::istio::objects::egress::{
-    self, EXTERNAL_HOST, EXTERNAL_PORT, GATEWAY, GATEWAY_PORT, SNI_PROXY_HOST, SNI_PROXY_PORT,
-};
-use crate::istio::objects::marks;
 use crate::istio::redirect::redirect_but_to;
-use crate::istio::workload::{Membership, ServicePort};
 use crate::redirect::OUTBOUND_PORT;
 use experiment::Mode;
 use experiment::environment::{DeploymentSpec, EnvironmentError};
+use mesh::istio::objects::egress::{
+    self, EXTERNAL_HOST, EXTERNAL_PORT, GATEWAY, GATEWAY_PORT, SNI_PROXY_HOST, SNI_PROXY_PORT,
+};
+use mesh::kubernetes::workloads::{Membership, ServicePort};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 
@@ -75,9 +74,9 @@ pub(super) fn bring_up(
         _ => None,
     };
     let written = write(&mut trial, gateway.as_ref(), &external)?;
-    let marks = marks::of_settings(spec, &trial.subject());
+    let markers = trial.markers();
     let with_marks = |mut expected: Vec<Expected>| {
-        expected.extend(marks.every_listener.iter().cloned().map(Expected::InListeners));
+        expected.extend(markers.every_listener.iter().cloned().map(Expected::InListeners));
         expected
     };
     let of_client = expected_of_client(mode, &client_hop, gateway.as_ref(), &external);
@@ -121,7 +120,9 @@ fn write(
     gateway: Option<&Gateway>,
     external: &External,
 ) -> Result<Written, EnvironmentError> {
-    let mut objects = egress::objects(trial.site.spec.mode, trial.site.namespace.name(), external.address);
+    let spec = trial.site.spec;
+    let exit = spec.mode.parts(spec.mesh).exit;
+    let mut objects = egress::objects(exit, trial.site.namespace.name(), &[external.address]);
     objects.extend(gateway.iter().flat_map(|gateway| gateway.service()));
     let (written, _) = trial.write_without_service(&objects)?;
     trial.site.namespace.add_name(external.address, &[EXTERNAL_HOST])?;

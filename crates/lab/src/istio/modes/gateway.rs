@@ -3,9 +3,9 @@
 use super::Trial;
 use crate::arrangement::started::Pods;
 use crate::istio::agent::{Agent, AgentSpec, ProxyKind};
-use crate::istio::workload::{Membership, ServicePort, Workload};
 use crate::pod::{Pod, PodSpec};
 use experiment::environment::EnvironmentError;
+use mesh::kubernetes::workloads::{Membership, ServicePort, Workload};
 use serde_json::Value;
 use std::net::Ipv4Addr;
 
@@ -21,7 +21,8 @@ impl Gateway {
         let spec = PodSpec::new(name).with_names(trial.site.namespace.name_files());
         let pod = trial.site.lab().create_pod(&spec)?;
         // It stands at the edge of the mesh: what it speaks with those who call it, its Gateway says.
-        let workload = Workload::new(name, trial.site.namespace.name(), pod.address(), Membership::Outside);
+        let workload =
+            Workload::single(name, trial.site.namespace.name(), pod.address(), Membership::Outside);
         trial.pods.others.push(pod);
         super::tell_of_pods(&mut trial.site.namespace, &[&workload])?;
         Ok(Self { workload, ports: [port] })
@@ -48,13 +49,13 @@ impl Gateway {
     }
 
     /// Its Service and what is behind that.
-    pub fn service(&self) -> [Value; 2] {
-        [self.workload.service(&self.ports), self.workload.endpoints(&self.ports)]
+    pub fn service(&self) -> Vec<Value> {
+        self.workload.service_objects(&self.ports)
     }
 
     /// Its pod's address.
     pub fn address(&self) -> Ipv4Addr {
-        self.workload.address
+        self.workload.replicas[0].address
     }
 
     /// Its pod.

@@ -14,13 +14,13 @@ use crate::container::ContainerUser;
 use crate::envoy::hop::Hop;
 use crate::envoy::proof::{Demand, Evidence};
 use crate::istio::in_force::Expected;
-use crate::istio::objects::ingress::{self, Credential, HOST, PORT};
-use crate::istio::objects::marks::{self, Marks};
 use crate::istio::redirect::redirect_through_sidecar;
-use crate::istio::workload::{Membership, ServicePort};
 use experiment::Mode;
 use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::mesh_settings::IngressTls;
+use mesh::istio::objects::ingress::{self, Credential, HOST, PORT};
+use mesh::istio::objects::markers::Markers;
+use mesh::kubernetes::workloads::{Membership, ServicePort};
 use std::path::Path;
 
 /// The gateway's proxy, as a component.
@@ -58,13 +58,13 @@ pub(super) fn bring_up(
     }
     let mut objects = trial.service_objects();
     objects.extend(gateway.service());
-    objects.extend(ingress::objects(spec, &trial.subject()));
+    objects.extend(trial.with_subject(|subject| ingress::objects(spec, subject)));
     let (written, _) = trial.write(&objects)?;
     trial.site.namespace.add_name(gateway.address(), &[HOST])?;
-    let marks = marks::of_settings(spec, &trial.subject());
+    let markers = trial.markers();
     let awaited = [
-        proxy.awaited(expected(&trial, &gateway_hop, &marks)),
-        server.awaited(sidecar::expected_of_server(&trial, &server_hop, &marks)),
+        proxy.awaited(expected(&trial, &gateway_hop, &markers)),
+        server.awaited(sidecar::expected_of_server(&trial, &server_hop, &markers)),
     ];
     let in_force = trial.wait_until_in_force(&awaited, &written)?;
     let proxies = vec![
@@ -134,13 +134,13 @@ fn statistics(hop: &Hop) -> Vec<String> {
 }
 
 /// Timeout and retries are in the gateway's own route, which is there as a whole.
-fn expected(trial: &Trial<'_>, hop: &Hop, marks: &Marks) -> Vec<Expected> {
+fn expected(trial: &Trial<'_>, hop: &Hop, markers: &Markers) -> Vec<Expected> {
     let mut expected = vec![
         Expected::Endpoint(hop.cluster.clone(), trial.server_endpoint()),
         Expected::Listener(listener()),
         Expected::leading(hop, HOST),
     ];
-    expected.extend(marks.every_listener.iter().cloned().map(Expected::InListeners));
+    expected.extend(markers.every_listener.iter().cloned().map(Expected::InListeners));
     expected
 }
 

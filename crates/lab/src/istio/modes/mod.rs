@@ -11,17 +11,11 @@ mod none;
 mod sidecar;
 mod waypoint;
 
-use super::admission;
-use super::control_plane::Outstanding;
 use super::in_force::{Awaited, wait_until_in_force};
 use super::namespace::MeshNamespace;
-use super::object::Reference;
-use super::objects::{self, Subject};
-use super::refusal;
+use super::refusal::{self, Refusal};
 use super::site::Site;
-use super::token::TokenIssuer;
 use super::wasm_module;
-use super::workload::{Membership, ServicePort, Workload};
 use crate::arrangement::LocalLab;
 use crate::arrangement::service::{SERVICE_PORT, sign_of_life, start_service, wait_for_service};
 use crate::arrangement::started::{Pods, Started, create_log_dir};
@@ -29,10 +23,19 @@ use crate::arrangement::tracing::Tracing;
 use crate::container::Container;
 use crate::pod::{Pod, PodSpec};
 use crate::wait::wait_for;
+use experiment::Mode;
 use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::schema::ConfigurationPush;
-use experiment::{Mode, Protocol};
 use jiff::{SignedDuration, Timestamp};
+use mesh::istio::configz::{self, Configz};
+use mesh::istio::objects::markers::{self, Markers};
+use mesh::istio::objects::subject::{ServiceAccount, Subject};
+use mesh::istio::objects::{self, extra, ingress as ingress_objects, waypoint as waypoint_objects};
+use mesh::istio::token::TokenIssuer;
+use mesh::istio::xds_status::{self, PendingAck, XdsStatus};
+use mesh::kubernetes::admission::name_admission_objects;
+use mesh::kubernetes::object_ref::ObjectRef;
+use mesh::kubernetes::workloads::{Membership, ServicePort, Workload};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -89,9 +92,7 @@ pub(crate) fn bring_up(
         })),
     };
     let extra = spec.istio.extra.as_ref();
-    started.map_err(|error| {
-        admission::with_objects_that_have_a_say(refusal::with_objects_that_bring_it(error, extra), extra)
-    })
+    started.map_err(|error| name_admission_objects(refusal::with_objects_that_bring_it(error, extra), extra))
 }
 
 /// A trial that is being brought up. Pods come first, so that they are dropped before the objects that describe them.
@@ -144,13 +145,7 @@ impl<'a> Trial<'a> {
         create_log_dir(log_dir)?;
         let programs = place.istio_programs()?;
         let control_plane = place.control_plane()?;
-        let labels: &[(&str, &str)] = match spec.mode {
-            Mode::Ambient => &[objects::waypoint::AMBIENT_LABEL],
-            Mode::AmbientWaypoint => {
-                &[objects::waypoint::AMBIENT_LABEL, objects::waypoint::USE_WAYPOINT_LABEL]
-            }
-            _ => &[],
-        };
+        let labels = waypoint_objects::namespace_labels(spec.mode.parts(spec.mesh).data_plane);
         control_plane.provide(place.lab(), place.meshmeter(), &spec.istio, place.progress())?;
         let tokens = spec.istio.authorization.jwt.then(TokenIssuer::create).transpose()?;
         let wasm_file = spec.istio.wasm.as_ref();
@@ -163,23 +158,27 @@ impl<'a> Trial<'a> {
         let mut pods = Pods { client: create(CLIENT)?, server: create(SERVER)?, others: Vec::new() };
         let (made, server) = start_server(&namespace, &mut pods.server)?;
         let client_workload =
-            Workload::new(CLIENT, namespace.name(), pods.client.address(), memberships.client);
+            Workload::single(CLIENT, namespace.name(), pods.client.address(), memberships.client);
         let server_workload =
-            Workload::new(SERVER, namespace.name(), pods.server.address(), memberships.server);
+            Workload::single(SERVER, namespace.name(), pods.server.address(), memberships.server);
         let site = Site { place, spec, log_dir, programs, namespace };
         Ok((Self { pods, server, site, client_workload, server_workload, tokens, wasm_module }, made))
     }
 
     /// The objects that lead to the server by its Service.
     pub fn service_objects(&self) -> Vec<Value> {
-        let ports = [service_port(self.site.spec.protocol)];
-        vec![self.server_workload.service(&ports), self.server_workload.endpoints(&ports)]
+        self.server_workload
+            .service_objects(&[ServicePort::for_protocol(self.site.spec.protocol, SERVICE_PORT)])
     }
 
     /// The objects that the experiment's switches ask for.
     pub fn objects_of_settings(&self) -> Vec<Value> {
         let keys = self.tokens.as_ref().map(TokenIssuer::public_keys);
-        objects::of_settings(self.site.spec, &self.subject(), keys.as_deref())
+        let (spec, namespace) = (self.site.spec, self.site.namespace.name());
+        let mut objects = objects::for_namespace(spec, namespace, self.wasm_module.as_deref());
+        self.with_subject(|subject| objects.extend(objects::for_service(spec, subject, keys.as_deref())));
+        objects.extend(extra::objects(spec.istio.extra.as_ref(), namespace));
+        objects
     }
 
     /// Writes what the experiment's switches ask for, and waits until istiod knows of it. This comes before the proxies, as it
@@ -191,25 +190,38 @@ impl<'a> Trial<'a> {
         let waited = wait_for("istiod knows what the experiment asks for", KNOWN_WITHIN, || {
             self.site.lab().check_not_stopped()?;
             self.check_control_plane()?;
-            unknown = self.site.namespace.control_plane().first_unknown(&made)?;
+            let configz: Configz = self
+                .site
+                .namespace
+                .control_plane()
+                .istiod()
+                .ask_long_json(configz::PATH)
+                .map_err(|error| EnvironmentError::new("look at what istiod knows", error))?;
+            unknown = configz.first_missing(&made);
             Ok(unknown.is_none().then_some(()))
         });
-        waited.map_err(|error| match unknown.map(Reference::of) {
+        waited.map_err(|error| match unknown.map(ObjectRef::from_object) {
             Some(Ok(reference)) => EnvironmentError::new(format!("apply {reference}"), error),
             _ => error,
         })
     }
 
-    /// What the trial's objects are about.
-    pub fn subject(&self) -> Subject<'_> {
-        Subject {
-            namespace: self.site.namespace.name(),
+    /// Passes what the trial's objects are about.
+    pub fn with_subject<T>(&self, use_it: impl FnOnce(&Subject<'_>) -> T) -> T {
+        let namespace = self.site.namespace.name();
+        let caller = if self.site.spec.mode == Mode::Ingress { ingress_objects::NAME } else { CLIENT };
+        use_it(&Subject {
+            namespace,
             service: SERVER,
             port: SERVICE_PORT,
-            caller: if self.site.spec.mode == Mode::Ingress { objects::ingress::NAME } else { CLIENT },
+            callers: &[ServiceAccount { namespace, name: caller }],
             path: self.site.spec.protocol.path(),
-            wasm_module: self.wasm_module.as_deref(),
-        }
+        })
+    }
+
+    /// The markers of the trial's settings.
+    pub fn markers(&self) -> Markers {
+        self.with_subject(|subject| markers::for_service(self.site.spec, subject))
     }
 
     /// What the generator has to send for the mesh to let it pass.
@@ -253,20 +265,24 @@ impl<'a> Trial<'a> {
         })?;
         let known: Vec<(&str, &str)> =
             awaited.iter().filter_map(|proxy| Some((proxy.name, proxy.known_as?))).collect();
-        let known_as: Vec<&str> = known.iter().map(|(_, known_as)| *known_as).collect();
         let mut last_look = None;
         let waited = wait_for("the proxies have taken what istiod sent them", TAKEN_WITHIN, || {
             self.site.lab().check_not_stopped()?;
             self.check_control_plane()?;
-            let control_plane = self.site.namespace.control_plane();
-            let outstanding = control_plane.first_outstanding(self.site.namespace.name(), &known_as)?;
-            let Some((known_as, outstanding)) = outstanding else { return Ok(Some(())) };
-            let named = known.iter().find(|(_, other)| *other == known_as);
-            let name = named.map_or(known_as, |(name, _)| *name);
-            if let Outstanding::Refused(refusal) = outstanding {
-                return Err(refusal.of(name));
+            let status: XdsStatus = self
+                .site
+                .namespace
+                .control_plane()
+                .istiod()
+                .ask_long_json(&xds_status::path_of_namespace(self.site.namespace.name()))
+                .map_err(|error| EnvironmentError::new("look at what istiod sent", error))?;
+            let pending =
+                known.iter().find_map(|(name, known_as)| Some((name, status.pending_ack(known_as)?)));
+            let Some((name, pending)) = pending else { return Ok(Some(())) };
+            if let PendingAck::Rejected { resource_type: kind, reason } = pending {
+                return Err(Refusal { kind, reason }.of(name));
             }
-            last_look = Some(format!("{name}: {outstanding:?}"));
+            last_look = Some(format!("{name} {pending}"));
             Ok(None)
         });
         match (waited, last_look) {
@@ -334,17 +350,6 @@ const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_secs(60);
 /// Tokens outlive any trial.
 const TOKEN_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// The server's port. Its name tells Istio the protocol.
-pub(super) fn service_port(protocol: Protocol) -> ServicePort {
-    let name = match protocol {
-        Protocol::Http1 => "http-app",
-        Protocol::Http2 => "http2-app",
-        Protocol::Grpc => "grpc-app",
-        Protocol::Tcp => "tcp-app",
-    };
-    ServicePort { name, port: SERVICE_PORT }
-}
-
 /// Objects that were written.
 pub(super) struct Written {
     objects: usize,
@@ -366,10 +371,7 @@ pub(super) fn tell_of_pods(
     namespace: &mut MeshNamespace,
     workloads: &[&Workload],
 ) -> Result<(), EnvironmentError> {
-    let objects: Vec<Value> = workloads.iter().flat_map(|workload| workload.objects()).collect();
-    namespace.apply(&objects)?;
-    let running: Vec<Value> = workloads.iter().map(|workload| workload.running()).collect();
-    namespace.control_plane().api().apply_status(&running)
+    namespace.objects().create_pods(workloads, &|_| ())
 }
 
 /// The address that the API gave a Service.

@@ -4,10 +4,10 @@ use super::{Memberships, Trial};
 use crate::arrangement::LocalLab;
 use crate::arrangement::service::SERVICE_PORT;
 use crate::arrangement::started::Started;
-use crate::istio::Membership;
 use crate::istio::redirect::{ServiceAddress, service_rules};
 use crate::redirect;
 use experiment::environment::{DeploymentSpec, EnvironmentError};
+use mesh::kubernetes::workloads::Membership;
 use std::path::Path;
 
 pub(super) fn can_run(place: &LocalLab) -> Result<(), EnvironmentError> {

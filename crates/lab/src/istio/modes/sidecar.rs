@@ -7,15 +7,15 @@ use crate::arrangement::service::SERVICE_PORT;
 use crate::arrangement::started::Started;
 use crate::envoy::hop::{Handling, Hop};
 use crate::envoy::proof::{Evidence, Takes};
-use crate::istio::Membership;
 use crate::istio::agent::{Agent, AgentSpec, ProxyKind};
 use crate::istio::in_force::Expected;
-use crate::istio::objects::{self, marks::Marks};
 use crate::istio::redirect::redirect_through_sidecar;
 use crate::redirect;
 use experiment::Mode;
 use experiment::environment::{DeploymentSpec, EnvironmentError, MutualTls};
 use experiment::schema::HopProtocol;
+use mesh::istio::objects::markers::Markers;
+use mesh::kubernetes::workloads::Membership;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
@@ -52,9 +52,9 @@ pub(super) fn bring_up(
         agent.wait_until_ready(place.lab())?;
     }
     let (written, service) = trial.write(&trial.service_objects())?;
-    let marks = objects::marks::of_settings(spec, &trial.subject());
-    let expected_of_client = expected_of_client(&trial, &client_hop, service, &marks);
-    let expected_of_server = expected_of_server(&trial, &server_hop, &marks);
+    let markers = trial.markers();
+    let expected_of_client = expected_of_client(&trial, &client_hop, service, &markers);
+    let expected_of_server = expected_of_server(&trial, &server_hop, &markers);
     let awaited = [client.awaited(expected_of_client), server.awaited(expected_of_server)];
     let in_force = trial.wait_until_in_force(&awaited, &written)?;
     let proxies = vec![
@@ -117,7 +117,7 @@ pub(super) fn inbound(trial: &Trial<'_>) -> Hop {
     Hop::inbound(Handling::of(spec.protocol).between(between_proxies(spec), None), SERVICE_PORT)
 }
 
-fn expected_of_client(trial: &Trial<'_>, hop: &Hop, service: Ipv4Addr, marks: &Marks) -> Vec<Expected> {
+fn expected_of_client(trial: &Trial<'_>, hop: &Hop, service: Ipv4Addr, markers: &Markers) -> Vec<Expected> {
     let listens_at = match hop.handling {
         Handling::Reads { .. } => Ipv4Addr::UNSPECIFIED,
         // Nothing in a connection says whom it is for, but where it goes to.
@@ -128,17 +128,17 @@ fn expected_of_client(trial: &Trial<'_>, hop: &Hop, service: Ipv4Addr, marks: &M
         Expected::Listener(format!("{listens_at}_{SERVICE_PORT}")),
         Expected::leading(hop, &trial.site.namespace.host_of(SERVER)),
     ];
-    expected.extend(marks.every_listener.iter().cloned().map(Expected::InListeners));
-    expected.extend(marks.routes_to_service.iter().cloned().map(Expected::InRoutes));
+    expected.extend(markers.every_listener.iter().cloned().map(Expected::InListeners));
+    expected.extend(markers.routes_to_service.iter().cloned().map(Expected::InRoutes));
     expected
 }
 
-pub(super) fn expected_of_server(trial: &Trial<'_>, hop: &Hop, marks: &Marks) -> Vec<Expected> {
+pub(super) fn expected_of_server(trial: &Trial<'_>, hop: &Hop, markers: &Markers) -> Vec<Expected> {
     let mut expected = vec![
         Expected::Cluster(hop.cluster.clone()),
         Expected::FilterChain(format!("0.0.0.0_{SERVICE_PORT}")),
     ];
-    let listeners = marks.every_listener.iter().chain(&marks.before_service);
+    let listeners = markers.every_listener.iter().chain(&markers.before_service);
     expected.extend(listeners.cloned().map(Expected::InListeners));
     expected.push(Expected::Takes(taken_by_server(trial)));
     expected

@@ -6,19 +6,21 @@ use crate::arrangement::service::SERVICE_PORT;
 use crate::arrangement::started::Proxy;
 use crate::envoy::hop::{Handling, Hop, Peer};
 use crate::envoy::proof::{Count, Evidence};
-use crate::istio::Membership;
 use crate::istio::agent::{Agent, AgentSpec, ProxyKind};
 use crate::istio::in_force::{Awaited, Expected};
-use crate::istio::objects::marks::{self, Marks};
-use crate::istio::objects::waypoint::{NAME, PORT, gateway};
-use crate::istio::workload::{ServicePort, Workload};
 use crate::pod::PodSpec;
 use experiment::Mode;
 use experiment::environment::EnvironmentError;
+use mesh::istio::objects::markers::Markers;
+use mesh::istio::objects::waypoint::{NAME, gateway};
+use mesh::kubernetes::workloads::{Membership, ServicePort, Workload};
+use mesh::names::{HBONE_PORT, READINESS_PORT};
 
 /// The ports of its Service, as Istio's gateway controller makes it: its readiness and HBONE.
-const PORTS: [ServicePort; 2] =
-    [ServicePort { name: "status-port", port: 15021 }, ServicePort { name: "mesh", port: PORT }];
+const PORTS: [ServicePort; 2] = [
+    ServicePort { name: "status-port", port: READINESS_PORT },
+    ServicePort { name: "mesh", port: HBONE_PORT },
+];
 
 /// The cluster by which it reaches ztunnels, whatever it sends them.
 const TUNNEL_CLUSTER: &str = "connect_originate";
@@ -39,13 +41,11 @@ impl Waypoint {
         let names = trial.site.namespace.name_files();
         let mut pod = trial.site.lab().create_pod(&PodSpec::new(NAME).with_names(names))?;
         let namespace = trial.site.namespace.name().to_owned();
-        let workload = Workload::new(NAME, &namespace, pod.address(), Membership::Waypoint);
+        let workload = Workload::single(NAME, &namespace, pod.address(), Membership::Waypoint);
         super::tell_of_pods(&mut trial.site.namespace, &[&workload])?;
-        trial.site.namespace.apply(&[
-            workload.service(&PORTS),
-            workload.endpoints(&PORTS),
-            gateway(&namespace),
-        ])?;
+        let mut objects = workload.service_objects(&PORTS);
+        objects.push(gateway(&namespace));
+        trial.site.namespace.apply(&objects)?;
         let factory = trial.site.agents();
         let agent = factory.start(
             &mut pod,
@@ -64,8 +64,7 @@ impl Waypoint {
     /// What it must have been told. Its routes are in its listeners.
     pub fn awaited(&self, trial: &Trial<'_>) -> Awaited<'_> {
         let service = hop(trial).cluster;
-        let marks = marks::of_settings(trial.site.spec, &trial.subject());
-        let Marks { every_listener, before_service, routes_to_service } = marks;
+        let Markers { every_listener, before_service, routes_to_service } = trial.markers();
         let mut expected = vec![Expected::Cluster(service.clone()), Expected::FilterChain(service)];
         let in_listeners = every_listener.into_iter().chain(before_service).chain(routes_to_service);
         expected.extend(in_listeners.map(Expected::InListeners));
@@ -92,7 +91,7 @@ fn hop(trial: &Trial<'_>) -> Hop {
     };
     Hop {
         cluster: format!("inbound-vip|{SERVICE_PORT}|{read_as}|{}", trial.site.namespace.host_of(SERVER)),
-        peer: Peer::Previous(format!("0.0.0.0_{PORT}")),
+        peer: Peer::Previous(format!("0.0.0.0_{HBONE_PORT}")),
         ..Hop::inbound(handling, SERVICE_PORT)
     }
 }

@@ -5,12 +5,9 @@
 
 pub(super) use mesh::ztunnel::metrics;
 
-use super::agent::TOKEN_AUDIENCE;
-use super::control_plane::{ControlPlane, DISCOVERY_NAME, DISCOVERY_PORT, NODE, SYSTEM_NAMESPACE};
+use super::control_plane::ControlPlane;
 use super::in_force::Running;
-use super::object::Reference;
 use super::site::Site;
-use super::workload::Workload;
 use super::zds::{Connection, NodeAgent, NodePod};
 use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
 use crate::certificates::write_private;
@@ -24,6 +21,12 @@ use crate::wait::wait_for;
 use experiment::environment::{AccessLog, EnvironmentError};
 use experiment::schema::ProxyConfiguration;
 use mesh::config_dump::DumpCopy;
+use mesh::kubernetes::object_ref::ObjectRef;
+use mesh::kubernetes::workloads::Workload;
+use mesh::names::{
+    ADMIN_PORT, DISCOVERY_NAME, DISCOVERY_PORT, NODE, READINESS_PORT, STATUS_PORT, SYSTEM_NAMESPACE,
+    TOKEN_AUDIENCE,
+};
 use mesh::ztunnel::footprint;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -38,13 +41,6 @@ pub const NAME: &str = "ztunnel";
 
 /// The mark on what it sends, which the redirect rules of ambient mode know it by. A shared one sets it of its own accord.
 const PACKET_MARK: &str = "1337";
-
-/// Its admin interface, on the loopback of its pod.
-const ADMIN_PORT: u16 = 15000;
-/// Its statistics.
-const STATISTICS_PORT: u16 = 15020;
-/// Its readiness.
-const READINESS_PORT: u16 = 15021;
 
 /// It takes some 100 ms.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -161,7 +157,7 @@ impl ZtunnelFactory<'_> {
             pod: pod.name().to_owned(),
             container,
             admin: pod.admin(name, ADMIN_PORT),
-            statistics: pod.admin(name, STATISTICS_PORT),
+            statistics: pod.admin(name, STATUS_PORT),
             readiness: pod.admin(name, READINESS_PORT),
             control_plane: Rc::clone(self.site.namespace.control_plane()),
             _files: files,
@@ -223,8 +219,8 @@ fn variables<const N: usize>(
     variables.into_iter().map(|(name, value)| (name.to_owned(), value))
 }
 
-fn pod_reference(workload: &Workload) -> Reference {
-    Reference::new("v1", "Pod", Some(&workload.namespace), &workload.name)
+fn pod_reference(workload: &Workload) -> ObjectRef {
+    ObjectRef::new("v1", "Pod", Some(&workload.namespace), &workload.name)
 }
 
 impl Ztunnel {

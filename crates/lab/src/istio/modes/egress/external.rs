@@ -5,10 +5,10 @@ use crate::arrangement::service::start_service_outside;
 use crate::arrangement::started::PrivateFolder;
 use crate::certificates::{CertificateError, CredentialFiles};
 use crate::container::{Container, ContainerUser};
-use crate::istio::objects::egress::{EXTERNAL_HOST, EXTERNAL_PORT};
 use crate::pod::Pod;
 use experiment::Protocol;
 use experiment::environment::{DeploymentSpec, EnvironmentError};
+use mesh::istio::objects::egress::{EXTERNAL_HOST, EXTERNAL_PORT};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 

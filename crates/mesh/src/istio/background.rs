@@ -1,0 +1,214 @@
+//! Background services, written and removed: as many as the next deployment asks for.
+//!
+//! Only differences are written, since each Service costs the API two objects and milliseconds of CPU. A deployment begins
+//! once istiod has processed all of them, so that none of that work falls into a measured window. There is no bound for the
+//! whole, only for the time without progress.
+
+use super::objects::background::{NAMESPACE, object_refs, services};
+use crate::kubernetes::client::ApiClient;
+use crate::kubernetes::workloads::namespace;
+use crate::wait::{Progress, wait_with_progress};
+use experiment::environment::{EnvironmentError, ProgressSink};
+use experiment::mesh_settings::Surroundings;
+use std::ops::Range;
+use std::time::Duration;
+
+/// istiod processes changes within milliseconds, or once it has computed its next push, which takes seconds in a large
+/// mesh.
+const PROCESSED_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Path of istiod's metrics.
+pub const METRICS_PATH: &str = "/metrics";
+
+/// Background services that exist.
+#[derive(Debug, Default)]
+pub struct BackgroundServices {
+    written: Surroundings,
+    /// After a failed change, Services with a number below this may exist, with any addresses.
+    uncertain: usize,
+}
+
+/// Numbers of Services.
+#[derive(Debug, Eq, PartialEq)]
+struct Change {
+    deleted: Range<usize>,
+    /// Existing or not.
+    written: Range<usize>,
+}
+
+impl BackgroundServices {
+    /// Makes the background services what is wanted, and waits until istiod has processed the change. `metrics` reads
+    /// istiod's metrics.
+    ///
+    /// # Errors
+    /// The API refuses an object, istiod does not respond, or nothing progresses for too long.
+    pub fn change(
+        &mut self,
+        api: &ApiClient,
+        metrics: &dyn Fn() -> Result<Vec<u8>, EnvironmentError>,
+        wanted: Surroundings,
+        progress: &ProgressSink,
+    ) -> Result<(), EnvironmentError> {
+        if self.written == wanted && self.uncertain == 0 {
+            return Ok(());
+        }
+        let Change { deleted, written } = self.change_to(wanted);
+        let before = Processed::fetch(metrics)?.unwrap_or_default();
+        let changes = deleted.len() + written.len();
+        self.uncertain = deleted.end.max(written.end);
+        delete(api, deleted, progress)?;
+        write(api, written, wanted.endpoints, progress)?;
+        wait_until_processed(api, metrics, before, changes, progress)?;
+        *self = Self { written: wanted, uncertain: 0 };
+        Ok(())
+    }
+
+    fn change_to(&self, wanted: Surroundings) -> Change {
+        let existing = self.written.services.max(self.uncertain);
+        let is_kept = self.uncertain == 0 && self.written.endpoints == wanted.endpoints;
+        let kept = if is_kept { self.written.services.min(wanted.services) } else { 0 };
+        Change { deleted: wanted.services..existing.max(wanted.services), written: kept..wanted.services }
+    }
+}
+
+fn delete(api: &ApiClient, numbers: Range<usize>, progress: &ProgressSink) -> Result<(), EnvironmentError> {
+    let count = numbers.len();
+    api.delete(&object_refs(numbers), &|objects| {
+        progress.report(&format!("removed {} of {count} background services", objects / 2));
+    })
+}
+
+fn write(
+    api: &ApiClient,
+    numbers: Range<usize>,
+    endpoints_each: usize,
+    progress: &ProgressSink,
+) -> Result<(), EnvironmentError> {
+    let count = numbers.len();
+    if count > 0 {
+        // It stays when they go: to delete a namespace takes a controller.
+        api.create(&[namespace(NAMESPACE, &[])], &|_| ())?;
+    }
+    let services = services(numbers, endpoints_each);
+    let written = api.create(&services, &|objects| {
+        progress.report(&format!("wrote {} of {count} background services", objects / 2));
+    });
+    written.map(drop)
+}
+
+/// Waits until istiod has processed the changes of this number of Services and of their addresses.
+fn wait_until_processed(
+    api: &ApiClient,
+    metrics: &dyn Fn() -> Result<Vec<u8>, EnvironmentError>,
+    before: Processed,
+    changes: usize,
+    progress: &ProgressSink,
+) -> Result<(), EnvironmentError> {
+    let mut last = 0;
+    let what = "istiod has processed the background services";
+    let waited = wait_with_progress(what, PROCESSED_TIMEOUT, || {
+        api.check_not_stopped()?;
+        // Without these metrics there is no waiting: a deployment waits for its own objects anyway.
+        let Some(now) = Processed::fetch(metrics)? else { return Ok(Progress::Done(())) };
+        let done = now.since(before);
+        if done >= changes as u64 {
+            return Ok(Progress::Done(()));
+        }
+        progress.report(&format!("istiod has processed {done} of {changes} background services"));
+        last = done;
+        Ok(Progress::At(done))
+    });
+    waited.map_err(|error| match error.hint {
+        None => error.with_hint(format!("the last look: {last} of {changes}")),
+        Some(_) => error,
+    })
+}
+
+/// Events of Services and EndpointSlices that istiod has processed since it started.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct Processed {
+    services: u64,
+    endpoints: u64,
+}
+
+impl Processed {
+    fn fetch(
+        metrics: &dyn Fn() -> Result<Vec<u8>, EnvironmentError>,
+    ) -> Result<Option<Self>, EnvironmentError> {
+        Ok(Self::read(&String::from_utf8_lossy(&metrics()?)))
+    }
+
+    /// Reads istiod's metrics, such as `pilot_k8s_reg_events{event="add",type="Services"} 12`; absent without them.
+    fn read(metrics: &str) -> Option<Self> {
+        let mut found = None;
+        for line in metrics.lines() {
+            let Some((labels, count)) =
+                line.strip_prefix("pilot_k8s_reg_events{").and_then(|line| line.split_once("} "))
+            else {
+                continue;
+            };
+            let processed: &mut Self = found.get_or_insert_default();
+            let of = |kind: &str| labels.contains(&format!("type=\"{kind}\""));
+            let count = count.trim().parse::<f64>().unwrap_or(0.0) as u64;
+            if of("Services") {
+                processed.services += count;
+            } else if of("EndpointSlice") {
+                processed.endpoints += count;
+            }
+        }
+        found
+    }
+
+    /// Services that were processed with their EndpointSlices since `before`.
+    fn since(self, before: Self) -> u64 {
+        let services = self.services.saturating_sub(before.services);
+        services.min(self.endpoints.saturating_sub(before.endpoints))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(there: (usize, usize), uncertain: usize, wanted: (usize, usize)) -> Change {
+        let of = |(services, endpoints)| Surroundings { services, endpoints };
+        BackgroundServices { written: of(there), uncertain }.change_to(of(wanted))
+    }
+
+    #[test]
+    fn change_writes_only_what_differs() {
+        assert_eq!(change((0, 1), 0, (3, 1)), Change { deleted: 3..3, written: 0..3 });
+        assert_eq!(change((2, 1), 0, (3, 1)), Change { deleted: 3..3, written: 2..3 });
+        assert_eq!(change((3, 1), 0, (2, 1)), Change { deleted: 2..3, written: 2..2 });
+        assert_eq!(change((3, 1), 0, (0, 1)), Change { deleted: 0..3, written: 0..0 });
+    }
+
+    #[test]
+    fn change_rewrites_other_addresses_and_remains_of_failures() {
+        assert_eq!(change((3, 1), 0, (2, 4)), Change { deleted: 2..3, written: 0..2 });
+        assert_eq!(change((3, 1), 5, (3, 1)), Change { deleted: 3..5, written: 0..3 });
+        assert_eq!(change((0, 1), 9, (0, 1)), Change { deleted: 0..9, written: 0..0 });
+    }
+
+    #[test]
+    fn processed_counts_services_with_their_addresses() {
+        let read = |services: u64, endpoints: u64| {
+            let line = |event, kind, count| {
+                format!("pilot_k8s_reg_events{{event=\"{event}\",type=\"{kind}\"}} {count}\n")
+            };
+            let text = line("add", "Services", services)
+                + &line("delete", "Services", 1)
+                + &line("add", "EndpointSlice", endpoints)
+                + &line("add", "Pods", 90)
+                + "pilot_services 7\n";
+            Processed::read(&text).unwrap()
+        };
+        assert_eq!(read(20, 30).since(read(10, 10)), 10);
+        assert_eq!(read(20, 12).since(read(10, 10)), 2);
+        assert_eq!(Processed::read("pilot_services 7\n"), None);
+        assert_eq!(
+            Processed::read("pilot_k8s_reg_events{event=\"add\",type=\"Services\"} 1.5e+04\n"),
+            Some(Processed { services: 15_000, endpoints: 0 })
+        );
+    }
+}

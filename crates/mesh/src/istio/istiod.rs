@@ -1,0 +1,98 @@
+//! Settings of istiod, and how they differ from an installed Istio.
+//!
+//! Proxies are upstream Envoys unless the user names another. These lack the filters of Istio's own build: telemetry
+//! (`istio_stats`), metadata exchange and ALPN. istiod then leaves them out, and no figure contains their cost. With Istio's
+//! own build nothing is left out. Sidecars are not injected but started with what an injected container gets.
+
+use super::objects::telemetry::extension_providers;
+use super::validation;
+use crate::names::{
+    DISCOVERY_NAME, DISCOVERY_PORT, ISTIOD, ISTIOD_DEBUG_PORT, ISTIOD_HTTP_PORT, ISTIOD_WEBHOOK_PORT,
+    SYSTEM_NAMESPACE, TRUST_DOMAIN,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// The mesh configuration. Metrics are those that Istio installs, or none if the proxies lack the filter; the objects of a
+/// deployment set logs and traces.
+#[must_use]
+pub fn mesh_config(is_istios_envoy: bool) -> Value {
+    let metrics = if is_istios_envoy { json!({"metrics": ["prometheus"]}) } else { json!({}) };
+    json!({
+        "trustDomain": TRUST_DOMAIN,
+        "rootNamespace": SYSTEM_NAMESPACE,
+        "defaultProviders": metrics,
+        "extensionProviders": extension_providers(SYSTEM_NAMESPACE),
+        "defaultConfig": {"discoveryAddress": format!("{DISCOVERY_NAME}:{DISCOVERY_PORT}")},
+    })
+}
+
+/// Command line of istiod.
+#[must_use]
+pub fn arguments(kubeconfig: &Path, mesh_config: &Path) -> Vec<String> {
+    vec![
+        "discovery".to_owned(),
+        format!("--kubeconfig={}", kubeconfig.display()),
+        format!("--meshConfig={}", mesh_config.display()),
+        format!("--httpAddr=:{ISTIOD_HTTP_PORT}"),
+        // No plaintext gRPC: proxies authenticate, as in a cluster.
+        "--grpcAddr=".to_owned(),
+        format!("--secureGRPCAddr=:{DISCOVERY_PORT}"),
+        format!("--httpsAddr=:{ISTIOD_WEBHOOK_PORT}"),
+        format!("--monitoringAddr=:{ISTIOD_DEBUG_PORT}"),
+        "--log_output_level=default:info".to_owned(),
+    ]
+}
+
+/// Environment of istiod.
+#[must_use]
+pub fn environment(is_istios_envoy: bool) -> BTreeMap<String, OsString> {
+    let filters_that_upstream_lacks = [
+        ("MESHMETER_UPSTREAM_ENVOY", "true"),
+        ("PILOT_ENABLE_METADATA_EXCHANGE", "false"),
+        ("PILOT_ENABLE_ALPN_FILTER", "false"),
+        ("AMBIENT_ENABLE_MULTI_NETWORK_WAYPOINT", "false"),
+    ];
+    let left_out = filters_that_upstream_lacks.into_iter().filter(|_| !is_istios_envoy);
+    let variables = [
+        ("POD_NAME", ISTIOD),
+        ("POD_NAMESPACE", SYSTEM_NAMESPACE),
+        ("SERVICE_ACCOUNT", ISTIOD),
+        ("CLUSTER_ID", "Kubernetes"),
+        ("PILOT_CERT_PROVIDER", "istiod"),
+        // The lab starts sidecars.
+        ("INJECT_ENABLED", "false"),
+        // The webhook is written by us (`validation.rs`); istiod's certificate must be valid for this host.
+        ("ISTIOD_CUSTOM_HOST", validation::HOST),
+        ("VALIDATION_WEBHOOK_CONFIG_NAME", ""),
+        ("INJECTION_WEBHOOK_CONFIG_NAME", ""),
+        // For ztunnel and waypoints; sidecars talk to each other as without them.
+        ("PILOT_ENABLE_AMBIENT", "true"),
+        ("PILOT_ENABLE_SENDING_HBONE", "false"),
+        // May request certificates for the pods of its node.
+        ("CA_TRUSTED_NODE_ACCOUNTS", "istio-system/ztunnel"),
+        // The lab starts gateways.
+        ("PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER", "false"),
+    ];
+    variables.into_iter().chain(left_out).map(|(name, value)| (name.to_owned(), value.into())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn environment_of_istios_envoy_leaves_nothing_out() {
+        let upstream = environment(false);
+        assert_eq!(upstream["PILOT_ENABLE_ALPN_FILTER"], "false");
+        assert_eq!(upstream["MESHMETER_UPSTREAM_ENVOY"], "true");
+        let own = environment(true);
+        assert!(
+            !own.contains_key("PILOT_ENABLE_ALPN_FILTER") && !own.contains_key("MESHMETER_UPSTREAM_ENVOY")
+        );
+        assert_eq!(mesh_config(true)["defaultProviders"]["metrics"][0], "prometheus");
+        assert_eq!(mesh_config(false)["defaultProviders"], json!({}));
+    }
+}

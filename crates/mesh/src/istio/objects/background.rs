@@ -1,0 +1,75 @@
+//! Background services: Services without callers or pods. Every proxy is told of them, which costs memory, and CPU
+//! whenever one of them changes.
+
+use super::subject::object;
+use crate::kubernetes::object_ref::ObjectRef;
+use crate::kubernetes::workloads::namespace;
+use experiment::mesh_settings::Surroundings;
+use serde_json::{Value, json};
+use std::net::Ipv4Addr;
+use std::ops::Range;
+
+/// Their namespace. Sidecars with `istio.sidecar-scope` are not told of it.
+pub const NAMESPACE: &str = "surroundings";
+
+const SERVICE: (&str, &str) = ("v1", "Service");
+const ENDPOINT_SLICE: (&str, &str) = ("discovery.k8s.io/v1", "EndpointSlice");
+
+/// First of their addresses, which lie beside those of pods (10.77.0.0/16) and of Services (10.78.0.0/16).
+const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 80, 0, 1]);
+
+/// The namespace, the Services and their addresses; empty without background services.
+#[must_use]
+pub fn objects(surroundings: Surroundings) -> Vec<Value> {
+    if surroundings.services == 0 {
+        return Vec::new();
+    }
+    let services = services(0..surroundings.services, surroundings.endpoints);
+    std::iter::once(namespace(NAMESPACE, &[])).chain(services).collect()
+}
+
+/// The Services with these numbers, each with this number of addresses.
+#[must_use]
+pub fn services(numbers: Range<usize>, endpoints_each: usize) -> Vec<Value> {
+    numbers.flat_map(|number| [service(&name(number)), endpoints(number, endpoints_each)]).collect()
+}
+
+/// Objects of the Services with these numbers.
+#[must_use]
+pub fn object_refs(numbers: Range<usize>) -> Vec<ObjectRef> {
+    let named =
+        |(api_version, kind), number| ObjectRef::new(api_version, kind, Some(NAMESPACE), &name(number));
+    numbers.flat_map(|number| [named(SERVICE, number), named(ENDPOINT_SLICE, number)]).collect()
+}
+
+fn name(number: usize) -> String {
+    format!("service-{number}")
+}
+
+/// A Service for HTTP, as most are: a cluster and a virtual host in every proxy.
+fn service(name: &str) -> Value {
+    let spec = json!({"ports": [{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}]});
+    object(SERVICE.0, SERVICE.1, (NAMESPACE, name), &spec)
+}
+
+fn endpoints(number: usize, count: usize) -> Value {
+    let name = name(number);
+    let first = FIRST_ADDRESS + u32::try_from(number * count).expect("an experiment has at most 100000");
+    let endpoints: Vec<Value> = (first..)
+        .take(count)
+        .map(|address| {
+            json!({
+                "addresses": [Ipv4Addr::from(address)],
+                "conditions": {"ready": true, "serving": true, "terminating": false},
+            })
+        })
+        .collect();
+    json!({
+        "apiVersion": ENDPOINT_SLICE.0,
+        "kind": ENDPOINT_SLICE.1,
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"kubernetes.io/service-name": name}},
+        "addressType": "IPv4",
+        "endpoints": endpoints,
+        "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
+    })
+}

@@ -1,0 +1,160 @@
+//! Egress paths to an external service that speaks TLS itself: through the sidecar, an egress gateway, a gateway that is
+//! reached by mutual TLS, and an SNI proxy behind it.
+//!
+//! As in Istio's documentation ("Egress gateways for HTTPS traffic", "Egress using wildcard hosts"). The client's own TLS
+//! ends at the external service in all of them.
+
+use super::subject::object;
+use crate::names::service_host;
+use experiment::dataplane::Exit;
+use serde_json::{Value, json};
+use std::net::Ipv4Addr;
+
+/// The external service, as clients name it.
+pub const EXTERNAL_HOST: &str = "server.external.example";
+/// All external services of that domain.
+pub const EXTERNAL_WILDCARD: &str = "*.external.example";
+/// Port of the external service, for TLS.
+pub const EXTERNAL_PORT: u16 = 8443;
+
+/// Name of the egress gateway: its pod, its account, its Service, its Gateway.
+pub const GATEWAY: &str = "egress";
+/// Port of the gateway.
+pub const GATEWAY_PORT: u16 = 8443;
+
+/// The SNI proxy in the gateway's pod, as the mesh names it.
+pub const SNI_PROXY_HOST: &str = "sni-proxy.local";
+/// Port of the SNI proxy.
+pub const SNI_PROXY_PORT: u16 = 18443;
+
+const API: &str = "networking.istio.io/v1";
+/// Subset of the gateway's endpoints with the TLS settings of this egress path.
+pub const SUBSET: &str = "external";
+
+/// Objects of an egress path to the external service with these addresses. `egress-bypass` has none: the mesh does not
+/// know of the service.
+#[must_use]
+pub fn objects(exit: Exit, namespace: &str, servers: &[Ipv4Addr]) -> Vec<Value> {
+    match exit {
+        Exit::Sidecar => vec![external_service(namespace, servers)],
+        Exit::Gateway => vec![
+            external_service(namespace, servers),
+            gateway(namespace, EXTERNAL_HOST, "PASSTHROUGH"),
+            to_gateway(namespace, &json!({"mode": "DISABLE"})),
+            via_gateway(namespace, EXTERNAL_HOST, &passthrough()),
+        ],
+        Exit::GatewayMtls => vec![
+            external_service(namespace, servers),
+            gateway(namespace, EXTERNAL_HOST, "ISTIO_MUTUAL"),
+            to_gateway(namespace, &json!({"mode": "ISTIO_MUTUAL", "sni": EXTERNAL_HOST})),
+            via_gateway(namespace, EXTERNAL_HOST, &from_gateway_to(EXTERNAL_HOST, EXTERNAL_PORT)),
+        ],
+        Exit::Sni => vec![
+            any_external_service(namespace),
+            sni_proxy(namespace),
+            sni_proxy_plaintext(namespace),
+            gateway(namespace, EXTERNAL_WILDCARD, "ISTIO_MUTUAL"),
+            to_gateway(namespace, &json!({"mode": "ISTIO_MUTUAL", "sni": EXTERNAL_HOST})),
+            via_gateway(namespace, EXTERNAL_WILDCARD, &from_gateway_to(SNI_PROXY_HOST, SNI_PROXY_PORT)),
+        ],
+        Exit::None | Exit::Bypass => Vec::new(),
+    }
+}
+
+/// A service, known by name and addresses.
+fn external_service(namespace: &str, servers: &[Ipv4Addr]) -> Value {
+    let endpoints: Vec<Value> = servers.iter().map(|address| json!({"address": address})).collect();
+    let spec = json!({
+        "hosts": [EXTERNAL_HOST],
+        "location": "MESH_EXTERNAL",
+        "resolution": "STATIC",
+        "ports": [{"number": EXTERNAL_PORT, "name": "tls", "protocol": "TLS"}],
+        "endpoints": endpoints,
+    });
+    object(API, "ServiceEntry", (namespace, "external"), &spec)
+}
+
+/// Every service of a domain. Only the SNI proxy behind the gateway resolves them.
+fn any_external_service(namespace: &str) -> Value {
+    let spec = json!({
+        "hosts": [EXTERNAL_WILDCARD],
+        "location": "MESH_EXTERNAL",
+        "resolution": "NONE",
+        "ports": [{"number": EXTERNAL_PORT, "name": "tls", "protocol": "TLS"}],
+    });
+    object(API, "ServiceEntry", (namespace, "external"), &spec)
+}
+
+fn sni_proxy(namespace: &str) -> Value {
+    let spec = json!({
+        "hosts": [SNI_PROXY_HOST],
+        "location": "MESH_EXTERNAL",
+        "resolution": "STATIC",
+        "ports": [{"number": SNI_PROXY_PORT, "name": "tcp", "protocol": "TCP"}],
+        "endpoints": [{"address": Ipv4Addr::LOCALHOST}],
+    });
+    object(API, "ServiceEntry", (namespace, "sni-proxy"), &spec)
+}
+
+fn sni_proxy_plaintext(namespace: &str) -> Value {
+    let spec = json!({"host": SNI_PROXY_HOST, "trafficPolicy": {"tls": {"mode": "DISABLE"}}});
+    object(API, "DestinationRule", (namespace, "sni-proxy"), &spec)
+}
+
+fn gateway(namespace: &str, external: &str, tls: &str) -> Value {
+    let spec = json!({
+        "selector": {"app": GATEWAY},
+        "servers": [{
+            "port": {"number": GATEWAY_PORT, "name": "tls", "protocol": "TLS"},
+            "hosts": [external],
+            "tls": {"mode": tls},
+        }],
+    });
+    object(API, "Gateway", (namespace, GATEWAY), &spec)
+}
+
+/// TLS between sidecar and gateway.
+fn to_gateway(namespace: &str, tls: &Value) -> Value {
+    let policy = json!({"portLevelSettings": [{"port": {"number": GATEWAY_PORT}, "tls": tls}]});
+    let spec = json!({
+        "host": service_host(GATEWAY, namespace),
+        "subsets": [{"name": SUBSET, "trafficPolicy": policy}],
+    });
+    object(API, "DestinationRule", (namespace, GATEWAY), &spec)
+}
+
+/// Route of the gateway for connections whose TLS it does not terminate: by SNI.
+fn passthrough() -> Value {
+    json!({"tls": {
+        "match": [{"gateways": [GATEWAY], "port": GATEWAY_PORT, "sniHosts": [EXTERNAL_HOST]}],
+        "route": [{"destination": {"host": EXTERNAL_HOST, "port": {"number": EXTERNAL_PORT}}}],
+    }})
+}
+
+/// Route of the gateway for connections whose mutual TLS it terminates.
+fn from_gateway_to(next: &str, port: u16) -> Value {
+    json!({"tcp": {
+        "match": [{"gateways": [GATEWAY], "port": GATEWAY_PORT}],
+        "route": [{"destination": {"host": next, "port": {"number": port}}}],
+    }})
+}
+
+/// Routes from sidecars to the gateway, and from there on.
+fn via_gateway(namespace: &str, external: &str, from_gateway: &Value) -> Value {
+    let to_gateway = json!({
+        "match": [{"gateways": ["mesh"], "port": EXTERNAL_PORT, "sniHosts": [external]}],
+        "route": [{"destination": {
+            "host": service_host(GATEWAY, namespace),
+            "subset": SUBSET,
+            "port": {"number": GATEWAY_PORT},
+        }}],
+    });
+    let mut spec = json!({"hosts": [external], "gateways": ["mesh", GATEWAY], "tls": [to_gateway]});
+    if let Some(route) = from_gateway.get("tls") {
+        spec["tls"].as_array_mut().expect("it was just made").push(route.clone());
+    }
+    if let Some(route) = from_gateway.get("tcp") {
+        spec["tcp"] = json!([route]);
+    }
+    object(API, "VirtualService", (namespace, "external"), &spec)
+}

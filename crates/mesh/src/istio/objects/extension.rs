@@ -1,0 +1,42 @@
+//! Filters that the experiment adds to proxies: Lua and WebAssembly, by Istio's `TrafficExtension`, which applies to
+//! sidecars, gateways and waypoints.
+
+use super::subject::object;
+use super::waypoint;
+use experiment::environment::DeploymentSpec;
+use experiment::mesh_settings::LuaScript;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Reads a header of each request and sets one on its response: the least useful script.
+const BUILT_IN: &str = r#"function envoy_on_request(handle)
+  local agent = handle:headers():get("user-agent")
+  handle:streamInfo():dynamicMetadata():set("meshmeter", "agent", agent or "none")
+end
+
+function envoy_on_response(handle)
+  local noted = handle:streamInfo():dynamicMetadata():get("meshmeter")
+  handle:headers():replace("x-meshmeter-lua", noted and noted["agent"] or "none")
+end
+"#;
+
+/// Filters of every proxy in the namespace that reads requests.
+pub(super) fn extensions(spec: &DeploymentSpec, namespace: &str, wasm_module: Option<&Path>) -> Vec<Value> {
+    let extension = |name: &str, mut extension: Value| {
+        waypoint::attach(&mut extension, spec);
+        object("extensions.istio.io/v1alpha1", "TrafficExtension", (namespace, name), &extension)
+    };
+    let mut objects = Vec::new();
+    if let Some(script) = &spec.istio.lua {
+        let code = match script {
+            LuaScript::BuiltIn => BUILT_IN,
+            LuaScript::Inline(text) => text,
+        };
+        objects.push(extension("lua", json!({"lua": {"inlineCode": code}})));
+    }
+    if let Some(module) = wasm_module {
+        let url = format!("file://{}", module.display());
+        objects.push(extension("wasm", json!({"wasm": {"url": url, "failStrategy": "FAIL_CLOSE"}})));
+    }
+    objects
+}

@@ -1,0 +1,216 @@
+//! The ingress gateway, by Istio's `Gateway` and `VirtualService` or by the Kubernetes Gateway API; with TLS, mutual TLS
+//! or none; for HTTP, or for opaque TCP behind the gateway's TLS termination.
+
+use super::subject::{Subject, object};
+use super::traffic;
+use crate::names::service_host;
+use experiment::environment::DeploymentSpec;
+use experiment::mesh_settings::{IngressApi, IngressSettings, IngressTls};
+use experiment::{MeshSettings, Protocol};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Name of the gateway: its pod, its account, its Service, its Gateway.
+pub const NAME: &str = "ingress";
+/// Host that external clients request.
+pub const HOST: &str = "shop.example";
+/// Port of the gateway's Service and pod. Not 443, where only root may listen.
+pub const PORT: u16 = 8443;
+/// Secret with the gateway's certificate.
+pub const CREDENTIAL: &str = "ingress-credential";
+
+/// Statuses that the Gateway API's route retries, besides Istio's defaults. Statuses of gRPC are not among them.
+const RETRIED_CODES: [u16; 4] = [500, 502, 503, 504];
+/// With this request header, Envoy's router retries statuses of gRPC too. Envoy removes it from external requests before
+/// the route's own filters set it.
+const RETRIED_GRPC_HEADER: &str = "x-envoy-retry-grpc-on";
+/// gRPC status of injected errors.
+const RETRIED_GRPC_STATUS: &str = "internal";
+
+const ISTIO_API: &str = "networking.istio.io/v1";
+const KUBERNETES_API: &str = "gateway.networking.k8s.io/v1";
+
+/// Certificates in PEM.
+#[derive(Clone, Debug)]
+pub struct Credential<'a> {
+    /// Certificate of the gateway.
+    pub certificate: &'a str,
+    /// Its private key.
+    pub key: &'a str,
+    /// Authority of the clients' certificates.
+    pub client_authority: &'a str,
+}
+
+/// Protocol between external clients and the gateway.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum ListenerProtocol {
+    Http,
+    Https,
+    Tcp,
+    Tls,
+}
+
+impl ListenerProtocol {
+    fn new(spec: &DeploymentSpec) -> Self {
+        match (spec.protocol.is_http(), spec.istio.ingress.tls) {
+            (true, IngressTls::Off) => Self::Http,
+            (true, IngressTls::Simple | IngressTls::Mutual) => Self::Https,
+            (false, IngressTls::Off) => Self::Tcp,
+            (false, IngressTls::Simple | IngressTls::Mutual) => Self::Tls,
+        }
+    }
+
+    /// Its name in both kinds of `Gateway`.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Http => "HTTP",
+            Self::Https => "HTTPS",
+            Self::Tcp => "TCP",
+            Self::Tls => "TLS",
+        }
+    }
+
+    /// Name of a port for it.
+    fn port_name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+            Self::Tcp => "tcp",
+            Self::Tls => "tls",
+        }
+    }
+
+    /// The Gateway API's kind of route.
+    fn route_kind(self) -> &'static str {
+        match self {
+            Self::Http | Self::Https => "HTTPRoute",
+            Self::Tcp => "TCPRoute",
+            Self::Tls => "TLSRoute",
+        }
+    }
+}
+
+/// Name of the gateway's port at its Service, which tells Istio the protocol.
+#[must_use]
+pub fn port_name(spec: &DeploymentSpec) -> &'static str {
+    ListenerProtocol::new(spec).port_name()
+}
+
+/// The gateway and its route to the Service.
+#[must_use]
+pub fn objects(spec: &DeploymentSpec, subject: &Subject<'_>) -> Vec<Value> {
+    match spec.istio.ingress.api {
+        IngressApi::Istio => vec![istio_gateway(spec, subject.namespace), istio_route(spec, subject)],
+        IngressApi::Kubernetes => {
+            vec![kubernetes_gateway(spec, subject.namespace), kubernetes_route(spec, subject)]
+        }
+    }
+}
+
+/// The gateway's certificate, if it has one, and its account's permission to read it, without which istiod does not send it.
+#[must_use]
+pub fn credential(ingress: IngressSettings, namespace: &str, credential: &Credential<'_>) -> Vec<Value> {
+    if ingress.tls == IngressTls::Off {
+        return Vec::new();
+    }
+    let mut data = json!({"tls.crt": credential.certificate, "tls.key": credential.key});
+    if ingress.tls == IngressTls::Mutual {
+        data["ca.crt"] = json!(credential.client_authority);
+    }
+    let metadata = json!({"name": CREDENTIAL, "namespace": namespace});
+    let role = json!({"name": "read-secrets", "namespace": namespace});
+    vec![
+        json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": metadata, "stringData": data}),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": role,
+            "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "watch", "list"]}],
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": role,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "read-secrets"},
+            "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}],
+        }),
+    ]
+}
+
+fn istio_gateway(spec: &DeploymentSpec, namespace: &str) -> Value {
+    let tls = spec.istio.ingress.tls;
+    let mut server = json!({
+        "port": {
+            "number": PORT,
+            "name": port_name(spec),
+            "protocol": ListenerProtocol::new(spec).name(),
+        },
+        "hosts": [HOST],
+    });
+    match tls {
+        IngressTls::Off => {}
+        IngressTls::Simple => server["tls"] = json!({"mode": "SIMPLE", "credentialName": CREDENTIAL}),
+        IngressTls::Mutual => server["tls"] = json!({"mode": "MUTUAL", "credentialName": CREDENTIAL}),
+    }
+    let spec = json!({"selector": {"app": NAME}, "servers": [server]});
+    object(ISTIO_API, "Gateway", (namespace, NAME), &spec)
+}
+
+fn istio_route(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
+    let mut route = json!({"hosts": [HOST], "gateways": [NAME]});
+    if spec.protocol.is_http() {
+        route["http"] = json!([traffic::route(&spec.istio, subject)]);
+    } else {
+        route["tcp"] = json!([{"match": [{"port": PORT}], "route": [traffic::destination(subject)]}]);
+    }
+    object(ISTIO_API, "VirtualService", (subject.namespace, NAME), &route)
+}
+
+/// Refers to a running gateway by its Service; otherwise Istio would create a Deployment.
+fn kubernetes_gateway(spec: &DeploymentSpec, namespace: &str) -> Value {
+    let tls = spec.istio.ingress.tls;
+    let mut listener = json!({
+        "name": port_name(spec),
+        "port": PORT,
+        "protocol": ListenerProtocol::new(spec).name(),
+        "allowedRoutes": {"namespaces": {"from": "Same"}},
+    });
+    if ListenerProtocol::new(spec) != ListenerProtocol::Tcp {
+        listener["hostname"] = json!(HOST);
+    }
+    if tls != IngressTls::Off {
+        listener["tls"] = json!({"mode": "Terminate", "certificateRefs": [{"name": CREDENTIAL}]});
+    }
+    if tls == IngressTls::Mutual {
+        listener["tls"]["options"] = json!({"gateway.istio.io/tls-terminate-mode": "MUTUAL"});
+    }
+    let spec = json!({
+        "gatewayClassName": "istio",
+        "addresses": [{"type": "Hostname", "value": service_host(NAME, namespace)}],
+        "listeners": [listener],
+    });
+    object(KUBERNETES_API, "Gateway", (namespace, NAME), &spec)
+}
+
+fn kubernetes_route(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
+    let settings: &MeshSettings = &spec.istio;
+    let mut rule = json!({"backendRefs": [{"name": subject.service, "port": subject.port}]});
+    if let Some(timeout) = settings.timeout {
+        rule["timeouts"] = json!({"request": milliseconds(timeout)});
+    }
+    if let Some(attempts) = settings.retries {
+        rule["retry"] = json!({"attempts": attempts, "codes": RETRIED_CODES});
+        if spec.protocol == Protocol::Grpc && attempts > 0 {
+            let header = json!({"name": RETRIED_GRPC_HEADER, "value": RETRIED_GRPC_STATUS});
+            rule["filters"] =
+                json!([{"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": [header]}}]);
+        }
+    }
+    let mut route = json!({"parentRefs": [{"name": NAME}], "rules": [rule]});
+    let protocol = ListenerProtocol::new(spec);
+    if protocol != ListenerProtocol::Tcp {
+        route["hostnames"] = json!([HOST]);
+    }
+    object(KUBERNETES_API, protocol.route_kind(), (subject.namespace, NAME), &route)
+}
+
+/// The Gateway API allows no fractions.
+fn milliseconds(duration: Duration) -> String {
+    format!("{}ms", duration.as_millis().max(1))
+}

@@ -1,0 +1,58 @@
+//! Objects that an experiment's settings become: what is written to the API beside pods and their Services.
+//!
+//! Pure: settings and names in, objects out. [`for_namespace`] and [`for_service`] are what every deployment of a mesh
+//! gets; [`extra`] are the experiment's own; [`markers`] show that a proxy has taken them up; [`ingress`], [`egress`] and
+//! [`waypoint`] are the objects of gateways; [`background`] those of the background services. Objects look as in Istio's
+//! documentation.
+//!
+//! Not here: pods, their accounts and Services ([`crate::kubernetes::workloads`]), and the configuration of the mesh
+//! itself, except for its [`telemetry::extension_providers`].
+
+pub mod background;
+pub mod egress;
+mod extension;
+pub mod extra;
+pub mod ingress;
+pub mod markers;
+pub mod policy;
+pub mod subject;
+pub mod telemetry;
+pub mod traffic;
+pub mod waypoint;
+
+use self::subject::Subject;
+use experiment::Mode;
+use experiment::environment::DeploymentSpec;
+use serde_json::Value;
+use std::path::Path;
+
+/// Objects that a namespace of the mesh needs, in no order. `wasm_module` is the path at which its proxies find the module
+/// that they run. Mode `none` has no proxy that any of them could reach, and gets none.
+#[must_use]
+pub fn for_namespace(spec: &DeploymentSpec, namespace: &str, wasm_module: Option<&Path>) -> Vec<Value> {
+    if spec.mode == Mode::None {
+        return Vec::new();
+    }
+    let mut objects = vec![policy::peer_authentication(namespace, spec.proxy.mtls)];
+    objects.extend(telemetry::telemetry(spec, namespace));
+    objects.extend(extension::extensions(spec, namespace, wasm_module));
+    objects.extend(traffic::sidecar_scope(spec.istio.sidecar_scope, namespace));
+    objects
+}
+
+/// Objects that a Service of the mesh needs, in no order. `token_keys` are the keys (JWKS) by which tokens are verified:
+/// needed exactly if the settings ask for tokens. Mode `none` gets none.
+#[must_use]
+pub fn for_service(spec: &DeploymentSpec, subject: &Subject<'_>, token_keys: Option<&str>) -> Vec<Value> {
+    if spec.mode == Mode::None {
+        return Vec::new();
+    }
+    let mut objects = policy::authorization(spec, subject, token_keys);
+    objects.extend(traffic::http2_upgrade(spec.istio.http2_upgrade, subject));
+    let is_behind_gateway = subject.callers.iter().all(|caller| caller.name == ingress::NAME);
+    if spec.mode != Mode::Ingress || !is_behind_gateway {
+        // The gateway's own route has timeout and retries.
+        objects.extend(traffic::virtual_service(&spec.istio, subject));
+    }
+    objects
+}

@@ -1,0 +1,143 @@
+//! Mutual TLS, authorization and tokens.
+
+use super::subject::{Subject, object};
+use super::waypoint;
+use crate::istio::token::ISSUER;
+use crate::names::TRUST_DOMAIN;
+use experiment::environment::{DeploymentSpec, MutualTls};
+use serde_json::{Value, json};
+
+const API: &str = "security.istio.io/v1";
+
+/// First part of the names of policies whose rules allow paths.
+pub const PATH_RULES: &str = "allow-1-paths";
+/// First part of the names of policies whose rules allow callers.
+pub const IDENTITY_RULES: &str = "allow-2-identities";
+
+/// Rules that the schema allows in one policy.
+const MAX_RULES: usize = 512;
+
+/// Names of the policies of a Service that hold this number of rules of a sort, in the order of their evaluation.
+#[must_use]
+pub fn policy_names(sort: &str, service: &str, rules: usize) -> Vec<String> {
+    (0..rules.div_ceil(MAX_RULES)).map(|number| format!("{sort}-{service}-{number:02}")).collect()
+}
+
+/// What the proxies of a namespace accept. Callers follow (Istio's automatic mutual TLS).
+pub(super) fn peer_authentication(namespace: &str, mtls: MutualTls) -> Value {
+    let mode = match mtls {
+        MutualTls::Strict => "STRICT",
+        MutualTls::Permissive => "PERMISSIVE",
+        MutualTls::Off => "DISABLE",
+    };
+    object(API, "PeerAuthentication", (namespace, "default"), &json!({"mtls": {"mode": mode}}))
+}
+
+/// Rules and tokens before the Service.
+///
+/// A proxy evaluates rules in the order of their names until one allows the request. Only the last one allows what
+/// drivers send, so that all are evaluated.
+pub(super) fn authorization(
+    spec: &DeploymentSpec,
+    subject: &Subject<'_>,
+    token_keys: Option<&str>,
+) -> Vec<Value> {
+    let settings = spec.istio.authorization;
+    let policy = |kind: &str, name: &str, mut policy: Value| {
+        attach(&mut policy, spec, subject.service);
+        object(API, kind, (subject.namespace, name), &policy)
+    };
+    let last_path = (settings.identities == 0).then_some(subject.path);
+    let paths = rules(PATH_RULES, subject.service, settings.paths, |number, is_last| {
+        let path =
+            last_path.filter(|_| is_last).map_or_else(|| format!("/elsewhere/{number}"), ToOwned::to_owned);
+        json!({"to": [{"operation": {"paths": [path]}}]})
+    });
+    let identities = rules(IDENTITY_RULES, subject.service, settings.identities, |number, is_last| {
+        let principal =
+            |namespace: &str, account: &str| format!("{TRUST_DOMAIN}/ns/{namespace}/sa/{account}");
+        let principals = if is_last {
+            subject.callers.iter().map(|caller| principal(caller.namespace, caller.name)).collect()
+        } else {
+            vec![principal(subject.namespace, &format!("somebody-{number}"))]
+        };
+        json!({"from": [{"source": {"principals": principals}}]})
+    });
+    let mut objects: Vec<Value> = paths
+        .into_iter()
+        .chain(identities)
+        .map(|(name, rules)| policy("AuthorizationPolicy", &name, json!({"action": "ALLOW", "rules": rules})))
+        .collect();
+    if let Some(keys) = token_keys.filter(|_| settings.jwt) {
+        let name = |prefix: &str| format!("{prefix}-{}", subject.service);
+        // Forwarded, as is common; and the bytes that leave a waypoint are compared with those that were sent.
+        let rule = json!({"issuer": ISSUER, "jwks": keys, "forwardOriginalToken": true});
+        objects.push(policy("RequestAuthentication", &name("tokens"), json!({"jwtRules": [rule]})));
+        // Verification alone accepts requests without a token.
+        let without = json!([{"from": [{"source": {"notRequestPrincipals": ["*"]}}]}]);
+        let deny = json!({"action": "DENY", "rules": without});
+        objects.push(policy("AuthorizationPolicy", &name("deny-without-token"), deny));
+    }
+    objects
+}
+
+/// Attaches a policy to the proxy that reads requests before a Service: the waypoint, or the sidecars of its pods.
+fn attach(policy: &mut Value, spec: &DeploymentSpec, service: &str) {
+    if waypoint::is_used(spec) {
+        policy["targetRefs"] = json!([{"group": "", "kind": "Service", "name": service}]);
+    } else {
+        policy["selector"] = json!({"matchLabels": {"app": service}});
+    }
+}
+
+/// Policies with `count` rules; `rule` is told which one is evaluated last. Proxies order rules by their names, as text:
+/// `ns[mesh-1]-policy[allow-1-paths-server-00]-rule[9]` comes after `…-rule[99]`.
+fn rules(
+    sort: &str,
+    service: &str,
+    count: usize,
+    rule: impl Fn(usize, bool) -> Value,
+) -> Vec<(String, Vec<Value>)> {
+    let names = policy_names(sort, service, count);
+    let last_policy = names.len().saturating_sub(1);
+    let of_policy = |(policy, name): (usize, String)| {
+        let first = policy * MAX_RULES;
+        let length = MAX_RULES.min(count - first);
+        let evaluated_last =
+            (0..length).max_by_key(|number| format!("{number}]")).filter(|_| policy == last_policy);
+        let rules = (0..length).map(|number| rule(first + number, Some(number) == evaluated_last)).collect();
+        (name, rules)
+    };
+    names.into_iter().enumerate().map(of_policy).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rules as a proxy names them, each with whether it is the one that allows, in the order of their evaluation.
+    fn evaluated(count: usize) -> Vec<(String, bool)> {
+        let policies = rules("allow", "server", count, |_, is_last| json!(is_last));
+        let named = policies.iter().flat_map(|(name, rules)| {
+            assert!(rules.len() <= MAX_RULES);
+            rules
+                .iter()
+                .enumerate()
+                .map(move |(number, rule)| (format!("policy[{name}]-rule[{number}]"), rule == &json!(true)))
+        });
+        let mut named: Vec<_> = named.collect();
+        named.sort();
+        named
+    }
+
+    #[test]
+    fn rules_only_the_last_evaluated_one_allows() {
+        for count in [1, 9, 10, 11, 150, 512, 513, 10_000] {
+            let evaluated = evaluated(count);
+            assert_eq!(evaluated.len(), count);
+            let allowing: Vec<usize> = (0..count).filter(|place| evaluated[*place].1).collect();
+            assert_eq!(allowing, [count - 1], "of {count}");
+        }
+        assert_eq!(evaluated(0), []);
+    }
+}

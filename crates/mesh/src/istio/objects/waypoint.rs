@@ -1,0 +1,62 @@
+//! The waypoint: an HTTP proxy between two ztunnels.
+
+use super::subject::object;
+use crate::names::HBONE_PORT;
+use experiment::dataplane::DataPlane;
+use experiment::environment::DeploymentSpec;
+use serde_json::{Value, json};
+
+/// Name of the waypoint: its pod, its account, its Service, its Gateway.
+pub const NAME: &str = "waypoint";
+
+/// Label of the pods of a Gateway API gateway.
+pub const GATEWAY_NAME_LABEL: &str = "gateway.networking.k8s.io/gateway-name";
+
+/// Label of a namespace whose pods are in the ambient mesh.
+pub const AMBIENT_LABEL: (&str, &str) = ("istio.io/dataplane-mode", "ambient");
+
+/// Label of a namespace whose Services are behind the waypoint.
+pub const USE_WAYPOINT_LABEL: (&str, &str) = ("istio.io/use-waypoint", NAME);
+
+/// Annotation that Istio's CNI agent sets on a pod whose traffic goes through ztunnel.
+pub const REDIRECTED_ANNOTATION: (&str, &str) = ("ambient.istio.io/redirection", "enabled");
+
+/// The Gateway that declares the waypoint, for requests to Services.
+#[must_use]
+pub fn gateway(namespace: &str) -> Value {
+    let spec = json!({
+        "gatewayClassName": "istio-waypoint",
+        "listeners": [{
+            "name": "mesh",
+            "port": HBONE_PORT,
+            "protocol": "HBONE",
+            "allowedRoutes": {"namespaces": {"from": "Same"}},
+        }],
+    });
+    let mut gateway = object("gateway.networking.k8s.io/v1", "Gateway", (namespace, NAME), &spec);
+    gateway["metadata"]["labels"] = json!({"istio.io/waypoint-for": "service"});
+    gateway
+}
+
+/// Labels of a namespace of the mesh.
+#[must_use]
+pub fn namespace_labels(data_plane: DataPlane) -> &'static [(&'static str, &'static str)] {
+    match data_plane {
+        DataPlane::Ztunnel => &[AMBIENT_LABEL],
+        DataPlane::ZtunnelWaypoint => &[AMBIENT_LABEL, USE_WAYPOINT_LABEL],
+        DataPlane::None | DataPlane::StaticEnvoy | DataPlane::Sidecar => &[],
+    }
+}
+
+/// Whether requests are read by waypoints.
+pub(super) fn is_used(spec: &DeploymentSpec) -> bool {
+    spec.mode.parts(spec.mesh).data_plane == DataPlane::ZtunnelWaypoint
+}
+
+/// Attaches a resource of a namespace to its waypoint, where requests are read by waypoints.
+pub(super) fn attach(resource: &mut Value, spec: &DeploymentSpec) {
+    if is_used(spec) {
+        resource["targetRefs"] =
+            json!([{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": NAME}]);
+    }
+}

@@ -1,0 +1,51 @@
+//! Istio's validation webhook: the API refuses what istiod would otherwise skip without a message, and an experiment
+//! would then be measured without what it asks for.
+
+use crate::kubernetes::client::ApiClient;
+use crate::names::{ISTIOD_WEBHOOK_PORT, SYSTEM_NAMESPACE};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+
+/// Host of the webhook, as the API reaches it: both run in one pod.
+pub const HOST: &str = "127.0.0.1";
+
+/// The webhook of Istio's chart, for objects of every revision.
+#[must_use]
+pub fn webhook(root_certificate: &str) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "istio-validator"},
+        "webhooks": [{
+            "name": "validation.istio.io",
+            "clientConfig": {
+                "url": format!("https://{HOST}:{}/validate", ISTIOD_WEBHOOK_PORT),
+                "caBundle": BASE64_STANDARD.encode(root_certificate),
+            },
+            "rules": [{
+                "operations": ["CREATE", "UPDATE"],
+                "apiGroups": [
+                    "security.istio.io", "networking.istio.io", "telemetry.istio.io", "extensions.istio.io",
+                ],
+                "apiVersions": ["*"],
+                "resources": ["*"],
+            }],
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }],
+    })
+}
+
+/// Whether the API calls the webhook by now: then it refuses an object that no schema forbids.
+#[must_use]
+pub fn is_active(api: &ApiClient) -> bool {
+    let no_patch = json!({
+        "apiVersion": "networking.istio.io/v1alpha3",
+        "kind": "EnvoyFilter",
+        "metadata": {"name": "refused", "namespace": SYSTEM_NAMESPACE},
+        "spec": {"configPatches": [{"applyTo": "CLUSTER", "patch": {"operation": "ADD"}}]},
+    });
+    api.dry_run(&no_patch).is_err_and(|error| error.contains("missing patch value"))
+}

@@ -1,0 +1,141 @@
+//! Whether proxies have acknowledged all that istiod sent them, from its own list of connections.
+//!
+//! istiod notes what it sent last of each resource type, what the proxy acknowledged of that, and the error of a NACK.
+//! Objects that istiod had processed before it sent are in what it sent: once all of it is acknowledged, they have taken
+//! effect at the proxy, whatever they mean for it.
+
+use serde::Deserialize;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+/// Path of the list at istiod: one response has all proxies of a mesh.
+pub const PATH: &str = "/debug/syncz";
+
+/// Path of the part of the list with the proxies of one namespace.
+#[must_use]
+pub fn path_of_namespace(namespace: &str) -> String {
+    format!("{PATH}?namespace={namespace}")
+}
+
+/// Proxies that are connected to istiod, by `name.namespace`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(from = "Vec<Connection>")]
+pub struct XdsStatus(HashMap<String, Vec<Resources>>);
+
+/// Of one connection, by type URL.
+type Resources = BTreeMap<String, Sent>;
+
+/// A connection as istiod lists it.
+#[derive(Deserialize)]
+struct Connection {
+    proxy: String,
+    #[serde(default)]
+    resources: Resources,
+}
+
+/// Nonces of the last response of a resource type, and of the last that was acknowledged.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Sent {
+    sent: String,
+    acked: String,
+    last_error: String,
+}
+
+impl From<Vec<Connection>> for XdsStatus {
+    fn from(connections: Vec<Connection>) -> Self {
+        let mut proxies: HashMap<String, Vec<Resources>> = HashMap::new();
+        for Connection { proxy, resources } in connections {
+            // A proxy that reconnected may still be listed with its earlier connection.
+            proxies.entry(proxy).or_default().push(resources);
+        }
+        Self(proxies)
+    }
+}
+
+/// Why a proxy has not acknowledged everything.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum PendingAck {
+    /// istiod lists no such proxy.
+    NotConnected,
+    /// It has not responded yet to the last resources of this type, such as `Cluster`.
+    Unacknowledged(String),
+    /// It has rejected them (NACK).
+    Rejected {
+        /// Such as `Listener`.
+        resource_type: String,
+        /// The proxy's reason.
+        reason: String,
+    },
+}
+
+impl fmt::Display for PendingAck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotConnected => f.write_str("is not connected to istiod"),
+            Self::Unacknowledged(resource_type) => write!(f, "has not acknowledged its {resource_type}"),
+            Self::Rejected { resource_type, reason } => write!(f, "rejected its {resource_type}: {reason}"),
+        }
+    }
+}
+
+impl XdsStatus {
+    /// What `proxy` (`name.namespace`) has not acknowledged; absent once it has acknowledged everything.
+    #[must_use]
+    pub fn pending_ack(&self, proxy: &str) -> Option<PendingAck> {
+        let Some(connections) = self.0.get(proxy) else { return Some(PendingAck::NotConnected) };
+        let all = || connections.iter().flatten();
+        let rejected = all().find(|(_, sent)| !sent.last_error.is_empty()).map(|(type_url, sent)| {
+            PendingAck::Rejected { resource_type: short(type_url), reason: sent.last_error.clone() }
+        });
+        rejected.or_else(|| {
+            let unacknowledged = all().find(|(_, sent)| sent.sent != sent.acked);
+            unacknowledged.map(|(type_url, _)| PendingAck::Unacknowledged(short(type_url)))
+        })
+    }
+}
+
+/// `Cluster` of `type.googleapis.com/envoy.config.cluster.v3.Cluster`.
+fn short(type_url: &str) -> String {
+    type_url.rsplit('.').next().unwrap_or(type_url).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+    const LISTENER: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
+
+    fn status(listener: &serde_json::Value) -> XdsStatus {
+        let resources = json!({
+            CLUSTER: {"sent": "a", "acked": "a", "sentTime": "2026-11-20T22:00:00Z"},
+            LISTENER: listener,
+            "type.googleapis.com/istio.networking.nds.v1.NameTable": {"sentTime": "0001-01-01T00:00:00Z"},
+        });
+        serde_json::from_value(json!([
+            {"proxy": "client.mesh-1", "proxy_type": "sidecar", "resources": resources},
+            {"proxy": "idle.mesh-1", "cluster_sent": "x"},
+        ]))
+        .unwrap()
+    }
+
+    #[test]
+    fn pending_ack_is_absent_once_the_last_of_each_type_is_acknowledged() {
+        let all = status(&json!({"sent": "b", "acked": "b"}));
+        assert_eq!(all.pending_ack("client.mesh-1"), None);
+        assert_eq!(all.pending_ack("idle.mesh-1"), None);
+        assert_eq!(all.pending_ack("server.mesh-1"), Some(PendingAck::NotConnected));
+        let pending = status(&json!({"sent": "b"}));
+        let unacknowledged = PendingAck::Unacknowledged("Listener".to_owned());
+        assert_eq!(pending.pending_ack("client.mesh-1"), Some(unacknowledged));
+    }
+
+    #[test]
+    fn pending_ack_of_a_nack_has_the_proxys_reason() {
+        let all = status(&json!({"sent": "b", "acked": "a", "lastError": "no such filter"}));
+        let pending = all.pending_ack("client.mesh-1").expect("it was rejected");
+        assert_eq!(pending.to_string(), "rejected its Listener: no such filter");
+    }
+}

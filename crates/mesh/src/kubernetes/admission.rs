@@ -1,0 +1,81 @@
+//! Webhooks and policies of admission that an experiment brings along.
+//!
+//! One that refuses everything would outlive its deployment, since it refuses the deletion of the other objects. The API
+//! does not ask them about themselves, so they are deleted first, and the next request waits until the API accepts objects
+//! again.
+
+use super::client::ApiClient;
+use super::object_ref::ObjectRef;
+use crate::wait::wait_for;
+use experiment::environment::EnvironmentError;
+use experiment::mesh_settings::ExtraObjects;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// API group of their kinds.
+const GROUP: &str = "admissionregistration.k8s.io";
+
+/// The API notices within milliseconds that one is gone.
+const REMOVED_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Adds a hint with the names of the experiment's own admission objects, which may be why the API refused something or
+/// was slow. An error with a hint stays as it is.
+#[must_use]
+pub fn name_admission_objects(error: EnvironmentError, extra: Option<&ExtraObjects>) -> EnvironmentError {
+    let objects = extra.into_iter().flat_map(|extra| &extra.objects);
+    let admission = objects.filter_map(|object| ObjectRef::from_object(object).ok()).filter(is_admission);
+    let names: Vec<String> = admission.map(|object| object.to_string()).collect();
+    if names.is_empty() || error.hint.is_some() {
+        return error;
+    }
+    let verb = if names.len() == 1 { "has" } else { "have" };
+    error.with_hint(format!("of `istio.extra`, {} {verb} a say in what the API takes", names.join(", ")))
+}
+
+fn is_admission(object: &ObjectRef) -> bool {
+    object.group_version().0 == GROUP
+}
+
+/// Deletes the admission objects among `objects` and waits until the API accepts what every deployment begins with. Sends
+/// nothing if there are none.
+///
+/// # Errors
+/// The API does not delete one, or still refuses objects.
+pub(super) fn remove_admission_objects(
+    api: &ApiClient,
+    objects: &[ObjectRef],
+) -> Result<(), EnvironmentError> {
+    let admission: Vec<ObjectRef> = objects.iter().filter(|object| is_admission(object)).cloned().collect();
+    if admission.is_empty() {
+        return Ok(());
+    }
+    api.delete(&admission, &|_| ())?;
+    let mut refused = None;
+    let waited = wait_for("the Kubernetes API takes objects again", REMOVED_TIMEOUT, || {
+        api.check_not_stopped()?;
+        refused = probes().iter().find_map(|probe| api.dry_run(probe).err());
+        Ok(refused.is_none().then_some(()))
+    });
+    waited.map_err(|error| match refused {
+        Some(reason) => EnvironmentError::new(error.operation, reason),
+        None => error,
+    })
+}
+
+/// An object of each kind that a deployment begins with. None is written.
+fn probes() -> [Value; 4] {
+    let object = |kind: &str, namespace: Option<&str>| {
+        let mut object =
+            json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "asked-for-but-never-made"}});
+        if let Some(namespace) = namespace {
+            object["metadata"]["namespace"] = json!(namespace);
+        }
+        object
+    };
+    let default = Some("default");
+    let mut service = object("Service", default);
+    service["spec"] = json!({"ports": [{"port": 80}]});
+    let mut pod = object("Pod", default);
+    pod["spec"] = json!({"containers": [{"name": "app", "image": "app"}]});
+    [object("Namespace", None), object("ServiceAccount", default), service, pod]
+}

@@ -1,0 +1,183 @@
+//! The objects of one deployment: written through here, and exactly those removed again.
+//!
+//! A lab has no controller that empties a namespace or handles finalizers, so the set does both. Writing or removing n
+//! objects takes O(n) requests with bounded concurrency.
+
+use super::admission::remove_admission_objects;
+use super::client::ApiClient;
+use super::object_ref::{ObjectKey, ObjectRef};
+use super::rest_mapper::DEFINITION;
+use super::workloads::{Workload, namespace};
+use crate::wait::wait_for;
+use experiment::environment::EnvironmentError;
+use serde_json::Value;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+const NAMESPACE: &str = "Namespace";
+
+/// The API serves a new kind within a second.
+const SERVED_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Objects that were written. Dropping the set removes them.
+#[derive(Debug)]
+pub struct ObjectSet {
+    api: Arc<ApiClient>,
+    /// Namespaces whose objects are all of this set.
+    namespaces: HashSet<String>,
+    keys: HashSet<ObjectKey>,
+    /// In the order of their writing.
+    written: Vec<ObjectRef>,
+}
+
+impl ObjectSet {
+    /// An empty set.
+    #[must_use]
+    pub fn new(api: Arc<ApiClient>) -> Self {
+        Self { api, namespaces: HashSet::new(), keys: HashSet::new(), written: Vec::new() }
+    }
+
+    /// The API that the objects are in.
+    #[must_use]
+    pub fn api(&self) -> &Arc<ApiClient> {
+        &self.api
+    }
+
+    /// Creates namespaces of this set's own, with these labels.
+    ///
+    /// # Errors
+    /// The API refuses one, or it exists already.
+    pub fn create_namespaces(
+        &mut self,
+        names: &[&str],
+        labels: &[(&str, &str)],
+    ) -> Result<(), EnvironmentError> {
+        let objects: Vec<Value> = names.iter().map(|name| namespace(name, labels)).collect();
+        self.apply(&objects)?;
+        self.namespaces.extend(names.iter().map(|name| (*name).to_owned()));
+        Ok(())
+    }
+
+    /// Writes objects and returns them as the API has them, definitions and namespaces first.
+    ///
+    /// # Errors
+    /// The API refuses one, or one exists already: removing the set would remove it too.
+    pub fn apply(&mut self, objects: &[Value]) -> Result<Vec<Value>, EnvironmentError> {
+        self.note(objects)?;
+        // Objects need their namespaces and kinds.
+        let comes_first = |object: &&Value| object["kind"] == NAMESPACE || object["kind"] == DEFINITION;
+        let (first, others): (Vec<&Value>, Vec<&Value>) = objects.iter().partition(comes_first);
+        let mut written = self.api.apply(&first)?;
+        for definition in first.into_iter().filter(|object| object["kind"] == DEFINITION) {
+            let what = format!("{} is served", ObjectRef::from_object(definition)?);
+            wait_for(&what, SERVED_TIMEOUT, || {
+                self.api.check_not_stopped()?;
+                Ok(self.api.serves_defined_kind(definition).then_some(()))
+            })?;
+        }
+        written.extend(self.api.apply(&others)?);
+        Ok(written)
+    }
+
+    /// Writes accounts and running pods of workloads. `on_progress` gets the number of objects written so far.
+    ///
+    /// # Errors
+    /// The API refuses one, or one exists already.
+    pub fn create_pods(
+        &mut self,
+        workloads: &[&Workload],
+        on_progress: &dyn Fn(usize),
+    ) -> Result<(), EnvironmentError> {
+        let objects: Vec<Value> = workloads.iter().flat_map(|workload| workload.objects()).collect();
+        self.create(&objects, on_progress)?;
+        let statuses: Vec<Value> = workloads.iter().flat_map(|workload| workload.pod_statuses()).collect();
+        self.api.apply_status(&statuses)
+    }
+
+    /// Writes objects of kinds that Kubernetes itself defines, in namespaces of this set: cheaper than [`Self::apply`].
+    /// Returns them as the API has them.
+    ///
+    /// # Errors
+    /// The API refuses one, or one exists already.
+    pub fn create(
+        &mut self,
+        objects: &[Value],
+        on_progress: &dyn Fn(usize),
+    ) -> Result<Vec<Value>, EnvironmentError> {
+        self.note(objects)?;
+        self.api.create(objects, on_progress)
+    }
+
+    /// Adds objects to the set before they are written: of objects that are refused together, some may be written.
+    fn note(&mut self, objects: &[Value]) -> Result<(), EnvironmentError> {
+        let references: Vec<ObjectRef> =
+            objects.iter().map(ObjectRef::from_object).collect::<Result<_, _>>()?;
+        let mut keys = HashSet::with_capacity(references.len());
+        for reference in &references {
+            let key = reference.key();
+            if self.keys.contains(&key) || !keys.insert(key) {
+                return Err(EnvironmentError::new(
+                    format!("apply {reference}"),
+                    "the trial has such an object already",
+                )
+                .with_hint(
+                    "objects of `istio.extra` cannot take the place of those that a trial is made of",
+                ));
+            }
+        }
+        let elsewhere: Vec<ObjectRef> =
+            references.iter().filter(|object| !self.is_in_own_namespace(object)).cloned().collect();
+        let existing = self.api.get_all(&elsewhere)?;
+        if let Some((reference, _)) = elsewhere.iter().zip(&existing).find(|(_, existing)| existing.is_some())
+        {
+            return Err(EnvironmentError::new(
+                format!("apply {reference}"),
+                "the control plane has such an object already, and would lose it with the trial",
+            )
+            .with_hint("`istio.extra` brings new objects along; give this one another name"));
+        }
+        self.keys.extend(keys);
+        self.written.extend(references);
+        Ok(())
+    }
+
+    fn is_in_own_namespace(&self, object: &ObjectRef) -> bool {
+        object.namespace.as_ref().is_some_and(|namespace| self.namespaces.contains(namespace))
+    }
+
+    /// Removes all objects in the reverse order of their writing, namespaces last. The set is empty afterwards.
+    ///
+    /// # Errors
+    /// The first object that the API refuses to remove; the others are removed all the same.
+    pub fn remove(&mut self) -> Result<(), EnvironmentError> {
+        let mut objects = std::mem::take(&mut self.written);
+        if objects.is_empty() {
+            return Ok(());
+        }
+        self.api.check_not_stopped()?;
+        objects.reverse();
+        let admission = remove_admission_objects(&self.api, &objects);
+        let (namespaces, others): (Vec<_>, Vec<_>) =
+            objects.into_iter().partition(|object| object.kind == NAMESPACE);
+        let deleted = self.api.delete(&others, &|_| ());
+        let namespaces_deleted = self.api.delete(&namespaces, &|_| ());
+        // Objects elsewhere that wait for a finalizer would be there in the next deployment. Finalizers cannot be removed
+        // from objects of a namespace that is gone.
+        let elsewhere: Vec<ObjectRef> =
+            others.into_iter().filter(|object| !self.is_in_own_namespace(object)).collect();
+        let finalized = self.api.remove_finalizers(&elsewhere);
+        let names: Vec<&str> = namespaces.iter().map(|namespace| namespace.name.as_str()).collect();
+        let namespaces_finalized = self.api.finalize_namespaces(&names);
+        self.keys.clear();
+        self.namespaces.clear();
+        admission.and(deleted).and(namespaces_deleted).and(finalized).and(namespaces_finalized)
+    }
+}
+
+impl Drop for ObjectSet {
+    fn drop(&mut self) {
+        // What cannot be removed goes with the control plane.
+        let _ = self.remove();
+    }
+}

@@ -1,0 +1,80 @@
+//! Paths of objects in the API.
+//!
+//! Kinds are not discovered: their plurals follow the rule that all kinds of Kubernetes, Istio and the Gateway API keep.
+//! The plurals of kinds that an experiment defines come from their definitions.
+
+use super::object_ref::ObjectRef;
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Resource as _};
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// Plurals of kinds that objects have defined, by group and kind.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RestMapper(HashMap<(String, String), String>);
+
+/// Kind of the definitions of kinds.
+pub(super) const DEFINITION: &str = "CustomResourceDefinition";
+
+impl RestMapper {
+    /// Learns the plural of a kind if `object` defines one.
+    pub fn learn(&mut self, object: &Value) {
+        let (names, group) = (&object["spec"]["names"], &object["spec"]["group"]);
+        if object["kind"] != DEFINITION {
+            return;
+        }
+        if let (Some(group), Some(kind), Some(plural)) =
+            (group.as_str(), names["kind"].as_str(), names["plural"].as_str())
+        {
+            self.0.insert((group.to_owned(), kind.to_owned()), plural.to_owned());
+        }
+    }
+
+    /// Path of all objects of a kind, in a namespace or in the cluster.
+    pub fn collection(&self, object: &ObjectRef) -> String {
+        let (group, version) = object.group_version();
+        let kind = GroupVersionKind::gvk(group, version, &object.kind);
+        let resource = match self.0.get(&(group.to_owned(), object.kind.clone())) {
+            Some(plural) => ApiResource::from_gvk_with_plural(&kind, plural),
+            None => ApiResource::from_gvk(&kind),
+        };
+        DynamicObject::url_path(&resource, object.namespace.as_deref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn path(api_version: &str, kind: &str, namespace: Option<&str>) -> String {
+        RestMapper::default().collection(&ObjectRef::new(api_version, kind, namespace, "a"))
+    }
+
+    #[test]
+    fn collection_is_the_path_that_kubernetes_serves() {
+        assert_eq!(path("v1", "Service", Some("mesh")), "/api/v1/namespaces/mesh/services");
+        assert_eq!(path("v1", "Namespace", None), "/api/v1/namespaces");
+        for (kind, plural) in [
+            ("AuthorizationPolicy", "authorizationpolicies"),
+            ("Gateway", "gateways"),
+            ("ProxyConfig", "proxyconfigs"),
+            ("ServiceEntry", "serviceentries"),
+            ("Telemetry", "telemetries"),
+            ("Ingress", "ingresses"),
+        ] {
+            let expected = format!("/apis/networking.istio.io/v1/namespaces/m/{plural}");
+            assert_eq!(path("networking.istio.io/v1", kind, Some("m")), expected);
+        }
+    }
+
+    #[test]
+    fn collection_of_a_defined_kind_has_its_plural() {
+        let mut mapper = RestMapper::default();
+        let names = json!({"kind": "Goose", "plural": "geese"});
+        mapper.learn(&json!({"kind": DEFINITION, "spec": {"group": "farm.example", "names": names}}));
+        mapper.learn(&json!({"kind": "Goose", "spec": {"group": "farm.example"}}));
+        let of = |api_version: &str| mapper.collection(&ObjectRef::new(api_version, "Goose", Some("m"), "a"));
+        assert_eq!(of("farm.example/v1"), "/apis/farm.example/v1/namespaces/m/geese");
+        assert_eq!(of("other.example/v1"), "/apis/other.example/v1/namespaces/m/gooses");
+    }
+}

@@ -1,0 +1,76 @@
+//! Tokens of service accounts, by which proxies authenticate to istiod.
+
+use super::client::{ApiClient, parse};
+use super::object_ref::ObjectRef;
+use super::request::ApiRequest;
+use experiment::environment::EnvironmentError;
+use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
+use kube::core::Request;
+use kube::core::params::PostParams;
+use std::time::Duration;
+
+/// A lab may be held open for weeks, nothing renews tokens, and they go with it.
+const VALIDITY: Duration = Duration::from_secs(90 * 24 * 3600);
+
+impl ApiClient {
+    /// A token of a service account for this audience.
+    ///
+    /// # Errors
+    /// There is no such account, or the API refuses.
+    pub fn token(&self, namespace: &str, account: &str, audience: &str) -> Result<String, EnvironmentError> {
+        self.request_token(namespace, account, audience, None)
+    }
+
+    /// A token of a service account that is bound to a pod of the same namespace: it shows a ztunnel's node.
+    ///
+    /// # Errors
+    /// There is no such account or pod, or the API refuses.
+    pub fn pod_token(
+        &self,
+        pod: &ObjectRef,
+        account: &str,
+        audience: &str,
+    ) -> Result<String, EnvironmentError> {
+        let bound = BoundObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Pod".to_owned()),
+            name: Some(pod.name.clone()),
+            uid: Some(self.uid(pod)?),
+        };
+        self.request_token(pod.namespace.as_deref().unwrap_or_default(), account, audience, Some(bound))
+    }
+
+    /// UID of an object: differs from those of earlier objects of this name.
+    ///
+    /// # Errors
+    /// There is no such object, or the API does not respond.
+    pub fn uid(&self, object: &ObjectRef) -> Result<String, EnvironmentError> {
+        let found = self.get(object)?;
+        let uid = found.as_ref().and_then(|found| found["metadata"]["uid"].as_str());
+        uid.map(ToOwned::to_owned)
+            .ok_or_else(|| EnvironmentError::new(format!("get {object}"), "there is no such object"))
+    }
+
+    fn request_token(
+        &self,
+        namespace: &str,
+        account: &str,
+        audience: &str,
+        bound_object_ref: Option<BoundObjectReference>,
+    ) -> Result<String, EnvironmentError> {
+        let operation = format!("request a token of service account {namespace}/{account}");
+        let spec = TokenRequestSpec {
+            audiences: Some(vec![audience.to_owned()]),
+            bound_object_ref,
+            expiration_seconds: i64::try_from(VALIDITY.as_secs()).ok(),
+        };
+        let body = serde_json::to_vec(&TokenRequest { spec: Some(spec), ..TokenRequest::default() })
+            .map_err(|error| EnvironmentError::new(operation.clone(), error))?;
+        let accounts = self.collection(&ObjectRef::new("v1", "ServiceAccount", Some(namespace), account));
+        let request =
+            Request::new(accounts).create_subresource("token", account, &PostParams::default(), body);
+        let response: TokenRequest = parse(&self.send(ApiRequest::new(operation.clone(), request)?)?)?;
+        let token = response.status.and_then(|status| status.token);
+        token.ok_or_else(|| EnvironmentError::new(operation, "the response has no token"))
+    }
+}

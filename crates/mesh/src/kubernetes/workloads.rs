@@ -1,0 +1,296 @@
+//! Objects of workloads: their accounts, Pods, Services and EndpointSlices.
+//!
+//! Pure. Pods and EndpointSlices are what the kubelet and the controllers of a cluster would write: a lab has neither.
+
+use crate::istio::objects::waypoint;
+use crate::names::NODE;
+use experiment::Protocol;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// Image of the containers: processes of a lab have none.
+const IMAGE: &str = "meshmeter/none";
+
+/// Endpoints that the API accepts in one EndpointSlice.
+const MAX_ENDPOINTS: usize = 1000;
+
+/// A set of identical pods with one service account.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// Name of the account and of the Service, and value of the label `app`.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its pods.
+    pub replicas: Vec<Replica>,
+    /// Labels of its pods.
+    pub labels: BTreeMap<String, String>,
+    membership: Membership,
+}
+
+/// A pod of a workload.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Replica {
+    /// Name of the pod.
+    pub pod: String,
+    /// Address of the pod.
+    pub address: Ipv4Addr,
+}
+
+impl Workload {
+    /// A workload whose pods have the label `app` and those of its membership.
+    #[must_use]
+    pub fn new(name: &str, namespace: &str, replicas: Vec<Replica>, membership: Membership) -> Self {
+        let labels = [("app", name)].into_iter().chain(membership.labels().iter().copied());
+        let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Self { name: name.to_owned(), namespace: namespace.to_owned(), replicas, labels, membership }
+    }
+
+    /// A workload with a single pod of its name.
+    #[must_use]
+    pub fn single(name: &str, namespace: &str, address: Ipv4Addr, membership: Membership) -> Self {
+        Self::new(name, namespace, vec![Replica { pod: name.to_owned(), address }], membership)
+    }
+
+    /// Its service account and its pods, as they are created.
+    #[must_use]
+    pub fn objects(&self) -> Vec<Value> {
+        let pods = self.replicas.iter().map(|replica| self.pod(replica));
+        std::iter::once(service_account(&self.name, &self.namespace)).chain(pods).collect()
+    }
+
+    fn pod(&self, replica: &Replica) -> Value {
+        let annotations: BTreeMap<_, _> = self.membership.annotations().iter().copied().collect();
+        json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": replica.pod,
+                "namespace": self.namespace,
+                "labels": self.labels,
+                "annotations": annotations,
+            },
+            "spec": {
+                "nodeName": NODE,
+                "serviceAccountName": self.name,
+                "automountServiceAccountToken": false,
+                "containers": [{"name": self.name, "image": IMAGE}],
+            },
+        })
+    }
+
+    /// Its pods with the status that the kubelet would report.
+    #[must_use]
+    pub fn pod_statuses(&self) -> Vec<Value> {
+        self.replicas.iter().map(|replica| self.pod_status(replica)).collect()
+    }
+
+    fn pod_status(&self, replica: &Replica) -> Value {
+        let conditions = ["Initialized", "PodScheduled", "ContainersReady", "Ready"];
+        let conditions = conditions.map(|condition| json!({"type": condition, "status": "True"}));
+        json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": replica.pod, "namespace": self.namespace},
+            "status": {
+                "phase": "Running",
+                "podIP": replica.address,
+                "podIPs": [{"ip": replica.address}],
+                "hostIP": replica.address,
+                "conditions": conditions,
+                "containerStatuses": [{
+                    "name": self.name,
+                    "image": IMAGE,
+                    "imageID": "",
+                    "ready": true,
+                    "started": true,
+                    "restartCount": 0,
+                    "state": {"running": {}},
+                }],
+            },
+        })
+    }
+
+    /// Its Service.
+    #[must_use]
+    pub fn service(&self, ports: &[ServicePort]) -> Value {
+        let ports: Vec<Value> = ports
+            .iter()
+            .map(|port| json!({"name": port.name, "port": port.port, "targetPort": port.port, "protocol": "TCP"}))
+            .collect();
+        json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": self.name, "namespace": self.namespace},
+            "spec": {"selector": {"app": self.name}, "ports": ports},
+        })
+    }
+
+    /// EndpointSlices of its Service, which list all its pods.
+    #[must_use]
+    pub fn endpoint_slices(&self, ports: &[ServicePort]) -> Vec<Value> {
+        let Self { name, namespace, .. } = self;
+        let ports: Vec<Value> = ports
+            .iter()
+            .map(|port| json!({"name": port.name, "port": port.port, "protocol": "TCP"}))
+            .collect();
+        let endpoint = |replica: &Replica| {
+            json!({
+                "addresses": [replica.address],
+                "conditions": {"ready": true, "serving": true, "terminating": false},
+                "nodeName": NODE,
+                "targetRef": {"kind": "Pod", "name": replica.pod, "namespace": namespace},
+            })
+        };
+        let slice = |(number, replicas): (usize, &[Replica])| {
+            let slice = if number == 0 { name.clone() } else { format!("{name}-{number}") };
+            json!({
+                "apiVersion": "discovery.k8s.io/v1",
+                "kind": "EndpointSlice",
+                "metadata": {
+                    "name": slice,
+                    "namespace": namespace,
+                    "labels": {"kubernetes.io/service-name": name},
+                },
+                "addressType": "IPv4",
+                "endpoints": replicas.iter().map(endpoint).collect::<Vec<_>>(),
+                "ports": ports,
+            })
+        };
+        self.replicas.chunks(MAX_ENDPOINTS).enumerate().map(slice).collect()
+    }
+
+    /// Its Service and EndpointSlices.
+    #[must_use]
+    pub fn service_objects(&self, ports: &[ServicePort]) -> Vec<Value> {
+        std::iter::once(self.service(ports)).chain(self.endpoint_slices(ports)).collect()
+    }
+}
+
+/// A workload's part in the mesh.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Membership {
+    /// None.
+    Outside,
+    /// A sidecar in the pod; other proxies call it with mutual TLS.
+    Sidecar,
+    /// Its traffic goes through ztunnel.
+    Ambient,
+    /// It is a waypoint.
+    Waypoint,
+}
+
+impl Membership {
+    /// Labels that Istio's injector or its gateway controller would set.
+    fn labels(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Outside | Self::Ambient => &[],
+            Self::Sidecar => {
+                &[("security.istio.io/tlsMode", "istio"), ("service.istio.io/canonical-revision", "latest")]
+            }
+            Self::Waypoint => &[
+                (waypoint::GATEWAY_NAME_LABEL, waypoint::NAME),
+                ("gateway.istio.io/managed", "istio.io-mesh-controller"),
+            ],
+        }
+    }
+
+    /// Annotations that Istio's CNI agent would set.
+    fn annotations(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Ambient => &[waypoint::REDIRECTED_ANNOTATION],
+            Self::Outside | Self::Sidecar | Self::Waypoint => &[],
+        }
+    }
+}
+
+/// A port of a Service.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ServicePort {
+    /// Name that tells Istio the protocol: it begins with `http`, `http2`, `grpc`, `tcp` or `tls`.
+    pub name: &'static str,
+    /// Number, at the Service and at the pod.
+    pub port: u16,
+}
+
+impl ServicePort {
+    /// The port of a service that speaks this protocol.
+    #[must_use]
+    pub fn for_protocol(protocol: Protocol, port: u16) -> Self {
+        let name = match protocol {
+            Protocol::Http1 => "http-app",
+            Protocol::Http2 => "http2-app",
+            Protocol::Grpc => "grpc-app",
+            Protocol::Tcp => "tcp-app",
+        };
+        Self { name, port }
+    }
+}
+
+/// A namespace.
+#[must_use]
+pub fn namespace(name: &str, labels: &[(&str, &str)]) -> Value {
+    let labels: BTreeMap<_, _> = labels.iter().copied().collect();
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+}
+
+/// A service account.
+#[must_use]
+pub fn service_account(name: &str, namespace: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}})
+}
+
+/// The only node.
+#[must_use]
+pub fn node() -> Value {
+    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload(replicas: u8) -> Workload {
+        let replica =
+            |number| Replica { pod: format!("web-{number}"), address: Ipv4Addr::new(10, 77, number, 1) };
+        Workload::new("web", "shop", (1..=replicas).map(replica).collect(), Membership::Sidecar)
+    }
+
+    #[test]
+    fn endpoint_slices_list_all_replicas() {
+        let slices = workload(3).endpoint_slices(&[ServicePort::for_protocol(Protocol::Grpc, 8080)]);
+        let [slice] = &slices[..] else { panic!("{slices:?}") };
+        let addresses: Vec<&Value> = slice["endpoints"].as_array().unwrap().iter().collect();
+        let addresses: Vec<&str> =
+            addresses.iter().map(|endpoint| endpoint["addresses"][0].as_str().unwrap()).collect();
+        assert_eq!(addresses, ["10.77.1.1", "10.77.2.1", "10.77.3.1"]);
+        assert_eq!(slice["ports"], json!([{"name": "grpc-app", "port": 8080, "protocol": "TCP"}]));
+    }
+
+    #[test]
+    fn endpoint_slices_of_many_replicas_are_several() {
+        let replica = |number: u32| Replica {
+            pod: format!("web-{number}"),
+            address: Ipv4Addr::from(0x0a4d_0000 + number),
+        };
+        let workload = Workload::new("web", "shop", (1..=2500).map(replica).collect(), Membership::Ambient);
+        let slices = workload.endpoint_slices(&[]);
+        let lengths: Vec<usize> =
+            slices.iter().map(|slice| slice["endpoints"].as_array().unwrap().len()).collect();
+        assert_eq!(lengths, [1000, 1000, 500]);
+        let names: Vec<&Value> = slices.iter().map(|slice| &slice["metadata"]["name"]).collect();
+        assert_eq!(names, ["web", "web-1", "web-2"]);
+    }
+
+    #[test]
+    fn objects_are_one_account_and_a_pod_per_replica() {
+        let workload = workload(2);
+        let objects = workload.objects();
+        let names: Vec<&Value> = objects.iter().map(|object| &object["metadata"]["name"]).collect();
+        assert_eq!(names, ["web", "web-1", "web-2"]);
+        assert_eq!(objects[2]["metadata"]["labels"]["app"], "web");
+        assert_eq!(objects[2]["spec"]["serviceAccountName"], "web");
+        assert_eq!(workload.pod_statuses()[1]["status"]["podIP"], "10.77.2.1");
+    }
+}
