@@ -14,6 +14,7 @@ mod death;
 mod deaths;
 mod extra;
 mod holdings;
+mod many_objects;
 mod modes;
 #[allow(dead_code, reason = "shared with the test of arrangements, which burns CPU too")]
 #[path = "../arrangement/programs.rs"]
@@ -40,6 +41,10 @@ const EVERYWHERE: &[(&str, Case)] = &[
     ("traffic_past_the_client_proxy_is_refused", modes::traffic_past_the_client_proxy_is_refused),
     ("sidecars_hold_what_the_mesh_has", holdings::sidecars_hold_what_the_mesh_has),
     ("nothing_of_a_trial_is_left", remains::nothing_of_a_trial_is_left),
+    (
+        "two_hundred_services_are_written_and_removed",
+        many_objects::two_hundred_services_are_written_and_removed,
+    ),
     ("keys_are_closed_to_others", remains::keys_are_closed_to_others),
     ("what_extra_makes_elsewhere_goes_with_its_trial", extra::what_extra_makes_elsewhere_goes_with_its_trial),
     ("extra_cannot_take_the_place_of_what_is_there", extra::extra_cannot_take_the_place_of_what_is_there),

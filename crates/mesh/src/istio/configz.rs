@@ -3,20 +3,52 @@
 //! Only objects of Istio's own kinds are listed. Once an object is, whatever istiod sends to a proxy that connects later
 //! agrees with it.
 
+use crate::admin::Admin;
+use crate::kubernetes::object_ref::ObjectRef;
+use crate::wait::wait_for;
+use experiment::environment::EnvironmentError;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashSet;
+use std::time::Duration;
 
 /// Path of the list at istiod.
-pub const PATH: &str = "/debug/configz";
+const PATH: &str = "/debug/configz";
 
 /// Last part of the groups of Istio's own kinds.
 const ISTIO_GROUPS: &str = ".istio.io";
 
+/// istiod processes objects within milliseconds, and those of another revision of Istio never.
+const PROCESSED_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Waits until istiod has processed these objects, as the API returned them. `check` fails if waiting is pointless.
+///
+/// # Errors
+/// istiod does not respond, or does not process an object in time; those of `check`.
+pub fn wait_until_processed(
+    istiod: &Admin,
+    objects: &[Value],
+    check: impl Fn() -> Result<(), EnvironmentError>,
+) -> Result<(), EnvironmentError> {
+    let mut missing = None;
+    let waited = wait_for("istiod knows what the experiment asks for", PROCESSED_TIMEOUT, || {
+        check()?;
+        let processed: Configz = istiod
+            .ask_long_json(PATH)
+            .map_err(|error| EnvironmentError::new("look at what istiod knows", error))?;
+        missing = processed.first_missing(objects);
+        Ok(missing.is_none().then_some(()))
+    });
+    waited.map_err(|error| match missing.map(ObjectRef::from_object) {
+        Some(Ok(object)) => EnvironmentError::new(format!("apply {object}"), error),
+        _ => error,
+    })
+}
+
 /// Objects that istiod has processed.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct Configz(HashSet<ProcessedObject>);
+struct Configz(HashSet<ProcessedObject>);
 
 /// An object as istiod has it. Its resource version is of no use: it changes with the status that istiod writes itself.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq)]
@@ -38,8 +70,7 @@ struct Metadata {
 impl Configz {
     /// The first of these objects, as the API returned them, that istiod has not processed in this generation. Kinds that
     /// are not Istio's own are skipped.
-    #[must_use]
-    pub fn first_missing<'a>(&self, objects: &'a [Value]) -> Option<&'a Value> {
+    fn first_missing<'a>(&self, objects: &'a [Value]) -> Option<&'a Value> {
         objects.iter().filter(|object| is_istio(object)).find(|object| {
             let wanted = ProcessedObject::deserialize(*object);
             !wanted.is_ok_and(|wanted| self.0.contains(&wanted))

@@ -4,23 +4,62 @@
 //! Objects that istiod had processed before it sent are in what it sent: once all of it is acknowledged, they have taken
 //! effect at the proxy, whatever they mean for it.
 
+use super::nack::Refusal;
+use crate::admin::Admin;
+use crate::wait::{Progress, wait_with_progress};
+use experiment::environment::EnvironmentError;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::time::Duration;
 
 /// Path of the list at istiod: one response has all proxies of a mesh.
-pub const PATH: &str = "/debug/syncz";
+const PATH: &str = "/debug/syncz";
 
-/// Path of the part of the list with the proxies of one namespace.
-#[must_use]
-pub fn path_of_namespace(namespace: &str) -> String {
-    format!("{PATH}?namespace={namespace}")
+/// A proxy acknowledges within milliseconds; that of a large mesh takes seconds.
+const ACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Waits until proxies have acknowledged all that istiod sent them. Each has its component's name, for messages, and the
+/// name by which istiod lists it (`name.namespace`). `check` fails if waiting is pointless.
+///
+/// # Errors
+/// istiod does not respond; a proxy rejects something or does not acknowledge in time; those of `check`.
+pub fn wait_until_acknowledged(
+    istiod: &Admin,
+    proxies: &[(&str, &str)],
+    check: impl Fn() -> Result<(), EnvironmentError>,
+) -> Result<(), EnvironmentError> {
+    let mut last = None;
+    let what = "the proxies have taken what istiod sent them";
+    let waited = wait_with_progress(what, ACKNOWLEDGED_TIMEOUT, || {
+        check()?;
+        let status: XdsStatus = istiod
+            .ask_long_json(PATH)
+            .map_err(|error| EnvironmentError::new("look at what istiod sent", error))?;
+        let mut count = 0;
+        for (component, proxy) in proxies {
+            match status.pending_ack(proxy) {
+                None => continue,
+                Some(PendingAck::Rejected(refusal)) => return Err(refusal.of(component)),
+                Some(pending) if count == 0 => last = Some(format!("{component} {pending}")),
+                Some(_) => {}
+            }
+            count += 1;
+        }
+        Ok(if count == 0 { Progress::Done(()) } else { Progress::At(count) })
+    });
+    match (waited, last) {
+        (Err(error), Some(last)) if error.hint.is_none() => {
+            Err(error.with_hint(format!("the last look: {last}")))
+        }
+        (waited, _) => waited,
+    }
 }
 
 /// Proxies that are connected to istiod, by `name.namespace`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(from = "Vec<Connection>")]
-pub struct XdsStatus(HashMap<String, Vec<Resources>>);
+struct XdsStatus(HashMap<String, Vec<Resources>>);
 
 /// Of one connection, by type URL.
 type Resources = BTreeMap<String, Sent>;
@@ -55,18 +94,13 @@ impl From<Vec<Connection>> for XdsStatus {
 
 /// Why a proxy has not acknowledged everything.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum PendingAck {
+enum PendingAck {
     /// istiod lists no such proxy.
     NotConnected,
     /// It has not responded yet to the last resources of this type, such as `Cluster`.
     Unacknowledged(String),
     /// It has rejected them (NACK).
-    Rejected {
-        /// Such as `Listener`.
-        resource_type: String,
-        /// The proxy's reason.
-        reason: String,
-    },
+    Rejected(Refusal),
 }
 
 impl fmt::Display for PendingAck {
@@ -74,19 +108,18 @@ impl fmt::Display for PendingAck {
         match self {
             Self::NotConnected => f.write_str("is not connected to istiod"),
             Self::Unacknowledged(resource_type) => write!(f, "has not acknowledged its {resource_type}"),
-            Self::Rejected { resource_type, reason } => write!(f, "rejected its {resource_type}: {reason}"),
+            Self::Rejected(refusal) => refusal.fmt(f),
         }
     }
 }
 
 impl XdsStatus {
     /// What `proxy` (`name.namespace`) has not acknowledged; absent once it has acknowledged everything.
-    #[must_use]
-    pub fn pending_ack(&self, proxy: &str) -> Option<PendingAck> {
+    fn pending_ack(&self, proxy: &str) -> Option<PendingAck> {
         let Some(connections) = self.0.get(proxy) else { return Some(PendingAck::NotConnected) };
         let all = || connections.iter().flatten();
         let rejected = all().find(|(_, sent)| !sent.last_error.is_empty()).map(|(type_url, sent)| {
-            PendingAck::Rejected { resource_type: short(type_url), reason: sent.last_error.clone() }
+            PendingAck::Rejected(Refusal { kind: short(type_url), reason: sent.last_error.clone() })
         });
         rejected.or_else(|| {
             let unacknowledged = all().find(|(_, sent)| sent.sent != sent.acked);
@@ -136,6 +169,6 @@ mod tests {
     fn pending_ack_of_a_nack_has_the_proxys_reason() {
         let all = status(&json!({"sent": "b", "acked": "a", "lastError": "no such filter"}));
         let pending = all.pending_ack("client.mesh-1").expect("it was rejected");
-        assert_eq!(pending.to_string(), "rejected its Listener: no such filter");
+        assert_eq!(pending.to_string(), "it refused its Listener: no such filter");
     }
 }

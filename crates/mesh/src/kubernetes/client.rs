@@ -400,7 +400,7 @@ impl ApiClient {
     }
 
     /// Sends all requests, some at once, until the first error.
-    fn send_all(&self, requests: Vec<ApiRequest>) -> Result<Vec<String>, EnvironmentError> {
+    pub(super) fn send_all(&self, requests: Vec<ApiRequest>) -> Result<Vec<String>, EnvironmentError> {
         self.send_each(requests, OnError::Stop, &|_| ())
     }
 

@@ -18,7 +18,22 @@ impl ApiClient {
     /// # Errors
     /// There is no such account, or the API refuses.
     pub fn token(&self, namespace: &str, account: &str, audience: &str) -> Result<String, EnvironmentError> {
-        self.request_token(namespace, account, audience, None)
+        Ok(self.tokens(&[(namespace, account)], audience)?.remove(0))
+    }
+
+    /// Tokens of service accounts, each given by namespace and name, in their order.
+    ///
+    /// # Errors
+    /// There is no such account, or the API refuses.
+    pub fn tokens(&self, accounts: &[(&str, &str)], audience: &str) -> Result<Vec<String>, EnvironmentError> {
+        let requests =
+            accounts.iter().map(|(namespace, account)| self.request(namespace, account, audience, None));
+        let responses = self.send_all(requests.collect::<Result<_, _>>()?)?;
+        responses
+            .iter()
+            .zip(accounts)
+            .map(|(response, (namespace, name))| read(response, namespace, name))
+            .collect()
     }
 
     /// A token of a service account that is bound to a pod of the same namespace: it shows a ztunnel's node.
@@ -37,7 +52,9 @@ impl ApiClient {
             name: Some(pod.name.clone()),
             uid: Some(self.uid(pod)?),
         };
-        self.request_token(pod.namespace.as_deref().unwrap_or_default(), account, audience, Some(bound))
+        let namespace = pod.namespace.as_deref().unwrap_or_default();
+        let request = self.request(namespace, account, audience, Some(bound))?;
+        read(&self.send(request)?, namespace, account)
     }
 
     /// UID of an object: differs from those of earlier objects of this name.
@@ -51,14 +68,14 @@ impl ApiClient {
             .ok_or_else(|| EnvironmentError::new(format!("get {object}"), "there is no such object"))
     }
 
-    fn request_token(
+    fn request(
         &self,
         namespace: &str,
         account: &str,
         audience: &str,
         bound_object_ref: Option<BoundObjectReference>,
-    ) -> Result<String, EnvironmentError> {
-        let operation = format!("request a token of service account {namespace}/{account}");
+    ) -> Result<ApiRequest, EnvironmentError> {
+        let operation = operation(namespace, account);
         let spec = TokenRequestSpec {
             audiences: Some(vec![audience.to_owned()]),
             bound_object_ref,
@@ -69,8 +86,15 @@ impl ApiClient {
         let accounts = self.collection(&ObjectRef::new("v1", "ServiceAccount", Some(namespace), account));
         let request =
             Request::new(accounts).create_subresource("token", account, &PostParams::default(), body);
-        let response: TokenRequest = parse(&self.send(ApiRequest::new(operation.clone(), request)?)?)?;
-        let token = response.status.and_then(|status| status.token);
-        token.ok_or_else(|| EnvironmentError::new(operation, "the response has no token"))
+        ApiRequest::new(operation, request)
     }
+}
+
+fn operation(namespace: &str, account: &str) -> String {
+    format!("request a token of service account {namespace}/{account}")
+}
+
+fn read(response: &str, namespace: &str, account: &str) -> Result<String, EnvironmentError> {
+    let token = parse::<TokenRequest>(response)?.status.and_then(|status| status.token);
+    token.ok_or_else(|| EnvironmentError::new(operation(namespace, account), "the response has no token"))
 }

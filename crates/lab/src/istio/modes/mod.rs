@@ -13,7 +13,7 @@ mod waypoint;
 
 use super::in_force::{Awaited, wait_until_in_force};
 use super::namespace::MeshNamespace;
-use super::refusal::{self, Refusal};
+use super::refusal;
 use super::site::Site;
 use super::wasm_module;
 use crate::arrangement::LocalLab;
@@ -22,19 +22,17 @@ use crate::arrangement::started::{Pods, Started, create_log_dir};
 use crate::arrangement::tracing::Tracing;
 use crate::container::Container;
 use crate::pod::{Pod, PodSpec};
-use crate::wait::wait_for;
 use experiment::Mode;
 use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::schema::ConfigurationPush;
 use jiff::{SignedDuration, Timestamp};
-use mesh::istio::configz::{self, Configz};
+use mesh::istio::configz::wait_until_processed;
 use mesh::istio::objects::markers::{self, Markers};
 use mesh::istio::objects::subject::{ServiceAccount, Subject};
 use mesh::istio::objects::{self, extra, ingress as ingress_objects, waypoint as waypoint_objects};
 use mesh::istio::token::TokenIssuer;
-use mesh::istio::xds_status::{self, PendingAck, XdsStatus};
+use mesh::istio::xds_status::wait_until_acknowledged;
 use mesh::kubernetes::admission::name_admission_objects;
-use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::kubernetes::workloads::{Membership, ServicePort, Workload};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -186,24 +184,7 @@ impl<'a> Trial<'a> {
     pub fn write_settings(&mut self) -> Result<(), EnvironmentError> {
         let settings = self.objects_of_settings();
         let made = self.site.namespace.apply(&settings)?;
-        let mut unknown = None;
-        let waited = wait_for("istiod knows what the experiment asks for", KNOWN_WITHIN, || {
-            self.site.lab().check_not_stopped()?;
-            self.check_control_plane()?;
-            let configz: Configz = self
-                .site
-                .namespace
-                .control_plane()
-                .istiod()
-                .ask_long_json(configz::PATH)
-                .map_err(|error| EnvironmentError::new("look at what istiod knows", error))?;
-            unknown = configz.first_missing(&made);
-            Ok(unknown.is_none().then_some(()))
-        });
-        waited.map_err(|error| match unknown.map(ObjectRef::from_object) {
-            Some(Ok(reference)) => EnvironmentError::new(format!("apply {reference}"), error),
-            _ => error,
-        })
+        wait_until_processed(&self.site.namespace.control_plane().istiod(), &made, || self.check_goes_on())
     }
 
     /// Passes what the trial's objects are about.
@@ -259,39 +240,17 @@ impl<'a> Trial<'a> {
         awaited: &[Awaited<'_>],
         written: &Written,
     ) -> Result<BTreeMap<String, f64>, EnvironmentError> {
-        let in_force = wait_until_in_force(awaited, written.written_at, || {
-            self.site.lab().check_not_stopped()?;
-            self.check_control_plane()
-        })?;
-        let known: Vec<(&str, &str)> =
+        let in_force = wait_until_in_force(awaited, written.written_at, || self.check_goes_on())?;
+        let proxies: Vec<(&str, &str)> =
             awaited.iter().filter_map(|proxy| Some((proxy.name, proxy.known_as?))).collect();
-        let mut last_look = None;
-        let waited = wait_for("the proxies have taken what istiod sent them", TAKEN_WITHIN, || {
-            self.site.lab().check_not_stopped()?;
-            self.check_control_plane()?;
-            let status: XdsStatus = self
-                .site
-                .namespace
-                .control_plane()
-                .istiod()
-                .ask_long_json(&xds_status::path_of_namespace(self.site.namespace.name()))
-                .map_err(|error| EnvironmentError::new("look at what istiod sent", error))?;
-            let pending =
-                known.iter().find_map(|(name, known_as)| Some((name, status.pending_ack(known_as)?)));
-            let Some((name, pending)) = pending else { return Ok(Some(())) };
-            if let PendingAck::Rejected { resource_type: kind, reason } = pending {
-                return Err(Refusal { kind, reason }.of(name));
-            }
-            last_look = Some(format!("{name} {pending}"));
-            Ok(None)
-        });
-        match (waited, last_look) {
-            (Ok(()), _) => Ok(in_force),
-            (Err(error), Some(last_look)) if error.hint.is_none() => {
-                Err(error.with_hint(format!("the last look: {last_look}")))
-            }
-            (Err(error), _) => Err(error),
-        }
+        let istiod = self.site.namespace.control_plane().istiod();
+        wait_until_acknowledged(&istiod, &proxies, || self.check_goes_on())?;
+        Ok(in_force)
+    }
+
+    fn check_goes_on(&self) -> Result<(), EnvironmentError> {
+        self.site.lab().check_not_stopped()?;
+        self.check_control_plane()
     }
 
     /// The server's socket address, where the endpoints of its Service lead.
@@ -337,12 +296,6 @@ impl<'a> Trial<'a> {
         })
     }
 }
-
-/// istiod hears of objects within milliseconds. An object of another revision of Istio it never takes up.
-const KNOWN_WITHIN: Duration = Duration::from_secs(20);
-
-/// A proxy answers as soon as it has what was sent; that of a large mesh takes it seconds.
-const TAKEN_WITHIN: Duration = Duration::from_secs(60);
 
 /// How far the clocks of whoever issues a token and of whoever verifies it may be apart.
 const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_secs(60);
