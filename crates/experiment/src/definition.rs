@@ -5,6 +5,8 @@
 
 use crate::environment::{ProxySettings, ServerSettings};
 use crate::published::PublishedSource;
+use crate::schema::{FactorValue, Factors};
+use crate::topology::{Topology, pair};
 use crate::{MeshKind, MeshSettings, Mode, Objective};
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ pub struct Experiment {
     /// What is asked; may be empty.
     pub question: String,
     /// Which services call which.
-    pub topology: Topology,
+    pub topology: TopologySettings,
     /// Who configures the proxies.
     pub mesh: MeshKind,
     /// The arrangements to compare, in the order of the file, each once.
@@ -37,31 +39,85 @@ pub struct Experiment {
     pub published: Vec<PublishedSource>,
     /// How the proxies are set.
     pub proxy: ProxySettings,
-    /// What is asked of the control plane; all off where the mesh has none. Of several sizes of the mesh it has the largest.
+    /// What is asked of the control plane; all off where the mesh has none.
     pub istio: Arc<MeshSettings>,
-    /// Other services around the pair: each number once, in the order of the file, each a size of the mesh to compare. One
-    /// alone, mostly none, unless the file lists several.
-    pub mesh_sizes: Vec<usize>,
     /// The synthetic service, the payload included.
     pub server: ServerSettings,
     /// CPU limit of the generator, cores; absent: none.
     pub client_cpu_limit_cores: Option<f64>,
     /// How long a deployment lives; absent: decided by what bringing it up costs.
     pub fresh: Option<Fresh>,
+    /// Keys that hold a list, the most expensive to change first. The other fields have the first value of each.
+    pub factors: Vec<Factor>,
+    /// Every combination of the factors' values, the last factor varying fastest; empty without factors.
+    pub combinations: Vec<Combination>,
 }
 
-/// Which services call which.
+impl Experiment {
+    /// Every combination of the factors' values with its experiment; without factors the experiment itself.
+    pub fn each_combination(&self) -> impl Iterator<Item = (Factors, &Self)> {
+        let own = self.combinations.is_empty().then(|| (Factors::new(), self));
+        own.into_iter().chain(self.combinations.iter().map(|one| (one.factors.clone(), &one.experiment)))
+    }
+
+    /// The factor of this key.
+    #[must_use]
+    pub fn factor(&self, key: &str) -> Option<&Factor> {
+        self.factors.iter().find(|factor| factor.key == key)
+    }
+}
+
+/// Which services call which: a built-in shape and its size.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct TopologySettings {
+    /// The shape.
+    pub shape: TopologyShape,
+    /// Copies of the shape, each in a namespace of its own.
+    pub namespaces: usize,
+    /// Pods of each service.
+    pub replicas: usize,
+}
+
+impl Default for TopologySettings {
+    fn default() -> Self {
+        Self { shape: TopologyShape::default(), namespaces: 1, replicas: 1 }
+    }
+}
+
+impl TopologySettings {
+    /// The topology of a mode. The servers of an egress mode stand outside the mesh.
+    #[must_use]
+    pub fn topology(
+        &self,
+        mode: Mode,
+        server: &ServerSettings,
+        client_cpu_limit_cores: Option<f64>,
+    ) -> Topology {
+        match self.shape {
+            TopologyShape::Pair => {
+                pair(self.namespaces, self.replicas, server, mode.is_egress(), client_cpu_limit_cores)
+            }
+        }
+    }
+}
+
+/// Built-in topologies.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Topology {
+pub enum TopologyShape {
     /// One client and one server.
     #[default]
     Pair,
 }
 
-impl fmt::Display for Topology {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl TopologyShape {
+    /// Every shape with the name that users type.
+    pub const NAMES: [(&'static str, Self); 1] = [("pair", Self::Pair)];
+
+    /// The name that users type.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
-            Self::Pair => f.pad("pair"),
+            Self::Pair => "pair",
         }
     }
 }
@@ -73,6 +129,35 @@ pub enum Fresh {
     Trial,
     /// All loads of a mode within a repeat share one.
     Mode,
+}
+
+impl Fresh {
+    /// The name that users type.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Trial => "trial",
+            Self::Mode => "mode",
+        }
+    }
+}
+
+/// A key that holds a list: each value makes cells of its own.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Factor {
+    /// The dotted key, such as `proxy.workers`.
+    pub key: String,
+    /// Two or more, in the order of the file, each once.
+    pub values: Vec<FactorValue>,
+}
+
+/// One value of each factor, and the experiment that they make.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Combination {
+    /// The values.
+    pub factors: Factors,
+    /// The experiment with these values, without factors of its own.
+    pub experiment: Experiment,
 }
 
 /// What the generator offers, but for the payload, which the service answers with.
@@ -180,6 +265,17 @@ pub enum LoadLevels {
         /// Clients, each level once.
         clients: Vec<usize>,
     },
+}
+
+impl LoadLevels {
+    /// Number of levels.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Open { rates, .. } => rates.len(),
+            Self::Closed { clients } => clients.len(),
+        }
+    }
 }
 
 /// How open-loop requests are spread over time.

@@ -18,7 +18,7 @@ pub mod schema;
 pub mod topology;
 pub mod units;
 
-pub use definition::{Arrival, Experiment, Fresh, LoadLevels, LoadSettings, Protocol, Topology};
+pub use definition::{Arrival, Experiment, Fresh, LoadLevels, LoadSettings, Protocol, TopologySettings};
 pub use diagnostic::ExperimentError;
 pub use file::{Files, NoFiles, Override};
 pub use mesh_settings::MeshSettings;

@@ -3,8 +3,8 @@
 //! A cell of a single driver and a single service has no such table: their figures are those of the cell and of its
 //! components.
 
+use crate::conditions::ConditionLabels;
 use crate::format::{self, Interval, TimeUnit};
-use crate::loads::LoadLabels;
 use experiment::Mode;
 use experiment::schema::{Cell, DriverObjective, DriverSummary, Estimate, ServiceSummary, Summary};
 use serde::Serialize;
@@ -104,10 +104,10 @@ fn groups<Row>(
     cells: &[&Cell],
     read: impl Fn(&Cell) -> (String, Vec<Row>),
 ) -> Vec<Group<Row>> {
-    let labels = LoadLabels::new(summary.cells.iter().map(|cell| &cell.load));
+    let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
     let group = |cell: &&Cell| {
         let (headline, rows) = read(cell);
-        Group { load: labels.label(&cell.load), mode: Mode::name(cell.mode), headline, rows }
+        Group { load: labels.label(cell.conditions()), mode: Mode::name(cell.mode), headline, rows }
     };
     cells.iter().map(group).collect()
 }

@@ -245,7 +245,9 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
 mod tests {
     use super::*;
     use experiment::Mode;
-    use experiment::schema::{LoadPoint, PathProof, TRIAL_SCHEMA, TrialOutcome, Verdict};
+    use experiment::schema::{
+        BACKGROUND_SERVICES, Factors, LoadPoint, PathProof, TRIAL_SCHEMA, TrialOutcome, Verdict,
+    };
     use std::collections::BTreeMap;
 
     fn trial(index: usize) -> TrialRecord {
@@ -254,6 +256,7 @@ mod tests {
             index,
             repeat: 0,
             mode: Mode::None,
+            factors: Factors::new(),
             load: LoadPoint {
                 protocol: "http/1.1".to_owned(),
                 rate: Some(1000.0),
@@ -292,6 +295,22 @@ mod tests {
 
     fn indexes(run: &RawRun) -> Vec<usize> {
         run.trials.iter().map(|trial| trial.index).collect()
+    }
+
+    #[test]
+    fn size_of_the_mesh_in_the_load_of_older_trials_is_read_as_a_factor() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("run");
+        drop(written(&path));
+        let file = path.join(TRIALS_FILE);
+        let older = fs::read_to_string(&file)
+            .unwrap()
+            .replace(r#""arrival":"uniform""#, r#""arrival":"uniform","surrounding_services":200"#);
+        fs::write(&file, older).unwrap();
+        for trial in read(&path).unwrap().trials {
+            assert_eq!(trial.factors[BACKGROUND_SERVICES].to_string(), "200");
+            assert_eq!(trial.load.surrounding_services, Some(200));
+        }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! A mode's configuration is the same under every load, and memory hardly follows the load: of each mode (and of each size
 //! of the mesh, where several are compared) the highest load with a valid trial is shown. The other loads are in the table of all figures.
 
+use crate::conditions::ConditionLabels;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
-use crate::loads::LoadLabels;
 use experiment::Mode;
 use experiment::schema::{Cell, ComponentSummary, ConfigurationSummary, Estimate, Role, Summary};
 use std::collections::BTreeSet;
@@ -117,7 +117,7 @@ impl HoldingsTable {
             rows: Vec::new(),
             warnings: shown.iter().flat_map(|(cell, component)| warnings(cell, component)).collect(),
         };
-        let labels = LoadLabels::new(summary.cells.iter().map(|cell| &cell.load));
+        let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
         let rows = shown.iter().map(|(cell, component)| table.row(cell, component, &labels)).collect();
         Some(Self { rows, ..table })
     }
@@ -135,7 +135,7 @@ impl HoldingsTable {
         sorts.filter(|(_, kinds)| !kinds.is_empty()).collect()
     }
 
-    fn row(&self, cell: &Cell, component: &ComponentSummary, labels: &LoadLabels) -> HoldingsRow {
+    fn row(&self, cell: &Cell, component: &ComponentSummary, labels: &ConditionLabels) -> HoldingsRow {
         let size = |configuration: &ConfigurationSummary| {
             let size = Interval::scaled(&configuration.size_bytes, 1.0 / self.size_unit.bytes());
             // The same in all trials, as far as its digits show.
@@ -145,7 +145,7 @@ impl HoldingsTable {
         let [before, under, after] = memory(component);
         HoldingsRow {
             mode: cell.mode,
-            load: labels.label(&cell.load),
+            load: labels.label(cell.conditions()),
             services: cell.load.surrounding_services,
             name: component.name.clone(),
             role: component.role,

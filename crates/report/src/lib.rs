@@ -6,6 +6,7 @@
 
 pub mod cells_csv;
 pub mod components_csv;
+pub mod conditions;
 pub mod csv;
 mod csv_fields;
 pub mod drivers;
@@ -17,7 +18,6 @@ pub mod fortio;
 pub mod hdr;
 pub mod holdings;
 pub mod html;
-pub mod loads;
 pub mod run;
 pub mod svg;
 pub mod table;

@@ -1,7 +1,7 @@
 //! The result as a table, by load and mode: the same figures for the terminal and for HTML.
 
+use crate::conditions::ConditionLabels;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
-use crate::loads::LoadLabels;
 use experiment::Mode;
 use experiment::schema::{Cell, ComponentSummary, Estimate, ModeComparison, Role, Summary};
 
@@ -113,15 +113,15 @@ impl ResultTable {
     /// The table of a run.
     #[must_use]
     pub fn new(summary: &Summary) -> Self {
-        let labels = LoadLabels::new(summary.cells.iter().map(|cell| &cell.load));
+        let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
         let unit = TimeUnit::for_times(summary.cells.iter().flat_map(shown_times_us));
         let memory_unit = SizeUnit::for_sizes(
             summary.cells.iter().filter_map(|cell| sum(proxies(cell).filter_map(|proxy| proxy.memory_bytes))),
         );
         let (mut groups, mut not_measured) = (Vec::new(), Vec::new());
-        for load in labels.loads() {
-            let label = labels.label(load);
-            let of_load = summary.cells.iter().filter(|cell| cell.load == *load);
+        for at in labels.all() {
+            let label = labels.label(at);
+            let of_load = summary.cells.iter().filter(|cell| cell.conditions() == at);
             let (recorded, missing): (Vec<&Cell>, Vec<&Cell>) = of_load.partition(|cell| cell.trials > 0);
             if recorded.is_empty() {
                 not_measured.push(format!("every mode at {label}"));
@@ -189,11 +189,11 @@ pub fn floor(summary: &Summary) -> &'static str {
     }
 }
 
-/// In a closed loop, responses a second against the mode's floor under the same load, as a fraction.
+/// In a closed loop, responses a second against the mode's floor under the same conditions, as a fraction.
 #[must_use]
 pub fn throughput_change(summary: &Summary, cell: &Cell) -> Option<Estimate> {
     let is_it = |comparison: &&ModeComparison| {
-        comparison.load == cell.load
+        comparison.conditions() == cell.conditions()
             && comparison.mode == cell.mode
             && Some(comparison.than) == cell.mode.floor()
     };

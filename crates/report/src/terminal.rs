@@ -250,7 +250,8 @@ fn footer(summary: &Summary, table: &ResultTable, options: Options) -> Vec<Strin
 }
 
 fn table_label(summary: &Summary, cell: &experiment::schema::Cell) -> String {
-    crate::loads::LoadLabels::new(summary.cells.iter().map(|cell| &cell.load)).label(&cell.load)
+    crate::conditions::ConditionLabels::new(summary.cells.iter().map(experiment::schema::Cell::conditions))
+        .label(cell.conditions())
 }
 
 fn bold(text: &str, options: Options) -> String {

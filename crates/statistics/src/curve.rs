@@ -1,8 +1,7 @@
 //! Whole distributions of a cell: the histograms of its valid trials as one, and points for a plot.
 
 use crate::histogram::{DecodeError, LatencyHistogram};
-use experiment::Mode;
-use experiment::schema::{LoadPoint, LoadResult, TrialRecord};
+use experiment::schema::{CellKey, LoadResult, TrialRecord};
 
 /// Which of the generator's histograms.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -21,12 +20,11 @@ pub enum Distribution {
 /// Where a trial's histogram cannot be read.
 pub fn merged(
     trials: &[TrialRecord],
-    mode: Mode,
-    load: &LoadPoint,
+    cell: CellKey<'_>,
     distribution: Distribution,
 ) -> Result<Option<LatencyHistogram>, DecodeError> {
     let mut whole: Option<LatencyHistogram> = None;
-    for result in valid_results(trials, mode, load) {
+    for result in valid_results(trials, cell) {
         let summary = match distribution {
             Distribution::ResponseTime => &result.response_time_us,
             Distribution::ServiceTime => &result.service_time_us,
@@ -44,12 +42,11 @@ pub fn merged(
 /// What the generator measured in each valid trial of a cell.
 pub(crate) fn valid_results<'a>(
     trials: &'a [TrialRecord],
-    mode: Mode,
-    load: &'a LoadPoint,
+    cell: CellKey<'a>,
 ) -> impl Iterator<Item = &'a LoadResult> {
     trials
         .iter()
-        .filter(move |trial| trial.mode == mode && trial.load == *load && is_valid(trial))
+        .filter(move |trial| trial.cell() == cell && is_valid(trial))
         .filter_map(|trial| trial.result.as_ref())
 }
 

@@ -11,7 +11,9 @@
 use crate::curve::is_valid;
 use crate::findings::FULL_MACHINE;
 use experiment::Mode;
-use experiment::schema::{LoadPoint, MachineUsage, Retake, RetakeSummary, TrialOutcome, TrialRecord};
+use experiment::schema::{
+    CellKey, Conditions, Factors, LoadPoint, MachineUsage, Retake, RetakeSummary, TrialOutcome, TrialRecord,
+};
 
 /// How a take stands to the machine.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -71,6 +73,7 @@ struct Take {
     index: usize,
     repeat: usize,
     mode: Mode,
+    factors: Factors,
     load: LoadPoint,
     take: usize,
     standing: Standing,
@@ -84,6 +87,7 @@ impl Take {
             index: trial.index,
             repeat: trial.repeat,
             mode: trial.mode,
+            factors: trial.factors.clone(),
             load: trial.load.clone(),
             take: trial.take(),
             standing: Standing::of(trial),
@@ -92,8 +96,8 @@ impl Take {
         }
     }
 
-    fn is_of(&self, mode: Mode, load: &LoadPoint) -> bool {
-        self.mode == mode && self.load == *load
+    fn cell(&self) -> CellKey<'_> {
+        Conditions { factors: &self.factors, load: &self.load }.cell(self.mode)
     }
 }
 
@@ -102,10 +106,20 @@ impl Take {
 pub struct DueRetake {
     /// The arrangement of proxies.
     pub mode: Mode,
+    /// Values of the factors.
+    pub factors: Factors,
     /// The load.
     pub load: LoadPoint,
     /// Which take it will be, of which trial, and why.
     pub retake: Retake,
+}
+
+impl DueRetake {
+    /// The cell that it is a trial of.
+    #[must_use]
+    pub fn cell(&self) -> CellKey<'_> {
+        Conditions { factors: &self.factors, load: &self.load }.cell(self.mode)
+    }
 }
 
 /// The takes of a run so far, and which are to follow.
@@ -152,16 +166,16 @@ impl Retakes {
     /// Whether a mode is seldom valid under a load, other processes left aside: more than half of its first takes are not,
     /// two at least. That is what it does here, and takes that went well in spite of it would be the lucky ones.
     #[must_use]
-    pub fn is_habitual(&self, mode: Mode, load: &LoadPoint) -> bool {
-        self.habit(mode, load).is_some()
+    pub fn is_habitual(&self, cell: CellKey<'_>) -> bool {
+        self.habit(cell).is_some()
     }
 
     /// How many first takes were not valid of how many, where it is a habit.
-    fn habit(&self, mode: Mode, load: &LoadPoint) -> Option<(usize, usize)> {
+    fn habit(&self, cell: CellKey<'_>) -> Option<(usize, usize)> {
         let first: Vec<&Take> = self
             .takes
             .iter()
-            .filter(|take| take.is_of(mode, load) && take.take == 1 && !take.interrupted)
+            .filter(|take| take.cell() == cell && take.take == 1 && !take.interrupted)
             .collect();
         let not_by_others = |take: &&&Take| matches!(take.standing, Standing::Late | Standing::Result);
         let invalid = first.iter().filter(not_by_others).count();
@@ -172,12 +186,12 @@ impl Retakes {
     fn wanted(&self) -> impl Iterator<Item = &Take> {
         self.takes.iter().filter(|take| {
             let later = |other: &&Take| {
-                other.repeat == take.repeat && other.is_of(take.mode, &take.load) && other.take > take.take
+                other.repeat == take.repeat && other.cell() == take.cell() && other.take > take.take
             };
             matches!(take.standing, Standing::Late | Standing::Disturbed)
                 && take.take <= self.of_each
                 && !self.takes.iter().any(|other| later(&other))
-                && !self.is_habitual(take.mode, &take.load)
+                && !self.is_habitual(take.cell())
         })
     }
 }
@@ -185,6 +199,7 @@ impl Retakes {
 fn retake(take: &Take) -> DueRetake {
     DueRetake {
         mode: take.mode,
+        factors: take.factors.clone(),
         load: take.load.clone(),
         retake: Retake { take: take.take + 1, of: take.index, because: take.reasons.clone() },
     }
@@ -198,9 +213,9 @@ pub fn settle(mut trials: Vec<TrialRecord>) -> Vec<TrialRecord> {
     trials.iter().for_each(|trial| all.note(trial));
     for trial in trials.iter_mut().filter(|trial| trial.take() > 1) {
         let earlier = all.takes.iter().filter(|take| {
-            take.repeat == trial.repeat && take.is_of(trial.mode, &trial.load) && take.take < trial.take()
+            take.repeat == trial.repeat && take.cell() == trial.cell() && take.take < trial.take()
         });
-        if let Some((invalid, of)) = all.habit(trial.mode, &trial.load) {
+        if let Some((invalid, of)) = all.habit(trial.cell()) {
             leave_out(
                 trial,
                 &format!(
@@ -227,8 +242,7 @@ fn leave_out(trial: &mut TrialRecord, reason: &str) {
 /// Whether it is a take beyond the first one that these trials have of its place in the plan: the lines before it may be lost.
 pub(crate) fn is_another_take(trial: &TrialRecord, trials: &[TrialRecord]) -> bool {
     let is_earlier = |other: &TrialRecord| {
-        other.take() < trial.take()
-            && (other.repeat, other.mode, &other.load) == (trial.repeat, trial.mode, &trial.load)
+        other.take() < trial.take() && (other.repeat, other.cell()) == (trial.repeat, trial.cell())
     };
     trial.take() > 1 && trials.iter().any(is_earlier)
 }

@@ -1,22 +1,23 @@
-//! From trials to cells: estimates with intervals for every mode under every load.
+//! From trials to cells: estimates with intervals for every mode × factors × load.
 //!
 //! Only valid trials enter estimates; every trial enters the counts and the errors. What the proxies hold is in
-//! `holdings.rs`, how modes compare in `comparison.rs`, what rises with the size of the mesh in `sizes.rs`, what components of a role use together in `totals.rs`.
+//! `holdings.rs`, how modes compare in `comparison.rs`, what rises with a factor in `factors.rs`, what components of a role use together in `totals.rs`.
 
 mod comparison;
 mod drivers;
+mod factors;
 mod holdings;
 mod services;
-mod sizes;
 mod totals;
 
 use crate::curve::{is_valid, valid_results};
 use crate::retakes::kind_of;
 use crate::{findings, interval, published, retakes};
-use experiment::plan::{load_points, most_retakes};
+use experiment::plan::{PlannedCell, cells, most_retakes};
 use experiment::schema::{
-    Cell, CellPath, ComponentSummary, ComponentUsage, Estimate, HistogramSummary, HopProof, Host, LoadPoint,
-    LoadResult, Percentiles, ProxyHoldings, RequestCounts, Role, SUMMARY_SCHEMA, Summary, TrialRecord,
+    Cell, CellPath, ComponentSummary, ComponentUsage, Conditions, Estimate, HistogramSummary, HopProof, Host,
+    LoadPoint, LoadResult, Percentiles, ProxyHoldings, RequestCounts, Role, SUMMARY_SCHEMA, Summary,
+    TrialRecord,
 };
 use experiment::{Experiment, Mode, Objective};
 use std::collections::BTreeMap;
@@ -37,13 +38,13 @@ pub fn summarize(
     trials: &[TrialRecord],
 ) -> Summary {
     let keys = cell_keys(experiment, trials);
-    let mut loads: Vec<LoadPoint> = keys.iter().map(|(load, _)| load.clone()).collect();
-    loads.dedup();
-    let mut modes: Vec<Mode> = keys.iter().map(|(_, mode)| *mode).collect();
+    let mut conditions: Vec<Conditions<'_>> = keys.iter().map(PlannedCell::conditions).collect();
+    conditions.dedup();
+    let mut modes: Vec<Mode> = keys.iter().map(|cell| cell.mode).collect();
     modes.sort_unstable();
     modes.dedup();
-    let cells =
-        keys.into_iter().map(|(load, mode)| cell(mode, load, &experiment.objective, trials)).collect();
+    let cells = keys.iter().map(|key| cell(key, &experiment.objective, trials)).collect();
+    let factor_effects = factors::effects(experiment, &conditions, &modes, trials);
     let mut summary = Summary {
         schema: SUMMARY_SCHEMA.to_owned(),
         name: experiment.name.clone(),
@@ -56,49 +57,53 @@ pub fn summarize(
         cells,
         findings: Vec::new(),
         published: Vec::new(),
-        comparisons: comparison::comparisons(&loads, &modes, trials),
-        size_effects: sizes::effects(&loads, &modes, trials),
+        comparisons: comparison::comparisons(&conditions, &modes, trials),
+        size_effects: factors::size_effects(&factor_effects),
+        factor_effects,
     };
     summary.published = published::figures(experiment, &summary);
     summary.findings = findings::findings(experiment, &summary, trials);
     summary
 }
 
-/// Every cell of the experiment and of the trials, by size of the mesh, by load, then by mode in the order of [`Mode::ALL`].
-fn cell_keys(experiment: &Experiment, trials: &[TrialRecord]) -> Vec<(LoadPoint, Mode)> {
-    let mut keys: Vec<(LoadPoint, Mode)> = load_points(experiment)
-        .into_iter()
-        .flat_map(|load| experiment.modes.iter().map(move |mode| (load.clone(), *mode)))
-        .collect();
+/// Every cell of the experiment and of the trials: by factors, the most expensive to change first, by load, then by mode in
+/// the order of [`Mode::ALL`].
+fn cell_keys(experiment: &Experiment, trials: &[TrialRecord]) -> Vec<PlannedCell> {
+    let mut keys = cells(experiment);
     for trial in trials {
-        if !keys.iter().any(|(load, mode)| *load == trial.load && *mode == trial.mode) {
-            keys.push((trial.load.clone(), trial.mode));
+        if !keys.iter().any(|known| known.key() == trial.cell()) {
+            let (factors, load) = (trial.factors.clone(), trial.load.clone());
+            keys.push(PlannedCell { mode: trial.mode, factors, load });
         }
     }
-    keys.sort_by(|(one, one_mode), (other, other_mode)| {
-        let level =
-            |load: &LoadPoint| load.rate.or(load.clients.map(|clients| clients as f64)).unwrap_or(0.0);
-        let by_size = one.surrounding_services.cmp(&other.surrounding_services);
-        by_size.then(level(one).total_cmp(&level(other))).then(one_mode.cmp(other_mode))
+    let level = |load: &LoadPoint| load.rate.or(load.clients.map(|clients| clients as f64)).unwrap_or(0.0);
+    keys.sort_by(|one, other| {
+        factors::order(experiment, &one.factors, &other.factors)
+            .then(level(&one.load).total_cmp(&level(&other.load)))
+            .then(one.mode.cmp(&other.mode))
     });
     keys
 }
 
-fn cell(mode: Mode, load: LoadPoint, objective: &Objective, trials: &[TrialRecord]) -> Cell {
-    let all: Vec<&TrialRecord> =
-        trials.iter().filter(|trial| trial.mode == mode && trial.load == load).collect();
+fn cell(key: &PlannedCell, objective: &Objective, trials: &[TrialRecord]) -> Cell {
+    let mode = key.mode;
+    let all: Vec<&TrialRecord> = trials.iter().filter(|trial| trial.cell() == key.key()).collect();
     let valid: Vec<&TrialRecord> = all.iter().copied().filter(|trial| is_valid(trial)).collect();
     let retakes = all.iter().filter(|trial| retakes::is_another_take(trial, trials)).count();
     let places = all.len() - retakes;
-    let results: Vec<&LoadResult> = valid_results(trials, mode, &load).collect();
+    let results: Vec<&LoadResult> = valid_results(trials, key.key()).collect();
     Cell {
         mode,
+        factors: key.factors.clone(),
+        load: key.load.clone(),
         trials: all.len(),
         valid: valid.len(),
         retakes,
         verdict: verdict(&all, valid.len(), places),
         response_time_us: percentiles(&results),
-        added_us: mode.floor().and_then(|floor| comparison::response_time(mode, floor, &load, trials)),
+        added_us: mode
+            .floor()
+            .and_then(|floor| comparison::response_time(mode, floor, key.conditions(), trials)),
         rate_completed: estimate(results.iter().map(|result| result.rate.completed)),
         errors: error_fraction(all.iter().filter_map(|trial| Some(&trial.result.as_ref()?.requests))),
         drivers: drivers::drivers(objective, &all, places),
@@ -106,7 +111,6 @@ fn cell(mode: Mode, load: LoadPoint, objective: &Objective, trials: &[TrialRecor
         components: components(&valid),
         totals: totals::totals(&valid),
         path: path(&valid, &all),
-        load,
     }
 }
 

@@ -14,11 +14,11 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 /// request more or less moves it.
 pub const SAMPLES_BEYOND_A_PERCENTILE: f64 = 10.0;
 /// Fewer requests than this in a trial's window measure nothing: not ten lie beyond the median.
-const FEWEST_REQUESTS: f64 = 20.0;
+const MIN_REQUESTS: f64 = 20.0;
 /// No generator on one machine sends more, a second.
-const HIGHEST_RATE: f64 = 10_000_000.0;
+const MAX_RATE: f64 = 10_000_000.0;
 /// Trials of one run.
-const MOST_TRIALS: usize = 100_000;
+pub(super) const MAX_TRIALS: usize = 100_000;
 
 /// The sections that the checks point at.
 pub(super) struct Given<'a> {
@@ -27,6 +27,8 @@ pub(super) struct Given<'a> {
     pub(super) server: &'a Section<'a>,
     pub(super) proxy: &'a Section<'a>,
     pub(super) istio: &'a Section<'a>,
+    /// Keys of the factors of which this is one combination.
+    pub(super) varied: &'a [&'a str],
     pub(super) scale: &'a Scale,
 }
 
@@ -54,14 +56,14 @@ fn rates(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
         return Ok(());
     };
     for rate in rates {
-        if *rate > HIGHEST_RATE {
+        if *rate > MAX_RATE {
             return Err(given.levels_place(&field).error(
                 format!("{} requests/s is more than one machine can send", format_rate(*rate)),
                 "expected at most 10000000/s",
             ));
         }
         let requests = rate * experiment.load.duration.as_secs_f64();
-        if requests < FEWEST_REQUESTS {
+        if requests < MIN_REQUESTS {
             return Err(given.levels_place(&field).error(
                 format!(
                     "{} requests/s for {} are {requests:.1} requests in a trial",
@@ -177,15 +179,11 @@ fn delays(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
 }
 
 fn size_of_the_run(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    let levels = match &experiment.load.levels {
-        LoadLevels::Open { rates, .. } => rates.len(),
-        LoadLevels::Closed { clients } => clients.len(),
-    };
-    let trials = levels * experiment.modes.len() * experiment.repeats;
+    let trials = experiment.load.levels.count() * experiment.modes.len() * experiment.repeats;
     match given.load.field("rate")?.or(given.load.field("clients")?) {
-        Some(field) if trials > MOST_TRIALS => Err(field
+        Some(field) if trials > MAX_TRIALS => Err(field
             .key_place
-            .error(format!("the run would have {trials} trials"), format!("expected at most {MOST_TRIALS}"))),
+            .error(format!("the run would have {trials} trials"), format!("expected at most {MAX_TRIALS}"))),
         _ => Ok(()),
     }
 }

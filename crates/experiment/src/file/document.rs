@@ -18,6 +18,16 @@ pub(super) struct Node {
     pub(super) value: Value,
 }
 
+impl Node {
+    /// The entries of a map; none of anything else.
+    pub(super) fn entries(&self) -> &[Entry] {
+        match &self.value {
+            Value::Map(entries) => entries,
+            _ => &[],
+        }
+    }
+}
+
 /// What a node holds.
 #[derive(Clone, Debug)]
 pub(super) enum Value {

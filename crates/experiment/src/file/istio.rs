@@ -2,7 +2,7 @@
 
 use super::Files;
 use super::document;
-use super::reader::{distinct, positive};
+use super::reader::positive;
 use super::section::{Field, Section};
 use crate::diagnostic::{ExperimentError, Place, Source};
 use crate::mesh_settings::{
@@ -20,17 +20,17 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 const SWITCH: [(&str, bool); 4] = [("true", true), ("false", false), ("on", true), ("off", false)];
 /// Envoy draws one of ten thousand.
 const SHARE_STEPS: f64 = 10_000.0;
-const MOST_RULES: usize = 10_000;
-const MOST_RETRIES: usize = 100;
+const MAX_RULES: usize = 10_000;
+const MAX_RETRIES: usize = 100;
 /// So many take minutes to write on two busy cores, and nearly a gigabyte in each proxy.
-const MOST_SERVICES: usize = 10_000;
-const MOST_ENDPOINTS: usize = 1_000;
+const MAX_SERVICES: usize = 10_000;
+const MAX_ENDPOINTS: usize = 1_000;
 /// Services times their endpoints: an API server on one machine takes minutes to be told of more.
-const MOST_ENDPOINTS_IN_ALL: usize = 100_000;
+const MAX_ENDPOINTS_IN_ALL: usize = 100_000;
 /// The largest script, bytes, by the schema of its kind.
-const LARGEST_SCRIPT_BYTES: usize = 1 << 16;
+const MAX_SCRIPT_BYTES: usize = 1 << 16;
 /// The largest text of objects, bytes: an API server takes no larger object.
-const LARGEST_TEXT_BYTES: usize = 1 << 20;
+const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// Reads the section.
 pub(super) fn settings(section: &Section<'_>, files: &dyn Files) -> Result<MeshSettings> {
@@ -39,7 +39,7 @@ pub(super) fn settings(section: &Section<'_>, files: &dyn Files) -> Result<MeshS
         authorization: authorization(&section.section("authorization")?)?,
         lua: section.field("lua")?.map_or(Ok(None), |field| lua(&field))?,
         wasm: section.field("wasm")?.map(|field| wasm(&field, files)).transpose()?,
-        retries: section.field("retries")?.map(|field| field.whole(0..=MOST_RETRIES)).transpose()?,
+        retries: section.field("retries")?.map(|field| field.whole(0..=MAX_RETRIES)).transpose()?,
         timeout: section.field("timeout")?.map(|field| whole_milliseconds(&field)).transpose()?,
         http2_upgrade: switch(section, "http2-upgrade")?,
         sidecar_scope: switch(section, "sidecar-scope")?,
@@ -83,7 +83,7 @@ fn switch(section: &Section<'_>, key: &'static str) -> Result<bool> {
 }
 
 fn authorization(section: &Section<'_>) -> Result<AuthorizationSettings> {
-    let rules = |key| section.field(key)?.map_or(Ok(0), |field| field.whole(0..=MOST_RULES));
+    let rules = |key| section.field(key)?.map_or(Ok(0), |field| field.whole(0..=MAX_RULES));
     Ok(AuthorizationSettings {
         paths: rules("paths")?,
         identities: rules("identities")?,
@@ -91,29 +91,18 @@ fn authorization(section: &Section<'_>) -> Result<AuthorizationSettings> {
     })
 }
 
-/// The sizes of the mesh to compare.
-pub(super) fn mesh_sizes(section: &Section<'_>) -> Result<Vec<usize>> {
-    sizes(&section.section("surroundings")?)
-}
-
-fn sizes(section: &Section<'_>) -> Result<Vec<usize>> {
-    let Some(field) = section.field("services")? else {
-        return Ok(vec![Surroundings::default().services]);
-    };
-    distinct(&field, "size", None, |item| item.whole(&field.path, 0..=MOST_SERVICES))
-}
-
 fn surroundings(section: &Section<'_>) -> Result<Surroundings> {
     let defaults = Surroundings::default();
-    let services = sizes(section)?.into_iter().max().unwrap_or(defaults.services);
+    let services =
+        section.field("services")?.map_or(Ok(defaults.services), |field| field.whole(0..=MAX_SERVICES))?;
     let Some(field) = section.field("endpoints")? else {
         return Ok(Surroundings { services, ..defaults });
     };
-    let endpoints = field.whole(1..=MOST_ENDPOINTS)?;
-    if services * endpoints > MOST_ENDPOINTS_IN_ALL {
+    let endpoints = field.whole(1..=MAX_ENDPOINTS)?;
+    if services * endpoints > MAX_ENDPOINTS_IN_ALL {
         return Err(field.place().error(
             format!("{services} services of {endpoints} endpoints are {}", services * endpoints),
-            format!("expected at most {MOST_ENDPOINTS_IN_ALL} in all"),
+            format!("expected at most {MAX_ENDPOINTS_IN_ALL} in all"),
         ));
     }
     Ok(Surroundings { services, endpoints })
@@ -142,7 +131,7 @@ fn lua(field: &Field<'_>) -> Result<Option<LuaScript>> {
         return Ok(field.choice(&SWITCH)?.then_some(LuaScript::BuiltIn));
     }
     let script = with_end_of_line(text);
-    check_size(field, &script, LARGEST_SCRIPT_BYTES)?;
+    check_size(field, &script, MAX_SCRIPT_BYTES)?;
     if !text.contains("envoy_on_request") && !text.contains("envoy_on_response") {
         return Err(field.place().error(
             format!("`{}` has nothing that a proxy would call", field.path),
@@ -165,7 +154,7 @@ fn extra(field: &Field<'_>, files: &dyn Files) -> Result<ExtraObjects> {
         let name = given.trim();
         (name.to_owned(), files.text(name).map_err(|reason| unreadable(field, &reason))?)
     };
-    check_size(field, &text, LARGEST_TEXT_BYTES)?;
+    check_size(field, &text, MAX_TEXT_BYTES)?;
     let text = with_end_of_line(&text);
     let source = Arc::new(Source { name, text: text.clone() });
     let objects = document::objects(&source)?;

@@ -6,6 +6,7 @@ use super::section::{Field, Section};
 use crate::definition::{Experiment, Protocol};
 use crate::diagnostic::ExperimentError;
 use crate::environment::MutualTls;
+use crate::schema::BACKGROUND_SERVICES;
 use crate::{MeshKind, Mode};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
@@ -177,8 +178,11 @@ fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<
         ));
     }
     let surroundings = given.istio.section("surroundings")?;
+    // Among several sizes of the mesh there may be none at all.
+    let has_services =
+        experiment.istio.surroundings.services > 0 || given.varied.contains(&BACKGROUND_SERVICES);
     match surroundings.field("endpoints")? {
-        Some(field) if experiment.istio.surroundings.services == 0 => Err(field.key_place.error(
+        Some(field) if !has_services => Err(field.key_place.error(
             "there are no other services to have endpoints",
             "expected with `istio.surroundings.services`",
         )),

@@ -1,7 +1,7 @@
 //! The experiment file: YAML in, a checked [`Experiment`] out, and back.
 //!
 //! Text becomes a tree of nodes that know their place ([`document`], the one module that knows the YAML library);
-//! overrides of the command line change the tree ([`overrides`]); the tree is read key by key ([`section`],
+//! overrides of the command line change the tree ([`overrides`]); lists that are factors become one tree per combination ([`factors`]); each tree is read key by key ([`section`],
 //! [`reader`], [`istio`], [`published`]) and checked for contradictions ([`checks`], [`mesh_checks`]). The first thing that is wrong ends it, with its place.
 //! [`writer`] writes an experiment with every default visible.
 //!
@@ -10,6 +10,7 @@
 
 mod checks;
 mod document;
+mod factors;
 mod istio;
 mod mesh_checks;
 mod overrides;
@@ -36,13 +37,13 @@ pub trait Files {
     /// The text of a file.
     ///
     /// # Errors
-    /// Where it is not there or is no text.
+    /// It is not there or is not text.
     fn text(&self, path: &str) -> Result<String, String>;
 
     /// Where a file is, as an absolute path.
     ///
     /// # Errors
-    /// Where it is not there.
+    /// It is not there.
     fn locate(&self, path: &str) -> Result<PathBuf, String>;
 }
 
@@ -60,8 +61,8 @@ impl Files for NoFiles {
     }
 }
 
-/// Largest experiment file, bytes.
-pub const LARGEST_FILE_BYTES: usize = 1 << 20;
+/// Size limit of an experiment file, bytes.
+pub const MAX_FILE_BYTES: usize = 1 << 20;
 
 impl Experiment {
     /// Reads an experiment file that names no others. The name is for messages.
@@ -91,16 +92,16 @@ impl Experiment {
                 "an experiment file has at most 1 MiB, the texts that it brings along included",
             )
         };
-        if text.len() > LARGEST_FILE_BYTES {
+        if text.len() > MAX_FILE_BYTES {
             return Err(too_large("the file", text.len()));
         }
         let source = Arc::new(Source { name: file_name.to_owned(), text: text.to_owned() });
         let mut root = document::read(&source)?;
         let scale = overrides::apply(&mut root, overrides)?;
-        let experiment = reader::experiment(&root, &scale, files)?;
+        let experiment = factors::experiment(&root, &scale, files)?;
         // What a run leaves must read again.
         let written_bytes = experiment.to_yaml().len();
-        if written_bytes > LARGEST_FILE_BYTES {
+        if written_bytes > MAX_FILE_BYTES {
             return Err(too_large("the file with every default and text", written_bytes));
         }
         Ok(experiment)

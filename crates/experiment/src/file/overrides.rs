@@ -152,7 +152,7 @@ fn set(root: &mut Node, dotted: &str, key_place: &Place, node: Node) -> Result<(
 
 /// The section, empty for the top of the file, and the key in it, which may hold points itself: `objective.p99.9`. Of
 /// sections within each other it is the innermost: `istio.authorization.paths`.
-fn split_key(dotted: &str) -> (&str, &str) {
+pub(super) fn split_key(dotted: &str) -> (&str, &str) {
     let sections = section::SECTIONS.iter().filter_map(|(section, _)| {
         let key = dotted.strip_prefix(section)?.strip_prefix('.')?;
         Some((&dotted[..section.len()], key))
@@ -174,7 +174,13 @@ fn child_map<'a>(
         entries.push(Entry { key: key.to_owned(), key_place: key_place.clone(), node });
         entries.len() - 1
     });
-    Ok(&mut entries[at].node)
+    let Entry { key_place, node, .. } = &mut entries[at];
+    // `topology: pair` is the short form of a section.
+    if key == "topology" && matches!(node.value, Value::Scalar(_)) {
+        let shape = Entry { key: "shape".into(), key_place: key_place.clone(), node: node.clone() };
+        node.value = Value::Map(vec![shape]);
+    }
+    Ok(node)
 }
 
 fn entries_of<'a>(node: &'a mut Node, key_place: &Place) -> Result<&'a mut Vec<Entry>, Box<ExperimentError>> {

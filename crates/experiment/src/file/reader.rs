@@ -9,7 +9,9 @@ use super::published;
 use super::section::{Field, Item, Section, alternatives};
 use super::suggestion::nearest;
 use crate::Objective;
-use crate::definition::{Arrival, Experiment, LoadLevels, LoadSettings, Protocol, Topology};
+use crate::definition::{
+    Arrival, Experiment, Fresh, LoadLevels, LoadSettings, Protocol, TopologySettings, TopologyShape,
+};
 use crate::diagnostic::ExperimentError;
 use crate::environment::{AccessLog, MutualTls, ProxySettings, ServerSettings};
 use crate::units::{parse_cores, parse_duration, parse_fraction, parse_rate, parse_size};
@@ -25,16 +27,23 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 const DEFAULT_THREADS: usize = 1;
 const DEFAULT_REPEATS: usize = 5;
 /// Connections and clients of one generator: beyond this it runs out of ports to one address.
-const MOST_CONNECTIONS: usize = 25_000;
-const MOST_LEVELS: usize = 100;
-const LARGEST_PAYLOAD_BYTES: u64 = 1 << 30;
+const MAX_CONNECTIONS: usize = 25_000;
+pub(super) const MAX_LEVELS: usize = 100;
+const MAX_NAMESPACES: usize = 1000;
+const MAX_REPLICAS: usize = 1000;
+const MAX_PAYLOAD_BYTES: u64 = 1 << 30;
 
-/// Reads and checks the whole tree.
-pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Result<Experiment> {
+/// Reads and checks the whole tree, in which no factor is left. `varied` are the keys of the factors whose values it has.
+pub(super) fn experiment(
+    root: &Node,
+    varied: &[&str],
+    scale: &Scale,
+    files: &dyn Files,
+) -> Result<Experiment> {
     let root = Section::root(root)?;
     let name = name(&root.required("name", "name: my-study")?)?;
     let question = root.field("question")?.map_or(Ok(String::new()), |field| question(&field))?;
-    let topology = root.field("topology")?.map_or(Ok(Topology::Pair), |field| topology(&field))?;
+    let topology = topology(&root)?;
     let mesh = root.field("mesh")?.map_or(Ok(MeshKind::Envoy), |field| mesh(&field))?;
     let modes = modes(&root.required("modes", "modes: [none, sidecar]")?, mesh)?;
     let load_section = root.section("load")?;
@@ -60,10 +69,14 @@ pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Resul
         published: published::sources(&root)?,
         proxy: proxy(&proxy_section)?,
         istio: istio::settings(&istio_section, files)?.into(),
-        mesh_sizes: istio::mesh_sizes(&istio_section)?,
         server: server(&server_section, payload_bytes)?,
         client_cpu_limit_cores: cores(&root.section("client")?)?,
-        fresh: None,
+        fresh: root
+            .field("fresh")?
+            .map(|field| field.choice(&[("trial", Fresh::Trial), ("mode", Fresh::Mode)]))
+            .transpose()?,
+        factors: Vec::new(),
+        combinations: Vec::new(),
         load,
     };
     let given = Given {
@@ -72,6 +85,7 @@ pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Resul
         server: &server_section,
         proxy: &proxy_section,
         istio: &istio_section,
+        varied,
         scale,
     };
     checks::contradictions(&experiment, &given)?;
@@ -98,14 +112,30 @@ fn question(field: &Field<'_>) -> Result<String> {
     Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-fn topology(field: &Field<'_>) -> Result<Topology> {
-    match field.text()? {
-        "pair" => Ok(Topology::Pair),
-        other => Err(field.place().error(
-            format!("topology `{}` is not available in this version", crate::units::shortened(other)),
-            "expected `pair`: one client and one server",
-        )),
+/// A shape alone, or a section with its size.
+fn topology(root: &Section<'_>) -> Result<TopologySettings> {
+    let defaults = TopologySettings::default();
+    let Some(field) = root.field("topology")? else { return Ok(defaults) };
+    if !field.is_map() {
+        return Ok(TopologySettings { shape: shape(&field)?, ..defaults });
     }
+    let section = root.section("topology")?;
+    let count = |key, default, max| section.field(key)?.map_or(Ok(default), |field| field.whole(1..=max));
+    Ok(TopologySettings {
+        shape: section.field("shape")?.map_or(Ok(defaults.shape), |field| shape(&field))?,
+        namespaces: count("namespaces", defaults.namespaces, MAX_NAMESPACES)?,
+        replicas: count("replicas", defaults.replicas, MAX_REPLICAS)?,
+    })
+}
+
+fn shape(field: &Field<'_>) -> Result<TopologyShape> {
+    let text = field.text()?;
+    TopologyShape::NAMES.iter().find(|(name, _)| *name == text).map(|(_, shape)| *shape).ok_or_else(|| {
+        field.place().error(
+            format!("topology `{}` is not available in this version", crate::units::shortened(text)),
+            "expected `pair`: one client and one server",
+        )
+    })
 }
 
 fn mesh(field: &Field<'_>) -> Result<MeshKind> {
@@ -155,7 +185,7 @@ fn load(section: &Section<'_>, scale: &Scale) -> Result<LoadSettings> {
     };
     let levels = levels(section, scale)?;
     let connections = match (section.field("connections")?, &levels) {
-        (Some(field), _) => Some(field.whole(1..=MOST_CONNECTIONS)?),
+        (Some(field), _) => Some(field.whole(1..=MAX_CONNECTIONS)?),
         (None, LoadLevels::Open { .. }) => Some(DEFAULT_CONNECTIONS),
         (None, LoadLevels::Closed { .. }) => None,
     };
@@ -196,7 +226,7 @@ fn levels(section: &Section<'_>, scale: &Scale) -> Result<LoadLevels> {
                 ));
             }
             let read = |item: &Item<'_>| {
-                let clients = item.whole(&clients.path, 1..=MOST_CONNECTIONS)?;
+                let clients = item.whole(&clients.path, 1..=MAX_CONNECTIONS)?;
                 Ok((clients as f64 * scale.factor).round().max(1.0) as usize)
             };
             let scaled_by = scale.place.is_some().then_some(scale.factor);
@@ -206,17 +236,17 @@ fn levels(section: &Section<'_>, scale: &Scale) -> Result<LoadLevels> {
 }
 
 /// Every value of a list, each once. Values may have been multiplied by a scale, and so become equal.
-pub(super) fn distinct<T: PartialEq>(
+fn distinct<T: PartialEq>(
     field: &Field<'_>,
     kind: &str,
     scaled_by: Option<f64>,
     read: impl Fn(&Item<'_>) -> Result<T>,
 ) -> Result<Vec<T>> {
     let items = field.one_or_list()?;
-    if items.len() > MOST_LEVELS {
+    if items.len() > MAX_LEVELS {
         return Err(field.place().error(
             format!("`{}` has {} {kind}s", field.path, items.len()),
-            format!("expected at most {MOST_LEVELS}"),
+            format!("expected at most {MAX_LEVELS}"),
         ));
     }
     let mut levels = Vec::new();
@@ -250,7 +280,7 @@ pub(super) fn positive(field: &Field<'_>) -> Result<Duration> {
 
 fn payload(field: &Field<'_>) -> Result<u64> {
     let bytes = field.quantity(parse_size)?;
-    if bytes > LARGEST_PAYLOAD_BYTES {
+    if bytes > MAX_PAYLOAD_BYTES {
         return Err(field.place().error(format!("`{}` is too large", field.path), "expected at most 1GiB"));
     }
     Ok(bytes)

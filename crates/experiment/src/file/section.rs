@@ -8,7 +8,7 @@ use crate::units::UnitError;
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 /// Every section of the file with its keys.
-pub(super) const SECTIONS: [(&str, &[&str]); 12] = [
+pub(super) const SECTIONS: [(&str, &[&str]); 13] = [
     (
         "",
         &[
@@ -26,9 +26,11 @@ pub(super) const SECTIONS: [(&str, &[&str]); 12] = [
             "istio",
             "server",
             "client",
+            "fresh",
             "published",
         ],
     ),
+    ("topology", &["shape", "namespaces", "replicas"]),
     (
         "load",
         &[
@@ -163,6 +165,10 @@ pub(super) struct Field<'a> {
 impl<'a> Field<'a> {
     pub(super) fn place(&self) -> &'a Place {
         &self.node.place
+    }
+
+    pub(super) fn is_map(&self) -> bool {
+        matches!(self.node.value, Value::Map(_))
     }
 
     /// The text of a scalar.

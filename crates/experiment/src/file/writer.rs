@@ -1,21 +1,25 @@
 //! An experiment as a file, every default visible.
 
 use super::document;
-use crate::definition::{Experiment, LoadLevels};
+use super::overrides::split_key;
+use crate::definition::{Experiment, Factor, Fresh, LoadLevels, TopologySettings};
+use crate::diagnostic::Source;
 use crate::environment::{AccessLog, MutualTls};
 use crate::mesh_settings::{IngressApi, IngressTls, LuaScript, MeshSettings, ZtunnelPlacement};
 use crate::published::{PublishedSource, ReferenceValue};
+use crate::schema::FactorValue;
 use crate::units::{ByteSize, CpuCores, Fraction, TimeSpan};
 use crate::{MeshKind, Mode};
 use serde::Serialize;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The whole file. What is absent has no value to show: no limit, no seed, no bound.
 #[derive(Serialize)]
 struct FileView<'a> {
     name: &'a str,
     question: &'a str,
-    topology: String,
+    topology: TopologyView,
     mesh: MeshKind,
     modes: &'a [Mode],
     load: LoadView,
@@ -31,8 +35,18 @@ struct FileView<'a> {
     server: ServerView,
     #[serde(skip_serializing_if = "Option::is_none")]
     client: Option<ClientView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fresh: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     published: Vec<PublishedView<'a>>,
+}
+
+/// The shape alone where it stands once.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum TopologyView {
+    Shape(&'static str),
+    Sized { shape: &'static str, namespaces: usize, replicas: usize },
 }
 
 #[derive(Serialize)]
@@ -112,17 +126,9 @@ struct AuthorizationView {
 
 #[derive(Serialize)]
 struct SurroundingsView {
-    services: OneOrSeveral,
+    services: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     endpoints: Option<usize>,
-}
-
-/// One value is written as one, as it always was.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum OneOrSeveral {
-    One(usize),
-    Several(Vec<usize>),
 }
 
 #[derive(Serialize)]
@@ -204,7 +210,7 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
     let view = FileView {
         name: &experiment.name,
         question: &experiment.question,
-        topology: experiment.topology.to_string(),
+        topology: topology(experiment),
         mesh: experiment.mesh,
         modes: &experiment.modes,
         load: LoadView {
@@ -241,10 +247,60 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
             error_rate: Fraction(experiment.server.error_fraction),
             cpu: experiment.server.cpu_limit_cores.map(CpuCores),
         },
+        fresh: experiment.fresh.map(Fresh::name),
         published: experiment.published.iter().map(published).collect(),
         client: experiment.client_cpu_limit_cores.map(|cores| ClientView { cpu: CpuCores(cores) }),
     };
-    document::write(&view)
+    with_factors(document::write(&view), &experiment.factors)
+}
+
+fn topology(experiment: &Experiment) -> TopologyView {
+    let settings = experiment.topology;
+    let shape = settings.shape.name();
+    let varies = experiment.factors.iter().any(|factor| factor.key.starts_with("topology."));
+    if varies || settings != (TopologySettings { shape: settings.shape, ..TopologySettings::default() }) {
+        TopologyView::Sized { shape, namespaces: settings.namespaces, replicas: settings.replicas }
+    } else {
+        TopologyView::Shape(shape)
+    }
+}
+
+/// Puts each factor's list in the place of its first value.
+fn with_factors(mut text: String, factors: &[Factor]) -> String {
+    for factor in factors {
+        let source = Arc::new(Source { name: String::new(), text: text.clone() });
+        let root = document::read(&source).expect("what was just written can be read");
+        let (section, key) = split_key(&factor.key);
+        let names = section.split('.').filter(|name| !name.is_empty());
+        let map = names.fold(&root, |node, name| {
+            &node.entries().iter().find(|entry| entry.key == name).expect("sections are written").node
+        });
+        let list = flow_list(&factor.values);
+        match map.entries().iter().find(|entry| entry.key == key) {
+            Some(entry) => text.replace_range(entry.node.place.span.clone(), &list),
+            // The first value is a switch's off, which is not written.
+            None => {
+                let start = map.entries().first().map_or(0, |entry| entry.key_place.span.start);
+                let indent = start - text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+                text.insert_str(start, &format!("{key}: {list}\n{}", " ".repeat(indent)));
+            }
+        }
+    }
+    text
+}
+
+/// Such as `[250m, 1]`; text that YAML could read otherwise stands in quotes.
+fn flow_list(values: &[FactorValue]) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '-' | '%');
+    let value = |value: &FactorValue| match value {
+        FactorValue::Text(text)
+            if text.is_empty() || !text.chars().all(is_plain) || text.starts_with(['-', '%']) =>
+        {
+            serde_json::Value::from(text.as_str()).to_string()
+        }
+        other => other.to_string(),
+    };
+    format!("[{}]", values.iter().map(value).collect::<Vec<_>>().join(", "))
 }
 
 /// What is asked of the control plane. Keys that go with others alone are left out where those are absent.
@@ -268,11 +324,11 @@ fn istio(experiment: &Experiment) -> IstioView<'_> {
         http2_upgrade: settings.http2_upgrade,
         sidecar_scope: settings.sidecar_scope && experiment.modes.iter().any(|mode| mode.has_sidecars()),
         surroundings: SurroundingsView {
-            services: match experiment.mesh_sizes.as_slice() {
-                [_, _, ..] => OneOrSeveral::Several(experiment.mesh_sizes.clone()),
-                _ => OneOrSeveral::One(surroundings.services),
-            },
-            endpoints: (surroundings.services > 0).then_some(surroundings.endpoints),
+            services: surroundings.services,
+            endpoints: experiment
+                .each_combination()
+                .any(|(_, one)| one.istio.surroundings.services > 0)
+                .then_some(surroundings.endpoints),
         },
         ingress: experiment
             .modes

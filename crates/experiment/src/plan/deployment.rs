@@ -25,7 +25,8 @@ pub(super) fn group(
     let mut groups: Vec<Vec<PlannedTrial>> = Vec::new();
     for trial in trials {
         let shares = |group: &&mut Vec<PlannedTrial>| group[0].spec == trial.spec;
-        match groups.iter_mut().find(shares).filter(|_| fresh(&trial) == Fresh::Mode) {
+        let shared = if fresh(&trial) == Fresh::Mode { groups.iter_mut().find(shares) } else { None };
+        match shared {
             Some(group) => group.push(trial),
             None => groups.push(vec![trial]),
         }

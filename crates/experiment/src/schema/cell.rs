@@ -1,17 +1,20 @@
-//! Estimates of one mode under one load.
+//! Estimates of one cell: mode × factors × load.
 
 use super::{
-    AddedLatency, CellPath, ComponentSummary, DriverSummary, Estimate, LoadPoint, Percentiles, RoleTotal,
-    ServiceSummary,
+    AddedLatency, CellKey, CellPath, ComponentSummary, Conditions, DriverSummary, Estimate, Factors,
+    LoadPoint, Percentiles, RoleTotal, ServiceSummary,
 };
 use crate::Mode;
 use serde::{Deserialize, Serialize};
 
-/// One mode under one load: estimates over its valid trials.
+/// One mode with one value of each factor under one load: estimates over its valid trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// The arrangement of proxies.
     pub mode: Mode,
+    /// Values of the factors; empty in an experiment without any.
+    #[serde(default, skip_serializing_if = "Factors::is_empty")]
+    pub factors: Factors,
     /// The load offered.
     pub load: LoadPoint,
     /// Trials recorded, those that were taken again included.
@@ -47,6 +50,18 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// What identifies it.
+    #[must_use]
+    pub fn key(&self) -> CellKey<'_> {
+        self.conditions().cell(self.mode)
+    }
+
+    /// Its factors and load.
+    #[must_use]
+    pub fn conditions(&self) -> Conditions<'_> {
+        Conditions { factors: &self.factors, load: &self.load }
+    }
+
     /// Places of the plan of which a trial was recorded: those that were taken again count once.
     #[must_use]
     pub fn places(&self) -> usize {

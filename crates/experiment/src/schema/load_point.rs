@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The load of one cell of the experiment; where sizes of the mesh are compared too, with the size of which it is.
+/// The load of one cell of the experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadPoint {
     /// Such as `http/1.1`.
@@ -19,8 +19,7 @@ pub struct LoadPoint {
     pub payload_bytes: u64,
     /// `uniform` or `poisson`.
     pub arrival: String,
-    /// Other services around the pair; only where the experiment lists several sizes. It stands here so that mode and load
-    /// name a cell, as they do without.
+    /// Background services, where they are a factor. Here too because results of earlier versions have it here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surrounding_services: Option<usize>,
 }

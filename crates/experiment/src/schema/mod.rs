@@ -7,6 +7,8 @@ mod configuration;
 mod driver;
 mod estimate;
 mod event;
+mod factor;
+mod factor_effect;
 mod grpc;
 mod histogram;
 mod holdings;
@@ -20,7 +22,6 @@ mod path;
 mod published;
 mod search;
 mod service;
-mod size_effect;
 mod summary;
 mod tracing;
 mod trial;
@@ -33,6 +34,8 @@ pub use configuration::ConfigurationPush;
 pub use driver::{DriverObjective, DriverRecord, DriverSummary, DriverView};
 pub use estimate::{AddedLatency, Estimate, Percentiles};
 pub use event::LoadEvent;
+pub use factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors};
+pub use factor_effect::{FactorEffect, SizeEffect, SizedFigure};
 pub use grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 pub use histogram::{HistogramSummary, SizeSummary};
 pub use holdings::{
@@ -53,7 +56,6 @@ pub use search::{
     FoundRate, ProbeRecord, RatePoint, SEARCH_SCHEMA, SearchEvent, SearchResult, SearchVerdict,
 };
 pub use service::{ServiceRecord, ServiceSummary};
-pub use size_effect::{SizeEffect, SizedFigure};
 pub use summary::{ModeComparison, RetakeSummary, SUMMARY_SCHEMA, Summary};
 pub use tracing::{TracedProxy, TracingProof};
 pub use trial::{Retake, TRIAL_SCHEMA, TrialOutcome, TrialRecord};

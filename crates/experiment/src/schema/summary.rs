@@ -1,6 +1,9 @@
 //! `meshmeter.summary/1`: what a run's trials say together.
 
-use super::{AddedLatency, Cell, Estimate, Host, LoadPoint, PublishedFigure, SizeEffect};
+use super::{
+    AddedLatency, Cell, Conditions, Estimate, FactorEffect, Factors, Host, LoadPoint, PublishedFigure,
+    SizeEffect,
+};
 use crate::Mode;
 use serde::{Deserialize, Serialize};
 
@@ -28,13 +31,16 @@ pub struct Summary {
     pub retakes: Option<RetakeSummary>,
     /// Where it was measured.
     pub host: Host,
-    /// One for each mode and load.
+    /// One per mode, values of the factors and load.
     pub cells: Vec<Cell>,
     /// Every mode against every other that leads to the same server, under each load; those without a figure are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comparisons: Vec<ModeComparison>,
-    /// What rises with the size of the mesh, where several are compared: what a mode's proxies hold, then what requests see
-    /// under each load.
+    /// What rises with each factor whose values are numbers: what a mode's proxies hold, then what requests see under each
+    /// load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub factor_effects: Vec<FactorEffect>,
+    /// Again, those of `istio.surroundings.services`: the size of the mesh.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub size_effects: Vec<SizeEffect>,
     /// The answers, in words. The first is the headline.
@@ -66,9 +72,12 @@ pub struct RetakeSummary {
     pub too_noisy: bool,
 }
 
-/// One mode against another under the same load, repeat by repeat.
+/// One mode against another with the same factors and load, repeat by repeat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModeComparison {
+    /// Values of the factors; empty in an experiment without any.
+    #[serde(default, skip_serializing_if = "Factors::is_empty")]
+    pub factors: Factors,
     /// The load.
     pub load: LoadPoint,
     /// The mode.
@@ -84,4 +93,12 @@ pub struct ModeComparison {
     /// that carries requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_cpu_per_request: Option<Estimate>,
+}
+
+impl ModeComparison {
+    /// Factors and load of both sides.
+    #[must_use]
+    pub fn conditions(&self) -> Conditions<'_> {
+        Conditions { factors: &self.factors, load: &self.load }
+    }
 }

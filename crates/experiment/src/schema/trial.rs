@@ -1,8 +1,8 @@
 //! `meshmeter.trial/1`: one line of `trials.jsonl`, everything that one trial showed.
 
 use super::{
-    ComponentUsage, ConfigurationPush, DriverRecord, DriverView, LoadPoint, LoadResult, MachineUsage,
-    PathProof, Role, ServiceRecord, Verdict,
+    BACKGROUND_SERVICES, CellKey, ComponentUsage, Conditions, ConfigurationPush, DriverRecord, DriverView,
+    FactorValue, Factors, LoadPoint, LoadResult, MachineUsage, PathProof, Role, ServiceRecord, Verdict,
 };
 use crate::Mode;
 use crate::topology::{PAIR_DRIVER, PAIR_SERVER};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// The value of [`TrialRecord::schema`].
 pub const TRIAL_SCHEMA: &str = "meshmeter.trial/1";
 
-/// One trial: one mode under one load, once.
+/// One trial: one cell, once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
     /// Always [`TRIAL_SCHEMA`].
@@ -24,6 +24,9 @@ pub struct TrialRecord {
     pub repeat: usize,
     /// The arrangement of proxies.
     pub mode: Mode,
+    /// Values of the factors; empty in an experiment without any.
+    #[serde(default, skip_serializing_if = "Factors::is_empty")]
+    pub factors: Factors,
     /// The load offered.
     pub load: LoadPoint,
     /// When the trial began, RFC 3339.
@@ -67,6 +70,28 @@ impl TrialRecord {
     #[must_use]
     pub fn take(&self) -> usize {
         self.retake.as_ref().map_or(1, |retake| retake.take)
+    }
+
+    /// The cell that it is a trial of.
+    #[must_use]
+    pub fn cell(&self) -> CellKey<'_> {
+        self.conditions().cell(self.mode)
+    }
+
+    /// Its factors and load.
+    #[must_use]
+    pub fn conditions(&self) -> Conditions<'_> {
+        Conditions { factors: &self.factors, load: &self.load }
+    }
+
+    /// Adds the factor that results of earlier versions have in their load alone: the number of background services.
+    #[must_use]
+    pub fn with_factors_of_load(mut self) -> Self {
+        if let Some(services) = self.load.surrounding_services {
+            let value = FactorValue::Number(services.into());
+            self.factors.entry(BACKGROUND_SERVICES.to_owned()).or_insert(value);
+        }
+        self
     }
 
     /// Every driver with its result. Trials of earlier versions have one: the generator of the pair.

@@ -95,7 +95,7 @@ fn read_trials(path: &Path, notes: &mut Vec<String>) -> Result<Vec<TrialRecord>,
             ));
         }
         match parse_trial(&line) {
-            Ok(Some(trial)) => trials.push(trial),
+            Ok(Some(trial)) => trials.push(trial.with_factors_of_load()),
             Ok(None) => {}
             Err(_) if !whole => {
                 notes.push(format!("The last line of {TRIALS_FILE} was cut short; that trial is lost."));

@@ -1,7 +1,7 @@
 //! Percentile curves of the cells, for the charts.
 
 use experiment::Mode;
-use experiment::schema::{LoadPoint, TrialRecord};
+use experiment::schema::{CellKey, Conditions, Factors, LoadPoint, TrialRecord};
 use statistics::{CurvePoint, DecodeError, Distribution, LatencyHistogram};
 
 /// Points between two nines.
@@ -14,6 +14,8 @@ const MARKED: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 pub struct Curve {
     /// The arrangement of proxies.
     pub mode: Mode,
+    /// Values of the factors.
+    pub factors: Factors,
     /// The load offered.
     pub load: LoadPoint,
     /// From the intended start.
@@ -29,12 +31,8 @@ impl Curve {
     ///
     /// # Errors
     /// Where a trial's histogram cannot be read.
-    pub fn of_cell(
-        mode: Mode,
-        load: &LoadPoint,
-        trials: &[TrialRecord],
-    ) -> Result<Option<Self>, DecodeError> {
-        let merged = |distribution| statistics::merged(trials, mode, load, distribution);
+    pub fn of_cell(cell: CellKey<'_>, trials: &[TrialRecord]) -> Result<Option<Self>, DecodeError> {
+        let merged = |distribution| statistics::merged(trials, cell, distribution);
         let Some(response) = merged(Distribution::ResponseTime)? else { return Ok(None) };
         let service = merged(Distribution::ServiceTime)?.unwrap_or_default();
         let points = statistics::percentile_curve(&response, POINTS_A_DECADE);
@@ -42,12 +40,18 @@ impl Curve {
             return Ok(None);
         }
         Ok(Some(Self {
-            mode,
-            load: load.clone(),
+            mode: cell.mode,
+            factors: cell.conditions.factors.clone(),
+            load: cell.conditions.load.clone(),
             marks: marks(&response, &points),
             response: points,
             service: statistics::percentile_curve(&service, POINTS_A_DECADE),
         }))
+    }
+
+    /// Factors and load.
+    pub fn conditions(&self) -> Conditions<'_> {
+        Conditions { factors: &self.factors, load: &self.load }
     }
 
     /// Whether the service time is another curve to the eye: off by over 3 % and 10 µs somewhere.

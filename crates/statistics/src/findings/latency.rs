@@ -127,10 +127,10 @@ pub(super) fn hidden_by_service_time(run: &Run<'_>) -> Vec<String> {
 
 /// The 99th percentile over all valid trials of a cell; the mean over trials where a histogram cannot be read.
 fn whole_p99(run: &Run<'_>, cell: &Cell, distribution: Distribution) -> f64 {
-    match merged(run.trials, cell.mode, &cell.load, distribution) {
+    match merged(run.trials, cell.key(), distribution) {
         Ok(Some(histogram)) => histogram.percentile_us(99.0),
         _ => {
-            let summaries: Vec<&HistogramSummary> = valid_results(run.trials, cell.mode, &cell.load)
+            let summaries: Vec<&HistogramSummary> = valid_results(run.trials, cell.key())
                 .map(|result| match distribution {
                     Distribution::ResponseTime => &result.response_time_us,
                     Distribution::ServiceTime => &result.service_time_us,

@@ -24,7 +24,7 @@ mod tests;
 pub(crate) use throughput::FULL_MACHINE;
 
 use crate::curve::valid_results;
-use experiment::schema::{Cell, LoadPoint, Summary, TrialRecord};
+use experiment::schema::{Cell, CellKey, LoadPoint, Summary, TrialRecord};
 use experiment::{Experiment, Mode};
 
 /// Requests that must lie beyond a percentile in each trial for a sentence to speak of it. With fewer, one slow request
@@ -112,18 +112,20 @@ impl<'a> Run<'a> {
     }
 
     /// The fewest requests that lie beyond a percentile (0 to 100) in any valid trial of a cell.
-    pub(crate) fn samples_beyond(&self, mode: Mode, load: &LoadPoint, percentile: f64) -> f64 {
-        valid_results(self.trials, mode, load)
+    pub(crate) fn samples_beyond(&self, cell: CellKey<'_>, percentile: f64) -> f64 {
+        valid_results(self.trials, cell)
             .map(|result| result.response_time_us.count as f64 * (1.0 - percentile / 100.0))
             .fold(f64::INFINITY, f64::min)
     }
 
     /// Whether a percentile rests on enough requests in every valid trial of a cell and, where it is compared, of its
-    /// floor under the same load.
+    /// floor under the same conditions.
     pub(crate) fn resolves(&self, cell: &Cell, percentile: f64) -> bool {
         // The fraction beyond a percentile is not exact in binary: a count of exactly ten must do.
-        let enough =
-            |mode| self.samples_beyond(mode, &cell.load, percentile) >= SAMPLES_BEYOND_A_PERCENTILE - 1e-6;
+        let enough = |mode| {
+            self.samples_beyond(cell.conditions().cell(mode), percentile)
+                >= SAMPLES_BEYOND_A_PERCENTILE - 1e-6
+        };
         enough(cell.mode) && (cell.added_us.is_none() || cell.mode.floor().is_none_or(enough))
     }
 }

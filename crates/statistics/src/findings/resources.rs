@@ -76,9 +76,9 @@ pub(super) fn scaling(run: &Run<'_>) -> Vec<String> {
     let mut sentences = Vec::new();
     for mode in run.modes_with_proxies() {
         let mut cells: Vec<&Cell> = run.measured(mode).filter(|cell| cell.load.rate.is_some()).collect();
-        // In the smallest mesh, where sizes are compared: a rate is set against another alone.
-        let smallest = cells.first().and_then(|cell| cell.load.surrounding_services);
-        cells.retain(|cell| cell.load.surrounding_services == smallest);
+        // With the first value of each factor: a rate is set against another alone.
+        let factors = cells.first().map(|cell| &cell.factors);
+        cells.retain(|cell| Some(&cell.factors) == factors);
         let (Some(lowest), Some(highest)) = (cells.first(), cells.last()) else { continue };
         let (Some(low_cores), Some(high_cores)) = (cores_a_proxy(lowest), cores_a_proxy(highest)) else {
             continue;

@@ -24,7 +24,8 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
 
 fn effects<'a>(run: &Run<'a>, mode: Mode, figure: SizedFigure) -> impl Iterator<Item = &'a SizeEffect> {
     let all = run.summary.size_effects.iter();
-    all.filter(move |effect| effect.mode == mode && effect.figure == figure)
+    let first = run.summary.size_effects.first().map(|effect| &effect.factors);
+    all.filter(move |effect| effect.mode == mode && effect.figure == figure && Some(&effect.factors) == first)
 }
 
 fn held(run: &Run<'_>, mode: Mode) -> Option<String> {

@@ -3,7 +3,6 @@
 use crate::histogram::LatencyHistogram;
 use crate::objective::objective_met;
 use crate::summary::summarize;
-use experiment::plan::load_points;
 use experiment::schema::{
     ComponentUsage, ConfigurationCounts, ConfigurationPush, HopProof, HopProtocol, Host, LOAD_SCHEMA,
     LoadResult, NetworkUsage, PathProof, ProxyConfiguration, ProxyHoldings, ProxyProof, Rates, RefusedMode,
@@ -76,6 +75,7 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
         index: planned.index,
         repeat: planned.repeat,
         mode: planned.mode,
+        factors: planned.factors.clone(),
         load: planned.load.clone(),
         started_at: "2026-11-20T10:00:00Z".into(),
         outcome: TrialOutcome::Finished,
@@ -381,10 +381,12 @@ fn differences_pair_by_repeat_and_fall_back_where_no_repeat_is_whole() {
 }
 
 #[test]
-fn loads_of_the_plan_are_those_of_the_cells() {
+fn cells_of_the_plan_are_those_of_the_summary() {
     let (experiment, summary) = run(THREE_MODES, |_| {});
-    for load in load_points(&experiment) {
-        assert_eq!(summary.cells.iter().filter(|cell| cell.load == load).count(), 3);
+    let planned = experiment::plan::cells(&experiment);
+    assert_eq!(planned.len(), summary.cells.len());
+    for one in planned {
+        assert_eq!(summary.cells.iter().filter(|cell| cell.key() == one.key()).count(), 1);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::order::{is_closed, less, worse_by};
 use super::{Run, distance_from_reference, words};
 use crate::curve::is_valid;
-use experiment::schema::{Cell, LoadPoint, Role, RoleTotal};
+use experiment::schema::{Cell, Conditions, Role, RoleTotal};
 
 /// Of the machine's CPUs: above, there was nothing left to give.
 pub(crate) const FULL_MACHINE: f64 = 0.9;
@@ -11,22 +11,21 @@ pub(crate) const FULL_MACHINE: f64 = 0.9;
 /// How much less than its floor each mode lets through, in one sentence; absent where no loop is closed or nothing can be
 /// compared.
 pub(super) fn headline(run: &Run<'_>) -> Option<String> {
-    let load = reference_load(run)?;
-    let floor =
-        run.summary.cells.iter().find(|cell| {
-            cell.load == *load && cell.mode.floor().is_none() && cell.rate_completed.is_some()
-        })?;
+    let at = reference_conditions(run)?;
+    let floor = run.summary.cells.iter().find(|cell| {
+        cell.conditions() == at && cell.mode.floor().is_none() && cell.rate_completed.is_some()
+    })?;
     let modes = run.modes_with_proxies();
     let compared = run
         .summary
         .comparisons
         .iter()
-        .filter(|comparison| comparison.load == *load && comparison.than == floor.mode)
+        .filter(|comparison| comparison.conditions() == at && comparison.than == floor.mode)
         .filter(|comparison| modes.contains(&comparison.mode))
         .filter(|comparison| comparison.throughput.is_some_and(|change| change.low.is_some()));
     let (mut shown, mut alike) = (Vec::new(), Vec::new());
     for comparison in compared {
-        match worse_by(run, load, comparison.mode, floor.mode) {
+        match worse_by(run, at, comparison.mode, floor.mode) {
             Some(change) => {
                 shown.push(format!(
                     "{} less with {}",
@@ -56,9 +55,9 @@ pub(super) fn headline(run: &Run<'_>) -> Option<String> {
 
 /// CPU of all proxies for each request, by mode.
 pub(super) fn cpu_for_each_request(run: &Run<'_>) -> Option<String> {
-    let load = reference_load(run)?;
+    let at = reference_conditions(run)?;
     let cells: Vec<&Cell> =
-        run.summary.cells.iter().filter(|cell| cell.load == *load && cell.valid > 0).collect();
+        run.summary.cells.iter().filter(|cell| cell.conditions() == at && cell.valid > 0).collect();
     let of = |cell: &&Cell, role: Role| {
         cell.totals
             .iter()
@@ -90,20 +89,20 @@ pub(super) fn cpu_for_each_request(run: &Run<'_>) -> Option<String> {
 
 /// Where the machine had no CPU left: throughput is then what the CPU of everything on the path allows.
 pub(super) fn full_machine(run: &Run<'_>) -> Option<String> {
-    let mut loads: Vec<&LoadPoint> =
-        run.summary.cells.iter().map(|cell| &cell.load).filter(|load| is_closed(load)).collect();
-    loads.dedup();
-    let busy = |load: &LoadPoint| {
-        let trials = run.trials.iter().filter(|trial| trial.load == *load && is_valid(trial));
+    let cells = run.summary.cells.iter().filter(|cell| is_closed(&cell.load));
+    let mut conditions: Vec<Conditions<'_>> = cells.map(Cell::conditions).collect();
+    conditions.dedup();
+    let busy = |at: Conditions<'_>| {
+        let trials = run.trials.iter().filter(|trial| trial.conditions() == at && is_valid(trial));
         let shares: Vec<f64> = trials
             .filter_map(|trial| trial.machine.as_ref())
             .filter(|machine| machine.cpus > 0)
             .map(|machine| machine.busy_cores / machine.cpus as f64)
             .collect();
         let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
-        (mean >= FULL_MACHINE).then(|| words::offered(load))
+        (mean >= FULL_MACHINE).then(|| words::described(at))
     };
-    let full: Vec<String> = loads.into_iter().filter_map(busy).collect();
+    let full: Vec<String> = conditions.into_iter().filter_map(busy).collect();
     (!full.is_empty()).then(|| {
         format!(
             "All CPUs of the machine were busy with {}: throughput there is what the CPU of the whole path allows, generator and \
@@ -115,13 +114,13 @@ pub(super) fn full_machine(run: &Run<'_>) -> Option<String> {
 
 /// The closed loop that sentences speak of: that with the reference number of clients, or nearest to it, of those in which
 /// most modes were measured.
-fn reference_load<'a>(run: &Run<'a>) -> Option<&'a LoadPoint> {
+fn reference_conditions<'a>(run: &Run<'a>) -> Option<Conditions<'a>> {
     let closed = run.summary.cells.iter().filter(|cell| is_closed(&cell.load) && cell.valid > 0);
-    let measured = |load: &LoadPoint| {
-        run.summary.cells.iter().filter(|cell| cell.load == *load && cell.valid > 0).count()
+    let measured = |at: &Conditions<'_>| {
+        run.summary.cells.iter().filter(|cell| cell.conditions() == *at && cell.valid > 0).count()
     };
-    let distance = distance_from_reference;
-    closed.map(|cell| &cell.load).min_by(|one, other| {
+    let distance = |at: &Conditions<'_>| distance_from_reference(at.load);
+    closed.map(Cell::conditions).min_by(|one, other| {
         measured(other).cmp(&measured(one)).then(distance(one).total_cmp(&distance(other)))
     })
 }

@@ -16,7 +16,7 @@ pub(super) fn saturation(run: &Run<'_>) -> Vec<String> {
     // Where another reason comes first, such as another process that took the CPU, it may be why the target did not keep up.
     let is_saturated = |trial: &&TrialRecord| trial.verdict.saturated && reason_kind(trial) == "saturated";
     let saturated = |cell: &&Cell| {
-        let trials = || run.trials.iter().filter(|trial| trial.mode == cell.mode && trial.load == cell.load);
+        let trials = || run.trials.iter().filter(|trial| trial.cell() == cell.key());
         trials().filter(is_saturated).count() * 2 > trials().count()
     };
     run.summary
@@ -27,7 +27,7 @@ pub(super) fn saturation(run: &Run<'_>) -> Vec<String> {
             let completed: Vec<f64> = run
                 .trials
                 .iter()
-                .filter(|trial| trial.mode == cell.mode && trial.load == cell.load)
+                .filter(|trial| trial.cell() == cell.key())
                 .filter(is_saturated)
                 .filter_map(|trial| Some(trial.result.as_ref()?.rate.completed))
                 .collect();
@@ -193,7 +193,8 @@ pub(super) fn places(trials: &[&TrialRecord]) -> Vec<String> {
         }
         counts.into_iter().map(|(place, count)| format!("{count} of {place}")).collect::<Vec<_>>()
     };
-    let exact = counted(&|trial| format!("{}, {}", words::mode(trial.mode), words::offered(&trial.load)));
+    let exact =
+        counted(&|trial| format!("{}, {}", words::mode(trial.mode), words::described(trial.conditions())));
     if exact.len() <= MOST_PLACES { exact } else { counted(&|trial| words::mode(trial.mode).to_owned()) }
 }
 
@@ -206,7 +207,7 @@ pub(super) fn limits(run: &Run<'_>) -> Vec<String> {
             .cells
             .iter()
             .filter(|cell| cell.valid > 0)
-            .map(|cell| run.samples_beyond(cell.mode, &cell.load, percentile))
+            .map(|cell| run.samples_beyond(cell.key(), percentile))
             .fold(f64::INFINITY, f64::min);
         if fewest < super::SAMPLES_BEYOND_A_PERCENTILE - 1e-6 {
             let requests = if fewest.floor() == 1.0 { "request" } else { "requests" };

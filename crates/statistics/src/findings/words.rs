@@ -1,7 +1,7 @@
 //! Figures as words: two or three digits, a unit that fits, the interval behind it.
 
 use experiment::Mode;
-pub(crate) use experiment::plan::offered;
+pub(crate) use experiment::plan::{described, offered};
 use experiment::schema::{Cell, Estimate};
 use experiment::units::format_duration;
 use std::time::Duration;
@@ -135,7 +135,7 @@ pub(crate) fn mode(mode: Mode) -> &'static str {
 /// A load such as `at 1000 requests/s` or `with 8 clients`.
 pub(crate) fn under(cell: &Cell) -> String {
     let preposition = if cell.load.rate.is_some() { "at" } else { "with" };
-    format!("{preposition} {}", offered(&cell.load))
+    format!("{preposition} {}", described(cell.conditions()))
 }
 
 /// What stands on the path, as the subject of a sentence.

@@ -25,6 +25,7 @@ fn trial(index: usize, repeat: usize, mode: Mode, reasons: &[&str]) -> TrialReco
         index,
         repeat,
         mode,
+        factors: Factors::new(),
         load: load(),
         started_at: String::new(),
         outcome: TrialOutcome::Finished,

@@ -1,4 +1,4 @@
-//! One mode against another under the same load.
+//! One mode against another with the same factors and load.
 //!
 //! Trials of one repeat were run near each other in time and are compared with each other; where too few repeats have both,
 //! the groups are compared as they are. Times are compared by their difference, throughput and CPU by their ratio.
@@ -9,13 +9,13 @@ use crate::curve::is_valid;
 use crate::interval;
 use experiment::Mode;
 use experiment::schema::{
-    AddedLatency, Estimate, HistogramSummary, LoadPoint, ModeComparison, Role, TrialRecord,
+    AddedLatency, Conditions, Estimate, HistogramSummary, ModeComparison, Role, TrialRecord,
 };
 use std::collections::BTreeMap;
 
-/// Every mode against every earlier one that leads to the same server, under each load.
+/// Every mode against every earlier one that leads to the same server, under all conditions.
 pub(super) fn comparisons(
-    loads: &[LoadPoint],
+    conditions: &[Conditions<'_>],
     modes: &[Mode],
     trials: &[TrialRecord],
 ) -> Vec<ModeComparison> {
@@ -24,16 +24,17 @@ pub(super) fn comparisons(
         later.flat_map(|(index, mode)| modes[..index].iter().map(move |than| (*mode, *than)))
     };
     let comparable =
-        |load| pairs().filter(|(mode, than)| mode.compares_with(*than)).map(move |pair| (load, pair));
-    loads
+        |at| pairs().filter(|(mode, than)| mode.compares_with(*than)).map(move |pair| (at, pair));
+    conditions
         .iter()
-        .flat_map(comparable)
-        .filter_map(|(load, (mode, than))| {
+        .flat_map(|at| comparable(*at))
+        .filter_map(|(at, (mode, than))| {
             Some(ModeComparison {
-                response_time_us: response_time(mode, than, load, trials)?,
-                throughput: if load.rate.is_none() { throughput(mode, than, load, trials) } else { None },
-                proxy_cpu_per_request: proxy_cpu(mode, than, load, trials),
-                load: load.clone(),
+                factors: at.factors.clone(),
+                load: at.load.clone(),
+                response_time_us: response_time(mode, than, at, trials)?,
+                throughput: if at.load.rate.is_none() { throughput(mode, than, at, trials) } else { None },
+                proxy_cpu_per_request: proxy_cpu(mode, than, at, trials),
                 mode,
                 than,
             })
@@ -45,12 +46,12 @@ pub(super) fn comparisons(
 pub(super) fn response_time(
     mode: Mode,
     than: Mode,
-    load: &LoadPoint,
+    at: Conditions<'_>,
     trials: &[TrialRecord],
 ) -> Option<AddedLatency> {
     let difference = |read: fn(&HistogramSummary) -> f64| {
         let read = |trial: &TrialRecord| Some(read(&trial.result.as_ref()?.response_time_us));
-        let sides = Sides::new(mode, than, load, trials, read);
+        let sides = Sides::new(mode, than, at, trials, read);
         sides.difference(|values| resolution_us(values.iter().copied().fold(0.0, f64::max)) * 2.0)
     };
     Some(AddedLatency {
@@ -60,16 +61,16 @@ pub(super) fn response_time(
     })
 }
 
-fn throughput(mode: Mode, than: Mode, load: &LoadPoint, trials: &[TrialRecord]) -> Option<Estimate> {
+fn throughput(mode: Mode, than: Mode, at: Conditions<'_>, trials: &[TrialRecord]) -> Option<Estimate> {
     let read = |trial: &TrialRecord| Some(trial.result.as_ref()?.rate.completed);
-    Sides::new(mode, than, load, trials, read).change()
+    Sides::new(mode, than, at, trials, read).change()
 }
 
-fn proxy_cpu(mode: Mode, than: Mode, load: &LoadPoint, trials: &[TrialRecord]) -> Option<Estimate> {
+fn proxy_cpu(mode: Mode, than: Mode, at: Conditions<'_>, trials: &[TrialRecord]) -> Option<Estimate> {
     // Past the sidecar it idles: a multiple of next to nothing says nothing.
     than.floor().and(mode.floor())?;
     let read = |trial: &TrialRecord| Sum::of(Role::Proxy, trial)?.cpu_cores_per_1000_rps();
-    Sides::new(mode, than, load, trials, read).change()
+    Sides::new(mode, than, at, trials, read).change()
 }
 
 /// A figure of the valid trials of two modes, by repeat.
@@ -82,13 +83,12 @@ impl Sides {
     fn new(
         mode: Mode,
         than: Mode,
-        load: &LoadPoint,
+        at: Conditions<'_>,
         trials: &[TrialRecord],
         read: impl Fn(&TrialRecord) -> Option<f64>,
     ) -> Self {
         let by_repeat = |mode: Mode| {
-            let of_cell =
-                trials.iter().filter(|trial| trial.mode == mode && trial.load == *load && is_valid(trial));
+            let of_cell = trials.iter().filter(|trial| trial.cell() == at.cell(mode) && is_valid(trial));
             of_cell.filter_map(|trial| Some((trial.repeat, read(trial)?))).collect()
         };
         Self { with: by_repeat(mode), without: by_repeat(than) }

@@ -73,6 +73,7 @@ fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) -> TrialRec
         index,
         repeat: index,
         mode: Mode::None,
+        factors: experiment::schema::Factors::new(),
         load: load.clone(),
         started_at: "2026-11-20T10:00:00Z".to_owned(),
         outcome: TrialOutcome::Finished,

@@ -57,9 +57,9 @@ fn what_to_bring_up(args: &UpArgs) -> Result<PlannedTrial, Failure> {
         let reason = "`--set` does not choose what a lab holds, which is one mode of one mesh";
         return Err(Failure::wrong_use(reason).with_hint("choose with --mesh and --mode"));
     }
-    if experiment.mesh_sizes.len() > 1 {
-        return Err(Failure::wrong_use("`--set` asks for several arrangements, and a lab holds one")
-            .with_hint("give `istio.surroundings.services` one number"));
+    if let Some(factor) = experiment.factors.first() {
+        return Err(Failure::wrong_use("`--set` asks for several deployments, and a lab holds one")
+            .with_hint(format!("give `{}` one value", factor.key)));
     }
     let nothing = || Failure::wrong_use("`--set` leaves no load to bring a lab up for");
     Plan::new(&experiment, 0).trials.into_iter().next().ok_or_else(nothing)

@@ -10,7 +10,7 @@ use experiment::environment::Environment;
 use experiment::schema::Retake;
 use experiment::{Plan, PlannedTrial};
 use report::folder::RunFolder;
-use statistics::retakes::{DueRetake, Retakes};
+use statistics::retakes::Retakes;
 
 /// A run under way.
 pub(super) struct Course<'a> {
@@ -67,9 +67,9 @@ impl<'a> Course<'a> {
                 return Ok(());
             }
             self.progress.more_trials(due.len());
-            for DueRetake { mode, load, retake } in due {
-                let planned = repeat.iter().find(|planned| planned.mode == mode && planned.load == load);
-                self.take(planned.expect("what was taken is in the plan"), Some(retake))?;
+            for due in due {
+                let planned = repeat.iter().find(|planned| planned.cell() == due.cell());
+                self.take(planned.expect("what was taken is in the plan"), Some(due.retake))?;
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The files that an experiment names: their paths count from the folder of the experiment file.
 
 use experiment::Files;
-use experiment::file::LARGEST_FILE_BYTES;
+use experiment::file::MAX_FILE_BYTES;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read as _, Result as IoResult};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// As reading has them, and where it is no text.
 pub(in crate::commands) fn read_text(path: &Path) -> IoResult<String> {
-    let most = LARGEST_FILE_BYTES + 1;
+    let most = MAX_FILE_BYTES + 1;
     let mut bytes = Vec::new();
     File::open(path)?.take(most as u64).read_to_end(&mut bytes)?;
     if bytes.len() == most {
@@ -70,7 +70,7 @@ mod tests {
         let endless = read_text(Path::new("/dev/zero")).unwrap_err();
         assert_eq!(endless.to_string(), "it has more than 1 MiB");
         let largest = folder.path().join("largest.yaml");
-        fs::write(&largest, "x".repeat(LARGEST_FILE_BYTES)).unwrap();
-        assert_eq!(read_text(&largest).unwrap().len(), LARGEST_FILE_BYTES);
+        fs::write(&largest, "x".repeat(MAX_FILE_BYTES)).unwrap();
+        assert_eq!(read_text(&largest).unwrap().len(), MAX_FILE_BYTES);
     }
 }

@@ -1,7 +1,7 @@
 //! Progress of a run on standard error: a live line on a terminal, a line for each trial elsewhere.
 
 use experiment::environment::ProgressSink;
-use experiment::schema::{LoadPoint, Retake, SeriesPoint, TrialRecord};
+use experiment::schema::{Retake, SeriesPoint, TrialRecord};
 use experiment::units::format_duration;
 use experiment::{Plan, PlannedTrial};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -152,17 +152,15 @@ fn shortened(line: &str) -> String {
 /// `sidecar at 1000/s, repeat 2`, or `sidecar at 1000/s, repeat 2, trial 3 again`.
 fn describe(planned: &PlannedTrial, retake: Option<&Retake>) -> String {
     let again = retake.map(|retake| format!(", trial {} again", retake.of + 1)).unwrap_or_default();
-    format!("{} at {}, repeat {}{again}", planned.mode, strength(&planned.load), planned.repeat + 1)
+    format!("{} at {}, repeat {}{again}", planned.mode, conditions(planned), planned.repeat + 1)
 }
 
-fn strength(load: &LoadPoint) -> String {
-    let strength = match (load.rate, load.clients) {
+/// `1000/s`, or with factors `1000/s, proxy.workers 2`.
+fn conditions(planned: &PlannedTrial) -> String {
+    let strength = match (planned.load.rate, planned.load.clients) {
         (Some(rate), _) => format!("{rate}/s"),
         (None, Some(clients)) => format!("{clients} clients"),
         (None, None) => "no load".to_owned(),
     };
-    match load.surrounding_services {
-        Some(services) => format!("{strength} among {services} services"),
-        None => strength,
-    }
+    planned.factors.iter().fold(strength, |text, (key, value)| format!("{text}, {key} {value}"))
 }

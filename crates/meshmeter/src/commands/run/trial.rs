@@ -64,6 +64,7 @@ pub(super) fn run(
         index: take.index,
         repeat: planned.repeat,
         mode: planned.mode,
+        factors: planned.factors.clone(),
         load: planned.load.clone(),
         started_at: started_at.to_string(),
         outcome: match seen.ending {

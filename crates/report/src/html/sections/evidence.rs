@@ -3,7 +3,7 @@
 use super::Context;
 use crate::format;
 use experiment::Mode;
-use experiment::schema::{HopProof, HopProtocol, LoadPoint, ProxyProof, PublishedFigure, TrialRecord};
+use experiment::schema::{CellKey, HopProof, HopProtocol, ProxyProof, PublishedFigure, TrialRecord};
 use serde::Serialize;
 
 /// What the proxies counted.
@@ -70,9 +70,9 @@ impl Counted {
 /// Absent where no trial had a proxy on its path.
 pub fn path(context: &Context) -> Option<PathSection> {
     let mut rows = Vec::new();
-    for load in context.loads.loads() {
+    for at in context.conditions.all() {
         for mode in &context.modes {
-            rows.extend(path_rows(context, *mode, load));
+            rows.extend(path_rows(context, at.cell(*mode)));
         }
     }
     let proven = context.run.trials.iter().filter(|trial| trial.verdict.valid).all(|trial| trial.path.proven);
@@ -94,13 +94,10 @@ fn hop_rows(context: &Context, mode: Mode) -> Vec<HopRow> {
     hops.into_iter().map(row).collect()
 }
 
-fn path_rows(context: &Context, mode: Mode, load: &LoadPoint) -> Vec<PathRow> {
-    let trials: Vec<&TrialRecord> = context
-        .run
-        .trials
-        .iter()
-        .filter(|trial| trial.mode == mode && trial.load == *load && trial.verdict.valid)
-        .collect();
+fn path_rows(context: &Context, cell: CellKey<'_>) -> Vec<PathRow> {
+    let mode = cell.mode;
+    let trials: Vec<&TrialRecord> =
+        context.run.trials.iter().filter(|trial| trial.cell() == cell && trial.verdict.valid).collect();
     let proven = trials.iter().filter(|trial| trial.path.proven).count();
     let mut proxies: Vec<Counted> = Vec::new();
     for (proof, name) in trials.iter().flat_map(|trial| passages(&trial.path.proxies)) {
@@ -130,7 +127,7 @@ fn path_rows(context: &Context, mode: Mode, load: &LoadPoint) -> Vec<PathRow> {
     proxies
         .into_iter()
         .map(|proxy| PathRow {
-            load: context.loads.label(load),
+            load: context.conditions.label(cell.conditions),
             mode: mode.name(),
             received: proxy.show(proxy.received),
             expected: proxy.show(proxy.expected),

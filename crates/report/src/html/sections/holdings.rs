@@ -129,7 +129,7 @@ fn full(context: &Context, table: &HoldingsTable) -> Vec<FullRow> {
             |estimate| Interval::scaled(&estimate, 1.0 / unit.bytes()).text(),
         )
     };
-    let cells = context.loads.loads().iter().flat_map(|load| context.cells_of(load));
+    let cells = context.conditions.all().flat_map(|at| context.cells_of(at));
     let components = cells.flat_map(|cell| cell.components.iter().map(move |component| (cell, component)));
     components
         .filter(|(_, component)| holdings::says(component))
@@ -151,7 +151,7 @@ fn full(context: &Context, table: &HoldingsTable) -> Vec<FullRow> {
                 .configured_in_s
                 .map(|time| table.time_unit.interval(&holdings::in_us(&time)).text());
             FullRow {
-                load: context.loads.label(&cell.load),
+                load: context.conditions.label(cell.conditions()),
                 mode: cell.mode.name(),
                 name: component.name.clone(),
                 memory: memory.map(|memory| sized(memory, table.memory_unit)).to_vec(),

@@ -23,12 +23,12 @@ pub struct PercentileSection {
 
 pub fn percentiles(context: &Context) -> Option<PercentileSection> {
     let (mut curves, mut unreadable) = (Vec::new(), Vec::new());
-    for load in context.loads.loads() {
+    for at in context.conditions.all() {
         for mode in &context.modes {
-            match Curve::of_cell(*mode, load, &context.run.trials) {
+            match Curve::of_cell(at.cell(*mode), &context.run.trials) {
                 Ok(curve) => curves.extend(curve),
                 Err(error) => {
-                    unreadable.push(format!("{mode} at {}: {error}", context.loads.label(load)));
+                    unreadable.push(format!("{mode} at {}: {error}", context.conditions.label(at)));
                 }
             }
         }
@@ -38,13 +38,12 @@ pub fn percentiles(context: &Context) -> Option<PercentileSection> {
     }
     let axes = Axes::new(&curves);
     let charts = context
-        .loads
-        .loads()
-        .iter()
+        .conditions
+        .all()
         .enumerate()
-        .filter_map(|(index, load)| {
-            let of_load: Vec<&Curve> = curves.iter().filter(|curve| curve.load == *load).collect();
-            let label = context.loads.label(load);
+        .filter_map(|(index, at)| {
+            let of_load: Vec<&Curve> = curves.iter().filter(|curve| curve.conditions() == at).collect();
+            let label = context.conditions.label(at);
             (!of_load.is_empty()).then(|| Figure {
                 svg: chart(&format!("percentiles-{index}"), &label, &of_load, &axes),
                 caption: label,
@@ -86,9 +85,9 @@ pub fn added(context: &Context) -> Option<Vec<Figure>> {
 
 fn added_chart(context: &Context, name: &str, pick: Pick, unit: TimeUnit) -> Option<RowChart> {
     let mut lines = Vec::new();
-    for load in context.loads.loads() {
+    for at in context.conditions.all() {
         let rows: Vec<Line> = context
-            .cells_of(load)
+            .cells_of(at)
             .into_iter()
             .filter_map(|cell| cell.added_us.as_ref().map(|added| (cell.mode, pick(added))))
             .map(|(mode, estimate)| {
@@ -110,7 +109,7 @@ fn added_chart(context: &Context, name: &str, pick: Pick, unit: TimeUnit) -> Opt
             })
             .collect();
         if !rows.is_empty() {
-            lines.push(Line::Heading(context.loads.label(load)));
+            lines.push(Line::Heading(context.conditions.label(at)));
             lines.extend(rows);
         }
     }

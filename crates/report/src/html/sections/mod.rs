@@ -12,11 +12,11 @@ mod tables;
 mod throughput;
 mod trials;
 
+use crate::conditions::ConditionLabels;
 use crate::drivers::{DriverTable, ServiceTable};
-use crate::loads::LoadLabels;
 use crate::run::RunData;
 use experiment::Mode;
-use experiment::schema::Cell;
+use experiment::schema::{Cell, Conditions, TrialRecord};
 use serde::Serialize;
 
 /// The whole page.
@@ -64,7 +64,7 @@ struct LegendEntry {
 /// What all sections look at.
 struct Context<'a> {
     run: &'a RunData,
-    loads: LoadLabels,
+    conditions: ConditionLabels,
     /// Modes of the run, in the order in which reports show them.
     modes: Vec<Mode>,
 }
@@ -100,8 +100,8 @@ impl Page {
 impl<'a> Context<'a> {
     fn new(run: &'a RunData) -> Self {
         let cells = &run.summary.cells;
-        let loads = LoadLabels::new(
-            cells.iter().map(|cell| &cell.load).chain(run.trials.iter().map(|trial| &trial.load)),
+        let conditions = ConditionLabels::new(
+            cells.iter().map(Cell::conditions).chain(run.trials.iter().map(TrialRecord::conditions)),
         );
         let modes = Mode::ALL
             .into_iter()
@@ -110,12 +110,13 @@ impl<'a> Context<'a> {
                     || run.trials.iter().any(|trial| trial.mode == *mode)
             })
             .collect();
-        Self { run, loads, modes }
+        Self { run, conditions, modes }
     }
 
-    /// The cells of a load, by mode.
-    fn cells_of(&self, load: &experiment::schema::LoadPoint) -> Vec<&'a Cell> {
-        let mut cells: Vec<&Cell> = self.run.summary.cells.iter().filter(|cell| cell.load == *load).collect();
+    /// The cells of these conditions, by mode.
+    fn cells_of(&self, at: Conditions<'_>) -> Vec<&'a Cell> {
+        let cells = self.run.summary.cells.iter();
+        let mut cells: Vec<&Cell> = cells.filter(|cell| cell.conditions() == at).collect();
         cells.sort_by_key(|cell| cell.mode);
         cells
     }

@@ -5,7 +5,7 @@ use crate::format::{self, Interval, SizeUnit};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use experiment::Mode;
-use experiment::schema::{Cell, ComponentSummary, Estimate, LoadPoint, Role};
+use experiment::schema::{Cell, ComponentSummary, Conditions, Estimate, Role};
 use serde::Serialize;
 
 /// With more loads than this, the CPU of all but the last is folded away.
@@ -69,7 +69,7 @@ fn charts(
     row: impl Fn(&ComponentSummary, &'static str) -> Option<Row>,
 ) -> Vec<RowChart> {
     let mut charts: Vec<RowChart> =
-        context.loads.loads().iter().map(|load| chart(context, load, axis, &row)).collect();
+        context.conditions.all().map(|at| chart(context, at, axis, &row)).collect();
     let shared: Vec<f64> = charts.iter().flat_map(RowChart::figures).collect();
     for chart in &mut charts {
         chart.shared.clone_from(&shared);
@@ -79,12 +79,12 @@ fn charts(
 
 fn chart(
     context: &Context,
-    load: &LoadPoint,
+    at: Conditions<'_>,
     axis: &str,
     row: &impl Fn(&ComponentSummary, &'static str) -> Option<Row>,
 ) -> RowChart {
     let mut lines = Vec::new();
-    for cell in context.cells_of(load) {
+    for cell in context.cells_of(at) {
         let rows =
             in_order(cell).into_iter().filter_map(|component| row(component, class(cell.mode, component)));
         let rows: Vec<Line> = rows.map(Line::Row).collect();
@@ -97,11 +97,11 @@ fn chart(
 }
 
 fn figures(context: &Context, id: &str, what: &str, charts: &[RowChart]) -> Vec<Figure> {
-    let loads = context.loads.loads().iter().zip(charts).enumerate();
+    let loads = context.conditions.all().zip(charts).enumerate();
     loads
         .filter(|(_, (_, chart))| !chart.lines.is_empty())
-        .map(|(index, (load, chart))| {
-            let caption = format!("{what} at {}", context.loads.label(load));
+        .map(|(index, (at, chart))| {
+            let caption = format!("{what} at {}", context.conditions.label(at));
             let svg = chart.draw(&format!("{id}-{index}"), &format!("{what} by component"));
             Figure { caption, svg }
         })

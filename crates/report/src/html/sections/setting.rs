@@ -146,12 +146,12 @@ impl Method {
         let results = || context.run.trials.iter().filter_map(|trial| trial.result.as_ref());
         let longest = results().map(|result: &LoadResult| result.duration_s).reduce(f64::max);
         Self {
-            shared_load: context.loads.shared(),
+            shared_load: context.conditions.shared(),
             proxies: proxies(context),
             asked: asked::of_control_plane(&context.run.experiment, &context.modes),
             held_back: asked::of_service(&context.run.experiment.server, &context.run.experiment.proxy),
-            open_loop: context.loads.loads().iter().any(|load| load.rate.is_some()),
-            closed_loop: context.loads.loads().iter().any(|load| load.rate.is_none()),
+            open_loop: context.conditions.all().any(|at| at.load.rate.is_some()),
+            closed_loop: context.conditions.all().any(|at| at.load.rate.is_none()),
             window: longest.map(format::duration),
             repeats: context.run.trials.iter().map(|trial| trial.repeat + 1).max().unwrap_or(0),
             retakes: context.run.summary.retakes,

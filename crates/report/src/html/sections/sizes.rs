@@ -6,7 +6,7 @@ use crate::format::{self, Interval, TimeUnit};
 use crate::html::style::ModeStyle;
 use crate::table::Difference;
 use experiment::Mode;
-use experiment::schema::{Estimate, SizeEffect, SizedFigure};
+use experiment::schema::{Conditions, Estimate, SizeEffect, SizedFigure};
 use serde::Serialize;
 
 /// What each other service costs each proxy, in kB.
@@ -117,7 +117,11 @@ fn seen(context: &Context, effects: &[SizeEffect], unit: TimeUnit) -> Vec<Row> {
         };
         rows.push(Row {
             class: ModeStyle::of(median.mode).class,
-            name: format!("{} at {}", median.mode, context.loads.label(load)),
+            name: format!(
+                "{} at {}",
+                median.mode,
+                context.conditions.label(Conditions { factors: &median.factors, load })
+            ),
             values: SEEN.iter().map(value).collect(),
         });
     }

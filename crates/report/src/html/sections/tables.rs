@@ -93,7 +93,7 @@ impl Tables {
                 .map(|traffic| traffic.estimate)
         }));
         let cells_in_order: Vec<&Cell> =
-            context.loads.loads().iter().flat_map(|load| context.cells_of(load)).collect();
+            context.conditions.all().flat_map(|at| context.cells_of(at)).collect();
         Self {
             time_unit: table.unit.symbol(),
             memory_unit: memory_unit.symbol(),
@@ -148,7 +148,7 @@ fn cell_row(context: &Context, cell: &Cell, table: &ResultTable) -> CellRow {
         None => vec![format::ABSENT.to_owned(); 3],
     };
     CellRow {
-        load: context.loads.label(&cell.load),
+        load: context.conditions.label(cell.conditions()),
         mode: cell.mode.name(),
         valid: valid_trials(cell.valid, cell.places(), cell.retakes),
         verdict: cell.verdict.clone(),
@@ -168,7 +168,7 @@ fn comparison_row(context: &Context, comparison: &ModeComparison, table: &Result
         change.map_or_else(|| format::ABSENT.to_owned(), |change| Difference::percent(&change).text())
     };
     ComparisonRow {
-        load: context.loads.label(&comparison.load),
+        load: context.conditions.label(comparison.conditions()),
         mode: comparison.mode.name(),
         than: comparison.than.name(),
         response: [times.p50, times.p90, times.p99]
@@ -186,7 +186,7 @@ fn total_row(context: &Context, cell: &Cell, total: &RoleTotal, memory_unit: Siz
     let absent = || format::ABSENT.to_owned();
     let memory = |memory: Estimate| Interval::scaled(&memory, 1.0 / memory_unit.bytes()).text();
     ComponentRow {
-        load: context.loads.label(&cell.load),
+        load: context.conditions.label(cell.conditions()),
         mode: cell.mode.name(),
         name: name.to_owned(),
         cpu: format::cores_interval(&total.cpu_cores).text(),
@@ -212,7 +212,7 @@ fn component_row(
         )
     };
     ComponentRow {
-        load: context.loads.label(&cell.load),
+        load: context.conditions.label(cell.conditions()),
         mode: cell.mode.name(),
         name: component.name.clone(),
         cpu: format::cores_interval(&component.cpu_cores).text(),
@@ -236,7 +236,7 @@ fn trial_row(context: &Context, trial: &TrialRecord, table: &ResultTable) -> Tri
         number: trial.index + 1,
         repeat: trial.repeat + 1,
         take: trial.take(),
-        load: context.loads.label(&trial.load),
+        load: context.conditions.label(trial.conditions()),
         mode: trial.mode.name(),
         response: result.map_or_else(
             || vec![absent(); 5],

@@ -64,11 +64,11 @@ fn figure(
     read: &dyn Fn(&Cell) -> Option<(Estimate, String)>,
 ) -> Option<Figure> {
     let mut lines = Vec::new();
-    for load in context.loads.loads().iter().filter(|load| load.rate.is_none()) {
+    for at in context.conditions.all().filter(|at| at.load.rate.is_none()) {
         let rows: Vec<Line> =
-            context.cells_of(load).into_iter().filter_map(|cell| row(cell, read)).map(Line::Row).collect();
+            context.cells_of(at).into_iter().filter_map(|cell| row(cell, read)).map(Line::Row).collect();
         if !rows.is_empty() {
-            lines.push(Line::Heading(context.loads.label(load)));
+            lines.push(Line::Heading(context.conditions.label(at)));
             lines.extend(rows);
         }
     }

@@ -6,8 +6,7 @@ use crate::html::charts::rows::{Dot, Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use crate::svg::Marker;
 use crate::table::valid_trials;
-use experiment::Mode;
-use experiment::schema::{LoadPoint, RefusedMode, Retake, TrialRecord};
+use experiment::schema::{CellKey, RefusedMode, Retake, TrialRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -25,13 +24,17 @@ pub fn trials(context: &Context) -> Option<TrialSection> {
     let unit = TimeUnit::for_times(times());
     let shared: Vec<f64> = times().map(|time_us| time_us / unit.us()).collect();
     let mut charts = Vec::new();
-    for (index, load) in context.loads.loads().iter().enumerate() {
-        let lines: Vec<Line> =
-            context.modes.iter().filter_map(|mode| row(context, *mode, load, unit)).map(Line::Row).collect();
+    for (index, at) in context.conditions.all().enumerate() {
+        let lines: Vec<Line> = context
+            .modes
+            .iter()
+            .filter_map(|mode| row(context, at.cell(*mode), unit))
+            .map(Line::Row)
+            .collect();
         if lines.is_empty() {
             continue;
         }
-        let caption = context.loads.label(load);
+        let caption = context.conditions.label(at);
         let axis = format!("response time, {}", unit.symbol());
         let chart = RowChart { axis, lines, shared: shared.clone(), may_be_logarithmic: true };
         let svg = chart.draw(&format!("trials-{index}"), &format!("Every trial at {caption}"));
@@ -48,9 +51,9 @@ fn percentiles(trial: &TrialRecord) -> Option<(f64, f64)> {
     (times.count > 0).then_some((times.p50, times.p99))
 }
 
-fn row(context: &Context, mode: Mode, load: &LoadPoint, unit: TimeUnit) -> Option<Row> {
-    let trials: Vec<&TrialRecord> =
-        context.run.trials.iter().filter(|trial| trial.mode == mode && trial.load == *load).collect();
+fn row(context: &Context, cell: CellKey<'_>, unit: TimeUnit) -> Option<Row> {
+    let mode = cell.mode;
+    let trials: Vec<&TrialRecord> = context.run.trials.iter().filter(|trial| trial.cell() == cell).collect();
     if trials.is_empty() {
         return None;
     }
@@ -225,7 +228,7 @@ fn left_out(context: &Context, trial: &TrialRecord) -> LeftOutTrial {
     LeftOutTrial {
         number: trial.index + 1,
         mode: trial.mode.name(),
-        load: context.loads.label(&trial.load),
+        load: context.conditions.label(trial.conditions()),
         reasons,
         takes: takes(context, trial),
         logs,

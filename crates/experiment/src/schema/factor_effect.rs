@@ -1,10 +1,10 @@
-//! What figures of a run rise by with the size of the mesh around the pair, where an experiment compares several sizes.
+//! How figures of a run rise with a factor whose values are numbers.
 
-use super::{Estimate, LoadPoint};
+use super::{Estimate, Factors, LoadPoint};
 use crate::Mode;
 use serde::{Deserialize, Serialize};
 
-/// A figure that is set against the size of the mesh.
+/// A figure that is set against a factor.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SizedFigure {
@@ -29,11 +29,41 @@ pub enum SizedFigure {
     ProxiesCpuCoresPer1000Rps,
 }
 
-/// What a figure rises by with the number of other services, over the valid trials.
+/// How a figure rises with one factor, the others held, over the valid trials.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FactorEffect {
+    /// The factor's dotted key.
+    pub factor: String,
+    /// Its values in the unit of the key (cores, bytes, seconds, a fraction, or a plain number), ascending: two or more.
+    pub values: Vec<f64>,
+    /// The other factors' values; empty where there is one factor.
+    #[serde(default, skip_serializing_if = "Factors::is_empty")]
+    pub factors: Factors,
+    /// The figure; its unit is at the end of its name.
+    pub figure: SizedFigure,
+    /// The arrangement of proxies.
+    pub mode: Mode,
+    /// The proxy that it is of; absent where it is of the whole path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<String>,
+    /// The load; absent for what is there before the load, which all loads have. What the factor sets in it (connections,
+    /// payload) is that of its least value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadPoint>,
+    /// What one more of the factor adds, in the figure's unit: the slope of a line through all values.
+    pub per_unit: Estimate,
+    /// The figure at the greatest value less that at the least.
+    pub from_least_to_greatest: Estimate,
+}
+
+/// A [`FactorEffect`] of the number of background services.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SizeEffect {
     /// The figure; its unit is at the end of its name.
     pub figure: SizedFigure,
+    /// The other factors' values; empty where there are none.
+    #[serde(default, skip_serializing_if = "Factors::is_empty")]
+    pub factors: Factors,
     /// The arrangement of proxies.
     pub mode: Mode,
     /// The proxy that it is of; absent where it is of the whole path.

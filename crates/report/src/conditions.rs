@@ -1,12 +1,16 @@
-//! How loads are named: each by what tells it from the others, and once by what they share.
+//! How factors and load of a cell are named: by what tells them from the others, and once by what they share.
 
 use crate::format;
-use experiment::schema::LoadPoint;
+use experiment::schema::{BACKGROUND_SERVICES, Conditions, Factors, LoadPoint};
 
-/// Labels for a set of loads.
+/// Factors that the parts of a load show already.
+const SHOWN_BY_LOAD: [&str; 5] =
+    [BACKGROUND_SERVICES, "load.connections", "load.payload", "load.protocol", "load.arrival"];
+
+/// Labels for the conditions of a run's cells.
 #[derive(Clone, Debug)]
-pub struct LoadLabels {
-    loads: Vec<LoadPoint>,
+pub struct ConditionLabels {
+    distinct: Vec<(Factors, LoadPoint)>,
     varying: Varying,
 }
 
@@ -19,39 +23,40 @@ struct Varying {
     services: bool,
 }
 
-impl LoadLabels {
-    /// The different loads among these, in the order of their first appearance.
-    pub fn new<'a>(loads: impl IntoIterator<Item = &'a LoadPoint>) -> Self {
-        let mut distinct: Vec<LoadPoint> = Vec::new();
-        for load in loads {
-            if !distinct.contains(load) {
-                distinct.push(load.clone());
+impl ConditionLabels {
+    /// The different conditions among these, in the order of their first appearance.
+    pub fn new<'a>(all: impl IntoIterator<Item = Conditions<'a>>) -> Self {
+        let mut distinct: Vec<Conditions<'_>> = Vec::new();
+        for conditions in all {
+            if !distinct.contains(&conditions) {
+                distinct.push(conditions);
             }
         }
         let differs = |field: &dyn Fn(&LoadPoint, &LoadPoint) -> bool| {
-            distinct.windows(2).any(|pair| !field(&pair[0], &pair[1]))
+            distinct.windows(2).any(|pair| !field(pair[0].load, pair[1].load))
         };
         let varying = Varying {
             protocol: differs(&|one, other| one.protocol == other.protocol),
             // In a closed loop each client has a connection of its own, unless the file says otherwise.
             connections: differs(&|one, other| one.connections == other.connections)
-                && distinct.iter().any(|load| load.clients != Some(load.connections)),
+                && distinct.iter().any(|at| at.load.clients != Some(at.load.connections)),
             payload: differs(&|one, other| one.payload_bytes == other.payload_bytes),
             arrival: differs(&|one, other| one.arrival == other.arrival),
             services: differs(&|one, other| one.surrounding_services == other.surrounding_services),
         };
-        Self { loads: distinct, varying }
+        let owned = distinct.iter().map(|at| (at.factors.clone(), at.load.clone())).collect();
+        Self { distinct: owned, varying }
     }
 
-    /// The different loads.
-    #[must_use]
-    pub fn loads(&self) -> &[LoadPoint] {
-        &self.loads
+    /// The different conditions.
+    pub fn all(&self) -> impl Iterator<Item = Conditions<'_>> {
+        self.distinct.iter().map(|(factors, load)| Conditions { factors, load })
     }
 
-    /// `1000/s`, with whatever else differs: `1000/s, 16 connections`.
+    /// `1000/s`, with whatever else differs: `1000/s, 16 connections, proxy.workers 2`.
     #[must_use]
-    pub fn label(&self, load: &LoadPoint) -> String {
+    pub fn label(&self, at: Conditions<'_>) -> String {
+        let load = at.load;
         let mut parts = vec![strength(load)];
         if let Some(services) = load.surrounding_services.filter(|_| self.varying.services) {
             parts.push(format!("{} other services", format::count(services as u64)));
@@ -68,14 +73,16 @@ impl LoadLabels {
         if self.varying.arrival {
             parts.push(load.arrival.clone());
         }
+        let others = at.factors.iter().filter(|(key, _)| !SHOWN_BY_LOAD.contains(&key.as_str()));
+        parts.extend(others.map(|(key, value)| format!("{key} {value}")));
         parts.join(", ")
     }
 
     /// What all loads share: `HTTP/1.1, 4 connections, 1 KiB responses, uniform arrivals`.
     #[must_use]
     pub fn shared(&self) -> String {
-        let Some(load) = self.loads.first() else { return String::new() };
-        let same_connections = self.loads.iter().all(|other| other.connections == load.connections);
+        let Some((_, load)) = self.distinct.first() else { return String::new() };
+        let same_connections = self.all().all(|other| other.load.connections == load.connections);
         let mut parts = Vec::new();
         if !self.varying.protocol {
             parts.push(protocol(load));
@@ -117,6 +124,17 @@ fn connections(load: &LoadPoint) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use experiment::schema::FactorValue;
+
+    const NONE: &Factors = &Factors::new();
+
+    fn labels(loads: &[LoadPoint]) -> ConditionLabels {
+        ConditionLabels::new(loads.iter().map(|load| Conditions { factors: NONE, load }))
+    }
+
+    fn label(labels: &ConditionLabels, load: &LoadPoint) -> String {
+        labels.label(Conditions { factors: NONE, load })
+    }
 
     fn load(rate: f64, connections: usize) -> LoadPoint {
         LoadPoint {
@@ -134,23 +152,37 @@ mod tests {
     fn protocols_are_named_as_people_write_them() {
         for (name, shown) in [("http/2", "HTTP/2"), ("grpc", "gRPC"), ("tcp", "raw TCP")] {
             let load = LoadPoint { protocol: name.to_owned(), ..load(500.0, 4) };
-            let shared = LoadLabels::new(&[load]).shared();
+            let shared = labels(&[load]).shared();
             assert!(shared.starts_with(&format!("{shown}, 4 connections")), "{shared}");
         }
     }
 
     #[test]
     fn a_label_says_what_differs() {
-        let labels = LoadLabels::new(&[load(500.0, 4), load(1000.0, 4), load(500.0, 4)]);
-        assert_eq!(labels.loads().len(), 2);
-        assert_eq!(labels.label(&load(500.0, 4)), "500/s");
-        assert_eq!(labels.shared(), "HTTP/1.1, 4 connections, 1\u{a0}KiB responses, uniform arrivals");
+        let named = labels(&[load(500.0, 4), load(1000.0, 4), load(500.0, 4)]);
+        assert_eq!(named.all().count(), 2);
+        assert_eq!(label(&named, &load(500.0, 4)), "500/s");
+        assert_eq!(named.shared(), "HTTP/1.1, 4 connections, 1\u{a0}KiB responses, uniform arrivals");
         let among = |services| LoadPoint { surrounding_services: Some(services), ..load(500.0, 4) };
-        let labels = LoadLabels::new(&[among(0), among(1000)]);
-        assert_eq!(labels.label(&among(0)), "500/s, 0 other services");
-        assert_eq!(labels.label(&among(1000)), "500/s, 1000 other services");
-        let labels = LoadLabels::new(&[load(500.0, 4), load(500.0, 1)]);
-        assert_eq!(labels.label(&load(500.0, 1)), "500/s, 1 connection");
+        let named = labels(&[among(0), among(1000)]);
+        assert_eq!(label(&named, &among(0)), "500/s, 0 other services");
+        assert_eq!(label(&named, &among(1000)), "500/s, 1000 other services");
+        let named = labels(&[load(500.0, 4), load(500.0, 1)]);
+        assert_eq!(label(&named, &load(500.0, 1)), "500/s, 1 connection");
+    }
+
+    #[test]
+    fn a_label_names_factors_once() {
+        let factors = |connections: usize, workers: &str| {
+            Factors::from([
+                ("load.connections".to_owned(), FactorValue::from_typed(&connections.to_string())),
+                ("proxy.workers".to_owned(), FactorValue::from_typed(workers)),
+            ])
+        };
+        let (one, other) = ((factors(2, "1"), load(500.0, 2)), (factors(4, "2"), load(500.0, 4)));
+        let conditions = [&one, &other].map(|(factors, load)| Conditions { factors, load });
+        let named = ConditionLabels::new(conditions);
+        assert_eq!(named.label(conditions[1]), "500/s, 4 connections, proxy.workers 2");
     }
 
     #[test]
@@ -161,10 +193,10 @@ mod tests {
             connections,
             ..load(1.0, connections)
         };
-        let labels = LoadLabels::new(&[closed(1, 1), closed(20, 20)]);
-        assert_eq!(labels.label(&closed(20, 20)), "20 clients");
-        assert_eq!(labels.shared(), "HTTP/1.1, 1\u{a0}KiB responses");
-        let labels = LoadLabels::new(&[closed(1, 1), closed(20, 4)]);
-        assert_eq!(labels.label(&closed(20, 4)), "20 clients, 4 connections");
+        let named = labels(&[closed(1, 1), closed(20, 20)]);
+        assert_eq!(label(&named, &closed(20, 20)), "20 clients");
+        assert_eq!(named.shared(), "HTTP/1.1, 1\u{a0}KiB responses");
+        let named = labels(&[closed(1, 1), closed(20, 4)]);
+        assert_eq!(label(&named, &closed(20, 4)), "20 clients, 4 connections");
     }
 }

@@ -1,0 +1,206 @@
+//! Factors: keys that hold a list although their value is a single one.
+//!
+//! The tree is expanded: each combination of the lists' elements takes the place of the lists, and the tree is read again
+//! by the [`reader`]. So every combination passes the same checks, and an error points at the element.
+
+use super::Files;
+use super::document::{Entry, Node, Value};
+use super::overrides::Scale;
+use super::reader::{self, MAX_LEVELS};
+use super::section::SECTIONS;
+use super::{checks::MAX_TRIALS, overrides::split_key};
+use crate::definition::{Combination, Experiment, Factor};
+use crate::diagnostic::{ExperimentError, Place};
+use crate::mesh_settings::LuaScript;
+use crate::plan::change_cost;
+use crate::schema::{FactorValue, Factors};
+use std::sync::Arc;
+
+type Result<T> = std::result::Result<T, Box<ExperimentError>>;
+
+/// Cells of one experiment: modes × combinations of factors × loads.
+const MAX_CELLS: usize = 10_000;
+
+/// Keys whose value is a list: the modes and loads of the cells, and what stands beside them.
+const LISTS: [&str; 5] = ["modes", "load.rate", "load.clients", "published", "published.figures"];
+
+/// Keys that hold for the whole run, a section's with a point at its end, and why they are not factors.
+const SINGLE: [(&str, &str); 15] = [
+    ("name", "an experiment has one name"),
+    ("question", "an experiment asks one question"),
+    ("mesh", "runs of different meshes are compared by `meshmeter compare`"),
+    ("repeats", "every cell is repeated equally often"),
+    ("retakes", "one rule holds for the whole run"),
+    ("seed", "one seed orders the whole run"),
+    ("fresh", "one rule holds for the whole run"),
+    ("load.warmup", "all trials are measured alike"),
+    ("load.duration", "all trials are measured alike"),
+    ("load.timeout", "all trials are measured alike"),
+    ("load.threads", "all trials are measured by the same generator"),
+    ("istio.wasm", "it names a file: runs with different files are compared by `meshmeter compare`"),
+    ("istio.extra", "it names a file: runs with different files are compared by `meshmeter compare`"),
+    ("topology", "`topology.shape` takes a list"),
+    ("objective.", "one objective holds for the whole run"),
+];
+
+/// A list in the tree.
+struct FoundFactor<'a> {
+    key: String,
+    key_place: &'a Place,
+    elements: Vec<(FactorValue, &'a Node)>,
+}
+
+/// Reads and checks the tree with every combination of its factors.
+pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Result<Experiment> {
+    let mut lists = Vec::new();
+    collect(root, "", &mut lists)?;
+    let mut tree = root.clone();
+    let mut factors = Vec::new();
+    for list in lists {
+        match list.elements.as_slice() {
+            [(_, only)] => *at(&mut tree, &list.key) = (*only).clone(),
+            _ => factors.push(list),
+        }
+    }
+    // Stable: the order of the table of keys among equals, whatever the order in the file.
+    factors.sort_by_key(|factor| std::cmp::Reverse(change_cost(&factor.key)));
+    let Some(last) = factors.last() else { return reader::experiment(&tree, &[], scale, files) };
+    let product = |total: usize, factor: &FoundFactor<'_>| total.saturating_mul(factor.elements.len());
+    let count = factors.iter().fold(1, product);
+    let keys: Vec<&str> = factors.iter().map(|factor| factor.key.as_str()).collect();
+    let mut read = |number: usize| {
+        combination(number, &factors, &mut tree, |tree| reader::experiment(tree, &keys, scale, files))
+    };
+    let mut base = read(0)?.experiment;
+    let cells = count.saturating_mul(base.modes.len() * base.load.levels.count());
+    check_limit(cells, MAX_CELLS, "cells", last.key_place)?;
+    check_limit(cells * base.repeats, MAX_TRIALS, "trials", last.key_place)?;
+    let mut combinations: Vec<Combination> = (0..count).map(&mut read).collect::<Result<_>>()?;
+    check_distinct(&factors, &combinations)?;
+    for one in &mut combinations {
+        if one.experiment.istio == base.istio {
+            one.experiment.istio = Arc::clone(&base.istio);
+        }
+    }
+    let values = |found: &FoundFactor<'_>| found.elements.iter().map(|(value, _)| value.clone()).collect();
+    base.factors =
+        factors.iter().map(|found| Factor { key: found.key.clone(), values: values(found) }).collect();
+    base.combinations = combinations;
+    Ok(base)
+}
+
+/// Every list below a map that is a factor, in the order of [`SECTIONS`].
+fn collect<'a>(node: &'a Node, section: &str, lists: &mut Vec<FoundFactor<'a>>) -> Result<()> {
+    let Value::Map(entries) = &node.value else { return Ok(()) };
+    let keys = SECTIONS.iter().find(|(name, _)| *name == section).map_or(&[][..], |(_, keys)| keys);
+    for entry in keys.iter().filter_map(|key| entries.iter().find(|entry| entry.key == *key)) {
+        let key = if section.is_empty() { entry.key.clone() } else { format!("{section}.{}", entry.key) };
+        let is_section = SECTIONS.iter().any(|(name, _)| *name == key);
+        match &entry.node.value {
+            Value::Map(_) if is_section => collect(&entry.node, &key, lists)?,
+            Value::List(items) if !LISTS.contains(&key.as_str()) && (!is_section || key == "topology") => {
+                check_may_vary(&key, &entry.node.place)?;
+                lists.push(found(key, entry, items)?);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn check_may_vary(key: &str, place: &Place) -> Result<()> {
+    let holds = |name: &str| key == name || name.ends_with('.') && key.starts_with(name);
+    match SINGLE.iter().find(|(name, _)| holds(name)) {
+        Some((_, reason)) => {
+            Err(place.error(format!("`{key}` takes one value"), format!("expected no list: {reason}")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn found<'a>(key: String, entry: &'a Entry, items: &'a [Node]) -> Result<FoundFactor<'a>> {
+    if items.is_empty() {
+        return Err(entry.node.place.error(format!("`{key}` is empty"), "expected at least one value"));
+    }
+    check_limit(items.len(), MAX_LEVELS, &format!("values of `{key}`"), &entry.node.place)?;
+    let elements = items.iter().map(|item| {
+        let text = match &item.value {
+            Value::Scalar(text) => text.as_str(),
+            // The reader of the key says what is wrong with it.
+            _ => "",
+        };
+        (FactorValue::from_typed(text), item)
+    });
+    Ok(FoundFactor { key_place: &entry.key_place, elements: elements.collect(), key })
+}
+
+fn check_limit(count: usize, max: usize, what: &str, place: &Place) -> Result<()> {
+    if count > max {
+        return Err(place.error(format!("there would be {count} {what}"), format!("expected at most {max}")));
+    }
+    Ok(())
+}
+
+/// The combination of this number: the last factor varies fastest.
+fn combination(
+    number: usize,
+    factors: &[FoundFactor<'_>],
+    tree: &mut Node,
+    read: impl Fn(&Node) -> Result<Experiment>,
+) -> Result<Combination> {
+    let (mut rest, mut values) = (number, Factors::new());
+    for factor in factors.iter().rev() {
+        let (value, node) = &factor.elements[rest % factor.elements.len()];
+        rest /= factor.elements.len();
+        *at(tree, &factor.key) = (*node).clone();
+        values.insert(factor.key.clone(), value.clone());
+    }
+    let experiment = read(tree).map_err(|error| match factors {
+        [_, _, ..] if error.hint.is_none() => {
+            error.with_hint(format!("in the combination {}", named(&values)))
+        }
+        _ => error,
+    })?;
+    if let (Some(lua), Some(LuaScript::Inline(_))) =
+        (factors.iter().find(|factor| factor.key == "istio.lua"), &experiment.istio.lua)
+    {
+        return Err(lua.key_place.error("`istio.lua` is a list with a script in it", "expected `[off, on]`"));
+    }
+    Ok(Combination { factors: values, experiment })
+}
+
+/// Such as `load.connections 8, proxy.workers 2`.
+fn named(factors: &Factors) -> String {
+    factors.iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>().join(", ")
+}
+
+/// The node at a key that is there.
+fn at<'a>(tree: &'a mut Node, dotted: &str) -> &'a mut Node {
+    let (section, key) = split_key(dotted);
+    let names = section.split('.').filter(|name| !name.is_empty()).chain([key]);
+    names.fold(tree, |node, name| {
+        let Value::Map(entries) = &mut node.value else { unreachable!("{dotted} was found below a map") };
+        let found = entries.iter_mut().find(|entry| entry.key == name);
+        &mut found.expect("the key was found in this tree").node
+    })
+}
+
+/// Two values of a factor that mean the same, such as `500m` and `0.5`, would measure one cell twice.
+fn check_distinct(factors: &[FoundFactor<'_>], combinations: &[Combination]) -> Result<()> {
+    let mut step = combinations.len();
+    for factor in factors {
+        step /= factor.elements.len();
+        for (later, (_, node)) in factor.elements.iter().enumerate() {
+            let means_same = |earlier: usize| {
+                combinations[earlier * step].experiment == combinations[later * step].experiment
+            };
+            if (0..later).any(means_same) {
+                return Err(node.place.error(
+                    format!("`{}` has the same value twice", factor.key),
+                    "expected each value once",
+                ));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! Cells of an experiment: mode × factors × load.
+
+use crate::Mode;
+use crate::definition::{Arrival, Experiment, LoadLevels};
+use crate::schema::{BACKGROUND_SERVICES, CellKey, Conditions, Factors, LoadPoint};
+
+/// A cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedCell {
+    /// The mode.
+    pub mode: Mode,
+    /// Values of the factors.
+    pub factors: Factors,
+    /// The load.
+    pub load: LoadPoint,
+}
+
+impl PlannedCell {
+    /// What identifies it.
+    #[must_use]
+    pub fn key(&self) -> CellKey<'_> {
+        self.conditions().cell(self.mode)
+    }
+
+    /// Its factors and load.
+    #[must_use]
+    pub fn conditions(&self) -> Conditions<'_> {
+        Conditions { factors: &self.factors, load: &self.load }
+    }
+}
+
+/// Every cell: by combination of factors, then by level of load, then by mode, each in the order of the file.
+#[must_use]
+pub fn cells(experiment: &Experiment) -> Vec<PlannedCell> {
+    let mut cells = Vec::new();
+    for (factors, one) in experiment.each_combination() {
+        for load in level_points(one, experiment) {
+            let of_mode =
+                |mode: &Mode| PlannedCell { mode: *mode, factors: factors.clone(), load: load.clone() };
+            cells.extend(experiment.modes.iter().map(of_mode));
+        }
+    }
+    cells
+}
+
+/// The levels of load of one combination of a whole experiment.
+pub(super) fn level_points(combination: &Experiment, whole: &Experiment) -> Vec<LoadPoint> {
+    let settings = &combination.load;
+    let compares_sizes = whole.factor(BACKGROUND_SERVICES).is_some();
+    let point = |rate, clients: Option<usize>, arrival: Arrival| LoadPoint {
+        protocol: settings.protocol.to_string(),
+        rate,
+        clients,
+        connections: settings.connections.or(clients).unwrap_or(1),
+        payload_bytes: combination.server.payload_bytes,
+        arrival: arrival.name().to_owned(),
+        surrounding_services: compares_sizes.then_some(combination.istio.surroundings.services),
+    };
+    match &settings.levels {
+        LoadLevels::Open { rates, arrival } => {
+            rates.iter().map(|rate| point(Some(*rate), None, *arrival)).collect()
+        }
+        LoadLevels::Closed { clients } => {
+            clients.iter().map(|clients| point(None, Some(*clients), Arrival::Uniform)).collect()
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! How long a run takes, about.
+
+use super::{Plan, PlannedTrial};
+use crate::environment::DeploymentSpec;
+use crate::{MeshKind, Mode};
+use std::time::Duration;
+
+/// What a trial takes beside its load: starting pods and proxies, reading counters, taking all down. Measured in the lab
+/// on two cores; only the estimate of a run's length rests on it.
+fn overhead(spec: &DeploymentSpec) -> Duration {
+    let told = if spec.mode == Mode::None { 0 } else { spec.istio.surroundings.services };
+    OF_A_SERVICE_TOLD * u32::try_from(told).unwrap_or(u32::MAX) + of_an_arrangement(spec)
+}
+
+fn of_an_arrangement(spec: &DeploymentSpec) -> Duration {
+    match (spec.mesh, spec.mode) {
+        (MeshKind::Envoy, _) => Duration::from_millis(800),
+        (MeshKind::Istio, Mode::None) => Duration::from_secs(1),
+        // Besides, the last spans come five seconds late.
+        (MeshKind::Istio, _) if spec.istio.tracing_fraction.is_some_and(|share| share > 0.0) => {
+            Duration::from_secs(9)
+        }
+        // Proxies get their certificates and configuration from the control plane.
+        (MeshKind::Istio, _) => Duration::from_secs(4),
+    }
+}
+
+/// One of the other services, until the API has it or is rid of it and istiod knows.
+const OF_A_SERVICE: Duration = Duration::from_millis(6);
+
+/// Each of them in every trial: the proxies are told of it, and tell of it when they are asked what they hold.
+const OF_A_SERVICE_TOLD: Duration = Duration::from_millis(2);
+
+/// A control plane starts once in a run.
+const CONTROL_PLANE_START: Duration = Duration::from_secs(12);
+
+impl Plan {
+    /// How long the run will take, about, where no trial is taken again.
+    #[must_use]
+    pub fn estimated_time(&self) -> Duration {
+        let needs_control_plane = self.trials.iter().any(|trial| trial.spec.mesh == MeshKind::Istio);
+        let once = if needs_control_plane { CONTROL_PLANE_START } else { Duration::ZERO };
+        let trials = self.trials.iter().map(PlannedTrial::load_time).sum::<Duration>();
+        let deployments = self.trials.chunk_by(|one, next| one.deployment == next.deployment);
+        let overheads = deployments.map(|shared| overhead(&shared[0].spec)).sum::<Duration>();
+        once + self.changed_services() * OF_A_SERVICE + overheads + trials
+    }
+
+    /// How long it can become, about, by the trials that are taken again.
+    #[must_use]
+    pub fn longest_time(&self) -> Duration {
+        let longest = self.trials.iter().map(PlannedTrial::estimated_time).max().unwrap_or_default();
+        self.estimated_time() + longest * u32::try_from(self.most_retakes()).unwrap_or(u32::MAX)
+    }
+
+    /// Other services that are written or removed between the trials of the run, the first included.
+    fn changed_services(&self) -> u32 {
+        let mut there = 0;
+        let changes = self.trials.iter().map(|trial| {
+            let before = std::mem::replace(&mut there, trial.spec.istio.surroundings.services);
+            there.abs_diff(before)
+        });
+        u32::try_from(changes.sum::<usize>()).unwrap_or(u32::MAX)
+    }
+}
+
+impl PlannedTrial {
+    fn load_time(&self) -> Duration {
+        self.warmup + self.duration
+    }
+
+    /// Estimate for a trial with a deployment of its own.
+    fn estimated_time(&self) -> Duration {
+        self.load_time() + overhead(&self.spec)
+    }
+}

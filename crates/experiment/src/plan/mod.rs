@@ -1,0 +1,353 @@
+//! The plan of a run: every trial, in the order in which it will run.
+//!
+//! A cell is mode × factors × load ([`cell`]). Each repeat holds every cell once, in an order of its own ([`order`]), so
+//! that what changes on the machine during a run meets all modes alike. [`estimate`] is how long it takes, [`text`] what
+//! `--dry-run` prints.
+
+mod cell;
+mod deployment;
+mod estimate;
+mod order;
+mod text;
+
+pub use cell::{PlannedCell, cells};
+pub(crate) use order::change_cost;
+pub use text::{described, offered};
+
+use crate::Mode;
+use crate::definition::{Experiment, Fresh};
+use crate::environment::DeploymentSpec;
+use crate::schema::{CellKey, Conditions, Factors, LoadPoint};
+use cell::level_points;
+use order::{SplitMix64, ordered};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// More than this share of a run's trials are not taken again: such a machine is too noisy for the experiment.
+const RETAKEN_FRACTION: f64 = 1.0 / 3.0;
+
+/// How many trials are taken again at most in a run of so many, where each of them is as often.
+#[must_use]
+pub fn most_retakes(trials: usize, of_each: usize) -> usize {
+    let share = (trials as f64 * RETAKEN_FRACTION) as usize;
+    (trials * of_each).min(share.max(1))
+}
+
+/// Every trial of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The experiment's name.
+    pub name: String,
+    /// The seed that the order comes from.
+    pub seed: u64,
+    /// In the order of execution.
+    pub trials: Vec<PlannedTrial>,
+    /// How often each of them that the machine disturbed is taken again, at most.
+    pub retakes: usize,
+}
+
+/// One trial to run: one cell, once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedTrial {
+    /// Place in the order of execution, from 0.
+    pub index: usize,
+    /// Which repeat it belongs to, from 0.
+    pub repeat: usize,
+    /// The arrangement of proxies.
+    pub mode: Mode,
+    /// Values of the factors.
+    pub factors: Factors,
+    /// The load to offer.
+    pub load: LoadPoint,
+    /// What the environment must prepare.
+    pub spec: DeploymentSpec,
+    /// Number of the deployment that it runs in, from 0. Trials that share one stand next to each other.
+    pub deployment: usize,
+    /// Time under load before the measured window.
+    pub warmup: Duration,
+    /// The measured window.
+    pub duration: Duration,
+    /// After this a request counts as failed.
+    pub timeout: Duration,
+    /// The generator's worker threads.
+    pub threads: usize,
+    /// The generator's seed. The same for every mode of a repeat under the same load, so that they meet the same arrivals.
+    pub generator_seed: u64,
+}
+
+impl Plan {
+    /// Expands an experiment.
+    #[must_use]
+    pub fn new(experiment: &Experiment, seed: u64) -> Self {
+        let combinations: Vec<(Factors, &Experiment)> = experiment.each_combination().collect();
+        let specs: Vec<Vec<DeploymentSpec>> = combinations
+            .iter()
+            .map(|(_, one)| one.modes.iter().map(|mode| spec(one, *mode)).collect())
+            .collect();
+        let loads: Vec<Vec<LoadPoint>> =
+            combinations.iter().map(|(_, one)| level_points(one, experiment)).collect();
+        let mut random = SplitMix64::new(seed);
+        let mut trials = Vec::new();
+        for repeat in 0..experiment.repeats {
+            let generator_seeds: Vec<u64> = loads[0].iter().map(|_| random.next()).collect();
+            let planned = ordered(experiment, &mut random).into_iter().map(|position| {
+                let (factors, one) = &combinations[position.combination];
+                PlannedTrial {
+                    index: 0,
+                    repeat,
+                    mode: experiment.modes[position.mode],
+                    factors: factors.clone(),
+                    load: loads[position.combination][position.level].clone(),
+                    spec: specs[position.combination][position.mode].clone(),
+                    deployment: 0,
+                    warmup: one.load.warmup,
+                    duration: one.load.duration,
+                    timeout: one.load.timeout,
+                    threads: one.load.threads,
+                    generator_seed: generator_seeds[position.level],
+                }
+            });
+            let next = trials.last().map_or(0, |last: &PlannedTrial| last.deployment + 1);
+            let fresh =
+                |trial: &PlannedTrial| experiment.fresh.unwrap_or_else(|| Fresh::default_for(&trial.spec));
+            for trial in deployment::group(planned.collect(), next, fresh) {
+                trials.push(PlannedTrial { index: trials.len(), ..trial });
+            }
+        }
+        Self { name: experiment.name.clone(), seed, trials, retakes: experiment.retakes }
+    }
+
+    /// How many trials are taken again at most, all together.
+    #[must_use]
+    pub fn most_retakes(&self) -> usize {
+        most_retakes(self.trials.len(), self.retakes)
+    }
+
+    /// The trials of each repeat, in the order of execution.
+    pub fn repeats(&self) -> impl Iterator<Item = &[PlannedTrial]> {
+        self.trials.chunk_by(|one, next| one.repeat == next.repeat)
+    }
+}
+
+impl PlannedTrial {
+    /// The cell that it is a trial of.
+    #[must_use]
+    pub fn cell(&self) -> CellKey<'_> {
+        self.conditions().cell(self.mode)
+    }
+
+    /// Its factors and load.
+    #[must_use]
+    pub fn conditions(&self) -> Conditions<'_> {
+        Conditions { factors: &self.factors, load: &self.load }
+    }
+}
+
+/// What the environment prepares for a mode.
+fn spec(experiment: &Experiment, mode: Mode) -> DeploymentSpec {
+    let cpu_limit = experiment.client_cpu_limit_cores;
+    DeploymentSpec {
+        mesh: experiment.mesh,
+        mode,
+        topology: Arc::new(experiment.topology.topology(mode, &experiment.server, cpu_limit)),
+        protocol: experiment.load.protocol,
+        proxy: experiment.proxy.clone(),
+        istio: Arc::clone(&experiment.istio),
+        server: experiment.server.clone(),
+        client_cpu_limit_cores: cpu_limit,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::order::SplitMix64;
+    use super::*;
+    use crate::MeshKind;
+    use crate::topology::pair;
+    use std::collections::BTreeSet;
+
+    fn experiment(text: &str) -> Experiment {
+        Experiment::parse(text, "test").unwrap()
+    }
+
+    #[test]
+    fn the_dry_run_lists_every_trial() {
+        let small = experiment(
+            "{name: small, modes: [none, gateway, sidecar], load: {rate: [500, 1000]}, repeats: 2}",
+        );
+        insta::assert_snapshot!(Plan::new(&small, 7).to_string());
+    }
+
+    #[test]
+    fn the_dry_run_says_how_long_retakes_can_make_a_run() {
+        let text = |retakes: usize| {
+            let of = format!(
+                "{{name: s, modes: [none, sidecar], load: {{rate: 500, duration: 3s, warmup: 1200ms}}, repeats: 6, retakes: {retakes}}}"
+            );
+            Plan::new(&experiment(&of), 7).to_string()
+        };
+        assert!(!text(0).contains("again"), "{}", text(0));
+        // 12 trials of 5 s; a third of them are 4.
+        assert!(text(1).starts_with("s: 12 trials in 6 repeats, about 1m 00s"), "{}", text(1));
+        assert!(
+            text(1).contains("each at most once, at most 4 in all; the run then takes about 1m 20s"),
+            "{}",
+            text(1)
+        );
+        assert!(text(2).contains("each at most 2 times, at most 4 in all"), "{}", text(2));
+    }
+
+    #[test]
+    fn at_most_a_third_of_the_trials_is_taken_again_and_one_where_there_are_fewer() {
+        assert_eq!([0, 1, 2].map(|each| most_retakes(60, each)), [0, 20, 20]);
+        assert_eq!([1, 2, 3, 5, 6].map(|trials| most_retakes(trials, 1)), [1, 1, 1, 1, 2]);
+        assert_eq!(most_retakes(0, 3), 0);
+    }
+
+    #[test]
+    fn each_repeat_holds_every_cell_once_and_modes_meet_the_same_arrivals() {
+        let closed = experiment("{name: c, modes: [none, sidecar], load: {clients: [1, 2, 4]}, repeats: 20}");
+        let plan = Plan::new(&closed, 3);
+        assert_eq!(plan.trials.len(), 120);
+        let mut orders = BTreeSet::new();
+        for repeat in 0..20 {
+            let trials: Vec<_> = plan.trials.iter().filter(|trial| trial.repeat == repeat).collect();
+            let order: Vec<_> = trials.iter().map(|trial| (trial.mode, trial.load.clients)).collect();
+            assert_eq!(order.iter().collect::<BTreeSet<_>>().len(), 6);
+            orders.insert(order);
+            for clients in [1, 2, 4] {
+                let seeds: BTreeSet<u64> = trials
+                    .iter()
+                    .filter(|trial| trial.load.clients == Some(clients))
+                    .map(|trial| trial.generator_seed)
+                    .collect();
+                assert_eq!(seeds.len(), 1);
+            }
+        }
+        assert!(orders.len() > 15, "20 repeats have {} orders", orders.len());
+        assert!(plan.trials.iter().enumerate().all(|(index, trial)| trial.index == index));
+    }
+
+    #[test]
+    fn mesh_sizes_vary_slower_than_modes_and_in_every_order() {
+        let text = |services: &str| {
+            format!(
+                "{{name: s, mesh: istio, modes: [none, sidecar], load: {{rate: [100, 500]}}, repeats: 60, \
+                 istio: {{surroundings: {{services: {services}}}}}}}"
+            )
+        };
+        let several = Plan::new(&experiment(&text("[0, 200, 1000]")), 5);
+        assert_eq!(several.trials.len(), 720);
+        let mut orders = BTreeSet::new();
+        for repeat in several.trials.chunks(12) {
+            let sizes: Vec<Option<usize>> =
+                repeat.iter().map(|trial| trial.load.surrounding_services).collect();
+            let blocks: Vec<&[Option<usize>]> = sizes.chunks(4).collect();
+            assert!(blocks.iter().all(|block| block.iter().all(|size| *size == block[0])), "{sizes:?}");
+            orders.insert(blocks.iter().map(|block| block[0]).collect::<Vec<_>>());
+            for trial in repeat {
+                assert_eq!(Some(trial.spec.istio.surroundings.services), trial.load.surrounding_services);
+            }
+            let seeds: BTreeSet<u64> = repeat.iter().map(|trial| trial.generator_seed).collect();
+            assert_eq!(seeds.len(), 2, "one for each rate, whatever the mode and the size");
+        }
+        assert_eq!(orders.len(), 6);
+        // A single size is planned as if there were no sizes.
+        let single = Plan::new(&experiment(&text("200")), 5);
+        let none = Plan::new(&experiment(&text("0")), 5);
+        let order = |plan: &Plan| {
+            let trials = plan.trials.iter();
+            trials.map(|trial| (trial.mode, trial.load.clone(), trial.generator_seed)).collect::<Vec<_>>()
+        };
+        assert_eq!(order(&single), order(&none));
+        assert!(single.trials.iter().all(|trial| trial.factors.is_empty()));
+        assert_eq!(single.trials[0].spec.istio.surroundings.services, 200);
+    }
+
+    #[test]
+    fn dry_run_shows_a_column_per_factor() {
+        let text = "{name: two, modes: [none, sidecar], load: {clients: 8, connections: [8, 16]}, repeats: 1, \
+                    proxy: {cpu: [250m, 1]}}";
+        insta::assert_snapshot!(Plan::new(&experiment(text), 7).to_string());
+    }
+
+    #[test]
+    fn expensive_factors_vary_slowest() {
+        let text = "{name: s, mesh: istio, modes: [none, sidecar], load: {rate: 100, connections: [2, 4]}, repeats: 40, \
+                    topology: {namespaces: [1, 2]}, istio: {surroundings: {services: [0, 200, 1000]}}}";
+        let plan = Plan::new(&experiment(text), 5);
+        assert_eq!(plan.trials.len(), 24 * 40);
+        let changes = |trials: &[PlannedTrial], keys: &[&str]| {
+            let values =
+                |trial: &PlannedTrial| keys.iter().map(|key| trial.factors[*key].clone()).collect::<Vec<_>>();
+            trials.windows(2).filter(|pair| values(&pair[0]) != values(&pair[1])).count()
+        };
+        let mut orders = BTreeSet::new();
+        for repeat in plan.repeats() {
+            let size = "istio.surroundings.services";
+            assert_eq!(changes(repeat, &[size]), 2);
+            assert_eq!(changes(repeat, &[size, "topology.namespaces"]), 5);
+            let cells: BTreeSet<String> = repeat.iter().map(|trial| format!("{:?}", trial.cell())).collect();
+            assert_eq!(cells.len(), 24);
+            orders.insert(repeat.iter().map(|trial| trial.load.connections).collect::<Vec<_>>());
+        }
+        assert!(orders.len() > 35, "connections vary at random: {} orders", orders.len());
+        let trial = &plan.trials[0];
+        assert_eq!(
+            trial.spec.topology.namespaces().len().to_string(),
+            trial.factors["topology.namespaces"].to_string()
+        );
+        assert_eq!(trial.load.connections.to_string(), trial.factors["load.connections"].to_string());
+    }
+
+    #[test]
+    fn trials_of_a_mode_share_a_deployment_with_fresh_mode() {
+        let text = "{name: f, modes: [none, gateway, sidecar], load: {rate: [100, 200, 400]}, repeats: 20}";
+        let per_trial = Plan::new(&experiment(text), 3);
+        let deployments: Vec<usize> = per_trial.trials.iter().map(|trial| trial.deployment).collect();
+        assert_eq!(deployments, (0..180).collect::<Vec<_>>(), "small topologies: one per trial");
+        let per_mode = Plan::new(&Experiment { fresh: Some(Fresh::Mode), ..experiment(text) }, 3);
+        let (mut orders, mut loads) = (BTreeSet::new(), BTreeSet::new());
+        for (number, shared) in per_mode.trials.chunks(3).enumerate() {
+            assert!(shared.iter().all(|trial| trial.deployment == number && trial.mode == shared[0].mode));
+            loads.insert(shared.iter().map(|trial| trial.load.rate.unwrap() as u64).collect::<Vec<_>>());
+        }
+        for repeat in per_mode.repeats() {
+            assert_eq!(repeat.len(), 9);
+            orders.insert(repeat.iter().map(|trial| trial.mode).collect::<Vec<_>>());
+        }
+        assert_eq!((orders.len(), loads.len()), (6, 6), "every order");
+        assert!(per_mode.trials.iter().enumerate().all(|(index, trial)| trial.index == index));
+        assert!(per_mode.estimated_time() < per_trial.estimated_time());
+    }
+
+    #[test]
+    fn large_topologies_are_deployed_per_mode_by_default() {
+        let default_for = |namespaces| {
+            let topology = pair(namespaces, 1, &crate::environment::ServerSettings::default(), false, None);
+            let spec = DeploymentSpec::new(MeshKind::Istio, Mode::Sidecar);
+            Fresh::default_for(&DeploymentSpec { topology: Arc::new(topology), ..spec })
+        };
+        assert_eq!((default_for(5), default_for(6)), (Fresh::Trial, Fresh::Mode));
+    }
+
+    #[test]
+    fn every_order_is_about_as_likely() {
+        let three =
+            experiment("{name: t, modes: [none, gateway, sidecar], load: {rate: 1000}, repeats: 600}");
+        let mut counts = std::collections::BTreeMap::new();
+        for repeat in Plan::new(&three, 1).trials.chunks(3) {
+            *counts.entry(repeat.iter().map(|trial| trial.mode).collect::<Vec<_>>()).or_insert(0) += 1;
+        }
+        assert_eq!(counts.len(), 6);
+        // 100 expected each; six standard deviations are 55.
+        assert!(counts.values().all(|count| (45..=155).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn random_numbers_are_those_of_the_reference_code() {
+        let mut random = SplitMix64::new(1_234_567);
+        let first: Vec<u64> = (0..3).map(|_| random.next()).collect();
+        assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+}

@@ -1,0 +1,128 @@
+//! What `--dry-run` prints.
+
+use super::Plan;
+use crate::schema::{BACKGROUND_SERVICES, Conditions, LoadPoint};
+use crate::units::{format_duration, format_rate};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+/// What `--dry-run` prints.
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let repeats = self.trials.last().map_or(0, |trial| trial.repeat + 1);
+        writeln!(
+            f,
+            "{}: {} trials in {repeats} {}, about {}, seed {}",
+            self.name,
+            self.trials.len(),
+            if repeats == 1 { "repeat" } else { "repeats" },
+            rounded(self.estimated_time()),
+            self.seed
+        )?;
+        if let Some(trial) = self.trials.first() {
+            writeln!(
+                f,
+                "each: {} warm-up, {} measured, {} of {} bytes on {} connections, {} arrivals",
+                format_duration(trial.warmup),
+                format_duration(trial.duration),
+                self.any_of(|load| load.protocol.clone()),
+                self.any_of(|load| load.payload_bytes),
+                self.any_of(|load| load.connections),
+                self.any_of(|load| load.arrival.clone())
+            )?;
+        }
+        if self.retakes > 0 {
+            writeln!(
+                f,
+                "disturbed trials are taken again after their repeat: each at most {}, at most {} in all; the run then takes \
+                 about {}",
+                if self.retakes == 1 { "once".to_owned() } else { format!("{} times", self.retakes) },
+                self.most_retakes(),
+                rounded(self.longest_time())
+            )?;
+        }
+        self.write_trials(f)
+    }
+}
+
+impl Plan {
+    /// Every distinct value of a load, ascending: `4`, or `2, 4 or 8`.
+    fn any_of<T: Ord + fmt::Display>(&self, value: impl Fn(&LoadPoint) -> T) -> String {
+        let distinct: BTreeSet<T> = self.trials.iter().map(|trial| value(&trial.load)).collect();
+        let texts: Vec<String> = distinct.iter().map(ToString::to_string).collect();
+        match texts.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+            _ => texts.concat(),
+        }
+    }
+
+    /// A row per trial, with a column per factor.
+    fn write_trials(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let factors: Vec<(&String, usize)> = self
+            .trials
+            .first()
+            .map_or_else(Vec::new, |trial| trial.factors.keys().collect())
+            .into_iter()
+            .map(|key| {
+                let values = self.trials.iter().filter_map(|trial| trial.factors.get(key));
+                let widest = values.map(|value| value.to_string().chars().count()).max().unwrap_or(0);
+                (key, widest.max(key.chars().count()))
+            })
+            .collect();
+        write!(f, "\n{:>5}  {:>6}  {:<20}  ", "trial", "repeat", "mode")?;
+        for (key, width) in &factors {
+            write!(f, "{key:<width$}  ")?;
+        }
+        writeln!(f, "load")?;
+        for trial in &self.trials {
+            write!(f, "{:>5}  {:>6}  {:<20}  ", trial.index + 1, trial.repeat + 1, trial.mode)?;
+            for (key, width) in &factors {
+                write!(f, "{:<width$}  ", trial.factors[*key])?;
+            }
+            writeln!(f, "{}", strength(&trial.load))?;
+        }
+        Ok(())
+    }
+}
+
+/// A load in words, such as `1000 requests/s` or `8 clients`; where sizes of the mesh are compared, such as
+/// `1000 requests/s among 200 other services`.
+#[must_use]
+pub fn offered(load: &LoadPoint) -> String {
+    let offered = strength(load);
+    match load.surrounding_services {
+        None => offered,
+        Some(0) => format!("{offered} among no other services"),
+        Some(1) => format!("{offered} among 1 other service"),
+        Some(services) => format!("{offered} among {services} other services"),
+    }
+}
+
+/// A cell's load and factors in words, such as `1000 requests/s, proxy.workers 2`; its background services as [`offered`]
+/// says them.
+#[must_use]
+pub fn described(conditions: Conditions<'_>) -> String {
+    let others = conditions.factors.iter().filter(|(key, _)| *key != BACKGROUND_SERVICES);
+    others.fold(offered(conditions.load), |text, (key, value)| format!("{text}, {key} {value}"))
+}
+
+fn strength(load: &LoadPoint) -> String {
+    match (load.rate, load.clients) {
+        (Some(rate), _) => format!("{} requests/s", format_rate(rate)),
+        (None, Some(1)) => "1 client".into(),
+        (None, Some(clients)) => format!("{clients} clients"),
+        (None, None) => "no load".into(),
+    }
+}
+
+/// A duration as one would say it: to the second, to the minute above ten minutes.
+fn rounded(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64().ceil() as u64;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        600..3600 => format!("{}m", seconds.div_ceil(60)),
+        _ => format!("{}h {:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}

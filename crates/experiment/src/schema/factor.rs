@@ -1,0 +1,116 @@
+//! Factors: keys of an experiment that hold a list. Each value makes cells of its own.
+
+use super::LoadPoint;
+use crate::Mode;
+use crate::units::{parse_cores, parse_duration, parse_fraction, parse_size};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The factor that is the size of the mesh: background services.
+pub const BACKGROUND_SERVICES: &str = "istio.surroundings.services";
+
+/// Values of a cell's factors by dotted key, such as `proxy.workers`. Empty in an experiment without factors.
+pub type Factors = BTreeMap<String, FactorValue>;
+
+/// One value of a factor, as typed in the experiment.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum FactorValue {
+    /// A plain number.
+    Number(serde_json::Number),
+    /// Anything else, quantities with a unit such as `250m` included.
+    Text(String),
+}
+
+impl FactorValue {
+    /// The value of a scalar in an experiment file.
+    #[must_use]
+    pub fn from_typed(text: &str) -> Self {
+        let text = text.trim();
+        if let Ok(whole) = text.parse::<u64>() {
+            return Self::Number(whole.into());
+        }
+        let is_decimal = text.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+        let decimal = text.parse::<f64>().ok().filter(|_| is_decimal).and_then(serde_json::Number::from_f64);
+        decimal.map_or_else(|| Self::Text(text.to_owned()), Self::Number)
+    }
+
+    /// The value as a number in the unit of its key: cores (`….cpu`), bytes (`load.payload`), seconds (`….delay`,
+    /// `….timeout`), a fraction (`….error-rate`, `….tracing`), else a plain number. Absent for words.
+    #[must_use]
+    pub fn quantity(&self, key: &str) -> Option<f64> {
+        let text = match self {
+            Self::Number(number) => return number.as_f64(),
+            Self::Text(text) => text,
+        };
+        match key.rsplit('.').next()? {
+            "cpu" => parse_cores(text).ok(),
+            "payload" => parse_size(text).ok().map(|bytes| bytes as f64),
+            "delay" | "timeout" => parse_duration(text).ok().map(|time| time.as_secs_f64()),
+            "error-rate" | "tracing" => parse_fraction(text).ok(),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for FactorValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => f.pad(&number.to_string()),
+            Self::Text(text) => f.pad(text),
+        }
+    }
+}
+
+/// What identifies a cell: mode × factors × load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CellKey<'a> {
+    /// The mode.
+    pub mode: Mode,
+    /// Factors and load.
+    pub conditions: Conditions<'a>,
+}
+
+/// What cells have in common that are compared by mode.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Conditions<'a> {
+    /// Values of the factors.
+    pub factors: &'a Factors,
+    /// The load.
+    pub load: &'a LoadPoint,
+}
+
+impl<'a> Conditions<'a> {
+    /// The cell of a mode under these conditions.
+    #[must_use]
+    pub fn cell(self, mode: Mode) -> CellKey<'a> {
+        CellKey { mode, conditions: self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_numbers_or_text_as_typed() {
+        let json = |text: &str| serde_json::to_string(&FactorValue::from_typed(text)).unwrap();
+        let typed = ["200", "0.5", "250m", "strict", "true", "1k", "inf", "1e3"].map(json);
+        assert_eq!(
+            typed,
+            ["200", "0.5", "\"250m\"", "\"strict\"", "\"true\"", "\"1k\"", "\"inf\"", "1000.0"]
+        );
+    }
+
+    #[test]
+    fn quantities_have_the_unit_of_their_key() {
+        let quantity = |key: &str, text: &str| FactorValue::from_typed(text).quantity(key);
+        assert_eq!(quantity("proxy.cpu", "250m"), Some(0.25));
+        assert_eq!(quantity("proxy.cpu", "1"), Some(1.0));
+        assert_eq!(quantity("load.payload", "1KiB"), Some(1024.0));
+        assert_eq!(quantity("server.delay", "5m"), Some(300.0));
+        assert_eq!(quantity("istio.tracing", "1%"), Some(0.01));
+        assert_eq!(quantity("proxy.mtls", "strict"), None);
+    }
+}

@@ -1,0 +1,318 @@
+//! Figures against a factor whose values are numbers, and the order of factors in results.
+//!
+//! A line is fitted within each repeat, by least squares through the factor's values with all other factors held, and the
+//! estimate is the mean of the repeats' slopes: drift between repeats moves all values of one alike, and so no slope. What a
+//! proxy holds before the load is the same under every load; trials of one repeat and value are averaged there.
+
+use super::resolution_us;
+use super::totals::Sum;
+use crate::curve::is_valid;
+use crate::interval;
+use experiment::definition::Factor;
+use experiment::schema::{
+    BACKGROUND_SERVICES, ComponentUsage, Conditions, FactorEffect, Factors, LoadPoint, ProxyHoldings, Role,
+    SizeEffect, SizedFigure, TrialRecord,
+};
+use experiment::{Experiment, Mode};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Compares values factor by factor: numbers by size, others by their place in the experiment.
+pub(super) fn order(experiment: &Experiment, one: &Factors, other: &Factors) -> Ordering {
+    let by_factor = experiment.factors.iter().map(|factor| {
+        let rank = |factors: &Factors| {
+            let value = factors.get(&factor.key)?;
+            let place = factor.values.iter().position(|known| known == value);
+            Some((value.quantity(&factor.key), place))
+        };
+        match (rank(one), rank(other)) {
+            (Some((Some(one), _)), Some((Some(other), _))) => one.total_cmp(&other),
+            (one, other) => one.map(|(_, place)| place).cmp(&other.map(|(_, place)| place)),
+        }
+    });
+    by_factor.fold(Ordering::Equal, Ordering::then)
+}
+
+/// What rises with each factor and what does not.
+pub(super) fn effects(
+    experiment: &Experiment,
+    conditions: &[Conditions<'_>],
+    modes: &[Mode],
+    trials: &[TrialRecord],
+) -> Vec<FactorEffect> {
+    let mut effects = Vec::new();
+    for factor in &experiment.factors {
+        let Some(values) = quantities(factor) else { continue };
+        let mut others: Vec<Factors> = Vec::new();
+        for at in conditions {
+            let rest = without(at.factors, &factor.key);
+            if !others.contains(&rest) {
+                others.push(rest);
+            }
+        }
+        for mode in modes {
+            for rest in &others {
+                let is_of = |trial: &&TrialRecord| {
+                    trial.mode == *mode && is_valid(trial) && without(&trial.factors, &factor.key) == *rest
+                };
+                let group = Group { factor: &factor.key, values: &values, factors: rest, mode: *mode };
+                effects.extend(group.effects(&trials.iter().filter(is_of).collect::<Vec<_>>()));
+            }
+        }
+    }
+    effects
+}
+
+/// The effects of the size of the mesh, as results have had them before there were other factors.
+pub(super) fn size_effects(effects: &[FactorEffect]) -> Vec<SizeEffect> {
+    let of_size = effects.iter().filter(|effect| effect.factor == BACKGROUND_SERVICES);
+    of_size
+        .map(|effect| SizeEffect {
+            figure: effect.figure,
+            factors: effect.factors.clone(),
+            mode: effect.mode,
+            component: effect.component.clone(),
+            load: effect.load.clone(),
+            sizes: effect.values.iter().map(|services| *services as usize).collect(),
+            for_each_service: effect.per_unit,
+            from_smallest_to_largest: effect.from_least_to_greatest,
+        })
+        .collect()
+}
+
+/// The values of a factor as numbers, ascending; absent where one is a word.
+fn quantities(factor: &Factor) -> Option<Vec<f64>> {
+    let values = factor.values.iter().map(|value| value.quantity(&factor.key));
+    let mut values = values.collect::<Option<Vec<f64>>>()?;
+    values.sort_by(f64::total_cmp);
+    Some(values)
+}
+
+fn without(factors: &Factors, key: &str) -> Factors {
+    factors
+        .iter()
+        .filter(|(other, _)| *other != key)
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+/// A figure of a trial's component.
+type OfComponent = fn(&TrialRecord, &ComponentUsage) -> Option<f64>;
+
+/// Trials that differ in one factor, load and repeat.
+struct Group<'a> {
+    factor: &'a str,
+    /// Ascending.
+    values: &'a [f64],
+    /// The other factors.
+    factors: &'a Factors,
+    mode: Mode,
+}
+
+impl Group<'_> {
+    fn effects(&self, valid: &[&TrialRecord]) -> Vec<FactorEffect> {
+        let mut levels: Vec<&LoadPoint> = Vec::new();
+        for trial in valid {
+            if !levels.iter().any(|known| is_level(known, &trial.load)) {
+                levels.push(&trial.load);
+            }
+        }
+        let level = |load: &LoadPoint| load.rate.or(load.clients.map(|clients| clients as f64));
+        levels.sort_by(|one, other| level(one).partial_cmp(&level(other)).unwrap_or(Ordering::Equal));
+        let mut effects = self.held(valid);
+        effects.extend(levels.into_iter().flat_map(|level| self.under_load(level, valid)));
+        effects
+    }
+
+    /// What each proxy holds before the load.
+    fn held(&self, valid: &[&TrialRecord]) -> Vec<FactorEffect> {
+        let figures: [(SizedFigure, OfComponent); 5] = [
+            (SizedFigure::HeapAllocatedBeforeLoadBytes, |_, usage| {
+                let heap = |held: &ProxyHoldings| held.heap_before_load;
+                Some(usage.holdings.as_ref().and_then(heap)?.allocated_bytes as f64)
+            }),
+            (SizedFigure::MemoryAnonymousBeforeLoadBytes, |_, usage| {
+                usage.memory_anonymous_before_load_bytes.map(|bytes| bytes as f64)
+            }),
+            (SizedFigure::MemoryBeforeLoadBytes, |_, usage| {
+                usage.memory_before_load_bytes.map(|bytes| bytes as f64)
+            }),
+            (SizedFigure::ConfigurationSizeBytes, |_, usage| {
+                let configuration = |held: &ProxyHoldings| held.configuration;
+                Some(usage.holdings.as_ref().and_then(configuration)?.size_bytes as f64)
+            }),
+            (SizedFigure::ConfiguredInS, |trial, usage| {
+                trial.push.as_ref()?.in_force_s.get(&usage.name).copied()
+            }),
+        ];
+        let mut names: Vec<&str> = Vec::new();
+        for usage in valid.iter().flat_map(|trial| &trial.components) {
+            if usage.role == Role::Proxy && !names.contains(&usage.name.as_str()) {
+                names.push(&usage.name);
+            }
+        }
+        let of = |name: &str, figure: SizedFigure, read: OfComponent| {
+            let points = self.points(valid, |trial| {
+                let usage = trial.components.iter().find(|usage| usage.name == name)?;
+                read(trial, usage)
+            });
+            self.effect(&points, figure, |_| 0.0)
+                .map(|effect| FactorEffect { component: Some(name.to_owned()), ..effect })
+        };
+        names
+            .into_iter()
+            .flat_map(|name| figures.into_iter().filter_map(move |(figure, read)| of(name, figure, read)))
+            .collect()
+    }
+
+    /// Response times and CPU under one load.
+    fn under_load(&self, level: &LoadPoint, valid: &[&TrialRecord]) -> Vec<FactorEffect> {
+        let trials: Vec<&TrialRecord> =
+            valid.iter().copied().filter(|trial| is_level(&trial.load, level)).collect();
+        let least = trials.iter().min_by_key(|trial| self.position(trial));
+        let load = least.map(|trial| LoadPoint { surrounding_services: None, ..trial.load.clone() });
+        let time = |figure, read: fn(&TrialRecord) -> Option<f64>| {
+            // Two readings, each to the nearest of what its histogram tells apart.
+            self.effect(&self.points(&trials, read), figure, |greatest| resolution_us(greatest) * 2.0)
+        };
+        let cpu = |trial: &TrialRecord| Sum::of(Role::Proxy, trial)?.cpu_cores_per_1000_rps();
+        let effects = [
+            time(SizedFigure::ResponseTimeP50Us, |trial| Some(trial.result.as_ref()?.response_time_us.p50)),
+            time(SizedFigure::ResponseTimeP99Us, |trial| Some(trial.result.as_ref()?.response_time_us.p99)),
+            self.effect(&self.points(&trials, cpu), SizedFigure::ProxiesCpuCoresPer1000Rps, |_| 0.0),
+        ];
+        effects.into_iter().flatten().map(|effect| FactorEffect { load: load.clone(), ..effect }).collect()
+    }
+
+    /// Position of a trial's value among the values.
+    fn position(&self, trial: &TrialRecord) -> Option<usize> {
+        let quantity = trial.factors.get(self.factor)?.quantity(self.factor)?;
+        self.values.iter().position(|value| *value == quantity)
+    }
+
+    fn points(&self, trials: &[&TrialRecord], read: impl Fn(&TrialRecord) -> Option<f64>) -> Points {
+        let mut all: BTreeMap<usize, BTreeMap<usize, Vec<f64>>> = BTreeMap::new();
+        for trial in trials {
+            if let (Some(position), Some(figure)) = (self.position(trial), read(trial)) {
+                all.entry(trial.repeat).or_default().entry(position).or_default().push(figure);
+            }
+        }
+        let mean = |figures: Vec<f64>| figures.iter().sum::<f64>() / figures.len() as f64;
+        let of_repeat = |values: BTreeMap<usize, Vec<f64>>| {
+            values.into_iter().map(|(position, figures)| (position, mean(figures))).collect()
+        };
+        all.into_iter().map(|(repeat, values)| (repeat, of_repeat(values))).collect()
+    }
+
+    /// A figure against the factor. `resolution` tells from the greatest figure the least difference that can be measured.
+    fn effect(
+        &self,
+        repeats: &Points,
+        figure: SizedFigure,
+        resolution: impl Fn(f64) -> f64,
+    ) -> Option<FactorEffect> {
+        let positions: BTreeSet<usize> = repeats.values().flat_map(BTreeMap::keys).copied().collect();
+        let (least, greatest) = (*positions.first()?, *positions.last()?);
+        if least == greatest {
+            return None;
+        }
+        let figures = repeats.values().flat_map(BTreeMap::values);
+        let resolution = resolution(figures.copied().fold(0.0, f64::max));
+        let slopes: Vec<f64> = repeats.values().filter_map(|values| self.slope(values)).collect();
+        let at = |position: usize| -> BTreeMap<usize, f64> {
+            let repeats = repeats.iter();
+            repeats.filter_map(|(repeat, values)| Some((*repeat, *values.get(&position)?))).collect()
+        };
+        let range = self.values[greatest] - self.values[least];
+        Some(FactorEffect {
+            factor: self.factor.to_owned(),
+            values: positions.iter().map(|position| self.values[*position]).collect(),
+            factors: self.factors.clone(),
+            figure,
+            mode: self.mode,
+            component: None,
+            load: None,
+            per_unit: interval::mean(&slopes, resolution / range)?,
+            from_least_to_greatest: interval::difference(&at(greatest), &at(least), resolution)?,
+        })
+    }
+
+    /// The least squares line through the values of one repeat; nothing where it has one value alone.
+    fn slope(&self, figures: &BTreeMap<usize, f64>) -> Option<f64> {
+        let count = figures.len() as f64;
+        let mean_value = figures.keys().map(|position| self.values[*position]).sum::<f64>() / count;
+        let mean = figures.values().sum::<f64>() / count;
+        let (mut products, mut squares) = (0.0, 0.0);
+        for (position, figure) in figures {
+            let from_mean = self.values[*position] - mean_value;
+            products += from_mean * (figure - mean);
+            squares += from_mean * from_mean;
+        }
+        (squares > 0.0).then(|| products / squares)
+    }
+}
+
+/// A figure by repeat, and in each by the position of the factor's value.
+type Points = BTreeMap<usize, BTreeMap<usize, f64>>;
+
+/// Whether two loads are one level, whatever a factor sets in them.
+fn is_level(one: &LoadPoint, other: &LoadPoint) -> bool {
+    (one.rate, one.clients) == (other.rate, other.clients)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group<'a>(factors: &'a Factors, values: &'a [f64]) -> Group<'a> {
+        Group { factor: BACKGROUND_SERVICES, values, factors, mode: Mode::Sidecar }
+    }
+
+    fn points(values: &[(usize, usize, f64)]) -> Points {
+        let mut repeats = Points::new();
+        for (repeat, position, value) in values {
+            repeats.entry(*repeat).or_default().insert(*position, *value);
+        }
+        repeats
+    }
+
+    #[test]
+    fn drift_between_repeats_is_in_no_slope() {
+        let values = [0.0, 200.0, 1000.0];
+        // 70 a service, on a base that rises by a thousand from repeat to repeat.
+        let line = |repeat: usize, position: usize, noise: f64| {
+            (repeat, position, 5000.0 + 1000.0 * repeat as f64 + 70.0 * values[position] + noise)
+        };
+        let points = points(&[
+            line(0, 0, 0.0),
+            line(0, 1, 40.0),
+            line(0, 2, -10.0),
+            line(1, 0, 20.0),
+            line(1, 1, -30.0),
+            line(1, 2, 15.0),
+            line(2, 0, -10.0),
+            line(2, 1, 0.0),
+            line(2, 2, 20.0),
+        ]);
+        let (none, figure) = (Factors::new(), SizedFigure::HeapAllocatedBeforeLoadBytes);
+        let effect = group(&none, &values).effect(&points, figure, |_| 0.0).unwrap();
+        let size = &size_effects(std::slice::from_ref(&effect))[0];
+        assert_eq!(size.sizes, [0, 200, 1000]);
+        let slope = size.for_each_service;
+        assert!((slope.estimate - 70.0).abs() < 0.1, "{slope:?}");
+        assert!(slope.low.unwrap() > 69.5 && slope.high.unwrap() < 70.5, "{slope:?}");
+        assert!((effect.from_least_to_greatest.estimate - 70_000.0).abs() < 30.0);
+    }
+
+    #[test]
+    fn one_repeat_has_no_interval_and_one_value_no_slope() {
+        let (none, figure) = (Factors::new(), SizedFigure::ConfiguredInS);
+        let group = group(&none, &[0.0, 10.0]);
+        let effect = group.effect(&points(&[(0, 0, 1.0), (0, 1, 2.0)]), figure, |_| 0.0).unwrap();
+        assert!((effect.per_unit.estimate - 0.1).abs() < 1e-9);
+        assert_eq!((effect.per_unit.low, effect.from_least_to_greatest.high), (None, None));
+        assert!(group.effect(&points(&[(0, 1, 1.0), (1, 1, 2.0)]), figure, |_| 0.0).is_none());
+        // Repeats that were cut short have no slope; values that never met in one have none at all.
+        assert!(group.effect(&points(&[(0, 0, 1.0), (1, 1, 2.0)]), figure, |_| 0.0).is_none());
+    }
+}
