@@ -27,7 +27,7 @@ pub trait CounterSource: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// Where there is no answer in time.
-    fn takes_plain_text(&self, _port: u16) -> Result<Option<bool>, AdminError> {
+    fn accepts_plaintext(&self, _port: u16) -> Result<Option<bool>, AdminError> {
         Ok(None)
     }
 
@@ -41,7 +41,7 @@ pub trait CounterSource: fmt::Debug + Send + Sync {
     }
 
     /// What it answers as long as it does anything; nothing where it answers no questions.
-    fn signs_of_life(&self) -> Vec<LivenessProbe> {
+    fn liveness_probes(&self) -> Vec<LivenessProbe> {
         Vec::new()
     }
 
@@ -53,21 +53,21 @@ pub trait CounterSource: fmt::Debug + Send + Sync {
 
 /// A proxy that did not answer, and is not asked again.
 #[derive(Debug)]
-pub struct Silent {
+pub struct Unresponsive {
     /// The component.
     pub proxy: String,
     /// Why it did not.
     pub reason: String,
 }
 
-impl Silent {
+impl Unresponsive {
     fn error(&self, path: &str) -> AdminError {
         let cause = AdminCause::NotAsked(self.reason.clone());
         AdminError { proxy: self.proxy.clone(), path: path.to_owned(), cause }
     }
 }
 
-impl CounterSource for Silent {
+impl CounterSource for Unresponsive {
     fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
         Err(self.error("its counters"))
     }
@@ -94,7 +94,7 @@ impl CounterSource for Admin {
         Self::configuration(self, copy).map(Some)
     }
 
-    fn signs_of_life(&self) -> Vec<LivenessProbe> {
+    fn liveness_probes(&self) -> Vec<LivenessProbe> {
         vec![LivenessProbe { process: None, admin: self.clone(), path: "/ready" }]
     }
 

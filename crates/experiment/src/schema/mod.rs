@@ -50,7 +50,7 @@ pub use load::{
 pub use load_point::LoadPoint;
 pub use machine::{MachineUsage, TopProcess};
 pub use objective::{BoundResult, ObjectiveResult};
-pub use path::{CellPath, PathProof, ProxyProof, ServiceProof, StreamProof};
+pub use path::{CellPath, EdgeProof, PathProof, ProxyProof, ServiceProof, StreamProof};
 pub use published::PublishedFigure;
 pub use search::{
     FoundRate, ProbeRecord, RatePoint, SEARCH_SCHEMA, SearchEvent, SearchResult, SearchVerdict,

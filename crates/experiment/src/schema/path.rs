@@ -22,6 +22,23 @@ pub struct PathProof {
     /// What was spoken between neighbours, from client to server; empty where there is no proxy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hops: Vec<HopProof>,
+    /// The edges of a topology that has several; empty if it has one, which is then the path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edges: Vec<EdgeProof>,
+}
+
+/// Proof of one edge of a topology.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EdgeProof {
+    /// Qualified name of the calling workload.
+    pub from: String,
+    /// Qualified name of the called workload.
+    pub to: String,
+    /// Every expected proxy saw every request of this edge, with TLS where it is claimed.
+    pub proven: bool,
+    /// What was missing; empty if the edge is proven.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<String>,
 }
 
 /// What the service counted between the start of the generator and its end, warm-up included: the measure of proxies

@@ -4,7 +4,7 @@ use super::LocalLab;
 use super::holdings::BeforeLoad;
 use super::rules::Rules;
 use super::service::ServiceCounters;
-use super::started::{CounterSource, Proxy, Silent, Started};
+use super::started::{CounterSource, Proxy, Started, Unresponsive};
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::admin::{Admin, AdminCause};
 use crate::envoy::proof::{CountedProxy, CountedService, Seen, prove};
@@ -138,7 +138,7 @@ impl<'lab> PairArrangement<'lab> {
     /// Asks every component that answers questions for a sign of life; the control plane only where it is part of this.
     fn ask_for_signs_of_life(&self) {
         let of_proxies = self.proxies().flat_map(|(_, proxy)| {
-            proxy.counters.signs_of_life().into_iter().map(|question| (&proxy.container, question))
+            proxy.counters.liveness_probes().into_iter().map(|question| (&proxy.container, question))
         });
         let of_supporting = self.started.supporting.iter();
         let of_supporting =
@@ -232,7 +232,7 @@ impl<'lab> PairArrangement<'lab> {
         for (proxy, counters) in self.started.proxies.iter_mut().zip(&after) {
             if let Err(reason) = counters {
                 // Whatever else it would be asked for would be as long in coming.
-                proxy.counters = Box::new(Silent { proxy: proxy.name.clone(), reason: reason.clone() });
+                proxy.counters = Box::new(Unresponsive { proxy: proxy.name.clone(), reason: reason.clone() });
             }
         }
         let counted: Vec<CountedProxy> = self
@@ -276,10 +276,10 @@ fn watched(name: &str, role: Role, pod: &str, container: &Container, nearest_to_
 /// What a proxy says that it takes, which must be what is claimed; absent where nothing is, or it cannot be asked.
 fn takes_plain_text(proxy: &Proxy, reasons: &mut Vec<String>) -> Option<bool> {
     // One that has failed or does not answer was found out by its counters.
-    let claimed = proxy.evidence.takes.filter(|_| proxy.container.failed().is_none())?;
-    let takes = proxy.counters.takes_plain_text(claimed.port).ok()?;
-    if takes != Some(claimed.plain_text) {
-        let manner = if claimed.plain_text { "does not take plain text" } else { "takes plain text" };
+    let claimed = proxy.evidence.accepts.filter(|_| proxy.container.failed().is_none())?;
+    let takes = proxy.counters.accepts_plaintext(claimed.port).ok()?;
+    if takes != Some(claimed.plaintext) {
+        let manner = if claimed.plaintext { "does not take plain text" } else { "takes plain text" };
         reasons.push(format!("{} {manner}, against what `proxy.mtls` says", proxy.name));
     }
     takes

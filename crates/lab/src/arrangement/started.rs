@@ -1,6 +1,6 @@
 //! What an arrangement consists of once it is up, whoever configured its proxies.
 
-pub(crate) use mesh::proxy::{CounterSource, Silent};
+pub(crate) use mesh::proxy::{CounterSource, Unresponsive};
 
 use super::tracing::{SentSpans, Tracing};
 use crate::container::Container;

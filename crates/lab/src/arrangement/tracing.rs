@@ -2,7 +2,7 @@
 
 use super::started::Proxy;
 use crate::envoy::admin::AdminError;
-use crate::envoy::proof::{Seen, judge_tracing};
+use crate::envoy::proof::{Seen, check_tracing};
 use crate::istio::trace_collector::TraceCollector;
 use experiment::environment::in_one_line;
 use experiment::schema::{PathProof, ProxyProof, TracedProxy, TracingProof};
@@ -43,7 +43,7 @@ impl Tracing {
         }
         match self.settled(&traced, is_over) {
             Ok(proof) => {
-                path.reasons.extend(judge_tracing(&proof));
+                path.reasons.extend(check_tracing(&proof));
                 path.tracing = Some(proof);
             }
             Err(error) => path.reasons.push(format!("spans cannot be counted: {}", in_one_line(&error))),

@@ -7,14 +7,14 @@
 
 use super::control_plane::ControlPlane;
 use super::in_force::{Awaited, Expected, Running};
-use super::refusal::{CHECKED_LINES, check_taken};
+use super::refusal::{CHECKED_LINES, check_not_rejected};
 use super::site::Site;
 use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
 use crate::arrangement::tracing::SentSpans;
 use crate::certificates::write_private;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::admin::{Admin, AdminError};
-use crate::envoy::plain_text;
+use crate::envoy::plaintext;
 use crate::envoy::proof::Evidence;
 use crate::lab::Lab;
 use crate::life::Question;
@@ -311,7 +311,7 @@ impl Agent {
 impl Running for Agent {
     fn check(&self, operation: &str) -> Result<(), EnvironmentError> {
         self.container.check(operation)?;
-        check_taken(&self.name, &self.container.log_tail(CHECKED_LINES))
+        check_not_rejected(&self.name, &self.container.log_tail(CHECKED_LINES))
     }
 }
 
@@ -336,12 +336,12 @@ impl CounterSource for AgentCounters {
         CounterSource::configuration(&self.envoy, copy)
     }
 
-    fn takes_plain_text(&self, port: u16) -> Result<Option<bool>, AdminError> {
+    fn accepts_plaintext(&self, port: u16) -> Result<Option<bool>, AdminError> {
         let listeners = self.envoy.ask_long_json("/config_dump?resource=dynamic_listeners")?;
-        Ok(plain_text::takes_plain_text(&listeners, port))
+        Ok(plaintext::accepts_plaintext(&listeners, port))
     }
 
-    fn signs_of_life(&self) -> Vec<Question> {
+    fn liveness_probes(&self) -> Vec<Question> {
         let question = |of, admin: &Admin, path| Question { process: Some(of), admin: admin.clone(), path };
         // The agent knows no such page, and says so without asking Envoy.
         vec![question("Envoy", &self.envoy, "/ready"), question("pilot-agent", &self.agent, "/")]

@@ -1,6 +1,6 @@
 //! A proxy's dump of its configuration, read once: counted and copied at the same time, and never held as a whole.
 //!
-//! [`read`] gives a dump to a JSON reader and lets every byte that it takes pass through a [`Tap`]. Whoever looks at the
+//! [`read`] gives a dump to a JSON reader and lets every byte that it takes pass through a [`Tee`]. Whoever looks at the
 //! JSON tells the tap where something begins that may have to stay out of the copy (certificates, keys) and, once that is
 //! known, whether it does. [`list`] has the shapes that dumps share. What a dump means is the business of those who count
 //! it: [`crate::envoy::footprint`] and ztunnel's.
@@ -33,20 +33,20 @@ impl DumpCopy for Vec<u8> {
 /// Where it cannot be read to its end, or is not of the shape that `look` expects. The copy is then no JSON.
 pub fn read(
     dump: impl Read,
-    tap: &Tap<'_>,
+    tee: &Tee<'_>,
     look: impl for<'de> DeserializeSeed<'de, Value = ()>,
 ) -> Result<u64, serde_json::Error> {
     // The tap stands behind the buffer: the JSON reader takes one byte at a time.
-    let reader = Tapped { reader: BufReader::with_capacity(PIECE_BYTES, dump), tap };
+    let reader = Teed { reader: BufReader::with_capacity(PIECE_BYTES, dump), tee };
     let mut json = serde_json::Deserializer::from_reader(reader);
     look.deserialize(&mut json)?;
     json.end()?;
-    tap.0.borrow_mut().pass_on();
-    Ok(tap.position())
+    tee.0.borrow_mut().pass_on();
+    Ok(tee.position())
 }
 
 /// What passes on its way to the JSON reader: how much it was, and which of it is copied.
-pub struct Tap<'c>(RefCell<Passing<'c>>);
+pub struct Tee<'c>(RefCell<Passing<'c>>);
 
 struct Passing<'c> {
     position: u64,
@@ -63,10 +63,10 @@ enum State {
     /// From this place of the piece on it is not yet known whether it is.
     Held(usize),
     /// Nothing is.
-    Withheld,
+    Redacted,
 }
 
-impl<'c> Tap<'c> {
+impl<'c> Tee<'c> {
     /// Copies to here.
     pub fn new(copy: &'c mut dyn DumpCopy) -> Self {
         Self(RefCell::new(Passing { position: 0, piece: Vec::new(), state: State::Copied, copy }))
@@ -77,7 +77,7 @@ impl<'c> Tap<'c> {
         self.0.borrow().position
     }
 
-    /// What the JSON reader takes from now on is kept back until [`Self::release`] or [`Self::withhold`].
+    /// What the JSON reader takes from now on is kept back until [`Self::release`] or [`Self::redact`].
     pub fn hold(&self) {
         let mut passing = self.0.borrow_mut();
         passing.state = State::Held(passing.piece.len());
@@ -89,19 +89,19 @@ impl<'c> Tap<'c> {
     }
 
     /// Nothing is copied from now on, nor what was held: this stands in its place.
-    pub fn withhold(&self, instead: &str) {
+    pub fn redact(&self, instead: &str) {
         let mut passing = self.0.borrow_mut();
         if let State::Held(from) = passing.state {
             passing.piece.truncate(from);
         }
         passing.piece.extend_from_slice(instead.as_bytes());
-        passing.state = State::Withheld;
+        passing.state = State::Redacted;
     }
 
     /// From now on all is copied again. Where something was withheld, this ends what stands in its place.
     pub fn resume(&self, end: &str) {
         let mut passing = self.0.borrow_mut();
-        if matches!(passing.state, State::Withheld) {
+        if matches!(passing.state, State::Redacted) {
             passing.piece.extend_from_slice(end.as_bytes());
         }
         passing.state = State::Copied;
@@ -111,7 +111,7 @@ impl<'c> Tap<'c> {
 impl Passing<'_> {
     fn take(&mut self, bytes: &[u8]) {
         self.position += bytes.len() as u64;
-        if !matches!(self.state, State::Withheld) {
+        if !matches!(self.state, State::Redacted) {
             self.piece.extend_from_slice(bytes);
         }
         if matches!(self.state, State::Copied) && self.piece.len() >= PIECE_BYTES {
@@ -126,15 +126,15 @@ impl Passing<'_> {
 }
 
 /// A reader whose bytes pass a tap.
-struct Tapped<'t, 'c, R> {
+struct Teed<'t, 'c, R> {
     reader: R,
-    tap: &'t Tap<'c>,
+    tee: &'t Tee<'c>,
 }
 
-impl<R: Read> Read for Tapped<'_, '_, R> {
+impl<R: Read> Read for Teed<'_, '_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.reader.read(buffer)?;
-        self.tap.0.borrow_mut().take(&buffer[..read]);
+        self.tee.0.borrow_mut().take(&buffer[..read]);
         Ok(read)
     }
 }
@@ -175,7 +175,7 @@ mod tests {
         const BLANKS: u64 = 4_000_000;
         let dump = b"[1".as_slice().chain(io::repeat(b' ').take(BLANKS)).chain(b"]".as_slice());
         let mut copy = Counting::default();
-        let length = read(dump, &Tap::new(&mut copy), Unlooked).unwrap();
+        let length = read(dump, &Tee::new(&mut copy), Unlooked).unwrap();
         assert_eq!(length, BLANKS + 3);
         assert_eq!(copy.bytes, length);
         assert!(copy.longest <= 2 * PIECE_BYTES, "{}", copy.longest);
@@ -184,22 +184,22 @@ mod tests {
     #[test]
     fn what_is_withheld_is_replaced_and_what_is_released_is_not() {
         let mut copy = Vec::new();
-        let tap = Tap::new(&mut copy);
-        let take = |text: &str| tap.0.borrow_mut().take(text.as_bytes());
+        let tee = Tee::new(&mut copy);
+        let take = |text: &str| tee.0.borrow_mut().take(text.as_bytes());
         take("a");
-        tap.hold();
+        tee.hold();
         take("b");
-        tap.release();
-        tap.resume("never");
+        tee.release();
+        tee.resume("never");
         take("c");
-        tap.hold();
+        tee.hold();
         take("secret");
-        tap.withhold("<");
+        tee.redact("<");
         take("secret");
-        tap.resume(">");
+        tee.resume(">");
         take("d");
-        assert_eq!(tap.position(), 16);
-        tap.0.borrow_mut().pass_on();
+        assert_eq!(tee.position(), 16);
+        tee.0.borrow_mut().pass_on();
         assert_eq!(copy, b"abc<>d");
     }
 }

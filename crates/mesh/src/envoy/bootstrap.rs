@@ -10,7 +10,7 @@
 //! manager in `connection_manager.rs`, upstream clusters and TLS in `cluster.rs`.
 
 use super::credentials::CredentialFiles;
-use super::hop::{Handling, Hop, Peer};
+use super::hop::{Hop, Layer, Peer};
 use super::{cluster, listener};
 use crate::names::{INBOUND_PORT, OUTBOUND_PORT};
 use crate::proof::Evidence;
@@ -94,7 +94,7 @@ impl Position {
             Self::Gateway { .. } => Peer::Nobody,
         };
         Hop {
-            handling: Handling::of(protocol),
+            layer: Layer::for_protocol(protocol),
             connection_manager: self.statistics_prefix(),
             cluster: self.cluster_name(),
             peer,

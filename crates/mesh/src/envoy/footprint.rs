@@ -8,7 +8,7 @@
 
 use crate::admin::{Admin, AdminError};
 use crate::config_dump::list::{Each, Length};
-use crate::config_dump::{self, DumpCopy, Tap};
+use crate::config_dump::{self, DumpCopy, Tee};
 use experiment::schema::{ConfigurationCounts, ProxyConfiguration};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -43,8 +43,8 @@ impl Admin {
 /// Where it cannot be read to its end, or is no dump.
 fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> Result<ProxyConfiguration, serde_json::Error> {
     let mut held = Held::default();
-    let tap = Tap::new(copy);
-    let dump_bytes = config_dump::read(dump, &tap, Dump { held: &mut held, tap: &tap })?;
+    let tee = Tee::new(copy);
+    let dump_bytes = config_dump::read(dump, &tee, Dump { held: &mut held, tee: &tee })?;
     Ok(held.configuration(dump_bytes))
 }
 
@@ -191,7 +191,7 @@ struct Locality {
 /// The whole answer: an object whose `configs` is a list of sections.
 struct Dump<'a, 'c> {
     held: &'a mut Held,
-    tap: &'a Tap<'c>,
+    tee: &'a Tee<'c>,
 }
 
 impl<'de> DeserializeSeed<'de> for Dump<'_, '_> {
@@ -210,12 +210,12 @@ impl<'de> Visitor<'de> for Dump<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { held, tap } = self;
+        let Self { held, tee } = self;
         let mut found = false;
         while let Some(key) = map.next_key::<String>()? {
             if key == "configs" {
                 found = true;
-                map.next_value_seed(Sections(Dump { held: &mut *held, tap }))?;
+                map.next_value_seed(Sections(Dump { held: &mut *held, tee }))?;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -243,8 +243,8 @@ impl<'de> Visitor<'de> for Sections<'_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let Dump { held, tap } = self.0;
-        while seq.next_element_seed(Section(Dump { held: &mut *held, tap }))?.is_some() {}
+        let Dump { held, tee } = self.0;
+        while seq.next_element_seed(Section(Dump { held: &mut *held, tee }))?.is_some() {}
         Ok(())
     }
 }
@@ -268,11 +268,11 @@ impl<'de> Visitor<'de> for Section<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Dump { held, tap } = self.0;
+        let Dump { held, tee } = self.0;
         // The opening brace was read, and the closing one is when the map ends.
-        let begins_at = tap.position().saturating_sub(1);
+        let begins_at = tee.position().saturating_sub(1);
         // Envoy begins a section with its type. One that does not might be anything, and is not copied.
-        tap.hold();
+        tee.hold();
         let (mut is_first, mut is_size) = (true, true);
         while let Some(key) = map.next_key::<String>()? {
             if key == "@type" {
@@ -280,21 +280,21 @@ impl<'de> Visitor<'de> for Section<'_, '_> {
                 let is_secret = kind.ends_with(".SecretsConfigDump");
                 is_size = !is_secret && !kind.ends_with(".BootstrapConfigDump");
                 if is_first && is_secret {
-                    tap.withhold(&format!("\"@type\": {}", Value::from(kind)));
+                    tee.redact(&format!("\"@type\": {}", Value::from(kind)));
                 } else if is_first {
-                    tap.release();
+                    tee.release();
                 }
             } else {
                 if is_first {
-                    tap.withhold("");
+                    tee.redact("");
                 }
                 held.list(&key, &mut map)?;
             }
             is_first = false;
         }
-        tap.resume("}");
+        tee.resume("}");
         if is_size {
-            held.size_bytes += tap.position().saturating_sub(begins_at);
+            held.size_bytes += tee.position().saturating_sub(begins_at);
         }
         Ok(())
     }

@@ -4,46 +4,46 @@
 //! spoken: said here once, for every mode and whoever configures the proxy.
 
 use crate::names::INBOUND_PORT;
-use crate::proof::{Encrypted, Evidence, RequestCounters, Seen, SentOn, Spoken, StreamCounters};
+use crate::proof::{Encrypted, Evidence, Forwarded, ProtocolCounters, RequestCounters, Seen, StreamCounters};
 use experiment::Protocol;
 use experiment::schema::HopProtocol;
 
 /// What an Envoy does with the load that it takes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Handling {
+pub enum Layer {
     /// It reads every request.
-    Reads {
+    L7 {
         /// What it receives them in.
         received: HopProtocol,
         /// What it sends them on in.
-        sent_on: HopProtocol,
+        forwarded: HopProtocol,
     },
     /// It carries connections, whatever is in them.
-    Carries,
+    L4,
 }
 
-impl Handling {
+impl Layer {
     /// What it does with this in clear text. With a client's own TLS, whatever is in it, it can only carry it.
     #[must_use]
-    pub fn of(protocol: Protocol) -> Self {
+    pub fn for_protocol(protocol: Protocol) -> Self {
         let version = match protocol {
             Protocol::Http1 => HopProtocol::Http1,
             Protocol::Http2 => HopProtocol::Http2,
             Protocol::Grpc => HopProtocol::Grpc,
-            Protocol::Tcp => return Self::Carries,
+            Protocol::Tcp => return Self::L4,
         };
-        Self::Reads { received: version, sent_on: version }
+        Self::L7 { received: version, forwarded: version }
     }
 
     /// What it does where it receives in other versions of HTTP, or sends on in others, than the client speaks.
     #[must_use]
-    pub fn between(self, received_in: Option<HopProtocol>, sent_on_in: Option<HopProtocol>) -> Self {
+    pub fn between(self, received_in: Option<HopProtocol>, forwarded_in: Option<HopProtocol>) -> Self {
         match self {
-            Self::Reads { received, sent_on } => Self::Reads {
+            Self::L7 { received, forwarded } => Self::L7 {
                 received: received_in.unwrap_or(received),
-                sent_on: sent_on_in.unwrap_or(sent_on),
+                forwarded: forwarded_in.unwrap_or(forwarded),
             },
-            Self::Carries => Self::Carries,
+            Self::L4 => Self::L4,
         }
     }
 }
@@ -63,7 +63,7 @@ pub enum Peer {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Hop {
     /// What it does with it.
-    pub handling: Handling,
+    pub layer: Layer,
     /// The prefix of the statistics of the connection manager that reads it, where it is read.
     pub connection_manager: String,
     /// The cluster that it is sent to. What is carried counts under this name, as Istio has it.
@@ -75,15 +75,15 @@ pub struct Hop {
 impl Hop {
     /// That of a proxy which takes what an application, or a client outside, sends to this port, and leads it to a cluster.
     #[must_use]
-    pub fn outbound(handling: Handling, port: u16, cluster: String) -> Self {
-        Self { handling, connection_manager: format!("outbound_0.0.0.0_{port}"), cluster, peer: Peer::Next }
+    pub fn outbound(layer: Layer, port: u16, cluster: String) -> Self {
+        Self { layer, connection_manager: format!("outbound_0.0.0.0_{port}"), cluster, peer: Peer::Next }
     }
 
     /// That of a proxy beside an application that listens at this port.
     #[must_use]
-    pub fn inbound(handling: Handling, port: u16) -> Self {
+    pub fn inbound(layer: Layer, port: u16) -> Self {
         Self {
-            handling,
+            layer,
             connection_manager: format!("inbound_0.0.0.0_{port}"),
             cluster: format!("inbound|{port}||"),
             peer: Peer::Previous(format!("0.0.0.0_{INBOUND_PORT}")),
@@ -93,9 +93,9 @@ impl Hop {
     /// Which of the proxy's counters tell of the path; `tls_expected` says whether mutual TLS with its peer is claimed.
     #[must_use]
     pub fn evidence(&self, tls_expected: bool) -> Evidence {
-        let Self { handling, connection_manager, cluster, peer } = self;
-        let seen = match handling {
-            Handling::Reads { .. } => Seen::Requests(RequestCounters {
+        let Self { layer, connection_manager, cluster, peer } = self;
+        let seen = match layer {
+            Layer::L7 { .. } => Seen::Requests(RequestCounters {
                 requests: format!("http.{connection_manager}.downstream_rq_total"),
                 connections: format!("http.{connection_manager}.downstream_cx_total"),
                 retries: format!("cluster.{cluster}.upstream_rq_retry"),
@@ -106,22 +106,22 @@ impl Hop {
                     format!("http.{connection_manager}.downstream_rq_max_duration_reached"),
                 ],
             }),
-            Handling::Carries => Seen::Streams(StreamCounters::of_tcp_proxy(cluster)),
+            Layer::L4 => Seen::Streams(StreamCounters::for_tcp_proxy(cluster)),
         };
-        let spoken = match *handling {
-            Handling::Reads { received, sent_on } => {
-                Spoken::reading(connection_manager, cluster, received, sent_on)
+        let protocols = match *layer {
+            Layer::L7 { received, forwarded } => {
+                ProtocolCounters::l7(connection_manager, cluster, received, forwarded)
             }
-            Handling::Carries => Spoken::carrying(cluster),
+            Layer::L4 => ProtocolCounters::l4(cluster),
         };
-        let sent_on = Some(SentOn::through(connection_manager, cluster));
-        let evidence = Evidence { sent_on, spoken, ..Evidence::of(seen) };
+        let forwarded = Some(Forwarded::through(connection_manager, cluster));
+        let evidence = Evidence { forwarded, protocols, ..Evidence::new(seen) };
         match peer {
             Peer::Nobody => evidence,
             Peer::Next => Evidence {
                 handshakes: Some(format!("cluster.{cluster}.ssl.handshake")),
                 tls_expected,
-                encrypted: Some(Encrypted::SentOn),
+                encrypted: Some(Encrypted::Forwarded),
                 ..evidence
             },
             Peer::Previous(listener) => Evidence {
@@ -137,9 +137,9 @@ impl Hop {
     /// Prefixes of all these counters: a proxy that is told by Istio which ones to keep leaves most others out.
     #[must_use]
     pub fn statistics(&self) -> Vec<String> {
-        let load = match self.handling {
-            Handling::Reads { .. } => format!("http.{}", self.connection_manager),
-            Handling::Carries => format!("tcp.{}", self.cluster),
+        let load = match self.layer {
+            Layer::L7 { .. } => format!("http.{}", self.connection_manager),
+            Layer::L4 => format!("tcp.{}", self.cluster),
         };
         let mut prefixes = vec![load, format!("cluster.{}", self.cluster)];
         if let Peer::Previous(listener) = &self.peer {
@@ -156,10 +156,10 @@ mod tests {
     /// What a proxy does not keep reads as zero, and would prove that nothing passed.
     #[test]
     fn every_counter_of_the_evidence_is_kept() {
-        for handling in [Handling::of(Protocol::Http1), Handling::Carries] {
+        for layer in [Layer::for_protocol(Protocol::Http1), Layer::L4] {
             for hop in [
-                Hop::outbound(handling, 8080, "outbound|8080||server.mesh-1.svc.cluster.local".to_owned()),
-                Hop::inbound(handling, 8080),
+                Hop::outbound(layer, 8080, "outbound|8080||server.mesh-1.svc.cluster.local".to_owned()),
+                Hop::inbound(layer, 8080),
             ] {
                 let evidence = hop.evidence(true);
                 let mut counters: Vec<String> = match evidence.seen {
@@ -173,9 +173,9 @@ mod tests {
                     seen => panic!("an Envoy sees {seen:?}"),
                 };
                 counters.extend(evidence.handshakes.into_iter().chain(evidence.refused));
-                counters.extend(evidence.spoken.counters().map(ToOwned::to_owned));
-                let sent_on = evidence.sent_on.expect("an Envoy counts what it sends on");
-                counters.extend([sent_on.requests, sent_on.connections, sent_on.failed_connections]);
+                counters.extend(evidence.protocols.counters().map(ToOwned::to_owned));
+                let forwarded = evidence.forwarded.expect("an Envoy counts what it sends on");
+                counters.extend([forwarded.requests, forwarded.connections, forwarded.failed_connections]);
                 assert!(counters.len() >= 7);
                 for counter in counters {
                     assert!(hop.statistics().iter().any(|prefix| counter.starts_with(prefix)), "{counter}");

@@ -10,4 +10,4 @@ pub mod credentials;
 pub mod footprint;
 pub mod hop;
 mod listener;
-pub mod plain_text;
+pub mod plaintext;

@@ -1,7 +1,7 @@
 //! Why a proxy refused configuration, in its own words: Envoy counts a refusal, and writes the reason to its log alone.
 //!
-//! [`first_refusal`] is pure: lines of a log in, the first refusal out. A proxy that has refused something runs with an
-//! older configuration or with none, and no waiting mends that: [`check_taken`] is asked while one waits.
+//! [`first_nack`] is pure: lines of a log in, the first refusal out. A proxy that has refused something runs with an
+//! older configuration or with none, and no waiting mends that: [`check_not_rejected`] is asked while one waits.
 
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::ExtraObjects;
@@ -21,28 +21,28 @@ const MODULE_FAILURE: &str = "\terror\tenvoy wasm ";
 pub const CHECKED_LINES: usize = 500;
 
 /// How much of a reason is kept, characters: some quote the whole resource.
-const LONGEST_REASON: usize = 600;
+const MAX_REASON_CHARS: usize = 600;
 
 /// Configuration that a proxy refused.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Refusal {
+pub struct Nack {
     /// Of what kind, such as `Listener`.
     pub kind: String,
     /// Why, in the proxy's words.
     pub reason: String,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for Nack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "it refused its {}: {}", self.kind, self.reason)
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for Nack {}
 
 /// The first refusal that these lines of a log tell of. A reason may go on over several lines.
 #[must_use]
-pub fn first_refusal(lines: &[String]) -> Option<Refusal> {
+pub fn first_nack(lines: &[String]) -> Option<Nack> {
     let (number, (kind, begun)) = lines.iter().enumerate().find_map(|(number, line)| {
         let (_, told) = line.split_once(KIND.0)?;
         Some((number, told.split_once(KIND.1)?))
@@ -54,7 +54,7 @@ pub fn first_refusal(lines: &[String]) -> Option<Refusal> {
             reason.push(' ');
         }
         reason.push_str(text.trim());
-        if is_last || reason.len() > LONGEST_REASON {
+        if is_last || reason.len() > MAX_REASON_CHARS {
             break;
         }
     }
@@ -63,7 +63,7 @@ pub fn first_refusal(lines: &[String]) -> Option<Refusal> {
         reason.push_str(failure);
     }
     let kind = kind.rsplit('.').next().unwrap_or(kind).to_owned();
-    Some(Refusal { kind, reason: shortened(&reason) })
+    Some(Nack { kind, reason: shortened(&reason) })
 }
 
 /// What is wrong with a WebAssembly module, each once: a refusal says only that it cannot be run.
@@ -82,7 +82,7 @@ fn failures_of_modules(lines: &[String]) -> Vec<&str> {
     failures
 }
 
-impl Refusal {
+impl Nack {
     /// The error of a proxy that has refused this.
     #[must_use]
     pub fn of(self, proxy: &str) -> EnvironmentError {
@@ -96,15 +96,15 @@ impl Refusal {
 ///
 /// # Errors
 /// The first refusal.
-pub fn check_taken(proxy: &str, log_tail: &[String]) -> Result<(), EnvironmentError> {
-    first_refusal(log_tail).map_or(Ok(()), |refusal| Err(refusal.of(proxy)))
+pub fn check_not_rejected(proxy: &str, log_tail: &[String]) -> Result<(), EnvironmentError> {
+    first_nack(log_tail).map_or(Ok(()), |refusal| Err(refusal.of(proxy)))
 }
 
 /// The error with the names of the experiment's own objects that bring configuration of the refused kind into proxies, as
 /// they are written: those of no other kind of object do.
 #[must_use]
-pub fn with_objects_that_bring_it(error: EnvironmentError, extra: Option<&ExtraObjects>) -> EnvironmentError {
-    let refused = error.source.as_ref().and_then(|source| source.downcast_ref::<Refusal>());
+pub fn with_objects_behind(error: EnvironmentError, extra: Option<&ExtraObjects>) -> EnvironmentError {
+    let refused = error.source.as_ref().and_then(|source| source.downcast_ref::<Nack>());
     let Some(kind) = refused.map(|refusal| refusal.kind.as_str()) else { return error };
     let names: Vec<String> = extra
         .into_iter()
@@ -142,7 +142,7 @@ const OWN_CONFIGURATION: &str =
     "what an experiment itself brings into proxies is in `istio.lua`, `istio.wasm` and `istio.extra`";
 
 fn shortened(reason: &str) -> String {
-    match reason.char_indices().nth(LONGEST_REASON) {
+    match reason.char_indices().nth(MAX_REASON_CHARS) {
         Some((end, _)) => format!("{}…", &reason[..end]),
         None => reason.to_owned(),
     }
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_refusal_has_the_proxys_reason() {
-        let told = |text: &str| first_refusal(&lines(text)).map(|refusal| refusal.to_string());
+        let told = |text: &str| first_nack(&lines(text)).map(|refusal| refusal.to_string());
         insta::assert_snapshot!(told(OF_A_SCRIPT).unwrap(), @r#"it refused its Listener: Error adding/updating listener(s) virtualInbound: script load error: [string "function envoy_on_request(handle)..."]:2: unexpected symbol near '='"#);
         insta::assert_snapshot!(told(OF_A_MODULE).unwrap(), @"it refused its TypedExtensionConfig: Unable to create Wasm plugin mesh-1.wasm: Failed to load Wasm module due to a missing import: env.absent: Failed to initialize Wasm code");
         assert_eq!(told("2026-11-20T19:23:22Z\tinfo\tEnvoy proxy is ready"), None);
@@ -188,8 +188,8 @@ mod tests {
         let objects = vec![filter("of-routes", "HTTP_ROUTE"), rule, filter("of-listeners", "HTTP_FILTER")];
         let extra = ExtraObjects { text: String::new(), objects };
         let hint = |kind: &str| {
-            let refusal = Refusal { kind: kind.to_owned(), reason: "no".to_owned() };
-            with_objects_that_bring_it(refusal.of("client-proxy"), Some(&extra)).hint.unwrap()
+            let refusal = Nack { kind: kind.to_owned(), reason: "no".to_owned() };
+            with_objects_behind(refusal.of("client-proxy"), Some(&extra)).hint.unwrap()
         };
         let named = "of `istio.extra`, this has a part in it: EnvoyFilter ";
         assert_eq!(hint("Listener"), format!("{named}of-listeners"));
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn a_reason_without_end_is_cut() {
         let endless = format!("gRPC config for type.googleapis.com/a.Cluster rejected: {}", "ä".repeat(5000));
-        let refusal = first_refusal(&[endless]).unwrap();
-        assert_eq!(refusal.reason.chars().count(), LONGEST_REASON + 1);
+        let refusal = first_nack(&[endless]).unwrap();
+        assert_eq!(refusal.reason.chars().count(), MAX_REASON_CHARS + 1);
     }
 }

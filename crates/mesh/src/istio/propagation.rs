@@ -1,9 +1,9 @@
 //! Whether a proxy has the configuration that it should have, asked of the proxy itself, and how long that took.
 
 use crate::admin::{Admin, AdminCause, AdminError};
-use crate::envoy::hop::{Handling, Hop};
-use crate::envoy::plain_text::takes_plain_text;
-use crate::proof::Takes;
+use crate::envoy::hop::{Hop, Layer};
+use crate::envoy::plaintext::accepts_plaintext;
+use crate::proof::Accepts;
 use crate::wait::{Progress, wait_with_progress};
 use crate::ztunnel;
 use experiment::environment::EnvironmentError;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// How long nothing may change at the proxies meanwhile. istiod waits 100 ms for more changes, at most 10 s, and takes some
 /// time to compute what a large mesh is told.
-const IN_FORCE_WITHIN: Duration = Duration::from_secs(60);
+const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Something that a proxy shows once it has its configuration.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -30,7 +30,7 @@ pub enum Expected {
     /// A listener's filter chain of this name.
     FilterChain(String),
     /// A listener that leads connections to this cluster, unread.
-    Carried(String),
+    TcpRoute(String),
     /// A route for this domain, such as `server.mesh-1.svc.cluster.local`.
     Domain(String),
     /// At a ztunnel: a Service with somebody behind it, before which a waypoint stands or not.
@@ -55,7 +55,7 @@ pub enum Expected {
         name: String,
     },
     /// Plain text for a port of the application is taken, or is not.
-    Takes(Takes),
+    Accepts(Accepts),
     /// Text in its listeners.
     InListeners(String),
     /// Text in its routes.
@@ -65,10 +65,10 @@ pub enum Expected {
 impl Expected {
     /// That a proxy leads the load where it should: requests for this domain by a route, connections by their listener.
     #[must_use]
-    pub fn leading(hop: &Hop, domain: &str) -> Self {
-        match hop.handling {
-            Handling::Reads { .. } => Self::Domain(domain.to_owned()),
-            Handling::Carries => Self::Carried(hop.cluster.clone()),
+    pub fn route(hop: &Hop, domain: &str) -> Self {
+        match hop.layer {
+            Layer::L7 { .. } => Self::Domain(domain.to_owned()),
+            Layer::L4 => Self::TcpRoute(hop.cluster.clone()),
         }
     }
 }
@@ -81,7 +81,7 @@ impl fmt::Display for Expected {
             Self::Endpoint(cluster, address) => write!(f, "{address} as a healthy endpoint of {cluster}"),
             Self::Listener(name) => write!(f, "the listener {name}"),
             Self::FilterChain(name) => write!(f, "the filter chain {name}"),
-            Self::Carried(cluster) => write!(f, "a listener that leads connections to {cluster}"),
+            Self::TcpRoute(cluster) => write!(f, "a listener that leads connections to {cluster}"),
             Self::Domain(domain) => write!(f, "a route for {domain}"),
             Self::AmbientService { host, behind_waypoint: false } => write!(f, "the Service {host}"),
             Self::AmbientService { host, behind_waypoint: true } => {
@@ -89,10 +89,10 @@ impl fmt::Display for Expected {
             }
             Self::AmbientWorkload { namespace, name } => write!(f, "the pod {namespace}/{name} by HBONE"),
             Self::AmbientPolicy { namespace, name } => write!(f, "the policy {namespace}/{name}"),
-            Self::Takes(Takes { port, plain_text: true }) => {
+            Self::Accepts(Accepts { port, plaintext: true }) => {
                 write!(f, "that it takes plain text for port {port}")
             }
-            Self::Takes(Takes { port, plain_text: false }) => {
+            Self::Accepts(Accepts { port, plaintext: false }) => {
                 write!(f, "that it takes nothing but mutual TLS for port {port}")
             }
             Self::InListeners(text) => write!(f, "`{text}` in its listeners"),
@@ -130,14 +130,14 @@ pub struct Awaited<'a> {
 /// # Errors
 /// Where one does not in time, with what it lacks; where one refuses its configuration or ends, with its words; where
 /// `check` fails, which is asked again and again.
-pub fn wait_until_in_force(
+pub fn wait_until_propagated(
     awaited: &[Awaited<'_>],
     written_at: Instant,
     check: impl Fn() -> Result<(), EnvironmentError>,
 ) -> Result<BTreeMap<String, f64>, EnvironmentError> {
     let mut in_force = BTreeMap::new();
     let mut lacking = String::new();
-    let waited = wait_with_progress("the proxies have their configuration", IN_FORCE_WITHIN, || {
+    let waited = wait_with_progress("the proxies have their configuration", PROPAGATION_TIMEOUT, || {
         check()?;
         let mut clusters = Vec::new();
         for proxy in awaited {
@@ -220,7 +220,7 @@ impl Answers<'_> {
             }
             Expected::Listener(name) => self.listeners()?.contains(name),
             Expected::FilterChain(name) => self.listener_dump()?.contains(&format!("\"name\": \"{name}\"")),
-            Expected::Carried(cluster) => {
+            Expected::TcpRoute(cluster) => {
                 self.listener_dump()?.contains(&format!("\"cluster\": \"{cluster}\""))
             }
             Expected::AmbientService { host, behind_waypoint } => {
@@ -230,10 +230,10 @@ impl Answers<'_> {
                 self.ztunnel()?.has_ambient_workload(namespace, name)
             }
             Expected::AmbientPolicy { namespace, name } => self.ztunnel()?.has_policy(namespace, name),
-            Expected::Takes(Takes { port, plain_text }) => {
+            Expected::Accepts(Accepts { port, plaintext }) => {
                 let dump: Value = serde_json::from_str(self.listener_dump()?)
                     .map_err(|error| self.admin.error(LISTENER_DUMP, AdminCause::Shape(error)))?;
-                takes_plain_text(&dump, *port) == Some(*plain_text)
+                accepts_plaintext(&dump, *port) == Some(*plaintext)
             }
             Expected::InListeners(text) => self.listener_dump()?.contains(text),
             Expected::InRoutes(text) => self.route_dump()?.contains(text),
@@ -359,9 +359,9 @@ mod tests {
 
     #[test]
     fn what_is_awaited_is_told_in_words() {
-        let takes = |plain_text| Expected::Takes(Takes { port: 8080, plain_text });
-        assert_eq!(takes(false).to_string(), "that it takes nothing but mutual TLS for port 8080");
-        assert_eq!(takes(true).to_string(), "that it takes plain text for port 8080");
+        let accepts = |plaintext| Expected::Accepts(Accepts { port: 8080, plaintext });
+        assert_eq!(accepts(false).to_string(), "that it takes nothing but mutual TLS for port 8080");
+        assert_eq!(accepts(true).to_string(), "that it takes plain text for port 8080");
         let endpoint = Expected::Endpoint("outbound|80||a".to_owned(), "10.77.0.4:8080".parse().unwrap());
         assert_eq!(endpoint.to_string(), "10.77.0.4:8080 as a healthy endpoint of outbound|80||a");
     }

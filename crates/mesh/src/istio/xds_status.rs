@@ -4,7 +4,7 @@
 //! Objects that istiod had processed before it sent are in what it sent: once all of it is acknowledged, they have taken
 //! effect at the proxy, whatever they mean for it.
 
-use super::nack::Refusal;
+use super::nack::Nack;
 use crate::admin::Admin;
 use crate::wait::{Progress, wait_with_progress};
 use experiment::environment::EnvironmentError;
@@ -100,7 +100,7 @@ enum PendingAck {
     /// It has not responded yet to the last resources of this type, such as `Cluster`.
     Unacknowledged(String),
     /// It has rejected them (NACK).
-    Rejected(Refusal),
+    Rejected(Nack),
 }
 
 impl fmt::Display for PendingAck {
@@ -119,7 +119,7 @@ impl XdsStatus {
         let Some(connections) = self.0.get(proxy) else { return Some(PendingAck::NotConnected) };
         let all = || connections.iter().flatten();
         let rejected = all().find(|(_, sent)| !sent.last_error.is_empty()).map(|(type_url, sent)| {
-            PendingAck::Rejected(Refusal { kind: short(type_url), reason: sent.last_error.clone() })
+            PendingAck::Rejected(Nack { kind: short(type_url), reason: sent.last_error.clone() })
         });
         rejected.or_else(|| {
             let unacknowledged = all().find(|(_, sent)| sent.sent != sent.acked);

@@ -1,11 +1,11 @@
 //! What of a proxy's counters tells of the path, whatever kind of proxy it is. Of an Envoy it follows from its
 //! [`crate::envoy::hop::Hop`].
 
-use super::forwarded::{Encrypted, SentOn};
-use super::hops::Spoken;
-use super::requests::{RequestByteCounters, RequestCounters};
-use super::risen;
-use super::streams::{CountedService, StreamCounters};
+use super::counters::{
+    Encrypted, Forwarded, ProtocolCounters, RequestByteCounters, RequestCounters, StreamCounters,
+};
+use super::delta::delta;
+use super::service::CountedService;
 use experiment::environment::SentLoad;
 use std::collections::BTreeMap;
 
@@ -19,26 +19,26 @@ pub struct Evidence {
     /// Whether mutual TLS with the peer is claimed.
     pub tls_expected: bool,
     /// What it takes for this port of the application; absent where nothing is claimed of that.
-    pub takes: Option<Takes>,
+    pub accepts: Option<Accepts>,
     /// Connections that it refused since they came as no filter chain wants them; absent where it has no such listener.
     pub refused: Option<String>,
     /// What it sends on; absent where that counts elsewhere.
-    pub sent_on: Option<SentOn>,
+    pub forwarded: Option<Forwarded>,
     /// Which connections must all be encrypted, where mutual TLS is claimed; absent where one carries others.
     pub encrypted: Option<Encrypted>,
     /// Where it counts what is spoken on both sides of it.
-    pub spoken: Spoken,
+    pub protocols: ProtocolCounters,
     /// What else must show, or must not.
     pub demands: Vec<Demand>,
 }
 
 /// What a proxy is to take for a port of the application.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Takes {
+pub struct Accepts {
     /// The port.
     pub port: u16,
     /// Whether it takes plain text, be it beside mutual TLS or alone.
-    pub plain_text: bool,
+    pub plaintext: bool,
 }
 
 /// What a proxy sees of the traffic on the path.
@@ -68,16 +68,16 @@ pub struct Demand {
 impl Evidence {
     /// The evidence of a proxy that sees this of the traffic; of mutual TLS it tells nothing.
     #[must_use]
-    pub fn of(seen: Seen) -> Self {
+    pub fn new(seen: Seen) -> Self {
         Self {
             seen,
             handshakes: None,
             tls_expected: false,
-            takes: None,
+            accepts: None,
             refused: None,
-            sent_on: None,
+            forwarded: None,
             encrypted: None,
-            spoken: Spoken::default(),
+            protocols: ProtocolCounters::default(),
             demands: Vec::new(),
         }
     }
@@ -98,7 +98,7 @@ impl Evidence {
         sent: &SentLoad,
         service: Option<&CountedService>,
     ) -> bool {
-        let rise = |name: &str| risen(before, after, name);
+        let rise = |name: &str| delta(before, after, name);
         match &self.seen {
             Seen::Requests(counters) => rise(&counters.requests) >= sent.requests,
             Seen::RequestBytes(counters) => counters.requests(rise, sent) >= sent.requests,

@@ -5,150 +5,18 @@
 //! whatever the proxy ever opened counts, so that no connection from before hides what went over it. A proxy does not live
 //! longer than its trial, so this is seldom more. A counter that a proxy does not keep tells nothing: it is not taken for zero.
 
-use super::requests::most_forgiven;
-use super::{CountedProxy, Seen, risen};
+use super::counted::CountedProxy;
+use super::counters::{Count, ProtocolCounters, SideCounters};
+use super::delta::{delta, max_allowance};
+use super::evidence::Seen;
 use experiment::schema::{HopProof, HopProtocol};
 
-/// Who stands at the ends of a path.
-const ENDS: [&str; 2] = ["client", "server"];
-
-/// Where a proxy counts what it speaks with its neighbours.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Spoken {
-    /// With the one nearer to the client.
-    pub received: SpokenSide,
-    /// With the one nearer to the server.
-    pub sent_on: SpokenSide,
-    /// Where it tells gRPC from what else HTTP/2 carries; absent where it does not.
-    pub grpc: Option<GrpcCounters>,
-}
-
-/// Counters by which a proxy that reads requests knows those of gRPC.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct GrpcCounters {
-    /// Requests of gRPC.
-    pub requests: String,
-    /// All that came by HTTP/2.
-    pub of_http2: String,
-}
-
-/// The same for one of its sides.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct SpokenSide {
-    /// What is to be spoken there; absent where nothing is asked.
-    pub asked: Option<HopProtocol>,
-    /// The counter of each protocol.
-    pub counters: Vec<(HopProtocol, Count)>,
-    /// The counter of connections by HBONE; absent where it speaks none, or does not count them apart.
-    pub hbone: Option<Count>,
-}
-
-/// A counter of what is spoken.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Count {
-    /// Of requests: those of the trial count.
-    Requests(String),
-    /// Of connections: all that there ever were count.
-    Connections(String),
-}
-
-impl Spoken {
-    /// Where an Envoy counts it that reads requests.
-    #[must_use]
-    pub fn reading(
-        connection_manager: &str,
-        cluster: &str,
-        received: HopProtocol,
-        sent_on: HopProtocol,
-    ) -> Self {
-        let requests = |version: &str| format!("http.{connection_manager}.downstream_rq_{version}_total");
-        Self {
-            received: SpokenSide {
-                asked: Some(received),
-                counters: of_versions(|version| Count::Requests(requests(version))),
-                hbone: None,
-            },
-            sent_on: SpokenSide {
-                asked: Some(sent_on),
-                counters: of_versions(|version| Count::Connections(connections_to(cluster, version))),
-                hbone: None,
-            },
-            grpc: Some(GrpcCounters {
-                requests: format!("cluster.{cluster}.grpc.total"),
-                of_http2: requests("http2"),
-            }),
-        }
-    }
-
-    /// Where an Envoy counts it that carries connections to this cluster.
-    #[must_use]
-    pub fn carrying(cluster: &str) -> Self {
-        let carried = Count::Connections(format!("tcp.{cluster}.downstream_cx_total"));
-        let received = SpokenSide {
-            asked: Some(HopProtocol::Tcp),
-            counters: vec![(HopProtocol::Tcp, carried)],
-            hbone: None,
-        };
-        let mut sent_on = received.clone();
-        sent_on.counters.extend(of_versions(|version| Count::Connections(connections_to(cluster, version))));
-        Self { received, sent_on, grpc: None }
-    }
-
-    /// All counters.
-    #[cfg(test)]
-    pub fn counters(&self) -> impl Iterator<Item = &str> {
-        let of_grpc = self.grpc.iter().flat_map(|grpc| [grpc.requests.as_str(), &grpc.of_http2]);
-        self.received.counters().chain(self.sent_on.counters()).chain(of_grpc)
-    }
-
-    /// Adds what the proxy's counters tell of the hop at this side of it.
-    fn tell(&self, side: &SpokenSide, proxy: &CountedProxy, hop: &mut HopProof) {
-        let Ok(after) = &proxy.after else { return };
-        let is_spoken = |count: &Count| match count {
-            Count::Requests(name) => risen(&proxy.before, after, name) > 0,
-            Count::Connections(name) => after.get(name).is_some_and(|ever| *ever > 0),
-        };
-        let is_all_grpc = self.grpc.as_ref().is_some_and(|counters| {
-            let grpc = risen(&proxy.before, after, &counters.requests);
-            let all = risen(&proxy.before, after, &counters.of_http2);
-            grpc > 0 && grpc + most_forgiven(all) >= all
-        });
-        let spoken = side.counters.iter().filter(|(_, count)| is_spoken(count));
-        let spoken = spoken.map(|(protocol, _)| match protocol {
-            HopProtocol::Http2 if is_all_grpc => HopProtocol::Grpc,
-            protocol => *protocol,
-        });
-        let by_hbone = side.hbone.as_ref().is_some_and(is_spoken);
-        hop.add(&HopProof { spoken: spoken.collect(), by_hbone, ..HopProof::default() });
-        // Whoever reads knows better than whoever carries.
-        hop.asked = hop.asked.filter(|asked| *asked != HopProtocol::Tcp).or(side.asked).or(hop.asked);
-    }
-}
-
-/// A counter for each version of HTTP, by Envoy's word for it.
-fn of_versions(count: impl Fn(&str) -> Count) -> Vec<(HopProtocol, Count)> {
-    [(HopProtocol::Http1, "http1"), (HopProtocol::Http2, "http2"), (HopProtocol::Http3, "http3")]
-        .map(|(protocol, version)| (protocol, count(version)))
-        .into()
-}
-
-fn connections_to(cluster: &str, version: &str) -> String {
-    format!("cluster.{cluster}.upstream_cx_{version}_total")
-}
-
-impl SpokenSide {
-    /// All counters.
-    #[cfg(test)]
-    fn counters(&self) -> impl Iterator<Item = &str> {
-        let counts = self.counters.iter().map(|(_, count)| count).chain(&self.hbone);
-        counts.map(|count| match count {
-            Count::Requests(name) | Count::Connections(name) => name.as_str(),
-        })
-    }
-}
-
 /// What each hop spoke, from client to server, and whether that is what is asked.
-pub(super) fn judge_hops(proxies: &[CountedProxy], reasons: &mut Vec<String>) -> Vec<HopProof> {
+pub(super) fn check_hops(
+    proxies: &[CountedProxy],
+    ends: [&str; 2],
+    reasons: &mut Vec<String>,
+) -> Vec<HopProof> {
     let passed: Vec<&CountedProxy> =
         proxies.iter().filter(|proxy| !matches!(proxy.evidence.seen, Seen::Nothing(_))).collect();
     if passed.is_empty() {
@@ -157,27 +25,50 @@ pub(super) fn judge_hops(proxies: &[CountedProxy], reasons: &mut Vec<String>) ->
     let hops = (0..=passed.len()).map(|index| {
         let (from, to) = (index.checked_sub(1).map(|before| passed[before]), passed.get(index).copied());
         let mut hop = HopProof {
-            from: from.map_or_else(|| ENDS[0].to_owned(), |proxy| proxy.name.clone()),
-            to: to.map_or_else(|| ENDS[1].to_owned(), |proxy| proxy.name.clone()),
+            from: from.map_or_else(|| ends[0].to_owned(), |proxy| proxy.name.clone()),
+            to: to.map_or_else(|| ends[1].to_owned(), |proxy| proxy.name.clone()),
             ..HopProof::default()
         };
         if let Some(proxy) = from {
-            let spoken = &proxy.evidence.spoken;
-            spoken.tell(&spoken.sent_on, proxy, &mut hop);
+            let counters = &proxy.evidence.protocols;
+            add_side(counters, &counters.forwarded, proxy, &mut hop);
         }
         if let Some(proxy) = to {
-            let spoken = &proxy.evidence.spoken;
-            spoken.tell(&spoken.received, proxy, &mut hop);
+            let counters = &proxy.evidence.protocols;
+            add_side(counters, &counters.received, proxy, &mut hop);
         }
-        leave_to_who_knows(&mut hop);
-        judge(&hop, reasons);
+        keep_most_specific(&mut hop);
+        check(&hop, reasons);
         hop
     });
     hops.collect()
 }
 
+/// Adds what the proxy's counters show of the hop at this side of it.
+fn add_side(counters: &ProtocolCounters, side: &SideCounters, proxy: &CountedProxy, hop: &mut HopProof) {
+    let Ok(after) = &proxy.after else { return };
+    let is_spoken = |count: &Count| match count {
+        Count::Requests(name) => delta(&proxy.before, after, name) > 0,
+        Count::Connections(name) => after.get(name).is_some_and(|ever| *ever > 0),
+    };
+    let is_all_grpc = counters.grpc.as_ref().is_some_and(|counters| {
+        let grpc = delta(&proxy.before, after, &counters.requests);
+        let all = delta(&proxy.before, after, &counters.of_http2);
+        grpc > 0 && grpc + max_allowance(all) >= all
+    });
+    let spoken = side.counters.iter().filter(|(_, count)| is_spoken(count));
+    let spoken = spoken.map(|(protocol, _)| match protocol {
+        HopProtocol::Http2 if is_all_grpc => HopProtocol::Grpc,
+        protocol => *protocol,
+    });
+    let by_hbone = side.hbone.as_ref().is_some_and(is_spoken);
+    hop.add(&HopProof { spoken: spoken.collect(), by_hbone, ..HopProof::default() });
+    // A proxy that reads requests knows better than one that does not.
+    hop.asked = hop.asked.filter(|asked| *asked != HopProtocol::Tcp).or(side.expected).or(hop.asked);
+}
+
 /// Of two neighbours, one that reads knows more than one that carries, and one that knows gRPC more than one that does not.
-fn leave_to_who_knows(hop: &mut HopProof) {
+fn keep_most_specific(hop: &mut HopProof) {
     let is_read = hop.spoken.iter().any(|protocol| *protocol != HopProtocol::Tcp);
     if is_read && hop.asked != Some(HopProtocol::Tcp) {
         hop.spoken.retain(|protocol| *protocol != HopProtocol::Tcp);
@@ -187,7 +78,7 @@ fn leave_to_who_knows(hop: &mut HopProof) {
     }
 }
 
-fn judge(hop: &HopProof, reasons: &mut Vec<String>) {
+fn check(hop: &HopProof, reasons: &mut Vec<String>) {
     let Some(asked) = hop.asked else { return };
     let others: Vec<&str> =
         hop.spoken.iter().filter(|spoken| !spoken.is_as_asked(asked)).map(|spoken| spoken.words()).collect();
@@ -203,7 +94,8 @@ fn judge(hop: &HopProof, reasons: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Evidence, RequestCounters};
+    use super::super::counters::{RequestCounters, StreamCounters};
+    use super::super::evidence::Evidence;
     use super::*;
     use std::collections::BTreeMap;
 
@@ -215,8 +107,8 @@ mod tests {
             traced: String::new(),
             given_up: Default::default(),
         };
-        let spoken = Spoken::reading("in", "out", HopProtocol::Http1, HopProtocol::Http1);
-        proxy(name, Evidence { spoken, ..Evidence::of(Seen::Requests(counters)) }, before, after)
+        let protocols = ProtocolCounters::l7("in", "out", HopProtocol::Http1, HopProtocol::Http1);
+        proxy(name, Evidence { protocols, ..Evidence::new(Seen::Requests(counters)) }, before, after)
     }
 
     fn proxy(name: &str, evidence: Evidence, before: &[(&str, u64)], after: &[(&str, u64)]) -> CountedProxy {
@@ -231,7 +123,7 @@ mod tests {
 
     fn told(proxies: &[CountedProxy]) -> (Vec<String>, Vec<String>) {
         let mut reasons = Vec::new();
-        let hops = judge_hops(proxies, &mut reasons);
+        let hops = check_hops(proxies, ["client", "server"], &mut reasons);
         let words = |hop: &HopProof| format!("{} > {}: {}", hop.from, hop.to, hop.words());
         (hops.iter().map(words).collect(), reasons)
     }
@@ -289,8 +181,8 @@ mod tests {
         let with = |grpc: u64| {
             let counters = [(RECEIVED[1], 400), (SENT_ON[1], 2), ("cluster.out.grpc.total", grpc)];
             let mut proxy = reading("near", &[], &counters);
-            for side in [&mut proxy.evidence.spoken.received, &mut proxy.evidence.spoken.sent_on] {
-                side.asked = Some(HopProtocol::Grpc);
+            for side in [&mut proxy.evidence.protocols.received, &mut proxy.evidence.protocols.forwarded] {
+                side.expected = Some(HopProtocol::Grpc);
             }
             told(&[proxy])
         };
@@ -303,14 +195,14 @@ mod tests {
 
     #[test]
     fn whoever_reads_knows_better_than_whoever_carries() {
-        let carried = |hbone: Option<&str>| SpokenSide {
-            asked: None,
+        let carried = |hbone: Option<&str>| SideCounters {
+            expected: None,
             counters: vec![(HopProtocol::Tcp, Count::Connections("carried".to_owned()))],
             hbone: hbone.map(|name| Count::Connections(name.to_owned())),
         };
-        let unread = |received: SpokenSide, sent_on: SpokenSide| Evidence {
-            spoken: Spoken { received, sent_on, grpc: None },
-            ..Evidence::of(Seen::Streams(super::super::StreamCounters::of_tcp_proxy("out")))
+        let unread = |received: SideCounters, forwarded: SideCounters| Evidence {
+            protocols: ProtocolCounters { received, forwarded, grpc: None },
+            ..Evidence::new(Seen::Streams(StreamCounters::for_tcp_proxy("out")))
         };
         let counted = [("carried", 4), ("hbone", 1)];
         let source = proxy("source", unread(carried(None), carried(Some("hbone"))), &[], &counted);
@@ -335,8 +227,8 @@ mod tests {
     #[test]
     fn what_is_to_be_carried_must_not_be_read() {
         let evidence = Evidence {
-            spoken: Spoken::carrying("out"),
-            ..Evidence::of(Seen::Streams(super::super::StreamCounters::of_tcp_proxy("out")))
+            protocols: ProtocolCounters::l4("out"),
+            ..Evidence::new(Seen::Streams(StreamCounters::for_tcp_proxy("out")))
         };
         let carried = ("tcp.out.downstream_cx_total", 4);
         let (hops, reasons) = told(&[proxy("near", evidence.clone(), &[], &[carried, (SENT_ON[1], 0)])]);

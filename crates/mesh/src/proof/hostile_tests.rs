@@ -1,10 +1,10 @@
 //! Whatever proxies and services say that they counted, a path is judged: no number is too great.
 
-use super::forwarded::{Encrypted, SentOn};
-use super::requests::{RequestByteCounters, RequestCounters};
 use super::*;
+use experiment::environment::SentLoad;
 use experiment::schema::HopProtocol;
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 const HTTP: &str = "http.in.downstream_rq_total";
 
@@ -24,10 +24,10 @@ fn proxy(seen: Seen, before: BTreeMap<String, u64>, after: BTreeMap<String, u64>
     let evidence = Evidence {
         handshakes: Some("handshakes".to_owned()),
         tls_expected: true,
-        sent_on: Some(SentOn::through("in", "out")),
-        encrypted: Some(Encrypted::SentOn),
-        spoken: Spoken::reading("in", "out", HopProtocol::Http1, HopProtocol::Http1),
-        ..Evidence::of(seen)
+        forwarded: Some(Forwarded::through("in", "out")),
+        encrypted: Some(Encrypted::Forwarded),
+        protocols: ProtocolCounters::l7("in", "out", HopProtocol::Http1, HopProtocol::Http1),
+        ..Evidence::new(seen)
     };
     CountedProxy { name: "proxy".to_owned(), side: None, evidence, before, after: Ok(after) }
 }

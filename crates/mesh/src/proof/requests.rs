@@ -6,73 +6,11 @@
 //! retry, as a mesh does, so the one behind it may see more, or give up, so that one may see fewer; both are counted too.
 //! With bytes there is another: what a protocol says once on each connection. Behind a proxy that changes requests, as a waypoint does, there must only be enough bytes.
 
-use super::{CountedProxy, counter};
+use super::counted::CountedProxy;
+use super::counters::{RequestByteCounters, RequestCounters};
+use super::delta::{allowance, counter, max_allowance};
 use experiment::environment::SentLoad;
 use experiment::schema::ProxyProof;
-
-/// Missing requests are never forgiven beyond this share of all, or [`FORGIVEN_AT_LEAST`] where that is more:
-/// one of many connections that went past a proxy must show.
-const FORGIVEN_FRACTION: f64 = 0.01;
-const FORGIVEN_AT_LEAST: u64 = 16;
-
-/// What a connection of HTTP/2 carries beside requests (preface, settings and first headers), in requests.
-const CONNECTION_IN_REQUESTS: u64 = 16;
-
-/// HTTP/2 tells the sender of large answers that there is room for more, in frames of so many bytes.
-const ROOM_FOR_MORE_BYTES: f64 = 13.0;
-/// The generator does so after that many bytes of an answer: half of the room that it has for each.
-const ROOM_FOR_MORE_AFTER_BYTES: f64 = (8 << 20) as f64;
-
-/// Counters of a proxy that reads requests.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct RequestCounters {
-    /// The requests that arrived at the listener of the path.
-    pub requests: String,
-    /// The connections that they came on: each may leave one request unread.
-    pub connections: String,
-    /// The requests that this proxy sent again.
-    pub retries: String,
-    /// The requests that it chose to trace.
-    pub traced: String,
-    /// The requests that it gave up, since their route's time was over.
-    pub given_up: [String; 2],
-}
-
-/// Counters of a proxy that does not read requests, but has their bytes as they were sent.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct RequestByteCounters {
-    /// Bytes from client to server.
-    pub bytes: String,
-    /// Bytes back.
-    pub response_bytes: String,
-    /// The connections that they came on.
-    pub connections: String,
-    /// Whether a proxy before it has added to them: then there must be enough, and more says nothing.
-    pub added_to: bool,
-    /// Whether the protocol says something of its own on each connection, as HTTP/2 does; others carry requests alone.
-    pub multiplexed: bool,
-}
-
-impl RequestByteCounters {
-    /// How many requests the bytes make.
-    pub(super) fn requests(&self, rise: impl Fn(&str) -> u64, sent: &SentLoad) -> u64 {
-        let Some(each) = sent.request_bytes.filter(|bytes| *bytes > 0.0) else { return 0 };
-        let requests = (rise(&self.bytes) as f64 / each).round() as u64;
-        if self.added_to { requests.min(sent.requests) } else { requests }
-    }
-
-    /// What came with the requests over these connections and is none, in requests.
-    fn beside_requests(&self, proof: &ProxyProof, sent: &SentLoad) -> u64 {
-        if !self.multiplexed {
-            return 0;
-        }
-        let Some(each) = sent.request_bytes.filter(|bytes| *bytes > 0.0) else { return 0 };
-        let told = counter(proof, &self.response_bytes) as f64 / ROOM_FOR_MORE_AFTER_BYTES;
-        let room_for_more = (told * ROOM_FOR_MORE_BYTES / each) as u64;
-        let said_once = CONNECTION_IN_REQUESTS * counter(proof, &self.connections);
-        said_once.saturating_add(room_for_more)
-    }
-}
 
 /// Why a proxy may have another number of requests than were sent: what those before it did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,26 +22,34 @@ pub(super) struct Explained {
 }
 
 impl Explained {
-    /// Adds what this proxy did.
-    pub fn add(&mut self, proof: &ProxyProof, counters: &RequestCounters) {
-        self.retries += counter(proof, &counters.retries);
-        self.given_up += counters.given_up.iter().map(|name| counter(proof, name)).sum::<u64>();
+    /// What a proxy with these counters did.
+    pub fn by(counters: &RequestCounters, delta: impl Fn(&str) -> u64) -> Self {
+        let given_up = counters.given_up.iter().map(|name| delta(name)).fold(0, u64::saturating_add);
+        Self { retries: delta(&counters.retries), given_up }
+    }
+
+    /// The sum.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            retries: self.retries.saturating_add(other.retries),
+            given_up: self.given_up.saturating_add(other.given_up),
+        }
     }
 }
 
 /// Judges a proxy that reads requests, behind proxies that did this with them.
-pub(super) fn judge_read(
+pub(super) fn check_read(
     proxy: &CountedProxy,
     proof: &ProxyProof,
     counters: &RequestCounters,
     before: Explained,
     reasons: &mut Vec<String>,
 ) {
-    judge_count(proxy, proof, counter(proof, &counters.connections), before, reasons);
+    check_count(proxy, proof, counter(proof, &counters.connections), before, reasons);
 }
 
 /// The same for one that has their bytes.
-pub(super) fn judge_bytes(
+pub(super) fn check_bytes(
     proxy: &CountedProxy,
     proof: &ProxyProof,
     counters: &RequestByteCounters,
@@ -113,12 +59,12 @@ pub(super) fn judge_bytes(
 ) {
     let connections = counter(proof, &counters.connections);
     let beside = counters.beside_requests(proof, sent);
-    let none_of_them = beside.saturating_add(most_forgiven(proof.requests_expected));
+    let none_of_them = beside.saturating_add(max_allowance(proof.requests_expected));
     let explained = Explained { retries: before.retries.saturating_add(none_of_them), ..before };
-    judge_count(proxy, proof, connections, explained, reasons);
+    check_count(proxy, proof, connections, explained, reasons);
 }
 
-fn judge_count(
+fn check_count(
     proxy: &CountedProxy,
     proof: &ProxyProof,
     connections: u64,
@@ -126,9 +72,9 @@ fn judge_count(
     reasons: &mut Vec<String>,
 ) {
     let (name, received, expected) = (proxy.called(), proof.requests_received, proof.requests_expected);
-    let forgiven = forgiven(expected, connections);
+    let allowance = allowance(expected, connections);
     // Whatever explains that some are missing: a proxy that saw nothing proves nothing.
-    if (received == 0 && expected > 0) || received + forgiven + explained.given_up < expected {
+    if (received == 0 && expected > 0) || received + allowance + explained.given_up < expected {
         let manner =
             if received == 0 { "traffic did not pass it" } else { "part of the traffic did not pass it" };
         reasons.push(format!("{name} saw {received} of {expected} requests: {manner}"));
@@ -140,18 +86,10 @@ fn judge_count(
     }
 }
 
-/// How many of these requests may be missing at whoever took them on so many connections.
-pub(super) fn forgiven(expected: u64, connections: u64) -> u64 {
-    connections.min(most_forgiven(expected))
-}
-
-pub(super) fn most_forgiven(expected: u64) -> u64 {
-    ((expected as f64 * FORGIVEN_FRACTION) as u64).max(FORGIVEN_AT_LEAST)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::{CountedProxy, Evidence, Seen, prove};
+    use super::super::evidence::{Evidence, Seen};
+    use super::super::path::prove;
     use super::*;
 
     /// Requests of 73 bytes.
@@ -174,7 +112,7 @@ mod tests {
             multiplexed,
         });
         let evidence =
-            Evidence { handshakes: Some(names.1.clone()), tls_expected: true, ..Evidence::of(seen) };
+            Evidence { handshakes: Some(names.1.clone()), tls_expected: true, ..Evidence::new(seen) };
         let before = [(names.0.clone(), 7), (names.1.clone(), 7)].into();
         let after = [(names.0, 7 + bytes), (names.1, 7 + connections)].into();
         CountedProxy { name: "ztunnel".to_owned(), side: Some("client"), evidence, before, after: Ok(after) }

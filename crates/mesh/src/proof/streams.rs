@@ -5,91 +5,16 @@
 //! the service has every request, and each proxy carried as many connections as the service accepted, with at least the
 //! bytes that the service moved and with the same number as the proxy before it, the requests went through all of them.
 
-use super::requests::forgiven;
-use experiment::schema::{ProxyProof, ServiceProof, StreamProof};
-use std::collections::BTreeMap;
+use super::counters::COUNTERS_REQUEST_BYTES;
+use super::delta::allowance;
+use super::service::CountedService;
+use experiment::schema::{ProxyProof, StreamProof};
 
 /// Bytes that proxies next to each other may differ by, as a share of all: what lay in sockets when the generator ended.
 const BYTES_APART_FRACTION: f64 = 0.01;
 /// The same where there is little traffic: the first message of a TLS connection, which a proxy that reads names of
 /// servers counts or does not.
 const BYTES_APART_PER_CONNECTION: u64 = 4096;
-/// Bytes of the question for the service's counters and of its answer, heads included, at most: the service counts them among
-/// its own. Where there is little traffic they weigh more than an answer.
-const ASKING_BYTES: u64 = 1024;
-
-/// Counters of a proxy that carries connections unread.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct StreamCounters {
-    /// The connections that took the path.
-    pub connections: String,
-    /// Bytes from the client's side.
-    pub received_bytes: String,
-    /// Bytes to the client's side.
-    pub sent_bytes: String,
-}
-
-impl StreamCounters {
-    /// Those of Envoy's TCP proxy before this cluster. All of its filter chains that lead there count together.
-    #[must_use]
-    pub fn of_tcp_proxy(cluster: &str) -> Self {
-        Self {
-            connections: format!("tcp.{cluster}.downstream_cx_total"),
-            received_bytes: format!("tcp.{cluster}.downstream_cx_rx_bytes_total"),
-            sent_bytes: format!("tcp.{cluster}.downstream_cx_tx_bytes_total"),
-        }
-    }
-
-    pub(super) fn read(&self, service: Option<&CountedService>, rise: impl Fn(&str) -> u64) -> StreamProof {
-        StreamProof {
-            connections: rise(&self.connections),
-            connections_expected: service.map_or(0, |service| service.proof().connections),
-            received_bytes: rise(&self.received_bytes),
-            sent_bytes: rise(&self.sent_bytes),
-        }
-    }
-
-    /// Whether the proxy has counted what the service has.
-    pub(super) fn hold(&self, service: &CountedService, rise: &impl Fn(&str) -> u64) -> bool {
-        let served = service.proof();
-        rise(&self.connections) >= served.connections
-            && rise(&self.received_bytes) + ASKING_BYTES >= served.received_bytes
-            && rise(&self.sent_bytes) + ASKING_BYTES >= served.sent_bytes
-    }
-}
-
-/// What the service counted.
-#[derive(Clone, Debug)]
-pub struct CountedService {
-    /// Its counters before the generator started.
-    pub before: BTreeMap<String, u64>,
-    /// Its counters after the generator's end; or why they could not be read.
-    pub after: Result<BTreeMap<String, u64>, String>,
-}
-
-impl CountedService {
-    /// Name of its counter of requests.
-    pub const REQUESTS: &'static str = "requests";
-    /// Name of its counter of connections.
-    pub const CONNECTIONS: &'static str = "connections";
-    /// Name of its counter of bytes received.
-    pub const RECEIVED_BYTES: &'static str = "bytes_received";
-    /// Name of its counter of bytes sent.
-    pub const SENT_BYTES: &'static str = "bytes_sent";
-
-    /// What it counted in the trial; nothing where it could not be asked.
-    #[must_use]
-    pub fn proof(&self) -> ServiceProof {
-        let rise =
-            |name: &str| self.after.as_ref().map_or(0, |after| super::risen(&self.before, after, name));
-        ServiceProof {
-            requests_received: rise(Self::REQUESTS),
-            connections: rise(Self::CONNECTIONS),
-            received_bytes: rise(Self::RECEIVED_BYTES),
-            sent_bytes: rise(Self::SENT_BYTES),
-        }
-    }
-}
 
 /// Connections that a proxy carried although the path leads past it.
 pub(super) fn passed_by(counters: &[String], rise: impl Fn(&str) -> u64) -> StreamProof {
@@ -97,7 +22,7 @@ pub(super) fn passed_by(counters: &[String], rise: impl Fn(&str) -> u64) -> Stre
     StreamProof { connections, ..StreamProof::default() }
 }
 
-pub(super) fn judge_passed_by(proof: &ProxyProof, reasons: &mut Vec<String>) {
+pub(super) fn check_passed_by(proof: &ProxyProof, reasons: &mut Vec<String>) {
     let connections = proof.streams.map_or(0, |streams| streams.connections);
     if connections > 0 {
         reasons
@@ -106,7 +31,7 @@ pub(super) fn judge_passed_by(proof: &ProxyProof, reasons: &mut Vec<String>) {
 }
 
 /// Holds a proxy against the service, and against the proxy before it.
-pub(super) fn judge_carried(
+pub(super) fn check_carried(
     proof: &ProxyProof,
     nearer: Option<&ProxyProof>,
     service: Option<&CountedService>,
@@ -133,7 +58,7 @@ pub(super) fn judge_carried(
     // At the generator's end each connection may have an answer under way.
     let each = served.sent_bytes.checked_div(served.requests_received).unwrap_or(0);
     let under_way = each.saturating_mul(expected);
-    let missing = under_way.saturating_add(ASKING_BYTES);
+    let missing = under_way.saturating_add(COUNTERS_REQUEST_BYTES);
     if streams.received_bytes.saturating_add(missing) < served.received_bytes
         || streams.sent_bytes.saturating_add(missing) < served.sent_bytes
     {
@@ -160,14 +85,14 @@ pub(super) fn judge_carried(
 }
 
 /// Whether the service has the requests that were sent.
-pub(super) fn judge_service(service: &CountedService, sent: u64, retries: u64, reasons: &mut Vec<String>) {
+pub(super) fn check_service(service: &CountedService, sent: u64, retries: u64, reasons: &mut Vec<String>) {
     if let Err(reason) = &service.after {
         reasons.push(format!("the service could not be asked for its counters: {reason}"));
         return;
     }
     let served = service.proof();
     let received = served.requests_received;
-    if received.saturating_add(forgiven(sent, served.connections)) < sent {
+    if received.saturating_add(allowance(sent, served.connections)) < sent {
         reasons.push(format!("the service counted {received} of {sent} requests"));
     } else if let surplus @ 1.. = received.saturating_sub(sent).saturating_sub(retries) {
         reasons.push(format!(
@@ -178,9 +103,13 @@ pub(super) fn judge_service(service: &CountedService, sent: u64, retries: u64, r
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CountedProxy, Evidence, Seen, prove};
+    use super::super::counted::CountedProxy;
+    use super::super::counters::StreamCounters;
+    use super::super::evidence::{Evidence, Seen};
+    use super::super::path::prove;
     use super::*;
     use experiment::environment::SentLoad;
+    use std::collections::BTreeMap;
 
     const BYPASSED: &str = "cluster.PassthroughCluster.upstream_cx_total";
 
@@ -207,13 +136,13 @@ mod tests {
     }
 
     fn carrier(name: &str, connections: u64, sent_bytes: u64) -> CountedProxy {
-        let seen = StreamCounters::of_tcp_proxy("outbound|443||external");
+        let seen = StreamCounters::for_tcp_proxy("outbound|443||external");
         let [before, after] = counters(&[
             (&seen.connections, connections),
             (&seen.received_bytes, 195_352),
             (&seen.sent_bytes, sent_bytes),
         ]);
-        let evidence = Evidence::of(Seen::Streams(seen));
+        let evidence = Evidence::new(Seen::Streams(seen));
         CountedProxy { name: name.to_owned(), side: None, evidence, before, after: Ok(after) }
     }
 
@@ -304,7 +233,7 @@ mod tests {
     fn a_proxy_that_the_path_leads_past_must_have_carried_nothing() {
         let idle = |connections| {
             let [before, after] = counters(&[(BYPASSED, connections)]);
-            let evidence = Evidence::of(Seen::Nothing(vec![BYPASSED.to_owned()]));
+            let evidence = Evidence::new(Seen::Nothing(vec![BYPASSED.to_owned()]));
             CountedProxy { name: "client-proxy".to_owned(), side: None, evidence, before, after: Ok(after) }
         };
         assert!(reasons(&[idle(0)], 2000).is_empty());

@@ -4,23 +4,23 @@
 //! requests. Its own count of them must be as near to the share as chance allows, and whatever it counts must have arrived as
 //! spans: a mesh that was to trace and did not would look cheaper than one that does.
 
-use super::requests::most_forgiven;
+use super::delta::max_allowance;
 use experiment::schema::{TracedProxy, TracingProof};
 
 /// How far chance may lead from the share, in standard deviations: further once in some hundred million trials.
-const MOST_DEVIATIONS: f64 = 6.0;
+const MAX_DEVIATIONS: f64 = 6.0;
 
 /// What is wrong with the tracing of a trial, in words; nothing where all is well. Few spans may be missing, as few requests
 /// may be.
 #[must_use]
-pub fn judge_tracing(proof: &TracingProof) -> Vec<String> {
-    proof.proxies.iter().filter_map(|proxy| judge(proof.fraction, proxy)).collect()
+pub fn check_tracing(proof: &TracingProof) -> Vec<String> {
+    proof.proxies.iter().filter_map(|proxy| check(proof.fraction, proxy)).collect()
 }
 
-fn judge(fraction: f64, proxy: &TracedProxy) -> Option<String> {
+fn check(fraction: f64, proxy: &TracedProxy) -> Option<String> {
     let TracedProxy { name, requests, requests_traced: traced, spans_received: spans } = proxy;
     let mean = *requests as f64 * fraction;
-    let bound = MOST_DEVIATIONS * (mean * (1.0 - fraction)).sqrt();
+    let bound = MAX_DEVIATIONS * (mean * (1.0 - fraction)).sqrt();
     if (*traced as f64 - mean).abs() > bound + f64::EPSILON * mean {
         return Some(format!(
             "{name} traced {traced} of {requests} requests, which is not {} %",
@@ -30,7 +30,7 @@ fn judge(fraction: f64, proxy: &TracedProxy) -> Option<String> {
     if fraction == 0.0 && *spans > 0 {
         return Some(format!("{name} sent {spans} spans, though nothing was to be traced"));
     }
-    (*spans + most_forgiven(*traced) < *traced)
+    (*spans + max_allowance(*traced) < *traced)
         .then(|| format!("{spans} spans of {name} arrived, though it traced {traced} requests"))
 }
 
@@ -41,7 +41,7 @@ mod tests {
     fn judged(fraction: f64, requests: u64, requests_traced: u64, spans_received: u64) -> Vec<String> {
         let name = "client-proxy".to_owned();
         let proxy = TracedProxy { name, requests, requests_traced, spans_received };
-        judge_tracing(&TracingProof { fraction, proxies: vec![proxy] })
+        check_tracing(&TracingProof { fraction, proxies: vec![proxy] })
     }
 
     #[test]

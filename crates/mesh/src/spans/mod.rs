@@ -26,13 +26,13 @@ use std::time::Duration;
 const COUNTERS_PATH: &str = "/counters";
 
 /// The largest export that is read, bytes. Envoy's have some kilobytes.
-const LARGEST_EXPORT_BYTES: usize = 16 * 1024 * 1024;
+const MAX_EXPORT_BYTES: usize = 16 * 1024 * 1024;
 
 /// Senders that are told apart: names come from outside.
-const MOST_SENDERS: usize = 10_000;
+const MAX_SENDERS: usize = 10_000;
 
 /// Until a connection is accepted again after one that could not be: there may be too many.
-const AFTER_A_FAILURE: Duration = Duration::from_millis(10);
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What a collector has received since it started.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -54,7 +54,7 @@ impl Received {
         };
         self.exports += 1;
         for (name, spans) in counted {
-            if self.spans.len() < MOST_SENDERS || self.spans.contains_key(&name) {
+            if self.spans.len() < MAX_SENDERS || self.spans.contains_key(&name) {
                 *self.spans.entry(name).or_default() += spans;
             }
         }
@@ -96,7 +96,7 @@ pub fn collect(listener: TcpListener) -> io::Result<()> {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         loop {
             let Ok((stream, _)) = listener.accept().await else {
-                tokio::time::sleep(AFTER_A_FAILURE).await;
+                tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
                 continue;
             };
             let received = Rc::clone(&received);
@@ -119,7 +119,7 @@ async fn answer(
         let counters = serde_json::to_vec(&*received.borrow()).unwrap_or_default();
         return Ok(response(StatusCode::OK, "application/json", counters));
     }
-    let body = Limited::new(request.into_body(), LARGEST_EXPORT_BYTES).collect().await;
+    let body = Limited::new(request.into_body(), MAX_EXPORT_BYTES).collect().await;
     let counted = match body {
         Ok(body) => received.borrow_mut().count(&body.to_bytes()),
         Err(_) => {

@@ -5,7 +5,7 @@
 //! `/debug/pprof/heap` is a profile, which it refuses unless it was started to make one.
 
 use crate::config_dump::list::Each;
-use crate::config_dump::{self, DumpCopy, Tap};
+use crate::config_dump::{self, DumpCopy, Tee};
 use experiment::schema::{ConfigurationCounts, ProxyConfiguration};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -19,8 +19,8 @@ use std::io::Read;
 /// Where it cannot be read to its end, or is no dump.
 pub fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> Result<ProxyConfiguration, serde_json::Error> {
     let mut held = Held::default();
-    let tap = Tap::new(copy);
-    let dump_bytes = config_dump::read(dump, &tap, Dump { held: &mut held, tap: &tap })?;
+    let tee = Tee::new(copy);
+    let dump_bytes = config_dump::read(dump, &tee, Dump { held: &mut held, tee: &tee })?;
     let counts = ConfigurationCounts {
         services: Some(held.services),
         endpoints: Some(held.endpoints),
@@ -58,7 +58,7 @@ struct Service {
 /// The whole answer.
 struct Dump<'a, 'c> {
     held: &'a mut Held,
-    tap: &'a Tap<'c>,
+    tee: &'a Tee<'c>,
 }
 
 impl<'de> DeserializeSeed<'de> for Dump<'_, '_> {
@@ -77,12 +77,12 @@ impl<'de> Visitor<'de> for Dump<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { held, tap } = self;
+        let Self { held, tee } = self;
         let mut lacking = vec!["services", "workloads"];
         while let Some(key) = map.next_key::<String>()? {
             lacking.retain(|part| *part != key);
             // The key was read, with its quotation marks.
-            let begins_at = tap.position().saturating_sub(key.len() as u64 + 2);
+            let begins_at = tee.position().saturating_sub(key.len() as u64 + 2);
             let mut is_size = true;
             match key.as_str() {
                 "services" => map.next_value_seed(Each::new(|service: Service| {
@@ -95,11 +95,11 @@ impl<'de> Visitor<'de> for Dump<'_, '_> {
                 "policies" => map.next_value_seed(Each::new(|_: IgnoredAny| held.policies += 1))?,
                 "certificates" => {
                     is_size = false;
-                    tap.withhold(": [");
+                    tee.redact(": [");
                     map.next_value_seed(Each::new(|certificate: Certificate| {
                         held.certificates += u64::from(certificate.state == "Available");
                     }))?;
-                    tap.resume("]");
+                    tee.resume("]");
                 }
                 _ => {
                     is_size = false;
@@ -107,7 +107,7 @@ impl<'de> Visitor<'de> for Dump<'_, '_> {
                 }
             }
             if is_size {
-                held.size_bytes += tap.position().saturating_sub(begins_at);
+                held.size_bytes += tee.position().saturating_sub(begins_at);
             }
         }
         lacking.first().map_or(Ok(()), |part| Err(A::Error::missing_field(part)))

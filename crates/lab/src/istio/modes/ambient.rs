@@ -7,7 +7,9 @@ use super::waypoint::{self, Waypoint};
 use super::{CLIENT, Memberships, SERVER, Trial};
 use crate::arrangement::LocalLab;
 use crate::arrangement::started::{Proxy, Started};
-use crate::envoy::proof::{Count, Demand, Evidence, RequestByteCounters, Seen, Spoken, SpokenSide};
+use crate::envoy::proof::{
+    Count, Demand, Evidence, ProtocolCounters, RequestByteCounters, Seen, SideCounters,
+};
 use crate::istio::in_force::{Awaited, Expected};
 use crate::istio::redirect::redirect_into_ambient;
 use crate::istio::ztunnel::metrics::{Side, Stream};
@@ -69,7 +71,7 @@ pub(super) fn bring_up(
         })
         .collect();
     awaited.extend(waypoint.as_ref().map(|waypoint| waypoint.awaited(&trial)));
-    let in_force = trial.wait_until_in_force(&awaited, &written)?;
+    let in_force = trial.wait_until_propagated(&awaited, &written)?;
     drop(awaited);
     let proxies = ztunnels.on_the_path(waypoint, &trial);
     let started = trial.started()?;
@@ -186,7 +188,7 @@ fn evidence(protocol: Protocol, through_waypoint: bool) -> (Evidence, Evidence) 
     let source = peers(CLIENT, first, Side::Source);
     let destination = peers(second, SERVER, Side::Destination);
     let of = |stream: Stream<'_>, added_to: bool| Evidence {
-        spoken: spoken(stream),
+        protocols: spoken(stream),
         handshakes: Some(stream.mutual_tls_connections()),
         tls_expected: true,
         demands: vec![Demand {
@@ -194,7 +196,7 @@ fn evidence(protocol: Protocol, through_waypoint: bool) -> (Evidence, Evidence) 
             rises: false,
             otherwise: "passed connections in plain text, though mutual TLS is claimed",
         }],
-        ..Evidence::of(Seen::RequestBytes(RequestByteCounters {
+        ..Evidence::new(Seen::RequestBytes(RequestByteCounters {
             bytes: stream.request_bytes(),
             response_bytes: stream.response_bytes(),
             connections: stream.mutual_tls_connections(),
@@ -206,13 +208,13 @@ fn evidence(protocol: Protocol, through_waypoint: bool) -> (Evidence, Evidence) 
 }
 
 /// Whatever it carries, it carries unread: by HBONE between the two sides of the mesh, as it came at their ends.
-fn spoken(stream: Stream<'_>) -> Spoken {
+fn spoken(stream: Stream<'_>) -> ProtocolCounters {
     let carried = || Count::Connections(stream.mutual_tls_connections());
-    let side = |hbone: bool| SpokenSide {
-        asked: None,
+    let side = |hbone: bool| SideCounters {
+        expected: None,
         counters: vec![(HopProtocol::Tcp, carried())],
         hbone: hbone.then(carried),
     };
     let is_source = stream.side == Side::Source;
-    Spoken { received: side(!is_source), sent_on: side(is_source), grpc: None }
+    ProtocolCounters { received: side(!is_source), forwarded: side(is_source), grpc: None }
 }

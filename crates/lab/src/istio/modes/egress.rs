@@ -15,7 +15,7 @@ use super::sidecar::{self, Side};
 use super::{Memberships, Trial, Written};
 use crate::arrangement::LocalLab;
 use crate::arrangement::started::Started;
-use crate::envoy::hop::{Handling, Hop, Peer};
+use crate::envoy::hop::{Hop, Layer, Peer};
 use crate::envoy::proof::{Evidence, Seen};
 use crate::istio::in_force::Expected;
 use crate::istio::redirect::redirect_but_to;
@@ -83,10 +83,10 @@ pub(super) fn bring_up(
     let mut awaited = vec![client.awaited(with_marks(of_client))];
     let of_gateway = || with_marks(expected_of_gateway(mode, &gateway_hop, &external));
     awaited.extend(gateway_proxy.as_ref().map(|agent| agent.awaited(of_gateway())));
-    let in_force = trial.wait_until_in_force(&awaited, &written)?;
+    let in_force = trial.wait_until_propagated(&awaited, &written)?;
     drop(awaited);
     let client_evidence = match mode {
-        Mode::EgressBypass => Evidence::of(Seen::Nothing(past_the_sidecar())),
+        Mode::EgressBypass => Evidence::new(Seen::Nothing(past_the_sidecar())),
         _ => client_hop.evidence(speaks_mutual_tls(mode)),
     };
     let mut proxies = vec![client.on_the_path(trial.pods.client.name(), client_evidence)];
@@ -132,13 +132,13 @@ fn write(
 /// What the sidecar does with the client's connections.
 fn hop_of_client(trial: &Trial<'_>) -> Hop {
     let peer = if has_gateway(trial.site.spec.mode) { Peer::Next } else { Peer::Nobody };
-    Hop { peer, ..Hop::outbound(Handling::Carries, EXTERNAL_PORT, cluster_of_client(trial)) }
+    Hop { peer, ..Hop::outbound(Layer::L4, EXTERNAL_PORT, cluster_of_client(trial)) }
 }
 
 /// What the gateway does with them.
 fn hop_of_gateway(mode: Mode) -> Hop {
     let peer = Peer::Previous(format!("0.0.0.0_{GATEWAY_PORT}"));
-    Hop { peer, ..Hop::outbound(Handling::Carries, GATEWAY_PORT, cluster_of_gateway(mode)) }
+    Hop { peer, ..Hop::outbound(Layer::L4, GATEWAY_PORT, cluster_of_gateway(mode)) }
 }
 
 /// Where the sidecar sends the client's connections.
@@ -204,6 +204,6 @@ fn leading(hop: &Hop, port: u16, next: SocketAddrV4) -> Vec<Expected> {
     vec![
         Expected::Endpoint(hop.cluster.clone(), next),
         Expected::Listener(format!("0.0.0.0_{port}")),
-        Expected::leading(hop, EXTERNAL_HOST),
+        Expected::route(hop, EXTERNAL_HOST),
     ]
 }

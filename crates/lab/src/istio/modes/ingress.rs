@@ -66,7 +66,7 @@ pub(super) fn bring_up(
         proxy.awaited(expected(&trial, &gateway_hop, &markers)),
         server.awaited(sidecar::expected_of_server(&trial, &server_hop, &markers)),
     ];
-    let in_force = trial.wait_until_in_force(&awaited, &written)?;
+    let in_force = trial.wait_until_propagated(&awaited, &written)?;
     let proxies = vec![
         proxy.on_the_path(ingress::NAME, evidence(&gateway_hop, spec.proxy.mtls.is_spoken(), tls)),
         server.on_the_path(trial.pods.server.name(), sidecar::evidence_of_server(&trial, &server_hop)),
@@ -138,7 +138,7 @@ fn expected(trial: &Trial<'_>, hop: &Hop, markers: &Markers) -> Vec<Expected> {
     let mut expected = vec![
         Expected::Endpoint(hop.cluster.clone(), trial.server_endpoint()),
         Expected::Listener(listener()),
-        Expected::leading(hop, HOST),
+        Expected::route(hop, HOST),
     ];
     expected.extend(markers.every_listener.iter().cloned().map(Expected::InListeners));
     expected

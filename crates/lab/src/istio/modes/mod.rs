@@ -11,7 +11,7 @@ mod none;
 mod sidecar;
 mod waypoint;
 
-use super::in_force::{Awaited, wait_until_in_force};
+use super::in_force::{Awaited, wait_until_propagated};
 use super::namespace::MeshNamespace;
 use super::refusal;
 use super::site::Site;
@@ -90,7 +90,7 @@ pub(crate) fn bring_up(
         })),
     };
     let extra = spec.istio.extra.as_ref();
-    started.map_err(|error| name_admission_objects(refusal::with_objects_that_bring_it(error, extra), extra))
+    started.map_err(|error| name_admission_objects(refusal::with_objects_behind(error, extra), extra))
 }
 
 /// A trial that is being brought up. Pods come first, so that they are dropped before the objects that describe them.
@@ -235,12 +235,12 @@ impl<'a> Trial<'a> {
     /// Waits until every proxy shows all that is expected of it, and then until it has taken all that istiod sent it: what
     /// objects of the experiment's own mean for it is in that. Gives for each proxy the seconds until it showed what is
     /// expected.
-    pub fn wait_until_in_force(
+    pub fn wait_until_propagated(
         &self,
         awaited: &[Awaited<'_>],
         written: &Written,
     ) -> Result<BTreeMap<String, f64>, EnvironmentError> {
-        let in_force = wait_until_in_force(awaited, written.written_at, || self.check_goes_on())?;
+        let in_force = wait_until_propagated(awaited, written.written_at, || self.check_goes_on())?;
         let proxies: Vec<(&str, &str)> =
             awaited.iter().filter_map(|proxy| Some((proxy.name, proxy.known_as?))).collect();
         let istiod = self.site.namespace.control_plane().istiod();

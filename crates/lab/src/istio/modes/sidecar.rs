@@ -5,8 +5,8 @@ use crate::NoProxyUser;
 use crate::arrangement::LocalLab;
 use crate::arrangement::service::SERVICE_PORT;
 use crate::arrangement::started::Started;
-use crate::envoy::hop::{Handling, Hop};
-use crate::envoy::proof::{Evidence, Takes};
+use crate::envoy::hop::{Hop, Layer};
+use crate::envoy::proof::{Accepts, Evidence};
 use crate::istio::agent::{Agent, AgentSpec, ProxyKind};
 use crate::istio::in_force::Expected;
 use crate::istio::redirect::redirect_through_sidecar;
@@ -56,7 +56,7 @@ pub(super) fn bring_up(
     let expected_of_client = expected_of_client(&trial, &client_hop, service, &markers);
     let expected_of_server = expected_of_server(&trial, &server_hop, &markers);
     let awaited = [client.awaited(expected_of_client), server.awaited(expected_of_server)];
-    let in_force = trial.wait_until_in_force(&awaited, &written)?;
+    let in_force = trial.wait_until_propagated(&awaited, &written)?;
     let proxies = vec![
         client.on_the_path(trial.pods.client.name(), client_hop.evidence(spec.proxy.mtls.is_spoken())),
         server.on_the_path(trial.pods.server.name(), evidence_of_server(&trial, &server_hop)),
@@ -102,8 +102,8 @@ fn outbound(trial: &Trial<'_>) -> Hop {
 }
 
 /// How a proxy handles the load that sends it to the server's.
-pub(super) fn before_servers_proxy(spec: &DeploymentSpec) -> Handling {
-    Handling::of(spec.protocol).between(None, between_proxies(spec))
+pub(super) fn before_servers_proxy(spec: &DeploymentSpec) -> Layer {
+    Layer::for_protocol(spec.protocol).between(None, between_proxies(spec))
 }
 
 /// What proxies speak with each other, where that is not what the client speaks.
@@ -114,19 +114,19 @@ fn between_proxies(spec: &DeploymentSpec) -> Option<HopProtocol> {
 /// What the server's does.
 pub(super) fn inbound(trial: &Trial<'_>) -> Hop {
     let spec = trial.site.spec;
-    Hop::inbound(Handling::of(spec.protocol).between(between_proxies(spec), None), SERVICE_PORT)
+    Hop::inbound(Layer::for_protocol(spec.protocol).between(between_proxies(spec), None), SERVICE_PORT)
 }
 
 fn expected_of_client(trial: &Trial<'_>, hop: &Hop, service: Ipv4Addr, markers: &Markers) -> Vec<Expected> {
-    let listens_at = match hop.handling {
-        Handling::Reads { .. } => Ipv4Addr::UNSPECIFIED,
+    let listens_at = match hop.layer {
+        Layer::L7 { .. } => Ipv4Addr::UNSPECIFIED,
         // Nothing in a connection says whom it is for, but where it goes to.
-        Handling::Carries => service,
+        Layer::L4 => service,
     };
     let mut expected = vec![
         Expected::Endpoint(hop.cluster.clone(), trial.server_endpoint()),
         Expected::Listener(format!("{listens_at}_{SERVICE_PORT}")),
-        Expected::leading(hop, &trial.site.namespace.host_of(SERVER)),
+        Expected::route(hop, &trial.site.namespace.host_of(SERVER)),
     ];
     expected.extend(markers.every_listener.iter().cloned().map(Expected::InListeners));
     expected.extend(markers.routes_to_service.iter().cloned().map(Expected::InRoutes));
@@ -140,16 +140,16 @@ pub(super) fn expected_of_server(trial: &Trial<'_>, hop: &Hop, markers: &Markers
     ];
     let listeners = markers.every_listener.iter().chain(&markers.before_service);
     expected.extend(listeners.cloned().map(Expected::InListeners));
-    expected.push(Expected::Takes(taken_by_server(trial)));
+    expected.push(Expected::Accepts(taken_by_server(trial)));
     expected
 }
 
 /// Mutual TLS alone, or plain text too or alone.
-fn taken_by_server(trial: &Trial<'_>) -> Takes {
-    Takes { port: SERVICE_PORT, plain_text: trial.site.spec.proxy.mtls != MutualTls::Strict }
+fn taken_by_server(trial: &Trial<'_>) -> Accepts {
+    Accepts { port: SERVICE_PORT, plaintext: trial.site.spec.proxy.mtls != MutualTls::Strict }
 }
 
 pub(super) fn evidence_of_server(trial: &Trial<'_>, hop: &Hop) -> Evidence {
     let evidence = hop.evidence(trial.site.spec.proxy.mtls.is_spoken());
-    Evidence { takes: Some(taken_by_server(trial)), ..evidence }
+    Evidence { accepts: Some(taken_by_server(trial)), ..evidence }
 }

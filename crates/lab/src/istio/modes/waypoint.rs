@@ -4,7 +4,7 @@ use super::{SERVER, Trial, sidecar};
 use crate::arrangement::LocalLab;
 use crate::arrangement::service::SERVICE_PORT;
 use crate::arrangement::started::Proxy;
-use crate::envoy::hop::{Handling, Hop, Peer};
+use crate::envoy::hop::{Hop, Layer, Peer};
 use crate::envoy::proof::{Count, Evidence};
 use crate::istio::agent::{Agent, AgentSpec, ProxyKind};
 use crate::istio::in_force::{Awaited, Expected};
@@ -75,7 +75,7 @@ impl Waypoint {
     pub fn on_the_path(self, trial: &Trial<'_>) -> Proxy {
         // A connection from ztunnel carries many of clients.
         let mut evidence = Evidence { encrypted: None, ..hop(trial).evidence(true) };
-        evidence.spoken.sent_on.hbone =
+        evidence.protocols.forwarded.hbone =
             Some(Count::Connections(format!("cluster.{TUNNEL_CLUSTER}.upstream_cx_http2_total")));
         self.agent.on_the_path(NAME, evidence)
     }
@@ -84,15 +84,15 @@ impl Waypoint {
 /// What it does with the load. The cluster and the filter chain of the server's Service have the same name. TLS counts on
 /// connections from ztunnel; that those to the server's ztunnel are by mutual TLS too, the latter shows.
 fn hop(trial: &Trial<'_>) -> Hop {
-    let handling = Handling::of(trial.site.spec.protocol);
-    let read_as = match handling {
-        Handling::Reads { .. } => "http",
-        Handling::Carries => "tcp",
+    let layer = Layer::for_protocol(trial.site.spec.protocol);
+    let read_as = match layer {
+        Layer::L7 { .. } => "http",
+        Layer::L4 => "tcp",
     };
     Hop {
         cluster: format!("inbound-vip|{SERVICE_PORT}|{read_as}|{}", trial.site.namespace.host_of(SERVER)),
         peer: Peer::Previous(format!("0.0.0.0_{HBONE_PORT}")),
-        ..Hop::inbound(handling, SERVICE_PORT)
+        ..Hop::inbound(layer, SERVICE_PORT)
     }
 }
 

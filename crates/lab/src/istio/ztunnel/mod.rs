@@ -286,7 +286,7 @@ impl CounterSource for ZtunnelPorts {
         self.admin.read("/config_dump", |answer| footprint::count(answer, copy)).map(Some)
     }
 
-    fn signs_of_life(&self) -> Vec<Question> {
+    fn liveness_probes(&self) -> Vec<Question> {
         vec![Question { process: None, admin: self.readiness.clone(), path: "/healthz/ready" }]
     }
 

@@ -10,7 +10,7 @@ use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
 use crate::components::answer_within;
 use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::admin::{AdminCause, AdminError};
-use crate::envoy::proof::{Count, Demand, Evidence, Seen, Spoken, SpokenSide, StreamCounters};
+use crate::envoy::proof::{Count, Demand, Evidence, ProtocolCounters, Seen, SideCounters, StreamCounters};
 use crate::istio::modes::Trial;
 use crate::istio::modes::gateway::Gateway;
 use experiment::environment::EnvironmentError;
@@ -171,18 +171,18 @@ fn evidence() -> Evidence {
         received_bytes: RECEIVED_BYTES.to_owned(),
         sent_bytes: SENT_BYTES.to_owned(),
     };
-    let carried = SpokenSide {
-        asked: Some(HopProtocol::Tcp),
+    let carried = SideCounters {
+        expected: Some(HopProtocol::Tcp),
         counters: vec![(HopProtocol::Tcp, Count::Connections(CONNECTIONS.to_owned()))],
         hbone: None,
     };
-    let spoken = Spoken { received: carried.clone(), sent_on: carried, grpc: None };
+    let protocols = ProtocolCounters { received: carried.clone(), forwarded: carried, grpc: None };
     let demand = Demand {
         counter: REFUSED.to_owned(),
         rises: false,
         otherwise: "ended connections that it could lead nowhere",
     };
-    Evidence { demands: vec![demand], spoken, ..Evidence::of(Seen::Streams(seen)) }
+    Evidence { demands: vec![demand], protocols, ..Evidence::new(Seen::Streams(seen)) }
 }
 
 /// Counts by the log of connections that have ended.

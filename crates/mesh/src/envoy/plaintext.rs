@@ -7,7 +7,7 @@ use serde_json::Value;
 /// Whether one of the listeners in this dump (`/config_dump?resource=dynamic_listeners`) takes plain text for this port of
 /// the application; absent where none has a filter chain for it.
 #[must_use]
-pub fn takes_plain_text(dump: &Value, port: u16) -> Option<bool> {
+pub fn accepts_plaintext(dump: &Value, port: u16) -> Option<bool> {
     let listeners = dump["configs"].as_array()?;
     let chains = listeners.iter().filter_map(|listener| {
         listener["active_state"]["listener"]["filter_chains"].as_array().map(Vec::as_slice)
@@ -32,16 +32,16 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_without_tls_takes_plain_text() {
+    fn a_chain_without_tls_accepts_plaintext() {
         let tls = json!({"filter_chain_match": {"destination_port": 8080, "transport_protocol": "tls"},
             "transport_socket": {"name": "envoy.transport_sockets.tls"}});
         let plain =
             json!({"filter_chain_match": {"destination_port": 8080, "transport_protocol": "raw_buffer"}});
         let elsewhere = json!({"filter_chain_match": {"destination_port": 15006}});
-        assert_eq!(takes_plain_text(&dump(&json!([tls, elsewhere])), 8080), Some(false));
-        assert_eq!(takes_plain_text(&dump(&json!([tls, plain])), 8080), Some(true));
-        assert_eq!(takes_plain_text(&dump(&json!([plain])), 8080), Some(true));
-        assert_eq!(takes_plain_text(&dump(&json!([elsewhere])), 8080), None);
-        assert_eq!(takes_plain_text(&json!({}), 8080), None);
+        assert_eq!(accepts_plaintext(&dump(&json!([tls, elsewhere])), 8080), Some(false));
+        assert_eq!(accepts_plaintext(&dump(&json!([tls, plain])), 8080), Some(true));
+        assert_eq!(accepts_plaintext(&dump(&json!([plain])), 8080), Some(true));
+        assert_eq!(accepts_plaintext(&dump(&json!([elsewhere])), 8080), None);
+        assert_eq!(accepts_plaintext(&json!({}), 8080), None);
     }
 }
