@@ -14,8 +14,9 @@ mod programs;
 
 use crate::arrangement::{LocalLab, Programs};
 use crate::components::output_within;
-use crate::floor::{self, FloorError};
-use crate::{Lab, host};
+use crate::observe::host;
+use crate::observe::noise_floor::{self, FloorError};
+use crate::sandbox::lab::Lab;
 use experiment::environment::{Environment as _, EnvironmentError, in_one_line};
 use experiment::schema::Floor;
 use experiment::{MeshKind, Mode};
@@ -117,7 +118,7 @@ pub fn examine(programs: &Programs, floor_time: Duration) -> Diagnosis {
     let lab = examine_lab_in_child(programs).unwrap_or_else(|error| without_lab(&error));
     checks.extend(lab.checks);
     checks.extend(programs::checks(&programs.overrides));
-    let floor = floor::measure(floor_time);
+    let floor = noise_floor::measure(floor_time);
     if let Err(error) = &floor {
         checks.push(floor_failure(error));
     }

@@ -4,7 +4,7 @@
 //! be killed, the kernel kills the command (what that one has started then ends by itself, in seconds). None of them gets to clear
 //! up, so their callers give them folders for temporary files that go with the installation.
 
-use crate::permission::in_child;
+use crate::sandbox::permission::in_child;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::collections::VecDeque;

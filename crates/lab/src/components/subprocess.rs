@@ -1,6 +1,6 @@
 //! Short commands with a bound on their time: nothing that the lab asks may hang it.
 
-use crate::process_table;
+use crate::sandbox::process_table;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io::{self, Read};

@@ -2,7 +2,7 @@
 
 use super::Check;
 use crate::components::{Component, Overrides, find};
-use crate::redirect::{OUTBOUND_PORT, PROXY_USER, ProxyIdentity, Redirect};
+use crate::sandbox::redirect::{OUTBOUND_PORT, PROXY_USER, ProxyIdentity, Redirect};
 use crate::{ContainerSpec, ContainerUser, ErrorOutput, Lab, Pod, PodSpec, Privileges};
 use experiment::environment::EnvironmentError;
 use experiment::environment::in_one_line;

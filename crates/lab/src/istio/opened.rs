@@ -7,15 +7,15 @@
 use super::control_plane::ControlPlane;
 use super::credentials::API_PORT;
 use crate::certificates::write_private;
-use crate::door::Door;
 use crate::lab::Lab;
+use crate::sandbox::port_forward::PortForward;
 use experiment::environment::EnvironmentError;
 use mesh::kubernetes::workloads::service_account;
 use mesh::names::{DISCOVERY_PORT, SYSTEM_NAMESPACE};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// How many ports of the machine it takes: what [`crate::enter_with_doors`] is to be told.
+/// How many ports of the machine it takes: what [`crate::enter_with_ports`] is to be told.
 pub const DOORS: usize = 2;
 
 /// In the lab's folder.
@@ -27,8 +27,8 @@ const ISTIOCTL_ACCOUNT: &str = "default";
 /// A control plane that the machine can reach as long as this is there.
 #[derive(Debug)]
 pub struct OpenedControlPlane {
-    api: Door,
-    discovery: Door,
+    api: PortForward,
+    discovery: PortForward,
     kubeconfig: PathBuf,
 }
 
@@ -38,8 +38,8 @@ impl OpenedControlPlane {
     /// # Errors
     /// Where the lab has no ports left, the file cannot be written, or the API refuses an account.
     pub fn open(lab: &Lab, control_plane: &ControlPlane, namespace: &str) -> Result<Self, EnvironmentError> {
-        let api = lab.open_door(control_plane.pod(), API_PORT)?;
-        let discovery = lab.open_door(control_plane.pod(), DISCOVERY_PORT)?;
+        let api = lab.forward_port(control_plane.pod(), API_PORT)?;
+        let discovery = lab.forward_port(control_plane.pod(), DISCOVERY_PORT)?;
         // In a cluster a controller makes one in each namespace.
         let account = |namespace: &str| service_account(ISTIOCTL_ACCOUNT, namespace);
         control_plane.api().apply(&[account(SYSTEM_NAMESPACE), account(namespace)])?;

@@ -6,9 +6,9 @@
 
 use super::now;
 use super::process::{self, ticks};
-use crate::cgroup::{Cgroup, Version};
-use crate::interface::Interface;
-use crate::process_table;
+use crate::sandbox::cgroup::{Cgroup, Version};
+use crate::sandbox::interface::Interface;
+use crate::sandbox::process_table;
 use experiment::environment::{ComponentMemory, ComponentSnapshot, CpuTimes};
 use experiment::schema::{Role, Throttling};
 use std::io;
@@ -110,15 +110,15 @@ fn cgroup_cpu(cgroup: &Cgroup) -> io::Result<CpuTimes> {
     Ok(CpuTimes { total, user, system })
 }
 
-/// CPU of a process and all that descend from it; an error where it does not exist.
+/// CPU of a process and all that descend from it, ended children included; an error where it does not exist.
 fn process_cpu(pid: i32) -> io::Result<CpuTimes> {
     let proc = Path::new("/proc");
     process_table::stat(proc, pid)?;
     let mut cpu = CpuTimes::default();
     let pids = process_table::descendants(proc, pid);
     for stat in pids.into_iter().filter_map(|pid| process_table::stat(proc, pid).ok()) {
-        cpu.user += ticks(stat.user_ticks);
-        cpu.system += ticks(stat.system_ticks);
+        cpu.user += ticks(stat.user_ticks + stat.ended_children_user_ticks);
+        cpu.system += ticks(stat.system_ticks + stat.ended_children_system_ticks);
     }
     Ok(CpuTimes { total: cpu.user + cpu.system, ..cpu })
 }

@@ -2,7 +2,7 @@
 
 use super::process::ticks;
 use super::{HostProc, now};
-use crate::process_table::{self, Stat};
+use crate::sandbox::process_table::{self, Stat};
 use experiment::environment::{MachineSnapshot, OtherProcess, ProcessId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -53,7 +53,7 @@ pub(super) fn read(host: &HostProc) -> io::Result<MachineSnapshot> {
             name: stat.name,
             parent_pid: stat.parent_pid,
             cpu: ticks(stat.user_ticks + stat.system_ticks),
-            ended_children: ticks(stat.ended_children_ticks),
+            ended_children: ticks(stat.ended_children_user_ticks + stat.ended_children_system_ticks),
         };
         (ProcessId { pid, started: ticks(stat.start_time_ticks) }, process)
     };

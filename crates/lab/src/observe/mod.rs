@@ -6,7 +6,9 @@
 //! Not included: time series within the window, and anything that needs tracing or performance counters.
 
 mod component;
+pub mod host;
 mod machine;
+pub mod noise_floor;
 mod observer;
 mod process;
 
@@ -72,7 +74,7 @@ fn now() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::Interface;
+    use crate::sandbox::interface::Interface;
     use experiment::schema::{ComponentUsage, Role};
 
     fn watched(pid: u32) -> Watched {

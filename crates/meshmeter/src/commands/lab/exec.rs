@@ -3,7 +3,7 @@
 use super::select;
 use crate::cli::ExecArgs;
 use crate::failure::Failure;
-use lab::visit;
+use lab::exec;
 use std::process::{Command, ExitCode};
 
 pub fn run(args: &ExecArgs) -> Result<ExitCode, Failure> {
@@ -11,5 +11,5 @@ pub fn run(args: &ExecArgs) -> Result<ExitCode, Failure> {
     let (program, arguments) = args.command.split_first().expect("clap asks for a command");
     let mut command = Command::new(program);
     command.args(arguments);
-    Ok(ExitCode::from(visit::exit_code(visit::run(&pod, command)?)))
+    Ok(ExitCode::from(exec::exit_code(exec::run(&pod, command)?)))
 }

@@ -4,7 +4,8 @@ use super::{json, print, select};
 use crate::cli::ForwardArgs;
 use crate::failure::Failure;
 use experiment::environment::EnvironmentError;
-use lab::{door, visit};
+use lab::exec;
+use lab::sandbox::port_forward;
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
@@ -29,7 +30,7 @@ struct Forwarding<'a> {
 pub fn run(args: &ForwardArgs) -> Result<ExitCode, Failure> {
     let pod = select::pod(&args.pod)?;
     // It stays in the machine's network, which we leave then.
-    let listener = door::listen(args.listen).map_err(|error| match args.listen {
+    let listener = port_forward::listen(args.listen).map_err(|error| match args.listen {
         0 => Failure::from(error),
         _ => {
             Failure::from(error).with_hint("name another with --listen, or none to be given one that is free")
@@ -38,13 +39,13 @@ pub fn run(args: &ForwardArgs) -> Result<ExitCode, Failure> {
     let listen =
         listener.local_addr().map_err(|error| EnvironmentError::new("find the port's number", error))?;
     let told_to_end = ending_signals().map_err(|error| EnvironmentError::new("handle signals", error))?;
-    let lab_has_ended = visit::join_network(&pod)?;
+    let lab_has_ended = exec::join_network(&pod)?;
     print(&if args.json {
         json(&Forwarding { listen, pod: &pod.name, address: pod.address, port: args.port })
     } else {
         format!("{listen} leads to port {} of pod {}; Ctrl-C ends it\n", args.port, pod.name)
     })?;
-    match door::forward(listener, args.port, vec![told_to_end.into(), lab_has_ended])? {
+    match port_forward::forward(listener, args.port, vec![told_to_end.into(), lab_has_ended])? {
         0 => Ok(ExitCode::SUCCESS),
         _ => Err(Failure::broken("the lab has ended")),
     }

@@ -29,7 +29,7 @@ const LOGS: &str = "logs";
 pub fn run(args: &UpArgs) -> Result<ExitCode, Failure> {
     let trial = what_to_bring_up(args)?;
     let doors = if args.mesh == MeshKind::Istio { DOORS } else { 0 };
-    match lab::enter_with_doors(&format!("lab up --mesh {} --mode {}", args.mesh, args.mode), doors)? {
+    match lab::enter_with_ports(&format!("lab up --mesh {} --mode {}", args.mesh, args.mode), doors)? {
         Entered::Outside(status) => Ok(status),
         Entered::Inside(lab) => match hold(args, &trial, &lab) {
             // Whatever was being done at that moment is no error of its own.

@@ -115,7 +115,9 @@ impl Session<'_> {
         host.refused_modes = refused;
         let mut progress = RunProgress::new(&self.plan, folder.path());
         environment.report_progress_to(progress.sink());
-        host.floor = Some(lab::floor::measure(FLOOR_TIME).map_err(|error| Failure::environment(&error))?);
+        host.floor = Some(
+            lab::observe::noise_floor::measure(FLOOR_TIME).map_err(|error| Failure::environment(&error))?,
+        );
         folder.write_host(&host).map_err(folder_failure)?;
         let stop = || self.lab.stop_requested();
         let broken = Course::new(&self.plan, &mut environment, &mut folder, &mut progress, &stop).run();

@@ -1,0 +1,194 @@
+//! The group of one container: joining it, limiting it, reading what it counts.
+
+use super::reading::{self, CpuUsage, Memory, Throttling};
+use super::version::Version;
+use experiment::environment::EnvironmentError;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// The enforcement period that kubelet sets for CPU limits.
+const PERIOD_US: u64 = 100_000;
+
+/// The least quota that the kernel takes.
+const MIN_QUOTA_US: u64 = 1000;
+
+/// A group's folder in one hierarchy.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub(super) struct CgroupDir {
+    pub(super) directory: PathBuf,
+    /// Version 1: what is controlled there.
+    pub(super) controllers: Vec<String>,
+}
+
+/// The group of one container.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Cgroup {
+    version: Version,
+    branches: Vec<CgroupDir>,
+}
+
+impl Cgroup {
+    pub(super) fn new(version: Version, branches: Vec<CgroupDir>) -> Self {
+        Self { version, branches }
+    }
+
+    /// The kernel interface.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The group's folder for a controller; in version 2 they are all the same.
+    #[must_use]
+    pub fn directory(&self, controller: &str) -> Option<&Path> {
+        let branch = self.branches.iter().find(|branch| {
+            self.version == Version::V2 || branch.controllers.iter().any(|name| name == controller)
+        })?;
+        Some(&branch.directory)
+    }
+
+    /// The files through which a process joins: it writes `0` to each.
+    ///
+    /// # Errors
+    /// Where they cannot be opened.
+    pub(crate) fn doors(&self) -> io::Result<Vec<File>> {
+        let open =
+            |branch: &CgroupDir| OpenOptions::new().write(true).open(branch.directory.join("cgroup.procs"));
+        self.branches.iter().map(open).collect()
+    }
+
+    /// Processes in the group, as numbered in our PID namespace.
+    ///
+    /// # Errors
+    /// Where the group is gone.
+    pub fn processes(&self) -> io::Result<Vec<i32>> {
+        let mut pids = Vec::new();
+        for branch in &self.branches {
+            let text = fs::read_to_string(branch.directory.join("cgroup.procs"))?;
+            pids.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()).filter(|&pid| pid > 0));
+        }
+        pids.sort_unstable();
+        pids.dedup();
+        Ok(pids)
+    }
+
+    /// Limits CPU as a pod's `limits.cpu` does: a quota for every period of 100 ms.
+    ///
+    /// # Errors
+    /// Where the limit makes no sense or the kernel refuses it.
+    pub fn limit_cpu(&self, cores: f64) -> Result<(), EnvironmentError> {
+        let operation = format!("limit CPU to {cores} cores");
+        let quota_us = quota_us(cores).ok_or_else(|| {
+            EnvironmentError::new(operation.clone(), "a limit is a number of cores from 0.01 up to 100000")
+        })?;
+        let result = self.required("cpu").and_then(|directory| match self.version {
+            Version::V1 => {
+                fs::write(directory.join("cpu.cfs_period_us"), PERIOD_US.to_string())?;
+                fs::write(directory.join("cpu.cfs_quota_us"), quota_us.to_string())
+            }
+            Version::V2 => fs::write(directory.join("cpu.max"), format!("{quota_us} {PERIOD_US}")),
+        });
+        result.map_err(|error| {
+            let refused_as_too_high = error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error());
+            let error = EnvironmentError::new(operation, error);
+            if refused_as_too_high {
+                error.with_hint(
+                    "a limit cannot be higher than that of the control group which meshmeter itself runs in",
+                )
+            } else {
+                error
+            }
+        })
+    }
+
+    /// CPU used since the group was made.
+    ///
+    /// # Errors
+    /// Where the group is gone or the kernel's files are of a shape unknown to us.
+    pub fn cpu_usage(&self) -> io::Result<CpuUsage> {
+        let usage = match self.version {
+            Version::V1 => {
+                let directory = self.required("cpuacct")?;
+                // The split first: it can then never exceed the total.
+                let stat = fs::read_to_string(directory.join("cpuacct.stat"))?;
+                let usage = fs::read_to_string(directory.join("cpuacct.usage"))?;
+                reading::cpu_usage_v1(&usage, &stat, rustix::param::clock_ticks_per_second())
+            }
+            Version::V2 => reading::cpu_usage_v2(&self.read("cpu", "cpu.stat")?),
+        };
+        usage.ok_or_else(|| malformed("CPU usage"))
+    }
+
+    /// Memory charged now.
+    ///
+    /// # Errors
+    /// As [`Self::cpu_usage`].
+    pub fn memory(&self) -> io::Result<Memory> {
+        let stat = self.read("memory", "memory.stat")?;
+        let memory = match self.version {
+            Version::V1 => reading::memory_v1(&self.read("memory", "memory.usage_in_bytes")?, &stat),
+            Version::V2 => reading::memory_v2(&self.read("memory", "memory.current")?, &stat),
+        };
+        memory.ok_or_else(|| malformed("memory"))
+    }
+
+    /// What the CPU limit did since the group was made.
+    ///
+    /// # Errors
+    /// As [`Self::cpu_usage`].
+    pub fn throttling(&self) -> io::Result<Throttling> {
+        let stat = self.read("cpu", "cpu.stat")?;
+        let throttling = match self.version {
+            Version::V1 => reading::throttling_v1(&stat),
+            Version::V2 => reading::throttling_v2(&stat),
+        };
+        throttling.ok_or_else(|| malformed("throttling"))
+    }
+
+    fn read(&self, controller: &str, file: &str) -> io::Result<String> {
+        fs::read_to_string(self.required(controller)?.join(file))
+    }
+
+    fn required(&self, controller: &str) -> io::Result<&Path> {
+        self.directory(controller)
+            .ok_or_else(|| io::Error::other(format!("the cgroup has no {controller} controller")))
+    }
+}
+
+fn malformed(what: &str) -> io::Error {
+    io::Error::new(
+        ErrorKind::InvalidData,
+        format!("the kernel's account of {what} is not of the shape known"),
+    )
+}
+
+/// Quota for each period; nothing where the limit makes no sense.
+fn quota_us(cores: f64) -> Option<u64> {
+    if !(0.01..=100_000.0).contains(&cores) {
+        return None;
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Within range: checked above.
+    let quota_us = (cores * 100_000.0).round() as u64;
+    Some(quota_us.max(MIN_QUOTA_US))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_a_quota_for_every_100_ms() {
+        assert_eq!(quota_us(0.2), Some(20_000));
+        assert_eq!(quota_us(2.0), Some(200_000));
+        assert_eq!(quota_us(0.01), Some(1000));
+    }
+
+    #[test]
+    fn a_senseless_limit_is_refused() {
+        for cores in [0.0, -1.0, 0.009, f64::NAN, f64::INFINITY] {
+            assert_eq!(quota_us(cores), None, "{cores}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Where groups could be made, from `/proc/self/mountinfo` and `/proc/self/cgroup`: pure.
+//!
+//! See cgroups(7), proc_pid_mountinfo(5).
+
+use super::version::Version;
+use std::path::{Path, PathBuf};
+
+/// A mounted hierarchy.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Mount {
+    /// Where it is mounted.
+    pub point: PathBuf,
+    /// Which group of the hierarchy the mount shows as its root; `/` for all of it.
+    pub root: String,
+    /// Its version.
+    pub version: Version,
+    /// Version 1: the controllers mounted together here. Version 2: empty.
+    pub controllers: Vec<String>,
+}
+
+/// The group that a process is in, for one hierarchy.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Membership {
+    /// Version 1: the controllers of the hierarchy. Version 2: empty.
+    pub controllers: Vec<String>,
+    /// The group's path within the hierarchy, as seen from our cgroup namespace.
+    pub path: String,
+}
+
+/// A folder under which groups with these controllers may be made.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ParentCgroup {
+    /// The group's folder.
+    pub directory: PathBuf,
+    /// Version 1: what is controlled there.
+    pub controllers: Vec<String>,
+}
+
+/// The controllers that the lab reads and sets in version 1.
+pub const V1_CONTROLLERS: [&str; 3] = ["cpu", "cpuacct", "memory"];
+
+/// Parses `/proc/self/mountinfo`, keeping the cgroup mounts.
+#[must_use]
+pub fn parse_mounts(mountinfo: &str) -> Vec<Mount> {
+    mountinfo.lines().filter_map(parse_mount).collect()
+}
+
+fn parse_mount(line: &str) -> Option<Mount> {
+    // "36 35 98:0 /root /point options [optional fields] - type source super-options"
+    let (before, after) = line.split_once(" - ")?;
+    let mut before = before.split(' ').skip(3);
+    let root = unescape(before.next()?);
+    let point = PathBuf::from(unescape(before.next()?));
+    let mut after = after.split(' ');
+    match after.next()? {
+        "cgroup2" => Some(Mount { point, root, version: Version::V2, controllers: Vec::new() }),
+        "cgroup" => {
+            let options = after.nth(1)?;
+            let controllers = options.split(',').map(str::to_owned).collect();
+            Some(Mount { point, root, version: Version::V1, controllers })
+        }
+        _ => None,
+    }
+}
+
+/// Blanks and backslashes in paths are written as octal escapes (`\040`).
+fn unescape(field: &str) -> String {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        let escaped = (byte == b'\\').then(|| tail.get(..3)).flatten();
+        let value = escaped
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match value {
+            Some(value) => {
+                bytes.push(value);
+                rest = &tail[3..];
+            }
+            None => {
+                bytes.push(byte);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Parses `/proc/self/cgroup`.
+#[must_use]
+pub fn parse_memberships(text: &str) -> Vec<Membership> {
+    text.lines()
+        .filter_map(|line| {
+            let mut fields = line.splitn(3, ':');
+            let (_hierarchy, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+            let controllers =
+                controllers.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+            Some(Membership { controllers, path: path.to_owned() })
+        })
+        .collect()
+}
+
+/// Our own group's folder in each hierarchy of version 1 that the lab needs; nothing where one of the controllers is not
+/// mounted as version 1.
+#[must_use]
+pub fn v1_homes(mounts: &[Mount], memberships: &[Membership]) -> Option<Vec<ParentCgroup>> {
+    let mut homes: Vec<ParentCgroup> = Vec::new();
+    for wanted in V1_CONTROLLERS {
+        let has = |controllers: &[String]| controllers.iter().any(|name| name == wanted);
+        let mount = mounts.iter().find(|mount| mount.version == Version::V1 && has(&mount.controllers))?;
+        let membership = memberships.iter().find(|membership| has(&membership.controllers))?;
+        let directory = folder(mount, &membership.path);
+        // Controllers mounted together share one folder.
+        match homes.iter_mut().find(|home| home.directory == directory) {
+            Some(home) => home.controllers.push(wanted.to_owned()),
+            None => homes.push(ParentCgroup { directory, controllers: vec![wanted.to_owned()] }),
+        }
+    }
+    Some(homes)
+}
+
+/// In version 2: our own group's folder and those of its ancestors, nearest first; empty where it is not mounted.
+#[must_use]
+pub fn v2_candidates(mounts: &[Mount], memberships: &[Membership]) -> Vec<PathBuf> {
+    let mount = mounts.iter().find(|mount| mount.version == Version::V2);
+    let membership = memberships.iter().find(|membership| membership.controllers.is_empty());
+    let (Some(mount), Some(membership)) = (mount, membership) else { return Vec::new() };
+    let own = folder(mount, &membership.path);
+    own.ancestors().take_while(|folder| folder.starts_with(&mount.point)).map(Path::to_owned).collect()
+}
+
+/// A group's folder, the mount perhaps showing only a part of the hierarchy. A group outside that part (as a container
+/// sees it: `/../…`) is stood for by the mount's root.
+fn folder(mount: &Mount, group: &str) -> PathBuf {
+    let below = Path::new(group).strip_prefix(&mount.root).unwrap_or(Path::new(""));
+    if below.components().any(|part| part == std::path::Component::ParentDir) || below.as_os_str().is_empty()
+    {
+        return mount.point.clone();
+    }
+    mount.point.join(below)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Separate version 1 mounts and a version 2 mount without controllers.
+    const SEPARATE_MOUNTS: &str = "\
+27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
+32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu
+33 31 0:30 / /sys/fs/cgroup/cpuacct rw,relatime - cgroup cgroup rw,cpuacct
+35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
+40 31 0:37 / /sys/fs/cgroup/systemd rw,relatime - cgroup cgroup rw,name=systemd
+41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+";
+    const SEPARATE_MEMBERSHIPS: &str = "\
+9:name=systemd:/
+4:memory:/sessions/5
+2:cpuacct:/
+1:cpu:/
+0::/
+";
+
+    /// A container without a cgroup namespace of its own, on a host of version 1 with controllers mounted together.
+    const CONTAINER_MOUNTS: &str = "\
+1014 1002 0:33 /docker/3fa4 /sys/fs/cgroup/cpu,cpuacct ro,nosuid,nodev master:14 - cgroup cgroup rw,cpu,cpuacct
+1018 1002 0:37 /docker/3fa4 /sys/fs/cgroup/memory ro,nosuid,nodev,noexec,relatime master:18 - cgroup cgroup rw,memory
+";
+    const CONTAINER_MEMBERSHIPS: &str = "6:cpu,cpuacct:/docker/3fa4/inner\n5:memory:/docker/3fa4\n";
+
+    /// A desktop session under systemd.
+    const V2_MOUNTS: &str = "35 24 0:30 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:9 - cgroup2 cgroup2 \
+                             rw,nsdelegate,memory_recursiveprot\n";
+    const V2_MEMBERSHIPS: &str = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/term.scope\n";
+
+    #[test]
+    fn separate_mounts_give_a_home_each_in_our_own_group() {
+        let homes = v1_homes(&parse_mounts(SEPARATE_MOUNTS), &parse_memberships(SEPARATE_MEMBERSHIPS));
+        let home = |directory: &str, controller: &str| ParentCgroup {
+            directory: directory.into(),
+            controllers: vec![controller.to_owned()],
+        };
+        assert_eq!(
+            homes,
+            Some(vec![
+                home("/sys/fs/cgroup/cpu", "cpu"),
+                home("/sys/fs/cgroup/cpuacct", "cpuacct"),
+                home("/sys/fs/cgroup/memory/sessions/5", "memory"),
+            ])
+        );
+    }
+
+    #[test]
+    fn controllers_mounted_together_share_a_home_below_the_part_that_is_shown() {
+        let homes = v1_homes(&parse_mounts(CONTAINER_MOUNTS), &parse_memberships(CONTAINER_MEMBERSHIPS))
+            .expect("all three are mounted");
+        assert_eq!(homes.len(), 2);
+        assert_eq!(homes[0].directory, Path::new("/sys/fs/cgroup/cpu,cpuacct/inner"));
+        assert_eq!(homes[0].controllers, ["cpu", "cpuacct"]);
+        assert_eq!(homes[1].directory, Path::new("/sys/fs/cgroup/memory"));
+    }
+
+    #[test]
+    fn version_2_offers_our_group_and_its_ancestors() {
+        let mounts = parse_mounts(V2_MOUNTS);
+        assert_eq!(v1_homes(&mounts, &parse_memberships(V2_MEMBERSHIPS)), None);
+        let candidates = v2_candidates(&mounts, &parse_memberships(V2_MEMBERSHIPS));
+        assert_eq!(candidates.len(), 6);
+        assert!(candidates[0].ends_with("app.slice/term.scope"));
+        assert_eq!(candidates[5], Path::new("/sys/fs/cgroup"));
+    }
+
+    #[test]
+    fn a_group_outside_the_part_that_is_shown_is_its_root() {
+        let memberships = parse_memberships("0::/../other\n");
+        assert_eq!(v2_candidates(&parse_mounts(V2_MOUNTS), &memberships), [Path::new("/sys/fs/cgroup")]);
+    }
+
+    #[test]
+    fn escaped_blanks_in_mount_points_are_read() {
+        let line = r"35 24 0:30 / /mnt/c\040g rw - cgroup2 cgroup2 rw";
+        assert_eq!(parse_mounts(line)[0].point, Path::new("/mnt/c g"));
+    }
+
+    #[test]
+    fn nothing_is_made_of_garbage() {
+        assert!(parse_mounts("\n - \n35 24\nx - cgroup").is_empty());
+        assert!(parse_memberships("::\n0:\n").len() <= 1);
+    }
+}

@@ -1,0 +1,167 @@
+//! What a group counts, parsed from its files: pure.
+//!
+//! Version 1: kernel documentation `admin-guide/cgroup-v1/{cpuacct,memory}` and `scheduler/sched-bwc`. Version 2:
+//! `admin-guide/cgroup-v2`, "CPU Interface Files" and "Memory Interface Files".
+
+/// CPU used by a group since it was made.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct CpuUsage {
+    /// In user mode, nanoseconds. Version 1 counts it in clock ticks (10 ms).
+    pub user_ns: u64,
+    /// In the kernel, nanoseconds; as coarse as `user_ns`.
+    pub system_ns: u64,
+    /// In all, nanoseconds, as the scheduler accounts it: exact in both versions.
+    pub total_ns: u64,
+}
+
+/// Memory charged to a group now.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Memory {
+    /// All of it, bytes.
+    pub usage_bytes: u64,
+    /// Less what the kernel could drop at once (inactive page cache), as a kubelet counts it, bytes.
+    pub working_set_bytes: u64,
+    /// Anonymous memory: heap and stacks, bytes.
+    pub anonymous_bytes: u64,
+}
+
+/// What a CPU limit did to a group since it was made.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Throttling {
+    /// Enforcement periods in which the group wanted to run.
+    pub periods: u64,
+    /// Those in which it used up its quota and had to wait.
+    pub throttled_periods: u64,
+    /// For how long it had to wait, summed over CPUs, nanoseconds.
+    pub time_ns: u64,
+}
+
+/// The value of a key in a file of `key value` lines.
+fn field(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once(' ')?;
+        (name == key).then(|| value.trim().parse().ok()).flatten()
+    })
+}
+
+/// Version 1: `cpuacct.usage` (nanoseconds) and `cpuacct.stat` (clock ticks).
+#[must_use]
+pub fn cpu_usage_v1(usage: &str, stat: &str, ticks_per_second: u64) -> Option<CpuUsage> {
+    let tick_ns = 1_000_000_000_u64.checked_div(ticks_per_second)?;
+    Some(CpuUsage {
+        user_ns: field(stat, "user")?.checked_mul(tick_ns)?,
+        system_ns: field(stat, "system")?.checked_mul(tick_ns)?,
+        total_ns: usage.trim().parse().ok()?,
+    })
+}
+
+/// Version 2: `cpu.stat` (microseconds), which every group has, with and without the controller.
+#[must_use]
+pub fn cpu_usage_v2(stat: &str) -> Option<CpuUsage> {
+    let ns = |key| field(stat, key)?.checked_mul(1000);
+    Some(CpuUsage { user_ns: ns("user_usec")?, system_ns: ns("system_usec")?, total_ns: ns("usage_usec")? })
+}
+
+/// Version 1: `memory.usage_in_bytes` and `memory.stat`, of the group and all below it.
+#[must_use]
+pub fn memory_v1(usage: &str, stat: &str) -> Option<Memory> {
+    let usage_bytes: u64 = usage.trim().parse().ok()?;
+    Some(Memory {
+        usage_bytes,
+        working_set_bytes: usage_bytes.saturating_sub(field(stat, "total_inactive_file")?),
+        anonymous_bytes: field(stat, "total_rss")?,
+    })
+}
+
+/// Version 2: `memory.current` and `memory.stat`.
+#[must_use]
+pub fn memory_v2(current: &str, stat: &str) -> Option<Memory> {
+    let usage_bytes: u64 = current.trim().parse().ok()?;
+    Some(Memory {
+        usage_bytes,
+        working_set_bytes: usage_bytes.saturating_sub(field(stat, "inactive_file")?),
+        anonymous_bytes: field(stat, "anon")?,
+    })
+}
+
+/// Version 1: `cpu.stat` (nanoseconds).
+#[must_use]
+pub fn throttling_v1(stat: &str) -> Option<Throttling> {
+    Some(Throttling {
+        periods: field(stat, "nr_periods")?,
+        throttled_periods: field(stat, "nr_throttled")?,
+        time_ns: field(stat, "throttled_time")?,
+    })
+}
+
+/// Version 2: `cpu.stat` (microseconds); absent where the group has no CPU controller.
+#[must_use]
+pub fn throttling_v2(stat: &str) -> Option<Throttling> {
+    Some(Throttling {
+        periods: field(stat, "nr_periods")?,
+        throttled_periods: field(stat, "nr_throttled")?,
+        time_ns: field(stat, "throttled_usec")?.checked_mul(1000)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const V1_MEMORY_STAT: &str = include_str!("../../../tests/fixtures/v1_memory.stat");
+    const V2_CPU_STAT: &str = include_str!("../../../tests/fixtures/v2_cpu.stat");
+    const V2_MEMORY_STAT: &str = include_str!("../../../tests/fixtures/v2_memory.stat");
+
+    #[test]
+    fn version_1_cpu_is_exact_in_total_and_split_in_ticks() {
+        let usage = cpu_usage_v1("1234567890\n", "user 100\nsystem 23\n", 100);
+        let expected = CpuUsage { user_ns: 1_000_000_000, system_ns: 230_000_000, total_ns: 1_234_567_890 };
+        assert_eq!(usage, Some(expected));
+    }
+
+    #[test]
+    fn version_2_cpu_is_in_microseconds() {
+        let usage = cpu_usage_v2(V2_CPU_STAT).expect("the file is whole");
+        assert_eq!(usage.total_ns, 27_893_127_000);
+        assert_eq!(usage.user_ns + usage.system_ns, usage.total_ns);
+    }
+
+    #[test]
+    fn the_working_set_leaves_inactive_page_cache_out() {
+        let memory = memory_v1("7340032\n", V1_MEMORY_STAT).expect("the file is whole");
+        assert_eq!(memory.usage_bytes, 7_340_032);
+        assert_eq!(memory.working_set_bytes, 7_340_032 - 1_675_264);
+        assert_eq!(memory.anonymous_bytes, 3_829_760);
+        let memory = memory_v2("104857600\n", V2_MEMORY_STAT).expect("the file is whole");
+        assert_eq!(memory.working_set_bytes, 104_857_600 - 20_480_000);
+        assert_eq!(memory.anonymous_bytes, 70_254_592);
+    }
+
+    #[test]
+    fn a_working_set_is_never_negative() {
+        // Usage and its parts are read one after the other, and the kernel batches updates.
+        let memory = memory_v2("4096\n", V2_MEMORY_STAT).expect("the file is whole");
+        assert_eq!(memory.working_set_bytes, 0);
+    }
+
+    #[test]
+    fn throttling_has_nanoseconds_in_both() {
+        let v1 = throttling_v1("nr_periods 30\nnr_throttled 29\nthrottled_time 2320000000\n");
+        let v2 = throttling_v2("usage_usec 1\nnr_periods 30\nnr_throttled 29\nthrottled_usec 2320000\n");
+        assert_eq!(v1, v2);
+        assert_eq!(v1.map(|throttling| throttling.time_ns), Some(2_320_000_000));
+    }
+
+    #[test]
+    fn a_group_without_the_controller_has_no_throttling() {
+        assert_eq!(throttling_v2("usage_usec 12\nuser_usec 8\nsystem_usec 4\n"), None);
+    }
+
+    #[test]
+    fn a_file_of_another_shape_is_refused() {
+        assert_eq!(cpu_usage_v1("x", "user 1\nsystem 1\n", 100), None);
+        assert_eq!(cpu_usage_v1("1", "user 1\n", 100), None);
+        assert_eq!(cpu_usage_v2("usage_usec -3\n"), None);
+        assert_eq!(memory_v1("", ""), None);
+    }
+}

@@ -1,0 +1,255 @@
+//! Making and removing a lab's groups: `…/meshmeter/<lab>/<pod>/<container>`.
+
+use super::group::{Cgroup, CgroupDir};
+use super::hierarchy::{self, ParentCgroup};
+use super::version::Version;
+use experiment::environment::EnvironmentError;
+use mesh::wait::wait_for;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Folder of all labs in a hierarchy.
+const ALL_LABS: &str = "meshmeter";
+
+/// A group whose last process was killed is busy until the kernel has buried it.
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The controllers that a lab wants of version 2.
+const V2_CONTROLLERS: [&str; 2] = ["cpu", "memory"];
+
+/// Where the groups of a lab may come to be: known, and written down, before the first of them is made.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    v1: Option<Vec<ParentCgroup>>,
+    v2: Vec<PathBuf>,
+}
+
+impl Plan {
+    /// Reads what the kernel says of mounts and of our own groups.
+    ///
+    /// # Errors
+    /// Where `/proc` cannot be read.
+    pub fn read(lab_id: &str) -> io::Result<Self> {
+        let mounts = hierarchy::parse_mounts(&fs::read_to_string("/proc/self/mountinfo")?);
+        let memberships = match fs::read_to_string("/proc/self/cgroup") {
+            Ok(text) => hierarchy::parse_memberships(&text),
+            // A kernel without control groups.
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let of_lab = |directory: &Path| directory.join(ALL_LABS).join(lab_id);
+        let v1 = hierarchy::v1_homes(&mounts, &memberships).map(|homes| {
+            homes
+                .into_iter()
+                .map(|home| ParentCgroup {
+                    directory: of_lab(&home.directory),
+                    controllers: home.controllers,
+                })
+                .collect()
+        });
+        let v2 = hierarchy::v2_candidates(&mounts, &memberships).iter().map(|home| of_lab(home)).collect();
+        Ok(Self { v1, v2 })
+    }
+
+    /// Every folder that [`Self::establish`] might make.
+    #[must_use]
+    pub fn directories(&self) -> Vec<PathBuf> {
+        let v1 = self.v1.iter().flatten().map(|home| home.directory.clone());
+        v1.chain(self.v2.iter().cloned()).collect()
+    }
+
+    /// Makes the lab's group, of version 1 where its controllers are mounted so, else of version 2.
+    ///
+    /// # Errors
+    /// Why there can be none.
+    pub fn establish(&self) -> Result<LabCgroup, String> {
+        match &self.v1 {
+            Some(homes) => establish_v1(homes),
+            None => establish_v2(&self.v2, &V2_CONTROLLERS),
+        }
+    }
+}
+
+/// The group of a lab, one folder in each hierarchy in use.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct LabCgroup {
+    /// The kernel interface.
+    pub version: Version,
+    branches: Vec<CgroupDir>,
+    /// Version 2: what to pass on to the groups below.
+    enabled: Vec<String>,
+}
+
+fn establish_v1(homes: &[ParentCgroup]) -> Result<LabCgroup, String> {
+    for home in homes {
+        if let Err(error) = create_all(&home.directory) {
+            for made in homes {
+                // What was made a moment ago and is empty; a rest would be found by `meshmeter lab down`.
+                let _ = remove(&made.directory);
+            }
+            return Err(format!("{}: {error}", home.directory.display()));
+        }
+    }
+    let branch = |home: &ParentCgroup| CgroupDir {
+        directory: home.directory.clone(),
+        controllers: home.controllers.clone(),
+    };
+    Ok(LabCgroup { version: Version::V1, branches: homes.iter().map(branch).collect(), enabled: Vec::new() })
+}
+
+/// Makes the lab's group in version 2 at the first of these folders where `wanted` controllers can be had.
+///
+/// # Errors
+/// Why there can be none.
+pub fn establish_v2(candidates: &[PathBuf], wanted: &[&str]) -> Result<LabCgroup, String> {
+    let mut reason = "no control groups are mounted".to_owned();
+    for directory in candidates {
+        match establish_v2_at(directory, wanted) {
+            Ok(()) => {
+                let branches = vec![CgroupDir { directory: directory.clone(), controllers: Vec::new() }];
+                let enabled = wanted.iter().map(|&name| name.to_owned()).collect();
+                return Ok(LabCgroup { version: Version::V2, branches, enabled });
+            }
+            Err(error) => {
+                let _ = remove(directory);
+                reason = format!("{}: {error}", directory.display());
+            }
+        }
+    }
+    Err(reason)
+}
+
+fn establish_v2_at(directory: &Path, wanted: &[&str]) -> io::Result<()> {
+    let all_labs = directory.parent().unwrap_or(directory);
+    let home = all_labs.parent().unwrap_or(all_labs);
+    enable(home, wanted)?;
+    create_all(all_labs)?;
+    enable(all_labs, wanted)?;
+    create_all(directory)?;
+    enable(directory, wanted)
+}
+
+/// Version 2: lets the groups below use these controllers.
+fn enable(group: &Path, wanted: &[&str]) -> io::Result<()> {
+    let there = fs::read_to_string(group.join("cgroup.controllers"))?;
+    for &controller in wanted {
+        if !there.split_ascii_whitespace().any(|name| name == controller) {
+            return Err(io::Error::other(format!("the {controller} controller is not available here")));
+        }
+    }
+    let control = group.join("cgroup.subtree_control");
+    let enabled = fs::read_to_string(&control)?;
+    for &controller in wanted {
+        if !enabled.split_ascii_whitespace().any(|name| name == controller) {
+            fs::write(&control, format!("+{controller}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Like `mkdir -p`; another lab that ends may remove the common folder between two steps, so it tries again a few times.
+fn create_all(directory: &Path) -> io::Result<()> {
+    let mut result = Ok(());
+    for _ in 0..8 {
+        result = fs::create_dir_all(directory);
+        match &result {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            _ => break,
+        }
+    }
+    result
+}
+
+impl LabCgroup {
+    /// Makes the group of a container.
+    ///
+    /// # Errors
+    /// Where the kernel refuses it.
+    pub fn create(&self, pod: &str, container: &str) -> Result<Cgroup, EnvironmentError> {
+        let failed = |error| EnvironmentError::new(format!("make the cgroup of {pod}/{container}"), error);
+        let wanted: Vec<&str> = self.enabled.iter().map(String::as_str).collect();
+        let mut branches = Vec::new();
+        for branch in &self.branches {
+            let pod_directory = branch.directory.join(pod);
+            fs::create_dir_all(&pod_directory).map_err(failed)?;
+            if self.version == Version::V2 {
+                enable(&pod_directory, &wanted).map_err(failed)?;
+            }
+            let directory = pod_directory.join(container);
+            fs::create_dir_all(&directory).map_err(failed)?;
+            branches.push(CgroupDir { directory, controllers: branch.controllers.clone() });
+        }
+        Ok(Cgroup::new(self.version, branches))
+    }
+
+    /// Removes the groups of a pod and its containers; waits, bounded, for processes that were killed.
+    ///
+    /// # Errors
+    /// Where a process is still there.
+    pub fn remove_pod(&self, pod: &str) -> Result<(), EnvironmentError> {
+        self.branches.iter().try_for_each(|branch| remove_soon(&branch.directory.join(pod)))
+    }
+}
+
+/// Removes a lab's group with all below it, waiting for processes that were killed, and the common folder of all labs
+/// where this was the last. Says whether there was anything.
+///
+/// # Errors
+/// Where a process is still there, or the kernel refuses.
+pub fn remove_lab(directory: &Path) -> Result<bool, EnvironmentError> {
+    let was_there = directory.exists();
+    remove_soon(directory)?;
+    if was_there && let Some(all_labs) = directory.parent() {
+        // Refused as long as another lab has its group there.
+        let _ = fs::remove_dir(all_labs);
+    }
+    Ok(was_there)
+}
+
+fn remove_soon(directory: &Path) -> Result<(), EnvironmentError> {
+    let operation = || format!("remove the cgroup {}", directory.display());
+    wait_for(&format!("no process is left in the cgroup {}", directory.display()), REMOVE_TIMEOUT, || {
+        match remove(directory) {
+            Ok(()) => Ok(Some(())),
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => Ok(None),
+            Err(error) => Err(EnvironmentError::new(operation(), error)),
+        }
+    })
+}
+
+/// Removes a group and all below it; that it is gone already is fine. The kernel's own files go with their folder.
+fn remove(directory: &Path) -> io::Result<()> {
+    let gone_is_fine = |result: io::Result<()>| match result {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other,
+    };
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let Ok(entry) = entry else { continue };
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove(&entry.path())?;
+        }
+    }
+    gone_is_fine(fs::remove_dir(directory))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_2_without_the_controllers_says_so() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::write(folder.path().join("cgroup.controllers"), "cpuset io pids\n").expect("it is writable");
+        let candidate = folder.path().join(ALL_LABS).join("x");
+        let reason = establish_v2(&[candidate], &V2_CONTROLLERS).expect_err("there is no cpu controller");
+        assert!(reason.ends_with("the cpu controller is not available here"), "{reason}");
+    }
+}

@@ -1,0 +1,195 @@
+//! From a specification to a running process.
+//!
+//! The pod's thread forks, so the child starts in the pod's network namespace. Before it becomes the program it joins
+//! its control group (so that everything it ever uses is counted and limited), gives up its rights, and asks to be
+//! killed should the pod's thread end.
+
+use super::{Container, ContainerSpec, ContainerUser, ErrorOutput, Process, State};
+use crate::sandbox::cgroup::Cgroup;
+use crate::sandbox::namespace::Namespace;
+use crate::sandbox::permission::in_child;
+use crate::sandbox::redirect::{PROXY_USER, ProxyIdentity, SYSTEM_FOLDERS};
+use experiment::environment::EnvironmentError;
+use rustix::fs::Mode;
+use rustix::process::{Gid, Pid, PidfdFlags, Resource, Rlimit, Signal, Uid};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Where a process is started, and with what.
+pub(crate) struct Launch<'a> {
+    pub(crate) pod: &'a str,
+    pub(crate) namespace: &'a Namespace,
+    pub(crate) cgroup: Option<Cgroup>,
+    pub(crate) identity: ProxyIdentity,
+    /// The program where the process's user can reach it.
+    pub(crate) program: PathBuf,
+}
+
+/// Starts a process.
+pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Container, EnvironmentError> {
+    let operation = format!("start {}/{} ({})", launch.pod, spec.name, spec.program.display());
+    let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
+    let rights = Rights::of(spec.user, launch.identity);
+    let mut command = command(&launch.program, spec, &rights).map_err(failed)?;
+    let doors = launch.cgroup.as_ref().map(Cgroup::doors).transpose().map_err(failed)?.unwrap_or_default();
+    in_child(&mut command, move || become_container(&doors, &rights));
+    let mut child = launch.namespace.run(move || command.spawn())?.map_err(failed)?;
+    let pid = pid_of(&child);
+    let file = rustix::process::pidfd_open(pid, PidfdFlags::empty())
+        .map_err(|error| abandon(&mut child, failed(error.into())))?;
+    let error_output = child.stderr.take();
+    let mut logs = vec![spec.output_log.clone()];
+    if let ErrorOutput::Log(path) = &spec.error_output {
+        logs.push(path.clone());
+    }
+    Ok(Container(Arc::new(Process {
+        name: spec.name.clone(),
+        pod: launch.pod.to_owned(),
+        pid,
+        file,
+        state: Mutex::new(State { child, error_output, status: None }),
+        cgroup: launch.cgroup,
+        interface: launch.namespace.interface().clone(),
+        logs,
+        indispensable: Mutex::default(),
+        failure: OnceLock::new(),
+    })))
+}
+
+/// Ends a process that cannot be supervised.
+fn abandon(child: &mut Child, error: EnvironmentError) -> EnvironmentError {
+    // Refused only where it has ended by itself.
+    let _ = child.kill();
+    let _ = child.wait();
+    error
+}
+
+fn pid_of(child: &Child) -> Pid {
+    i32::try_from(child.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .expect("the kernel numbers processes from 1 to 2^22")
+}
+
+fn command(program: &Path, spec: &ContainerSpec, rights: &Rights) -> io::Result<Command> {
+    let mut command = Command::new(program);
+    command.args(&spec.arguments).env_clear().env("PATH", search_path()).envs(&spec.environment);
+    // A process group of its own: Ctrl-C on the terminal reaches meshmeter only, which then decides.
+    command.process_group(0).stdin(Stdio::null());
+    if let Some(directory) = &spec.working_directory {
+        command.current_dir(directory);
+    }
+    let output = log_file(&spec.output_log, rights)?;
+    match &spec.error_output {
+        ErrorOutput::WithOutput => command.stderr(output.try_clone()?),
+        ErrorOutput::Log(path) => command.stderr(log_file(path, rights)?),
+        ErrorOutput::Piped => command.stderr(Stdio::piped()),
+    };
+    command.stdout(output);
+    Ok(command)
+}
+
+/// Our own, and the folders of system programs: a PATH often lacks them, and Istio's programs look for iptables there.
+fn search_path() -> OsString {
+    let mut path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    for folder in SYSTEM_FOLDERS {
+        path.push(":");
+        path.push(folder);
+    }
+    path
+}
+
+/// A log that is appended to. A process of another user may open it by its own name for it too, `/dev/stdout`, as
+/// proxies do that write an access log: its group is let in.
+fn log_file(path: &Path, rights: &Rights) -> io::Result<File> {
+    let named =
+        |error: io::Error| io::Error::new(error.kind(), format!("log file {}: {error}", path.display()));
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path).map_err(named)?;
+    if let Some(user) = rights.user {
+        rustix::fs::fchown(&file, None, Some(Gid::from_raw(user)))
+            .and_then(|()| rustix::fs::fchmod(&file, Mode::from_raw_mode(0o660)))
+            .map_err(|error| named(error.into()))?;
+    }
+    Ok(file)
+}
+
+/// What a process may do.
+#[derive(Clone, Copy, Debug)]
+struct Rights {
+    /// The user and group to become; absent: stay.
+    user: Option<u32>,
+    /// Capabilities that it keeps.
+    keep: CapabilitySet,
+}
+
+impl Rights {
+    fn of(user: ContainerUser, identity: ProxyIdentity) -> Self {
+        match (user, identity) {
+            (ContainerUser::Lab, _) => Self { user: None, keep: CapabilitySet::empty() },
+            (ContainerUser::Proxy, ProxyIdentity::Uid) => {
+                Self { user: Some(PROXY_USER), keep: CapabilitySet::empty() }
+            }
+            (ContainerUser::Proxy, ProxyIdentity::Mark) => {
+                Self { user: None, keep: CapabilitySet::NET_ADMIN }
+            }
+            (ContainerUser::NetworkSetup, _) => {
+                Self { user: None, keep: CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW }
+            }
+            (ContainerUser::NodeProxy, _) => Self {
+                user: None,
+                keep: CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW | CapabilitySet::SYS_ADMIN,
+            },
+        }
+    }
+}
+
+/// Runs in the child between fork and exec: system calls only.
+fn become_container(doors: &[File], rights: &Rights) -> io::Result<()> {
+    for mut door in doors {
+        door.write_all(b"0")?;
+    }
+    rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    drop_from_bounding_set(rights.keep)?;
+    if let Some(user) = rights.user {
+        rustix::thread::set_thread_groups(&[])?;
+        let (user, group) = (Uid::from_raw(user), Gid::from_raw(user));
+        rustix::thread::set_thread_res_gid(group, group, group)?;
+        rustix::thread::set_thread_res_uid(user, user, user)?;
+    }
+    rustix::thread::set_capabilities(
+        None,
+        CapabilitySets {
+            effective: rights.keep,
+            permitted: rights.keep,
+            inheritable: CapabilitySet::empty(),
+        },
+    )?;
+    rustix::thread::set_no_new_privs(true)?;
+    // Last, since a change of user clears it.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    Ok(())
+}
+
+/// Root regains on exec whatever the bounding set holds, so what is not kept leaves that set too.
+fn drop_from_bounding_set(keep: CapabilitySet) -> io::Result<()> {
+    for number in 0..u64::BITS {
+        let capability = CapabilitySet::from_bits_retain(1 << number);
+        if keep.contains(capability) {
+            continue;
+        }
+        match rustix::thread::remove_capability_from_bounding_set(capability) {
+            Ok(()) => {}
+            // The first number that this kernel does not know.
+            Err(rustix::io::Errno::INVAL) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}

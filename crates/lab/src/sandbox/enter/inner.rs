@@ -1,0 +1,116 @@
+//! The inner process: see [`super`].
+
+use crate::sandbox::lab::Lab;
+use crate::sandbox::permission::refused;
+use crate::sandbox::port_forward;
+use crate::sandbox::privileges::unshare;
+use crate::sandbox::registry::record::Record;
+use experiment::environment::EnvironmentError;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::FdFlags;
+use rustix::mount::{MountFlags, MountPropagationFlags};
+use rustix::thread::UnshareFlags;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Tells the inner process where its lab is written down.
+pub(super) const INSIDE_VARIABLE: &str = "MESHMETER_LAB_INSIDE";
+
+/// The inner process makes this file once it handles signals; until then it would ignore them, as first processes do.
+pub(super) const ARMED_FILE: &str = "armed";
+
+pub(super) fn enter(private_dir: PathBuf, ports: usize) -> Result<Lab, EnvironmentError> {
+    let operation = "enter the lab";
+    if rustix::process::getpid().as_raw_nonzero().get() != 1 {
+        return Err(EnvironmentError::new(
+            operation,
+            format!("{INSIDE_VARIABLE} is set, but this is not a lab"),
+        )
+        .with_hint(format!("unset {INSIDE_VARIABLE}: meshmeter sets it for itself")));
+    }
+    show_as_started();
+    keep_files_to_ourselves().map_err(|error| EnvironmentError::new(operation, error))?;
+    let stop_requested = handle_signals().map_err(|error| EnvironmentError::new(operation, error))?;
+    fs::write(private_dir.join(ARMED_FILE), []).map_err(|error| EnvironmentError::new(operation, error))?;
+    let record = Record::load(&private_dir)?;
+    // The kernel kills us with the outer process, but not if that ended before we asked for it.
+    if !record.outer.is_alive(Path::new("/proc")) {
+        return Err(EnvironmentError::new(operation, "the process that made the lab has ended"));
+    }
+    let outer_proc = open_proc().map_err(|error| EnvironmentError::new(operation, error))?;
+    // Before we leave the machine's network: a socket stays in the one that it was made in.
+    let ports = (0..ports).map(|_| port_forward::reserve()).collect::<Result<_, _>>()?;
+    unshare(UnshareFlags::NEWNS | UnshareFlags::NEWNET)
+        .map_err(|error| refused("make the lab's network and mount namespaces", error))?;
+    mount_proc()?;
+    Lab::open(record, private_dir, outer_proc, stop_requested, ports)
+}
+
+/// Started through `/proc/self/exe`, we would show as `exe` in process lists.
+fn show_as_started() {
+    let name = std::env::args_os().next().map(PathBuf::from);
+    let name = name.as_deref().and_then(Path::file_name).unwrap_or_default();
+    if let Ok(name) = CString::new(name.as_encoded_bytes()) {
+        // The kernel cuts it to 15 bytes; without a name of ours it only looks odd.
+        let _ = rustix::thread::set_name(&name);
+    }
+}
+
+/// Files that our parent left open beside the three of every process (a shell's, a build tool's) are not for the lab's
+/// processes: they would keep pipes of others open.
+#[allow(unsafe_code)]
+fn keep_files_to_ourselves() -> io::Result<()> {
+    for entry in fs::read_dir("/proc/self/fd")? {
+        let Some(number) = entry?.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok()) else {
+            continue;
+        };
+        if number <= 2 {
+            continue;
+        }
+        // SAFETY: the number was just listed as open, and we are the only thread, so nobody closes it meanwhile. The
+        // listing's own file is among them, is open until the loop ends, and has the flag already.
+        let file = unsafe { BorrowedFd::borrow_raw(number) };
+        rustix::io::fcntl_setfd(file, FdFlags::CLOEXEC)?;
+    }
+    Ok(())
+}
+
+/// A first signal is noted, for the command to end cleanly; a second ends us at once, and with us the lab.
+fn handle_signals() -> io::Result<Arc<AtomicBool>> {
+    let stop_requested = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // In this order the first signal finds the flag still unset.
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop_requested))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop_requested))?;
+    }
+    Ok(stop_requested)
+}
+
+/// The machine's proc, before ours covers it.
+fn open_proc() -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open("/proc", flags, Mode::empty())?)
+}
+
+/// Mounts a proc that numbers processes as our PID namespace does, for us alone.
+fn mount_proc() -> Result<(), EnvironmentError> {
+    let operation = "mount the lab's /proc";
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    rustix::mount::mount_change("/", private).map_err(|error| refused(operation, error.into()))?;
+    // Shared among ourselves: pods with mounts of their own see what is made reachable for them later on.
+    let shared = MountPropagationFlags::SHARED | MountPropagationFlags::REC;
+    rustix::mount::mount_change("/", shared).map_err(|error| refused(operation, error.into()))?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    rustix::mount::mount("proc", "/proc", "proc", flags, None).map_err(|error| {
+        EnvironmentError::new(operation, io::Error::from(error)).with_hint(
+            "the kernel refuses it to a user namespace where parts of /proc are masked, as in most containers: start the \
+             container with `--security-opt systempaths=unconfined` (Podman: `--security-opt unmask=ALL`), or as root",
+        )
+    })
+}

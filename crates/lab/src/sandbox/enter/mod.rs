@@ -1,0 +1,50 @@
+//! How a command comes to run inside a lab of its own.
+//!
+//! [`enter`] makes two processes of one. The **outer** process is the one that the user started. It writes the lab down
+//! in the registry, makes a PID namespace (and, for an ordinary user, a user namespace), starts the same command again as
+//! that namespace's first process, waits for it, passes signals on, and removes what the kernel does not. The **inner**
+//! process goes on with the command: it holds the lab's own network and mount namespaces and everything in them.
+//!
+//! This is what makes "nothing is left behind" a promise of the kernel and not of ours: when the inner process ends, by
+//! itself or by `kill -9`, the kernel kills every process of its PID namespace and frees its networks and mounts; and it
+//! ends when the outer process does. Only control groups and the registry's folder can outlive a `kill -9` of both, and
+//! those are written down before they are made. See `docs/decisions/0002-lab-namespaces.md`.
+
+mod inner;
+mod outer;
+
+use self::inner::INSIDE_VARIABLE;
+use crate::sandbox::lab::Lab;
+use experiment::environment::EnvironmentError;
+use std::process::ExitCode;
+
+/// Which of the two processes this is.
+#[derive(Debug)]
+pub enum Entered {
+    /// The inner one, to go on with the command.
+    Inside(Lab),
+    /// The outer one. The inner one has ended with this status, and nothing of the lab remains: there is nothing left to
+    /// do but to exit with it.
+    Outside(ExitCode),
+}
+
+/// Enters a lab of its own. To be called before any thread is started, since an ordinary user's namespaces can be made
+/// by a process of one thread only. `purpose` is shown by `meshmeter lab status`.
+///
+/// # Errors
+/// Where the kernel refuses namespaces (with what to do about it), the registry's folder cannot be made, or the inner
+/// process was killed by a signal that nobody sent through us.
+pub fn enter(purpose: &str) -> Result<Entered, EnvironmentError> {
+    enter_with_ports(purpose, 0)
+}
+
+/// The same, for a lab with N ports of the machine to forward: see [`Lab::forward_port`].
+///
+/// # Errors
+/// As there, and where the machine's loopback has no port to give.
+pub fn enter_with_ports(purpose: &str, ports: usize) -> Result<Entered, EnvironmentError> {
+    match std::env::var_os(INSIDE_VARIABLE) {
+        Some(directory) => inner::enter(directory.into(), ports).map(Entered::Inside),
+        None => outer::enter(purpose).map(Entered::Outside),
+    }
+}

@@ -1,0 +1,217 @@
+//! The outer process: see [`super`].
+
+use super::inner::{ARMED_FILE, INSIDE_VARIABLE};
+use crate::sandbox::permission::{first_namespaces, in_child, refused};
+use crate::sandbox::privileges::Privileges;
+use crate::sandbox::privileges::unshare;
+use crate::sandbox::process_table::ProcessIdentity;
+use crate::sandbox::registry::down::remove_stale;
+use crate::sandbox::registry::record::{Record, Removed};
+use crate::sandbox::registry::registration::Registration;
+use crate::sandbox::registry::runtime_dir::DirAccess;
+use crate::sandbox::subordinate::{NoProxyUser, Subordinate};
+use experiment::environment::EnvironmentError;
+use mesh::wait::wait_for;
+use rustix::process::{Pid, Signal};
+use rustix::thread::UnshareFlags;
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::fs;
+use std::io;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// The inner process handles signals some milliseconds after its start; loading the program from a cold disk takes longer.
+const ARMED_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long the inner process may take for what it is to do at once, when it is asked a second time.
+const AT_ONCE: Duration = Duration::from_secs(2);
+
+/// Passed on to the inner process. It has a process group of its own, so that each reaches it exactly once: Ctrl-C, which
+/// the terminal sends to our group, and `kill -INT`, which may be sent to us or to our group, look the same to it.
+const PASSED_ON: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+
+pub(super) fn enter(purpose: &str) -> Result<ExitCode, EnvironmentError> {
+    // First of all, so that no signal finds us with half a lab and the default action.
+    let mut signals = Signals::new(PASSED_ON.iter().chain([&SIGCHLD]))
+        .map_err(|error| EnvironmentError::new("handle signals", error))?;
+    let removed_before = remove_stale();
+    let proxy_user = ProxyUser::find();
+    let mut registration = Registration::new(proxy_user.access(), |id| record(id, purpose, removed_before))?;
+    registration.make_cgroup()?;
+    if let Err(reason) = make_namespaces(proxy_user)? {
+        registration.note_no_proxy_user(reason)?;
+    }
+    let mut child = start_inner(registration.directory())?;
+    let result = match note_inner(&mut registration, &child) {
+        Ok(()) => supervise(&mut signals, &mut child, registration.directory()),
+        Err(error) => Err(error),
+    };
+    // Where we fail, it must not go on; where it has ended, this is refused.
+    let _ = child.kill();
+    let _ = child.wait();
+    let removed = registration.remove();
+    let status = result?;
+    removed.map(|()| status)
+}
+
+fn record(id: String, purpose: &str, removed_before: Vec<Removed>) -> io::Result<Record> {
+    let privileges = if first_namespaces().contains(UnshareFlags::NEWUSER) {
+        Privileges::UserNamespace
+    } else {
+        Privileges::Root
+    };
+    Record::new(id, purpose, ProcessIdentity::current()?, privileges, removed_before)
+}
+
+fn note_inner(registration: &mut Registration, child: &Child) -> Result<(), EnvironmentError> {
+    let pid = i32::try_from(child.id()).expect("the kernel numbers processes up to 2^22");
+    // It may have ended already, with an error of its own that is worth more than one of ours.
+    let Ok(identity) = ProcessIdentity::of(Path::new("/proc"), pid) else { return Ok(()) };
+    registration.note_inner(identity)
+}
+
+/// A user of the proxies' own.
+enum ProxyUser {
+    /// Root has every user.
+    Roots,
+    /// An ordinary user may have been given one.
+    Subordinate(Result<Subordinate, NoProxyUser>),
+}
+
+impl ProxyUser {
+    fn find() -> Self {
+        if first_namespaces().contains(UnshareFlags::NEWUSER) {
+            Self::Subordinate(Subordinate::find())
+        } else {
+            Self::Roots
+        }
+    }
+
+    fn access(&self) -> DirAccess {
+        match self {
+            Self::Roots | Self::Subordinate(Ok(_)) => DirAccess::Proxies,
+            Self::Subordinate(Err(_)) => DirAccess::User,
+        }
+    }
+}
+
+/// Makes the namespaces that the inner process starts in, and says why an ordinary user's has no user for proxies, where
+/// it has none. The PID namespace is for our children only.
+fn make_namespaces(proxy_user: ProxyUser) -> Result<Result<(), NoProxyUser>, EnvironmentError> {
+    let operation = "make namespaces for a lab";
+    let failed = |error| refused(operation, error);
+    let ProxyUser::Subordinate(subordinate) = proxy_user else {
+        return unshare(UnshareFlags::NEWPID).map(Ok).map_err(failed);
+    };
+    // As seen from outside the new user namespace.
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    let mapping = subordinate.map(Subordinate::prepare);
+    unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWPID).map_err(failed)?;
+    let no_proxy_user = match mapping {
+        Ok(mapping) => match mapping.map_err(failed)?.write() {
+            Ok(()) => return Ok(Ok(())),
+            Err(reason) => reason,
+        },
+        Err(reason) => reason,
+    };
+    // One user is all that a user may map (user_namespaces(7)); groups only once setgroups(2) is given up.
+    let maps = [
+        ("/proc/self/setgroups", "deny".to_owned()),
+        ("/proc/self/uid_map", format!("0 {} 1", user.as_raw())),
+        ("/proc/self/gid_map", format!("0 {} 1", group.as_raw())),
+    ];
+    for (file, map) in maps {
+        let is_mapped = fs::read_to_string(file).is_ok_and(|map| map.split_ascii_whitespace().count() > 1);
+        // A map is written once only.
+        if !is_mapped {
+            fs::write(file, map).map_err(failed)?;
+        }
+    }
+    Ok(Err(no_proxy_user))
+}
+
+fn start_inner(directory: &Path) -> Result<Child, EnvironmentError> {
+    let mut arguments = std::env::args_os();
+    // The very file that we are, even if another has taken its path since.
+    let mut command = Command::new("/proc/self/exe");
+    if let Some(name) = arguments.next() {
+        command.arg0(name);
+    }
+    command.args(arguments).env(INSIDE_VARIABLE, directory).process_group(0);
+    in_child(&mut command, || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?));
+    command.spawn().map_err(|error| refused("start the lab's first process", error))
+}
+
+/// Waits for the inner process, passing signals on.
+fn supervise(
+    signals: &mut Signals,
+    child: &mut Child,
+    directory: &Path,
+) -> Result<ExitCode, EnvironmentError> {
+    let mut asked_to_end = 0;
+    loop {
+        if let Some(status) =
+            child.try_wait().map_err(|error| EnvironmentError::new("wait for the lab", error))?
+        {
+            return exit_code(status, asked_to_end > 0);
+        }
+        for signal in signals.wait() {
+            if signal == SIGCHLD {
+                continue;
+            }
+            asked_to_end += 1;
+            wait_until_armed(child, directory)?;
+            pass_on(child, signal);
+            if asked_to_end > 1 && !has_ended_within(child, AT_ONCE)? {
+                // It stands still, or is stuck.
+                pass_on(child, SIGQUIT);
+            }
+        }
+    }
+}
+
+fn has_ended_within(child: &mut Child, limit: Duration) -> Result<bool, EnvironmentError> {
+    let give_up_at = Instant::now() + limit;
+    loop {
+        let ended = child.try_wait().map_err(|error| EnvironmentError::new("wait for the lab", error))?;
+        if ended.is_some() || Instant::now() >= give_up_at {
+            return Ok(ended.is_some());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn wait_until_armed(child: &mut Child, directory: &Path) -> Result<(), EnvironmentError> {
+    wait_for("the lab's first process handles signals", ARMED_WITHIN, || {
+        let ended = child.try_wait().map_err(|error| EnvironmentError::new("wait for the lab", error))?;
+        // Somebody may have removed the lab's folder since.
+        let is_armed = directory.join(ARMED_FILE).exists() || !directory.exists();
+        Ok((ended.is_some() || is_armed).then_some(()))
+    })
+}
+
+fn pass_on(child: &Child, signal: i32) {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    // As the first process of its namespace it ignores what it has no handler for, and SIGQUIT is to end it at once.
+    let signal = if signal == SIGQUIT { Some(Signal::KILL) } else { Signal::from_named_raw(signal) };
+    if let (Some(pid), Some(signal)) = (pid, signal) {
+        // Refused only where it has ended; it is not reaped yet, so the number is its own.
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// How the inner process ended, as our own exit status.
+fn exit_code(status: ExitStatus, asked_to_end: bool) -> Result<ExitCode, EnvironmentError> {
+    if let Some(code) = status.code() {
+        return Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)));
+    }
+    let signal = status.signal().unwrap_or_default();
+    if asked_to_end {
+        // As shells show it.
+        return Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX)));
+    }
+    Err(EnvironmentError::new("run in the lab", format!("the lab's first process was killed ({status})")))
+}

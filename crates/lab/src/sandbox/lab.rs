@@ -1,0 +1,366 @@
+//! What there is inside a lab. Made by [`crate::enter()`]; copies mean the same lab.
+
+use crate::sandbox::cgroup::{LabCgroup, Version};
+use crate::sandbox::container::ContainerUser;
+use crate::sandbox::name::check_name;
+use crate::sandbox::namespace::{Namespace, Origin};
+use crate::sandbox::network;
+use crate::sandbox::privileges::Privileges;
+use crate::sandbox::process_table::ProcessIdentity;
+use crate::sandbox::proxy_user;
+use crate::sandbox::redirect::{PROXY_USER, ProxyIdentity};
+use crate::sandbox::registry::access::Access;
+use crate::sandbox::registry::record::{ContainerNote, Contents, PodNote, Record, Removed};
+use crate::sandbox::registry::status::{LabStatus, status};
+use crate::sandbox::subordinate::NoProxyUser;
+use experiment::environment::EnvironmentError;
+use rustix::fs::{Gid, Uid};
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a file's mode says of others who may run it.
+const READ_AND_RUN: u32 = 0o005;
+
+/// A lab, from within.
+#[derive(Clone, Debug)]
+pub struct Lab(Arc<Inside>);
+
+/// What [`crate::enter()`] hands over.
+#[derive(Debug)]
+struct Inside {
+    record: Record,
+    private_dir: PathBuf,
+    stop_requested: Arc<AtomicBool>,
+    switch: Namespace,
+    identity: ProxyIdentity,
+    /// Why proxies have no user of their own, where they have none.
+    no_proxy_user: Option<NoProxyUser>,
+    /// Where folders of the proxies' own are made.
+    proxies_dir: PathBuf,
+    /// The machine's own proc, opened before ours was mounted over it, as a path.
+    outer_proc: PathBuf,
+    /// What that path leads through: to be kept open.
+    _outer_proc_file: OwnedFd,
+    state: Mutex<Changing>,
+    /// Ports of the machine that are not forwarded yet.
+    reserved_ports: Mutex<Vec<TcpListener>>,
+}
+
+/// What changes while a lab is up.
+#[derive(Debug, Default)]
+struct Changing {
+    next_pod: u16,
+    contents: Contents,
+    /// Programs that were made reachable for the proxy's user.
+    exposed: BTreeMap<PathBuf, PathBuf>,
+}
+
+impl Lab {
+    pub(crate) fn open(
+        record: Record,
+        private_dir: PathBuf,
+        outer_proc_file: OwnedFd,
+        stop_requested: Arc<AtomicBool>,
+        reserved_ports: Vec<TcpListener>,
+    ) -> Result<Self, EnvironmentError> {
+        let switch = Namespace::open("switch", Origin::Process)?;
+        network::set_up_switch(&switch)?;
+        let outer_proc = PathBuf::from(format!("/proc/self/fd/{}", outer_proc_file.as_raw_fd()));
+        let no_proxy_user = proxy_user::check(&record, &private_dir).err();
+        let identity = if no_proxy_user.is_none() { ProxyIdentity::Uid } else { ProxyIdentity::Mark };
+        let proxies_dir = match (record.privileges, identity) {
+            (Privileges::UserNamespace, ProxyIdentity::Uid) => proxy_user::mount_folder(&private_dir)?,
+            _ => private_dir.clone(),
+        };
+        let state = Mutex::default();
+        Ok(Self(Arc::new(Inside {
+            record,
+            private_dir,
+            outer_proc,
+            _outer_proc_file: outer_proc_file,
+            stop_requested,
+            switch,
+            identity,
+            no_proxy_user,
+            proxies_dir,
+            state,
+            reserved_ports: Mutex::new(reserved_ports),
+        })))
+    }
+
+    /// Its name in `meshmeter lab status`.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.0.record.id
+    }
+
+    /// A folder of the lab's own, removed with it: for keys and sockets. Its path is short enough for the latter
+    /// (sun_path, 108 bytes, leaves 40 for a name). Others may pass through it where proxies run as a user of their own, so
+    /// secrets belong in [`Self::create_private_dir`].
+    #[must_use]
+    pub fn private_dir(&self) -> &Path {
+        &self.0.private_dir
+    }
+
+    /// Makes a folder in or below [`Self::private_dir`] that only `user` can enter (mode 0700).
+    ///
+    /// # Errors
+    /// Where it exists or cannot be made.
+    pub fn create_private_dir(&self, name: &str, user: ContainerUser) -> Result<PathBuf, EnvironmentError> {
+        let operation = format!("make the lab's folder {name}");
+        check_name(name).map_err(|reason| EnvironmentError::new(operation.clone(), reason))?;
+        let parent = match user {
+            ContainerUser::Proxy => &self.0.proxies_dir,
+            _ => &self.0.private_dir,
+        };
+        let path = parent.join(name);
+        let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
+        fs::DirBuilder::new().mode(0o700).create(&path).map_err(failed)?;
+        self.give_to(&path, user)?;
+        Ok(path)
+    }
+
+    /// Gives a file to the user that such a container runs as; its mode stays.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub fn give_to(&self, path: &Path, user: ContainerUser) -> Result<(), EnvironmentError> {
+        if user == ContainerUser::Proxy && self.0.identity == ProxyIdentity::Uid {
+            rustix::fs::chown(path, Some(Uid::from_raw(PROXY_USER)), Some(Gid::from_raw(PROXY_USER)))
+                .map_err(|error| {
+                    EnvironmentError::new(
+                        format!("give {} to the proxy", path.display()),
+                        io::Error::from(error),
+                    )
+                })?;
+        }
+        Ok(())
+    }
+
+    /// The machine's own `/proc`, where all its processes show and not only the lab's, as a path for this process.
+    #[must_use]
+    pub fn outer_proc(&self) -> &Path {
+        &self.0.outer_proc
+    }
+
+    /// How a proxy's own traffic is told from the application's here.
+    #[must_use]
+    pub fn proxy_identity(&self) -> ProxyIdentity {
+        self.0.identity
+    }
+
+    /// Why proxies have no user of their own here, and how to get one; absent where they have.
+    #[must_use]
+    pub fn no_proxy_user(&self) -> Option<&NoProxyUser> {
+        self.0.no_proxy_user.as_ref()
+    }
+
+    /// With which rights the lab was made.
+    #[must_use]
+    pub fn privileges(&self) -> Privileges {
+        self.0.record.privileges
+    }
+
+    /// Which control groups the lab uses; absent where it has none.
+    #[must_use]
+    pub fn cgroup_version(&self) -> Option<Version> {
+        self.cgroup().map(|cgroup| cgroup.version)
+    }
+
+    /// Why the lab has no control groups, where it has none.
+    #[must_use]
+    pub fn no_cgroup_because(&self) -> Option<&str> {
+        self.0.record.no_cgroup_because.as_deref()
+    }
+
+    /// Remains of labs whose processes had been killed, removed before this lab was made.
+    #[must_use]
+    pub fn removed_before(&self) -> &[Removed] {
+        &self.0.record.removed_before
+    }
+
+    /// Whether the user or the system asked meshmeter to end (SIGINT, SIGTERM or SIGHUP). A second signal ends it at once.
+    #[must_use]
+    pub fn stop_requested(&self) -> bool {
+        self.0.stop_requested.load(Ordering::Relaxed)
+    }
+
+    /// For loops that wait: an error once [`Self::stop_requested`].
+    ///
+    /// # Errors
+    /// That one.
+    pub fn check_not_stopped(&self) -> Result<(), EnvironmentError> {
+        if self.stop_requested() {
+            return Err(EnvironmentError::new("go on", "meshmeter was asked to stop"));
+        }
+        Ok(())
+    }
+
+    /// The lab as `meshmeter lab status` shows it.
+    ///
+    /// # Errors
+    /// Where the machine's `/proc` cannot be read.
+    pub fn status(&self) -> Result<LabStatus, EnvironmentError> {
+        let mut record = self.0.record.clone();
+        // The outer process notes our number after it has started us; the machine's proc tells it too.
+        let number = fs::read_link(self.outer_proc().join("self"));
+        let pid = number.ok().and_then(|number| number.to_str()?.parse().ok());
+        let identity = pid.map(|pid| ProcessIdentity::of(self.outer_proc(), pid)).transpose();
+        record.inner = identity.map_err(|error| EnvironmentError::new("read the machine's /proc", error))?;
+        Ok(status(record, self.0.private_dir.clone(), self.outer_proc()))
+    }
+
+    /// Notes how people use the lab, for `meshmeter lab status`.
+    ///
+    /// # Errors
+    /// Where the lab's folder cannot be written to.
+    pub fn note_access(&self, access: Access) -> Result<(), EnvironmentError> {
+        let contents = &mut self.state().contents;
+        contents.access = Some(access);
+        contents.save_access(&self.0.private_dir)
+    }
+
+    /// Takes an address for a pod of this name.
+    pub(crate) fn reserve_pod_number(&self, name: &str) -> Result<u16, &'static str> {
+        let mut state = self.state();
+        if state.contents.pods.values().any(|pod| pod.name == name) {
+            return Err("the lab has a pod of that name already");
+        }
+        if state.next_pod == network::MAX_PODS {
+            return Err("the lab has used up its addresses");
+        }
+        state.next_pod += 1;
+        Ok(state.next_pod - 1)
+    }
+
+    /// Takes one of the ports that the lab was entered with.
+    pub(crate) fn take_reserved_port(&self) -> Option<TcpListener> {
+        self.0.reserved_ports.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    pub(crate) fn switch(&self) -> &Namespace {
+        &self.0.switch
+    }
+
+    pub(crate) fn cgroup(&self) -> Option<&LabCgroup> {
+        self.0.record.cgroup.as_ref()
+    }
+
+    /// The error of something that needs control groups.
+    pub(crate) fn no_cgroup_for(&self, operation: &str) -> EnvironmentError {
+        let reason = self.no_cgroup_because().unwrap_or("none can be made");
+        EnvironmentError::new(
+            operation,
+            format!("a CPU limit needs control groups, and there are none here: {reason}"),
+        )
+        .with_hint(
+            "run as root, or under `systemd-run --user --scope -p Delegate=yes`, or leave the CPU limits out",
+        )
+    }
+
+    /// Makes a program reachable for the proxy's user, who may not pass through our home folder: mounted under the
+    /// lab's folder, in the lab's own mount namespace. Its name stays, so that it shows in process lists.
+    pub(crate) fn expose_program(&self, program: &Path) -> Result<PathBuf, EnvironmentError> {
+        let operation = format!("make {} reachable for the proxy's user", program.display());
+        let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
+        let Some(name) = program.file_name().filter(|_| program.is_absolute()) else {
+            // A bare name is looked for in PATH, whose folders anyone can enter.
+            return Ok(program.to_owned());
+        };
+        let mut state = self.state();
+        if let Some(exposed) = state.exposed.get(program) {
+            return Ok(exposed.clone());
+        }
+        let mode = fs::metadata(program).map_err(failed)?.mode();
+        if mode & READ_AND_RUN != READ_AND_RUN {
+            return Err(EnvironmentError::new(operation, "its file is closed to other users")
+                .with_hint(format!("chmod a+rx {}", program.display())));
+        }
+        let folder = self.0.private_dir.join("programs");
+        let exposed = folder_for_all(&folder, state.exposed.len()).map_err(failed)?.join(name);
+        fs::write(&exposed, []).map_err(failed)?;
+        rustix::mount::mount_bind(program, &exposed).map_err(|error| failed(error.into()))?;
+        state.exposed.insert(program.to_owned(), exposed.clone());
+        Ok(exposed)
+    }
+
+    /// A copy of a file that the proxy's user may read, whose own folder that user may not be able to enter. Whatever becomes
+    /// of the file, the copy stays as it was when it was first asked for.
+    pub(crate) fn expose_file(&self, file: &Path) -> Result<PathBuf, EnvironmentError> {
+        let failed = |error: io::Error| {
+            EnvironmentError::new(format!("copy {} for the proxies", file.display()), error)
+        };
+        let mut state = self.state();
+        if let Some(exposed) = state.exposed.get(file) {
+            return Ok(exposed.clone());
+        }
+        let folder =
+            folder_for_all(&self.0.private_dir.join("files"), state.exposed.len()).map_err(failed)?;
+        let exposed = folder.join(file.file_name().unwrap_or(file.as_os_str()));
+        fs::copy(file, &exposed).map_err(failed)?;
+        fs::set_permissions(&exposed, Permissions::from_mode(0o644)).map_err(failed)?;
+        state.exposed.insert(file.to_owned(), exposed.clone());
+        Ok(exposed)
+    }
+
+    pub(crate) fn note_pod(
+        &self,
+        number: u16,
+        name: &str,
+        namespace: &Namespace,
+    ) -> Result<(), EnvironmentError> {
+        let note = PodNote {
+            name: name.to_owned(),
+            address: network::pod_address(number),
+            namespace_file: namespace.file().as_raw_fd(),
+            mounts_file: namespace.mounts_file().map(|file| file.as_raw_fd()),
+            containers: Vec::new(),
+        };
+        let contents = &mut self.state().contents;
+        contents.pods.insert(number, note);
+        contents.save_pod(&self.0.private_dir, number)
+    }
+
+    pub(crate) fn note_container(
+        &self,
+        pod: u16,
+        name: &str,
+        pid: u32,
+        program: &Path,
+    ) -> Result<(), EnvironmentError> {
+        let note = ContainerNote { name: name.to_owned(), pid_in_lab: pid, program: program.to_owned() };
+        let contents = &mut self.state().contents;
+        if let Some(pod) = contents.pods.get_mut(&pod) {
+            pod.containers.push(note);
+        }
+        contents.save_pod(&self.0.private_dir, pod)
+    }
+
+    pub(crate) fn forget_pod(&self, number: u16) {
+        let contents = &mut self.state().contents;
+        contents.pods.remove(&number);
+        // `lab status` shows a pod too many, at worst.
+        let _ = contents.save_pod(&self.0.private_dir, number);
+    }
+
+    fn state(&self) -> MutexGuard<'_, Changing> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes a folder with this number in another, both open to every user, whatever our umask says.
+fn folder_for_all(parent: &Path, number: usize) -> io::Result<PathBuf> {
+    let folder = parent.join(number.to_string());
+    fs::create_dir_all(&folder)?;
+    for folder in [parent, &folder] {
+        fs::set_permissions(folder, Permissions::from_mode(0o755))?;
+    }
+    Ok(folder)
+}

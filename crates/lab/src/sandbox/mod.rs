@@ -1,0 +1,23 @@
+//! A sandbox on one machine: namespaces, cgroups, pods, containers, and the registry of labs that are up.
+//!
+//! Read [`enter`] first: how a command comes to run inside a lab of its own, and why nothing of a lab can outlive it.
+//! [`port_forward`] and [`exec`] lead into a lab that is up: connections from the machine, and commands.
+
+pub mod cgroup;
+pub mod container;
+pub mod enter;
+pub mod exec;
+pub mod interface;
+pub mod lab;
+pub(crate) mod name;
+pub(crate) mod namespace;
+pub(crate) mod network;
+pub mod permission;
+pub mod pod;
+pub mod port_forward;
+pub mod privileges;
+pub mod process_table;
+pub(crate) mod proxy_user;
+pub mod redirect;
+pub mod registry;
+pub mod subordinate;

@@ -1,0 +1,156 @@
+//! A network namespace held by a thread that lives in it.
+//!
+//! The thread serves three ends at once. What it runs happens inside the namespace, since a namespace belongs to a
+//! thread. What it spawns starts there, with no switch between fork and exec. And the children that it spawns ask the
+//! kernel to be killed when their parent ends (`PR_SET_PDEATHSIG`), which the kernel ties to the spawning *thread*: this
+//! one ends exactly when the pod does.
+
+use crate::sandbox::interface::{Interface, POD_INTERFACE};
+use crate::sandbox::permission;
+use crate::sandbox::privileges::unshare;
+use experiment::environment::EnvironmentError;
+use rustix::fs::{Mode, OFlags};
+use rustix::mount::MountPropagationFlags;
+use rustix::thread::UnshareFlags;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+type Task = Box<dyn FnOnce() + Send>;
+
+/// A network namespace and the thread in it. Both end when this is dropped.
+pub(crate) struct Namespace {
+    name: String,
+    tasks: Mutex<Option<mpsc::Sender<Task>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    files: Files,
+}
+
+/// What holds the namespaces of a thread.
+struct Files {
+    network: OwnedFd,
+    /// Present where the thread has mounts of its own.
+    mounts: Option<OwnedFd>,
+    /// A pod's way to the lab's bridge.
+    interface: Interface,
+}
+
+impl fmt::Debug for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Namespace").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Whether a namespace's thread makes a new one or stays in that of its process.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Origin {
+    /// A new network namespace.
+    New,
+    /// A new network namespace, and mounts of its own: it sees what the lab mounts later on, and not the reverse.
+    NewWithMounts,
+    /// The one that the process is in.
+    Process,
+}
+
+impl Namespace {
+    /// Starts the thread.
+    pub(crate) fn open(name: &str, origin: Origin) -> Result<Self, EnvironmentError> {
+        let operation = format!("make the network namespace of {name}");
+        let (tasks, received) = mpsc::channel::<Task>();
+        let (ready, is_ready) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name(format!("net {name}"))
+            .spawn(move || {
+                let opened = open_in_this_thread(origin);
+                let failed = opened.is_err();
+                if ready.send(opened).is_err() || failed {
+                    return;
+                }
+                for task in received {
+                    task();
+                }
+            })
+            .map_err(|error| EnvironmentError::new(operation.clone(), error))?;
+        let files = is_ready
+            .recv()
+            .map_err(|error| EnvironmentError::new(operation.clone(), error))?
+            .map_err(|error| permission::refused(&operation, error))?;
+        Ok(Self {
+            name: name.to_owned(),
+            tasks: Mutex::new(Some(tasks)),
+            thread: Mutex::new(Some(thread)),
+            files,
+        })
+    }
+
+    /// The namespace as a file: what other processes and netlink messages name it by.
+    pub(crate) fn file(&self) -> &OwnedFd {
+        &self.files.network
+    }
+
+    /// The mounts as a file, where they are the namespace's own.
+    pub(crate) fn mounts_file(&self) -> Option<&OwnedFd> {
+        self.files.mounts.as_ref()
+    }
+
+    /// A pod's way to the lab's bridge.
+    pub(crate) fn interface(&self) -> &Interface {
+        &self.files.interface
+    }
+
+    /// Runs `work` in the namespace and waits for what it gives. Never to be called from within itself.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, EnvironmentError> {
+        let gone = || {
+            EnvironmentError::new(
+                format!("work in the network namespace of {}", self.name),
+                "its thread has ended",
+            )
+        };
+        let (answer, answered) = mpsc::channel();
+        let task: Task = Box::new(move || {
+            // Nobody waits any longer only if the caller itself was unwound.
+            let _ = answer.send(work());
+        });
+        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.as_ref().ok_or_else(gone)?.send(task).map_err(|_| gone())?;
+        drop(tasks);
+        answered.recv().map_err(|_| gone())
+    }
+
+    /// Ends the thread: the kernel kills what it spawned and frees the namespace once no process is left in it.
+    pub(crate) fn close(&self) {
+        drop(self.tasks.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // A task that panicked has already been reported to the one who sent it.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn open_in_this_thread(origin: Origin) -> io::Result<Files> {
+    match origin {
+        Origin::Process => {}
+        Origin::New => unshare(UnshareFlags::NEWNET)?,
+        Origin::NewWithMounts => {
+            unshare(UnshareFlags::NEWNET | UnshareFlags::NEWNS)?;
+            let downstream = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+            rustix::mount::mount_change("/", downstream)?;
+        }
+    }
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let open = |name: &str| rustix::fs::open(format!("/proc/thread-self/ns/{name}"), flags, Mode::empty());
+    let mounts = (origin == Origin::NewWithMounts).then(|| open("mnt")).transpose()?;
+    Ok(Files { network: open("net")?, mounts, interface: Interface::of_this_thread(POD_INTERFACE)? })
+}

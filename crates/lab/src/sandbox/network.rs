@@ -1,0 +1,182 @@
+//! Links, addresses and routes, by rtnetlink: a bridge in the lab's own namespace, a veth pair for each pod.
+//!
+//! Set up as a container runtime does it, less what would add noise: no spanning tree and no forwarding delay, no
+//! multicast snooping, no IPv6 on the wire (its neighbour discovery and router solicitations), loopback with both.
+//! Every lab has a network of its own that no other can reach, so the same addresses serve all.
+
+use crate::sandbox::interface::POD_INTERFACE;
+use crate::sandbox::namespace::Namespace;
+use experiment::environment::EnvironmentError;
+use rtnetlink::packet_route::link::{BridgeStpState, InfoBridge, InfoData, InfoVeth, LinkAttribute};
+use rtnetlink::{Handle, LinkBridge, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
+use std::future::Future;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd as _;
+use std::path::Path;
+
+/// The bridge's address, which is every pod's gateway.
+pub const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+/// Length of the prefix of the pods' subnet, 10.77.0.0/16.
+pub const PREFIX_LENGTH: u8 = 16;
+/// The most pods that a lab can have had: every address is used once.
+pub const MAX_PODS: u16 = u16::MAX - 2;
+
+/// Group of links that are about to be deleted.
+const LEAVING_GROUP: u32 = 1;
+const BRIDGE: &str = "meshmeter0";
+
+/// Address of the pod with this number, from 0.
+#[must_use]
+pub fn pod_address(number: u16) -> Ipv4Addr {
+    let base = u32::from(Ipv4Addr::new(10, 77, 0, 2));
+    Ipv4Addr::from(base + u32::from(number.min(MAX_PODS - 1)))
+}
+
+/// Name of the switch's end of a pod's veth pair.
+fn port_name(number: u16) -> String {
+    format!("pod{number}")
+}
+
+/// Sets up the lab's switch: loopback and the bridge.
+pub(crate) fn set_up_switch(switch: &Namespace) -> Result<(), EnvironmentError> {
+    in_namespace(switch, "set up the lab's bridge", || {
+        disable_ipv6_on_new_interfaces()?;
+        with_netlink(async |netlink| {
+            netlink
+                .link()
+                .set(LinkUnspec::new_with_name("lo").up().build())
+                .execute()
+                .await
+                .map_err(failed)?;
+            let bridge = LinkBridge::new(BRIDGE)
+                .stp_state(BridgeStpState::Disabled)
+                .forward_delay(0)
+                .append_info_data(InfoBridge::MulticastSnooping(false))
+                .up();
+            netlink.link().add(bridge.build()).execute().await.map_err(failed)?;
+            let index = interface_index(BRIDGE)?;
+            netlink.address().add(index, GATEWAY.into(), PREFIX_LENGTH).execute().await.map_err(failed)
+        })
+    })
+}
+
+/// Connects a pod to the bridge and gives it its address.
+pub(crate) fn connect_pod(switch: &Namespace, pod: &Namespace, number: u16) -> Result<(), EnvironmentError> {
+    let operation = format!("connect pod {number} to the lab's bridge");
+    in_namespace(pod, &operation, || {
+        disable_ipv6_on_new_interfaces()?;
+        // As container runtimes do: ports below 1024 for anyone in the pod.
+        std::fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")
+    })?;
+    let pod_file = pod.file().try_clone().map_err(|error| EnvironmentError::new(operation.clone(), error))?;
+    in_namespace(switch, &operation, move || {
+        with_netlink(async |netlink| {
+            let peer = LinkMessageBuilder::<LinkUnspec>::new()
+                .name(POD_INTERFACE)
+                .setns_by_fd(pod_file.as_raw_fd())
+                .build();
+            let pair = LinkVeth::new(&port_name(number), POD_INTERFACE)
+                .set_info_data(InfoData::Veth(InfoVeth::Peer(peer)))
+                .controller(interface_index(BRIDGE)?)
+                .up();
+            netlink.link().add(pair.build()).execute().await.map_err(failed)
+        })
+    })?;
+    in_namespace(pod, &operation, move || {
+        with_netlink(async |netlink| {
+            for name in ["lo", POD_INTERFACE] {
+                netlink
+                    .link()
+                    .set(LinkUnspec::new_with_name(name).up().build())
+                    .execute()
+                    .await
+                    .map_err(failed)?;
+            }
+            let address = pod_address(number).into();
+            let index = interface_index(POD_INTERFACE)?;
+            netlink.address().add(index, address, PREFIX_LENGTH).execute().await.map_err(failed)?;
+            let default = RouteMessageBuilder::<Ipv4Addr>::new().gateway(GATEWAY).output_interface(index);
+            netlink.route().add(default.build()).execute().await.map_err(failed)
+        })
+    })
+}
+
+/// Deletes the veth pairs of pods; that one is gone already is fine. The kernel waits for all CPUs when it deletes links
+/// (some 50 ms): once for a group of them.
+pub(crate) fn disconnect_pods(switch: &Namespace, numbers: Vec<u16>) -> Result<(), EnvironmentError> {
+    in_namespace(switch, "disconnect pods from the lab's bridge", move || {
+        with_netlink(async |netlink| {
+            let mut any = false;
+            for index in numbers.into_iter().filter_map(|number| interface_index(&port_name(number)).ok()) {
+                let group = LinkAttribute::Group(LEAVING_GROUP);
+                let link = LinkUnspec::new_with_index(index).append_extra_attribute(group).build();
+                netlink.link().set(link).execute().await.map_err(failed)?;
+                any = true;
+            }
+            if !any {
+                return Ok(());
+            }
+            let mut delete = netlink.link().del(0);
+            delete.message_mut().attributes.push(LinkAttribute::Group(LEAVING_GROUP));
+            delete.execute().await.map_err(failed)
+        })
+    })
+}
+
+/// Runs a step of set-up in a namespace, its error naming the operation.
+fn in_namespace(
+    namespace: &Namespace,
+    operation: &str,
+    step: impl FnOnce() -> io::Result<()> + Send + 'static,
+) -> Result<(), EnvironmentError> {
+    namespace.run(step)?.map_err(|error| EnvironmentError::new(operation, error))
+}
+
+/// Runs requests to a netlink socket opened in the calling thread's namespace.
+fn with_netlink<F>(requests: impl FnOnce(Handle) -> F) -> io::Result<()>
+where
+    F: Future<Output = io::Result<()>>,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    runtime.block_on(async {
+        let (connection, netlink, _messages) = rtnetlink::new_connection()?;
+        let connection = tokio::spawn(connection);
+        let result = requests(netlink).await;
+        connection.abort();
+        result
+    })
+}
+
+/// The kernel's refusal as an operating error with its number, so that it reads as users know it.
+fn failed(error: rtnetlink::Error) -> io::Error {
+    match error {
+        rtnetlink::Error::NetlinkError(message) => message.to_io(),
+        other => io::Error::other(other),
+    }
+}
+
+fn interface_index(name: &str) -> io::Result<u32> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType};
+    let socket =
+        rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    Ok(rustix::net::netdevice::name_to_index(socket, name)?)
+}
+
+/// The kernel may have been built or booted without IPv6: then there is nothing to disable.
+fn disable_ipv6_on_new_interfaces() -> io::Result<()> {
+    let switch = Path::new("/proc/sys/net/ipv6/conf/default/disable_ipv6");
+    if switch.exists() { std::fs::write(switch, "1") } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_have_addresses_of_their_own_in_the_subnet() {
+        assert_eq!(pod_address(0).to_string(), "10.77.0.2");
+        assert_eq!(pod_address(254).to_string(), "10.77.1.0");
+        assert_eq!(pod_address(MAX_PODS - 1).to_string(), "10.77.255.254");
+    }
+}

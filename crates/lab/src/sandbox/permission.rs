@@ -1,0 +1,172 @@
+//! Why the kernel refuses namespaces here, and what to do about it.
+
+use crate::sandbox::privileges::unshare;
+use experiment::environment::EnvironmentError;
+use rustix::io::Errno;
+use rustix::process::Signal;
+use rustix::thread::{CapabilitySet, UnshareFlags};
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What bears on permission for namespaces.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct Facts {
+    /// Effective user is root.
+    root: bool,
+    /// We seem to be in a container.
+    container: bool,
+    /// `kernel.unprivileged_userns_clone`, where the distribution has it.
+    unprivileged_clone: Option<u64>,
+    /// `kernel.apparmor_restrict_unprivileged_userns`, where the distribution has it.
+    apparmor_restricts: Option<u64>,
+    /// `user.max_user_namespaces`.
+    user_namespaces_at_most: Option<u64>,
+}
+
+impl Facts {
+    fn read() -> Self {
+        let sysctl = |name: &str| {
+            let path = Path::new("/proc/sys").join(name.replace('.', "/"));
+            fs::read_to_string(path).ok()?.trim().parse().ok()
+        };
+        // A seccomp filter on an ordinary shell is the mark of a container runtime without a file to show for it.
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        Self {
+            root: rustix::process::geteuid().is_root(),
+            container: Path::new("/.dockerenv").exists()
+                || Path::new("/run/.containerenv").exists()
+                || status.lines().any(|line| line == "Seccomp:\t2"),
+            unprivileged_clone: sysctl("kernel.unprivileged_userns_clone"),
+            apparmor_restricts: sysctl("kernel.apparmor_restrict_unprivileged_userns"),
+            user_namespaces_at_most: sysctl("user.max_user_namespaces"),
+        }
+    }
+}
+
+const CONTAINER_HINT: &str = "in a container: start it with `--privileged`, or with `--cap-add SYS_ADMIN --cap-add NET_ADMIN \
+                              --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined`";
+
+/// The error for a namespace, or something that belongs to it, that the kernel refused.
+pub(crate) fn refused(operation: &str, error: io::Error) -> EnvironmentError {
+    let hint = hint(error.raw_os_error(), &Facts::read());
+    let error = EnvironmentError::new(operation, error);
+    match hint {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    }
+}
+
+fn hint(error: Option<i32>, facts: &Facts) -> Option<String> {
+    let error = error.map(Errno::from_raw_os_error)?;
+    let hint = match error {
+        Errno::NOSPC | Errno::USERS if facts.user_namespaces_at_most == Some(0) => {
+            "user namespaces are switched off: `sysctl user.max_user_namespaces=10000` (as root), or run as root".to_owned()
+        }
+        Errno::NOSPC | Errno::USERS => {
+            "the limit of namespaces is reached: see `sysctl user.max_user_namespaces user.max_net_namespaces \
+             user.max_pid_namespaces`, and `meshmeter lab status --json` for labs that are up"
+                .to_owned()
+        }
+        Errno::PERM | Errno::ACCESS if !facts.root && facts.unprivileged_clone == Some(0) => {
+            "ordinary users may not make user namespaces here: `sysctl kernel.unprivileged_userns_clone=1` (as root), or \
+             run as root"
+                .to_owned()
+        }
+        Errno::PERM | Errno::ACCESS if !facts.root && facts.apparmor_restricts == Some(1) => {
+            "AppArmor takes the rights from user namespaces here: `sysctl kernel.apparmor_restrict_unprivileged_userns=0` \
+             (as root), or run as root"
+                .to_owned()
+        }
+        Errno::PERM | Errno::ACCESS if facts.container => CONTAINER_HINT.to_owned(),
+        Errno::PERM | Errno::ACCESS if !facts.root => {
+            "run as root, or ask the administrator to allow user namespaces (not possible within a chroot)".to_owned()
+        }
+        Errno::PERM | Errno::ACCESS => "root lacks CAP_SYS_ADMIN here, and user namespaces are refused too".to_owned(),
+        Errno::INVAL => {
+            "the kernel may lack namespaces: CONFIG_USER_NS, CONFIG_PID_NS and CONFIG_NET_NS must be set".to_owned()
+        }
+        _ => return None,
+    };
+    Some(hint)
+}
+
+/// Whether we may make namespaces without a user namespace.
+pub(crate) fn has_system_administration() -> bool {
+    rustix::thread::capabilities(None)
+        .is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN))
+}
+
+/// Whether we may run a process as another user, and give it files.
+pub(crate) fn can_change_user() -> bool {
+    let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::CHOWN;
+    rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
+}
+
+/// The namespaces that a lab starts with; its network and mounts follow inside.
+pub(crate) fn first_namespaces() -> UnshareFlags {
+    if has_system_administration() {
+        UnshareFlags::NEWPID
+    } else {
+        UnshareFlags::NEWUSER | UnshareFlags::NEWPID
+    }
+}
+
+/// Whether a lab's namespaces can be made here, tried in a process of its own.
+///
+/// # Errors
+/// What was refused, and what to do about it.
+pub fn probe() -> Result<(), EnvironmentError> {
+    let operation = "make namespaces for a lab";
+    let namespaces = first_namespaces() | UnshareFlags::NEWNET | UnshareFlags::NEWNS;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    in_child(&mut command, move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        unshare(namespaces)
+    });
+    let mut child = command.spawn().map_err(|error| refused(operation, error))?;
+    child.wait().map(drop).map_err(|error| EnvironmentError::new(operation, error))
+}
+
+/// Runs `step` in the child between fork and exec. It must make system calls only: no allocation, no locks.
+#[allow(unsafe_code)]
+pub(crate) fn in_child(command: &mut Command, step: impl FnMut() -> io::Result<()> + Send + Sync + 'static) {
+    // SAFETY: the steps given within this crate make only system calls on values prepared beforehand, which is what is
+    // allowed between fork and exec in a process with other threads (signal-safety(7)).
+    unsafe {
+        command.pre_exec(step);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hint_for(error: Errno, facts: &Facts) -> String {
+        hint(Some(error.raw_os_error()), facts).expect("there is a hint")
+    }
+
+    #[test]
+    fn each_cause_has_its_own_remedy() {
+        let user = Facts { user_namespaces_at_most: Some(100), ..Facts::default() };
+        let debian = Facts { unprivileged_clone: Some(0), ..user };
+        assert!(hint_for(Errno::PERM, &debian).contains("kernel.unprivileged_userns_clone=1"));
+        let ubuntu = Facts { unprivileged_clone: Some(1), apparmor_restricts: Some(1), ..user };
+        assert!(hint_for(Errno::ACCESS, &ubuntu).contains("apparmor_restrict_unprivileged_userns=0"));
+        let switched_off = Facts { user_namespaces_at_most: Some(0), ..user };
+        assert!(hint_for(Errno::NOSPC, &switched_off).contains("user.max_user_namespaces=10000"));
+        assert!(hint_for(Errno::NOSPC, &user).contains("limit of namespaces is reached"));
+        let docker = Facts { root: true, container: true, ..Facts::default() };
+        assert!(hint_for(Errno::PERM, &docker).contains("--privileged"));
+        assert!(hint_for(Errno::PERM, &user).contains("run as root"));
+    }
+
+    #[test]
+    fn other_errors_have_no_made_up_remedy() {
+        assert_eq!(hint(Some(Errno::IO.raw_os_error()), &Facts::default()), None);
+        assert_eq!(hint(None, &Facts::default()), None);
+    }
+}

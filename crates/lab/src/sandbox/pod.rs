@@ -1,0 +1,388 @@
+//! A pod: a network namespace with an address on the lab's bridge, and the processes in it.
+//!
+//! Dropping a pod ends its processes and takes its interface, rules, namespace and control groups with it.
+
+use crate::sandbox::container::{self, Container, ContainerSpec, ContainerUser, ENDED_TIMEOUT, Launch};
+use crate::sandbox::lab::Lab;
+use crate::sandbox::name::check_name;
+use crate::sandbox::namespace::{Namespace, Origin};
+use crate::sandbox::redirect::{self, PROXY_USER, ProxyIdentity, Redirect};
+use crate::sandbox::registry::runtime_dir::RUNTIME_VARIABLE;
+use crate::sandbox::{network, process_table};
+use experiment::environment::{EnvironmentError, in_one_line};
+use mesh::wait::wait_for;
+use rustix::process::{Pid, Signal, WaitOptions};
+use std::collections::BTreeSet;
+use std::error::Error as _;
+use std::fs;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::linux::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A pod to make.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PodSpec {
+    /// Its name within the lab: lower-case letters, digits and dashes.
+    pub name: String,
+    /// What its processes find in place of the machine's files; absent: nothing is replaced.
+    pub names: Option<NameFiles>,
+}
+
+/// Where processes look for [`NameFiles`].
+const NAME_PLACES: [&str; 2] = ["/etc/hosts", "/etc/resolv.conf"];
+
+/// Whether the machine has what pods' own names are mounted on, and what istiod reads.
+///
+/// # Errors
+/// Which one is missing.
+pub(crate) fn check_name_places() -> Result<(), EnvironmentError> {
+    NAME_PLACES.into_iter().try_for_each(check_name_place)
+}
+
+fn check_name_place(place: &str) -> Result<(), EnvironmentError> {
+    std::fs::metadata(place).map(drop).map_err(|error| {
+        EnvironmentError::new(
+            format!("look at {place}, which pods see a file of their own in place of"),
+            error,
+        )
+        .with_hint(format!("an empty file will do: `touch {place}`"))
+    })
+}
+
+/// How names resolve in a pod: files that its processes find in place of the machine's own.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NameFiles {
+    /// In place of `/etc/hosts`.
+    pub hosts: PathBuf,
+    /// In place of `/etc/resolv.conf`.
+    pub resolver: PathBuf,
+}
+
+impl PodSpec {
+    /// A pod of this name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), names: None }
+    }
+
+    /// The same pod, in which names resolve by these files.
+    #[must_use]
+    pub fn with_names(self, names: NameFiles) -> Self {
+        Self { names: Some(names), ..self }
+    }
+}
+
+/// A running pod.
+#[derive(Debug)]
+pub struct Pod {
+    lab: Lab,
+    name: String,
+    number: u16,
+    namespace: Arc<Namespace>,
+    containers: Vec<Container>,
+    open: bool,
+}
+
+impl Lab {
+    /// Makes a pod, connected to the lab's bridge. May be called from several threads.
+    ///
+    /// # Errors
+    /// The name is taken or not a name, or the kernel refuses a part; then nothing of it remains.
+    pub fn create_pod(&self, spec: &PodSpec) -> Result<Pod, EnvironmentError> {
+        let failed = |reason: String| EnvironmentError::new(format!("make pod {}", spec.name), reason);
+        check_name(&spec.name).map_err(failed)?;
+        let number = self.reserve_pod_number(&spec.name).map_err(|reason| failed(reason.to_owned()))?;
+        Pod::create(self, spec, number)
+    }
+}
+
+impl Pod {
+    fn create(lab: &Lab, spec: &PodSpec, number: u16) -> Result<Self, EnvironmentError> {
+        let origin = if spec.names.is_some() { Origin::NewWithMounts } else { Origin::New };
+        let namespace = Arc::new(Namespace::open(&spec.name, origin)?);
+        // From here on, dropping the pod takes down what was set up.
+        let pod = Self {
+            lab: lab.clone(),
+            name: spec.name.clone(),
+            number,
+            namespace,
+            containers: Vec::new(),
+            open: true,
+        };
+        if let Some(names) = &spec.names {
+            pod.mount_names(names.clone())?;
+        }
+        network::connect_pod(lab.switch(), &pod.namespace, number)?;
+        lab.note_pod(number, &pod.name, &pod.namespace)?;
+        Ok(pod)
+    }
+
+    fn mount_names(&self, names: NameFiles) -> Result<(), EnvironmentError> {
+        let mounted = self.run(move || {
+            for (file, place) in [names.hosts, names.resolver].iter().zip(NAME_PLACES) {
+                rustix::mount::mount_bind(file, place).map_err(|error| {
+                    let error = io::Error::from(error);
+                    io::Error::new(error.kind(), format!("mount {} on {place}: {error}", file.display()))
+                })?;
+            }
+            Ok(())
+        })?;
+        mounted.map_err(|error: io::Error| {
+            EnvironmentError::new(format!("give pod {} its own names", self.name), error)
+        })
+    }
+
+    /// The lab that it is in.
+    pub(crate) fn lab(&self) -> &Lab {
+        &self.lab
+    }
+
+    /// Its network namespace, for those who open sockets in it and may outlive it.
+    pub(crate) fn namespace(&self) -> &Arc<Namespace> {
+        &self.namespace
+    }
+
+    /// Its name within the lab.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its address, reachable from every pod of the lab.
+    #[must_use]
+    pub fn address(&self) -> Ipv4Addr {
+        network::pod_address(self.number)
+    }
+
+    /// Its processes, in the order in which they were started.
+    #[must_use]
+    pub fn containers(&self) -> &[Container] {
+        &self.containers
+    }
+
+    /// Starts a process in the pod.
+    ///
+    /// # Errors
+    /// Where it cannot be started; where a CPU limit is asked for and the lab has no control groups.
+    pub fn start(&mut self, spec: &ContainerSpec) -> Result<Container, EnvironmentError> {
+        let operation = || format!("start {}/{}", self.name, spec.name);
+        check_name(&spec.name).map_err(|reason| EnvironmentError::new(operation(), reason))?;
+        if self.containers.iter().any(|other| other.name() == spec.name) {
+            return Err(EnvironmentError::new(operation(), "the pod has a container of that name already"));
+        }
+        let cgroup = self.lab.cgroup().map(|cgroup| cgroup.create(&self.name, &spec.name)).transpose()?;
+        if let Some(cores) = spec.cpu_limit_cores {
+            let Some(cgroup) = &cgroup else { return Err(self.lab.no_cgroup_for(&operation())) };
+            cgroup.limit_cpu(cores)?;
+        }
+        let identity = self.lab.proxy_identity();
+        let program = if spec.user == ContainerUser::Proxy && identity == ProxyIdentity::Uid {
+            self.lab.expose_program(&spec.program)?
+        } else {
+            spec.program.clone()
+        };
+        let launch = Launch { pod: &self.name, namespace: &self.namespace, cgroup, identity, program };
+        let container = container::start(launch, spec).map_err(|error| {
+            let refused = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+            if spec.user != ContainerUser::Proxy
+                || refused.is_none_or(|cause| cause.kind() != io::ErrorKind::PermissionDenied)
+            {
+                return error;
+            }
+            error.with_hint(format!(
+                "user {PROXY_USER}, whom proxies run as, must be able to pass through all folders down to {}; {} names another \
+                 place",
+                self.lab.private_dir().display(),
+                RUNTIME_VARIABLE
+            ))
+        })?;
+        self.containers.push(container.clone());
+        self.lab.note_container(self.number, &spec.name, container.pid(), &spec.program)?;
+        Ok(container)
+    }
+
+    /// Sends the pod's traffic through its proxy, as [`Redirect`] says.
+    ///
+    /// # Errors
+    /// Where iptables is absent, or the kernel refuses the rules.
+    pub fn redirect(&self, redirect: &Redirect) -> Result<(), EnvironmentError> {
+        let rules = redirect::rules(redirect, self.lab.proxy_identity());
+        let lock_file = self.iptables_lock();
+        self.run(move || redirect::load(&rules, &lock_file))?
+    }
+
+    /// Loads rules of the pod's network namespace, as `iptables-restore` reads them, beside those that are there.
+    pub(crate) fn load_rules(&self, rules: String) -> Result<(), EnvironmentError> {
+        let lock_file = self.iptables_lock();
+        self.run(move || redirect::load(&rules, &lock_file))?
+    }
+
+    /// All rules of the pod's network namespace, or why they cannot be read.
+    pub(crate) fn saved_rules(&self) -> Result<Vec<String>, String> {
+        let lock_file = self.iptables_lock();
+        let saved = self.run(move || redirect::saved(&lock_file));
+        saved.and_then(|saved| saved).map_err(|error| in_one_line(&error))
+    }
+
+    /// The lock by which those who change rules of a lab's pods wait for each other.
+    pub(crate) fn iptables_lock(&self) -> PathBuf {
+        self.lab.private_dir().join("xtables.lock")
+    }
+
+    /// Runs `work` on a thread in the pod's network namespace: sockets opened there belong to the pod. Not to be called
+    /// from within itself.
+    ///
+    /// # Errors
+    /// Where `work` panicked.
+    pub fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, EnvironmentError> {
+        self.namespace.run(work)
+    }
+
+    /// Waits until a process listens on this TCP port of the pod, without connecting to it.
+    ///
+    /// # Errors
+    /// Where that takes too long, or `container`, which should listen, has ended: then with its last words.
+    pub fn wait_until_listening(
+        &self,
+        container: &Container,
+        port: u16,
+        at_most: Duration,
+    ) -> Result<(), EnvironmentError> {
+        let what = format!("{}/{} listens on port {port}", self.name, container.name());
+        wait_for(&what, at_most, || {
+            self.lab.check_not_stopped()?;
+            container.check(format!("wait until {what}"))?;
+            Ok(self.run(move || is_listening(port))?.then_some(()))
+        })
+    }
+
+    /// Takes the pod down and says what could not be. Dropping it does the same without a word.
+    ///
+    /// # Errors
+    /// Where a process does not end or a part cannot be removed. The rest is removed nevertheless.
+    pub fn close(mut self) -> Result<(), EnvironmentError> {
+        take_down(std::slice::from_mut(&mut self))
+    }
+
+    /// Takes pods down together, which takes about as long as for one.
+    ///
+    /// # Errors
+    /// As [`Self::close`].
+    pub fn close_all(mut pods: Vec<Self>) -> Result<(), EnvironmentError> {
+        take_down(&mut pods)
+    }
+
+    /// Whether all orphans of its containers' process groups are reaped.
+    fn is_reaped(&self) -> bool {
+        self.containers.iter().all(Container::reap_orphans)
+    }
+}
+
+impl Drop for Pod {
+    fn drop(&mut self) {
+        // What cannot be removed here goes when the lab's first process does.
+        let _ = take_down(std::slice::from_mut(self));
+    }
+}
+
+/// Takes pods down, each step for all of them before the next: the kernel takes about as long to delete one link as to
+/// delete hundreds together.
+fn take_down(pods: &mut [Pod]) -> Result<(), EnvironmentError> {
+    let pods: Vec<&Pod> =
+        pods.iter_mut().filter_map(|pod| std::mem::take(&mut pod.open).then_some(&*pod)).collect();
+    let Some(Pod { lab, .. }) = pods.first() else { return Ok(()) };
+    let containers = || pods.iter().flat_map(|pod| &pod.containers);
+    containers().for_each(Container::kill);
+    let ended = containers().map(|container| container.stop(ENDED_TIMEOUT).map(drop));
+    let ended = ended.fold(Ok(()), Result::and);
+    let strays = end_strays(&pods);
+    pods.iter().for_each(|pod| pod.namespace.close());
+    let disconnected = network::disconnect_pods(lab.switch(), pods.iter().map(|pod| pod.number).collect());
+    let removed = pods.iter().map(|pod| {
+        let removed = lab.cgroup().map_or(Ok(()), |cgroup| cgroup.remove_pod(&pod.name));
+        lab.forget_pod(pod.number);
+        removed
+    });
+    let removed = removed.fold(Ok(()), Result::and);
+    ended.and(strays).and(disconnected).and(removed)
+}
+
+/// Ends processes of the pods that left the process groups of their containers, known by the network namespace that they
+/// are in, and reaps them: as orphans they have fallen to us, the lab's first process.
+fn end_strays(pods: &[&Pod]) -> Result<(), EnvironmentError> {
+    let inode = |pod: &&Pod| Some(rustix::fs::fstat(pod.namespace.file()).ok()?.st_ino);
+    let namespaces: BTreeSet<u64> = pods.iter().filter_map(inode).collect();
+    let names: Vec<&str> = pods.iter().map(|pod| pod.name()).collect();
+    let mut ended: Vec<Pid> = Vec::new();
+    wait_for(&format!("no process is left in {}", names.join(", ")), ENDED_TIMEOUT, || {
+        let failed = |error| EnvironmentError::new("list the lab's processes", error);
+        let pids = process_table::pids(Path::new("/proc")).map_err(failed)?.into_iter();
+        let is_left =
+            |pid: &i32| *pid != 1 && network_of(*pid).is_some_and(|inode| namespaces.contains(&inode));
+        let left: Vec<Pid> = pids.filter(is_left).filter_map(Pid::from_raw).collect();
+        for &pid in &left {
+            // Refused only where it has just ended.
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+        let all_gone = left.is_empty();
+        ended.extend(left);
+        // An error means that it is no child of ours: then another reaps it.
+        ended.retain(|&pid| matches!(rustix::process::waitpid(Some(pid), WaitOptions::NOHANG), Ok(None)));
+        Ok((all_gone && ended.is_empty() && pods.iter().all(|pod| pod.is_reaped())).then_some(()))
+    })
+}
+
+/// Inode number of the network namespace that a process is in. A dead one is in none.
+fn network_of(pid: i32) -> Option<u64> {
+    fs::metadata(format!("/proc/{pid}/ns/net")).ok().map(|file| file.st_ino())
+}
+
+/// Whether a TCP socket of the calling thread's network namespace listens on this port.
+fn is_listening(port: u16) -> bool {
+    ["tcp", "tcp6"].iter().any(|table| {
+        let table = fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
+        listens(&table, port)
+    })
+}
+
+/// Looks for a listening socket in `/proc/net/tcp` or `tcp6` (proc_pid_net(5)).
+fn listens(table: &str, port: u16) -> bool {
+    const LISTEN: &str = "0A";
+    let wanted = format!(":{port:04X}");
+    table.lines().skip(1).any(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        let local = fields.nth(1).unwrap_or_default();
+        local.ends_with(&wanted) && fields.nth(1) == Some(LISTEN)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TCP_TABLE: &str = "\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 7213 1 0000000000000000 100 0 0 10 0
+   1: 02004D0A:C350 03004D0A:3A99 01 00000000:00000000 00:00000000 00000000     0        0 7219 1 0000000000000000 20 4 30 10 -1
+";
+
+    #[test]
+    fn a_machine_without_a_file_of_names_is_told_which() {
+        check_name_place("/etc/hosts").expect("this machine has one");
+        let error = check_name_place("/nowhere/resolv.conf").expect_err("there is none");
+        assert!(error.to_string().contains("/nowhere/resolv.conf") && error.hint.is_some(), "{error}");
+    }
+
+    #[test]
+    fn a_listening_socket_is_told_from_a_connection() {
+        assert!(listens(TCP_TABLE, 8080));
+        assert!(!listens(TCP_TABLE, 50000));
+        assert!(!listens(TCP_TABLE, 80));
+        assert!(!listens("", 8080));
+    }
+}

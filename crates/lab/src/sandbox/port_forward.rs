@@ -1,0 +1,240 @@
+//! Connections from the machine into a lab: a port of the machine's loopback that leads to a port of a pod.
+//!
+//! Nothing routes between the two networks. A socket stays in the network that it was made in, whatever becomes of its
+//! process: so one is bound to 127.0.0.1 before the lab is entered ([`crate::enter_with_ports`]), and what it accepts is
+//! copied to and from connections made within a pod. [`forward`] is that for a process that entered a pod's network
+//! itself. A port that leads into a lab is open to every user of the machine: what it leads to must ask who comes.
+
+use crate::sandbox::lab::Lab;
+use crate::sandbox::namespace::Namespace;
+use crate::sandbox::pod::Pod;
+use experiment::environment::EnvironmentError;
+use futures_util::future::{Either, select};
+use rustix::event::{PollFd, PollFlags};
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::pin::pin;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::sync::{Semaphore, oneshot};
+
+/// Connections that one port passes on at once; more wait. Each takes two files, of which a process has some thousands.
+const MAX_CONNECTIONS: usize = 256;
+
+/// How long a connection within a pod may take; it is a matter of microseconds.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long to wait where no connection can be accepted, for want of files.
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A port of the machine's loopback that leads to a port of a pod. Dropping it closes it, with its connections.
+#[derive(Debug)]
+pub struct PortForward {
+    address: SocketAddr,
+    /// Dropped, it ends the thread.
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Lab {
+    /// Forwards one of the ports that the lab was entered with to this port on the loopback of a pod.
+    ///
+    /// # Errors
+    /// All of them are forwarded already, or no thread can be started.
+    pub fn forward_port(&self, pod: &Pod, port: u16) -> Result<PortForward, EnvironmentError> {
+        let operation = || format!("let a port of this machine lead to port {port} of pod {}", pod.name());
+        let reserved = self.take_reserved_port().ok_or_else(|| {
+            EnvironmentError::new(operation(), "the lab was entered with fewer ports than are asked for")
+        })?;
+        PortForward::open(reserved, pod, port).map_err(|error| EnvironmentError::new(operation(), error))
+    }
+}
+
+impl PortForward {
+    fn open(reserved: TcpListener, pod: &Pod, port: u16) -> io::Result<Self> {
+        let address = reserved.local_addr()?;
+        let namespace = Arc::clone(pod.namespace());
+        let runtime = runtime()?;
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new().name(format!("forward {port}")).spawn(move || {
+            let passing = pass_on(reserved, || connect_in(Arc::clone(&namespace), port));
+            // The first ends, with an error, when the other end is dropped; the second goes on as long as its port is open.
+            runtime.block_on(async { drop(select(pin!(stopped), pin!(passing)).await) });
+            // Whatever is still being connected has nobody to serve.
+            runtime.shutdown_background();
+        })?;
+        Ok(Self { address, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where it is, on the machine's loopback.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for PortForward {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // It panics only where tokio does, and then there is nothing left to do for it.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Takes a port of this machine's loopback, chosen by the kernel.
+pub(crate) fn reserve() -> Result<TcpListener, EnvironmentError> {
+    listen(0)
+}
+
+/// Listens on this port of the calling thread's loopback; 0 lets the kernel choose.
+///
+/// # Errors
+/// Where the port is taken, or may not be had.
+pub fn listen(port: u16) -> Result<TcpListener, EnvironmentError> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
+        let port = if port == 0 { "a port".to_owned() } else { format!("port {port}") };
+        EnvironmentError::new(format!("listen on {port} of this machine's loopback"), error)
+    })
+}
+
+/// Passes what `listener` accepts on to this port on the loopback of the network that the calling thread is in by now,
+/// until one of these files can be read: gives its place among them.
+///
+/// # Errors
+/// Where the system gives no thread or event loop.
+pub fn forward(listener: TcpListener, port: u16, until: Vec<OwnedFd>) -> Result<usize, EnvironmentError> {
+    let operation = format!("pass connections on to port {port}");
+    let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
+    let connect = || tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port));
+    let (end, ends) = oneshot::channel();
+    let wait = move || {
+        // Nobody waits any longer where the forwarding itself has failed.
+        let _ = end.send(first_readable(&until));
+    };
+    std::thread::Builder::new().name("end".to_owned()).spawn(wait).map_err(failed)?;
+    let forwarding = async {
+        match select(pin!(ends), pin!(pass_on(listener, connect))).await {
+            Either::Left((first, _)) => first.map_err(io::Error::other)?,
+            Either::Right((ended, _)) => ended.map(|never| match never {}),
+        }
+    };
+    runtime().map_err(failed)?.block_on(forwarding).map_err(failed)
+}
+
+/// Waits until one of these files can be read, and gives its place among them.
+fn first_readable(files: &[OwnedFd]) -> io::Result<usize> {
+    let mut polled: Vec<PollFd<'_>> = files.iter().map(|file| PollFd::new(file, PollFlags::IN)).collect();
+    loop {
+        match rustix::event::poll(&mut polled, None) {
+            Err(rustix::io::Errno::INTR) => {}
+            result => drop(result?),
+        }
+        if let Some(first) = polled.iter().position(|file| !file.revents().is_empty()) {
+            return Ok(first);
+        }
+    }
+}
+
+fn runtime() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+/// Connects within a pod. Tokio's own connecting would happen in our namespace.
+async fn connect_in(namespace: Arc<Namespace>, port: u16) -> io::Result<tokio::net::TcpStream> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let work = move || namespace.run(move || TcpStream::connect_timeout(&address, CONNECT_TIMEOUT));
+    let connected = tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?;
+    let stream = connected.map_err(io::Error::other)??;
+    stream.set_nonblocking(true)?;
+    tokio::net::TcpStream::from_std(stream)
+}
+
+/// Copies between each connection that comes and one of `connect`. Ends only where the listener is none.
+async fn pass_on<C, F>(listener: TcpListener, connect: C) -> io::Result<Infallible>
+where
+    C: Fn() -> F,
+    F: Future<Output = io::Result<tokio::net::TcpStream>> + Send + 'static,
+{
+    listener.set_nonblocking(true)?;
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
+        let Ok((mut outside, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
+            continue;
+        };
+        let connected = connect();
+        tokio::spawn(async move {
+            let _place = place;
+            // Where nobody listens inside, the connection is closed: the same as a refusal, a moment later.
+            if let Ok(mut inside) = connected.await {
+                // Small messages go to and fro: none is to wait for the next one.
+                let _ = outside.set_nodelay(true);
+                let _ = inside.set_nodelay(true);
+                // Either side may break off, of which the other is told by the end of its connection.
+                let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn what_comes_is_passed_on_both_ways_until_it_is_stopped() {
+        let service = listen(0).expect("there are ports");
+        let port = service.local_addr().expect("it is bound").port();
+        let listener = listen(0).expect("there are ports");
+        let address = listener.local_addr().expect("it is bound");
+        let (stop, stopped) = UnixStream::pair().expect("a pair of sockets");
+        let (_silent, never) = UnixStream::pair().expect("a pair of sockets");
+        let forwarding =
+            std::thread::spawn(move || forward(listener, port, vec![never.into(), stopped.into()]));
+
+        let mut client = TcpStream::connect(address).expect("it listens");
+        client.write_all(b"there").expect("it is open");
+        client.shutdown(std::net::Shutdown::Write).expect("it is open");
+        let (mut served, _) = service.accept().expect("it was passed on");
+        let mut heard = String::new();
+        served.read_to_string(&mut heard).expect("it ends");
+        assert_eq!(heard, "there");
+        served.write_all(b"and back").expect("only the other half was closed");
+        drop(served);
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).expect("it ends");
+        assert_eq!(answer, "and back");
+
+        // Nobody listens any longer: the connection is ended, not left hanging.
+        drop(service);
+        let mut client = TcpStream::connect(address).expect("it listens still");
+        let mut answer = Vec::new();
+        // Closed or reset: both tell the client.
+        let _ = client.read_to_end(&mut answer);
+        assert!(answer.is_empty());
+
+        drop(stop);
+        let ended = forwarding.join().expect("it does not panic").expect("it was stopped");
+        assert_eq!(ended, 1, "the second file told it to end");
+        assert!(TcpStream::connect(address).is_err(), "the port is closed");
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_named() {
+        let taken = listen(0).expect("there are ports");
+        let port = taken.local_addr().expect("it is bound").port();
+        let error = listen(port).expect_err("it is taken");
+        assert_eq!(error.to_string(), format!("listen on port {port} of this machine's loopback"));
+    }
+}

@@ -1,0 +1,34 @@
+//! Rights of a lab, and unshare(2).
+
+use rustix::thread::UnshareFlags;
+use std::io;
+
+/// With which rights a lab was made.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Privileges {
+    /// Those of root.
+    Root,
+    /// Those of an ordinary user, in a user namespace of the lab's own.
+    UserNamespace,
+}
+
+impl Privileges {
+    /// `root` or `user-namespace`, as in `host.json`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::UserNamespace => "user-namespace",
+        }
+    }
+}
+
+/// unshare(2) for namespaces: never for the table of open files.
+#[allow(unsafe_code)]
+pub(crate) fn unshare(namespaces: UnshareFlags) -> io::Result<()> {
+    assert!(!namespaces.intersects(UnshareFlags::FILES), "the table of open files stays shared");
+    // SAFETY: unshare is unsafe only where it unshares the table of open files, which was just ruled out.
+    unsafe { rustix::thread::unshare_unsafe(namespaces) }?;
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! Taking labs down, whatever state they are in.
+
+use super::record::{Record, Removed};
+use super::runtime_dir::{self, UNFINISHED, entries};
+use crate::sandbox::cgroup::tree::remove_lab;
+use crate::sandbox::container::{ENDED_TIMEOUT, readable_within};
+use crate::sandbox::process_table::ProcessIdentity;
+use experiment::environment::EnvironmentError;
+use jiff::{SignedDuration, Timestamp};
+use rustix::process::{PidfdFlags, Signal};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a lab that is asked to end may take to save what it has.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An entry that was never finished is left alone for this long: it may be in the making.
+const UNFINISHED_FOR: SignedDuration = SignedDuration::from_mins(10);
+
+/// Takes labs down: the one with this name, or all of ours. Those running are asked to end first.
+///
+/// # Errors
+/// Where there is no lab of that name, or one cannot be taken down; the others are, nevertheless.
+pub fn down(id: Option<&str>) -> Result<Vec<Removed>, EnvironmentError> {
+    let mut removed = Vec::new();
+    let mut result = Ok(());
+    for labs in runtime_dir::existing() {
+        for directory in entries(&labs) {
+            let wanted = match id {
+                Some(id) => directory.ends_with(id),
+                None => !is_of_another_container(&directory),
+            };
+            if !wanted {
+                continue;
+            }
+            match take_down(&directory) {
+                Ok(lab) => removed.push(lab),
+                Err(error) => result = Err(error),
+            }
+        }
+        remove_folders_of_all(&labs);
+    }
+    result?;
+    match id {
+        Some(id) if removed.is_empty() => {
+            Err(EnvironmentError::new(format!("take lab {id} down"), "there is no such lab")
+                .with_hint("`meshmeter lab status` lists the labs of this user"))
+        }
+        _ => Ok(removed),
+    }
+}
+
+/// Removes what is left of labs whose outer process was killed. Says what it removed.
+#[must_use]
+pub fn remove_stale() -> Vec<Removed> {
+    let mut removed = Vec::new();
+    for labs in runtime_dir::existing() {
+        remove_unfinished(&labs);
+        for directory in entries(&labs) {
+            // One that cannot be read or removed is for the user, whom `lab status` and `lab down ID` tell why.
+            let Ok(record) = Record::load(&directory) else { continue };
+            if record.is_of_our_pid_namespace()
+                && !record.is_running(Path::new("/proc"))
+                && let Ok(lab) = take_down(&directory)
+            {
+                removed.push(lab);
+            }
+        }
+        remove_folders_of_all(&labs);
+    }
+    removed
+}
+
+/// All of ours does not mean those that a container made in a folder that it shares with us.
+fn is_of_another_container(directory: &Path) -> bool {
+    Record::load(directory).is_ok_and(|record| !record.is_of_our_pid_namespace())
+}
+
+fn take_down(directory: &Path) -> Result<Removed, EnvironmentError> {
+    let record = match Record::load(directory) {
+        Ok(record) => record,
+        // It removed itself between our looking and our reading.
+        Err(_) if !directory.exists() => {
+            return Ok(Removed { directory: directory.to_owned(), ..Removed::default() });
+        }
+        Err(error) => {
+            return Err(
+                error.with_hint(format!("if no lab of yours is running, remove {}", directory.display()))
+            );
+        }
+    };
+    if !record.is_of_our_pid_namespace() {
+        return Err(EnvironmentError::new(
+            format!("take lab {} down", record.id),
+            "it was made in another container",
+        )
+        .with_hint("take it down there"));
+    }
+    let was_running = record.is_running(Path::new("/proc"));
+    finish_off(&record)?;
+    let cgroups = remove_entry(directory, &record.cgroup_directories)?;
+    Ok(Removed {
+        id: record.id,
+        purpose: record.purpose,
+        was_running,
+        cgroups,
+        directory: directory.to_owned(),
+    })
+}
+
+/// Ends a lab's processes: asks the outer one first, where it runs.
+fn finish_off(record: &Record) -> Result<(), EnvironmentError> {
+    if !end(record.outer, Signal::TERM, SHUTDOWN_TIMEOUT)? {
+        end(record.outer, Signal::KILL, ENDED_TIMEOUT)?;
+    }
+    // The kernel kills it with the outer process, and with it all the others before it is gone itself.
+    if let Some(inner) = record.inner
+        && !end(inner, Signal::KILL, ENDED_TIMEOUT)?
+    {
+        let stuck =
+            format!("process {} did not end within {} s of SIGKILL", inner.pid, ENDED_TIMEOUT.as_secs());
+        return Err(EnvironmentError::new(format!("take lab {} down", record.id), stuck));
+    }
+    Ok(())
+}
+
+/// Sends a signal to this very process, if it still runs, and waits for its end. Says whether it is gone.
+fn end(process: ProcessIdentity, signal: Signal, within: Duration) -> Result<bool, EnvironmentError> {
+    let operation = || format!("end process {}", process.pid);
+    let failed = |error: rustix::io::Errno| EnvironmentError::new(operation(), io::Error::from(error));
+    let Some(pid) = process.raw() else { return Ok(true) };
+    // The file stays that of one process, so once its start time is found right, no other can be hit.
+    let file = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(file) => file,
+        Err(rustix::io::Errno::SRCH) => return Ok(true),
+        Err(error) => return Err(failed(error)),
+    };
+    if !process.is_there(Path::new("/proc")) {
+        return Ok(true);
+    }
+    match rustix::process::pidfd_send_signal(&file, signal) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(readable_within(&file, within)),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Removes a lab's control groups and then its folder; says which groups there were. All processes must have ended.
+pub(super) fn remove_entry(directory: &Path, cgroups: &[PathBuf]) -> Result<Vec<PathBuf>, EnvironmentError> {
+    let mut removed = Vec::new();
+    for cgroup in cgroups {
+        if remove_lab(cgroup)? {
+            removed.push(cgroup.clone());
+        }
+    }
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(EnvironmentError::new(format!("remove {}", directory.display()), error))
+        }
+        _ => Ok(removed),
+    }
+}
+
+/// Removes the folders that labs share, where no lab is left in them.
+pub(super) fn remove_folders_of_all(labs: &Path) {
+    // Refused as long as there is something in them.
+    if fs::remove_dir(labs).is_ok()
+        && let Some(runtime) = labs.parent()
+    {
+        let _ = fs::remove_dir(runtime);
+    }
+}
+
+/// Removes entries that a process began long ago and did not live to finish.
+fn remove_unfinished(labs: &Path) {
+    let Ok(entries) = fs::read_dir(labs) else { return };
+    for entry in entries.flatten() {
+        let unfinished = entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes());
+        let modified = entry.metadata().and_then(|metadata| metadata.modified()).ok();
+        let modified = modified.and_then(|modified| Timestamp::try_from(modified).ok());
+        if unfinished
+            && modified.is_some_and(|modified| Timestamp::now().duration_since(modified) > UNFINISHED_FOR)
+        {
+            // It holds a record at most, and the next start tries again.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! What is written down of a lab.
+
+use super::access::Access;
+use crate::sandbox::cgroup::LabCgroup;
+use crate::sandbox::privileges::Privileges;
+use crate::sandbox::process_table::ProcessIdentity;
+use crate::sandbox::subordinate::NoProxyUser;
+use experiment::environment::EnvironmentError;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::net::Ipv4Addr;
+use std::os::fd::RawFd;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+const RECORD_FILE: &str = "lab.json";
+const ACCESS_FILE: &str = "access.json";
+const PODS_FOLDER: &str = "pods";
+const OWN_PID_NAMESPACE: &str = "/proc/self/ns/pid";
+const RECORD_SCHEMA: &str = "meshmeter.lab/1";
+
+/// `lab.json`: what a lab is, and all that could outlive its processes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Record {
+    schema: String,
+    /// Its name.
+    pub id: String,
+    /// What it is for.
+    pub purpose: String,
+    /// When it was made, RFC 3339.
+    pub started_at: String,
+    /// With which rights.
+    pub privileges: Privileges,
+    /// The PID namespace that process numbers here are of.
+    pid_namespace: PathBuf,
+    /// The process that the user started.
+    pub outer: ProcessIdentity,
+    /// The lab's first process, as numbered outside; absent until it has been started.
+    pub inner: Option<ProcessIdentity>,
+    /// Every folder where its control groups can be.
+    pub cgroup_directories: Vec<PathBuf>,
+    /// Its control groups, where it has any.
+    pub cgroup: Option<LabCgroup>,
+    /// Why it has none.
+    pub no_cgroup_because: Option<String>,
+    /// Remains of other labs that were removed when it was made.
+    pub removed_before: Vec<Removed>,
+    /// Why an ordinary user's lab has no user for its proxies, where it has none.
+    #[serde(default)]
+    pub no_proxy_user: Option<NoProxyUser>,
+}
+
+/// What was removed of one lab.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Removed {
+    /// The lab.
+    pub id: String,
+    /// What it was for.
+    pub purpose: String,
+    /// Whether it was still running.
+    pub was_running: bool,
+    /// Its control groups that were removed; those that a lab removed by itself on its way out are not among them.
+    pub cgroups: Vec<PathBuf>,
+    /// Its folder.
+    pub directory: PathBuf,
+}
+
+impl Record {
+    pub(crate) fn new(
+        id: String,
+        purpose: &str,
+        outer: ProcessIdentity,
+        privileges: Privileges,
+        removed_before: Vec<Removed>,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            schema: RECORD_SCHEMA.to_owned(),
+            id,
+            purpose: purpose.to_owned(),
+            started_at: jiff::Timestamp::now().to_string(),
+            privileges,
+            pid_namespace: fs::read_link(OWN_PID_NAMESPACE)?,
+            outer,
+            inner: None,
+            cgroup_directories: Vec::new(),
+            cgroup: None,
+            no_cgroup_because: None,
+            removed_before,
+            no_proxy_user: None,
+        })
+    }
+
+    /// Reads the record of the lab with this folder.
+    ///
+    /// # Errors
+    /// Where it is absent or not a record.
+    pub fn load(directory: &Path) -> Result<Self, EnvironmentError> {
+        let path = directory.join(RECORD_FILE);
+        read_json(&path).map_err(|error| EnvironmentError::new(format!("read {}", path.display()), error))
+    }
+
+    pub(super) fn save(&self, directory: &Path) -> Result<(), EnvironmentError> {
+        let path = directory.join(RECORD_FILE);
+        write_json(&path, self)
+            .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
+    }
+
+    /// Whether its process numbers mean the same processes to us. Where a container shares the registry's folder with the
+    /// machine, its labs would look dead to the other side.
+    #[must_use]
+    pub fn is_of_our_pid_namespace(&self) -> bool {
+        fs::read_link(OWN_PID_NAMESPACE).is_ok_and(|namespace| namespace == self.pid_namespace)
+    }
+
+    /// Whether it runs, as this mount of proc shows it: the kernel kills the others with its outer process, if not in the
+    /// same instant.
+    #[must_use]
+    pub fn is_running(&self, proc: &Path) -> bool {
+        self.outer.is_alive(proc)
+    }
+}
+
+/// What is in a lab now.
+#[derive(Clone, Debug, Default)]
+pub struct Contents {
+    /// Pods by number.
+    pub pods: BTreeMap<u16, PodNote>,
+    /// How to use a lab that is held open.
+    pub access: Option<Access>,
+}
+
+/// A pod in [`Contents`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PodNote {
+    /// Its name.
+    pub name: String,
+    /// Its address within the lab.
+    pub address: Ipv4Addr,
+    /// The file descriptor by which the lab's first process holds its network namespace.
+    pub namespace_file: RawFd,
+    /// The one by which it holds the pod's mounts, where they are not the lab's.
+    #[serde(default)]
+    pub mounts_file: Option<RawFd>,
+    /// Its processes.
+    pub containers: Vec<ContainerNote>,
+}
+
+/// A process in [`Contents`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ContainerNote {
+    /// Its name within the pod.
+    pub name: String,
+    /// Its number within the lab.
+    pub pid_in_lab: u32,
+    /// What it runs.
+    pub program: PathBuf,
+}
+
+impl Contents {
+    /// Writes the note of a pod to the folder of its lab, or removes it where the lab no longer has that pod.
+    pub(crate) fn save_pod(&self, directory: &Path, number: u16) -> Result<(), EnvironmentError> {
+        let pods = directory.join(PODS_FOLDER);
+        let path = pods.join(format!("{number}.json"));
+        let saved = match self.pods.get(&number) {
+            Some(pod) => fs::create_dir_all(&pods).and_then(|()| write_json(&path, pod)),
+            None => fs::remove_file(&path),
+        };
+        saved.map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
+    }
+
+    /// Writes how people use the lab to its folder.
+    pub(crate) fn save_access(&self, directory: &Path) -> Result<(), EnvironmentError> {
+        let path = directory.join(ACCESS_FILE);
+        write_json(&path, &self.access)
+            .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
+    }
+
+    /// Reads the folder of a lab. What has not been written yet is absent.
+    pub(super) fn load(directory: &Path) -> Self {
+        let pod = |entry: fs::DirEntry| {
+            let number = entry.path().file_stem()?.to_str()?.parse().ok()?;
+            Some((number, read_json(&entry.path()).ok()?))
+        };
+        let entries = fs::read_dir(directory.join(PODS_FOLDER));
+        Self {
+            pods: entries.map(|pods| pods.flatten().filter_map(pod).collect()).unwrap_or_default(),
+            access: read_json(&directory.join(ACCESS_FILE)).unwrap_or_default(),
+        }
+    }
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
+    Ok(serde_json::from_slice(&fs::read(path)?)?)
+}
+
+/// Writes beside and renames, so that a reader sees the old or the new whole.
+fn write_json<T: Serialize>(path: &Path, value: &T) -> io::Result<()> {
+    let new = path.with_extension("json.new");
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    file.write_all(&serde_json::to_vec_pretty(value)?)?;
+    drop(file);
+    fs::rename(new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_comes_back_as_it_was_written() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let outer = ProcessIdentity::current().expect("proc is mounted");
+        let record = Record::new("abc234".into(), "a test", outer, Privileges::Root, Vec::new())
+            .expect("proc is mounted");
+        record.save(folder.path()).expect("it is writable");
+        let loaded = Record::load(folder.path()).expect("it was written");
+        assert_eq!((loaded.id.as_str(), loaded.outer), ("abc234", outer));
+        assert!(loaded.is_running(Path::new("/proc")) && loaded.is_of_our_pid_namespace());
+    }
+
+    #[test]
+    fn a_record_that_is_none_is_an_error_that_names_the_file() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::write(folder.path().join(RECORD_FILE), "{}").expect("it is writable");
+        let error = Record::load(folder.path()).expect_err("fields are missing");
+        assert!(error.to_string().ends_with(RECORD_FILE), "{error}");
+    }
+}

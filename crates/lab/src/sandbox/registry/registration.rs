@@ -1,0 +1,121 @@
+//! A lab's own entry, from before anything of it is made until after everything is gone.
+
+use super::down::{remove_entry, remove_folders_of_all};
+use super::record::Record;
+use super::runtime_dir::{self, DirAccess, UNFINISHED};
+use crate::sandbox::cgroup::tree::Plan;
+use crate::sandbox::process_table::ProcessIdentity;
+use crate::sandbox::subordinate::NoProxyUser;
+use experiment::environment::EnvironmentError;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The entry of this process's lab. Removed, with the lab's control groups, when dropped.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    directory: PathBuf,
+    record: Record,
+    removed: bool,
+}
+
+impl Registration {
+    /// Writes a lab down under a new name.
+    pub(crate) fn new(
+        access: DirAccess,
+        record: impl FnOnce(String) -> io::Result<Record>,
+    ) -> Result<Self, EnvironmentError> {
+        let failed = |error| EnvironmentError::new("write the lab down", error);
+        let id = new_id().map_err(failed)?;
+        let mut record = record(id).map_err(failed)?;
+        let plan = Plan::read(&record.id).map_err(failed)?;
+        record.cgroup_directories = plan.directories();
+        let unfinished = make_unfinished(&record.id, access)?;
+        let directory = unfinished.with_file_name(&record.id);
+        record.save(&unfinished)?;
+        fs::rename(&unfinished, &directory).map_err(failed)?;
+        Ok(Self { directory, record, removed: false })
+    }
+
+    /// The lab's private folder.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Makes the lab's control group, or notes why there is none.
+    pub(crate) fn make_cgroup(&mut self) -> Result<(), EnvironmentError> {
+        let plan = Plan::read(&self.record.id)
+            .map_err(|error| EnvironmentError::new("find the machine's control groups", error))?;
+        match plan.establish() {
+            Ok(cgroup) => self.record.cgroup = Some(cgroup),
+            Err(reason) => self.record.no_cgroup_because = Some(reason),
+        }
+        self.record.save(&self.directory)
+    }
+
+    /// Notes why proxies have no user of their own.
+    pub(crate) fn note_no_proxy_user(&mut self, reason: NoProxyUser) -> Result<(), EnvironmentError> {
+        self.record.no_proxy_user = Some(reason);
+        self.record.save(&self.directory)
+    }
+
+    /// Notes the lab's first process.
+    pub(crate) fn note_inner(&mut self, inner: ProcessIdentity) -> Result<(), EnvironmentError> {
+        self.record.inner = Some(inner);
+        self.record.save(&self.directory)
+    }
+
+    /// Removes what the kernel has not.
+    pub(crate) fn remove(mut self) -> Result<(), EnvironmentError> {
+        self.take_down()
+    }
+
+    fn take_down(&mut self) -> Result<(), EnvironmentError> {
+        if std::mem::replace(&mut self.removed, true) {
+            return Ok(());
+        }
+        let result = remove_entry(&self.directory, &self.record.cgroup_directories).map(drop);
+        if let Some(labs) = self.directory.parent() {
+            remove_folders_of_all(labs);
+        }
+        result
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        // On the way out of an error that is worth more; the next start removes the rest.
+        let _ = self.take_down();
+    }
+}
+
+/// Makes the folder of an entry under its first name. Another lab that ends may remove the common folder between its
+/// making and ours, when it was the last; then both are made again, a few times.
+fn make_unfinished(id: &str, access: DirAccess) -> Result<PathBuf, EnvironmentError> {
+    let mut tries_left = 8;
+    loop {
+        let unfinished = runtime_dir::open(access)?.join(format!("{UNFINISHED}{id}"));
+        tries_left -= 1;
+        match access.create(&unfinished) {
+            Ok(()) => return Ok(unfinished),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && tries_left > 0 => {}
+            Err(error) => {
+                return Err(EnvironmentError::new(
+                    format!("make the folder {}", unfinished.display()),
+                    error,
+                ));
+            }
+        }
+    }
+}
+
+/// Six letters and digits that cannot be mistaken for each other: a thousand million names.
+fn new_id() -> io::Result<String> {
+    const LETTERS: &[u8; 32] = b"abcdefghijkmnopqrstuvwxyz2345678";
+    let mut random = [0_u8; 6];
+    let length = rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())?;
+    if length < random.len() {
+        return Err(io::Error::other("the kernel gave too little randomness"));
+    }
+    Ok(random.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
+}

@@ -1,0 +1,175 @@
+//! Where labs are written down: a folder that is ours alone.
+
+use experiment::environment::EnvironmentError;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// Names the folder instead of the places below.
+pub const RUNTIME_VARIABLE: &str = "MESHMETER_RUNTIME_DIR";
+
+/// The kernel takes socket paths of 107 bytes. A lab adds `/labs/<id>/` and 40 bytes of its own at most.
+const MAX_PATH_BYTES: usize = 50;
+
+/// Who has to pass through the folders of a lab.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum DirAccess {
+    /// Its user alone.
+    User,
+    /// Its proxies too, who have a user of their own and pass to their sockets and programs, but may not look around.
+    Proxies,
+}
+
+impl DirAccess {
+    /// The mode of such a folder.
+    fn mode(self) -> u32 {
+        match self {
+            Self::User => 0o700,
+            Self::Proxies => 0o711,
+        }
+    }
+
+    /// Makes such a folder, whatever the user's umask says.
+    pub(super) fn create(self, folder: &Path) -> io::Result<()> {
+        fs::DirBuilder::new().mode(0o700).create(folder)?;
+        fs::set_permissions(folder, fs::Permissions::from_mode(self.mode()))
+    }
+}
+
+/// The folder where new labs are written down, made where absent.
+pub(super) fn open(access: DirAccess) -> Result<PathBuf, EnvironmentError> {
+    let mut refused = EnvironmentError::new("make a folder for the lab", "there is no place for one");
+    let mut places = candidates();
+    if access == DirAccess::Proxies && !rustix::process::geteuid().is_root() {
+        // A session's own folder (XDG_RUNTIME_DIR) lets nobody pass but its user.
+        places.reverse();
+    }
+    for runtime in places {
+        match prepare(&runtime, access) {
+            Ok(labs) => return Ok(labs),
+            Err(error) => {
+                refused = EnvironmentError::new(format!("make the folder {}", runtime.display()), error)
+                    .with_hint(format!("name another, with a short path, in {RUNTIME_VARIABLE}"));
+            }
+        }
+    }
+    Err(refused)
+}
+
+/// The folders where labs of ours may be written down, those that exist and are ours.
+pub(super) fn existing() -> Vec<PathBuf> {
+    let labs = candidates().into_iter().map(|runtime| runtime.join("labs"));
+    labs.filter(|labs| labs.parent().is_some_and(|runtime| check(runtime).is_ok()) && check(labs).is_ok())
+        .collect()
+}
+
+/// Entries that are being made have this before their name, and are no labs yet.
+pub(super) const UNFINISHED: &str = ".new-";
+
+/// The entries of labs in this folder.
+pub(super) fn entries(labs: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(labs) else { return Vec::new() };
+    let is_lab =
+        |path: &PathBuf| path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
+    let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_lab).collect();
+    entries.sort();
+    entries
+}
+
+/// Best first, where nobody but the user has to pass. Which one a lab is in may depend on how the user logged in, so all are
+/// looked at afterwards.
+fn candidates() -> Vec<PathBuf> {
+    if let Some(folder) = std::env::var_os(RUNTIME_VARIABLE) {
+        return vec![folder.into()];
+    }
+    let user = rustix::process::geteuid();
+    let mut candidates = Vec::new();
+    if user.is_root() {
+        candidates.push(PathBuf::from("/run/meshmeter"));
+    } else if let Some(folder) = std::env::var_os("XDG_RUNTIME_DIR") {
+        candidates.push(Path::new(&folder).join("meshmeter"));
+    }
+    candidates.push(std::env::temp_dir().join(format!("meshmeter-{}", user.as_raw())));
+    candidates
+}
+
+fn prepare(runtime: &Path, access: DirAccess) -> io::Result<PathBuf> {
+    if !runtime.is_absolute() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "its path must be absolute"));
+    }
+    if runtime.as_os_str().len() > MAX_PATH_BYTES {
+        return Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            format!("its path is longer than {MAX_PATH_BYTES} bytes: no room for sockets below"),
+        ));
+    }
+    let labs = runtime.join("labs");
+    // Another lab that ends may remove them between the two, when it was the last.
+    let mut result = Ok(());
+    for _ in 0..8 {
+        result = make(runtime, access).and_then(|()| make(&labs, access));
+        match &result {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            _ => break,
+        }
+    }
+    result.map(|()| labs)
+}
+
+fn make(folder: &Path, access: DirAccess) -> io::Result<()> {
+    match access.create(folder) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            check(folder)?;
+            let mode = fs::symlink_metadata(folder)?.mode() & 0o777;
+            // Of an earlier lab that needed less. A folder that the user named is as they want it.
+            if mode & access.mode() != access.mode() && std::env::var_os(RUNTIME_VARIABLE).is_none() {
+                fs::set_permissions(folder, fs::Permissions::from_mode(mode | access.mode()))?;
+            }
+            Ok(())
+        }
+        result => result,
+    }
+}
+
+/// A folder that another could write to, or a link that another set, would let them steer what root removes.
+fn check(folder: &Path) -> io::Result<()> {
+    let metadata = fs::symlink_metadata(folder)?;
+    let refused = |reason: &str| Err(io::Error::new(ErrorKind::PermissionDenied, reason.to_owned()));
+    if !metadata.is_dir() {
+        return refused("it is no folder");
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return refused("it belongs to another user");
+    }
+    if metadata.mode() & 0o022 != 0 {
+        return refused("others may write to it");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_others_may_write_to_is_refused() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let open = folder.path().join("open");
+        fs::create_dir(&open).expect("it is writable");
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("it is ours");
+        assert_eq!(check(&open).expect_err("others may write").to_string(), "others may write to it");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(folder.path(), &link).expect("it is writable");
+        assert_eq!(check(&link).expect_err("a link").to_string(), "it is no folder");
+    }
+
+    #[test]
+    fn a_path_without_room_for_sockets_is_refused() {
+        let long = Path::new("/tmp").join("x".repeat(MAX_PATH_BYTES));
+        assert_eq!(
+            prepare(&long, DirAccess::User).expect_err("it is too long").kind(),
+            ErrorKind::InvalidInput
+        );
+    }
+}

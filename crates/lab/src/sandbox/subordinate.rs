@@ -1,0 +1,188 @@
+//! A second user and group for the labs of an ordinary user, by the ranges that the administrator gave them.
+//!
+//! A user namespace that its owner maps holds one user, themselves. Two setuid programs of shadow-utils, `newuidmap` and
+//! `newgidmap`, map more: those that `/etc/subuid` and `/etc/subgid` give that owner (subuid(5)), as rootless containers
+//! use them. A lab takes one of each, for its proxies: inside, it has the number that Istio's rules know proxies by.
+//!
+//! The programs must run outside of the namespace, and the namespace is that of the very process that starts them: so
+//! they are started before it is made, behind a shell that waits for a word.
+
+use crate::sandbox::redirect::PROXY_USER;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Why proxies have no user of their own, and what to do about it.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct NoProxyUser {
+    /// What is missing.
+    pub reason: String,
+    /// How to get it.
+    pub hint: String,
+}
+
+/// A user and a group that may be mapped besides our own.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Subordinate {
+    user: u32,
+    group: u32,
+    newuidmap: PathBuf,
+    newgidmap: PathBuf,
+}
+
+/// Both maps, to be written as soon as there is a user namespace.
+pub(crate) struct Mapping {
+    users: Waiting,
+    groups: Waiting,
+}
+
+/// A program that maps, not yet told to.
+struct Waiting {
+    program: PathBuf,
+    shell: Child,
+}
+
+impl Subordinate {
+    /// What this user may map.
+    pub(crate) fn find() -> Result<Self, NoProxyUser> {
+        let (newuidmap, newgidmap) = (program("newuidmap")?, program("newgidmap")?);
+        let user = rustix::process::getuid().as_raw();
+        let names = names_of(&fs::read_to_string("/etc/passwd").unwrap_or_default(), user);
+        let first = |file: &str| {
+            let text = fs::read_to_string(file).unwrap_or_default();
+            first_of(&text, &names, user).ok_or_else(|| not_given(file, &names, user))
+        };
+        Ok(Self { user: first("/etc/subuid")?, group: first("/etc/subgid")?, newuidmap, newgidmap })
+    }
+
+    /// Gets both maps ready. To be called before the namespace is made.
+    pub(crate) fn prepare(self) -> io::Result<Mapping> {
+        let process = std::process::id();
+        let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+        Ok(Mapping {
+            users: Waiting::start(self.newuidmap, process, user, self.user)?,
+            groups: Waiting::start(self.newgidmap, process, group, self.group)?,
+        })
+    }
+}
+
+impl Mapping {
+    /// Writes the maps of the namespace that the calling process is in by now. Where that is refused, the map of users may
+    /// have been written.
+    pub(crate) fn write(mut self) -> Result<(), NoProxyUser> {
+        self.users.write()?;
+        self.groups.write()
+    }
+}
+
+impl Waiting {
+    fn start(program: PathBuf, process: u32, own: u32, subordinate: u32) -> io::Result<Self> {
+        let map = [process, 0, own, 1, PROXY_USER, subordinate, 1].map(|number| number.to_string());
+        let shell = Command::new("/bin/sh")
+            .args(["-c", "read -r go && exec \"$@\"", "sh"])
+            .arg(&program)
+            .args(map)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        Ok(Self { program, shell })
+    }
+
+    fn write(&mut self) -> Result<(), NoProxyUser> {
+        let refused = |reason: String| {
+            NoProxyUser {
+            reason: format!("{} refuses: {reason}", self.program.display()),
+            hint: "it must be setuid root (or have the capability for it) on a file system that is not mounted nosuid; \
+                   run as root where that cannot be had"
+                .to_owned(),
+        }
+        };
+        let told = self.shell.stdin.take().map_or(Ok(()), |mut input| input.write_all(b"go\n"));
+        let status = told.and_then(|()| self.shell.wait()).map_err(|error| refused(error.to_string()))?;
+        if status.success() {
+            return Ok(());
+        }
+        let said = self.shell.stderr.take().and_then(|output| io::read_to_string(output).ok());
+        let said = said.as_deref().and_then(|said| said.lines().next()).unwrap_or_default().trim();
+        Err(refused(if said.is_empty() { status.to_string() } else { said.to_owned() }))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // Without a word it ends; where it has ended already, both are refused or repeat what is known.
+        drop(self.shell.stdin.take());
+        let _ = self.shell.wait();
+    }
+}
+
+fn program(name: &str) -> Result<PathBuf, NoProxyUser> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/bin".into(), "/usr/local/bin".into()]);
+    let found = folders.map(|folder| folder.join(name)).find(|path| Path::is_file(path));
+    found.ok_or_else(|| NoProxyUser {
+        reason: format!("{name} is not installed, which gives an ordinary user's lab a second user"),
+        hint: "install it: package `uidmap` (Debian, Ubuntu), `shadow-utils` (Fedora, RHEL), `shadow` (Arch, Alpine: \
+               `shadow-subids`); or run as root"
+            .to_owned(),
+    })
+}
+
+fn not_given(file: &str, names: &[String], user: u32) -> NoProxyUser {
+    let name = names.first().cloned().unwrap_or_else(|| user.to_string());
+    NoProxyUser {
+        reason: format!("{file} gives {name} no range, of which a lab's proxies would have their own user"),
+        hint: format!(
+            "as root: `usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {name}` (another range where that is \
+             somebody else's); or run as root"
+        ),
+    }
+}
+
+/// The names of a user in `/etc/passwd` (passwd(5)).
+fn names_of(passwd: &str, user: u32) -> Vec<String> {
+    let user = user.to_string();
+    let name = |line: &str| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == user).then(|| name.to_owned())
+    };
+    passwd.lines().filter_map(name).collect()
+}
+
+/// The first number of the first range that is given to a user, by name or number (subuid(5)).
+fn first_of(ranges: &str, names: &[String], user: u32) -> Option<u32> {
+    let user = user.to_string();
+    ranges.lines().find_map(|line| {
+        let mut fields = line.trim().split(':');
+        let owner = fields.next()?;
+        let (first, count): (u32, u32) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        (count > 0 && (owner == user || names.iter().any(|name| name == owner))).then_some(first)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_given_by_name_or_number() {
+        let names = names_of("root:x:0:0::/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\n", 1000);
+        assert_eq!(names, ["ada"]);
+        let ranges = "bob:100000:65536\nada:165536:65536\nada:300000:1\n";
+        assert_eq!(first_of(ranges, &names, 1000), Some(165_536));
+        assert_eq!(first_of("1000:7:1\n", &names, 1000), Some(7));
+        assert_eq!(first_of("adam:7:1\nada:x:1\nada:5:0\nada\n\n", &names, 1000), None);
+    }
+
+    #[test]
+    fn what_is_missing_is_said_with_the_command_that_gives_it() {
+        let missing = not_given("/etc/subuid", &["ada".to_owned()], 1000);
+        assert!(missing.reason.starts_with("/etc/subuid gives ada no range"), "{}", missing.reason);
+        assert!(missing.hint.contains("usermod --add-subuids 100000-165535 --add-subgids 100000-165535 ada"));
+        assert!(program("no-such-program").unwrap_err().hint.contains("`uidmap`"));
+    }
+}
