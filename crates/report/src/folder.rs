@@ -88,14 +88,22 @@ impl RunFolder {
         self.path.join(REPORT_FILE)
     }
 
-    /// A folder of its own for the logs of one trial, made if it is not there.
-    ///
-    /// # Errors
-    /// Where it cannot be made.
-    pub fn trial_logs(&self, trial_index: usize) -> Result<PathBuf, FolderError> {
-        let path = self.path.join(LOGS_FOLDER).join(format!("trial-{trial_index:03}"));
-        fs::create_dir_all(&path).map_err(|error| FolderError::write("create", &path, error))?;
-        Ok(path)
+    /// The directory of logs, with one for each [label](Self::trial_label).
+    #[must_use]
+    pub fn logs(&self) -> PathBuf {
+        self.path.join(LOGS_FOLDER)
+    }
+
+    /// Label of the logs of one trial.
+    #[must_use]
+    pub fn trial_label(trial_index: usize) -> String {
+        format!("trial-{trial_index:03}")
+    }
+
+    /// Label of the logs of a deployment that several trials share.
+    #[must_use]
+    pub fn deployment_label(number: usize) -> String {
+        format!("deployment-{number:03}")
     }
 
     /// The folder for the logs of a control plane, which serves many trials: `logs/control-plane`. It is not made here.
@@ -267,6 +275,7 @@ mod tests {
                 surrounding_services: None,
             },
             started_at: "2026-11-20T09:49:00Z".to_owned(),
+            deployment: None,
             outcome: TrialOutcome::Finished,
             verdict: Verdict::default(),
             result: None,
@@ -318,7 +327,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("runs/first");
         let folder = written(&path);
-        assert!(folder.trial_logs(7).unwrap().ends_with("logs/trial-007"));
+        assert!(folder.logs().join(RunFolder::trial_label(7)).ends_with("logs/trial-007"));
         let run = read(&path).unwrap();
         assert_eq!(run.experiment_yaml, "name: x\n");
         assert_eq!(run.host, Host::default());

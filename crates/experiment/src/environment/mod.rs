@@ -4,12 +4,15 @@
 //! [`Arrangement::window_opened`], [`Arrangement::window_closed`] → [`Arrangement::finish`]. Dropping an arrangement
 //! tears it down, whatever happened before.
 
+mod clock;
 pub mod deploy;
 mod error;
+pub mod in_memory;
 mod progress;
 mod snapshot;
 mod spec;
 
+pub use clock::Clock;
 pub use error::{EnvironmentError, LastLines, in_one_line};
 pub use progress::ProgressSink;
 pub use snapshot::{

@@ -35,12 +35,12 @@ pub struct Host {
     pub floor: Option<Floor>,
     /// Modes of the experiment that could not run here; nothing stood in for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub refused_modes: Vec<RefusedMode>,
+    pub refused_modes: Vec<UnavailableMode>,
 }
 
 /// A mode that could not run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RefusedMode {
+pub struct UnavailableMode {
     /// The mode.
     pub mode: Mode,
     /// What is missing.

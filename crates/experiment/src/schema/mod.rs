@@ -42,7 +42,7 @@ pub use holdings::{
     ConfigurationCounts, ConfigurationSummary, HeapSummary, ProxyConfiguration, ProxyHeap, ProxyHoldings,
 };
 pub use hop::{HopProof, HopProtocol};
-pub use host::{ComponentVersion, Floor, Host, RefusedMode};
+pub use host::{ComponentVersion, Floor, Host, UnavailableMode};
 pub use load::{
     Bytes, GeneratorNetwork, GeneratorUsage, LOAD_SCHEMA, LoadResult, MergedPart, MergedResults, Pacing,
     PacingUsage, Rates, RequestCounts, SeriesPoint, SpokenProtocol, WarmupCounts,
@@ -58,5 +58,5 @@ pub use search::{
 pub use service::{ServiceRecord, ServiceSummary};
 pub use summary::{ModeComparison, RetakeSummary, SUMMARY_SCHEMA, Summary};
 pub use tracing::{TracedProxy, TracingProof};
-pub use trial::{Retake, TRIAL_SCHEMA, TrialOutcome, TrialRecord};
+pub use trial::{DeploymentUse, Retake, TRIAL_SCHEMA, TrialOutcome, TrialRecord};
 pub use verdict::Verdict;

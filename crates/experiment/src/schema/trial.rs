@@ -31,6 +31,9 @@ pub struct TrialRecord {
     pub load: LoadPoint,
     /// When the trial began, RFC 3339.
     pub started_at: String,
+    /// The deployment that the trial ran in; absent in results of earlier versions, where each had one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<DeploymentUse>,
     /// How the trial ended.
     pub outcome: TrialOutcome,
     /// Whether its figures may enter estimates: the verdicts of its drivers and what the environment saw.
@@ -135,6 +138,15 @@ impl TrialRecord {
         });
         Cow::Owned(service.into_iter().collect())
     }
+}
+
+/// Which deployment a trial ran in.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct DeploymentUse {
+    /// Number of the deployment in the run, from 0.
+    pub number: usize,
+    /// Place of the trial in it, from 0: trials after the first met proxies that had already carried load.
+    pub trial: usize,
 }
 
 /// Why a trial was taken again.

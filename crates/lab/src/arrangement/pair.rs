@@ -109,6 +109,15 @@ impl<'lab> PairArrangement<'lab> {
             .filter_map(|(_, proxy)| Some((proxy.name.as_str(), proxy.pod.as_str(), proxy.counters.admin()?)))
     }
 
+    /// Reads the counters of every component and of the machine.
+    ///
+    /// # Errors
+    /// A component is gone.
+    pub fn snapshot(&self) -> Result<Snapshot, EnvironmentError> {
+        self.check_alive("read the counters of the components")?;
+        observe::read(&self.watched(), &self.place.host_proc)
+    }
+
     /// The proxies as components: each once, wherever it stands on the path; with its first place there.
     fn proxies(&self) -> impl Iterator<Item = (usize, &Proxy)> {
         let all = &self.started.proxies;

@@ -5,8 +5,8 @@ use crate::objective::objective_met;
 use crate::summary::summarize;
 use experiment::schema::{
     ComponentUsage, ConfigurationCounts, ConfigurationPush, HopProof, HopProtocol, Host, LOAD_SCHEMA,
-    LoadResult, NetworkUsage, PathProof, ProxyConfiguration, ProxyHoldings, ProxyProof, Rates, RefusedMode,
-    RequestCounts, Retake, Role, Summary, TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
+    LoadResult, NetworkUsage, PathProof, ProxyConfiguration, ProxyHoldings, ProxyProof, Rates, RequestCounts,
+    Retake, Role, Summary, TRIAL_SCHEMA, TrialOutcome, TrialRecord, UnavailableMode, Verdict,
 };
 use experiment::{Experiment, Mode, Plan, PlannedTrial};
 use std::collections::BTreeMap;
@@ -78,6 +78,7 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
         factors: planned.factors.clone(),
         load: planned.load.clone(),
         started_at: "2026-11-20T10:00:00Z".into(),
+        deployment: None,
         outcome: TrialOutcome::Finished,
         verdict: Verdict { valid: true, ..Verdict::default() },
         result: Some(LoadResult {
@@ -166,7 +167,7 @@ fn a_good_run_tells_its_answer_first() {
 #[test]
 fn modes_that_could_not_run_are_told_of_and_their_published_figures_stay() {
     let experiment = Experiment::parse(THREE_MODES, "test").unwrap();
-    let refused = |mode| RefusedMode {
+    let refused = |mode| UnavailableMode {
         mode,
         reason: "there is no ztunnel".into(),
         hint: Some("name one with --ztunnel".into()),

@@ -5,7 +5,7 @@ use crate::curve::is_valid;
 use crate::objective::misses;
 use crate::summary::reason_kind;
 use experiment::Mode;
-use experiment::schema::{Cell, HopProof, RefusedMode, TrialRecord};
+use experiment::schema::{Cell, HopProof, TrialRecord, UnavailableMode};
 use std::collections::BTreeMap;
 
 /// More places than these are told by mode alone: the report lists every trial.
@@ -134,7 +134,7 @@ fn on_the_path(proxies: &[String]) -> (String, &'static str) {
 
 /// Modes that could not run here, those that lack the same together.
 pub(super) fn refused_modes(run: &Run<'_>) -> Vec<String> {
-    let mut lacks: Vec<(&RefusedMode, Vec<String>)> = Vec::new();
+    let mut lacks: Vec<(&UnavailableMode, Vec<String>)> = Vec::new();
     for refused in &run.summary.host.refused_modes {
         let same = lacks
             .iter_mut()
@@ -145,7 +145,7 @@ pub(super) fn refused_modes(run: &Run<'_>) -> Vec<String> {
             None => lacks.push((refused, vec![name])),
         }
     }
-    let sentence = |(refused, modes): (&RefusedMode, Vec<String>)| {
+    let sentence = |(refused, modes): (&UnavailableMode, Vec<String>)| {
         let hint = refused.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
         format!(
             "Not measured, and nothing stands in for it: {}: {}{hint}.",

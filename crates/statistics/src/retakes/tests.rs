@@ -28,6 +28,7 @@ fn trial(index: usize, repeat: usize, mode: Mode, reasons: &[&str]) -> TrialReco
         factors: Factors::new(),
         load: load(),
         started_at: String::new(),
+        deployment: None,
         outcome: TrialOutcome::Finished,
         verdict: Verdict {
             valid: reasons.is_empty(),

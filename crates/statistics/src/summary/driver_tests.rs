@@ -76,6 +76,7 @@ fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) -> TrialRec
         factors: experiment::schema::Factors::new(),
         load: load.clone(),
         started_at: "2026-11-20T10:00:00Z".to_owned(),
+        deployment: None,
         outcome: TrialOutcome::Finished,
         verdict: Verdict { valid: reasons.is_empty(), reasons, ..Verdict::default() },
         result,

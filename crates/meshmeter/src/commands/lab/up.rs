@@ -2,8 +2,9 @@
 
 use super::{access_text, json, print};
 use crate::cli::UpArgs;
-use crate::commands::run::{files::FilesBeside, generator, progress};
+use crate::commands::run::{drivers, files::FilesBeside, progress};
 use crate::failure::Failure;
+use experiment::environment::deploy::Argument;
 use experiment::environment::{Arrangement, Environment as _, EnvironmentError};
 use experiment::{Experiment, MeshKind, Override, Plan, PlannedTrial};
 use lab::arrangement::pair::PairArrangement;
@@ -142,7 +143,17 @@ fn load(
     folder: &Path,
 ) -> Result<Vec<String>, EnvironmentError> {
     let mut words: Vec<String> = ["load", "--rate", "100", "--duration", "10s"].map(str::to_owned).to_vec();
-    words.extend(generator::of_protocol(trial, folder)?);
+    for argument in drivers::protocol_arguments(trial) {
+        words.push(match argument {
+            Argument::Text(text) => text,
+            Argument::File { name, content } => {
+                let path = folder.join(name);
+                std::fs::write(&path, content)
+                    .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))?;
+                path.to_string_lossy().into_owned()
+            }
+        });
+    }
     words.extend(arrangement.client_arguments());
     words.push(arrangement.url());
     Ok(words)

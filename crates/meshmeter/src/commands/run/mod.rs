@@ -1,28 +1,34 @@
 //! `meshmeter run`: from an experiment to its report.
 //!
-//! Experiment → plan → a lab of its own → trial after trial, each on the disk as it ends → summary → report. `trial.rs`
-//! follows one trial, `verdict.rs` decides whether its figures may be used, `course.rs` goes from one to the next.
+//! Experiment → plan → a lab of its own → trial after trial, each on the disk as it ends → summary → report.
+//! `coordinator.rs` goes from one trial to the next, `trial.rs` runs one on a deployment, `follow.rs` follows its drivers,
+//! `verdict.rs` decides whether its figures may be used. All of them know environments as an interface; only `on_lab.rs`
+//! knows the lab.
 
-mod course;
+mod clock;
+mod coordinator;
+pub(super) mod drivers;
 mod failures;
 pub(super) mod files;
-pub(super) mod generator;
+mod follow;
+mod on_lab;
 pub(super) mod progress;
-mod refusal;
 mod trial;
+mod unavailable;
 mod verdict;
 
 use super::report::{folder_failure, publish};
 use crate::cli::RunArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::studies;
-use course::Course;
-use experiment::environment::Environment as _;
-use experiment::schema::RefusedMode;
+use clock::SystemClock;
+use coordinator::Coordinator;
+use experiment::environment::Clock;
+use experiment::environment::deploy::Environment;
+use experiment::schema::UnavailableMode;
 use experiment::{Experiment, Override, Plan};
 use files::FilesBeside;
-use lab::arrangement::{LocalLab, Programs};
-use lab::{Entered, Lab};
+use on_lab::OnLab;
 use progress::RunProgress;
 use report::RunData;
 use report::folder::{Existing, RunFolder};
@@ -30,10 +36,7 @@ use statistics::{ObjectiveOutcome, objective_met};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
-
-/// Time for measuring the machine's floor before the first trial.
-const FLOOR_TIME: Duration = Duration::from_millis(1500);
+use verdict::Ending;
 
 /// Runs the command.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
@@ -46,13 +49,9 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         let _ = write!(anstream::stdout(), "{plan}");
         return Ok(ExitCode::SUCCESS);
     }
-    match lab::enter(&format!("run {}", experiment.name))? {
-        Entered::Outside(status) => Ok(status),
-        Entered::Inside(lab) => {
-            let yaml = experiment.to_yaml();
-            Session { args, experiment, yaml, plan, lab }.run()
-        }
-    }
+    let title = format!("run {}", experiment.name);
+    let session = Session { args, yaml: experiment.to_yaml(), experiment, plan };
+    on_lab::enter(&title, &args.overrides, |lab| session.run(lab))
 }
 
 /// Reads the experiment, with the changes that the command line makes.
@@ -91,6 +90,20 @@ fn draw_seed() -> u64 {
     u64::try_from(nanos.rem_euclid(1_000_000)).expect("between 0 and 999 999")
 }
 
+/// What a run needs of the place where it runs, beside its environment.
+struct RunContext<'a> {
+    /// Whether the user has stopped the run.
+    stop: &'a dyn Fn() -> bool,
+    clock: &'a dyn Clock,
+}
+
+impl RunContext<'_> {
+    /// How a trial ends if nothing else ends it.
+    fn ending_so_far(&self) -> Ending {
+        if (self.stop)() { Ending::Interrupted } else { Ending::Finished }
+    }
+}
+
 /// A run inside its lab.
 struct Session<'a> {
     args: &'a RunArgs,
@@ -99,28 +112,23 @@ struct Session<'a> {
     /// As it was asked for.
     yaml: String,
     plan: Plan,
-    lab: Lab,
 }
 
 impl Session<'_> {
-    fn run(mut self) -> Result<ExitCode, Failure> {
-        let programs =
-            Programs { meshmeter: "/proc/self/exe".into(), overrides: (&self.args.overrides).into() };
-        lab::components::check_options(&programs.overrides)?;
-        let mut environment = LocalLab::new(self.lab.clone(), programs)?;
-        let refused = self.leave_out_refused(&environment)?;
+    fn run(mut self, lab: &mut OnLab) -> Result<ExitCode, Failure> {
+        let unavailable = self.leave_out_unavailable(lab.environment())?;
         let mut folder = self.create_folder()?;
-        environment.keep_control_plane_logs_in(folder.control_plane_logs());
-        let mut host = environment.host();
-        host.refused_modes = refused;
+        lab.keep_logs_in(&folder);
+        let mut host = lab.environment().host();
+        host.refused_modes = unavailable;
         let mut progress = RunProgress::new(&self.plan, folder.path());
-        environment.report_progress_to(progress.sink());
-        host.floor = Some(
-            lab::observe::noise_floor::measure(FLOOR_TIME).map_err(|error| Failure::environment(&error))?,
-        );
+        lab.report_progress_to(progress.sink());
+        host.floor = Some(on_lab::measure_noise_floor()?);
         folder.write_host(&host).map_err(folder_failure)?;
-        let stop = || self.lab.stop_requested();
-        let broken = Course::new(&self.plan, &mut environment, &mut folder, &mut progress, &stop).run();
+        let stop = lab.stop_request();
+        let context = RunContext { stop: &stop, clock: &SystemClock::new() };
+        let broken =
+            Coordinator::new(&self.plan, lab.environment(), &mut folder, &mut progress, context).run();
         progress.finish();
         // What was measured is reported whatever ended the run.
         let reported = self.report(folder.path());
@@ -131,20 +139,22 @@ impl Session<'_> {
     }
 
     /// Leaves the modes that cannot run here out of the experiment and its plan, and says so.
-    fn leave_out_refused(&mut self, environment: &LocalLab) -> Result<Vec<RefusedMode>, Failure> {
+    fn leave_out_unavailable(
+        &mut self,
+        environment: &dyn Environment,
+    ) -> Result<Vec<UnavailableMode>, Failure> {
         let mesh = self.experiment.mesh;
-        let refused =
-            refusal::leave_out_refused(&mut self.experiment, self.args.require_all_modes, |mode| {
-                environment.can_run(mesh, mode)
-            })?;
-        for RefusedMode { mode, reason, hint } in &refused {
+        let left_out = unavailable::leave_out(&mut self.experiment, self.args.require_all_modes, |mode| {
+            environment.check_mode(mesh, mode)
+        })?;
+        for UnavailableMode { mode, reason, hint } in &left_out {
             anstream::eprintln!("mode {mode} cannot run here and is left out: {reason}");
             if let Some(hint) = hint {
                 anstream::eprintln!("  hint: {hint}");
             }
         }
         self.plan = Plan::new(&self.experiment, self.plan.seed);
-        Ok(refused)
+        Ok(left_out)
     }
 
     fn create_folder(&self) -> Result<RunFolder, Failure> {

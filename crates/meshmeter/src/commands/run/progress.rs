@@ -80,10 +80,15 @@ impl RunProgress {
         ProgressSink::new(move |what| bar.set_message(format!("{}  {what}", first_part(&bar.message()))))
     }
 
-    pub(super) fn second(&self, point: &SeriesPoint) {
+    /// Shows the last second of every driver: their sum, and the greatest of their medians.
+    pub(super) fn second<'a>(&self, points: impl Iterator<Item = &'a SeriesPoint>) {
+        let add = |(completed, p50_us): (u64, f64), point: &SeriesPoint| {
+            (completed + point.completed, p50_us.max(point.p50_us))
+        };
+        let (completed, p50_us) = points.fold((0, 0.0), add);
         let message = self.bar.message();
         let what = first_part(&message);
-        self.bar.set_message(format!("{what}  {}/s  p50 {:.3} ms", point.completed, point.p50_us / 1000.0));
+        self.bar.set_message(format!("{what}  {completed}/s  p50 {:.3} ms", p50_us / 1000.0));
     }
 
     pub(super) fn trial_ended(&mut self, planned: &PlannedTrial, record: &TrialRecord) {

@@ -6,7 +6,7 @@ use crate::html::charts::rows::{Dot, Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use crate::svg::Marker;
 use crate::table::valid_trials;
-use experiment::schema::{CellKey, RefusedMode, Retake, TrialRecord};
+use experiment::schema::{CellKey, Retake, TrialRecord, UnavailableMode};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -102,7 +102,7 @@ pub struct LeftOut {
     /// What the reasons mean that occur.
     kinds: Vec<&'static Kind>,
     /// Modes that could not run.
-    refused: Vec<RefusedMode>,
+    refused: Vec<UnavailableMode>,
     /// What to do about those that failed.
     hints: Vec<Note>,
     notes: Vec<Note>,

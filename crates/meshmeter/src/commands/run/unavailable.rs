@@ -1,39 +1,39 @@
-//! Modes that cannot run here: named, with what they lack, and left out. Nothing stands in for them.
+//! Modes that are unavailable here: left out, with what they lack. Nothing stands in for them.
 
 use crate::failure::Failure;
 use experiment::environment::{EnvironmentError, in_one_line};
-use experiment::schema::RefusedMode;
+use experiment::schema::UnavailableMode;
 use experiment::{Experiment, Mode};
 use std::error::Error as _;
 
-/// Leaves the modes that cannot run out of an experiment, and gives them.
+/// Leaves the unavailable modes out of an experiment, and returns them.
 ///
-/// An error where no answer would be left: no mode, or the floor without anything to compare it with; and where the user
-/// wants all modes or none.
-pub(super) fn leave_out_refused(
+/// # Errors
+/// No mode would be left, or only the baseline; or the user requires all modes.
+pub(super) fn leave_out(
     experiment: &mut Experiment,
     all_required: bool,
-    can_run: impl Fn(Mode) -> Result<(), EnvironmentError>,
-) -> Result<Vec<RefusedMode>, Failure> {
-    let mut refused = Vec::new();
+    check_mode: impl Fn(Mode) -> Result<(), EnvironmentError>,
+) -> Result<Vec<UnavailableMode>, Failure> {
+    let mut unavailable = Vec::new();
     let mut first_error = None;
     for mode in &experiment.modes {
-        if let Err(error) = can_run(*mode) {
+        if let Err(error) = check_mode(*mode) {
             // That the mode cannot run is known: why.
             let reason = error.source().map_or_else(|| error.to_string(), in_one_line);
-            refused.push(RefusedMode { mode: *mode, reason, hint: error.hint.clone() });
+            unavailable.push(UnavailableMode { mode: *mode, reason, hint: error.hint.clone() });
             first_error.get_or_insert(error);
         }
     }
-    let Some(error) = first_error else { return Ok(refused) };
+    let Some(error) = first_error else { return Ok(unavailable) };
     if all_required {
         return Err(error.into());
     }
-    experiment.modes.retain(|mode| refused.iter().all(|refused| refused.mode != *mode));
+    experiment.modes.retain(|mode| unavailable.iter().all(|unavailable| unavailable.mode != *mode));
     if experiment.modes.iter().all(|mode| *mode == Mode::None) {
         return Err(error.into());
     }
-    Ok(refused)
+    Ok(unavailable)
 }
 
 #[cfg(test)]
@@ -51,23 +51,23 @@ mod tests {
         }
     }
 
-    fn left(missing: &[Mode], all_required: bool) -> (Result<Vec<RefusedMode>, Failure>, Vec<Mode>) {
+    fn left(missing: &[Mode], all_required: bool) -> (Result<Vec<UnavailableMode>, Failure>, Vec<Mode>) {
         let text = "{name: x, mesh: istio, modes: [none, sidecar, ambient], load: {rate: 1000}}";
         let mut experiment = Experiment::parse(text, "test").unwrap();
-        let refused = leave_out_refused(&mut experiment, all_required, lacks(missing));
-        (refused, experiment.modes)
+        let unavailable = leave_out(&mut experiment, all_required, lacks(missing));
+        (unavailable, experiment.modes)
     }
 
     #[test]
     fn modes_that_can_run_do() {
-        let (refused, modes) = left(&[Mode::Ambient], false);
+        let (unavailable, modes) = left(&[Mode::Ambient], false);
         assert_eq!(modes, [Mode::None, Mode::Sidecar]);
-        let expected = RefusedMode {
+        let expected = UnavailableMode {
             mode: Mode::Ambient,
             reason: "there is no ztunnel".into(),
             hint: Some("name one with --ztunnel".into()),
         };
-        assert_eq!(refused.unwrap(), [expected]);
+        assert_eq!(unavailable.unwrap(), [expected]);
         assert!(left(&[], true).0.unwrap().is_empty());
     }
 

@@ -1,0 +1,250 @@
+//! A deployment in memory.
+
+use super::script::{ScriptedComponent, ScriptedDriver, ScriptedFailure, ScriptedTrial};
+use super::{Request, World};
+use crate::environment::deploy::{
+    ComponentFailure, Deployment, DriverEnd, DriverEvent, DriverEventKind, DriverLoad, DriverStart,
+    HealthProbe, ServiceCount, TrialEvidence,
+};
+use crate::environment::{
+    ComponentSnapshot, CpuTimes, DeploymentSpec, EnvironmentError, MachineSnapshot, OtherProcess, ProcessId,
+    Snapshot,
+};
+use crate::schema::{Role, Throttling};
+use crate::topology::Topology;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// CPUs of the machine.
+const CPUS: usize = 2;
+
+/// CPU of a driver, cores.
+const DRIVER_CORES: f64 = 0.2;
+
+/// The process outside the experiment.
+const OTHER_PROCESS: ProcessId = ProcessId { pid: 1, started: Duration::ZERO };
+
+/// Running workloads and proxies, all of them a script.
+pub(super) struct InMemoryDeployment<'a> {
+    world: &'a Rc<RefCell<World>>,
+    topology: Arc<Topology>,
+    trial: ScriptedTrial,
+    /// When the drivers of the trial were started.
+    started_at: Duration,
+    drivers: Vec<RunningDriver>,
+    snapshots: usize,
+}
+
+struct RunningDriver {
+    name: String,
+    script: ScriptedDriver,
+    pending: VecDeque<(Duration, DriverEventKind)>,
+    ended: bool,
+}
+
+impl<'a> InMemoryDeployment<'a> {
+    pub(super) fn new(world: &'a Rc<RefCell<World>>, spec: &DeploymentSpec) -> Self {
+        Self {
+            world,
+            topology: Arc::clone(&spec.topology),
+            trial: ScriptedTrial::default(),
+            started_at: Duration::ZERO,
+            drivers: Vec::new(),
+            snapshots: 0,
+        }
+    }
+
+    fn note(&self, request: Request) {
+        self.world.borrow_mut().requests.push(request);
+    }
+
+    /// Time since the drivers were started.
+    fn elapsed(&self) -> Duration {
+        self.world.borrow().now.saturating_sub(self.started_at)
+    }
+
+    fn advance_to(&self, elapsed: Duration) {
+        let mut world = self.world.borrow_mut();
+        world.now = world.now.max(self.started_at + elapsed);
+        world.stop_requested |= self.trial.stop_at.is_some_and(|stop_at| elapsed >= stop_at);
+    }
+
+    /// The component that has failed by now.
+    fn failed(&self) -> Option<&ScriptedFailure> {
+        self.trial.failure.as_ref().filter(|failure| failure.at <= self.elapsed())
+    }
+
+    /// The driver whose next event comes first, and when.
+    fn next_driver(&self) -> Option<(usize, Duration)> {
+        let next = |(index, driver): (usize, &RunningDriver)| Some((index, driver.pending.front()?.0));
+        self.drivers.iter().enumerate().filter_map(next).min_by_key(|(_, at)| *at)
+    }
+
+    /// Ends a driver that has not ended yet, now.
+    fn end_driver(&mut self, name: &str, end: impl Fn(&ScriptedDriver, Duration) -> Option<DriverEnd>) {
+        let elapsed = self.elapsed();
+        let running = |driver: &&mut RunningDriver| driver.name == name && !driver.ended;
+        let Some(driver) = self.drivers.iter_mut().find(running) else { return };
+        if let Some(end) = end(&driver.script, elapsed) {
+            driver.pending = [(elapsed, DriverEventKind::Ended(Box::new(end)))].into();
+        }
+    }
+
+    fn component(&self, name: &str, role: Role, cpu_cores: f64, throttled_per_s: f64) -> ComponentSnapshot {
+        let elapsed = self.elapsed();
+        let used = elapsed.mul_f64(cpu_cores);
+        let periods = (elapsed.as_secs_f64() * throttled_per_s) as u64;
+        ComponentSnapshot {
+            cpu: CpuTimes { total: used, user: used, system: Duration::ZERO },
+            throttling: Some(Throttling { periods, time_s: periods as f64 * 0.01 }),
+            ..ComponentSnapshot::new(name, role, elapsed)
+        }
+    }
+
+    fn machine(&self, components: &[ComponentSnapshot]) -> MachineSnapshot {
+        let elapsed = self.elapsed();
+        let others = elapsed.mul_f64(self.trial.other_processes_cores);
+        let components: Duration = components.iter().map(|component| component.cpu.total).sum();
+        let process = OtherProcess { name: "rustc".to_owned(), cpu: others, ..OtherProcess::default() };
+        MachineSnapshot {
+            at: elapsed,
+            cpus: CPUS,
+            idle: elapsed.mul_f64(CPUS as f64).saturating_sub(components + others),
+            others: [(OTHER_PROCESS, process)].into(),
+            ..MachineSnapshot::default()
+        }
+    }
+
+    /// Every service of the topology with what the drivers sent to it.
+    fn services(&self, sent: &[DriverLoad]) -> Vec<ServiceCount> {
+        let workloads = self.topology.workloads.iter().enumerate();
+        let serving = workloads.filter(|(_, workload)| workload.service().is_some());
+        serving
+            .map(|(id, workload)| {
+                let targets = |load: &&DriverLoad| {
+                    self.topology.driver(&load.driver).is_some_and(|driver| driver.target == id)
+                };
+                ServiceCount {
+                    name: workload.name.clone(),
+                    namespace: workload.namespace.clone(),
+                    replicas: workload.replicas,
+                    requests: Some(sent.iter().filter(targets).map(|load| load.sent.requests).sum()),
+                    components: workload.pod_names().collect(),
+                }
+            })
+            .collect()
+    }
+}
+
+impl Drop for InMemoryDeployment<'_> {
+    fn drop(&mut self) {
+        self.world.borrow_mut().deployments -= 1;
+    }
+}
+
+impl Deployment for InMemoryDeployment<'_> {
+    fn begin_trial(&mut self, label: &str) -> Result<(), EnvironmentError> {
+        self.note(Request::BeginTrial(label.to_owned()));
+        self.trial = self.world.borrow_mut().next_trial();
+        self.started_at = self.world.borrow().now;
+        (self.snapshots, self.drivers) = (0, Vec::new());
+        self.trial.begin_error.as_ref().map_or(Ok(()), |error| Err(error.raise()))
+    }
+
+    fn start(&mut self, drivers: &[DriverStart]) -> Result<(), EnvironmentError> {
+        self.note(Request::Start(drivers.to_vec()));
+        if let Some(error) = &self.trial.start_error {
+            return Err(error.raise());
+        }
+        self.started_at = self.world.borrow().now;
+        for DriverStart { driver, .. } in drivers {
+            if self.topology.driver(driver).is_none() {
+                return Err(EnvironmentError::new(format!("start driver {driver}"), "there is none"));
+            }
+            let script = self.trial.driver(driver).clone();
+            let pending = script.events.clone().into();
+            self.drivers.push(RunningDriver { name: driver.clone(), script, pending, ended: false });
+        }
+        Ok(())
+    }
+
+    fn next_event(&mut self, timeout: Duration) -> Option<DriverEvent> {
+        let until = self.elapsed() + timeout;
+        let Some((index, at)) = self.next_driver().filter(|(_, at)| *at <= until) else {
+            self.advance_to(until);
+            return None;
+        };
+        self.advance_to(at);
+        let driver = &mut self.drivers[index];
+        let (_, kind) = driver.pending.pop_front()?;
+        driver.ended = matches!(kind, DriverEventKind::Ended(_));
+        Some(DriverEvent { driver: driver.name.clone(), kind })
+    }
+
+    fn interrupt(&mut self, driver: &str) {
+        self.note(Request::Interrupt(driver.to_owned()));
+        self.end_driver(driver, |script, elapsed| {
+            (!script.ignores_interrupt).then(|| script.interrupted_end(elapsed))
+        });
+    }
+
+    fn kill(&mut self, driver: &str) {
+        self.note(Request::Kill(driver.to_owned()));
+        self.end_driver(driver, |script, _| {
+            (!script.survives_kill).then(|| DriverEnd {
+                exit_code: None,
+                result: Err("no result was written".to_owned()),
+                last_lines: Vec::new(),
+            })
+        });
+    }
+
+    fn snapshot(&mut self) -> Result<Snapshot, EnvironmentError> {
+        self.note(Request::Snapshot);
+        let number = self.snapshots;
+        self.snapshots += 1;
+        match &self.trial.snapshot_error {
+            Some((failing, error)) if *failing == number => return Err(error.raise()),
+            _ => {}
+        }
+        if let Some(ScriptedFailure { failure: ComponentFailure { component, how }, .. }) =
+            self.failed().filter(|failed| !failed.unresponsive)
+        {
+            let operation = format!("read the counters of {component}");
+            return Err(EnvironmentError::new(operation, format!("it {how}")));
+        }
+        let drivers = self.drivers.iter();
+        let drivers = drivers.map(|driver| self.component(&driver.name, Role::Generator, DRIVER_CORES, 0.0));
+        let others = self.trial.components.iter().map(
+            |ScriptedComponent { name, role, cpu_cores, throttled_periods_per_s }| {
+                self.component(name, *role, *cpu_cores, *throttled_periods_per_s)
+            },
+        );
+        let components: Vec<ComponentSnapshot> = drivers.chain(others).collect();
+        let machine = Some(self.machine(&components));
+        Ok(Snapshot { components, machine, ..Snapshot::default() })
+    }
+
+    fn health(&mut self, probe: HealthProbe) -> Option<ComponentFailure> {
+        let failed = self.failed()?;
+        let shows = !failed.unresponsive || probe == HealthProbe::Responses;
+        shows.then(|| failed.failure.clone())
+    }
+
+    fn end_trial(&mut self, sent: &[DriverLoad]) -> TrialEvidence {
+        self.note(Request::EndTrial(sent.to_vec()));
+        let mut evidence = self.trial.evidence.clone();
+        if evidence.services.is_empty() {
+            evidence.services = self.services(sent);
+        }
+        evidence
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), EnvironmentError> {
+        self.note(Request::Finish);
+        self.trial.finish_error.as_ref().map_or(Ok(()), |error| Err(error.raise()))
+    }
+}

@@ -1,0 +1,142 @@
+//! An environment in memory, for tests of what runs on an environment: no processes, no files, no real time.
+//!
+//! [`InMemory`] follows a script of [`ScriptedTrial`]s: each deployment that does not come up takes one, and so does each
+//! trial that begins. Its clock advances only while somebody waits for an event or sleeps. Clones share everything, so that a
+//! test can look at what a run has done to it.
+
+mod deployment;
+mod script;
+
+pub use script::{ScriptedComponent, ScriptedDriver, ScriptedError, ScriptedFailure, ScriptedTrial};
+
+use self::deployment::InMemoryDeployment;
+use super::deploy::{Deployment, DriverLoad, DriverStart, Environment};
+use super::{Clock, DeploymentSpec, EnvironmentError};
+use crate::schema::Host;
+use crate::{MeshKind, Mode};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// An environment that follows a script.
+#[derive(Clone, Debug)]
+pub struct InMemory(Rc<RefCell<World>>);
+
+/// What was asked of an environment.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request {
+    /// A deployment of this mode under this label.
+    Deploy(Mode, String),
+    /// The beginning of the trial of this label.
+    BeginTrial(String),
+    /// The start of these drivers.
+    Start(Vec<DriverStart>),
+    /// The early end of this driver.
+    Interrupt(String),
+    /// Its forced end.
+    Kill(String),
+    /// A snapshot.
+    Snapshot,
+    /// The end of a trial with these loads.
+    EndTrial(Vec<DriverLoad>),
+    /// The end of a deployment.
+    Finish,
+}
+
+#[derive(Debug)]
+struct World {
+    script: VecDeque<ScriptedTrial>,
+    /// What follows the script.
+    afterwards: ScriptedTrial,
+    unavailable: BTreeMap<Mode, ScriptedError>,
+    now: Duration,
+    stop_requested: bool,
+    requests: Vec<Request>,
+    /// Deployments that are up.
+    deployments: usize,
+}
+
+impl InMemory {
+    /// Trials follow the script, then `afterwards` again and again.
+    #[must_use]
+    pub fn new(script: impl IntoIterator<Item = ScriptedTrial>, afterwards: ScriptedTrial) -> Self {
+        Self(Rc::new(RefCell::new(World {
+            script: script.into_iter().collect(),
+            afterwards,
+            unavailable: BTreeMap::new(),
+            now: Duration::ZERO,
+            stop_requested: false,
+            requests: Vec::new(),
+            deployments: 0,
+        })))
+    }
+
+    /// Makes a mode unavailable.
+    pub fn set_unavailable(&self, mode: Mode, why: ScriptedError) {
+        self.0.borrow_mut().unavailable.insert(mode, why);
+    }
+
+    /// All that was asked of it, in order.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Request> {
+        self.0.borrow().requests.clone()
+    }
+
+    /// Number of deployments that are up.
+    #[must_use]
+    pub fn deployments(&self) -> usize {
+        self.0.borrow().deployments
+    }
+
+    /// Whether the script has asked for the end of the run.
+    #[must_use]
+    pub fn stop_requested(&self) -> bool {
+        self.0.borrow().stop_requested
+    }
+}
+
+impl World {
+    fn next_trial(&mut self) -> ScriptedTrial {
+        self.script.pop_front().unwrap_or_else(|| self.afterwards.clone())
+    }
+}
+
+impl Clock for InMemory {
+    fn now(&self) -> Duration {
+        self.0.borrow().now
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.0.borrow_mut().now += duration;
+    }
+}
+
+impl Environment for InMemory {
+    fn host(&self) -> Host {
+        Host::default()
+    }
+
+    fn check_mode(&self, _mesh: MeshKind, mode: Mode) -> Result<(), EnvironmentError> {
+        self.0.borrow().unavailable.get(&mode).map_or(Ok(()), |why| Err(why.raise()))
+    }
+
+    fn deploy(
+        &mut self,
+        spec: &DeploymentSpec,
+        label: &str,
+    ) -> Result<Box<dyn Deployment + '_>, EnvironmentError> {
+        let mut world = self.0.borrow_mut();
+        world.requests.push(Request::Deploy(spec.mode, label.to_owned()));
+        let next = world.script.front().unwrap_or(&world.afterwards);
+        let (error, stops) = (next.deploy_error.clone(), next.stop_at == Some(Duration::ZERO));
+        world.stop_requested |= stops;
+        if let Some(error) = error {
+            world.next_trial();
+            return Err(error.raise());
+        }
+        world.deployments += 1;
+        drop(world);
+        Ok(Box::new(InMemoryDeployment::new(&self.0, spec)))
+    }
+}

@@ -1,0 +1,182 @@
+//! The course of a run: deployment after deployment, trial after trial, each on the disk as it ends; at the end of each
+//! repeat the trials that the machine disturbed run again. Which these are is decided in [`statistics::retakes`].
+
+use super::super::report::folder_failure;
+use super::RunContext;
+use super::failures::Failures;
+use super::progress::RunProgress;
+use super::trial::{self, Place, TrialRun};
+use crate::failure::Failure;
+use experiment::environment::deploy::{Deployment, Environment};
+use experiment::environment::in_one_line;
+use experiment::schema::{DeploymentUse, Retake};
+use experiment::{Plan, PlannedTrial};
+use report::folder::RunFolder;
+use statistics::retakes::{DueRetake, Retakes};
+use std::collections::VecDeque;
+
+/// A run under way.
+pub(super) struct Coordinator<'a> {
+    plan: &'a Plan,
+    environment: &'a mut dyn Environment,
+    context: RunContext<'a>,
+    log: RunLog<'a>,
+    /// Deployments so far.
+    deployments: usize,
+}
+
+/// What is known of the trials so far, and where they are written.
+struct RunLog<'a> {
+    folder: &'a mut RunFolder,
+    progress: &'a mut RunProgress,
+    failures: Failures,
+    retakes: Retakes,
+    /// Trials so far, reruns included.
+    trials: usize,
+}
+
+/// A trial that is to run.
+struct DueTrial<'a> {
+    planned: &'a PlannedTrial,
+    retake: Option<Retake>,
+}
+
+impl<'a> Coordinator<'a> {
+    /// A run of this plan that has not begun.
+    pub(super) fn new(
+        plan: &'a Plan,
+        environment: &'a mut dyn Environment,
+        folder: &'a mut RunFolder,
+        progress: &'a mut RunProgress,
+        context: RunContext<'a>,
+    ) -> Self {
+        let retakes = Retakes::new(plan.retakes, plan.most_retakes());
+        let log = RunLog { folder, progress, failures: Failures::default(), retakes, trials: 0 };
+        Self { plan, environment, context, log, deployments: 0 }
+    }
+
+    /// Runs until the end, an interruption, or a disk or an environment that fails for good.
+    pub(super) fn run(mut self) -> Result<(), Failure> {
+        let plan = self.plan;
+        let mut was_noisy = false;
+        for repeat in plan.repeats() {
+            self.run_trials(repeat.iter().map(|planned| DueTrial { planned, retake: None }).collect())?;
+            self.rerun_disturbed(repeat)?;
+            if self.log.retakes.too_noisy() && !was_noisy {
+                was_noisy = true;
+                self.log.progress.note(&format!(
+                    "this machine is too noisy for this experiment: {} trials were taken again, and no more will be",
+                    self.log.retakes.taken()
+                ));
+            }
+        }
+        if (self.context.stop)() { Ok(()) } else { self.log.failures.end() }
+    }
+
+    /// Runs the trials of a repeat again that the machine disturbed, and those of them that it disturbed once more.
+    fn rerun_disturbed(&mut self, repeat: &[PlannedTrial]) -> Result<(), Failure> {
+        let Some(number) = repeat.first().map(|planned| planned.repeat) else { return Ok(()) };
+        loop {
+            let due = self.log.retakes.due(number);
+            if due.is_empty() || (self.context.stop)() {
+                return Ok(());
+            }
+            self.log.progress.more_trials(due.len());
+            let trial = |due: DueRetake| {
+                let planned = repeat.iter().find(|planned| planned.cell() == due.cell());
+                let planned = planned.expect("a trial that has run is in the plan");
+                DueTrial { planned, retake: Some(due.retake) }
+            };
+            let mut due: Vec<DueTrial<'_>> = due.into_iter().map(trial).collect();
+            // Those that share a deployment stand together.
+            due.sort_by_key(|trial| trial.planned.deployment);
+            self.run_trials(due.into())?;
+        }
+    }
+
+    /// Runs trials, unless the run is to end.
+    fn run_trials(&mut self, mut due: VecDeque<DueTrial<'_>>) -> Result<(), Failure> {
+        while let Some(first) = due.pop_front() {
+            if (self.context.stop)() {
+                return Ok(());
+            }
+            self.run_deployment(first, &mut due)?;
+        }
+        Ok(())
+    }
+
+    /// Deploys what a trial needs, and runs it and those after it that share its deployment, until one fails.
+    fn run_deployment(
+        &mut self,
+        first: DueTrial<'_>,
+        rest: &mut VecDeque<DueTrial<'_>>,
+    ) -> Result<(), Failure> {
+        let Self { environment, context, log, deployments, .. } = self;
+        let mut used = DeploymentUse { number: *deployments, trial: 0 };
+        *deployments += 1;
+        let label = match shares_deployment(rest, &first) {
+            true => RunFolder::deployment_label(used.number),
+            false => log.next_label(),
+        };
+        log.progress.trial_begins(first.planned, first.retake.as_ref());
+        let mut started_at = jiff::Timestamp::now();
+        let mut deployment = match environment.deploy(&first.planned.spec, &label) {
+            Ok(deployment) => deployment,
+            Err(error) => return log.append(first, started_at, used, TrialRun::not_deployed(error, context)),
+        };
+        let mut trial = first;
+        loop {
+            let run = trial::run(&mut *deployment, trial.planned, &log.next_label(), context, log.progress);
+            let is_usable = run.leaves_deployment_usable() && shares_deployment(rest, &trial);
+            log.append(trial, started_at, used, run)?;
+            match rest.pop_front_if(|_| is_usable && !(context.stop)()) {
+                Some(next) => trial = next,
+                None => break,
+            }
+            used.trial += 1;
+            started_at = jiff::Timestamp::now();
+            log.progress.trial_begins(trial.planned, trial.retake.as_ref());
+        }
+        finish(deployment, log.progress);
+        Ok(())
+    }
+}
+
+/// Whether the next trial needs the same deployment as this one.
+fn shares_deployment(rest: &VecDeque<DueTrial<'_>>, trial: &DueTrial<'_>) -> bool {
+    rest.front().is_some_and(|next| next.planned.deployment == trial.planned.deployment)
+}
+
+fn finish(deployment: Box<dyn Deployment + '_>, progress: &RunProgress) {
+    if let Err(error) = deployment.finish() {
+        progress.note(&format!("a deployment was not removed completely: {}", in_one_line(&error)));
+    }
+}
+
+impl RunLog<'_> {
+    /// Label of the next trial's logs.
+    fn next_label(&self) -> String {
+        RunFolder::trial_label(self.trials)
+    }
+
+    /// Writes a trial to the disk.
+    fn append(
+        &mut self,
+        trial: DueTrial<'_>,
+        started_at: jiff::Timestamp,
+        deployment: DeploymentUse,
+        run: TrialRun,
+    ) -> Result<(), Failure> {
+        let DueTrial { planned, retake } = trial;
+        let place = Place { index: self.trials, started_at: started_at.to_string(), deployment, retake };
+        let (record, failure) = trial::record(planned, place, run);
+        self.folder.append_trial(&record).map_err(folder_failure)?;
+        self.trials += 1;
+        self.progress.trial_ended(planned, &record);
+        self.retakes.note(&record);
+        self.failures.note(&record, failure)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+use super::super::drivers;
+use super::*;
+use experiment::environment::deploy::DriverEnd;
+use experiment::schema::{ComponentUsage, Throttling, TopProcess};
+
+fn proven() -> PathProof {
+    PathProof { proven: true, ..PathProof::default() }
+}
+
+fn quiet() -> WindowUsage {
+    WindowUsage { components: Vec::new(), machine: Some(MachineUsage { cpus: 2, ..MachineUsage::default() }) }
+}
+
+fn busy() -> WindowUsage {
+    let top_other_processes = vec![TopProcess { name: "rustc".into(), cpu_cores: 0.5 }];
+    let machine =
+        MachineUsage { cpus: 2, other_processes_cores: 0.5, top_other_processes, ..MachineUsage::default() };
+    WindowUsage { machine: Some(machine), ..quiet() }
+}
+
+fn throttled(component: &str, role: Role) -> WindowUsage {
+    let component = ComponentUsage {
+        throttling: Some(Throttling { periods: 3, time_s: 0.1 }),
+        ..ComponentUsage::of(component, role, 1.0)
+    };
+    WindowUsage { components: vec![component], ..quiet() }
+}
+
+fn result() -> LoadResult {
+    let text = include_str!("../../../../tests/load-result.json");
+    let result: LoadResult = serde_json::from_str(text).expect("a result as the generator writes it");
+    LoadResult { verdict: Verdict { valid: true, ..Verdict::default() }, ..result }
+}
+
+fn driver(name: &str, result: LoadResult) -> DriverRun {
+    let end = DriverEnd { exit_code: Some(0), result: Ok(result), last_lines: Vec::new() };
+    DriverRun { name: name.to_owned(), end: Some(end) }
+}
+
+/// The kinds of the reasons against a trial with one driver that is content with itself.
+fn reasons(ending: &Ending, path: &PathProof, usage: Option<&WindowUsage>) -> Vec<String> {
+    let drivers = [driver("generator", result())];
+    let merged = drivers::merged_result(&drivers);
+    let verdict = check_trial(&Observed { ending, path, usage }, &drivers, &merged);
+    assert_eq!(verdict.valid, verdict.reasons.is_empty());
+    verdict.reasons.iter().map(|reason| reason.split(':').next().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn nothing_against_it_is_valid() {
+    assert!(reasons(&Ending::Finished, &proven(), Some(&quiet())).is_empty());
+    let of_a_cluster = WindowUsage { machine: None, ..quiet() };
+    assert!(reasons(&Ending::Finished, &proven(), Some(&of_a_cluster)).is_empty());
+}
+
+#[test]
+fn each_cause_has_its_reason() {
+    let finished = &Ending::Finished;
+    assert_eq!(reasons(finished, &PathProof::default(), Some(&quiet())), ["path-not-proven"]);
+    assert_eq!(reasons(finished, &proven(), Some(&busy())), ["other-processes"]);
+    assert_eq!(reasons(finished, &proven(), Some(&throttled("client-proxy", Role::Proxy))), ["throttled"]);
+    assert_eq!(reasons(finished, &proven(), Some(&throttled("generator", Role::Generator))), ["throttled"]);
+    assert_eq!(reasons(&Ending::Interrupted, &proven(), Some(&quiet())), ["interrupted"]);
+    assert_eq!(reasons(&Ending::Failed("server died".into()), &proven(), Some(&quiet())), ["failed"]);
+    assert_eq!(reasons(finished, &proven(), None), ["not-observed"]);
+}
+
+#[test]
+fn a_trial_that_was_cut_short_says_so_first_and_nothing_of_the_target() {
+    let saturated = Verdict {
+        saturated: true,
+        reasons: vec!["saturated: 1/s completed of 500/s offered".to_owned()],
+        ..Verdict::default()
+    };
+    let drivers = [driver("generator", LoadResult { verdict: saturated, ..result() })];
+    let merged = drivers::merged_result(&drivers);
+    for (ending, first) in [(Ending::Interrupted, "interrupted:"), (Ending::Failed("x".into()), "failed: x")]
+    {
+        let observed = Observed { ending: &ending, path: &proven(), usage: Some(&busy()) };
+        let verdict = check_trial(&observed, &drivers, &merged);
+        assert!(verdict.reasons[0].starts_with(first), "{:?}", verdict.reasons);
+        assert!(!verdict.saturated && !verdict.valid);
+    }
+}
+
+#[test]
+fn without_a_result_nothing_is_valid() {
+    let ending = Ending::Failed("no proxy".into());
+    let observed = Observed { ending: &ending, path: &PathProof::default(), usage: None };
+    let drivers = [DriverRun::without_end("generator")];
+    let verdict = check_trial(&observed, &drivers, &Ok(None));
+    assert!(!verdict.valid);
+    assert_eq!(verdict.reasons, ["failed: no proxy"]);
+}
+
+/// Two drivers of which one is late: the verdicts of the trial and of each.
+fn of_two(usage: &WindowUsage, reasons: &[&str]) -> (Verdict, [Verdict; 2]) {
+    let late = Verdict {
+        valid: reasons.is_empty(),
+        reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
+        notes: vec!["stall: a note".to_owned()],
+        ..Verdict::default()
+    };
+    // Two machines at the same moment would be the same measurement.
+    let other = LoadResult { urls: vec!["http://other/".to_owned()], ..result() };
+    let drivers = [driver("a", LoadResult { verdict: late, ..result() }), driver("b", other)];
+    let merged = drivers::merged_result(&drivers);
+    let observed = Observed { ending: &Ending::Finished, path: &proven(), usage: Some(usage) };
+    let [a, b] = &drivers;
+    let each = [check_driver(&observed, a), check_driver(&observed, b)];
+    (check_trial(&observed, &drivers, &merged), each)
+}
+
+#[test]
+fn reasons_of_one_driver_among_several_name_it_and_spare_the_others() {
+    let (trial, [late, other]) = of_two(&quiet(), &["schedule-lag: it was late"]);
+    assert_eq!(trial.reasons, ["schedule-lag: a: it was late"]);
+    assert_eq!(trial.notes, ["stall: a: a note"]);
+    assert_eq!(late.reasons, ["schedule-lag: it was late"]);
+    assert!(!trial.valid && !late.valid && other.valid);
+}
+
+#[test]
+fn what_disturbs_the_machine_spoils_every_driver_and_throttling_only_the_throttled_one() {
+    let (trial, each) = of_two(&busy(), &[]);
+    assert!(!trial.valid && each.iter().all(|driver| !driver.valid));
+    let (trial, [throttled, other]) = of_two(&throttled("a", Role::Generator), &[]);
+    assert!(!trial.valid && !throttled.valid && other.valid);
+    let (trial, each) = of_two(&quiet(), &[]);
+    assert!(trial.valid && each.iter().all(|driver| driver.valid));
+}
