@@ -4,6 +4,7 @@
 //! the connections (to an admin port, to the Kubernetes API) and gets values back.
 
 pub mod admin;
+pub mod concurrent;
 pub mod config_dump;
 pub mod envoy;
 pub mod istio;

@@ -1,13 +1,13 @@
 //! HTTP to the admin port of a component that runs, over connections that the caller supplies ([`dial`]).
 //!
 //! Every request is bounded in time and in the size of its response, and every error names the component.
-//! [`side_by_side`] sends requests to many components at once; [`liveness`] is the cheapest request to each.
+//! Requests are blocking, and a thread's share one runtime: [`crate::concurrent`] sends them to many components side by side.
+//! [`liveness`] is the cheapest request to each.
 
 pub mod dial;
 pub mod error;
 mod exchange;
 pub mod liveness;
-pub mod side_by_side;
 #[cfg(test)]
 mod tests;
 

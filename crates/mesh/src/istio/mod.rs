@@ -5,10 +5,12 @@
 
 pub mod background;
 pub mod configz;
+pub mod expected;
 pub mod istiod;
 pub mod nack;
 pub mod objects;
 pub mod propagation;
+mod shown;
 pub mod token;
 pub mod validation;
 pub mod xds_status;

@@ -1,105 +1,21 @@
-//! Whether a proxy has the configuration that it should have, asked of the proxy itself, and how long that took.
+//! Propagation: when the configuration that istiod sends has reached the proxies, and how long that took.
+//!
+//! Proxies are polled side by side. What one has shown is not requested from it again, and its dumps, which are large in a
+//! large mesh, only once it shows the rest. Read [`super::expected`] first.
 
-use crate::admin::{Admin, AdminCause, AdminError};
-use crate::envoy::hop::{Hop, Layer};
-use crate::envoy::plaintext::accepts_plaintext;
-use crate::proof::Accepts;
+pub use super::expected::Expected;
+use super::shown::ShownConfiguration;
+use crate::admin::{Admin, AdminError};
+use crate::concurrent::side_by_side;
 use crate::wait::{Progress, wait_with_progress};
-use crate::ztunnel;
 use experiment::environment::EnvironmentError;
-use serde::Deserialize;
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
-/// How long nothing may change at the proxies meanwhile. istiod waits 100 ms for more changes, at most 10 s, and takes some
-/// time to compute what a large mesh is told.
+/// Time without any change at the proxies. istiod waits 100 ms for more changes, at most 10 s, and takes some time to compute
+/// what a large mesh is sent.
 const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Something that a proxy shows once it has its configuration.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Expected {
-    /// A cluster of this name.
-    Cluster(String),
-    /// A cluster of this name with this address in it, which it takes to be healthy.
-    Endpoint(String, SocketAddrV4),
-    /// A listener of this name that takes connections. It does so only once its routes are there.
-    Listener(String),
-    /// A listener's filter chain of this name.
-    FilterChain(String),
-    /// A listener that leads connections to this cluster, unread.
-    TcpRoute(String),
-    /// A route for this domain, such as `server.mesh-1.svc.cluster.local`.
-    Domain(String),
-    /// At a ztunnel: a Service with somebody behind it, before which a waypoint stands or not.
-    AmbientService {
-        /// Its whole name.
-        host: String,
-        /// Whether its requests go through a waypoint.
-        behind_waypoint: bool,
-    },
-    /// At a ztunnel: a pod that is reached by HBONE.
-    AmbientWorkload {
-        /// Its namespace.
-        namespace: String,
-        /// Its name.
-        name: String,
-    },
-    /// At a ztunnel: an authorization policy.
-    AmbientPolicy {
-        /// Its namespace.
-        namespace: String,
-        /// Its name.
-        name: String,
-    },
-    /// Plain text for a port of the application is taken, or is not.
-    Accepts(Accepts),
-    /// Text in its listeners.
-    InListeners(String),
-    /// Text in its routes.
-    InRoutes(String),
-}
-
-impl Expected {
-    /// That a proxy leads the load where it should: requests for this domain by a route, connections by their listener.
-    #[must_use]
-    pub fn route(hop: &Hop, domain: &str) -> Self {
-        match hop.layer {
-            Layer::L7 { .. } => Self::Domain(domain.to_owned()),
-            Layer::L4 => Self::TcpRoute(hop.cluster.clone()),
-        }
-    }
-}
-
-/// As it is told to people, after "the proxy does not show".
-impl fmt::Display for Expected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cluster(name) => write!(f, "the cluster {name}"),
-            Self::Endpoint(cluster, address) => write!(f, "{address} as a healthy endpoint of {cluster}"),
-            Self::Listener(name) => write!(f, "the listener {name}"),
-            Self::FilterChain(name) => write!(f, "the filter chain {name}"),
-            Self::TcpRoute(cluster) => write!(f, "a listener that leads connections to {cluster}"),
-            Self::Domain(domain) => write!(f, "a route for {domain}"),
-            Self::AmbientService { host, behind_waypoint: false } => write!(f, "the Service {host}"),
-            Self::AmbientService { host, behind_waypoint: true } => {
-                write!(f, "the Service {host} behind a waypoint")
-            }
-            Self::AmbientWorkload { namespace, name } => write!(f, "the pod {namespace}/{name} by HBONE"),
-            Self::AmbientPolicy { namespace, name } => write!(f, "the policy {namespace}/{name}"),
-            Self::Accepts(Accepts { port, plaintext: true }) => {
-                write!(f, "that it takes plain text for port {port}")
-            }
-            Self::Accepts(Accepts { port, plaintext: false }) => {
-                write!(f, "that it takes nothing but mutual TLS for port {port}")
-            }
-            Self::InListeners(text) => write!(f, "`{text}` in its listeners"),
-            Self::InRoutes(text) => write!(f, "`{text}` in its routes"),
-        }
-    }
-}
 
 /// A proxy that was started.
 pub trait Running: fmt::Debug {
@@ -128,260 +44,136 @@ pub struct Awaited<'a> {
 /// Waits until every proxy shows all that is expected of it. Gives for each the seconds since `written_at`.
 ///
 /// # Errors
-/// Where one does not in time, with what it lacks; where one refuses its configuration or ends, with its words; where
-/// `check` fails, which is asked again and again.
+/// A proxy lacks something for too long, rejects its configuration or ends; the error of `check`, which is called before
+/// every poll.
 pub fn wait_until_propagated(
     awaited: &[Awaited<'_>],
     written_at: Instant,
     check: impl Fn() -> Result<(), EnvironmentError>,
 ) -> Result<BTreeMap<String, f64>, EnvironmentError> {
-    let mut in_force = BTreeMap::new();
+    let mut pending: Vec<Pending<'_>> = awaited.iter().map(Pending::new).collect();
+    let mut propagated = BTreeMap::new();
     let mut lacking = String::new();
     let waited = wait_with_progress("the proxies have their configuration", PROPAGATION_TIMEOUT, || {
         check()?;
-        let mut clusters = Vec::new();
-        for proxy in awaited {
-            if in_force.contains_key(proxy.name) {
-                continue;
-            }
-            let operation = format!("wait until {} has its configuration", proxy.name);
-            proxy.running.check(&operation)?;
-            let seen = first_lacking(proxy).map_err(|error| EnvironmentError::new(operation, error))?;
-            match seen.lacking {
-                None => {
-                    in_force.insert(proxy.name.to_owned(), written_at.elapsed().as_secs_f64());
-                }
-                Some(expected) => lacking = format!("{} does not show {expected}", proxy.name),
-            }
-            clusters.push(seen.clusters);
-            // One that holds thousands takes long to tell of them.
-            check()?;
+        let operation = |name: &str| format!("wait until {name} has its configuration");
+        for proxy in awaited.iter().filter(|proxy| !propagated.contains_key(proxy.name)) {
+            proxy.running.check(&operation(proxy.name))?;
         }
-        let done = in_force.len() == awaited.len();
-        Ok(if done { Progress::Done(()) } else { Progress::At((lacking.clone(), clusters)) })
+        let polled = side_by_side(std::mem::take(&mut pending), |mut proxy: Pending<'_>| {
+            let polled = proxy.poll();
+            (proxy, polled)
+        });
+        let mut progress = Vec::new();
+        for (proxy, polled) in polled {
+            let clusters = polled.map_err(|error| EnvironmentError::new(operation(proxy.name), error))?;
+            match proxy.expected.last() {
+                None => {
+                    propagated.insert(proxy.name.to_owned(), written_at.elapsed().as_secs_f64());
+                }
+                Some(expected) => {
+                    lacking = format!("{} does not show {expected}", proxy.name);
+                    progress.push((proxy.name, proxy.expected.len(), clusters));
+                    pending.push(proxy);
+                }
+            }
+        }
+        Ok(if pending.is_empty() { Progress::Done(()) } else { Progress::At(progress) })
     });
     match waited {
-        Ok(()) => Ok(in_force),
+        Ok(()) => Ok(propagated),
         // What a proxy says itself is worth more.
         Err(error) if lacking.is_empty() || error.hint.is_some() => Err(error),
         Err(error) => Err(error.with_hint(format!("the last look: {lacking}"))),
     }
 }
 
-/// What a look at a proxy showed.
-struct Seen<'a> {
-    /// The first thing that it does not show yet.
-    lacking: Option<&'a Expected>,
-    /// Clusters that it has so far; 0 where it was not asked.
-    clusters: usize,
-}
-
-/// How far a proxy is. Each kind is asked for once; the dumps, which are large in a large
-/// mesh, only when the rest is there.
-fn first_lacking<'a>(proxy: &'a Awaited<'_>) -> Result<Seen<'a>, AdminError> {
-    let mut answers = Answers {
-        admin: proxy.admin,
-        clusters: None,
-        listeners: None,
-        chains: None,
-        routes: None,
-        ztunnel: None,
-    };
-    let mut expected: Vec<&Expected> = proxy.expected.iter().collect();
-    expected.sort_by_key(|expected| {
-        !matches!(expected, Expected::Cluster(_) | Expected::Endpoint(..) | Expected::Listener(_))
-    });
-    let mut lacking = None;
-    for expected in expected {
-        if !answers.show(expected)? {
-            lacking = Some(expected);
-            break;
-        }
-    }
-    Ok(Seen { lacking, clusters: answers.clusters.map_or(0, |clusters| clusters.len()) })
-}
-
-/// What a proxy has answered so far.
-struct Answers<'a> {
+/// A proxy that does not show everything yet.
+struct Pending<'a> {
+    name: &'a str,
     admin: &'a Admin,
-    clusters: Option<BTreeMap<String, BTreeSet<SocketAddrV4>>>,
-    listeners: Option<BTreeSet<String>>,
-    chains: Option<String>,
-    routes: Option<String>,
-    ztunnel: Option<ztunnel::state::Dump>,
+    /// What it has not shown, in the reverse order of requests.
+    expected: Vec<&'a Expected>,
 }
 
-impl Answers<'_> {
-    fn show(&mut self, expected: &Expected) -> Result<bool, AdminError> {
-        Ok(match expected {
-            Expected::Cluster(name) => self.clusters()?.contains_key(name),
-            Expected::Endpoint(name, address) => {
-                self.clusters()?.get(name).is_some_and(|endpoints| endpoints.contains(address))
-            }
-            Expected::Listener(name) => self.listeners()?.contains(name),
-            Expected::FilterChain(name) => self.listener_dump()?.contains(&format!("\"name\": \"{name}\"")),
-            Expected::TcpRoute(cluster) => {
-                self.listener_dump()?.contains(&format!("\"cluster\": \"{cluster}\""))
-            }
-            Expected::AmbientService { host, behind_waypoint } => {
-                self.ztunnel()?.has_service(host, *behind_waypoint)
-            }
-            Expected::AmbientWorkload { namespace, name } => {
-                self.ztunnel()?.has_ambient_workload(namespace, name)
-            }
-            Expected::AmbientPolicy { namespace, name } => self.ztunnel()?.has_policy(namespace, name),
-            Expected::Accepts(Accepts { port, plaintext }) => {
-                let dump: Value = serde_json::from_str(self.listener_dump()?)
-                    .map_err(|error| self.admin.error(LISTENER_DUMP, AdminCause::Shape(error)))?;
-                accepts_plaintext(&dump, *port) == Some(*plaintext)
-            }
-            Expected::InListeners(text) => self.listener_dump()?.contains(text),
-            Expected::InRoutes(text) => self.route_dump()?.contains(text),
-            Expected::Domain(name) => self.route_dump()?.contains(&format!("\"{name}\"")),
-        })
+impl<'a> Pending<'a> {
+    fn new(proxy: &'a Awaited<'_>) -> Self {
+        let mut expected: Vec<&Expected> = proxy.expected.iter().rev().collect();
+        expected.sort_by_key(|expected| {
+            matches!(expected, Expected::Cluster(_) | Expected::Endpoint(..) | Expected::Listener(_))
+        });
+        Self { name: proxy.name, admin: proxy.admin, expected }
     }
 
-    fn listener_dump(&mut self) -> Result<&str, AdminError> {
-        dump(self.admin, LISTENER_DUMP, &mut self.chains)
-    }
-
-    fn route_dump(&mut self) -> Result<&str, AdminError> {
-        dump(self.admin, "/config_dump?resource=dynamic_route_configs", &mut self.routes)
-    }
-
-    fn ztunnel(&mut self) -> Result<&ztunnel::state::Dump, AdminError> {
-        if self.ztunnel.is_none() {
-            self.ztunnel = Some(self.admin.ask_long_json("/config_dump")?);
+    /// Drops what it shows, up to the first that it does not. Gives the number of its clusters, if that was requested.
+    fn poll(&mut self) -> Result<usize, AdminError> {
+        let mut shown = ShownConfiguration::new(self.admin);
+        while let Some(expected) = self.expected.last() {
+            if !shown.has(expected)? {
+                break;
+            }
+            self.expected.pop();
         }
-        Ok(self.ztunnel.as_ref().expect("it was just set"))
+        Ok(shown.cluster_count())
     }
-
-    fn clusters(&mut self) -> Result<&BTreeMap<String, BTreeSet<SocketAddrV4>>, AdminError> {
-        if self.clusters.is_none() {
-            let answer: Clusters = self.admin.ask_long_json("/clusters?format=json")?;
-            self.clusters = Some(answer.healthy());
-        }
-        Ok(self.clusters.as_ref().expect("it was just set"))
-    }
-
-    fn listeners(&mut self) -> Result<&BTreeSet<String>, AdminError> {
-        if self.listeners.is_none() {
-            let answer: Listeners = self.admin.ask_json("/listeners?format=json")?;
-            self.listeners =
-                Some(answer.listener_statuses.into_iter().map(|listener| listener.name).collect());
-        }
-        Ok(self.listeners.as_ref().expect("it was just set"))
-    }
-}
-
-/// A part of the proxy's configuration as text, asked for once.
-fn dump<'a>(admin: &Admin, path: &str, known: &'a mut Option<String>) -> Result<&'a str, AdminError> {
-    if known.is_none() {
-        let answer = admin.ask_long(path)?;
-        *known = Some(String::from_utf8_lossy(&answer).into_owned());
-    }
-    Ok(known.as_deref().expect("it was just set"))
-}
-
-const LISTENER_DUMP: &str = "/config_dump?resource=dynamic_listeners";
-
-/// `/clusters?format=json`.
-#[derive(Deserialize)]
-struct Clusters {
-    #[serde(default)]
-    cluster_statuses: Vec<Cluster>,
-}
-
-#[derive(Deserialize)]
-struct Cluster {
-    name: String,
-    #[serde(default)]
-    host_statuses: Vec<Host>,
-}
-
-#[derive(Deserialize)]
-struct Host {
-    address: Address,
-    #[serde(default)]
-    health_status: Health,
-}
-
-#[derive(Deserialize)]
-struct Address {
-    /// Absent where a host is a pipe or an internal listener.
-    socket_address: Option<SocketAddress>,
-}
-
-#[derive(Deserialize)]
-struct SocketAddress {
-    address: String,
-    port_value: u16,
-}
-
-#[derive(Default, Deserialize)]
-struct Health {
-    eds_health_status: Option<String>,
-}
-
-impl Clusters {
-    /// The addresses of each cluster that requests may be sent to.
-    fn healthy(self) -> BTreeMap<String, BTreeSet<SocketAddrV4>> {
-        let healthy = |host: Host| {
-            let status = host.health_status.eds_health_status;
-            let address = host.address.socket_address?;
-            let ip: Ipv4Addr = address.address.parse().ok()?;
-            let is_healthy = status.is_none_or(|status| status == "HEALTHY" || status == "UNKNOWN");
-            is_healthy.then_some(SocketAddrV4::new(ip, address.port_value))
-        };
-        let hosts = |hosts: Vec<Host>| hosts.into_iter().filter_map(healthy).collect();
-        self.cluster_statuses
-            .into_iter()
-            .map(|cluster| (cluster.name, hosts(cluster.host_statuses)))
-            .collect()
-    }
-}
-
-/// `/listeners?format=json`.
-#[derive(Deserialize)]
-struct Listeners {
-    #[serde(default)]
-    listener_statuses: Vec<Listener>,
-}
-
-#[derive(Deserialize)]
-struct Listener {
-    name: String,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admin::dial::UnixSocket;
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixListener;
 
-    #[test]
-    fn what_is_awaited_is_told_in_words() {
-        let accepts = |plaintext| Expected::Accepts(Accepts { port: 8080, plaintext });
-        assert_eq!(accepts(false).to_string(), "that it takes nothing but mutual TLS for port 8080");
-        assert_eq!(accepts(true).to_string(), "that it takes plain text for port 8080");
-        let endpoint = Expected::Endpoint("outbound|80||a".to_owned(), "10.77.0.4:8080".parse().unwrap());
-        assert_eq!(endpoint.to_string(), "10.77.0.4:8080 as a healthy endpoint of outbound|80||a");
+    #[derive(Debug)]
+    struct GoesOn;
+
+    impl Running for GoesOn {
+        fn check(&self, _operation: &str) -> Result<(), EnvironmentError> {
+            Ok(())
+        }
+    }
+
+    /// A proxy whose listener comes with the third request for listeners. Gives the paths of `requests` requests.
+    fn serve(listener: &UnixListener, requests: usize) -> Vec<String> {
+        let mut paths: Vec<String> = Vec::new();
+        for _ in 0..requests {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 4096];
+            let length = stream.read(&mut request).unwrap();
+            let path = String::from_utf8_lossy(&request[..length]).split(' ').nth(1).unwrap().to_owned();
+            let seen = paths.iter().filter(|known| **known == path).count();
+            let body = match path.as_str() {
+                "/clusters?format=json" => r#"{"cluster_statuses":[{"name":"a"}]}"#,
+                "/listeners?format=json" if seen < 2 => "{}",
+                "/listeners?format=json" => r#"{"listener_statuses":[{"name":"0.0.0.0_80"}]}"#,
+                _ => r#"{"configs":[{"domains":["a.mesh"]}]}"#,
+            };
+            stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n").unwrap();
+            stream.write_all(body.as_bytes()).unwrap();
+            paths.push(path);
+        }
+        paths
     }
 
     #[test]
-    fn only_addresses_that_requests_may_be_sent_to_count() {
-        let answer = r#"{"cluster_statuses": [
-            {"name": "outbound|8080||server", "host_statuses": [
-                {"address": {"socket_address": {"address": "10.77.0.4", "port_value": 8080}},
-                 "health_status": {"eds_health_status": "HEALTHY"}, "weight": 1},
-                {"address": {"socket_address": {"address": "10.77.0.5", "port_value": 8080}},
-                 "health_status": {"eds_health_status": "UNHEALTHY"}},
-                {"address": {"pipe": {"path": "/socket"}}}]},
-            {"name": "inbound|8080||"}]}"#;
-        let clusters: Clusters = serde_json::from_str(answer).unwrap();
-        let healthy = clusters.healthy();
-        let expected = SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, 4), 8080);
-        assert_eq!(healthy["outbound|8080||server"], BTreeSet::from([expected]));
-        assert!(healthy["inbound|8080||"].is_empty());
-        let empty: Clusters = serde_json::from_str("{}").unwrap();
-        assert!(empty.healthy().is_empty());
+    fn what_a_proxy_has_shown_is_not_requested_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("admin");
+        let listener = UnixListener::bind(&path).unwrap();
+        let server = std::thread::spawn(move || serve(&listener, 5));
+        let admin = Admin::new("client-proxy", UnixSocket(path));
+        let expected = vec![
+            Expected::Domain("a.mesh".to_owned()),
+            Expected::Cluster("a".to_owned()),
+            Expected::Listener("0.0.0.0_80".to_owned()),
+        ];
+        let awaited =
+            [Awaited { name: "client-proxy", known_as: None, admin: &admin, running: &GoesOn, expected }];
+        let propagated = wait_until_propagated(&awaited, Instant::now(), || Ok(())).unwrap();
+        assert!(propagated["client-proxy"] >= 0.0);
+        let [clusters, listeners] = ["/clusters?format=json", "/listeners?format=json"];
+        let routes = "/config_dump?resource=dynamic_route_configs";
+        assert_eq!(server.join().unwrap(), [clusters, listeners, listeners, listeners, routes]);
     }
 }

@@ -1,0 +1,202 @@
+//! The configuration that a proxy shows at its admin port, as far as it is waited for.
+
+use super::expected::Expected;
+use crate::admin::{Admin, AdminCause, AdminError};
+use crate::envoy::plaintext::accepts_plaintext;
+use crate::proof::evidence::Accepts;
+use crate::ztunnel;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// What a proxy shows at one moment. Each part is requested once, when it is needed.
+#[derive(Debug)]
+pub(super) struct ShownConfiguration<'a> {
+    admin: &'a Admin,
+    clusters: Option<BTreeMap<String, BTreeSet<SocketAddrV4>>>,
+    listeners: Option<BTreeSet<String>>,
+    chains: Option<String>,
+    routes: Option<String>,
+    ztunnel: Option<ztunnel::state::Dump>,
+}
+
+impl<'a> ShownConfiguration<'a> {
+    /// Nothing yet of the proxy with this admin port.
+    pub fn new(admin: &'a Admin) -> Self {
+        Self { admin, clusters: None, listeners: None, chains: None, routes: None, ztunnel: None }
+    }
+
+    /// Number of clusters; 0 if they were not requested.
+    pub fn cluster_count(&self) -> usize {
+        self.clusters.as_ref().map_or(0, BTreeMap::len)
+    }
+
+    /// Whether the proxy shows this.
+    ///
+    /// # Errors
+    /// The proxy does not respond, or not in the expected shape.
+    pub fn has(&mut self, expected: &Expected) -> Result<bool, AdminError> {
+        Ok(match expected {
+            Expected::Cluster(name) => self.clusters()?.contains_key(name),
+            Expected::Endpoint(name, address) => {
+                self.clusters()?.get(name).is_some_and(|endpoints| endpoints.contains(address))
+            }
+            Expected::Listener(name) => self.listeners()?.contains(name),
+            Expected::FilterChain(name) => self.listener_dump()?.contains(&format!("\"name\": \"{name}\"")),
+            Expected::TcpRoute(cluster) => {
+                self.listener_dump()?.contains(&format!("\"cluster\": \"{cluster}\""))
+            }
+            Expected::AmbientService { host, behind_waypoint } => {
+                self.ztunnel()?.has_service(host, *behind_waypoint)
+            }
+            Expected::AmbientWorkload { namespace, name } => {
+                self.ztunnel()?.has_ambient_workload(namespace, name)
+            }
+            Expected::AmbientPolicy { namespace, name } => self.ztunnel()?.has_policy(namespace, name),
+            Expected::Accepts(Accepts { port, plaintext }) => {
+                let dump: Value = serde_json::from_str(self.listener_dump()?)
+                    .map_err(|error| self.admin.error(LISTENER_DUMP, AdminCause::Shape(error)))?;
+                accepts_plaintext(&dump, *port) == Some(*plaintext)
+            }
+            Expected::InListeners(text) => self.listener_dump()?.contains(text),
+            Expected::InRoutes(text) => self.route_dump()?.contains(text),
+            Expected::Domain(name) => self.route_dump()?.contains(&format!("\"{name}\"")),
+        })
+    }
+
+    fn listener_dump(&mut self) -> Result<&str, AdminError> {
+        dump(self.admin, LISTENER_DUMP, &mut self.chains)
+    }
+
+    fn route_dump(&mut self) -> Result<&str, AdminError> {
+        dump(self.admin, "/config_dump?resource=dynamic_route_configs", &mut self.routes)
+    }
+
+    fn ztunnel(&mut self) -> Result<&ztunnel::state::Dump, AdminError> {
+        if self.ztunnel.is_none() {
+            self.ztunnel = Some(self.admin.ask_long_json("/config_dump")?);
+        }
+        Ok(self.ztunnel.as_ref().expect("it was just set"))
+    }
+
+    fn clusters(&mut self) -> Result<&BTreeMap<String, BTreeSet<SocketAddrV4>>, AdminError> {
+        if self.clusters.is_none() {
+            let answer: Clusters = self.admin.ask_long_json("/clusters?format=json")?;
+            self.clusters = Some(answer.healthy());
+        }
+        Ok(self.clusters.as_ref().expect("it was just set"))
+    }
+
+    fn listeners(&mut self) -> Result<&BTreeSet<String>, AdminError> {
+        if self.listeners.is_none() {
+            let answer: Listeners = self.admin.ask_json("/listeners?format=json")?;
+            self.listeners =
+                Some(answer.listener_statuses.into_iter().map(|listener| listener.name).collect());
+        }
+        Ok(self.listeners.as_ref().expect("it was just set"))
+    }
+}
+
+/// A part of the proxy's configuration as text, requested once.
+fn dump<'k>(admin: &Admin, path: &str, known: &'k mut Option<String>) -> Result<&'k str, AdminError> {
+    if known.is_none() {
+        let answer = admin.ask_long(path)?;
+        *known = Some(String::from_utf8_lossy(&answer).into_owned());
+    }
+    Ok(known.as_deref().expect("it was just set"))
+}
+
+const LISTENER_DUMP: &str = "/config_dump?resource=dynamic_listeners";
+
+/// `/clusters?format=json`.
+#[derive(Deserialize)]
+struct Clusters {
+    #[serde(default)]
+    cluster_statuses: Vec<Cluster>,
+}
+
+#[derive(Deserialize)]
+struct Cluster {
+    name: String,
+    #[serde(default)]
+    host_statuses: Vec<Host>,
+}
+
+#[derive(Deserialize)]
+struct Host {
+    address: Address,
+    #[serde(default)]
+    health_status: Health,
+}
+
+#[derive(Deserialize)]
+struct Address {
+    /// Absent where a host is a pipe or an internal listener.
+    socket_address: Option<SocketAddress>,
+}
+
+#[derive(Deserialize)]
+struct SocketAddress {
+    address: String,
+    port_value: u16,
+}
+
+#[derive(Default, Deserialize)]
+struct Health {
+    eds_health_status: Option<String>,
+}
+
+impl Clusters {
+    /// The addresses of each cluster that requests may be sent to.
+    fn healthy(self) -> BTreeMap<String, BTreeSet<SocketAddrV4>> {
+        let healthy = |host: Host| {
+            let status = host.health_status.eds_health_status;
+            let address = host.address.socket_address?;
+            let ip: Ipv4Addr = address.address.parse().ok()?;
+            let is_healthy = status.is_none_or(|status| status == "HEALTHY" || status == "UNKNOWN");
+            is_healthy.then_some(SocketAddrV4::new(ip, address.port_value))
+        };
+        let hosts = |hosts: Vec<Host>| hosts.into_iter().filter_map(healthy).collect();
+        self.cluster_statuses
+            .into_iter()
+            .map(|cluster| (cluster.name, hosts(cluster.host_statuses)))
+            .collect()
+    }
+}
+
+/// `/listeners?format=json`.
+#[derive(Deserialize)]
+struct Listeners {
+    #[serde(default)]
+    listener_statuses: Vec<Listener>,
+}
+
+#[derive(Deserialize)]
+struct Listener {
+    name: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_that_requests_may_be_sent_to_count() {
+        let answer = r#"{"cluster_statuses": [
+            {"name": "outbound|8080||server", "host_statuses": [
+                {"address": {"socket_address": {"address": "10.77.0.4", "port_value": 8080}},
+                 "health_status": {"eds_health_status": "HEALTHY"}, "weight": 1},
+                {"address": {"socket_address": {"address": "10.77.0.5", "port_value": 8080}},
+                 "health_status": {"eds_health_status": "UNHEALTHY"}},
+                {"address": {"pipe": {"path": "/socket"}}}]},
+            {"name": "inbound|8080||"}]}"#;
+        let clusters: Clusters = serde_json::from_str(answer).unwrap();
+        let healthy = clusters.healthy();
+        let expected = SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, 4), 8080);
+        assert_eq!(healthy["outbound|8080||server"], BTreeSet::from([expected]));
+        assert!(healthy["inbound|8080||"].is_empty());
+        let empty: Clusters = serde_json::from_str("{}").unwrap();
+        assert!(empty.healthy().is_empty());
+    }
+}
