@@ -8,6 +8,7 @@ use crate::certificates::{CertificateError, RunAuthority, SigningKey, write_priv
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use experiment::environment::EnvironmentError;
+use mesh::kubernetes::kubeconfig::kubeconfig;
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -50,20 +51,13 @@ impl ApiCredentials {
         let server = authority.issue_server(&names, &addresses).map_err(failed)?;
         let administrator = authority.issue_client("meshmeter", ADMINISTRATORS).map_err(failed)?;
         let tokens = SigningKey::create().map_err(failed)?;
-        let kubeconfig = json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "meshmeter", "cluster": {
-                "server": format!("https://{address}:{API_PORT}"),
-                "certificate-authority-data": BASE64_STANDARD.encode(server.authority_pem()),
-            }}],
-            "users": [{"name": "meshmeter", "user": {
-                "client-certificate-data": BASE64_STANDARD.encode(administrator.certificate_pem()),
-                "client-key-data": BASE64_STANDARD.encode(administrator.key_pem()),
-            }}],
-            "contexts": [{"name": "meshmeter", "context": {"cluster": "meshmeter", "user": "meshmeter"}}],
-            "current-context": "meshmeter",
+        let user = json!({
+            "client-certificate-data": BASE64_STANDARD.encode(administrator.certificate_pem()),
+            "client-key-data": BASE64_STANDARD.encode(administrator.key_pem()),
         });
+        let authority_data = BASE64_STANDARD.encode(server.authority_pem());
+        let kubeconfig =
+            kubeconfig("meshmeter", &format!("https://{address}:{API_PORT}"), None, &authority_data, &user);
         let write = |name: &str, content: &str| {
             let path = folder.join(name);
             write_private(&path, content.as_bytes(), None)
@@ -86,18 +80,14 @@ impl ApiCredentials {
     #[must_use]
     pub fn kubeconfig_at(&self, address: SocketAddr, name: &str, namespace: &str) -> Value {
         let own = &self.kubeconfig_content;
-        let authority = &own["clusters"][0]["cluster"]["certificate-authority-data"];
-        json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": name, "cluster": {
-                "server": format!("https://{address}"),
-                "certificate-authority-data": authority,
-            }}],
-            "users": [{"name": name, "user": own["users"][0]["user"]}],
-            "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": namespace}}],
-            "current-context": name,
-        })
+        let authority_data = own["clusters"][0]["cluster"]["certificate-authority-data"].as_str();
+        kubeconfig(
+            name,
+            &format!("https://{address}"),
+            Some(namespace),
+            authority_data.unwrap_or_default(),
+            &own["users"][0]["user"],
+        )
     }
 }
 

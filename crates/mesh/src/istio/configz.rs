@@ -5,7 +5,7 @@
 
 use crate::admin::Admin;
 use crate::kubernetes::object_ref::ObjectRef;
-use crate::wait::wait_for;
+use crate::wait::{Progress, wait_with_progress};
 use experiment::environment::EnvironmentError;
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,7 +18,7 @@ const PATH: &str = "/debug/configz";
 /// Last part of the groups of Istio's own kinds.
 const ISTIO_GROUPS: &str = ".istio.io";
 
-/// istiod processes objects within milliseconds, and those of another revision of Istio never.
+/// Without progress. istiod processes objects within milliseconds, and those of another revision of Istio never.
 const PROCESSED_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Waits until istiod has processed these objects, as the API returned them. `check` fails if waiting is pointless.
@@ -30,16 +30,17 @@ pub fn wait_until_processed(
     objects: &[Value],
     check: impl Fn() -> Result<(), EnvironmentError>,
 ) -> Result<(), EnvironmentError> {
-    let mut missing = None;
-    let waited = wait_for("istiod knows what the experiment asks for", PROCESSED_TIMEOUT, || {
+    let mut first = None;
+    let waited = wait_with_progress("istiod knows what the experiment asks for", PROCESSED_TIMEOUT, || {
         check()?;
         let processed: Configz = istiod
             .ask_long_json(PATH)
             .map_err(|error| EnvironmentError::new("look at what istiod knows", error))?;
-        missing = processed.first_missing(objects);
-        Ok(missing.is_none().then_some(()))
+        let missing = processed.missing(objects);
+        first = missing.first().copied();
+        Ok(if missing.is_empty() { Progress::Done(()) } else { Progress::At(missing.len()) })
     });
-    waited.map_err(|error| match missing.map(ObjectRef::from_object) {
+    waited.map_err(|error| match first.map(ObjectRef::from_object) {
         Some(Ok(object)) => EnvironmentError::new(format!("apply {object}"), error),
         _ => error,
     })
@@ -68,13 +69,14 @@ struct Metadata {
 }
 
 impl Configz {
-    /// The first of these objects, as the API returned them, that istiod has not processed in this generation. Kinds that
-    /// are not Istio's own are skipped.
-    fn first_missing<'a>(&self, objects: &'a [Value]) -> Option<&'a Value> {
-        objects.iter().filter(|object| is_istio(object)).find(|object| {
+    /// Those of these objects, as the API returned them, that istiod has not processed in this generation. Kinds that are
+    /// not Istio's own are skipped.
+    fn missing<'a>(&self, objects: &'a [Value]) -> Vec<&'a Value> {
+        let is_missing = |object: &&Value| {
             let wanted = ProcessedObject::deserialize(*object);
             !wanted.is_ok_and(|wanted| self.0.contains(&wanted))
-        })
+        };
+        objects.iter().filter(|object| is_istio(object)).filter(is_missing).collect()
     }
 }
 
@@ -89,7 +91,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn first_missing_compares_generations() {
+    fn missing_compares_generations() {
         let object = |generation: u64| {
             json!({
                 "apiVersion": "networking.istio.io/v1", "kind": "Sidecar", "spec": {},
@@ -102,9 +104,9 @@ mod tests {
         let mut with_status = object(7);
         with_status["metadata"]["resourceVersion"] = json!("6");
         let configz: Configz = serde_json::from_value(json!([with_status])).unwrap();
-        assert_eq!(configz.first_missing(&[object(7)]), None);
-        assert_eq!(configz.first_missing(&[object(7), object(8)]), Some(&object(8)));
+        assert!(configz.missing(&[object(7)]).is_empty());
+        assert_eq!(configz.missing(&[object(7), object(8)]), [&object(8)]);
         let foreign = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
-        assert_eq!(configz.first_missing(&[foreign]), None);
+        assert!(configz.missing(&[foreign]).is_empty());
     }
 }

@@ -4,7 +4,6 @@
 //! request is bounded in time and every response in size, and every error names the object. An object is namespaced
 //! exactly if it names a namespace.
 
-use super::documents::{documents, name_in};
 use super::object_ref::ObjectRef;
 use super::request::{ApiError, ApiRequest, MAX_RESPONSE_BYTES, send};
 use super::rest_mapper::RestMapper;
@@ -15,13 +14,8 @@ use http_body_util::Limited;
 use kube::Client;
 use kube::client::{ClientBuilder, DynBody};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
-use kube::core::Request;
-use kube::core::params::{
-    DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy,
-};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
-use std::borrow::Borrow;
+use serde_json::Value;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -38,7 +32,7 @@ const NEXT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Time until the response to a probe: an API that is starting may drop one request and answer the next.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Time between two checks whether a response can still come.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -46,15 +40,17 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Requests in flight at once.
 const MAX_IN_FLIGHT: usize = 16;
 
-/// Owner of the fields that are written.
-const FIELD_MANAGER: &str = "meshmeter";
-
 /// What happens to further requests after an error.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum OnError {
+pub(super) enum OnError {
     Stop,
     Continue,
 }
+
+/// Requests, or why one cannot be built.
+pub(super) trait Requests: Iterator<Item = Result<ApiRequest, EnvironmentError>> {}
+
+impl<I: Iterator<Item = Result<ApiRequest, EnvironmentError>>> Requests for I {}
 
 /// Fails once it is pointless to wait for a response.
 type StopCheck = Box<dyn Fn() -> Result<(), EnvironmentError> + Send + Sync>;
@@ -168,203 +164,16 @@ impl ApiClient {
         self.check_not_stopped().is_err()
     }
 
-    /// Creates the cluster-scoped objects of one kind from a file of YAML documents. They must not exist yet.
-    ///
-    /// # Errors
-    /// The API refuses one.
-    pub fn create_documents(
-        &self,
-        api_version: &str,
-        kind: &str,
-        yaml: &str,
-    ) -> Result<usize, EnvironmentError> {
-        let path = self.collection(&ObjectRef::new(api_version, kind, None, ""));
-        let requests = documents(yaml).map(|document| {
-            let request = http::Request::post(&path)
-                .header(http::header::CONTENT_TYPE, "application/yaml")
-                .body(document.as_bytes().to_vec());
-            let operation = format!("create the {kind} {}", name_in(document));
-            ApiRequest::new(operation, request.map_err(kube::core::request::Error::BuildRequest))
-        });
-        self.send_all(requests.collect::<Result<_, _>>()?).map(|responses| responses.len())
-    }
-
-    /// Makes objects what is given (server-side apply) and returns them as the API has them, in the same order. Unknown
-    /// fields are errors.
-    ///
-    /// # Errors
-    /// One is invalid or the API refuses it; others may have been written.
-    pub fn apply(&self, objects: &[impl Borrow<Value>]) -> Result<Vec<Value>, EnvironmentError> {
-        objects.iter().for_each(|object| self.mapper().learn(object.borrow()));
-        let params = PatchParams::apply(FIELD_MANAGER).force().validation_strict();
-        let requests = objects.iter().map(|object| self.apply_request(object.borrow(), &params));
-        self.send_all(requests.collect::<Result<_, _>>()?)?.iter().map(|response| parse(response)).collect()
-    }
-
-    /// Whether the API would accept an object, which is not written.
-    ///
-    /// # Errors
-    /// Why not, in the API's words.
-    pub fn dry_run(&self, object: &Value) -> Result<(), String> {
-        let params = PatchParams::apply(FIELD_MANAGER).force().validation_strict().dry_run();
-        let request = self.apply_request(object, &params).map_err(|error| in_one_line(&error))?;
-        self.send_within(PROBE_TIMEOUT, request).map(drop).map_err(|error| error.reason)
-    }
-
-    /// Whether the kind that `definition` defines is served by now, in every version that shall be.
-    #[must_use]
-    pub(super) fn serves_defined_kind(&self, definition: &Value) -> bool {
-        let spec = &definition["spec"];
-        let (group, kind) = (spec["group"].as_str(), spec["names"]["kind"].as_str());
-        let versions = spec["versions"].as_array().into_iter().flatten();
-        let served = versions.filter(|version| version["served"] == true);
-        served.filter_map(|version| version["name"].as_str()).all(|version| {
-            let version = format!("{}/{version}", group.unwrap_or_default());
-            let kind = ObjectRef::new(&version, kind.unwrap_or_default(), None, "");
-            let request = Request::new(self.collection(&kind)).list(&ListParams::default().limit(1));
-            ApiRequest::new("list objects of a kind".to_owned(), request)
-                .is_ok_and(|request| self.probe(request))
-        })
-    }
-
-    /// Creates objects that most likely do not exist yet, and applies those that do. Cheaper for the API than
-    /// [`Self::apply`], which looks for existing objects. `on_progress` gets the number written so far.
-    ///
-    /// # Errors
-    /// One is invalid or the API refuses it; others may have been written.
-    pub fn create(
-        &self,
-        objects: &[Value],
-        on_progress: &dyn Fn(usize),
-    ) -> Result<Vec<Value>, EnvironmentError> {
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        let create = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        let requests = objects.iter().map(|object| {
-            let reference = ObjectRef::from_object(object)?;
-            let request =
-                Request::new(self.collection(&reference)).create(&create, object.to_string().into_bytes());
-            let on_already_exists = Some(Box::new(self.apply_request(object, &params)?));
-            Ok(ApiRequest { on_already_exists, ..ApiRequest::new(format!("create {reference}"), request)? })
-        });
-        let requests = requests.collect::<Result<_, EnvironmentError>>()?;
-        let responses = self.send_each(requests, OnError::Stop, on_progress)?;
-        responses.iter().map(|response| parse(response)).collect()
-    }
-
-    /// Sets the `status` of existing objects: each value names its object and has a field `status`.
-    ///
-    /// # Errors
-    /// The API refuses one.
-    pub fn apply_status(&self, objects: &[Value]) -> Result<(), EnvironmentError> {
-        let requests = objects.iter().map(|object| {
-            let reference = ObjectRef::from_object(object)?;
-            let patch = Patch::Merge(json!({"status": object["status"]}));
-            let request = Request::new(self.collection(&reference)).patch_subresource(
-                "status",
-                &reference.name,
-                &PatchParams::default(),
-                &patch,
-            );
-            ApiRequest::new(format!("set the status of {reference}"), request)
-        });
-        self.send_all(requests.collect::<Result<_, _>>()?).map(drop)
-    }
-
-    /// An object; absent if it does not exist.
-    ///
-    /// # Errors
-    /// The API does not respond.
-    pub fn get(&self, object: &ObjectRef) -> Result<Option<Value>, EnvironmentError> {
-        Ok(self.get_all(std::slice::from_ref(object))?.pop().flatten())
-    }
-
-    /// Objects, in the order of `objects`; absent are those that do not exist.
-    ///
-    /// # Errors
-    /// The API does not respond.
-    pub fn get_all(&self, objects: &[ObjectRef]) -> Result<Vec<Option<Value>>, EnvironmentError> {
-        let requests = objects.iter().map(|object| {
-            let request = Request::new(self.collection(object)).get(&object.name, &GetParams::default());
-            let request = ApiRequest::new(format!("get {object}"), request)?;
-            Ok(ApiRequest { ignore_not_found: true, ..request })
-        });
-        let responses = self.send_all(requests.collect::<Result<_, EnvironmentError>>()?)?;
-        let found = responses.iter().map(|text| (!text.is_empty()).then(|| parse(text)).transpose());
-        found.collect()
-    }
-
-    /// Deletes objects without grace period; absent ones are ignored. `on_progress` gets the number deleted so far.
-    ///
-    /// # Errors
-    /// The first object that the API refuses to delete; the others are deleted all the same.
-    pub fn delete(&self, objects: &[ObjectRef], on_progress: &dyn Fn(usize)) -> Result<(), EnvironmentError> {
-        let params = DeleteParams {
-            grace_period_seconds: Some(0),
-            propagation_policy: Some(PropagationPolicy::Background),
-            ..DeleteParams::default()
-        };
-        let requests = objects.iter().map(|object| {
-            let request = Request::new(self.collection(object)).delete(&object.name, &params);
-            let request = ApiRequest::new(format!("delete {object}"), request)?;
-            Ok(ApiRequest { ignore_not_found: true, ..request })
-        });
-        let requests = requests.collect::<Result<_, EnvironmentError>>()?;
-        self.send_each(requests, OnError::Continue, on_progress).map(drop)
-    }
-
-    /// Finishes the deletion of namespaces. In a cluster, a controller does this once they are empty.
-    ///
-    /// # Errors
-    /// The first that the API refuses.
-    pub fn finalize_namespaces(&self, names: &[&str]) -> Result<(), EnvironmentError> {
-        let requests = names.iter().map(|name| {
-            let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []}});
-            let namespaces = self.collection(&ObjectRef::new("v1", "Namespace", None, name));
-            let body = body.to_string().into_bytes();
-            let request =
-                Request::new(namespaces).replace_subresource("finalize", name, &PostParams::default(), body);
-            let request = ApiRequest::new(format!("finalize namespace {name}"), request)?;
-            Ok(ApiRequest { ignore_not_found: true, ..request })
-        });
-        let requests = requests.collect::<Result<_, EnvironmentError>>()?;
-        self.send_each(requests, OnError::Continue, &|_| ()).map(drop)
-    }
-
-    /// Removes the finalizers of deleted objects, which no controller of a lab would. Absent objects are ignored.
-    ///
-    /// # Errors
-    /// The first that the API refuses.
-    pub fn remove_finalizers(&self, objects: &[ObjectRef]) -> Result<(), EnvironmentError> {
-        let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-        let requests = objects.iter().map(|object| {
-            let request =
-                Request::new(self.collection(object)).patch(&object.name, &PatchParams::default(), &patch);
-            let request = ApiRequest::new(format!("remove the finalizers of {object}"), request)?;
-            Ok(ApiRequest { ignore_not_found: true, ..request })
-        });
-        let requests = requests.collect::<Result<_, EnvironmentError>>()?;
-        self.send_each(requests, OnError::Continue, &|_| ()).map(drop)
-    }
-
     /// Path of all objects of a kind.
     pub(super) fn collection(&self, object: &ObjectRef) -> String {
         self.mapper().collection(object)
     }
 
-    fn mapper(&self) -> MutexGuard<'_, RestMapper> {
+    pub(super) fn mapper(&self) -> MutexGuard<'_, RestMapper> {
         self.mapper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn apply_request(&self, object: &Value, params: &PatchParams) -> Result<ApiRequest, EnvironmentError> {
-        let reference = ObjectRef::from_object(object)?;
-        let request =
-            Request::new(self.collection(&reference)).patch(&reference.name, params, &Patch::Apply(object));
-        let ObjectRef { api_version, kind, .. } = &reference;
-        let unknown_path = Some(format!("the Kubernetes API has no kind {kind} in {api_version}"));
-        Ok(ApiRequest { unknown_path, ..ApiRequest::new(format!("apply {reference}"), request)? })
-    }
-
-    fn probe(&self, request: ApiRequest) -> bool {
+    pub(super) fn probe(&self, request: ApiRequest) -> bool {
         self.send_within(PROBE_TIMEOUT, request).is_ok()
     }
 
@@ -373,7 +182,7 @@ impl ApiClient {
         Ok(self.send_within(RESPONSE_TIMEOUT, request)?)
     }
 
-    fn send_within(&self, timeout: Duration, request: ApiRequest) -> Result<String, ApiError> {
+    pub(super) fn send_within(&self, timeout: Duration, request: ApiRequest) -> Result<String, ApiError> {
         let operation = request.operation.clone();
         let client = self.client.clone();
         let mut response = None;
@@ -400,17 +209,19 @@ impl ApiClient {
     }
 
     /// Sends all requests, some at once, until the first error.
-    pub(super) fn send_all(&self, requests: Vec<ApiRequest>) -> Result<Vec<String>, EnvironmentError> {
+    pub(super) fn send_all(&self, requests: impl Requests) -> Result<Vec<String>, EnvironmentError> {
         self.send_each(requests, OnError::Stop, &|_| ())
     }
 
-    /// Sends requests, some at once, and returns the texts of the responses in their order, or the first error.
-    fn send_each(
+    /// Sends requests, some at once, and returns the texts of the responses in their order, or the first error. Sends
+    /// nothing if one cannot be built.
+    pub(super) fn send_each(
         &self,
-        requests: Vec<ApiRequest>,
+        requests: impl Requests,
         on_error: OnError,
         on_progress: &dyn Fn(usize),
     ) -> Result<Vec<String>, EnvironmentError> {
+        let requests: Vec<ApiRequest> = requests.collect::<Result<_, _>>()?;
         let operations: Vec<String> = requests.iter().map(|request| request.operation.clone()).collect();
         let client = self.client.clone();
         let work = stream::iter(requests).map(move |request| {

@@ -42,6 +42,11 @@ impl ApiRequest {
         Ok(Self { operation, request, ignore_not_found: false, unknown_path: None, on_already_exists: None })
     }
 
+    /// The same, for which 404 is success.
+    pub fn ignoring_not_found(self) -> Self {
+        Self { ignore_not_found: true, ..self }
+    }
+
     /// GET of a path that belongs to no object.
     pub fn get(operation: &str, path: &str) -> Self {
         let request = http::Request::get(path).body(Vec::new()).expect("the path is a constant");

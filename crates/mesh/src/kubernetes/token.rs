@@ -28,7 +28,7 @@ impl ApiClient {
     pub fn tokens(&self, accounts: &[(&str, &str)], audience: &str) -> Result<Vec<String>, EnvironmentError> {
         let requests =
             accounts.iter().map(|(namespace, account)| self.request(namespace, account, audience, None));
-        let responses = self.send_all(requests.collect::<Result<_, _>>()?)?;
+        let responses = self.send_all(requests)?;
         responses
             .iter()
             .zip(accounts)

@@ -1,0 +1,197 @@
+//! Operations on objects: apply, create, get, delete, finalize.
+
+use super::client::{ApiClient, OnError, PROBE_TIMEOUT, parse};
+use super::documents::{documents, name_in};
+use super::object_ref::ObjectRef;
+use super::request::ApiRequest;
+use experiment::environment::{EnvironmentError, in_one_line};
+use kube::core::Request;
+use kube::core::params::{
+    DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy,
+};
+use serde_json::{Value, json};
+use std::borrow::Borrow;
+
+/// Owner of the fields that are written.
+const FIELD_MANAGER: &str = "meshmeter";
+
+impl ApiClient {
+    /// Creates the cluster-scoped objects of one kind from a file of YAML documents. They must not exist yet.
+    ///
+    /// # Errors
+    /// The API refuses one.
+    pub fn create_documents(
+        &self,
+        api_version: &str,
+        kind: &str,
+        yaml: &str,
+    ) -> Result<usize, EnvironmentError> {
+        let path = self.collection(&ObjectRef::new(api_version, kind, None, ""));
+        let requests = documents(yaml).map(|document| {
+            let request = http::Request::post(&path)
+                .header(http::header::CONTENT_TYPE, "application/yaml")
+                .body(document.as_bytes().to_vec());
+            let operation = format!("create the {kind} {}", name_in(document));
+            ApiRequest::new(operation, request.map_err(kube::core::request::Error::BuildRequest))
+        });
+        self.send_all(requests).map(|responses| responses.len())
+    }
+
+    /// Makes objects what is given (server-side apply) and returns them as the API has them, in the same order. Unknown
+    /// fields are errors.
+    ///
+    /// # Errors
+    /// One is invalid or the API refuses it; others may have been written.
+    pub fn apply(&self, objects: &[impl Borrow<Value>]) -> Result<Vec<Value>, EnvironmentError> {
+        objects.iter().for_each(|object| self.mapper().learn(object.borrow()));
+        let params = apply_params().validation_strict();
+        let requests = objects.iter().map(|object| self.apply_request(object.borrow(), &params));
+        self.send_all(requests)?.iter().map(|response| parse(response)).collect()
+    }
+
+    /// Whether the API would accept an object, which is not written.
+    ///
+    /// # Errors
+    /// Why not, in the API's words.
+    pub fn dry_run(&self, object: &Value) -> Result<(), String> {
+        let request = self.apply_request(object, &apply_params().validation_strict().dry_run());
+        let request = request.map_err(|error| in_one_line(&error))?;
+        self.send_within(PROBE_TIMEOUT, request).map(drop).map_err(|error| error.reason)
+    }
+
+    /// Whether the kind that `definition` defines is served by now, in every version that shall be.
+    #[must_use]
+    pub(super) fn serves_defined_kind(&self, definition: &Value) -> bool {
+        let spec = &definition["spec"];
+        let (group, kind) = (spec["group"].as_str(), spec["names"]["kind"].as_str());
+        let versions = spec["versions"].as_array().into_iter().flatten();
+        let served = versions.filter(|version| version["served"] == true);
+        served.filter_map(|version| version["name"].as_str()).all(|version| {
+            let version = format!("{}/{version}", group.unwrap_or_default());
+            let kind = ObjectRef::new(&version, kind.unwrap_or_default(), None, "");
+            let request = Request::new(self.collection(&kind)).list(&ListParams::default().limit(1));
+            let request = ApiRequest::new("list objects of a kind".to_owned(), request);
+            request.is_ok_and(|request| self.probe(request))
+        })
+    }
+
+    /// Creates objects that most likely do not exist yet, and applies those that do. Cheaper for the API than
+    /// [`Self::apply`], which looks for existing objects. Returns them as the API has them, in the same order.
+    /// `on_progress` gets the number written so far.
+    ///
+    /// # Errors
+    /// One is invalid or the API refuses it; others may have been written.
+    pub fn create(
+        &self,
+        objects: &[Value],
+        on_progress: &dyn Fn(usize),
+    ) -> Result<Vec<Value>, EnvironmentError> {
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let requests = objects.iter().map(|object| {
+            let (reference, body) = (ObjectRef::from_object(object)?, object.to_string().into_bytes());
+            let request = Request::new(self.collection(&reference)).create(&params, body);
+            let on_already_exists = Some(Box::new(self.apply_request(object, &apply_params())?));
+            Ok(ApiRequest { on_already_exists, ..ApiRequest::new(format!("create {reference}"), request)? })
+        });
+        let responses = self.send_each(requests, OnError::Stop, on_progress)?;
+        responses.iter().map(|response| parse(response)).collect()
+    }
+
+    /// Sets the `status` of existing objects: each value names its object and has a field `status`.
+    ///
+    /// # Errors
+    /// The API refuses one.
+    pub fn apply_status(&self, objects: &[Value]) -> Result<(), EnvironmentError> {
+        let params = PatchParams::default();
+        let requests = objects.iter().map(|object| {
+            let reference = ObjectRef::from_object(object)?;
+            let patch = Patch::Merge(json!({"status": object["status"]}));
+            let resource = Request::new(self.collection(&reference));
+            let request = resource.patch_subresource("status", &reference.name, &params, &patch);
+            ApiRequest::new(format!("set the status of {reference}"), request)
+        });
+        self.send_all(requests).map(drop)
+    }
+
+    /// An object; absent if it does not exist.
+    ///
+    /// # Errors
+    /// The API does not respond.
+    pub fn get(&self, object: &ObjectRef) -> Result<Option<Value>, EnvironmentError> {
+        Ok(self.get_all(std::slice::from_ref(object))?.pop().flatten())
+    }
+
+    /// Objects, in the order of `objects`; absent are those that do not exist.
+    ///
+    /// # Errors
+    /// The API does not respond.
+    pub fn get_all(&self, objects: &[ObjectRef]) -> Result<Vec<Option<Value>>, EnvironmentError> {
+        let requests = objects.iter().map(|object| {
+            let request = Request::new(self.collection(object)).get(&object.name, &GetParams::default());
+            Ok(ApiRequest::new(format!("get {object}"), request)?.ignoring_not_found())
+        });
+        let responses = self.send_all(requests)?;
+        responses.iter().map(|text| (!text.is_empty()).then(|| parse(text)).transpose()).collect()
+    }
+
+    /// Deletes objects without grace period; absent ones are ignored. `on_progress` gets the number deleted so far.
+    ///
+    /// # Errors
+    /// The first object that the API refuses to delete; the others are deleted all the same.
+    pub fn delete(&self, objects: &[ObjectRef], on_progress: &dyn Fn(usize)) -> Result<(), EnvironmentError> {
+        let params = DeleteParams {
+            grace_period_seconds: Some(0),
+            propagation_policy: Some(PropagationPolicy::Background),
+            ..DeleteParams::default()
+        };
+        let requests = objects.iter().map(|object| {
+            let request = Request::new(self.collection(object)).delete(&object.name, &params);
+            Ok(ApiRequest::new(format!("delete {object}"), request)?.ignoring_not_found())
+        });
+        self.send_each(requests, OnError::Continue, on_progress).map(drop)
+    }
+
+    /// Finishes the deletion of namespaces. In a cluster, a controller does this once they are empty.
+    ///
+    /// # Errors
+    /// The first that the API refuses.
+    pub fn finalize_namespaces(&self, names: &[&str]) -> Result<(), EnvironmentError> {
+        let requests = names.iter().map(|name| {
+            let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []}});
+            let resource = Request::new(self.collection(&ObjectRef::new("v1", "Namespace", None, name)));
+            let body = body.to_string().into_bytes();
+            let request = resource.replace_subresource("finalize", name, &PostParams::default(), body);
+            Ok(ApiRequest::new(format!("finalize namespace {name}"), request)?.ignoring_not_found())
+        });
+        self.send_each(requests, OnError::Continue, &|_| ()).map(drop)
+    }
+
+    /// Removes the finalizers of deleted objects, which no controller of a lab would. Absent objects are ignored.
+    ///
+    /// # Errors
+    /// The first that the API refuses.
+    pub fn remove_finalizers(&self, objects: &[ObjectRef]) -> Result<(), EnvironmentError> {
+        let (params, patch) =
+            (PatchParams::default(), Patch::Merge(json!({"metadata": {"finalizers": null}})));
+        let requests = objects.iter().map(|object| {
+            let request = Request::new(self.collection(object)).patch(&object.name, &params, &patch);
+            let operation = format!("remove the finalizers of {object}");
+            Ok(ApiRequest::new(operation, request)?.ignoring_not_found())
+        });
+        self.send_each(requests, OnError::Continue, &|_| ()).map(drop)
+    }
+
+    fn apply_request(&self, object: &Value, params: &PatchParams) -> Result<ApiRequest, EnvironmentError> {
+        let reference = ObjectRef::from_object(object)?;
+        let resource = Request::new(self.collection(&reference));
+        let request = resource.patch(&reference.name, params, &Patch::Apply(object));
+        let ObjectRef { api_version, kind, .. } = &reference;
+        let unknown_path = Some(format!("the Kubernetes API has no kind {kind} in {api_version}"));
+        Ok(ApiRequest { unknown_path, ..ApiRequest::new(format!("apply {reference}"), request)? })
+    }
+}
+
+/// Server-side apply that takes over fields of other managers.
+fn apply_params() -> PatchParams {
+    PatchParams::apply(FIELD_MANAGER).force()
+}
