@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# All tests, whichever fail. Builds once; then programs that bring up components run beside those that do not, and at the end
-# each that measures runs alone. Says how long everything took, and which programs took longest.
+# All tests, whichever fail. Builds once; then those that mostly wait run beside those that mostly compute, and afterwards
+# what measures, in peace. Says how long everything took, and which programs took longest.
 #
 #   scripts/tests.sh [OPTION of cargo test that selects packages or targets]...
 set -euo pipefail
@@ -9,15 +9,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 cargo=${CARGO:-cargo}
 slowest=10
 
-# Programs, as crate/target, that run several cases at once by themselves: one after the other, the longest first.
-components=(
-  meshmeter/run_istio meshmeter/istio lab/istio meshmeter/lab_up meshmeter/run lab/arrangement lab/lab
-)
-# Programs that hold times or CPU against each other: alone.
-measuring=(
-  meshmeter/benchmarks meshmeter/load_schedules meshmeter/load_search load/schedules
-  load/engine load/engine_on_epoll load/several_servers load/several_servers_on_epoll
-)
+# Programs, as crate/target. Each row runs one after the other, beside the next row and all programs that are not named.
+waiting=(meshmeter/run_istio)
+components=(meshmeter/istio lab/istio meshmeter/lab_up meshmeter/run lab/arrangement lab/lab)
+# Afterwards, for they measure how evenly requests are sent: little CPU, much time.
+measuring=(load/engine load/engine_on_epoll load/several_servers load/several_servers_on_epoll load/schedules)
+searching=(meshmeter/load_search meshmeter/load_schedules)
+# Alone: it holds the CPU of programs against each other.
+comparing=(meshmeter/benchmarks)
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -49,6 +48,7 @@ run_named() {
 }
 
 "$cargo" test --locked --workspace --no-run --message-format json-render-diagnostics "$@" >"$folder/messages"
+named=("${waiting[@]}" "${components[@]}" "${measuring[@]}" "${searching[@]}" "${comparing[@]}")
 declare -A folder_of program_of
 others=()
 while IFS=$'\t' read -r package kind target program; do
@@ -57,18 +57,22 @@ while IFS=$'\t' read -r package kind target program; do
   [[ $kind == test || $kind == bench ]] || name="${package##*/} ($kind)"
   folder_of[$name]=$package
   program_of[$name]=$program
-  [[ " ${components[*]} ${measuring[*]} " == *" $name "* ]] || others+=("$name")
+  [[ " ${named[*]} " == *" $name "* ]] || others+=("$name")
 done < <(sed -n 's/^{"reason":"compiler-artifact",.*"manifest_path":"\([^"]*\)\/Cargo.toml","target":{"kind":\["\([^"]*\)".*"name":"\([^"]*\)","src_path".*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*$/\1\t\2\t\3\t\4/p' "$folder/messages")
 [[ ${#program_of[@]} -gt 0 ]] || {
   echo 'tests: no test program is selected' >&2
   exit 2
 }
 
+run_named "${waiting[@]}" &
 run_named "${components[@]}" &
 run_named "${others[@]}"
 [[ $# -gt 0 ]] || run 'documentation' . "$cargo" test --locked --workspace --doc
 wait
+run_named "${searching[@]}" &
 run_named "${measuring[@]}"
+wait
+run_named "${comparing[@]}"
 
 echo
 echo "All tests took $(((SECONDS - begun) / 60)) min $(((SECONDS - begun) % 60)) s. Longest:"

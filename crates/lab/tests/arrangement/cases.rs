@@ -18,6 +18,9 @@ use tempfile::TempDir;
 /// How many cases are named at the end as the slowest.
 const SLOWEST: usize = 10;
 
+/// Bounds memory on machines with many CPUs: a worker may have a control plane, of half a GB.
+const MAX_CASES_AT_ONCE: usize = 8;
+
 /// First argument of a worker.
 const WORKER_ROLE: &str = "role:worker";
 
@@ -59,10 +62,11 @@ impl Demand {
     fn cases_at_once(self) -> usize {
         // As far as this process may use them (taskset).
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        match self {
+        let at_once = match self {
             Self::Cpu => cpus,
             Self::Time => 2 * cpus,
-        }
+        };
+        at_once.min(MAX_CASES_AT_ONCE)
     }
 }
 

@@ -33,7 +33,9 @@ use std::process::ExitCode;
 /// A case gets the lab, and the environment that all cases share.
 type Case = fn(&Lab, &LocalLab);
 
+/// The longest first: it ends last.
 const EVERYWHERE: &[(&str, Case)] = &[
+    ("a_dead_control_plane_is_named_and_replaced", deaths::a_dead_control_plane_is_named_and_replaced),
     ("none_goes_by_the_address_of_the_service", modes::none_goes_by_the_address_of_the_service),
     ("sidecars_prove_mutual_tls", modes::sidecars_prove_mutual_tls),
     ("without_mutual_tls_there_are_no_handshakes", modes::without_mutual_tls_there_are_no_handshakes),
@@ -49,7 +51,6 @@ const EVERYWHERE: &[(&str, Case)] = &[
     ("what_extra_makes_elsewhere_goes_with_its_trial", extra::what_extra_makes_elsewhere_goes_with_its_trial),
     ("extra_cannot_take_the_place_of_what_is_there", extra::extra_cannot_take_the_place_of_what_is_there),
     ("a_dead_proxy_is_named_with_its_log", deaths::a_dead_proxy_is_named_with_its_log),
-    ("a_dead_control_plane_is_named_and_replaced", deaths::a_dead_control_plane_is_named_and_replaced),
     ("without_ztunnel_the_ambient_modes_say_so", ambient::without_ztunnel_the_ambient_modes_say_so),
 ];
 

@@ -22,10 +22,12 @@ mod with_ztunnel;
 use self::cases::{Cases, Demand};
 use std::process::ExitCode;
 
+/// The longest first: they end last.
 const EVERYWHERE: &[(&str, fn())] = &[
     ("whatever_dies_or_stands_still_is_named", deaths::whatever_dies_or_stands_still_is_named),
-    ("a_gateway_that_dies_or_stands_still_is_named", deaths::a_gateway_that_dies_or_stands_still_is_named),
     ("whatever_hangs_is_named", deaths::whatever_hangs_is_named),
+    ("five_runs_in_a_row_leave_nothing", residue::five_runs_in_a_row_leave_nothing),
+    ("a_gateway_that_dies_or_stands_still_is_named", deaths::a_gateway_that_dies_or_stands_still_is_named),
     ("what_hangs_in_a_long_trial_ends_it", deaths::what_hangs_in_a_long_trial_ends_it),
     (
         "a_control_plane_that_dies_while_a_mode_is_brought_up_is_named",
@@ -35,7 +37,6 @@ const EVERYWHERE: &[(&str, fn())] = &[
         "a_control_plane_that_dies_between_two_trials_is_replaced",
         bringing_up::a_control_plane_that_dies_between_two_trials_is_replaced,
     ),
-    ("five_runs_in_a_row_leave_nothing", residue::five_runs_in_a_row_leave_nothing),
     (
         "what_kill_9_leaves_is_taken_down_and_a_lab_that_lives_is_not",
         residue::what_kill_9_leaves_is_taken_down_and_a_lab_that_lives_is_not,

@@ -16,6 +16,9 @@ use tempfile::TempDir;
 /// Whatever is awaited of a run comes sooner, on a busy machine too.
 const LIMIT: Duration = Duration::from_secs(300);
 
+/// Short beside all that a run does, long beside reading what processes it has.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
 /// A folder for an experiment and its runs, and the folders that a run leaves things in, all of their own.
 pub struct Scene {
     folder: TempDir,
@@ -128,7 +131,7 @@ impl Run {
             self.heard.extend(self.said.try_iter());
             assert!(ended.is_none(), "the run ended without {place:?}: {ended:?}\n{}", self.heard.join("\n"));
             assert!(Instant::now() < give_up_at, "no {place:?}\n{}", self.heard.join("\n"));
-            thread::sleep(Duration::from_millis(5));
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
