@@ -4,7 +4,7 @@
 //! Estimates have three columns: themselves, then `_low` and `_high` of the 95 % interval. A field is empty where there is
 //! no such figure. Times are in microseconds.
 
-use crate::csv_fields::{estimate_fields, line, load_fields, size_field};
+use crate::csv_fields::{estimate_fields, factor_fields, line, load_fields};
 use crate::table::throughput_change;
 use experiment::schema::{Cell, Estimate, Role, Summary};
 
@@ -46,7 +46,7 @@ fn fields(summary: &Summary, cell: &Cell) -> Vec<(String, String)> {
     fields.extend(estimates.into_iter().flat_map(|(name, estimate)| estimate_fields(name, estimate)));
     // Behind all that earlier versions wrote: some read by position.
     fields.push(("retaken_trials".to_owned(), cell.retakes.to_string()));
-    fields.push(size_field(cell));
+    fields.extend(factor_fields(cell));
     fields
 }
 

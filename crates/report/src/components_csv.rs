@@ -4,7 +4,7 @@
 //! Estimates have three columns: themselves, then `_low` and `_high` of the 95 % interval. A field is empty where there is
 //! no such figure. A field with a comma, a quote or a line break in it is quoted as RFC 4180 says.
 
-use crate::csv_fields::{estimate_fields, line, load_fields, size_field};
+use crate::csv_fields::{estimate_fields, factor_fields, line, load_fields};
 use experiment::schema::{Cell, ComponentSummary, Estimate, Role, Summary};
 
 /// The table of a run.
@@ -37,7 +37,7 @@ fn fields(cell: &Cell, component: &ComponentSummary) -> Vec<(String, String)> {
         let count = count.map_or_else(String::new, |count| count.to_string());
         fields.push((name.replace(' ', "_"), count));
     }
-    fields.push(size_field(cell));
+    fields.extend(factor_fields(cell));
     fields
 }
 

@@ -1,11 +1,7 @@
 //! How factors and load of a cell are named: by what tells them from the others, and once by what they share.
 
 use crate::format;
-use experiment::schema::{BACKGROUND_SERVICES, Conditions, Factors, LoadPoint};
-
-/// Factors that the parts of a load show already.
-const SHOWN_BY_LOAD: [&str; 5] =
-    [BACKGROUND_SERVICES, "load.connections", "load.payload", "load.protocol", "load.arrival"];
+use experiment::schema::{BACKGROUND_SERVICES, Conditions, FactorValue, Factors, LoadPoint};
 
 /// Labels for the conditions of a run's cells.
 #[derive(Clone, Debug)]
@@ -56,26 +52,39 @@ impl ConditionLabels {
     /// `1000/s`, with whatever else differs: `1000/s, 16 connections, proxy.workers 2`.
     #[must_use]
     pub fn label(&self, at: Conditions<'_>) -> String {
-        let load = at.load;
-        let mut parts = vec![strength(load)];
-        if let Some(services) = load.surrounding_services.filter(|_| self.varying.services) {
-            parts.push(format!("{} other services", format::count(services as u64)));
-        }
-        if self.varying.connections {
-            parts.push(connections(load));
-        }
-        if self.varying.payload {
-            parts.push(format::payload(load.payload_bytes));
-        }
-        if self.varying.protocol {
-            parts.push(load.protocol.clone());
-        }
-        if self.varying.arrival {
-            parts.push(load.arrival.clone());
-        }
-        let others = at.factors.iter().filter(|(key, _)| !SHOWN_BY_LOAD.contains(&key.as_str()));
-        parts.extend(others.map(|(key, value)| format!("{key} {value}")));
-        parts.join(", ")
+        self.label_without(at, "")
+    }
+
+    /// The label, but for one factor.
+    #[must_use]
+    pub fn label_without(&self, at: Conditions<'_>, left_out: &str) -> String {
+        let named = at.factors.iter().filter(|(key, _)| *key != left_out);
+        named.fold(self.level_without(at, left_out), |label, (key, value)| {
+            format!("{label}, {}", factor(key, value, at.load))
+        })
+    }
+
+    /// The label without factors: `1000/s`, with what else differs between the loads.
+    #[must_use]
+    pub fn level(&self, at: Conditions<'_>) -> String {
+        self.level_without(at, "")
+    }
+
+    fn level_without(&self, at: Conditions<'_>, left_out: &str) -> String {
+        let (load, varying) = (at.load, self.varying);
+        let parts = [
+            (varying.services, BACKGROUND_SERVICES, load.surrounding_services.map(other_services)),
+            (varying.connections, "load.connections", Some(connections(load))),
+            (varying.payload, "load.payload", Some(format::payload(load.payload_bytes))),
+            (varying.protocol, "load.protocol", Some(load.protocol.clone())),
+            (varying.arrival, "load.arrival", Some(load.arrival.clone())),
+        ];
+        let of_no_factor = parts
+            .into_iter()
+            .filter(|(varies, key, _)| *varies && *key != left_out && !at.factors.contains_key(*key));
+        of_no_factor
+            .filter_map(|(.., part)| part)
+            .fold(strength(load), |label, part| format!("{label}, {part}"))
     }
 
     /// What all loads share: `HTTP/1.1, 4 connections, 1 KiB responses, uniform arrivals`.
@@ -98,6 +107,20 @@ impl ConditionLabels {
         }
         parts.join(", ")
     }
+}
+
+/// A factor's value in words.
+fn factor(key: &str, value: &FactorValue, load: &LoadPoint) -> String {
+    match (key, load.surrounding_services) {
+        (BACKGROUND_SERVICES, Some(services)) => other_services(services),
+        ("load.connections", _) => connections(load),
+        ("load.payload", _) => format::payload(load.payload_bytes),
+        _ => format!("{key} {value}"),
+    }
+}
+
+fn other_services(services: usize) -> String {
+    format!("{} other services", format::count(services as u64))
 }
 
 /// As people write it.
@@ -124,7 +147,6 @@ fn connections(load: &LoadPoint) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::FactorValue;
 
     const NONE: &Factors = &Factors::new();
 

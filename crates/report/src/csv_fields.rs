@@ -19,12 +19,13 @@ pub(crate) fn load_fields(cell: &Cell) -> Vec<(String, String)> {
     .collect()
 }
 
-/// Other services around the pair, with the field's name; empty where the run compares no sizes. It comes last in a line, where
-/// it moves no other field.
-pub(crate) fn size_field(cell: &Cell) -> (String, String) {
+/// Background services as older versions had them, then a field per factor under its dotted key. They come last in a line,
+/// where they move no other field.
+pub(crate) fn factor_fields(cell: &Cell) -> Vec<(String, String)> {
     let services = cell.load.surrounding_services;
     let services = services.map_or_else(String::new, |services| services.to_string());
-    ("surrounding_services".to_owned(), services)
+    let factors = cell.factors.iter().map(|(key, value)| (key.clone(), value.to_string()));
+    std::iter::once(("surrounding_services".to_owned(), services)).chain(factors).collect()
 }
 
 /// An estimate and the ends of its interval; empty where there is none or it is not finite.

@@ -3,7 +3,7 @@
 //! Estimates have four columns: themselves, `_low` and `_high` of the 95 % confidence interval, and `_n`, the number of
 //! trials. A field is empty where there is no such figure. Times are in microseconds.
 
-use crate::csv_fields::{estimate_fields, line, load_fields, size_field};
+use crate::csv_fields::{estimate_fields, factor_fields, line, load_fields};
 use experiment::schema::{Cell, DriverSummary, Estimate, ServiceSummary, Summary};
 
 /// The drivers of a run.
@@ -24,7 +24,8 @@ fn table(summary: &Summary, rows: impl Fn(&Cell) -> Vec<Fields>) -> String {
     let mut lines: Vec<String> = Vec::new();
     for cell in &summary.cells {
         for row in rows(cell) {
-            let fields: Fields = load_fields(cell).into_iter().chain(row).chain([size_field(cell)]).collect();
+            let fields: Fields =
+                load_fields(cell).into_iter().chain(row).chain(factor_fields(cell)).collect();
             if lines.is_empty() {
                 lines.push(line(fields.iter().map(|(name, _)| name.clone())));
             }

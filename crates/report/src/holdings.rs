@@ -1,13 +1,15 @@
 //! What each proxy holds, as a table: the same rows for the terminal and for HTML.
 //!
-//! A mode's configuration is the same under every load, and memory hardly follows the load: of each mode (and of each size
-//! of the mesh, where several are compared) the highest load with a valid trial is shown. The other loads are in the table of all figures.
+//! A mode's configuration is the same under every load, and memory hardly follows the load: of each mode (and each value of
+//! the factors but those of the load) the highest load with a valid trial is shown. The other loads are in the table of all figures.
 
 use crate::conditions::ConditionLabels;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
 use experiment::Mode;
-use experiment::schema::{Cell, ComponentSummary, ConfigurationSummary, Estimate, Role, Summary};
-use std::collections::BTreeSet;
+use experiment::schema::{
+    BACKGROUND_SERVICES, Cell, ComponentSummary, ConfigurationSummary, Estimate, FactorValue, Factors, Role,
+    Summary,
+};
 
 /// The table.
 #[derive(Clone, Debug)]
@@ -35,8 +37,8 @@ pub struct HoldingsRow {
     pub mode: Mode,
     /// At which load.
     pub load: String,
-    /// Among how many other services; absent where no sizes are compared.
-    pub services: Option<usize>,
+    /// Values of the factors that its memory may follow.
+    pub factors: Factors,
     /// Its name.
     pub name: String,
     /// What it is for.
@@ -85,15 +87,14 @@ impl Sort {
 }
 
 impl HoldingsRow {
-    /// The mode, and where sizes of the mesh are compared the size: `sidecar among 200 other services`.
+    /// The mode, and the factors: `sidecar among 200 other services`, `sidecar, proxy.workers 2`.
     #[must_use]
     pub fn place(&self) -> String {
-        match self.services {
-            Some(services) => {
-                format!("{} among {} other services", self.mode, format::count(services as u64))
-            }
-            None => self.mode.name().to_owned(),
-        }
+        let factor = |place: String, (key, value): (&String, &FactorValue)| match key.as_str() {
+            BACKGROUND_SERVICES => format!("{place} among {value} other services"),
+            _ => format!("{place}, {key} {value}"),
+        };
+        self.factors.iter().fold(self.mode.name().to_owned(), factor)
     }
 }
 
@@ -146,7 +147,7 @@ impl HoldingsTable {
         HoldingsRow {
             mode: cell.mode,
             load: labels.label(cell.conditions()),
-            services: cell.load.surrounding_services,
+            factors: held_factors(cell),
             name: component.name.clone(),
             role: component.role,
             size: component.configuration.as_ref().map(size),
@@ -175,14 +176,25 @@ fn memory(component: &ComponentSummary) -> [MemoryAt; 3] {
     .map(|(all_bytes, anonymous_bytes)| MemoryAt { all_bytes, anonymous_bytes })
 }
 
-/// Of each mode, in a mesh of each size, the proxies and what configures them, under the highest load with a valid trial.
+/// Factors of the load are left out: what a proxy holds hardly follows the load.
+fn held_factors(cell: &Cell) -> Factors {
+    let others = cell.factors.iter().filter(|(key, _)| !key.starts_with("load."));
+    others.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// Of each mode, with each value of the factors, the proxies and what configures them, under the highest load with a valid
+/// trial.
 fn shown(summary: &Summary) -> Vec<(&Cell, &ComponentSummary)> {
-    let sizes: BTreeSet<Option<usize>> =
-        summary.cells.iter().map(|cell| cell.load.surrounding_services).collect();
-    let modes = Mode::ALL.into_iter();
-    let places = modes.flat_map(|mode| sizes.iter().map(move |services| (mode, *services)));
-    let cells = places.filter_map(|(mode, services)| {
-        let is_there = |cell: &&Cell| cell.mode == mode && cell.load.surrounding_services == services;
+    let mut places: Vec<(Mode, Factors)> = Vec::new();
+    for cell in &summary.cells {
+        let place = (cell.mode, held_factors(cell));
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places.sort_by_key(|(mode, _)| *mode);
+    let cells = places.into_iter().filter_map(|(mode, factors)| {
+        let is_there = |cell: &&Cell| cell.mode == mode && held_factors(cell) == factors;
         summary.cells.iter().rfind(|cell| is_there(cell) && cell.components.iter().any(says))
     });
     cells

@@ -20,26 +20,30 @@ pub struct ResultTable {
     pub closed_loop: bool,
     /// What all loads share, in words.
     pub shared_load: String,
-    /// One for each load that any trial was recorded of.
+    /// Dotted keys of the factors: a column each.
+    pub factors: Vec<String>,
+    /// One per level of load that any trial was recorded of.
     pub groups: Vec<LoadGroup>,
     /// What the plan has and no trial was recorded of: `gateway at 1000/s`, `every mode at 2000/s`.
     pub not_measured: Vec<String>,
 }
 
-/// The modes under one load.
+/// The cells of one level of load.
 #[derive(Clone, Debug)]
 pub struct LoadGroup {
     /// Such as `1000/s`.
     pub load: String,
-    /// One for each mode.
+    /// One per mode and value of each factor.
     pub rows: Vec<CellRow>,
 }
 
-/// One mode under one load.
+/// One cell.
 #[derive(Clone, Debug)]
 pub struct CellRow {
     /// The arrangement of proxies.
     pub mode: Mode,
+    /// Values of the table's factors.
+    pub factors: Vec<String>,
     /// Trials that enter the estimates.
     pub valid: usize,
     /// Trials recorded; those that were taken again count once.
@@ -118,7 +122,13 @@ impl ResultTable {
         let memory_unit = SizeUnit::for_sizes(
             summary.cells.iter().filter_map(|cell| sum(proxies(cell).filter_map(|proxy| proxy.memory_bytes))),
         );
-        let (mut groups, mut not_measured) = (Vec::new(), Vec::new());
+        let mut factors: Vec<String> = Vec::new();
+        for key in summary.cells.iter().flat_map(|cell| cell.factors.keys()) {
+            if !factors.contains(key) {
+                factors.push(key.clone());
+            }
+        }
+        let (mut groups, mut not_measured) = (Vec::<LoadGroup>::new(), Vec::new());
         for at in labels.all() {
             let label = labels.label(at);
             let of_load = summary.cells.iter().filter(|cell| cell.conditions() == at);
@@ -128,8 +138,12 @@ impl ResultTable {
                 continue;
             }
             not_measured.extend(missing.iter().map(|cell| format!("{} at {label}", cell.mode)));
-            let rows = recorded.iter().map(|cell| CellRow::new(summary, cell, unit, memory_unit)).collect();
-            groups.push(LoadGroup { load: label, rows });
+            let level = labels.level(at);
+            let rows = recorded.iter().map(|cell| CellRow::new(summary, cell, &factors, unit, memory_unit));
+            match groups.iter_mut().find(|group| group.load == level) {
+                Some(group) => group.rows.extend(rows),
+                None => groups.push(LoadGroup { load: level, rows: rows.collect() }),
+            }
         }
         let compares = summary.cells.iter().any(|cell| cell.added_us.is_some());
         Self {
@@ -139,6 +153,7 @@ impl ResultTable {
             floor: floor(summary),
             closed_loop: summary.cells.iter().any(|cell| cell.load.rate.is_none()),
             shared_load: labels.shared(),
+            factors,
             groups,
             not_measured,
         }
@@ -146,11 +161,21 @@ impl ResultTable {
 }
 
 impl CellRow {
-    fn new(summary: &Summary, cell: &Cell, unit: TimeUnit, memory_unit: SizeUnit) -> Self {
+    fn new(
+        summary: &Summary,
+        cell: &Cell,
+        factors: &[String],
+        unit: TimeUnit,
+        memory_unit: SizeUnit,
+    ) -> Self {
         let percentiles = cell.response_time_us.as_ref();
         let memory_bytes = sum(proxies(cell).filter_map(|proxy| proxy.memory_bytes));
         Self {
             mode: cell.mode,
+            factors: factors
+                .iter()
+                .map(|key| cell.factors.get(key).map_or_else(String::new, ToString::to_string))
+                .collect(),
             valid: cell.valid,
             trials: cell.places(),
             retakes: cell.retakes,

@@ -93,7 +93,9 @@ fn load_table(table: &ResultTable, rows: &[CellRow], options: Options) -> Table 
     drawn.load_style(if wide { presets::NOTHING } else { presets::UTF8_HORIZONTAL_ONLY });
     drawn.set_content_arrangement(ContentArrangement::Dynamic);
     drawn.set_width(u16::try_from(options.width.clamp(40, 400)).unwrap_or(80));
-    let mut header = vec!["mode".to_owned(), "valid".to_owned()];
+    let mut header = vec!["mode".to_owned()];
+    header.extend(table.factors.iter().map(|key| plain(key).replace('.', ".\n")));
+    header.push("valid".to_owned());
     if table.closed_loop {
         header.push("requests\na second".to_owned());
         header.push(format!("against\n{}, %", table.floor));
@@ -127,7 +129,9 @@ fn cells(row: &CellRow, table: &ResultTable, shows_added: bool, options: Options
     if options.colours && row.valid < row.trials {
         valid = valid.fg(if row.valid == 0 { Color::Red } else { Color::Yellow });
     }
-    let mut cells = vec![Cell::new(row.mode.name()), valid];
+    let mut cells = vec![Cell::new(row.mode.name())];
+    cells.extend(row.factors.iter().map(|value| Cell::new(plain(value))));
+    cells.push(valid);
     if table.closed_loop {
         let completed = row.completed.as_ref().map_or_else(String::new, |rate| stacked(rate, options));
         cells.push(Cell::new(completed));

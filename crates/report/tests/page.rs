@@ -113,6 +113,43 @@ fn what_the_size_of_the_mesh_costs_has_a_section_of_its_own() {
     assert!(!has_section(&page(&fixture::run(fixture::usual_trials())), "sizes"));
 }
 
+fn section<'a>(page: &'a str, id: &str) -> &'a str {
+    let rest = page.split(&format!("<section id=\"{id}\">")).nth(1).expect("the section");
+    rest.split("</section>").next().unwrap_or_default()
+}
+
+/// The text of a section without its drawings, a line per element.
+fn words_of(section: &str) -> String {
+    let without_drawings = section
+        .split("<svg")
+        .enumerate()
+        .map(|(index, part)| if index == 0 { part } else { part.split("</svg>").nth(1).unwrap_or_default() });
+    let text: String = without_drawings.collect();
+    let texts = text.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text.trim());
+    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn one_factor_has_a_chart_against_it() {
+    let page = page(&fixture::run(fixture::factor_trials(&[("proxy.cpu", &["250m", "500m", "1"])])));
+    let factors = section(&page, "factors");
+    assert_eq!(factors.matches("<figure>").count(), 1);
+    assert!(factors.contains("proxy.cpu 250m"), "the points say their values");
+    insta::assert_snapshot!(words_of(factors));
+    insta::assert_snapshot!("table_with_a_factor_column", words_of(section(&page, "glance")));
+}
+
+#[test]
+fn two_factors_make_small_multiples() {
+    let factors: [(&str, &[&str]); 2] =
+        [("load.connections", &["2", "16"]), ("proxy.cpu", &["250m", "500m", "1"])];
+    let page = page(&fixture::run(fixture::factor_trials(&factors)));
+    let factors = section(&page, "factors");
+    assert_eq!(factors.matches("<figure>").count(), 2, "one per number of connections");
+    insta::assert_snapshot!(words_of(factors));
+    assert!(!has_section(&page, "sizes"));
+}
+
 #[test]
 fn several_drivers_and_services_have_sections_of_their_own() {
     let five = page(&fixture::run(fixture::tenant_trials(5)));

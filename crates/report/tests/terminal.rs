@@ -32,6 +32,16 @@ fn a_run_at_120_columns() {
 }
 
 #[test]
+fn factors_are_columns() {
+    let factors: [(&str, &[&str]); 2] = [("load.connections", &["2", "16"]), ("proxy.cpu", &["250m", "1"])];
+    let summary = summary(fixture::factor_trials(&factors));
+    text(&summary, 60);
+    let text = text(&summary, 100);
+    let table = text.split("What each proxy holds").next().unwrap_or_default();
+    insta::assert_snapshot!(table);
+}
+
+#[test]
 fn forty_cells_keep_to_the_width() {
     for width in [60, 80, 100, 160] {
         text(&summary(fixture::many_trials()), width);

@@ -5,9 +5,10 @@
 //!
 //! Read [`findings`] for the order; [`latency`] for what the modes add, [`order`] for how they stand to each other,
 //! [`throughput`] for closed loops, [`resources`] for what the proxies use, [`holdings`] for what they hold, [`sizes`] for the
-//! size of the mesh, [`validity`] for what may be trusted and what was left out, [`retakes`] for what was taken again,
+//! size of the mesh, [`factors`] for other factors, [`validity`] for what may be trusted and what was left out, [`retakes`] for what was taken again,
 //! [`words`] for how figures are written.
 
+mod factors;
 mod holdings;
 mod latency;
 mod order;
@@ -61,6 +62,7 @@ pub(crate) fn findings(experiment: &Experiment, summary: &Summary, trials: &[Tri
     let mut findings = vec![headline.unwrap_or_else(|| latency::headline(&run))];
     findings
         .extend(sizes::sizes(&run).into_iter().filter(|finding| *finding != findings[0]).collect::<Vec<_>>());
+    findings.extend(factors::factors(&run));
     findings.extend(order::order(&run));
     findings.extend(throughput::full_machine(&run));
     findings.extend(throughput::cpu_for_each_request(&run));

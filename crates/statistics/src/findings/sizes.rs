@@ -1,9 +1,9 @@
 //! Sentences on the size of the mesh, where several are compared: what each other service costs a proxy that holds it, how
 //! much later a change is in force, and whether requests feel it.
 
-use super::{Run, distance_from_reference, words};
+use super::{Run, factors, words};
 use experiment::Mode;
-use experiment::schema::{Estimate, SizeEffect, SizedFigure};
+use experiment::schema::{BACKGROUND_SERVICES, Estimate, SizeEffect, SizedFigure};
 
 /// In so many services the time until a change is in force is told: for each it is a fraction of a millisecond.
 const THOUSAND: f64 = 1000.0;
@@ -82,29 +82,13 @@ fn in_force(run: &Run<'_>, mode: Mode) -> Option<String> {
     })
 }
 
-/// Whether response time and CPU feel the largest mesh, under the load that sentences speak of.
+/// Response time and CPU in the largest mesh against the smallest, under the load that sentences speak of.
 fn requests(run: &Run<'_>, mode: Mode) -> Option<String> {
-    let at_reference = |figure| {
-        let distance = |effect: &SizeEffect| effect.load.as_ref().map_or(0.0, distance_from_reference);
-        effects(run, mode, figure).min_by(|one, other| distance(one).total_cmp(&distance(other)))
-    };
-    let median = at_reference(SizedFigure::ResponseTimeP50Us)?;
-    let change = |difference: &Estimate, text: String| match (difference.low, difference.excludes_zero()) {
-        (None, _) => format!("{text} more in one repeat, which shows no difference"),
-        (_, false) => format!("no difference shown ({text})"),
-        (_, true) => format!("{text} more"),
-    };
-    let difference = &median.from_smallest_to_largest;
-    let latency = change(difference, words::latency(difference));
-    let cpu = at_reference(SizedFigure::ProxiesCpuCoresPer1000Rps).map_or_else(String::new, |effect| {
-        let difference = &effect.from_smallest_to_largest;
-        format!("; CPU of all proxies for each request: {}", change(difference, words::cpu_time(difference)))
-    });
-    let (smallest, largest) = (median.sizes.first()?, median.sizes.last()?);
+    let (median, changes) = factors::changes(run, mode, BACKGROUND_SERVICES)?;
+    let (smallest, largest) = (median.values.first()?, median.values.last()?);
     let offered = median.load.as_ref().map(words::offered)?;
     Some(format!(
-        "Among {largest} other services instead of {smallest}, mode {mode} under {offered}: median response time: \
-         {latency}{cpu}."
+        "Among {largest} other services instead of {smallest}, mode {mode} under {offered}: {changes}."
     ))
 }
 

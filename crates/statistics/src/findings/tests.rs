@@ -278,6 +278,48 @@ fn what_the_size_of_the_mesh_costs_is_told() {
     assert!(single.size_effects.is_empty() && single.cells[0].load.surrounding_services.is_none());
 }
 
+/// Connections cost nothing, workers make proxies faster; the cells of a run with two factors are told apart.
+#[test]
+fn findings_name_the_values_of_factors() {
+    let text = "{name: t, modes: [none, sidecar], load: {rate: 1000, connections: [2, 16], duration: 2500ms}, repeats: 3, \
+                proxy: {workers: [1, 2, 4]}}";
+    let faster = |trial: &mut TrialRecord| {
+        let workers = trial.factors["proxy.workers"].quantity("proxy.workers").unwrap();
+        if trial.mode == Mode::Sidecar {
+            let result = trial.result.as_mut().unwrap();
+            result.response_time_us = histogram(2500, 600.0 - 50.0 * workers, None).summary();
+            let noise = (trial.index * 7919 % 13) as f64 * 0.2;
+            result.response_time_us.p50 += noise;
+        }
+    };
+    let (_, summary) = run(text, faster);
+    assert_eq!(summary.cells.len(), 2 * 2 * 3);
+    assert!(summary.cells.iter().all(|cell| cell.valid == 3 && cell.factors.len() == 2));
+    assert_eq!(summary.comparisons.len(), 6);
+    let slope = |mode: Mode, connections: &str| {
+        let found = summary.factor_effects.iter().find(|effect| {
+            (effect.factor.as_str(), effect.mode) == ("proxy.workers", mode)
+                && effect.figure == experiment::schema::SizedFigure::ResponseTimeP50Us
+                && effect.factors["load.connections"].to_string() == connections
+        });
+        found.unwrap().per_unit
+    };
+    for connections in ["2", "16"] {
+        assert!((slope(Mode::Sidecar, connections).estimate + 50.0).abs() < 2.0);
+        assert!(!slope(Mode::None, connections).excludes_zero());
+    }
+    assert!(summary.size_effects.is_empty());
+    let named: Vec<&str> = summary
+        .findings
+        .iter()
+        .filter(|finding| finding.contains("proxy.workers"))
+        .map(String::as_str)
+        .collect();
+    insta::assert_snapshot!(named.join("\n"));
+    let again: Summary = serde_json::from_str(&serde_json::to_string(&summary).unwrap()).unwrap();
+    assert_eq!(again.cells[5].factors, summary.cells[5].factors);
+}
+
 #[test]
 fn memory_that_comes_with_the_load_is_not_called_the_configurations() {
     let (_, summary) = run(THREE_MODES, |trial| {

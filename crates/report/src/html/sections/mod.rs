@@ -2,6 +2,7 @@
 
 mod asked;
 mod evidence;
+mod factors;
 mod holdings;
 mod latency;
 mod opening;
@@ -31,6 +32,7 @@ pub struct Page {
     added: Option<Vec<Figure>>,
     resources: Option<resources::ResourceSection>,
     holdings: Option<holdings::HoldingsSection>,
+    factors: Option<factors::FactorSection>,
     sizes: Option<sizes::SizeSection>,
     drivers: Option<DriverTable>,
     services: Option<ServiceTable>,
@@ -82,6 +84,7 @@ impl Page {
             added: latency::added(&context),
             resources: resources::resources(&context),
             holdings: holdings::holdings(&context),
+            factors: factors::factors(&context),
             sizes: sizes::sizes(&context),
             drivers: DriverTable::new(&run.summary),
             services: ServiceTable::new(&run.summary),

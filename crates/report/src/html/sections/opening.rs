@@ -113,6 +113,8 @@ pub struct Glance {
     closed_loop: bool,
     /// What the modes are compared with.
     floor: &'static str,
+    /// Dotted keys of the factors: a column each.
+    factors: Vec<String>,
     /// Columns of the table.
     columns: usize,
     groups: Vec<GlanceGroup>,
@@ -128,6 +130,7 @@ struct GlanceGroup {
 #[derive(Debug, Serialize)]
 struct GlanceRow {
     mode: &'static str,
+    factors: Vec<String>,
     class: &'static str,
     valid: String,
     all_valid: bool,
@@ -191,7 +194,11 @@ impl Glance {
             compares: table.compares,
             closed_loop: table.closed_loop,
             floor: table.floor,
-            columns: 6 + usize::from(table.compares) + 2 * usize::from(table.closed_loop),
+            factors: table.factors.clone(),
+            columns: 6
+                + table.factors.len()
+                + usize::from(table.compares)
+                + 2 * usize::from(table.closed_loop),
             groups,
             not_measured: table.not_measured,
         }
@@ -207,6 +214,7 @@ impl GlanceRow {
         };
         Self {
             mode: row.mode.name(),
+            factors: row.factors.clone(),
             class: crate::html::style::ModeStyle::of(row.mode).class,
             valid: valid_trials(row.valid, row.trials, row.retakes),
             all_valid: row.valid == row.trials,
