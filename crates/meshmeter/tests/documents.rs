@@ -80,6 +80,24 @@ fn every_experiment_shown_can_be_planned() {
     assert!(experiments >= 1, "the README shows an experiment");
 }
 
+/// A line of prose is no longer than this; tables, code and images may be.
+const MAX_COLUMNS: usize = 130;
+
+#[test]
+fn prose_keeps_to_its_width() {
+    let checked = ["README.md", "method.md", "result-files.md", "load.md", "terminology.md", "studies.md"];
+    let is_checked =
+        |path: &Path| path.file_name().is_some_and(|name| checked.iter().any(|file| name == *file));
+    for (path, text) in documents().into_iter().filter(|(path, _)| is_checked(path)) {
+        // Code blocks are every other part.
+        for line in text.split("```").step_by(2).flat_map(str::lines) {
+            let is_prose = !line.trim_start().starts_with('|') && !line.starts_with("![");
+            let columns = line.chars().count();
+            assert!(!is_prose || columns <= MAX_COLUMNS, "{}: {columns} columns: {line}", path.display());
+        }
+    }
+}
+
 #[test]
 fn every_make_target_named_exists() {
     let makefile = fs::read_to_string(repository().join("Makefile")).unwrap();

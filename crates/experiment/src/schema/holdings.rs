@@ -1,8 +1,8 @@
 //! What a component holds beside the load: the configuration that a proxy was given, and the proxy's own account of its
 //! memory.
 //!
-//! A proxy is asked before the generator starts and after it has ended, never in between. `docs/method.md` says how each
-//! figure is taken and what it leaves out.
+//! A proxy is asked before the generator starts and after it has ended, never in between. docs/decisions/0014-cpu-and-memory.md
+//! says how each figure is taken and what it leaves out.
 
 use super::Estimate;
 use serde::{Deserialize, Serialize};
