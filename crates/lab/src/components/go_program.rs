@@ -5,9 +5,9 @@
 //! private folder and built there with the user's own Go, whose caches make a second build quick.
 
 use super::catalog::{ISTIO_VERSION, KUBERNETES_VERSION};
-use super::install::interrupted_hint;
-use super::long_command::{self, Unended};
-use super::record::sha256_of_texts;
+use super::manifest::sha256_of_texts;
+use super::supervised_command::interrupted_hint;
+use super::supervised_command::{self, Unended};
 use super::{Component, go_toolchain, version};
 use experiment::environment::EnvironmentError;
 use std::fs;
@@ -127,7 +127,7 @@ impl Program {
         command.args(["build", "-trimpath", "-buildvcs=false", "-ldflags", &self.linker_flags(), "-o"]);
         command.arg(&program).arg(self.package);
         let operation = format!("build {} with {made_by}", self.component);
-        let ended = long_command::run(&mut command, BUILD_LIMIT, look).map_err(|error| {
+        let ended = supervised_command::run(&mut command, BUILD_LIMIT, look).map_err(|error| {
             let interrupted = matches!(error, Unended::Interrupted);
             let error = EnvironmentError::new(operation.clone(), error);
             if interrupted { error.with_hint(interrupted_hint()) } else { error }
@@ -183,7 +183,7 @@ fn istio_variables() -> Vec<String> {
 }
 
 /// The end of what a failed command said, on one line; what Go says of its downloads is left out.
-pub(super) fn quote(ended: &long_command::Ended) -> String {
+pub(super) fn quote(ended: &supervised_command::Ended) -> String {
     ended.quote(4, |line| !line.starts_with("go: downloading"))
 }
 

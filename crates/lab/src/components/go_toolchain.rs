@@ -1,6 +1,6 @@
 //! The user's Go: whether it is there, and recent enough for the modules that are built with it.
 
-use super::long_command::{self, Unended};
+use super::supervised_command::{self, Unended};
 use experiment::environment::EnvironmentError;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -64,11 +64,12 @@ pub(super) fn version(
          of itself where GOTOOLCHAIN=auto lets it"
     );
     let operation = format!("use {go}, which must be of version {needed} or later");
-    let ended =
-        long_command::run(command(go, module).arg("version"), LIMIT, look).map_err(|error| match error {
+    let ended = supervised_command::run(command(go, module).arg("version"), LIMIT, look).map_err(
+        |error| match error {
             Unended::Interrupted => EnvironmentError::new("ask for the version of Go", error),
             _ => EnvironmentError::new(operation.clone(), error).with_hint(hint.clone()),
-        })?;
+        },
+    )?;
     let said = [ended.output, ended.errors].concat().join("; ");
     // "go version go1.26.8 linux/amd64".
     let version = said.split_once("go version ").and_then(|(_, rest)| rest.split_whitespace().next());

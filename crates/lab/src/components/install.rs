@@ -4,10 +4,11 @@
 //! it was made from. So there is never half a component, whatever interrupts the installation; what is finished stays, and
 //! what an interruption left is removed by the next one. What is there is compared with its record and left alone.
 
-use super::place::Place;
-use super::record::{self, Flaw, Look};
-use super::way::{expectation, files, make, recipe};
-use super::{Component, Installed, Origin, folder};
+use super::catalog::Component;
+use super::install_dir::{InstallDir, folder};
+use super::install_method::{Tools, expectation, files, make, recipe, state};
+use super::installed::{Installed, Origin};
+use super::manifest::{self, Flaw, Verify};
 use experiment::environment::EnvironmentError;
 use std::fs;
 use std::path::Path;
@@ -74,19 +75,6 @@ pub struct Installation {
     pub already_there: bool,
 }
 
-/// The programs that installations use.
-#[derive(Clone, Debug)]
-pub(super) struct Tools {
-    pub python: String,
-    pub go: String,
-}
-
-impl Default for Tools {
-    fn default() -> Self {
-        Self { python: "python3".to_owned(), go: "go".to_owned() }
-    }
-}
-
 /// Components that can be installed, in the order in which they are.
 pub fn installable() -> impl Iterator<Item = Component> {
     Component::ALL.into_iter().filter(|component| component.pinned_version().is_some())
@@ -112,20 +100,20 @@ pub(super) fn install_into(
     let mut place = None;
     let mut installations = Vec::new();
     for &component in components {
-        if state(folder, component, Look::Thorough).is_ok() {
+        if state(folder, component, Verify::Thorough).is_ok() {
             observer.news(InstallNews::Present(component));
             installations.push(installation(folder, component, true));
             continue;
         }
         let place = match &mut place {
             Some(place) => place,
-            none => none.insert(Place::take(folder, &mut || {
+            none => none.insert(InstallDir::take(folder, &mut || {
                 observer.news(InstallNews::Waiting);
                 !observer.stop_requested()
             })?),
         };
         // Whoever held the folder may have installed it meanwhile.
-        match state(folder, component, Look::Thorough) {
+        match state(folder, component, Verify::Thorough) {
             Ok(_) => {
                 observer.news(InstallNews::Present(component));
                 installations.push(installation(folder, component, true));
@@ -140,19 +128,6 @@ pub(super) fn install_into(
     Ok(installations)
 }
 
-/// The record of an installed component that is as it was recorded.
-///
-/// # Errors
-/// What is wrong with it.
-pub(super) fn state(folder: &Path, component: Component, look: Look) -> Result<record::Record, Flaw> {
-    record::check(&component.package_in(folder), component, &recipe(component), files(component), look)
-}
-
-/// What is said where the user has interrupted an installation.
-pub(super) fn interrupted_hint() -> &'static str {
-    "what was finished stays; `meshmeter lab install` goes on from there"
-}
-
 fn installation(folder: &Path, component: Component, already_there: bool) -> Installation {
     let installed = Installed {
         component,
@@ -164,7 +139,7 @@ fn installation(folder: &Path, component: Component, already_there: bool) -> Ins
 }
 
 fn install_one(
-    place: &Place,
+    place: &InstallDir,
     folder: &Path,
     component: Component,
     tools: &Tools,
@@ -184,7 +159,7 @@ fn install_one(
         !observer.stop_requested()
     };
     let made_by = make(component, tools, unfinished.path(), &filled, &mut look)?;
-    let record = record::write(&filled, component, &recipe(component), &made_by, files(component))
+    let record = manifest::write(&filled, component, &recipe(component), &made_by, files(component))
         .map_err(in_folder)?;
     place.put(&filled, &component.package_in(folder))?;
     let size_bytes = record.files.iter().map(|file| file.size_bytes).sum();

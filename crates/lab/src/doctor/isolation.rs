@@ -1,6 +1,6 @@
 //! Namespaces, control groups and redirection, each by using it once in a scratch pod of this lab.
 
-use super::Check;
+use super::check::Check;
 use crate::components::{Component, Overrides, find};
 use crate::sandbox::redirect::{OUTBOUND_PORT, PROXY_USER, ProxyIdentity, Redirect};
 use crate::{ContainerSpec, ContainerUser, ErrorOutput, Lab, Pod, PodSpec, Privileges};

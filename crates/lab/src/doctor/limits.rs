@@ -1,6 +1,6 @@
 //! Limits that the kernel sets this process: open files and local ports.
 
-use super::Check;
+use super::check::Check;
 use rustix::process::{Resource, getrlimit};
 use std::fs;
 
@@ -55,7 +55,7 @@ fn port_range(text: &str) -> Option<(u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::State;
+    use super::super::check::State;
     use super::*;
 
     #[test]

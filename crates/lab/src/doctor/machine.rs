@@ -1,6 +1,6 @@
 //! The machine: cores, memory, kernel, clock, frequency, hypervisor.
 
-use super::Check;
+use super::check::Check;
 use experiment::schema::Host;
 use std::fs;
 use std::path::Path;
@@ -162,7 +162,7 @@ fn read(path: impl AsRef<Path>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::State;
+    use super::super::check::State;
     use super::*;
 
     #[test]

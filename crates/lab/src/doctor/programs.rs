@@ -1,6 +1,6 @@
 //! The real programs that labs run: the installed ones, and those that were named, which are asked for their versions.
 
-use super::Check;
+use super::check::Check;
 use crate::components::{Component, Installed, Overrides, find, how_to_get, istio_files};
 use experiment::environment::{EnvironmentError, in_one_line};
 

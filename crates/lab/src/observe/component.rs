@@ -4,8 +4,7 @@
 //! it comes from `/proc`, which counts in clock ticks. A component with a cgroup is every process in it; without one it is
 //! its process and all that descend from it. A process that ends while it is read is left out.
 
-use super::now;
-use super::process::{self, ticks};
+use super::process::{self, now, ticks};
 use crate::sandbox::cgroup::{Cgroup, Version};
 use crate::sandbox::interface::Interface;
 use crate::sandbox::process_table;

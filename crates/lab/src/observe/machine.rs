@@ -1,7 +1,7 @@
 //! Readings of the machine as a whole: `/proc/stat`, and every process outside the lab.
 
-use super::process::ticks;
-use super::{HostProc, now};
+use super::host_proc::HostProc;
+use super::process::{now, ticks};
 use crate::sandbox::process_table::{self, Stat};
 use experiment::environment::{MachineSnapshot, OtherProcess, ProcessId};
 use std::collections::{BTreeMap, BTreeSet};

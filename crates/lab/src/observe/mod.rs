@@ -7,44 +7,17 @@
 
 mod component;
 pub mod host;
+mod host_proc;
 mod machine;
 pub mod noise_floor;
 mod observer;
 mod process;
 
 pub use component::Watched;
+pub use host_proc::HostProc;
 pub use machine::read_times;
 
 use experiment::environment::{ComponentSnapshot, EnvironmentError, Snapshot};
-use rustix::time::{ClockId, clock_gettime};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// The machine's own proc, and which of its processes are the lab.
-#[derive(Clone, Debug)]
-pub struct HostProc {
-    /// A mount of proc that shows every process of the machine.
-    pub path: PathBuf,
-    /// The lab's topmost process, as numbered there: it and all that descend from it are the lab.
-    pub lab_root: i32,
-}
-
-impl HostProc {
-    /// The machine as this mount of proc shows it; the lab is this process and what it started.
-    ///
-    /// # Errors
-    /// `path` does not show this process.
-    pub fn new(path: &Path) -> Result<Self, EnvironmentError> {
-        let failed = |reason: String| {
-            EnvironmentError::new(format!("find this process in {}", path.display()), reason)
-        };
-        // `self` is a link to our number in the PID namespace that the mount belongs to.
-        let own = std::fs::read_link(path.join("self")).map_err(|error| failed(error.to_string()))?;
-        let lab_root = own.to_str().and_then(|number| number.parse().ok());
-        let lab_root = lab_root.ok_or_else(|| failed(format!("its number is shown as {}", own.display())))?;
-        Ok(Self { path: path.to_path_buf(), lab_root })
-    }
-}
 
 /// Reads everything now: CPU and traffic of every component first, nearest to the window's end, and the machine next, so
 /// that its window is about theirs; then processes and memory.
@@ -66,16 +39,14 @@ pub fn read(watched: &[Watched], host: &HostProc) -> Result<Snapshot, Environmen
     Ok(Snapshot { components, machine: Some(machine), observer: Some(Box::new([before, observer()?])) })
 }
 
-/// Time of the monotonic clock.
-fn now() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sandbox::interface::Interface;
     use experiment::schema::{ComponentUsage, Role};
+    use rustix::time::{ClockId, clock_gettime};
+    use std::path::Path;
+    use std::time::Duration;
 
     fn watched(pid: u32) -> Watched {
         Watched {

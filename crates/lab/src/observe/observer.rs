@@ -1,7 +1,6 @@
 //! Readings of this process, which is listed as a component so that what watching costs can be seen.
 
-use super::now;
-use super::process;
+use super::process::{self, now};
 use experiment::environment::{ComponentMemory, ComponentSnapshot, CpuTimes};
 use experiment::schema::Role;
 use rustix::time::{ClockId, clock_gettime};

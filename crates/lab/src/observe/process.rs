@@ -6,6 +6,7 @@
 use crate::sandbox::process_table;
 use experiment::environment::ProcessSnapshot;
 use experiment::schema::SchedulingUsage;
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -29,6 +30,11 @@ fn parse_switches(status: &str) -> Option<SchedulingUsage> {
 fn labelled_number(text: &str, label: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(label))?;
     value.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// Time of the monotonic clock.
+pub(super) fn now() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default()
 }
 
 /// A time in clock ticks.

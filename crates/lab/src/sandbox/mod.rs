@@ -16,6 +16,7 @@ pub mod permission;
 pub mod pod;
 pub mod port_forward;
 pub mod privileges;
+pub(crate) mod process_end;
 pub mod process_table;
 pub(crate) mod proxy_user;
 pub mod redirect;

@@ -174,12 +174,12 @@ fn a_tampered_program_is_named_and_made_again() {
     let installed = scene.install(&[Component::Istiod], &mut Listener::default()).unwrap();
     let path = &installed[0].installed.path;
     fs::write(path, "#!/bin/sh\necho mine\n").unwrap();
-    assert!(state(scene.folder.path(), Component::Istiod, Look::Quick).is_err());
+    assert!(state(scene.folder.path(), Component::Istiod, Verify::Quick).is_err());
     let mut listener = Listener::default();
     scene.install(&[Component::Istiod], &mut listener).unwrap();
     let flaw = format!("istiod flawed: {} has changed since it was installed", path.display());
     assert_eq!(listener.told[0], flaw);
-    assert!(state(scene.folder.path(), Component::Istiod, Look::Thorough).is_ok());
+    assert!(state(scene.folder.path(), Component::Istiod, Verify::Thorough).is_ok());
 }
 
 #[test]

@@ -9,9 +9,9 @@ pub(crate) use launch::{Launch, start};
 
 use crate::sandbox::cgroup::Cgroup;
 use crate::sandbox::interface::Interface;
+use crate::sandbox::process_end::ends_within;
 use crate::sandbox::process_table;
 use experiment::environment::EnvironmentError;
-use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ExitStatus};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A process to start.
 #[derive(Clone, Debug)]
@@ -172,7 +172,7 @@ impl Container {
 
     fn died_or_stands_still(&self) -> Option<String> {
         let missing = self.indispensable().iter().find_map(|(name, file)| {
-            readable_within(file, Duration::ZERO).then(|| format!("its {name} has ended"))
+            ends_within(file, Duration::ZERO).then(|| format!("its {name} has ended"))
         });
         match (self.has_exited(), missing) {
             // It ended well because it had nothing left to do: what ended first is the cause.
@@ -223,7 +223,7 @@ impl Container {
             return Some(status);
         }
         // Not under the lock: others may want to signal the process meanwhile.
-        if !readable_within(&self.0.file, at_most) {
+        if !ends_within(&self.0.file, at_most) {
             return None;
         }
         Some(self.reap(&mut self.state()))
@@ -339,23 +339,5 @@ impl Container {
 /// Lines of a failed component's log that are recorded.
 const LAST_LINES: usize = 20;
 
-/// How long the kernel may take to bury a process after SIGKILL; it takes microseconds, more with much memory.
+/// Time for the kernel to reap a process after SIGKILL; it takes microseconds, more with much memory.
 pub(crate) const ENDED_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Waits until a process's file says that it has ended.
-pub(crate) fn readable_within(process: &OwnedFd, at_most: Duration) -> bool {
-    let give_up_at = Instant::now() + at_most;
-    loop {
-        let left = give_up_at.saturating_duration_since(Instant::now());
-        let timeout = Timespec::try_from(left).ok();
-        let mut files = [PollFd::new(process, PollFlags::IN)];
-        match rustix::event::poll(&mut files, timeout.as_ref()) {
-            Ok(0) => return false,
-            Ok(_) => return true,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => {
-                unreachable!("poll on an open file with a valid timeout: {}", io::Error::from(error))
-            }
-        }
-    }
-}

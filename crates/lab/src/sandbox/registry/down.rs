@@ -3,7 +3,8 @@
 use super::record::{Record, Removed};
 use super::runtime_dir::{self, UNFINISHED, entries};
 use crate::sandbox::cgroup::tree::remove_lab;
-use crate::sandbox::container::{ENDED_TIMEOUT, readable_within};
+use crate::sandbox::container::ENDED_TIMEOUT;
+use crate::sandbox::process_end::ends_within;
 use crate::sandbox::process_table::ProcessIdentity;
 use experiment::environment::EnvironmentError;
 use jiff::{SignedDuration, Timestamp};
@@ -141,7 +142,7 @@ fn end(process: ProcessIdentity, signal: Signal, within: Duration) -> Result<boo
         return Ok(true);
     }
     match rustix::process::pidfd_send_signal(&file, signal) {
-        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(readable_within(&file, within)),
+        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(ends_within(&file, within)),
         Err(error) => Err(failed(error)),
     }
 }

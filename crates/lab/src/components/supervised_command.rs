@@ -5,7 +5,7 @@
 //! up, so their callers give them folders for temporary files that go with the installation.
 
 use crate::sandbox::permission::in_child;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use crate::sandbox::process_end::has_ended_within;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::collections::VecDeque;
 use std::io::{self, BufRead as _, BufReader, Read};
@@ -16,19 +16,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time between two looks.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How long a command has to end when it is asked to, before it is killed.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// Lines of each stream that are kept.
-const KEPT_LINES: usize = 40;
+const MAX_LINES: usize = 40;
 
 /// Longest line that is kept, bytes.
-const LONGEST_LINE_BYTES: u64 = 4096;
+const MAX_LINE_BYTES: u64 = 4096;
 
 /// Of each line that an error quotes, characters.
-const LONGEST_QUOTE: usize = 300;
+const MAX_QUOTE_CHARACTERS: usize = 300;
+
+/// What is said where the user has interrupted an installation.
+pub(super) fn interrupted_hint() -> &'static str {
+    "what was finished stays; `meshmeter lab install` goes on from there"
+}
 
 /// How a long command ended.
 #[derive(Debug)]
@@ -48,7 +53,7 @@ impl Ended {
             self.errors.iter().map(|line| line.trim()).filter(|line| wanted(line)).collect();
         let quoted = said[said.len().saturating_sub(lines)..].iter().map(|line| {
             let line: String = line.chars().filter(|letter| !letter.is_control()).collect();
-            match line.char_indices().nth(LONGEST_QUOTE) {
+            match line.char_indices().nth(MAX_QUOTE_CHARACTERS) {
                 Some((end, _)) => format!("{}…", &line[..end]),
                 None => line,
             }
@@ -88,7 +93,7 @@ pub(super) fn run(
     let mut running = Running::new(command.spawn()?)?;
     let output = running.child.stdout.take().map(Lines::keep_of).unwrap_or_default();
     let errors = running.child.stderr.take().map(Lines::keep_of).unwrap_or_default();
-    while !running.has_ended_within(LOOK_EVERY)? {
+    while !running.has_ended_within(POLL_INTERVAL)? {
         let last_line = errors.last().or_else(|| output.last()).unwrap_or_default();
         if !look(started.elapsed(), &last_line) {
             return Err(Unended::Interrupted);
@@ -125,11 +130,9 @@ impl Running {
     }
 
     fn has_ended_within(&self, limit: Duration) -> io::Result<bool> {
-        let limit = Timespec::try_from(limit).map_err(|_| io::ErrorKind::InvalidInput)?;
-        match poll(&mut [PollFd::new(&self.end, PollFlags::IN)], Some(&limit)) {
-            Ok(ready) => Ok(ready > 0),
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
+        match has_ended_within(&self.end, limit) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+            ended => ended,
         }
     }
 }
@@ -162,7 +165,7 @@ impl Lines {
             let mut stream = BufReader::new(stream);
             let mut line = Vec::new();
             // A stream that breaks off is as good as one that ends: the exit status decides.
-            while matches!(stream.by_ref().take(LONGEST_LINE_BYTES).read_until(b'\n', &mut line), Ok(1..)) {
+            while matches!(stream.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line), Ok(1..)) {
                 kept.push(String::from_utf8_lossy(&line).trim_end());
                 line.clear();
             }
@@ -172,7 +175,7 @@ impl Lines {
 
     fn push(&self, line: &str) {
         let mut kept = self.locked();
-        if kept.len() == KEPT_LINES {
+        if kept.len() == MAX_LINES {
             kept.pop_front();
         }
         if !line.is_empty() {
@@ -214,7 +217,7 @@ mod tests {
         let mut command = shell("for i in $(seq 100); do echo line $i >&2; done; exit 3");
         let ended = run(&mut command, Duration::from_secs(20), &mut |_, _| true).unwrap();
         assert_eq!(ended.status.code(), Some(3));
-        assert_eq!(ended.errors.len(), KEPT_LINES);
+        assert_eq!(ended.errors.len(), MAX_LINES);
         assert_eq!(ended.errors.last().map(String::as_str), Some("line 100"));
     }
 
@@ -242,8 +245,7 @@ mod tests {
         let pid = Pid::from_raw(grandchild.parse().unwrap()).unwrap();
         // Killed before `run` returned; its end may be a moment later, which its descriptor tells.
         if let Ok(end) = pidfd_open(pid, PidfdFlags::empty()) {
-            let limit = Timespec { tv_sec: 20, tv_nsec: 0 };
-            assert_eq!(poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&limit)), Ok(1));
+            assert!(has_ended_within(&end, Duration::from_secs(20)).unwrap());
         }
     }
 

@@ -7,10 +7,13 @@
 //!
 //! Leaves out: the network beyond this machine, and how fast things are beyond the floor.
 
+mod check;
 mod isolation;
 mod limits;
 mod machine;
 mod programs;
+
+pub use check::{Check, State};
 
 use crate::arrangement::{LocalLab, Programs};
 use crate::components::output_within;
@@ -49,31 +52,6 @@ pub struct Diagnosis {
     pub floor: Option<Floor>,
 }
 
-/// One thing that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Check {
-    /// What was looked at, such as `cgroups`.
-    pub name: String,
-    /// How it stands.
-    pub state: State,
-    /// What was found.
-    pub fact: String,
-    /// What to do about it; absent where nothing needs to be done.
-    pub remedy: Option<String>,
-}
-
-/// How a thing stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    /// As it should be.
-    Ok,
-    /// Measurements are possible, with less certainty or fewer features.
-    Warn,
-    /// Something that a run needs does not work.
-    Missing,
-}
-
 /// Whether a mode can run here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModeCheck {
@@ -85,20 +63,6 @@ pub struct ModeCheck {
     pub lacks: Option<String>,
     /// How to get it, where that is known.
     pub remedy: Option<String>,
-}
-
-impl Check {
-    fn ok(name: &str, fact: impl Into<String>) -> Self {
-        Self { name: name.to_owned(), state: State::Ok, fact: fact.into(), remedy: None }
-    }
-
-    fn warn(name: &str, fact: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { name: name.to_owned(), state: State::Warn, fact: fact.into(), remedy: Some(remedy.into()) }
-    }
-
-    fn missing(name: &str, fact: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { name: name.to_owned(), state: State::Missing, fact: fact.into(), remedy: Some(remedy.into()) }
-    }
 }
 
 /// What was found out within a lab.

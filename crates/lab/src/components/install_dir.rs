@@ -2,6 +2,7 @@
 
 use experiment::environment::EnvironmentError;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -9,20 +10,50 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
+/// Names the folder for components instead of the one in the user's cache.
+pub const FOLDER_VARIABLE: &str = "MESHMETER_COMPONENTS";
+
+/// The folder for components, as the environment variables say.
+///
+/// # Errors
+/// Where none of the variables that could name it is set.
+pub fn folder() -> Result<PathBuf, EnvironmentError> {
+    folder_from(&|name| std::env::var_os(name))
+}
+
+fn folder_from(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<PathBuf, EnvironmentError> {
+    let set = |name: &str| non_empty(variable(name));
+    set(FOLDER_VARIABLE)
+        // The XDG specification says of relative paths that they are to be ignored.
+        .or_else(|| {
+            let cache = set("XDG_CACHE_HOME").filter(|cache| cache.is_absolute())?;
+            Some(cache.join("meshmeter/components"))
+        })
+        .or_else(|| set("HOME").map(|home| home.join(".cache/meshmeter/components")))
+        .ok_or_else(|| {
+            EnvironmentError::new("find the folder for components", "HOME is not set")
+                .with_hint(format!("set {FOLDER_VARIABLE} to a folder"))
+        })
+}
+
+fn non_empty(value: Option<OsString>) -> Option<PathBuf> {
+    value.filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
 /// Folders that are being filled begin with this.
 const UNFINISHED_PREFIX: &str = ".installing-";
 
 /// How long to wait for another installation into the same folder: a whole one, on a slow machine.
-const LOCK_LIMIT: Duration = Duration::from_secs(3600);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// The folder of components, held by this process alone.
-pub(super) struct Place {
+pub(super) struct InstallDir {
     folder: PathBuf,
     /// The lock ends with the file's descriptor, however this process ends.
     _lock: File,
 }
 
-impl Place {
+impl InstallDir {
     /// Makes the folder where it is absent, waits for another installation to end, and removes what killed ones left.
     /// `waiting` is called while there is another; where it gives false, this ends.
     ///
@@ -97,7 +128,7 @@ fn settle_modes(path: &Path) -> io::Result<()> {
 
 fn lock(folder: &Path, waiting: &mut dyn FnMut() -> bool) -> io::Result<File> {
     let file = File::create(folder.join(".lock"))?;
-    let deadline = Instant::now() + LOCK_LIMIT;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(file),
@@ -132,8 +163,8 @@ fn remove_unfinished(folder: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn take(folder: &Path) -> Place {
-        Place::take(folder, &mut || panic!("nobody else installs")).unwrap()
+    fn take(folder: &Path) -> InstallDir {
+        InstallDir::take(folder, &mut || panic!("nobody else installs")).unwrap()
     }
 
     #[test]
@@ -212,11 +243,35 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let _first = take(folder.path());
         let mut waited = 0;
-        let second = Place::take(folder.path(), &mut || {
+        let second = InstallDir::take(folder.path(), &mut || {
             waited += 1;
             waited < 2
         });
         assert!(second.is_err_and(|error| error.to_string().contains("lock the components folder")));
         assert_eq!(waited, 2);
+    }
+
+    fn folder_with(variables: &[(&str, &str)]) -> Result<PathBuf, EnvironmentError> {
+        folder_from(&|name| {
+            variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    #[test]
+    fn the_folder_is_the_nearest_that_is_named() {
+        let all = [("MESHMETER_COMPONENTS", "/c"), ("XDG_CACHE_HOME", "/x"), ("HOME", "/h")];
+        assert_eq!(folder_with(&all).unwrap(), Path::new("/c"));
+        assert_eq!(folder_with(&all[1..]).unwrap(), Path::new("/x/meshmeter/components"));
+        assert_eq!(folder_with(&all[2..]).unwrap(), Path::new("/h/.cache/meshmeter/components"));
+        let relative = [("XDG_CACHE_HOME", "x"), ("HOME", "/h")];
+        assert_eq!(folder_with(&relative).unwrap(), Path::new("/h/.cache/meshmeter/components"));
+        let empty = [("MESHMETER_COMPONENTS", ""), ("HOME", "/h")];
+        assert_eq!(folder_with(&empty).unwrap(), Path::new("/h/.cache/meshmeter/components"));
+    }
+
+    #[test]
+    fn no_folder_is_an_error_with_a_hint() {
+        let error = folder_with(&[]).unwrap_err();
+        assert!(error.hint.unwrap().contains("MESHMETER_COMPONENTS"));
     }
 }

@@ -14,14 +14,14 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// The record's name in its component's folder.
-pub(super) const RECORD_FILE: &str = "installed.json";
+pub(super) const MANIFEST_FILE: &str = "installed.json";
 
-/// The value of [`Record::schema`].
-const RECORD_SCHEMA: &str = "meshmeter.component/1";
+/// The value of [`InstallManifest::schema`].
+const MANIFEST_SCHEMA: &str = "meshmeter.component/1";
 
 /// What was installed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct InstallManifest {
     /// Always `meshmeter.component/1`.
     schema: String,
     /// The component's name.
@@ -51,7 +51,7 @@ pub(super) struct RecordedFile {
 
 /// How thoroughly to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum Verify {
     /// At the digest of those files only whose size or time of change differ from what was recorded.
     Quick,
     /// At every file's digest.
@@ -80,7 +80,7 @@ impl fmt::Display for Flaw {
         match self {
             Self::Absent => write!(f, "it is not installed"),
             Self::NoRecord(_, error) if error.kind() == io::ErrorKind::NotFound => {
-                write!(f, "it has no record ({RECORD_FILE}) of what it was made from")
+                write!(f, "it has no record ({MANIFEST_FILE}) of what it was made from")
             }
             Self::NoRecord(path, error) => write!(f, "its record {} cannot be read: {error}", path.display()),
             Self::OtherPins => write!(f, "it was installed from other pins than those of this meshmeter"),
@@ -103,11 +103,11 @@ pub(super) fn write(
     recipe: &str,
     made_by: &str,
     files: &[&str],
-) -> io::Result<Record> {
+) -> io::Result<InstallManifest> {
     let files =
         files.iter().map(|path| recorded_file(package, Path::new(path))).collect::<io::Result<_>>()?;
-    let record = Record {
-        schema: RECORD_SCHEMA.to_owned(),
+    let record = InstallManifest {
+        schema: MANIFEST_SCHEMA.to_owned(),
         component: component.name().to_owned(),
         version: component.pinned_version().unwrap_or_default().to_owned(),
         recipe_sha256: recipe.to_owned(),
@@ -116,7 +116,7 @@ pub(super) fn write(
         files,
     };
     let text = serde_json::to_string_pretty(&record).map_err(io::Error::from)?;
-    fs::write(package.join(RECORD_FILE), text + "\n")?;
+    fs::write(package.join(MANIFEST_FILE), text + "\n")?;
     Ok(record)
 }
 
@@ -129,16 +129,16 @@ pub(super) fn check(
     component: Component,
     recipe: &str,
     files: &[&str],
-    look: Look,
-) -> Result<Record, Flaw> {
+    verify: Verify,
+) -> Result<InstallManifest, Flaw> {
     if fs::symlink_metadata(package).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return Err(Flaw::Absent);
     }
-    let path = package.join(RECORD_FILE);
+    let path = package.join(MANIFEST_FILE);
     let no_record = |error| Flaw::NoRecord(path.clone(), error);
     let text = fs::read_to_string(&path).map_err(no_record)?;
-    let record: Record = serde_json::from_str(&text).map_err(|error| no_record(error.into()))?;
-    if record.schema != RECORD_SCHEMA || record.component != component.name() {
+    let record: InstallManifest = serde_json::from_str(&text).map_err(|error| no_record(error.into()))?;
+    if record.schema != MANIFEST_SCHEMA || record.component != component.name() {
         return Err(no_record(io::Error::new(io::ErrorKind::InvalidData, "it is of something else")));
     }
     if record.recipe_sha256 != recipe {
@@ -148,12 +148,12 @@ pub(super) fn check(
         return Err(no_record(io::Error::new(io::ErrorKind::InvalidData, "it is of other files")));
     }
     for file in &record.files {
-        check_file(package, file, look, component.is_program())?;
+        check_file(package, file, verify, component.is_program())?;
     }
     Ok(record)
 }
 
-fn check_file(package: &Path, file: &RecordedFile, look: Look, is_program: bool) -> Result<(), Flaw> {
+fn check_file(package: &Path, file: &RecordedFile, verify: Verify, is_program: bool) -> Result<(), Flaw> {
     let path = package.join(&file.path);
     let unreadable = |error| Flaw::Unreadable(path.clone(), error);
     let metadata = fs::metadata(&path).map_err(unreadable)?;
@@ -164,7 +164,7 @@ fn check_file(package: &Path, file: &RecordedFile, look: Look, is_program: bool)
     if is_program && metadata.mode() & 0o100 == 0 {
         return Err(Flaw::NotRunnable(path, metadata.mode() & 0o777));
     }
-    if look == Look::Quick && modified_ns(&metadata) == file.modified_ns {
+    if verify == Verify::Quick && modified_ns(&metadata) == file.modified_ns {
         return Ok(());
     }
     let digest = sha256_of_file(&path).map_err(unreadable)?;
@@ -198,8 +198,8 @@ pub(super) fn sha256_of_texts(texts: &[&str]) -> String {
 
 /// The digest that a component's record has of one of its files; absent where it has none.
 pub(super) fn recorded_sha256(package: &Path, file: &str) -> Option<String> {
-    let text = fs::read_to_string(package.join(RECORD_FILE)).ok()?;
-    let record: Record = serde_json::from_str(&text).ok()?;
+    let text = fs::read_to_string(package.join(MANIFEST_FILE)).ok()?;
+    let record: InstallManifest = serde_json::from_str(&text).ok()?;
     record.files.into_iter().find(|recorded| recorded.path == Path::new(file)).map(|recorded| recorded.sha256)
 }
 
@@ -240,8 +240,8 @@ mod tests {
     #[test]
     fn what_is_as_recorded_is_accepted_by_both_looks() {
         let package = installed();
-        let record = check(package.path(), ETCD, "recipe", &["etcd"], Look::Quick).unwrap();
-        assert_eq!(record, check(package.path(), ETCD, "recipe", &["etcd"], Look::Thorough).unwrap());
+        let record = check(package.path(), ETCD, "recipe", &["etcd"], Verify::Quick).unwrap();
+        assert_eq!(record, check(package.path(), ETCD, "recipe", &["etcd"], Verify::Thorough).unwrap());
         // printf program | sha256sum
         let digest = "1310ca2c8932dbd118668bd97442558a3e1f546b5e15c69699dfbd6024f548d8";
         assert_eq!(record.files[0].sha256, digest);
@@ -253,11 +253,11 @@ mod tests {
         let package = installed();
         let file = package.path().join("etcd");
         fs::write(&file, "longer program").unwrap();
-        let flaw = check(package.path(), ETCD, "recipe", &["etcd"], Look::Quick).unwrap_err();
+        let flaw = check(package.path(), ETCD, "recipe", &["etcd"], Verify::Quick).unwrap_err();
         assert_eq!(flaw.to_string(), format!("{} has changed since it was installed", file.display()));
         fs::remove_file(&file).unwrap();
         assert!(
-            check(package.path(), ETCD, "recipe", &["etcd"], Look::Quick)
+            check(package.path(), ETCD, "recipe", &["etcd"], Verify::Quick)
                 .unwrap_err()
                 .to_string()
                 .contains("cannot be read")
@@ -274,51 +274,51 @@ mod tests {
         fs::write(&file, "PROGRAM").unwrap();
         set_time(recorded + Duration::from_secs(1));
         assert!(matches!(
-            check(package.path(), ETCD, "recipe", &["etcd"], Look::Quick),
+            check(package.path(), ETCD, "recipe", &["etcd"], Verify::Quick),
             Err(Flaw::Changed(_))
         ));
         set_time(recorded);
-        assert!(check(package.path(), ETCD, "recipe", &["etcd"], Look::Quick).is_ok());
+        assert!(check(package.path(), ETCD, "recipe", &["etcd"], Verify::Quick).is_ok());
         assert!(matches!(
-            check(package.path(), ETCD, "recipe", &["etcd"], Look::Thorough),
+            check(package.path(), ETCD, "recipe", &["etcd"], Verify::Thorough),
             Err(Flaw::Changed(_))
         ));
         // What a copy or an unpacked cache does: the time differs, the content does not.
         fs::write(&file, "program").unwrap();
         set_time(recorded + Duration::from_secs(1));
-        assert!(check(package.path(), ETCD, "recipe", &["etcd"], Look::Quick).is_ok());
+        assert!(check(package.path(), ETCD, "recipe", &["etcd"], Verify::Quick).is_ok());
     }
 
     #[test]
     fn a_program_that_cannot_be_run_and_a_record_of_other_files_are_flaws() {
         let package = installed();
-        let other = check(package.path(), ETCD, "recipe", &["etcd", "etcdctl"], Look::Quick);
+        let other = check(package.path(), ETCD, "recipe", &["etcd", "etcdctl"], Verify::Quick);
         assert!(matches!(other, Err(Flaw::NoRecord(..))));
         let program = package.path().join("etcd");
         fs::set_permissions(&program, fs::Permissions::from_mode(0o644)).unwrap();
-        let flaw = check(package.path(), ETCD, "recipe", &["etcd"], Look::Thorough).unwrap_err();
+        let flaw = check(package.path(), ETCD, "recipe", &["etcd"], Verify::Thorough).unwrap_err();
         assert_eq!(flaw.to_string(), format!("{} cannot be run: its mode is 644", program.display()));
         fs::remove_file(&program).unwrap();
         fs::create_dir(&program).unwrap();
-        assert!(check(package.path(), ETCD, "recipe", &["etcd"], Look::Quick).is_err());
+        assert!(check(package.path(), ETCD, "recipe", &["etcd"], Verify::Quick).is_err());
     }
 
     #[test]
     fn other_pins_and_other_records_are_told_apart() {
         let package = installed();
         assert!(matches!(
-            check(package.path(), ETCD, "newer recipe", &["etcd"], Look::Quick),
+            check(package.path(), ETCD, "newer recipe", &["etcd"], Verify::Quick),
             Err(Flaw::OtherPins)
         ));
-        let other = check(package.path(), Component::Istiod, "recipe", &["etcd"], Look::Quick);
+        let other = check(package.path(), Component::Istiod, "recipe", &["etcd"], Verify::Quick);
         assert!(matches!(other, Err(Flaw::NoRecord(..))));
-        fs::write(package.path().join(RECORD_FILE), "{").unwrap();
+        fs::write(package.path().join(MANIFEST_FILE), "{").unwrap();
         assert!(matches!(
-            check(package.path(), ETCD, "recipe", &["etcd"], Look::Quick),
+            check(package.path(), ETCD, "recipe", &["etcd"], Verify::Quick),
             Err(Flaw::NoRecord(..))
         ));
         assert!(matches!(
-            check(Path::new("/nowhere"), ETCD, "recipe", &["etcd"], Look::Quick),
+            check(Path::new("/nowhere"), ETCD, "recipe", &["etcd"], Verify::Quick),
             Err(Flaw::Absent)
         ));
     }

@@ -1,0 +1,96 @@
+//! A component that can be used, and why it is this one.
+
+use super::catalog::Component;
+use super::manifest::{recorded_sha256, sha256_of_file};
+use experiment::schema::ComponentVersion;
+use std::path::PathBuf;
+
+/// A component that is here and can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installed {
+    /// Which one.
+    pub component: Component,
+    /// The program, as an absolute path.
+    pub path: PathBuf,
+    /// Its version, such as `1.40.0`: of a program that the user named, what it says itself.
+    pub version: String,
+    /// Why it is this one.
+    pub origin: Origin,
+}
+
+/// Why a program was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// `meshmeter lab install` put it there.
+    Installed,
+    /// An option of the command names it.
+    Option,
+    /// A variable of the environment names it.
+    Variable,
+    /// It was found in `PATH`, which is looked into for ztunnel only.
+    SearchPath,
+}
+
+impl Origin {
+    /// The word that results have for it; none for the installed one.
+    fn named_by(self) -> Option<&'static str> {
+        match self {
+            Self::Installed => None,
+            Self::Option => Some("option"),
+            Self::Variable => Some("variable"),
+            Self::SearchPath => Some("search-path"),
+        }
+    }
+}
+
+impl Installed {
+    /// As results record it. The digest of an installed program is that of its installation, which [`find`] has compared;
+    /// of another it is taken here and absent where the program cannot be read.
+    #[must_use]
+    pub fn recorded(&self) -> ComponentVersion {
+        let of_the_installation = || {
+            let package =
+                self.path.ancestors().find(|folder| folder.join(self.component.file()) == self.path)?;
+            recorded_sha256(package, self.component.file())
+        };
+        let named_by = self.origin.named_by();
+        ComponentVersion {
+            name: self.component.name().to_owned(),
+            version: self.version.clone(),
+            sha256: match self.origin {
+                Origin::Installed => of_the_installation(),
+                _ => sha256_of_file(&self.path).ok(),
+            },
+            named_by: named_by.map(str::to_owned),
+            path: named_by.map(|_| self.path.display().to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_of_the_users_own_is_recorded_with_its_digest_and_by_whom_it_was_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("envoy");
+        std::fs::write(&path, "abc").unwrap();
+        let version = "1.40.0".to_owned();
+        let named =
+            Installed { component: Component::Envoy, path: path.clone(), version, origin: Origin::Option };
+        let recorded = named.recorded();
+        // The example of FIPS 180-2, appendix B.1.
+        let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(recorded.sha256.as_deref(), Some(digest));
+        assert_eq!(recorded.named_by.as_deref(), Some("option"));
+        assert_eq!(recorded.path, Some(path.display().to_string()));
+        let installed = Installed { origin: Origin::Installed, ..named };
+        let recorded = installed.recorded();
+        assert_eq!(
+            (recorded.sha256, recorded.named_by, recorded.path),
+            (None, None, None),
+            "there is no record"
+        );
+    }
+}

@@ -1,0 +1,30 @@
+//! The machine as a whole, seen from within the lab.
+
+use experiment::environment::EnvironmentError;
+use std::path::{Path, PathBuf};
+
+/// The machine's own proc, and which of its processes are the lab.
+#[derive(Clone, Debug)]
+pub struct HostProc {
+    /// A mount of proc that shows every process of the machine.
+    pub path: PathBuf,
+    /// The lab's topmost process, as numbered there: it and all that descend from it are the lab.
+    pub lab_root: i32,
+}
+
+impl HostProc {
+    /// The machine as this mount of proc shows it; the lab is this process and what it started.
+    ///
+    /// # Errors
+    /// `path` does not show this process.
+    pub fn new(path: &Path) -> Result<Self, EnvironmentError> {
+        let failed = |reason: String| {
+            EnvironmentError::new(format!("find this process in {}", path.display()), reason)
+        };
+        // `self` is a link to our number in the PID namespace that the mount belongs to.
+        let own = std::fs::read_link(path.join("self")).map_err(|error| failed(error.to_string()))?;
+        let lab_root = own.to_str().and_then(|number| number.parse().ok());
+        let lab_root = lab_root.ok_or_else(|| failed(format!("its number is shown as {}", own.display())))?;
+        Ok(Self { path: path.to_path_buf(), lab_root })
+    }
+}
