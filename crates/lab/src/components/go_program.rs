@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// kube-apiserver takes some four minutes on two cores that have nothing else to do.
-const BUILD_LIMIT: Duration = Duration::from_secs(3600);
+const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// The commit in [`ISTIO_VERSION`].
 const ISTIO_REVISION: &str = "eed52ebb66ad";
@@ -127,7 +127,7 @@ impl Program {
         command.args(["build", "-trimpath", "-buildvcs=false", "-ldflags", &self.linker_flags(), "-o"]);
         command.arg(&program).arg(self.package);
         let operation = format!("build {} with {made_by}", self.component);
-        let ended = supervised_command::run(&mut command, BUILD_LIMIT, look).map_err(|error| {
+        let ended = supervised_command::run(&mut command, BUILD_TIMEOUT, look).map_err(|error| {
             let interrupted = matches!(error, Unended::Interrupted);
             let error = EnvironmentError::new(operation.clone(), error);
             if interrupted { error.with_hint(interrupted_hint()) } else { error }

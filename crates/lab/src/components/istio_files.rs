@@ -29,7 +29,7 @@ pub(super) const GATEWAY_API_CRDS: &str = "gateway-api-crds.yaml";
 pub(super) const BOOTSTRAP_TEMPLATE: &str = "envoy_bootstrap.json";
 
 /// Both modules are some 30 MB together.
-const DOWNLOAD_LIMIT: Duration = Duration::from_secs(900);
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(900);
 
 const ISTIO_MODULE: &str = "istio.io/istio";
 const GATEWAY_API_MODULE: &str = "sigs.k8s.io/gateway-api";
@@ -82,7 +82,7 @@ pub(super) fn copy(
     let mut command = go_toolchain::command(go, &module);
     command.args(["mod", "download", "-json", ISTIO_MODULE, GATEWAY_API_MODULE]);
     let operation = "download the Go modules that hold Istio's files";
-    let ended = supervised_command::run(&mut command, DOWNLOAD_LIMIT, look)
+    let ended = supervised_command::run(&mut command, DOWNLOAD_TIMEOUT, look)
         .map_err(|error| EnvironmentError::new(operation, error))?;
     if !ended.status.success() {
         return Err(EnvironmentError::new(operation, quote(&ended))

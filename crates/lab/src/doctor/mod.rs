@@ -35,7 +35,7 @@ pub const DOCTOR_SCHEMA: &str = "meshmeter.doctor/1";
 const MAIN_JOB: [Mode; 3] = [Mode::None, Mode::Gateway, Mode::Sidecar];
 
 /// Trying every part of a lab takes half a second, more where the disk is cold.
-const LAB_LIMIT: Duration = Duration::from_secs(60);
+const LAB_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Everything that was found out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -119,7 +119,7 @@ fn examine_lab_in_child(programs: &Programs) -> Result<LabDiagnosis, Environment
     let mut command = Command::new(&programs.meshmeter);
     command.args(["doctor", "--within-lab"]).args(programs.overrides.arguments());
     let output =
-        output_within(&mut command, LAB_LIMIT).map_err(|error| EnvironmentError::new(operation, error))?;
+        output_within(&mut command, LAB_TIMEOUT).map_err(|error| EnvironmentError::new(operation, error))?;
     serde_json::from_slice(&output.stdout).map_err(|_| {
         let words = String::from_utf8_lossy(&output.stderr);
         EnvironmentError::new(operation, format!("it ended with {}: {}", output.status, words.trim()))

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// How long a tool may take to print its version.
-const VERSION_LIMIT: Duration = Duration::from_secs(5);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the machine says of itself, file by file; empty where it does not say.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +56,7 @@ impl Sources {
 }
 
 fn iptables_version() -> String {
-    answer_within(Command::new("iptables").arg("--version").env("PATH", search_path()), VERSION_LIMIT)
+    answer_within(Command::new("iptables").arg("--version").env("PATH", search_path()), VERSION_TIMEOUT)
         .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
         .unwrap_or_default()
 }

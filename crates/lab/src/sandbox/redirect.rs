@@ -140,7 +140,7 @@ pub(crate) fn load(rules: &str, lock_file: &Path) -> Result<(), EnvironmentError
 }
 
 /// How long a program may take to list rules; it takes milliseconds.
-const SAVED_WITHIN: Duration = Duration::from_secs(10);
+const SAVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Lists the rules of the network namespace of the calling thread, of each kind of tables that this machine has programs
 /// for, without what they counted.
@@ -151,7 +151,7 @@ pub(crate) fn saved(lock_file: &Path) -> Result<Vec<String>, EnvironmentError> {
         let program = program.with_file_name(&name);
         let operation = || format!("list rules with {}", program.display());
         let mut command = Command::new(&program);
-        let output = output_within(command.env("XTABLES_LOCKFILE", lock_file), SAVED_WITHIN)
+        let output = output_within(command.env("XTABLES_LOCKFILE", lock_file), SAVE_TIMEOUT)
             .map_err(|error| EnvironmentError::new(operation(), error))?;
         let text = String::from_utf8_lossy(&output.stdout);
         rules.push(name);

@@ -53,7 +53,7 @@ impl Cgroup {
     ///
     /// # Errors
     /// Where they cannot be opened.
-    pub(crate) fn doors(&self) -> io::Result<Vec<File>> {
+    pub(crate) fn membership_files(&self) -> io::Result<Vec<File>> {
         let open =
             |branch: &CgroupDir| OpenOptions::new().write(true).open(branch.directory.join("cgroup.procs"));
         self.branches.iter().map(open).collect()

@@ -38,8 +38,9 @@ pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Containe
     let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
     let rights = Rights::of(spec.user, launch.identity);
     let mut command = command(&launch.program, spec, &rights).map_err(failed)?;
-    let doors = launch.cgroup.as_ref().map(Cgroup::doors).transpose().map_err(failed)?.unwrap_or_default();
-    in_child(&mut command, move || become_container(&doors, &rights));
+    let membership_files =
+        launch.cgroup.as_ref().map(Cgroup::membership_files).transpose().map_err(failed)?.unwrap_or_default();
+    in_child(&mut command, move || become_container(&membership_files, &rights));
     let mut child = launch.namespace.run(move || command.spawn())?.map_err(failed)?;
     let pid = pid_of(&child);
     let file = rustix::process::pidfd_open(pid, PidfdFlags::empty())
@@ -151,9 +152,9 @@ impl Rights {
 }
 
 /// Runs in the child between fork and exec: system calls only.
-fn become_container(doors: &[File], rights: &Rights) -> io::Result<()> {
-    for mut door in doors {
-        door.write_all(b"0")?;
+fn become_container(membership_files: &[File], rights: &Rights) -> io::Result<()> {
+    for mut file in membership_files {
+        file.write_all(b"0")?;
     }
     rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
     drop_from_bounding_set(rights.keep)?;

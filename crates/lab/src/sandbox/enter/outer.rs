@@ -24,7 +24,7 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// The inner process handles signals some milliseconds after its start; loading the program from a cold disk takes longer.
-const ARMED_WITHIN: Duration = Duration::from_secs(5);
+const ARMED_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long the inner process may take for what it is to do at once, when it is asked a second time.
 const AT_ONCE: Duration = Duration::from_secs(2);
@@ -185,7 +185,7 @@ fn has_ended_within(child: &mut Child, limit: Duration) -> Result<bool, Environm
 }
 
 fn wait_until_armed(child: &mut Child, directory: &Path) -> Result<(), EnvironmentError> {
-    wait_for("the lab's first process handles signals", ARMED_WITHIN, || {
+    wait_for("the lab's first process handles signals", ARMED_TIMEOUT, || {
         let ended = child.try_wait().map_err(|error| EnvironmentError::new("wait for the lab", error))?;
         // Somebody may have removed the lab's folder since.
         let is_armed = directory.join(ARMED_FILE).exists() || !directory.exists();
