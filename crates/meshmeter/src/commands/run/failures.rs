@@ -5,13 +5,13 @@ use experiment::Mode;
 use experiment::environment::EnvironmentError;
 use experiment::schema::{TrialOutcome, TrialRecord};
 
-/// After so many trials in a row that could not be measured, the environment is taken to be broken.
-const FAILURES_IN_A_ROW: usize = 3;
+/// Consecutive trials that could not be measured, after which the environment is taken to be broken.
+const MAX_CONSECUTIVE_FAILURES: usize = 3;
 
 /// The failures of a run until now.
 #[derive(Default)]
 pub(super) struct Failures {
-    in_a_row: usize,
+    consecutive: usize,
     /// The modes no trial of which has ended well, each with its last failure.
     modes: Vec<(Mode, Failure)>,
     /// Those of which one has.
@@ -25,15 +25,15 @@ impl Failures {
     pub fn note(&mut self, trial: &TrialRecord, error: Option<EnvironmentError>) -> Result<(), Failure> {
         self.modes.retain(|(mode, _)| *mode != trial.mode);
         if trial.outcome != TrialOutcome::Failed {
-            self.in_a_row = 0;
+            self.consecutive = 0;
             self.measured.push(trial.mode);
             return Ok(());
         }
-        self.in_a_row += 1;
+        self.consecutive += 1;
         let reason = || trial.verdict.reasons.first().cloned().unwrap_or_default();
         let failure = error.map_or_else(|| Failure::broken(reason()), Failure::from);
-        if self.in_a_row == FAILURES_IN_A_ROW {
-            return Err(failure.about(&format!("{FAILURES_IN_A_ROW} trials in a row failed")));
+        if self.consecutive == MAX_CONSECUTIVE_FAILURES {
+            return Err(failure.about(&format!("{MAX_CONSECUTIVE_FAILURES} trials in a row failed")));
         }
         if !self.measured.contains(&trial.mode) {
             self.modes.push((trial.mode, failure));

@@ -104,6 +104,12 @@ impl Environment for LabEnvironment {
         spec: &DeploymentSpec,
         label: &str,
     ) -> Result<Box<dyn Deployment + '_>, EnvironmentError> {
+        // Anything less than the topology would be another measurement.
+        if spec.topology.workloads.len() > 2 || spec.topology.pods() > 2 {
+            let reason = "the lab brings up one client and one server";
+            let error = EnvironmentError::new(format!("deploy topology {}", spec.topology.name), reason);
+            return Err(error.with_hint("give `topology.namespaces` and `topology.replicas` the value 1"));
+        }
         let logs = self.logs.join(label);
         fs::create_dir_all(&logs)
             .map_err(|error| EnvironmentError::new(format!("create {}", logs.display()), error))?;
@@ -131,7 +137,8 @@ struct PairDeployment<'lab> {
 impl<'lab> PairDeployment<'lab> {
     fn pair(&mut self) -> Result<&mut PairArrangement<'lab>, EnvironmentError> {
         self.pair.as_deref_mut().ok_or_else(|| {
-            EnvironmentError::new("use the pods of a trial", "they went with the end of the trial")
+            let reason = "the lab brings each trial up afresh, and this one has ended";
+            EnvironmentError::new("use the pods of a trial", reason).with_hint("set `fresh: trial`")
         })
     }
 
