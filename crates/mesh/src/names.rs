@@ -46,7 +46,6 @@ pub const READINESS_PORT: u16 = 15021;
 pub const HBONE_PORT: u16 = 15008;
 
 /// Fully qualified name of a Service.
-#[must_use]
 pub fn service_host(service: &str, namespace: &str) -> String {
     format!("{service}.{namespace}.{CLUSTER_DOMAIN}")
 }

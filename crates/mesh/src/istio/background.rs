@@ -39,9 +39,6 @@ struct Change {
 impl BackgroundServices {
     /// Makes the background services what is wanted, and waits until istiod has processed the change. `metrics` reads
     /// istiod's metrics.
-    ///
-    /// # Errors
-    /// The API refuses an object, istiod does not respond, or nothing progresses for too long.
     pub fn change(
         &mut self,
         api: &ApiClient,

@@ -21,10 +21,7 @@ const ISTIO_GROUPS: &str = ".istio.io";
 /// Without progress. istiod processes objects within milliseconds, and those of another revision of Istio never.
 const PROCESSED_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Waits until istiod has processed these objects, as the API returned them. `check` fails if waiting is pointless.
-///
-/// # Errors
-/// istiod does not respond, or does not process an object in time; those of `check`.
+/// Waits until istiod has processed these objects, as the API returned them. Fails with `check`.
 pub fn wait_until_processed(
     istiod: &Admin,
     objects: &[Value],

@@ -17,7 +17,6 @@ use std::path::Path;
 
 /// The mesh configuration. Metrics are those that Istio installs, or none if the proxies lack the filter; the objects of a
 /// deployment set logs and traces.
-#[must_use]
 pub fn mesh_config(is_istios_envoy: bool) -> Value {
     let metrics = if is_istios_envoy { json!({"metrics": ["prometheus"]}) } else { json!({}) };
     json!({
@@ -30,7 +29,6 @@ pub fn mesh_config(is_istios_envoy: bool) -> Value {
 }
 
 /// Command line of istiod.
-#[must_use]
 pub fn arguments(kubeconfig: &Path, mesh_config: &Path) -> Vec<String> {
     vec![
         "discovery".to_owned(),
@@ -47,7 +45,6 @@ pub fn arguments(kubeconfig: &Path, mesh_config: &Path) -> Vec<String> {
 }
 
 /// Environment of istiod.
-#[must_use]
 pub fn environment(is_istios_envoy: bool) -> BTreeMap<String, OsString> {
     let filters_that_upstream_lacks = [
         ("MESHMETER_UPSTREAM_ENVOY", "true"),

@@ -31,9 +31,6 @@ pub struct TokenIssuer {
 
 impl TokenIssuer {
     /// A fresh key.
-    ///
-    /// # Errors
-    /// The system has no randomness.
     pub fn create() -> Result<Self, EnvironmentError> {
         let random = SystemRandom::new();
         let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random)
@@ -47,7 +44,6 @@ impl TokenIssuer {
     }
 
     /// The public key as proxies read it (JWKS).
-    #[must_use]
     pub fn public_keys(&self) -> String {
         let point = self.key.public_key().as_ref();
         debug_assert_eq!((point[0], point.len()), (UNCOMPRESSED, 1 + 2 * COORDINATE_BYTES));
@@ -60,9 +56,6 @@ impl TokenIssuer {
     }
 
     /// A token that is valid for `valid_for` from `issued_at`.
-    ///
-    /// # Errors
-    /// It cannot be signed.
     pub fn token(&self, issued_at: Timestamp, valid_for: Duration) -> Result<String, EnvironmentError> {
         let issued_s = issued_at.as_second();
         let valid_for_s = i64::try_from(valid_for.as_secs()).unwrap_or(i64::MAX);

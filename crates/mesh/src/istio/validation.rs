@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 pub const HOST: &str = "127.0.0.1";
 
 /// The webhook of Istio's chart, for objects of every revision.
-#[must_use]
 pub fn webhook(root_certificate: &str) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -39,7 +38,6 @@ pub fn webhook(root_certificate: &str) -> Value {
 }
 
 /// Whether the API calls the webhook by now: then it refuses an object that no schema forbids.
-#[must_use]
 pub fn is_active(api: &ApiClient) -> bool {
     let no_patch = json!({
         "apiVersion": "networking.istio.io/v1alpha3",

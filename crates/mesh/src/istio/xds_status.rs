@@ -20,10 +20,8 @@ const PATH: &str = "/debug/syncz";
 const ACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits until proxies have acknowledged all that istiod sent them. Each has its component's name, for messages, and the
-/// name by which istiod lists it (`name.namespace`). `check` fails if waiting is pointless.
-///
-/// # Errors
-/// istiod does not respond; a proxy rejects something or does not acknowledge in time; those of `check`.
+/// name by which istiod lists it (`name.namespace`). Fails with `check`, and at once
+/// if a proxy rejects something.
 pub fn wait_until_acknowledged(
     istiod: &Admin,
     proxies: &[(&str, &str)],

@@ -20,7 +20,6 @@ const REMOVED_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Adds a hint with the names of the experiment's own admission objects, which may be why the API refused something or
 /// was slow. An error with a hint stays as it is.
-#[must_use]
 pub fn name_admission_objects(error: EnvironmentError, extra: Option<&ExtraObjects>) -> EnvironmentError {
     let objects = extra.into_iter().flat_map(|extra| &extra.objects);
     let admission = objects.filter_map(|object| ObjectRef::from_object(object).ok()).filter(is_admission);
@@ -38,9 +37,6 @@ fn is_admission(object: &ObjectRef) -> bool {
 
 /// Deletes the admission objects among `objects` and waits until the API accepts what every deployment begins with. Sends
 /// nothing if there are none.
-///
-/// # Errors
-/// The API does not delete one, or still refuses objects.
 pub(super) fn remove_admission_objects(
     api: &ApiClient,
     objects: &[ObjectRef],

@@ -84,9 +84,6 @@ impl Drop for ApiClient {
 
 impl ApiClient {
     /// A client with the credentials of a kubeconfig. It sends nothing yet. Requests fail once `stop_check` does.
-    ///
-    /// # Errors
-    /// The kubeconfig is invalid, or no thread can be started.
     pub fn new(
         kubeconfig: &Value,
         stop_check: impl Fn() -> Result<(), EnvironmentError> + Send + Sync + 'static,
@@ -127,28 +124,22 @@ impl ApiClient {
     }
 
     /// Fails once it is pointless to wait for a response.
-    ///
-    /// # Errors
-    /// Those of the stop check.
     pub fn check_not_stopped(&self) -> Result<(), EnvironmentError> {
         (self.stop_check)()
     }
 
     /// Whether all of the API has started.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         self.probe(ApiRequest::get("probe readiness of the Kubernetes API", "/readyz"))
     }
 
     /// Whether the API handles requests, though parts of it may still be starting.
-    #[must_use]
     pub fn is_alive(&self) -> bool {
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?limit=1";
         self.probe(ApiRequest::get("probe the Kubernetes API", path))
     }
 
     /// Whether the API responds at all within `timeout`, be it with an error.
-    #[must_use]
     pub fn responds_within(&self, timeout: Duration) -> bool {
         let give_up_at = Instant::now() + timeout;
         while Instant::now() < give_up_at && self.check_not_stopped().is_ok() {
@@ -254,11 +245,9 @@ impl ApiClient {
         }
     }
 
-    /// Runs `work` on the client's thread and passes its items to `on_item`, until its end or an error of `on_item`. What
-    /// has not ended by then is cancelled.
-    ///
-    /// # Errors
-    /// That of `on_item`; the next item takes longer than `timeout`; or the stop check fails.
+    /// Runs `work` on the client's thread and passes its items to `on_item`, until its end. Fails
+    /// with `on_item`, with the stop check, or if the next item takes longer than `timeout`. What has not ended by then is
+    /// cancelled.
     fn wait<T: Send + 'static>(
         &self,
         timeout: Duration,

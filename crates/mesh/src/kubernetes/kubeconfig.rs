@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 /// A kubeconfig of one cluster, one user and one context, all with the same name so that it can be merged with others
 /// (`KUBECONFIG=a:b`). `authority_data` is the certificate authority of the API server in base64.
-#[must_use]
 pub fn kubeconfig(
     name: &str,
     server: &str,

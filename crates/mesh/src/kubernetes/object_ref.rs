@@ -28,7 +28,6 @@ pub struct ObjectKey {
 
 impl ObjectRef {
     /// Refers to an object by its parts.
-    #[must_use]
     pub fn new(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Self {
         Self {
             api_version: api_version.to_owned(),
@@ -39,9 +38,6 @@ impl ObjectRef {
     }
 
     /// Refers to `object`.
-    ///
-    /// # Errors
-    /// It lacks `apiVersion`, `kind` or `metadata.name`.
     pub fn from_object(object: &Value) -> Result<Self, EnvironmentError> {
         let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
         let missing = |field: &str| {
@@ -57,13 +53,11 @@ impl ObjectRef {
     }
 
     /// Group and version of the API; the core group is empty.
-    #[must_use]
     pub fn group_version(&self) -> (&str, &str) {
         self.api_version.split_once('/').unwrap_or(("", &self.api_version))
     }
 
     /// Key of the object, the same in all its versions.
-    #[must_use]
     pub fn key(&self) -> ObjectKey {
         ObjectKey {
             group: self.group_version().0.to_owned(),

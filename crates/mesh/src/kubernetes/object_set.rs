@@ -33,13 +33,11 @@ pub struct ObjectSet {
 
 impl ObjectSet {
     /// An empty set.
-    #[must_use]
     pub fn new(api: Arc<ApiClient>) -> Self {
         Self { api, namespaces: HashSet::new(), keys: HashSet::new(), written: Vec::new() }
     }
 
     /// The API that the objects are in.
-    #[must_use]
     pub fn api(&self) -> &Arc<ApiClient> {
         &self.api
     }

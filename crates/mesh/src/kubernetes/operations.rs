@@ -17,9 +17,6 @@ const FIELD_MANAGER: &str = "meshmeter";
 
 impl ApiClient {
     /// Creates the cluster-scoped objects of one kind from a file of YAML documents. They must not exist yet.
-    ///
-    /// # Errors
-    /// The API refuses one.
     pub fn create_documents(
         &self,
         api_version: &str,
@@ -60,7 +57,6 @@ impl ApiClient {
     }
 
     /// Whether the kind that `definition` defines is served by now, in every version that shall be.
-    #[must_use]
     pub(super) fn serves_defined_kind(&self, definition: &Value) -> bool {
         let spec = &definition["spec"];
         let (group, kind) = (spec["group"].as_str(), spec["names"]["kind"].as_str());
@@ -98,9 +94,6 @@ impl ApiClient {
     }
 
     /// Sets the `status` of existing objects: each value names its object and has a field `status`.
-    ///
-    /// # Errors
-    /// The API refuses one.
     pub fn apply_status(&self, objects: &[Value]) -> Result<(), EnvironmentError> {
         let params = PatchParams::default();
         let requests = objects.iter().map(|object| {
@@ -114,17 +107,11 @@ impl ApiClient {
     }
 
     /// An object; absent if it does not exist.
-    ///
-    /// # Errors
-    /// The API does not respond.
     pub fn get(&self, object: &ObjectRef) -> Result<Option<Value>, EnvironmentError> {
         Ok(self.get_all(std::slice::from_ref(object))?.pop().flatten())
     }
 
     /// Objects, in the order of `objects`; absent are those that do not exist.
-    ///
-    /// # Errors
-    /// The API does not respond.
     pub fn get_all(&self, objects: &[ObjectRef]) -> Result<Vec<Option<Value>>, EnvironmentError> {
         let requests = objects.iter().map(|object| {
             let request = Request::new(self.collection(object)).get(&object.name, &GetParams::default());
@@ -152,9 +139,6 @@ impl ApiClient {
     }
 
     /// Finishes the deletion of namespaces. In a cluster, a controller does this once they are empty.
-    ///
-    /// # Errors
-    /// The first that the API refuses.
     pub fn finalize_namespaces(&self, names: &[&str]) -> Result<(), EnvironmentError> {
         let requests = names.iter().map(|name| {
             let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []}});
@@ -167,9 +151,6 @@ impl ApiClient {
     }
 
     /// Removes the finalizers of deleted objects, which no controller of a lab would. Absent objects are ignored.
-    ///
-    /// # Errors
-    /// The first that the API refuses.
     pub fn remove_finalizers(&self, objects: &[ObjectRef]) -> Result<(), EnvironmentError> {
         let (params, patch) =
             (PatchParams::default(), Patch::Merge(json!({"metadata": {"finalizers": null}})));

@@ -31,9 +31,6 @@ pub(super) struct ApiRequest {
 
 impl ApiRequest {
     /// A request that `build` makes.
-    ///
-    /// # Errors
-    /// It cannot be built, for instance of an object without a name.
     pub fn new(
         operation: String,
         request: Result<http::Request<Vec<u8>>, BuildError>,

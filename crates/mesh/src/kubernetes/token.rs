@@ -14,17 +14,11 @@ const VALIDITY: Duration = Duration::from_secs(90 * 24 * 3600);
 
 impl ApiClient {
     /// A token of a service account for this audience.
-    ///
-    /// # Errors
-    /// There is no such account, or the API refuses.
     pub fn token(&self, namespace: &str, account: &str, audience: &str) -> Result<String, EnvironmentError> {
         Ok(self.tokens(&[(namespace, account)], audience)?.remove(0))
     }
 
     /// Tokens of service accounts, each given by namespace and name, in their order.
-    ///
-    /// # Errors
-    /// There is no such account, or the API refuses.
     pub fn tokens(&self, accounts: &[(&str, &str)], audience: &str) -> Result<Vec<String>, EnvironmentError> {
         let requests =
             accounts.iter().map(|(namespace, account)| self.request(namespace, account, audience, None));
@@ -37,9 +31,6 @@ impl ApiClient {
     }
 
     /// A token of a service account that is bound to a pod of the same namespace: it shows a ztunnel's node.
-    ///
-    /// # Errors
-    /// There is no such account or pod, or the API refuses.
     pub fn pod_token(
         &self,
         pod: &ObjectRef,
@@ -58,9 +49,6 @@ impl ApiClient {
     }
 
     /// UID of an object: differs from those of earlier objects of this name.
-    ///
-    /// # Errors
-    /// There is no such object, or the API does not respond.
     pub fn uid(&self, object: &ObjectRef) -> Result<String, EnvironmentError> {
         let found = self.get(object)?;
         let uid = found.as_ref().and_then(|found| found["metadata"]["uid"].as_str());

@@ -40,7 +40,6 @@ pub struct Replica {
 
 impl Workload {
     /// A workload whose pods have the label `app` and those of its membership.
-    #[must_use]
     pub fn new(name: &str, namespace: &str, replicas: Vec<Replica>, membership: Membership) -> Self {
         let labels = [("app", name)].into_iter().chain(membership.labels().iter().copied());
         let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
@@ -48,13 +47,11 @@ impl Workload {
     }
 
     /// A workload with a single pod of its name.
-    #[must_use]
     pub fn single(name: &str, namespace: &str, address: Ipv4Addr, membership: Membership) -> Self {
         Self::new(name, namespace, vec![Replica { pod: name.to_owned(), address }], membership)
     }
 
     /// Its service account and its pods, as they are created.
-    #[must_use]
     pub fn objects(&self) -> Vec<Value> {
         let pods = self.replicas.iter().map(|replica| self.pod(replica));
         std::iter::once(service_account(&self.name, &self.namespace)).chain(pods).collect()
@@ -81,7 +78,6 @@ impl Workload {
     }
 
     /// Its pods with the status that the kubelet would report.
-    #[must_use]
     pub fn pod_statuses(&self) -> Vec<Value> {
         self.replicas.iter().map(|replica| self.pod_status(replica)).collect()
     }
@@ -113,7 +109,6 @@ impl Workload {
     }
 
     /// Its Service.
-    #[must_use]
     pub fn service(&self, ports: &[ServicePort]) -> Value {
         let ports: Vec<Value> = ports
             .iter()
@@ -128,7 +123,6 @@ impl Workload {
     }
 
     /// EndpointSlices of its Service, which list all its pods.
-    #[must_use]
     pub fn endpoint_slices(&self, ports: &[ServicePort]) -> Vec<Value> {
         let Self { name, namespace, .. } = self;
         let ports: Vec<Value> = ports
@@ -162,7 +156,6 @@ impl Workload {
     }
 
     /// Its Service and EndpointSlices.
-    #[must_use]
     pub fn service_objects(&self, ports: &[ServicePort]) -> Vec<Value> {
         std::iter::once(self.service(ports)).chain(self.endpoint_slices(ports)).collect()
     }
@@ -216,7 +209,6 @@ pub struct ServicePort {
 
 impl ServicePort {
     /// The port of a service that speaks this protocol.
-    #[must_use]
     pub fn for_protocol(protocol: Protocol, port: u16) -> Self {
         let name = match protocol {
             Protocol::Http1 => "http-app",
@@ -229,20 +221,17 @@ impl ServicePort {
 }
 
 /// A namespace.
-#[must_use]
 pub fn namespace(name: &str, labels: &[(&str, &str)]) -> Value {
     let labels: BTreeMap<_, _> = labels.iter().copied().collect();
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
 }
 
 /// A service account.
-#[must_use]
 pub fn service_account(name: &str, namespace: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}})
 }
 
 /// The only node.
-#[must_use]
 pub fn node() -> Value {
     json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}})
 }

@@ -19,7 +19,6 @@ const ENDPOINT_SLICE: (&str, &str) = ("discovery.k8s.io/v1", "EndpointSlice");
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 80, 0, 1]);
 
 /// The namespace, the Services and their addresses; empty without background services.
-#[must_use]
 pub fn objects(surroundings: Surroundings) -> Vec<Value> {
     if surroundings.services == 0 {
         return Vec::new();
@@ -29,13 +28,11 @@ pub fn objects(surroundings: Surroundings) -> Vec<Value> {
 }
 
 /// The Services with these numbers, each with this number of addresses.
-#[must_use]
 pub fn services(numbers: Range<usize>, endpoints_each: usize) -> Vec<Value> {
     numbers.flat_map(|number| [service(&name(number)), endpoints(number, endpoints_each)]).collect()
 }
 
 /// Objects of the Services with these numbers.
-#[must_use]
 pub fn object_refs(numbers: Range<usize>) -> Vec<ObjectRef> {
     let named =
         |(api_version, kind), number| ObjectRef::new(api_version, kind, Some(NAMESPACE), &name(number));

@@ -33,7 +33,6 @@ pub const SUBSET: &str = "external";
 
 /// Objects of an egress path to the external service with these addresses. `egress-bypass` has none: the mesh does not
 /// know of the service.
-#[must_use]
 pub fn objects(exit: Exit, namespace: &str, servers: &[Ipv4Addr]) -> Vec<Value> {
     match exit {
         Exit::Sidecar => vec![external_service(namespace, servers)],

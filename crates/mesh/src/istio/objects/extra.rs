@@ -35,7 +35,6 @@ const CLUSTER_SCOPED: [&str; 27] = [
 ];
 
 /// The objects, each in `namespace` unless it names another or is cluster-scoped.
-#[must_use]
 pub fn objects(extra: Option<&ExtraObjects>, namespace: &str) -> Vec<Value> {
     let mut objects = extra.map_or_else(Vec::new, |extra| extra.objects.clone());
     let defined: Vec<(String, String)> = objects.iter().filter_map(defined_cluster_scoped).collect();
@@ -54,7 +53,6 @@ pub fn objects(extra: Option<&ExtraObjects>, namespace: &str) -> Vec<Value> {
 }
 
 /// Policies among them that every ztunnel gets, by namespace and name: all that allow or deny, except those of waypoints.
-#[must_use]
 pub fn ztunnel_policies(extra: Option<&ExtraObjects>, namespace: &str) -> Vec<(String, String)> {
     let is_one = |object: &Value| {
         let spec = &object["spec"];

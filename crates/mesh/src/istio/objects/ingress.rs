@@ -91,13 +91,11 @@ impl ListenerProtocol {
 }
 
 /// Name of the gateway's port at its Service, which tells Istio the protocol.
-#[must_use]
 pub fn port_name(spec: &DeploymentSpec) -> &'static str {
     ListenerProtocol::new(spec).port_name()
 }
 
 /// The gateway and its route to the Service.
-#[must_use]
 pub fn objects(spec: &DeploymentSpec, subject: &Subject<'_>) -> Vec<Value> {
     match spec.istio.ingress.api {
         IngressApi::Istio => vec![istio_gateway(spec, subject.namespace), istio_route(spec, subject)],
@@ -108,7 +106,6 @@ pub fn objects(spec: &DeploymentSpec, subject: &Subject<'_>) -> Vec<Value> {
 }
 
 /// The gateway's certificate, if it has one, and its account's permission to read it, without which istiod does not send it.
-#[must_use]
 pub fn credential(ingress: IngressSettings, namespace: &str, credential: &Credential<'_>) -> Vec<Value> {
     if ingress.tls == IngressTls::Off {
         return Vec::new();

@@ -18,7 +18,6 @@ pub struct Markers {
 }
 
 /// Markers in the listeners of every proxy of a namespace that reads requests.
-#[must_use]
 pub fn for_namespace(spec: &DeploymentSpec, namespace: &str) -> Vec<String> {
     let settings = &*spec.istio;
     let markers = [
@@ -31,7 +30,6 @@ pub fn for_namespace(spec: &DeploymentSpec, namespace: &str) -> Vec<String> {
 }
 
 /// Markers of the namespace and of a Service in it.
-#[must_use]
 pub fn for_service(spec: &DeploymentSpec, subject: &Subject<'_>) -> Markers {
     let (settings, Subject { namespace, service, .. }) = (&*spec.istio, subject);
     let authorization = settings.authorization;

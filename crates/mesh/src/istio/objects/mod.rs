@@ -28,7 +28,6 @@ use std::path::Path;
 
 /// Objects that a namespace of the mesh needs, in no order. `wasm_module` is the path at which its proxies find the module
 /// that they run. Mode `none` has no proxy that any of them could reach, and gets none.
-#[must_use]
 pub fn for_namespace(spec: &DeploymentSpec, namespace: &str, wasm_module: Option<&Path>) -> Vec<Value> {
     if spec.mode == Mode::None {
         return Vec::new();
@@ -42,7 +41,6 @@ pub fn for_namespace(spec: &DeploymentSpec, namespace: &str, wasm_module: Option
 
 /// Objects that a Service of the mesh needs, in no order. `token_keys` are the keys (JWKS) by which tokens are verified:
 /// needed exactly if the settings ask for tokens. Mode `none` gets none.
-#[must_use]
 pub fn for_service(spec: &DeploymentSpec, subject: &Subject<'_>, token_keys: Option<&str>) -> Vec<Value> {
     if spec.mode == Mode::None {
         return Vec::new();

@@ -18,7 +18,6 @@ pub const IDENTITY_RULES: &str = "allow-2-identities";
 const MAX_RULES: usize = 512;
 
 /// Names of the policies of a Service that hold this number of rules of a sort, in the order of their evaluation.
-#[must_use]
 pub fn policy_names(sort: &str, service: &str, rules: usize) -> Vec<String> {
     (0..rules.div_ceil(MAX_RULES)).map(|number| format!("{sort}-{service}-{number:02}")).collect()
 }

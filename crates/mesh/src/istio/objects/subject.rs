@@ -29,7 +29,6 @@ pub struct ServiceAccount<'a> {
 
 impl Subject<'_> {
     /// Fully qualified name of the Service.
-    #[must_use]
     pub fn host(&self) -> String {
         service_host(self.service, self.namespace)
     }

@@ -16,7 +16,6 @@ const JSON: &str = "meshmeter-json";
 const TRACES: &str = "meshmeter-traces";
 
 /// Providers that the mesh configuration must have. The formats of the access log are Istio's defaults.
-#[must_use]
 pub fn extension_providers(system_namespace: &str) -> Value {
     json!([
         {"name": TEXT, "envoyFileAccessLog": {"path": "/dev/stdout"}},

@@ -22,7 +22,6 @@ pub const USE_WAYPOINT_LABEL: (&str, &str) = ("istio.io/use-waypoint", NAME);
 pub const REDIRECTED_ANNOTATION: (&str, &str) = ("ambient.istio.io/redirection", "enabled");
 
 /// The Gateway that declares the waypoint, for requests to Services.
-#[must_use]
 pub fn gateway(namespace: &str) -> Value {
     let spec = json!({
         "gatewayClassName": "istio-waypoint",
@@ -39,7 +38,6 @@ pub fn gateway(namespace: &str) -> Value {
 }
 
 /// Labels of a namespace of the mesh.
-#[must_use]
 pub fn namespace_labels(data_plane: DataPlane) -> &'static [(&'static str, &'static str)] {
     match data_plane {
         DataPlane::Ztunnel => &[AMBIENT_LABEL],
