@@ -2,10 +2,11 @@
 
 use super::started::Proxy;
 use crate::envoy::admin::AdminError;
-use crate::envoy::proof::{Seen, check_tracing};
 use crate::istio::trace_collector::TraceCollector;
 use experiment::environment::in_one_line;
 use experiment::schema::{PathProof, ProxyProof, TracedProxy, TracingProof};
+use mesh::proof::Seen;
+use mesh::spans::tracing::check_tracing;
 use std::time::{Duration, Instant};
 
 /// Envoy sends spans five at a time, and what is left over after as many seconds.

@@ -1,6 +1,6 @@
 //! Clusters: where a proxy sends requests on, and the TLS that it speaks there.
 
-use super::bootstrap::{MutualTls, Position, ProxyConfiguration, SERVICE_HOST};
+use super::spec::{MutualTls, Position, ProxyConfiguration, SERVICE_HOST};
 use serde_json::{Value, json};
 use std::net::SocketAddrV4;
 

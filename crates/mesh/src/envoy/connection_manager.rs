@@ -2,7 +2,7 @@
 //!
 //! Settings follow Istio's `buildHTTPConnectionManager` (pilot/pkg/networking/core/listener_builder.go).
 
-use super::bootstrap::{Position, ProxyConfiguration, SERVICE_HOST};
+use super::spec::{Position, ProxyConfiguration, SERVICE_HOST};
 use experiment::environment::AccessLog;
 use serde_json::{Value, json};
 use std::net::SocketAddrV4;

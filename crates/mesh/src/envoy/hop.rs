@@ -4,7 +4,8 @@
 //! spoken: said here once, for every mode and whoever configures the proxy.
 
 use crate::names::INBOUND_PORT;
-use crate::proof::{Encrypted, Evidence, Forwarded, ProtocolCounters, RequestCounters, Seen, StreamCounters};
+use crate::proof::counters::{Encrypted, Forwarded, ProtocolCounters, RequestCounters, StreamCounters};
+use crate::proof::evidence::{Evidence, Seen};
 use experiment::Protocol;
 use experiment::schema::HopProtocol;
 

@@ -4,7 +4,7 @@
 //! hands each connection to the listener of its original destination, and one for everything that enters
 //! (`virtualInbound`, port 15006), which chooses a filter chain by original port and by TLS.
 
-use super::bootstrap::{MutualTls, Position, ProxyConfiguration};
+use super::spec::{MutualTls, Position, ProxyConfiguration};
 use super::{cluster, connection_manager};
 use crate::names::{INBOUND_PORT, OUTBOUND_PORT};
 use serde_json::{Value, json};

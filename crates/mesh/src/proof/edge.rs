@@ -15,6 +15,7 @@ use super::requests::Explained;
 use super::service::CountedService;
 use super::side::{self, Context};
 use super::streams;
+use crate::spans::sent::SentSpans;
 use experiment::environment::SentLoad;
 use experiment::schema::{EdgeProof, HopProof, PathProof, ProxyProof, StreamProof};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +47,8 @@ pub struct EdgeProxy<'a> {
     pub side: Option<&'static str>,
     /// Which of its counters show this edge.
     pub evidence: &'a Evidence,
+    /// What it sends where requests are traced; absent if it never traces.
+    pub spans: Option<&'a SentSpans>,
     /// Its replicas, whose counters are summed.
     pub replicas: Vec<&'a Replica>,
 }

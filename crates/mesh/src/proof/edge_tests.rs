@@ -52,8 +52,8 @@ fn prove(sidecars: &[(&str, &[Replica])], edges: &[(&str, &str, u64)]) -> PathPr
             sent: SentLoad { requests: *requests, request_bytes: Some(70.0) },
             service: Vec::new(),
             proxies: vec![
-                EdgeProxy { name: from, side: None, evidence: near, replicas: replicas(from) },
-                EdgeProxy { name: to, side: None, evidence: far, replicas: replicas(to) },
+                EdgeProxy { name: from, side: None, evidence: near, spans: None, replicas: replicas(from) },
+                EdgeProxy { name: to, side: None, evidence: far, spans: None, replicas: replicas(to) },
             ],
         })
         .collect();

@@ -12,7 +12,7 @@
 
 mod counted;
 pub mod counters;
-mod delta;
+pub(crate) mod delta;
 pub mod edge;
 pub mod evidence;
 mod forwarded;
@@ -24,7 +24,6 @@ mod requests;
 pub mod service;
 mod side;
 mod streams;
-mod tracing;
 
 pub use self::counted::CountedProxy;
 pub use self::counters::{
@@ -34,4 +33,3 @@ pub use self::counters::{
 pub use self::evidence::{Accepts, Demand, Evidence, Seen};
 pub use self::path::prove;
 pub use self::service::CountedService;
-pub use self::tracing::check_tracing;

@@ -6,6 +6,8 @@
 //! What it leaves out: OTLP over gRPC, in JSON or compressed, TLS, and whatever is in a span.
 
 mod message;
+pub mod sent;
+pub mod tracing;
 
 use crate::admin::{Admin, AdminError};
 use http_body_util::{BodyExt as _, Full, Limited};

@@ -40,10 +40,12 @@ impl fmt::Display for Side {
 pub struct Stream<'a> {
     /// Where it is counted.
     pub side: Side,
-    /// The pod that opens connections.
+    /// The workload that opens connections.
     pub from: &'a str,
-    /// The pod that they are to.
+    /// The workload that they are to.
     pub to: &'a str,
+    /// Namespaces of both.
+    pub namespaces: (&'a str, &'a str),
 }
 
 impl Stream<'_> {
@@ -65,7 +67,12 @@ impl Stream<'_> {
 
 impl fmt::Display for Stream<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}>{}", self.side, self.from, self.to)
+        let Self { side, from, to, namespaces: (from_namespace, to_namespace) } = self;
+        write!(f, "{side}.{from}>{to}")?;
+        if (from_namespace, to_namespace) == (&"", &"") {
+            return Ok(());
+        }
+        write!(f, "@{from_namespace}>{to_namespace}")
     }
 }
 
@@ -91,9 +98,10 @@ fn counted(line: &str) -> Option<(String, u64)> {
     let (labels, value) = rest.rsplit_once('}')?;
     let reporter = label(labels, "reporter")?;
     let side = Side::ALL.into_iter().find(|side| side.to_string() == reporter)?;
-    let from = label(labels, "source_workload").unwrap_or_default();
-    let to = label(labels, "destination_workload").unwrap_or_default();
-    let stream = Stream { side, from, to };
+    let value_of = |name: &str| label(labels, name).unwrap_or_default();
+    let namespaces = (value_of("source_workload_namespace"), value_of("destination_workload_namespace"));
+    let (from, to) = (value_of("source_workload"), value_of("destination_workload"));
+    let stream = Stream { side, from, to, namespaces };
     let name = match family {
         "connections_opened_total" if label(labels, "connection_security_policy") == Some(MUTUAL_TLS) => {
             stream.mutual_tls_connections()
@@ -149,6 +157,23 @@ process_open_fds 39
             ("source.connections.plain", 0),
         ];
         assert_eq!(counters, expected.map(|(name, count)| (name.to_owned(), count)).into());
+    }
+
+    #[test]
+    fn workloads_of_several_namespaces_are_told_apart() {
+        let line = |namespace: &str, bytes: u64| {
+            format!(
+                "istio_tcp_received_bytes_total{{reporter=\"source\",source_workload=\"client\",\
+                 source_workload_namespace=\"{namespace}\",destination_workload=\"server\",\
+                 destination_workload_namespace=\"{namespace}\"}} {bytes}"
+            )
+        };
+        let counters = counters(&[line("mesh-1", 5), line("mesh-2", 7)].join("\n"));
+        for (namespace, bytes) in [("mesh-1", 5), ("mesh-2", 7)] {
+            let namespaces = (namespace, namespace);
+            let stream = Stream { side: Side::Source, from: "client", to: "server", namespaces };
+            assert_eq!(counters[&stream.request_bytes()], bytes);
+        }
     }
 
     #[test]

@@ -161,7 +161,8 @@ impl Ztunnels {
 
     /// The proxies from client to server.
     fn on_the_path(self, waypoint: Option<Waypoint>, trial: &Trial<'_>) -> Vec<Proxy> {
-        let (source, destination) = evidence(trial.site.spec.protocol, waypoint.is_some());
+        let (source, destination) =
+            evidence(trial.site.spec.protocol, trial.site.namespace.name(), waypoint.is_some());
         let (before, after) = match self.server {
             Some(server) => {
                 (self.client.on_the_path(vec![(None, source)]), server.on_the_path(vec![(None, destination)]))
@@ -180,9 +181,14 @@ impl Ztunnels {
 
 /// What shows that requests passed the ztunnel of the client's side and that of the server's. A waypoint adds headers to
 /// each request that it reads.
-fn evidence(protocol: Protocol, through_waypoint: bool) -> (Evidence, Evidence) {
+fn evidence(protocol: Protocol, namespace: &str, through_waypoint: bool) -> (Evidence, Evidence) {
     let is_added_to = through_waypoint && protocol.is_http();
-    let peers = |from: &'static str, to: &'static str, side| Stream { side, from, to };
+    let peers = |from: &'static str, to: &'static str, side| Stream {
+        side,
+        from,
+        to,
+        namespaces: (namespace, namespace),
+    };
     let (first, second) =
         if through_waypoint { (waypoint_objects::NAME, waypoint_objects::NAME) } else { (SERVER, CLIENT) };
     let source = peers(CLIENT, first, Side::Source);

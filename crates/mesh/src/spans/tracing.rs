@@ -1,0 +1,211 @@
+//! Proof of tracing: the share of requests that the proxies chose to trace, and a span of each.
+//!
+//! A proxy draws by the request's id, to a ten-thousandth, and the next one on the path draws by the same id: all trace the same
+//! requests. Its own count of them must be as near to the share as chance allows, and whatever it counts must have arrived as
+//! spans: a mesh that was to trace and did not would look cheaper than one that does.
+
+use super::TraceCollector;
+use super::sent::SentSpans;
+use crate::admin::AdminError;
+use crate::proof::delta::{delta, max_allowance};
+use crate::proof::edge::{Edge, EdgeProxy};
+use crate::proof::evidence::Seen;
+use experiment::environment::in_one_line;
+use experiment::schema::{PathProof, TracedProxy, TracingProof};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// Envoy sends spans five at a time, and the rest after as many seconds.
+const SPANS_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time between two requests to the collector.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How far chance may lead from the share, in standard deviations: further once in some hundred million trials.
+const MAX_DEVIATIONS: f64 = 6.0;
+
+/// What is wrong with the tracing of a trial, in words; nothing where all is well. Few spans may be missing, as few requests
+/// may be.
+#[must_use]
+pub fn check_tracing(proof: &TracingProof) -> Vec<String> {
+    proof.proxies.iter().filter_map(|proxy| check(proof.fraction, proxy)).collect()
+}
+
+fn check(fraction: f64, proxy: &TracedProxy) -> Option<String> {
+    let TracedProxy { name, requests, requests_traced: traced, spans_received: spans } = proxy;
+    let mean = *requests as f64 * fraction;
+    let bound = MAX_DEVIATIONS * (mean * (1.0 - fraction)).sqrt();
+    if (*traced as f64 - mean).abs() > bound + f64::EPSILON * mean {
+        return Some(format!(
+            "{name} traced {traced} of {requests} requests, which is not {} %",
+            fraction * 100.0
+        ));
+    }
+    if fraction == 0.0 && *spans > 0 {
+        return Some(format!("{name} sent {spans} spans, though nothing was to be traced"));
+    }
+    (*spans + max_allowance(*traced) < *traced)
+        .then(|| format!("{spans} spans of {name} arrived, though it traced {traced} requests"))
+}
+
+/// What is to be traced, and where spans are sent.
+#[derive(Debug)]
+pub struct Tracing {
+    /// The share of requests, 0 to 1.
+    pub fraction: f64,
+    /// The mesh's collector.
+    pub collector: TraceCollector,
+}
+
+impl Tracing {
+    /// Waits until the collector has the spans of every request that the proxies traced, at most [`SPANS_TIMEOUT`], and adds
+    /// to the proof what it has by then. The wait ends early if the trial `is_over` before its time.
+    pub fn prove(&self, edges: &[Edge<'_>], path: &mut PathProof, is_over: impl Fn() -> bool) {
+        let traced = traced(edges);
+        if traced.is_empty() {
+            return;
+        }
+        match self.settled(&traced, is_over) {
+            Ok(proof) => {
+                path.reasons.extend(check_tracing(&proof));
+                path.proven = path.reasons.is_empty();
+                path.tracing = Some(proof);
+            }
+            Err(error) => {
+                path.proven = false;
+                path.reasons.push(format!("spans cannot be counted: {}", in_one_line(&error)));
+            }
+        }
+    }
+
+    fn settled(
+        &self,
+        traced: &[(TracedProxy, &SentSpans)],
+        is_over: impl Fn() -> bool,
+    ) -> Result<TracingProof, AdminError> {
+        let give_up_at = Instant::now() + SPANS_TIMEOUT;
+        loop {
+            let received = self.collector.received()?.spans;
+            let from = |spans: &SentSpans| received.get(&spans.sender).copied().unwrap_or(0);
+            let is_whole = |(proxy, spans): &(TracedProxy, &SentSpans)| {
+                from(spans) >= proxy.requests_traced * spans.spans_per_request
+            };
+            if traced.iter().all(is_whole) || is_over() || Instant::now() >= give_up_at {
+                let proxies = traced
+                    .iter()
+                    .map(|(proxy, spans)| TracedProxy { spans_received: from(spans), ..proxy.clone() });
+                return Ok(TracingProof { fraction: self.fraction, proxies: proxies.collect() });
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+}
+
+/// What the proxies that read requests counted, by the sender of their spans: replicas, and the places at which one proxy
+/// stands, together.
+fn traced<'a>(edges: &[Edge<'a>]) -> Vec<(TracedProxy, &'a SentSpans)> {
+    let mut traced: Vec<(TracedProxy, &SentSpans)> = Vec::new();
+    let mut counted = BTreeSet::new();
+    for EdgeProxy { name, evidence, spans, replicas, .. } in edges.iter().flat_map(|edge| &edge.proxies) {
+        let (Seen::Requests(counters), Some(spans)) = (&evidence.seen, spans) else { continue };
+        let known = traced.iter().position(|(_, known)| known.sender == spans.sender);
+        let known = known.unwrap_or_else(|| {
+            traced.push((TracedProxy { name: (*name).to_owned(), ..TracedProxy::default() }, spans));
+            traced.len() - 1
+        });
+        for replica in replicas.iter().filter(|replica| counted.insert((&replica.name, &counters.requests))) {
+            let Ok(after) = &replica.after else { continue };
+            let proxy = &mut traced[known].0;
+            proxy.requests += delta(&replica.before, after, &counters.requests);
+            proxy.requests_traced += delta(&replica.before, after, &counters.traced);
+        }
+    }
+    traced
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::envoy::hop::{Hop, Layer};
+    use crate::proof::edge::Replica;
+    use experiment::Protocol;
+    use experiment::environment::SentLoad;
+
+    #[test]
+    fn replicas_and_places_of_one_sender_are_counted_together() {
+        let layer = Layer::for_protocol(Protocol::Http1);
+        let inbound = Hop::inbound(layer, 8080).evidence(true);
+        let outbound = Hop::outbound(layer, 8080, "outbound|8080||c".to_owned()).evidence(true);
+        let counted = |prefix: &str, requests, traced| {
+            let name = |what: &str| format!("http.{prefix}_0.0.0.0_8080.{what}");
+            [(name("downstream_rq_total"), requests), (name("tracing.random_sampling"), traced)]
+        };
+        let replica = |name: &str| Replica {
+            name: name.to_owned(),
+            before: Default::default(),
+            after: Ok([counted("inbound", 50, 5), counted("outbound", 70, 7)]
+                .into_iter()
+                .flatten()
+                .collect()),
+        };
+        let replicas = [replica("b-1"), replica("b-2")];
+        let spans = SentSpans { sender: "b.mesh-1".to_owned(), spans_per_request: 1 };
+        let edge = |from, to, evidence| Edge {
+            from,
+            to,
+            sent: SentLoad::default(),
+            service: Vec::new(),
+            proxies: vec![EdgeProxy {
+                name: "b",
+                side: None,
+                evidence,
+                spans: Some(&spans),
+                replicas: replicas.iter().collect(),
+            }],
+        };
+        // Both callers' requests arrive at one listener.
+        let edges = [edge("a1", "b", &inbound), edge("a2", "b", &inbound), edge("b", "c", &outbound)];
+        let expected =
+            TracedProxy { name: "b".to_owned(), requests: 240, requests_traced: 24, spans_received: 0 };
+        assert_eq!(traced(&edges), [(expected, &spans)]);
+    }
+
+    fn judged(fraction: f64, requests: u64, requests_traced: u64, spans_received: u64) -> Vec<String> {
+        let name = "client-proxy".to_owned();
+        let proxy = TracedProxy { name, requests, requests_traced, spans_received };
+        check_tracing(&TracingProof { fraction, proxies: vec![proxy] })
+    }
+
+    #[test]
+    fn all_or_none_is_meant_exactly() {
+        assert!(judged(1.0, 1000, 1000, 1000).is_empty());
+        assert_eq!(
+            judged(1.0, 1000, 999, 999),
+            ["client-proxy traced 999 of 1000 requests, which is not 100 %"]
+        );
+        assert!(judged(0.0, 1000, 0, 0).is_empty());
+        assert_eq!(judged(0.0, 1000, 1, 0), ["client-proxy traced 1 of 1000 requests, which is not 0 %"]);
+        assert_eq!(judged(0.0, 1000, 0, 7), ["client-proxy sent 7 spans, though nothing was to be traced"]);
+    }
+
+    #[test]
+    fn a_share_is_as_near_as_chance_has_it() {
+        // The standard deviation of 10 000 requests at 25 % is 43.3.
+        for (traced, is_near) in [(2500, true), (2241, true), (2239, false), (2759, true), (2761, false)] {
+            assert_eq!(judged(0.25, 10_000, traced, traced).is_empty(), is_near, "{traced}");
+        }
+        assert!(judged(0.0001, 100, 0, 0).is_empty());
+    }
+
+    #[test]
+    fn what_was_traced_must_arrive() {
+        assert_eq!(
+            judged(1.0, 400, 400, 0),
+            ["0 spans of client-proxy arrived, though it traced 400 requests"]
+        );
+        assert!(judged(1.0, 10_000, 10_000, 9_900).is_empty());
+        assert_eq!(judged(1.0, 10_000, 10_000, 9_899).len(), 1);
+        // A gateway's have children.
+        assert!(judged(1.0, 400, 400, 800).is_empty());
+    }
+}
