@@ -34,6 +34,7 @@ use std::fs;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The name of a shared one: its component's, its pod's, its account's.
@@ -243,7 +244,8 @@ impl Ztunnel {
 
     /// It as a part of its arrangement, once for each place on the path that it stands at.
     pub fn on_the_path(self, places: Vec<(Option<&'static str>, Evidence)>) -> Vec<Proxy> {
-        let ztunnel = Rc::new(self);
+        let ztunnel = self;
+        let kept = Arc::new((ztunnel._files, ztunnel._pods));
         let place = |(side, evidence)| Proxy {
             name: ztunnel.name.clone(),
             side,
@@ -255,6 +257,7 @@ impl Ztunnel {
                 admin: ztunnel.admin.clone(),
                 statistics: ztunnel.statistics.clone(),
                 readiness: ztunnel.readiness.clone(),
+                _kept: Arc::clone(&kept),
             }),
             _files: None,
         };
@@ -274,6 +277,8 @@ struct ZtunnelPorts {
     admin: Admin,
     statistics: Admin,
     readiness: Admin,
+    /// Its files, and of a shared one what it is handed pods by: it serves them as long as its counters are read.
+    _kept: Arc<(PrivateFolder, Option<Connection>)>,
 }
 
 impl CounterSource for ZtunnelPorts {
