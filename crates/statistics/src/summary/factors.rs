@@ -170,7 +170,11 @@ impl Group<'_> {
         let trials: Vec<&TrialRecord> =
             valid.iter().copied().filter(|trial| is_level(&trial.load, level)).collect();
         let least = trials.iter().min_by_key(|trial| self.position(trial));
-        let load = least.map(|trial| LoadPoint { surrounding_services: None, ..trial.load.clone() });
+        let is_size = self.factor == BACKGROUND_SERVICES;
+        let load = least.map(|trial| LoadPoint {
+            surrounding_services: trial.load.surrounding_services.filter(|_| !is_size),
+            ..trial.load.clone()
+        });
         let time = |figure, read: fn(&TrialRecord) -> Option<f64>| {
             // Two readings, each to the nearest of what its histogram tells apart.
             self.effect(&self.points(&trials, read), figure, |greatest| resolution_us(greatest) * 2.0)
