@@ -6,8 +6,8 @@ use crate::merge_drivers;
 use crate::objective::{ObjectiveOutcome, objective_met};
 use experiment::Plan;
 use experiment::schema::{
-    DriverObjective, DriverRecord, DriverSummary, LOAD_SCHEMA, PathProof, Rates, Retake, ServiceProof,
-    ServiceRecord, ServiceSummary, TRIAL_SCHEMA, TrialOutcome, Verdict, WarmupCounts,
+    DriverObjective, DriverRecord, DriverSummary, LOAD_SCHEMA, MergedPart, PathProof, Rates, Retake,
+    ServiceProof, ServiceRecord, ServiceSummary, TRIAL_SCHEMA, TrialOutcome, Verdict, WarmupCounts,
 };
 use std::time::Duration;
 
@@ -60,6 +60,18 @@ fn services(tenant: usize) -> [ServiceRecord; 2] {
     })
 }
 
+/// The result of a trial and its drivers, as a trial stores them.
+fn stored(mut drivers: Vec<DriverRecord>) -> (Option<LoadResult>, Vec<DriverRecord>) {
+    if let [driver] = drivers.as_mut_slice() {
+        return (driver.result.take(), drivers);
+    }
+    let part = |driver: &DriverRecord| {
+        Some(MergedPart { name: driver.name.clone(), result: driver.result.clone()? })
+    };
+    let result = merge_drivers(drivers.iter().filter_map(part).collect());
+    (result.expect("results that can be added up"), drivers)
+}
+
 fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) -> TrialRecord {
     let services: Vec<ServiceRecord> = (1..=drivers.len()).flat_map(services).collect();
     let pods = services.iter().flat_map(|service| &service.components);
@@ -67,7 +79,7 @@ fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) -> TrialRec
         .map(|pod| ComponentUsage { cpu_user_s: 0.5, ..ComponentUsage::of(pod, Role::App, WINDOW_S) })
         .collect();
     let reasons: Vec<String> = drivers.iter().flat_map(|driver| driver.verdict.reasons.clone()).collect();
-    let (result, drivers) = merge_drivers(drivers).expect("results that can be added up");
+    let (result, drivers) = stored(drivers);
     TrialRecord {
         schema: TRIAL_SCHEMA.to_owned(),
         index,

@@ -2,11 +2,11 @@
 
 use experiment::environment::deploy::{Argument, DriverEnd, DriverLoad, DriverStart};
 use experiment::environment::{SentLoad, TCP_REQUEST_BYTES};
-use experiment::schema::{LoadResult, MergedPart, MergedResults};
+use experiment::schema::{LoadResult, MergedPart};
 use experiment::units::format_duration;
 use experiment::{PlannedTrial, Protocol};
 use jiff::Timestamp;
-use statistics::merge::{MergeError, merge};
+use statistics::merge::{MergeError, merge_drivers};
 use std::time::Duration;
 
 /// Time that several drivers get to start and connect before their common warm-up.
@@ -121,11 +121,5 @@ pub(super) fn merged_result(drivers: &[DriverRun]) -> Result<Option<LoadResult>,
     }
     let part =
         |driver: &DriverRun| Some(MergedPart { name: driver.name.clone(), result: driver.result()?.clone() });
-    let parts: Vec<MergedPart> = drivers.iter().filter_map(part).collect();
-    if parts.is_empty() {
-        return Ok(None);
-    }
-    let result = merge(parts)?;
-    let merged = result.merged.map(|merged| MergedResults { parts: Vec::new(), ..merged });
-    Ok(Some(LoadResult { merged, ..result }))
+    merge_drivers(drivers.iter().filter_map(part).collect())
 }
