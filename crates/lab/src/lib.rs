@@ -7,14 +7,22 @@
 //! What this leaves out: images, volumes, IPv6 between pods, and more than one machine.
 
 mod admin_port;
-pub mod arrangement;
 pub mod certificates;
 pub mod components;
+mod concurrent;
+mod context;
+mod dataplane;
+pub mod deployment;
 pub mod doctor;
+mod entry;
+pub mod environment;
 pub mod envoy;
+mod exit;
 pub mod istio;
 mod life;
 pub mod observe;
+mod private_dir;
+mod running;
 pub mod sandbox;
 
 pub use mesh::wait::{self, wait_for};

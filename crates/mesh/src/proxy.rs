@@ -9,6 +9,14 @@ use std::fmt;
 
 /// A proxy that is asked what it counted and what it holds.
 pub trait CounterSource: fmt::Debug + Send + Sync {
+    /// Whether it serves by now.
+    ///
+    /// # Errors
+    /// It answers neither yes nor "not yet".
+    fn is_ready(&self) -> Result<bool, AdminError> {
+        Ok(true)
+    }
+
     /// All counters by name.
     ///
     /// # Errors
@@ -82,6 +90,10 @@ impl CounterSource for Unresponsive {
 }
 
 impl CounterSource for Admin {
+    fn is_ready(&self) -> Result<bool, AdminError> {
+        self.ready()
+    }
+
     fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
         Self::counters(self)
     }

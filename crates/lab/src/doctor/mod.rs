@@ -15,8 +15,8 @@ mod programs;
 
 pub use check::{Check, State};
 
-use crate::arrangement::{LocalLab, Programs};
 use crate::components::output_within;
+use crate::environment::{LocalLab, Programs};
 use crate::observe::host;
 use crate::observe::noise_floor::{self, FloorError};
 use crate::sandbox::lab::Lab;

@@ -12,12 +12,13 @@ mod shared;
 
 use super::credentials::{API_PORT, ApiCredentials};
 use super::programs::IstioPrograms;
-use crate::arrangement::started::{PrivateFolder, Supporting, create_log_dir};
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::admin::Admin;
 use crate::lab::Lab;
 use crate::life::{self, Question, SIGN_WITHIN};
 use crate::pod::{Pod, PodSpec, check_name_places};
+use crate::private_dir::{PrivateDir, create_log_dir};
+use crate::running::Supporting;
 use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
 use experiment::schema::Role;
@@ -66,7 +67,7 @@ pub struct ControlPlane {
     started_in: Duration,
     log_dir: PathBuf,
     shared: RefCell<Shared>,
-    _folder: PrivateFolder,
+    _folder: PrivateDir,
 }
 
 impl ControlPlane {
@@ -85,7 +86,7 @@ impl ControlPlane {
         check_name_places()?;
         create_log_dir(log_dir)?;
         let name = if number == 0 { POD.to_owned() } else { format!("{POD}-{number}") };
-        let folder = PrivateFolder(lab.create_private_dir(&name, ContainerUser::Lab)?);
+        let folder = PrivateDir(lab.create_private_dir(&name, ContainerUser::Lab)?);
         let pod = lab.create_pod(&PodSpec::new(POD))?;
         let credentials = ApiCredentials::create(folder.path(), pod.address())?;
         let mut starting =
@@ -170,7 +171,7 @@ impl ControlPlane {
     }
 
     /// Where istiod answers.
-    pub(super) fn istiod(&self) -> Admin {
+    pub(crate) fn istiod(&self) -> Admin {
         self.pod.admin(ISTIOD, ISTIOD_HTTP_PORT)
     }
 
@@ -227,7 +228,7 @@ impl ControlPlane {
         Some(Question { process: None, admin: self.pod.admin(part.name(), port), path })
     }
 
-    /// Its parts as components of an arrangement. The pod's traffic is nearly all istiod's.
+    /// Its parts as components of a deployment. The pod's traffic is nearly all istiod's.
     pub(crate) fn supporting(&self) -> Vec<Supporting> {
         let part = |container: &Container| Supporting {
             name: container.name().to_owned(),

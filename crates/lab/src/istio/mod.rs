@@ -1,9 +1,8 @@
 //! `mesh: istio`: a real control plane configures real proxies, on one machine and without Kubernetes nodes.
 //!
-//! Read [`control_plane`] first (what is started once for all trials), then `modes/` (what each mode starts in its pods
-//! and writes to the API), [`agent`] (how a proxy is run) and [`in_force`] (when its configuration counts as there).
-//! `mesh::istio` has the objects that an experiment's switches ask for, `mesh::kubernetes` the client of the Kubernetes API and
-//! sets of objects; `namespace.rs` adds names that resolve in pods; `redirect.rs` sends a pod's traffic through its proxy.
+//! Read [`control_plane`] first (what is started once for all trials), then [`agent`] (how a proxy is run).
+//! `mesh::istio` has the objects that an experiment's switches ask for, `mesh::kubernetes` the client of the Kubernetes API
+//! and sets of objects; `namespace.rs` adds names that resolve in pods; `redirect.rs` sends a pod's traffic through its proxy.
 //!
 //! What this leaves out: everything that a kubelet, kube-proxy or the controllers of a cluster would do is done here
 //! directly, and injection by Istio's webhook is not needed. See `docs/decisions/0008-istio-lab.md`.
@@ -11,15 +10,13 @@
 pub mod agent;
 pub mod control_plane;
 mod credentials;
-pub mod modes;
 mod namespace;
 mod opened;
 mod programs;
-mod redirect;
-mod site;
-mod wasm_module;
+pub(crate) mod redirect;
+pub(crate) mod wasm_module;
 mod zds;
-mod ztunnel;
+pub(crate) mod ztunnel;
 
 pub use control_plane::ControlPlane;
 pub use mesh::istio::{nack as refusal, propagation as in_force};
@@ -27,6 +24,6 @@ pub use mesh::kubernetes::client::ApiClient as Api;
 pub use mesh::kubernetes::object_ref::ObjectRef as Reference;
 pub use mesh::names::ISTIOD_DEBUG_PORT as DEBUG_PORT;
 pub use mesh::spans as trace_collector;
-pub use namespace::MeshNamespace;
+pub use namespace::MeshNamespaces;
 pub use opened::{DOORS, OpenedControlPlane};
 pub use programs::{AmbientPrograms, IstioPrograms};

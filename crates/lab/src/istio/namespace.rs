@@ -1,106 +1,93 @@
-//! One trial's namespace of the mesh: its objects, and the names that its pods find.
+//! The namespaces of a deployment in the mesh: its objects, and the names that its pods find.
 //!
-//! Each trial has a namespace of its own, so that nothing of the one before can be taken for its configuration.
+//! Each deployment has namespaces of its own, so that nothing of the one before can be taken for its configuration.
 //!
-//! Names resolve by a hosts file that the pods see in place of the machine's own: it lists the Services of the trial as a
-//! cluster's DNS would answer for them. A resolver file beside it names nobody to ask, so that any other name fails at
-//! once instead of being looked for outside the lab.
+//! Names resolve by hosts files, one per namespace, that the pods see in place of the machine's own: they list the Services
+//! that the pods call, as a cluster's DNS would answer for them. A resolver file beside it names nobody to ask, so that any
+//! other name fails at once instead of being looked for outside the lab.
 
 use super::control_plane::ControlPlane;
-use crate::arrangement::started::PrivateFolder;
 use crate::container::ContainerUser;
+use crate::context::lab_name;
 use crate::lab::Lab;
 use crate::pod::NameFiles;
+use crate::private_dir::PrivateDir;
 use experiment::environment::EnvironmentError;
 use mesh::kubernetes::object_set::ObjectSet;
 use mesh::names::{DISCOVERY_NAME, service_host};
-use serde_json::Value;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::Arc;
 
-/// A namespace of the mesh. Dropping it deletes its objects.
+/// The namespaces of a deployment. Dropping this deletes their objects.
 #[derive(Debug)]
-pub struct MeshNamespace {
-    name: String,
-    objects: ObjectSet,
-    control_plane: Rc<ControlPlane>,
-    folder: PrivateFolder,
+pub struct MeshNamespaces {
+    names: Vec<String>,
+    directories: Vec<PrivateDir>,
+    /// Objects of the deployment, whichever namespace they are in.
+    pub objects: ObjectSet,
 }
 
-impl MeshNamespace {
-    /// Makes the namespace with this number within the lab, with these labels.
+impl MeshNamespaces {
+    /// Creates the namespaces of the deployment with this number, with these labels: `mesh-N`, or `mesh-N-NAME` for those
+    /// that have a name in the topology.
     ///
     /// # Errors
-    /// Where its files or the namespace itself cannot be made.
+    /// Their files or the namespaces themselves cannot be made.
     pub fn create(
         lab: &Lab,
-        control_plane: Rc<ControlPlane>,
+        control_plane: &ControlPlane,
         number: usize,
+        in_topology: &[&str],
         labels: &[(&str, &str)],
     ) -> Result<Self, EnvironmentError> {
-        let name = format!("mesh-{number}");
-        let folder = PrivateFolder(lab.create_private_dir(&name, ContainerUser::Lab)?);
-        write_public(&folder.path().join("hosts"), &hosts_head(control_plane.address()))?;
-        write_public(
-            &folder.path().join("resolv.conf"),
-            "nameserver 127.0.0.1\noptions attempts:1 timeout:1\n",
-        )?;
-        let mut objects = ObjectSet::new(Arc::clone(control_plane.api()));
-        objects.create_namespaces(&[&name], labels)?;
-        Ok(Self { name, objects, control_plane, folder })
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The control plane that it belongs to.
-    #[must_use]
-    pub fn control_plane(&self) -> &Rc<ControlPlane> {
-        &self.control_plane
-    }
-
-    /// The whole name of one of its Services.
-    #[must_use]
-    pub fn host_of(&self, service: &str) -> String {
-        service_host(service, &self.name)
-    }
-
-    /// The files by which names resolve in its pods.
-    #[must_use]
-    pub fn name_files(&self) -> NameFiles {
-        NameFiles {
-            hosts: self.folder.path().join("hosts"),
-            resolver: self.folder.path().join("resolv.conf"),
+        let name = |name: &&str| {
+            if name.is_empty() { format!("mesh-{number}") } else { format!("mesh-{number}-{name}") }
+        };
+        let names: Vec<String> = in_topology.iter().map(name).collect();
+        let head = hosts_head(control_plane.address());
+        let mut directories = Vec::with_capacity(names.len());
+        for name in &names {
+            let directory = PrivateDir(lab.create_private_dir(&lab_name(name), ContainerUser::Lab)?);
+            write_public(&directory.path().join("hosts"), &head)?;
+            write_public(
+                &directory.path().join("resolv.conf"),
+                "nameserver 127.0.0.1\noptions attempts:1 timeout:1\n",
+            )?;
+            directories.push(directory);
         }
+        let mut objects = ObjectSet::new(Arc::clone(control_plane.api()));
+        objects.create_namespaces(&names.iter().map(String::as_str).collect::<Vec<_>>(), labels)?;
+        Ok(Self { names, directories, objects })
     }
 
-    /// Objects that are deleted with the namespace, whichever namespace they are in themselves.
-    pub fn objects(&mut self) -> &mut ObjectSet {
-        &mut self.objects
+    /// Their names, in the order of the topology.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
     }
 
-    /// Writes objects and returns them as the API has them.
+    /// The files by which names resolve in the pods of one of them.
+    #[must_use]
+    pub fn name_files(&self, namespace: usize) -> NameFiles {
+        let directory = self.directories[namespace].path();
+        NameFiles { hosts: directory.join("hosts"), resolver: directory.join("resolv.conf") }
+    }
+
+    /// Lets names resolve in the pods of a namespace from now on, as the cluster's DNS would.
     ///
     /// # Errors
-    /// Those of [`ObjectSet::apply`].
-    pub fn apply(&mut self, objects: &[Value]) -> Result<Vec<Value>, EnvironmentError> {
-        self.objects.apply(objects)
-    }
-
-    /// Lets a name resolve in the pods of this namespace from now on, as the cluster's DNS would.
-    ///
-    /// # Errors
-    /// Where the file cannot be written.
-    pub fn add_name(&self, address: Ipv4Addr, names: &[&str]) -> Result<(), EnvironmentError> {
-        let path = self.folder.path().join("hosts");
+    /// The file cannot be written.
+    pub fn add_name(
+        &self,
+        namespace: usize,
+        address: Ipv4Addr,
+        names: &[&str],
+    ) -> Result<(), EnvironmentError> {
+        let path = self.name_files(namespace).hosts;
         // Appended to, never replaced: the pods have this very file.
         let appended = OpenOptions::new()
             .append(true)
@@ -109,17 +96,24 @@ impl MeshNamespace {
         appended.map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
     }
 
-    /// Lets a Service's names resolve, as they do in any namespace of a cluster.
+    /// Lets a Service's names resolve in the namespace of a caller.
     ///
     /// # Errors
-    /// Where the file cannot be written.
-    pub fn add_service_names(&self, address: Ipv4Addr, service: &str) -> Result<(), EnvironmentError> {
-        let (whole, with_svc, short) = (
-            self.host_of(service),
-            format!("{service}.{}.svc", self.name),
-            format!("{service}.{}", self.name),
-        );
-        self.add_name(address, &[&whole, &with_svc, &short, service])
+    /// The file cannot be written.
+    pub fn add_service_names(
+        &self,
+        (service, namespace): (&str, usize),
+        address: Ipv4Addr,
+        caller: usize,
+    ) -> Result<(), EnvironmentError> {
+        let name = &self.names[namespace];
+        let whole = service_host(service, name);
+        let (with_svc, short) = (format!("{service}.{name}.svc"), format!("{service}.{name}"));
+        let mut names = vec![whole.as_str(), &with_svc, &short];
+        if caller == namespace {
+            names.push(service);
+        }
+        self.add_name(caller, address, &names)
     }
 }
 

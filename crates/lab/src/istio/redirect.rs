@@ -22,30 +22,19 @@ const EXCLUDED_INBOUND: &str = "15090,15021,15020";
 /// It takes some 100 ms.
 const REDIRECTED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Installs Istio's rules in a pod, as its injected init container does.
+/// Installs Istio's rules in a pod, as its injected init container does. Connections to excluded addresses go past the
+/// proxy, as with the annotation `traffic.sidecar.istio.io/excludeOutboundIPRanges`.
 ///
 /// # Errors
-/// Where iptables is absent or refuses; with its last words.
+/// iptables is absent or refuses; with its last words.
 pub fn redirect_through_sidecar(
     pod: &mut Pod,
     programs: &IstioPrograms,
     log_dir: &Path,
+    excluded: &[Ipv4Addr],
 ) -> Result<(), EnvironmentError> {
-    redirect_but_to(pod, programs, log_dir, None)
-}
-
-/// The same, but that connections to one address go past the proxy, as with the annotation
-/// `traffic.sidecar.istio.io/excludeOutboundIPRanges`; none where there is no such address.
-///
-/// # Errors
-/// As there.
-pub fn redirect_but_to(
-    pod: &mut Pod,
-    programs: &IstioPrograms,
-    log_dir: &Path,
-    excluded: Option<Ipv4Addr>,
-) -> Result<(), EnvironmentError> {
-    let excluded = excluded.map_or_else(String::new, |address| format!("{address}/32"));
+    let excluded: Vec<String> = excluded.iter().map(|address| format!("{address}/32")).collect();
+    let excluded = excluded.join(",");
     let (outbound, inbound, user) =
         (OUTBOUND_PORT.to_string(), INBOUND_PORT.to_string(), PROXY_USER.to_string());
     let arguments = [
@@ -130,15 +119,15 @@ fn set_up(
     }
 }
 
-/// A Service's address and the pod behind it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// A Service's address and the pods behind it.
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ServiceAddress {
     /// The Service's own.
     pub service: Ipv4Addr,
     /// The port that clients use.
     pub port: u16,
-    /// Where it leads.
-    pub endpoint: SocketAddrV4,
+    /// Where it leads; of several, each connection to any with the same probability.
+    pub endpoints: Vec<SocketAddrV4>,
 }
 
 /// The rules that lead Services' addresses to their pods, as `iptables-restore` reads them.
@@ -146,12 +135,19 @@ pub struct ServiceAddress {
 pub fn service_rules(services: &[ServiceAddress]) -> String {
     let mut rules =
         String::from("*nat\n:MESHMETER_SERVICES - [0:0]\n-A OUTPUT -p tcp -j MESHMETER_SERVICES\n");
-    for ServiceAddress { service, port, endpoint } in services {
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            rules,
-            "-A MESHMETER_SERVICES -d {service}/32 -p tcp --dport {port} -j DNAT --to-destination {endpoint}"
-        );
+    for ServiceAddress { service, port, endpoints } in services {
+        for (index, endpoint) in endpoints.iter().enumerate() {
+            // As kube-proxy has it: each rule takes its share of what those before it left.
+            let chosen = match endpoints.len() - index {
+                1 => String::new(),
+                left => format!(" -m statistic --mode random --probability {:.10}", 1.0 / left as f64),
+            };
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                rules,
+                "-A MESHMETER_SERVICES -d {service}/32 -p tcp --dport {port}{chosen} -j DNAT --to-destination {endpoint}"
+            );
+        }
     }
     rules.push_str("COMMIT\n");
     rules
@@ -166,14 +162,25 @@ mod tests {
         let service = ServiceAddress {
             service: Ipv4Addr::new(10, 78, 1, 2),
             port: 8080,
-            endpoint: SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, 4), 8080),
+            endpoints: vec![SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, 4), 8080)],
         };
-        insta::assert_snapshot!(service_rules(&[service]), @r"
+        insta::assert_snapshot!(service_rules(std::slice::from_ref(&service)), @r"
         *nat
         :MESHMETER_SERVICES - [0:0]
         -A OUTPUT -p tcp -j MESHMETER_SERVICES
         -A MESHMETER_SERVICES -d 10.78.1.2/32 -p tcp --dport 8080 -j DNAT --to-destination 10.77.0.4:8080
         COMMIT
         ");
+        let endpoints = [4, 5, 6].map(|host| SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, host), 8080));
+        let replicated = service_rules(&[ServiceAddress { endpoints: endpoints.into(), ..service }]);
+        let shares: Vec<&str> =
+            replicated.lines().filter_map(|line| line.split("probability ").nth(1)).collect();
+        assert_eq!(
+            shares,
+            [
+                "0.3333333333 -j DNAT --to-destination 10.77.0.4:8080",
+                "0.5000000000 -j DNAT --to-destination 10.77.0.5:8080"
+            ]
+        );
     }
 }

@@ -13,7 +13,7 @@ const PREAMBLE: &[u8] = b"\0asm\x01\0\0\0";
 ///
 /// # Errors
 /// Where it cannot be read, or is none. What a proxy thinks of its content, the proxy says.
-pub(super) fn give_to_proxies(lab: &Lab, file: &Path) -> Result<PathBuf, EnvironmentError> {
+pub(crate) fn give_to_proxies(lab: &Lab, file: &Path) -> Result<PathBuf, EnvironmentError> {
     let operation = format!("read {}", file.display());
     let begins = beginning(file).map_err(|error| EnvironmentError::new(operation.clone(), error))?;
     if begins != PREAMBLE {

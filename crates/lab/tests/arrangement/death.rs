@@ -1,7 +1,7 @@
 //! Components that are made to die, and how an arrangement names them. Shared by all tests that bring arrangements up.
 
 use experiment::environment::{Arrangement, Observation, SentLoad, in_one_line};
-use lab::arrangement::pair::PairArrangement;
+use lab::deployment::LabDeployment;
 use lab::{Container, Pod};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub fn end(container: &Container, with: Signal) {
 
 /// What is seen of a component that died: its name, and a line of its log that holds this word (whatever it wrote, where
 /// the word is empty).
-pub fn check_named(mut arrangement: PairArrangement<'_>, name: &str, word: &str) -> Observation {
+pub fn check_named(mut arrangement: LabDeployment<'_>, name: &str, word: &str) -> Observation {
     let (failed, _) = arrangement.failed_component().unwrap_or_else(|| panic!("{name} has died"));
     assert_eq!(failed, name);
     let error = arrangement.start_generator(&[]).expect_err("a trial without it is none");

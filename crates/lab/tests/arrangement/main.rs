@@ -14,8 +14,8 @@ mod sampling;
 mod trial;
 
 use self::cases::{Cases, Demand};
-use lab::arrangement::{LocalLab, Programs};
 use lab::components::Overrides;
+use lab::environment::{LocalLab, Programs};
 use lab::{Entered, Lab};
 use std::process::ExitCode;
 

@@ -9,7 +9,7 @@ use experiment::environment::{
 use experiment::schema::{ComponentUsage, ConfigurationCounts, Role};
 use experiment::{MeshKind, Mode, Protocol};
 use lab::Lab;
-use lab::arrangement::LocalLab;
+use lab::environment::LocalLab;
 use rustix::process::Signal;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;

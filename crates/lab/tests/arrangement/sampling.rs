@@ -2,7 +2,7 @@
 
 use crate::cases::LogFolder;
 use experiment::schema::Role;
-use lab::arrangement::LocalLab;
+use lab::environment::LocalLab;
 use lab::observe::{self, HostProc, Watched};
 use lab::{ContainerSpec, ContainerUser, ErrorOutput, Lab, PodSpec, Privileges, wait_for};
 use std::collections::BTreeMap;

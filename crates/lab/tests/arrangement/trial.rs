@@ -6,7 +6,8 @@ use experiment::environment::{Arrangement, DeploymentSpec, Observation, SentLoad
 use experiment::schema::ComponentUsage;
 use flate2::read::GzDecoder;
 use lab::Pod;
-use lab::arrangement::{LocalLab, pair::PairArrangement};
+use lab::deployment::LabDeployment;
+use lab::environment::LocalLab;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
@@ -49,7 +50,7 @@ impl Trial {
 }
 
 /// Runs the generator in the client's pod and observes its window.
-pub fn run(mut arrangement: PairArrangement<'_>, logs: &Path) -> Trial {
+pub fn run(mut arrangement: LabDeployment<'_>, logs: &Path) -> Trial {
     let go = logs.join("go");
     let (requests, connections) = (REQUESTS.to_string(), CONNECTIONS.to_string());
     let arguments = ["load".to_owned(), arrangement.url(), requests, connections, go.display().to_string()];
@@ -89,7 +90,7 @@ fn request_bytes(url: &str) -> f64 {
     request(authority).len() as f64
 }
 
-pub fn trial(place: &LocalLab, spec: &DeploymentSpec, tamper: impl FnOnce(&PairArrangement<'_>)) -> Trial {
+pub fn trial(place: &LocalLab, spec: &DeploymentSpec, tamper: impl FnOnce(&LabDeployment<'_>)) -> Trial {
     let logs = LogFolder::create();
     let arrangement = place.bring_up(spec, logs.path()).unwrap_or_else(|error| {
         panic!("{} ({})", in_one_line(&error), error.hint.as_deref().unwrap_or("no hint"));

@@ -10,8 +10,8 @@ use experiment::environment::{DeploymentSpec, Environment as _, MutualTls, Proxy
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::{MeshKind, MeshSettings, Mode};
 use lab::Lab;
-use lab::arrangement::{LocalLab, Programs};
 use lab::components::Overrides;
+use lab::environment::{LocalLab, Programs};
 use lab::istio::Reference;
 use rustix::process::Signal;
 use std::sync::Arc;

@@ -6,16 +6,17 @@ use crate::modes::spec;
 use crate::trial::{LIMIT, trial};
 use experiment::Mode;
 use experiment::environment::in_one_line;
-use lab::arrangement::{LocalLab, pair::PairArrangement};
+use lab::deployment::LabDeployment;
+use lab::environment::LocalLab;
 use lab::{Container, Lab};
 use rustix::process::Signal;
 use std::time::Instant;
 
-fn bring_up<'a>(place: &'a LocalLab, logs: &std::path::Path) -> PairArrangement<'a> {
+fn bring_up<'a>(place: &'a LocalLab, logs: &std::path::Path) -> LabDeployment<'a> {
     bring_up_mode(place, Mode::Sidecar, logs)
 }
 
-pub fn bring_up_mode<'a>(place: &'a LocalLab, mode: Mode, logs: &std::path::Path) -> PairArrangement<'a> {
+pub fn bring_up_mode<'a>(place: &'a LocalLab, mode: Mode, logs: &std::path::Path) -> LabDeployment<'a> {
     let brought_up = place.bring_up(&spec(mode), logs);
     brought_up.unwrap_or_else(|error| panic!("{}", in_one_line(&error)))
 }

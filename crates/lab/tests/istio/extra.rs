@@ -7,7 +7,7 @@ use experiment::environment::{DeploymentSpec, EnvironmentError, in_one_line};
 use experiment::mesh_settings::ExtraObjects;
 use experiment::{MeshSettings, Mode};
 use lab::Lab;
-use lab::arrangement::LocalLab;
+use lab::environment::LocalLab;
 use lab::istio::Reference;
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use experiment::mesh_settings::Surroundings;
 use experiment::schema::{ComponentUsage, ProxyConfiguration, ProxyHoldings};
 use experiment::{MeshSettings, Mode};
 use lab::Lab;
-use lab::arrangement::LocalLab;
+use lab::environment::LocalLab;
 use serde_json::Value;
 use std::sync::Arc;
 

@@ -25,8 +25,8 @@ mod trial;
 mod with_ztunnel;
 
 use self::cases::{Cases, Demand};
-use lab::arrangement::{LocalLab, Programs};
 use lab::components::Overrides;
+use lab::environment::{LocalLab, Programs};
 use lab::{Entered, Lab};
 use std::process::ExitCode;
 

@@ -5,7 +5,7 @@ use crate::modes::spec;
 use experiment::environment::in_one_line;
 use experiment::{Mode, Protocol};
 use lab::Lab;
-use lab::arrangement::LocalLab;
+use lab::environment::LocalLab;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::kubernetes::object_set::ObjectSet;
 use mesh::kubernetes::workloads::{Membership, ServicePort, Workload};

@@ -4,7 +4,7 @@ use crate::trial::{CONNECTIONS, REQUESTS, Trial, flush_rules, trial};
 use experiment::environment::{DeploymentSpec, MutualTls, ProxySettings};
 use experiment::schema::Role;
 use experiment::{MeshKind, Mode};
-use lab::arrangement::LocalLab;
+use lab::environment::LocalLab;
 use lab::{Container, Lab, Pod};
 use std::process::Command;
 

@@ -5,7 +5,7 @@ use crate::modes::spec;
 use experiment::Mode;
 use experiment::environment::in_one_line;
 use lab::Lab;
-use lab::arrangement::LocalLab;
+use lab::environment::LocalLab;
 use lab::istio::Reference;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};

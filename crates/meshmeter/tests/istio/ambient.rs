@@ -5,7 +5,7 @@ use crate::trial::{CONNECTIONS, REQUESTS, Trial, spec, trial, trial_of_refusals}
 use experiment::environment::{DeploymentSpec, MutualTls, TCP_REQUEST_BYTES};
 use experiment::mesh_settings::{AuthorizationSettings, ZtunnelPlacement};
 use experiment::{MeshSettings, Mode, Protocol};
-use lab::arrangement::LocalLab;
+use lab::environment::LocalLab;
 use std::sync::Arc;
 
 const PROTOCOLS: [Protocol; 3] = [Protocol::Http2, Protocol::Grpc, Protocol::Tcp];

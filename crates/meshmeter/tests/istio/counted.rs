@@ -3,8 +3,8 @@
 use crate::cases::LogFolder;
 use crate::trial::{Trial, bring_up, finish, load};
 use experiment::Protocol;
-use experiment::environment::{Arrangement as _, DeploymentSpec};
-use lab::arrangement::LocalLab;
+use experiment::environment::DeploymentSpec;
+use lab::environment::LocalLab;
 use serde_json::Value;
 
 /// Where the service listens and tells what it counted (`docs/service.md`).

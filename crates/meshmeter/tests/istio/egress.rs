@@ -3,13 +3,13 @@
 use crate::cases::LogFolder;
 use crate::death::{check_named, container, end};
 use crate::trial::{CONNECTIONS, LIMIT, REQUESTS, bring_up, run, spec, trial};
-use experiment::environment::{Arrangement, DeploymentSpec, Environment};
+use experiment::environment::{DeploymentSpec, Environment};
 use experiment::schema::Role;
 use experiment::{Mode, Protocol};
 use lab::Pod;
-use lab::arrangement::LocalLab;
+use lab::environment::LocalLab;
 use lab::istio::Reference;
-use lab::istio::agent::ADMIN_PORT;
+use mesh::names::ADMIN_PORT;
 use rustix::process::Signal;
 
 pub fn past_the_sidecar_it_carries_nothing(place: &LocalLab) {

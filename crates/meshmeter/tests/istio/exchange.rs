@@ -1,11 +1,11 @@
 //! Single requests to the service of an arrangement, and what its proxies say of themselves: what a user with `curl` would see.
 
-use experiment::environment::Arrangement as _;
 use lab::Pod;
-use lab::arrangement::{LocalLab, pair::PairArrangement};
+use lab::deployment::LabDeployment;
+use lab::environment::LocalLab;
 use lab::istio::Reference;
-use lab::istio::agent::ADMIN_PORT;
 use mesh::istio::objects::{ingress, waypoint};
+use mesh::names::ADMIN_PORT;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
@@ -36,7 +36,7 @@ pub struct Target {
 
 impl Target {
     /// What the generator requests: the Service, or the ingress gateway, which must speak plain HTTP.
-    pub fn of_client(place: &LocalLab, arrangement: &PairArrangement<'_>) -> Self {
+    pub fn of_client(place: &LocalLab, arrangement: &LabDeployment<'_>) -> Self {
         let gateway = arrangement.pods().into_iter().find(|pod| pod.name() == ingress::NAME);
         match gateway {
             Some(pod) => Self {
@@ -48,7 +48,7 @@ impl Target {
     }
 
     /// The Service, whoever calls it.
-    pub fn service(place: &LocalLab, arrangement: &PairArrangement<'_>) -> Self {
+    pub fn service(place: &LocalLab, arrangement: &LabDeployment<'_>) -> Self {
         let namespace = namespace(arrangement);
         let control_plane = place.running_control_plane().expect("it configured the proxies");
         let service = Reference::new("v1", "Service", Some(&namespace), "server");
@@ -59,7 +59,7 @@ impl Target {
     }
 
     /// The server's pod itself.
-    pub fn server_pod(arrangement: &PairArrangement<'_>) -> Self {
+    pub fn server_pod(arrangement: &LabDeployment<'_>) -> Self {
         let address = SocketAddrV4::new(arrangement.server_pod().address(), 8080);
         Self { address, host: "server".to_owned() }
     }
@@ -105,7 +105,7 @@ fn exchange(address: SocketAddrV4, request: &str) -> io::Result<Answer> {
 
 /// The namespace of a trial: that of the Service that is requested, or else as the server's Envoy is named
 /// (`sidecar~address~pod.namespace~…`).
-pub fn namespace(arrangement: &PairArrangement<'_>) -> String {
+pub fn namespace(arrangement: &LabDeployment<'_>) -> String {
     let url = arrangement.url();
     if let Some((before, _)) = url.split_once(".svc.cluster.local") {
         return before.rsplit('.').next().expect("a name has parts").to_owned();
@@ -117,7 +117,7 @@ pub fn namespace(arrangement: &PairArrangement<'_>) -> String {
 }
 
 /// The pod of the proxy that checks requests to the service: its own, or the waypoint's.
-pub fn before_service<'a>(arrangement: &'a PairArrangement<'_>) -> &'a Pod {
+pub fn before_service<'a>(arrangement: &'a LabDeployment<'_>) -> &'a Pod {
     let waypoint = arrangement.pods().into_iter().find(|pod| pod.name() == waypoint::NAME);
     waypoint.unwrap_or_else(|| arrangement.server_pod())
 }

@@ -7,7 +7,7 @@ use crate::wasm;
 use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::LuaScript;
 use experiment::{MeshSettings, Mode};
-use lab::arrangement::LocalLab;
+use lab::environment::LocalLab;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

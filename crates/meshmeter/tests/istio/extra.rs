@@ -6,7 +6,7 @@ use crate::extensions::check_refused_by;
 use crate::trial::{REQUESTS, bring_up, has_all, refused, run, spec, switched, told, trial};
 use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::{MeshSettings, Mode};
-use lab::arrangement::LocalLab;
+use lab::environment::LocalLab;
 use serde_json::{Value, json};
 
 fn with(mode: Mode, objects: &[Value]) -> DeploymentSpec {

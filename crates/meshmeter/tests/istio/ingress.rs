@@ -2,10 +2,10 @@
 
 use crate::cases::LogFolder;
 use crate::trial::{CONNECTIONS, REQUESTS, bring_up, run, spec, trial};
-use experiment::environment::{Arrangement, DeploymentSpec, MutualTls, ProxySettings};
+use experiment::environment::{DeploymentSpec, MutualTls, ProxySettings};
 use experiment::mesh_settings::{IngressApi, IngressSettings, IngressTls};
 use experiment::{MeshSettings, Mode};
-use lab::arrangement::LocalLab;
+use lab::environment::LocalLab;
 use std::sync::Arc;
 
 const LISTENER: &str = "listener.0.0.0.0_8443.ssl";

@@ -31,8 +31,8 @@ mod wasm;
 mod with_ztunnel;
 
 use self::cases::{Cases, Demand};
-use lab::arrangement::{LocalLab, Programs};
 use lab::components::Overrides;
+use lab::environment::{LocalLab, Programs};
 use lab::{Entered, Lab};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -5,7 +5,7 @@ use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::Surroundings;
 use experiment::schema::{ComponentUsage, ProxyConfiguration, ProxyHeap};
 use experiment::{MeshSettings, Mode};
-use lab::arrangement::LocalLab;
+use lab::environment::LocalLab;
 use std::sync::Arc;
 
 const SERVICES: u64 = 200;

@@ -5,7 +5,7 @@ use crate::kept::kept_configuration;
 use crate::trial::{REQUESTS, Trial, bring_up, run, spec, trial};
 use experiment::environment::DeploymentSpec;
 use experiment::{MeshSettings, Mode};
-use lab::arrangement::LocalLab;
+use lab::environment::LocalLab;
 use std::process::Command;
 use std::sync::Arc;
 

@@ -4,11 +4,12 @@ use crate::cases::LogFolder;
 use crate::exchange::{Answer, Target, ask, before_service, namespace};
 use crate::kept::kept_configuration;
 use crate::trial::{REQUESTS, bring_up, has_all, run, run_proven, switched};
-use experiment::environment::{Arrangement as _, DeploymentSpec};
+use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::AuthorizationSettings;
 use experiment::{MeshSettings, Mode};
 use jiff::{SignedDuration, Timestamp};
-use lab::arrangement::{LocalLab, pair::PairArrangement};
+use lab::deployment::LabDeployment;
+use lab::environment::LocalLab;
 use mesh::istio::objects::policy::{IDENTITY_RULES, PATH_RULES};
 use mesh::istio::token::TokenIssuer;
 use serde_json::json;
@@ -23,7 +24,7 @@ fn authorized(mode: Mode, authorization: AuthorizationSettings) -> DeploymentSpe
 }
 
 /// The rules of a sort in the configuration of the proxy before the service, as it names them.
-fn rules_in_force(arrangement: &PairArrangement<'_>, sort: &str) -> BTreeSet<String> {
+fn rules_in_force(arrangement: &LabDeployment<'_>, sort: &str) -> BTreeSet<String> {
     let listeners = ask(before_service(arrangement), "/config_dump?resource=dynamic_listeners");
     let of_sort = format!("ns[{}]-policy[{sort}-server-", namespace(arrangement));
     let names = listeners.split('"').filter_map(|text| text.strip_prefix(&of_sort)?.strip_suffix(']'));

@@ -6,7 +6,8 @@ use crate::trial::{LIMIT, bring_up, run, switched};
 use experiment::environment::{AccessLog, DeploymentSpec, MutualTls, ProxySettings};
 use experiment::{MeshSettings, Mode};
 use lab::Pod;
-use lab::arrangement::{LocalLab, pair::PairArrangement};
+use lab::deployment::LabDeployment;
+use lab::environment::LocalLab;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -42,7 +43,7 @@ pub fn mutual_tls_is_what_the_switch_says(place: &LocalLab) {
 }
 
 /// The pods of a mode whose Envoys write access logs, each with the name of its proxy.
-fn proxies<'a>(arrangement: &'a PairArrangement<'_>, mode: Mode) -> Vec<(&'static str, &'a Pod)> {
+fn proxies<'a>(arrangement: &'a LabDeployment<'_>, mode: Mode) -> Vec<(&'static str, &'a Pod)> {
     let find = |name: &str| {
         let found = arrangement.pods().into_iter().find(|pod| pod.name() == name);
         found.unwrap_or_else(|| panic!("{mode} has no pod {name}"))

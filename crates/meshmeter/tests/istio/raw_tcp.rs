@@ -6,7 +6,8 @@ use experiment::environment::{DeploymentSpec, MutualTls, ProxySettings, TCP_REQU
 use experiment::mesh_settings::{AuthorizationSettings, ExtraObjects, IngressApi, IngressTls};
 use experiment::{MeshSettings, Mode, Protocol};
 use lab::Pod;
-use lab::arrangement::{LocalLab, pair::PairArrangement};
+use lab::deployment::LabDeployment;
+use lab::environment::LocalLab;
 use serde_json::json;
 use std::process::Command;
 use std::sync::Arc;
@@ -70,7 +71,7 @@ pub fn raw_tcp_past_the_server_proxy_shows(place: &LocalLab) {
 
 pub fn raw_tcp_past_the_client_proxy_is_refused_or_shows(place: &LocalLab) {
     for mtls in [MutualTls::Strict, MutualTls::Permissive] {
-        let trial = |tamper: &dyn Fn(&PairArrangement<'_>)| {
+        let trial = |tamper: &dyn Fn(&LabDeployment<'_>)| {
             let spec = raw_tcp(Mode::Sidecar, mtls);
             if mtls == MutualTls::Strict {
                 trial_of_refusals(place, &spec, tamper)

@@ -3,10 +3,10 @@
 use crate::cases::LogFolder;
 use crate::trial::{REQUESTS, bring_up, run, switched};
 use crate::wasm;
-use experiment::environment::{AccessLog, Arrangement as _, DeploymentSpec, ProxySettings};
+use experiment::environment::{AccessLog, DeploymentSpec, ProxySettings};
 use experiment::mesh_settings::{AuthorizationSettings, LuaScript, Surroundings};
 use experiment::{MeshSettings, Mode, Protocol};
-use lab::arrangement::LocalLab;
+use lab::environment::LocalLab;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;

@@ -6,8 +6,9 @@ use crate::trial::{REQUESTS, Trial, has_all, spec};
 use experiment::environment::{DeploymentSpec, ServerSettings};
 use experiment::mesh_settings::{IngressApi, IngressSettings};
 use experiment::schema::HopProof;
+use experiment::topology::pair;
 use experiment::{MeshSettings, Mode, Protocol};
-use lab::arrangement::LocalLab;
+use lab::environment::LocalLab;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +38,8 @@ fn risen(trial: &Trial, proxy: &str, prefix: &str, suffix: &str) -> u64 {
 fn failing(mode: Mode, retries: Option<usize>) -> DeploymentSpec {
     let server = ServerSettings { error_fraction: 0.2, ..ServerSettings::default() };
     let istio = MeshSettings { retries, ..MeshSettings::default() };
-    DeploymentSpec { server, istio: Arc::new(istio), ..spec(mode) }
+    let topology = Arc::new(pair(1, 1, &server, false, None));
+    DeploymentSpec { server, topology, istio: Arc::new(istio), ..spec(mode) }
 }
 
 /// Eleven attempts fail together once in fifty million requests.

@@ -7,7 +7,8 @@ use experiment::environment::{
 use experiment::mesh_settings::{ExtraObjects, IngressSettings, IngressTls};
 use experiment::schema::{ConfigurationPush, LoadEvent, LoadResult, ProxyProof, SpokenProtocol};
 use experiment::{MeshKind, MeshSettings, Mode, Protocol};
-use lab::arrangement::{LocalLab, pair::PairArrangement};
+use lab::deployment::LabDeployment;
+use lab::environment::LocalLab;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -120,7 +121,7 @@ pub fn has_all(objects: &[Value]) -> ExtraObjects {
     ExtraObjects { text: text.concat(), objects: objects.to_vec() }
 }
 
-pub fn bring_up<'a>(place: &'a LocalLab, spec: &DeploymentSpec, logs: &Path) -> PairArrangement<'a> {
+pub fn bring_up<'a>(place: &'a LocalLab, spec: &DeploymentSpec, logs: &Path) -> LabDeployment<'a> {
     place.bring_up(spec, logs).unwrap_or_else(|error| {
         panic!("{}: {} ({})", spec.mode, in_one_line(&error), error.hint.as_deref().unwrap_or("no hint"));
     })
@@ -132,7 +133,7 @@ pub fn bring_up<'a>(place: &'a LocalLab, spec: &DeploymentSpec, logs: &Path) -> 
 pub fn run_proven(
     place: &LocalLab,
     spec: &DeploymentSpec,
-    arrangement: PairArrangement<'_>,
+    arrangement: LabDeployment<'_>,
     logs: &Path,
 ) -> Trial {
     let arrangement = if spec.mode.is_ambient() {
@@ -162,7 +163,7 @@ pub fn told(error: &EnvironmentError) -> String {
 }
 
 /// Runs the generator in the client's pod, with what the arrangement says that it needs, and observes its window.
-pub fn run(mut arrangement: PairArrangement<'_>, logs: &Path, client_arguments: &[String]) -> Trial {
+pub fn run(mut arrangement: LabDeployment<'_>, logs: &Path, client_arguments: &[String]) -> Trial {
     let url = arrangement.url();
     let result = load(&mut arrangement, logs, url, client_arguments);
     finish(arrangement, result)
@@ -170,7 +171,7 @@ pub fn run(mut arrangement: PairArrangement<'_>, logs: &Path, client_arguments: 
 
 /// The first half of [`run`], with a URL of the test's own.
 pub fn load(
-    arrangement: &mut PairArrangement<'_>,
+    arrangement: &mut LabDeployment<'_>,
     logs: &Path,
     url: String,
     client_arguments: &[String],
@@ -181,7 +182,7 @@ pub fn load(
 /// The same with a window of this length, which ends early once all requests were sent.
 fn load_for(
     at_most: Duration,
-    arrangement: &mut PairArrangement<'_>,
+    arrangement: &mut LabDeployment<'_>,
     logs: &Path,
     url: String,
     client_arguments: &[String],
@@ -216,7 +217,7 @@ fn load_for(
 }
 
 /// The second half of [`run`].
-pub fn finish(arrangement: PairArrangement<'_>, result: Option<LoadResult>) -> Trial {
+pub fn finish(arrangement: LabDeployment<'_>, result: Option<LoadResult>) -> Trial {
     let sent = result.as_ref().map(sent_load).unwrap_or_default();
     Trial { observation: Box::new(arrangement).finish(&sent), result }
 }
@@ -243,7 +244,7 @@ fn options(protocol: Protocol, logs: &Path) -> Vec<String> {
 }
 
 /// A trial from beginning to end; `tamper` comes between.
-pub fn trial(place: &LocalLab, spec: &DeploymentSpec, tamper: impl FnOnce(&PairArrangement<'_>)) -> Trial {
+pub fn trial(place: &LocalLab, spec: &DeploymentSpec, tamper: impl FnOnce(&LabDeployment<'_>)) -> Trial {
     trial_for(WINDOW, place, spec, tamper)
 }
 
@@ -251,7 +252,7 @@ pub fn trial(place: &LocalLab, spec: &DeploymentSpec, tamper: impl FnOnce(&PairA
 pub fn trial_of_refusals(
     place: &LocalLab,
     spec: &DeploymentSpec,
-    tamper: impl FnOnce(&PairArrangement<'_>),
+    tamper: impl FnOnce(&LabDeployment<'_>),
 ) -> Trial {
     trial_for(WINDOW_OF_REFUSALS, place, spec, tamper)
 }
@@ -260,7 +261,7 @@ fn trial_for(
     at_most: Duration,
     place: &LocalLab,
     spec: &DeploymentSpec,
-    tamper: impl FnOnce(&PairArrangement<'_>),
+    tamper: impl FnOnce(&LabDeployment<'_>),
 ) -> Trial {
     let logs = LogFolder::create();
     let mut arrangement = bring_up(place, spec, logs.path());

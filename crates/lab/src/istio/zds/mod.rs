@@ -55,7 +55,7 @@ pub(super) struct NodeAgent {
 
 /// ztunnel's connection. While it is open, ztunnel serves the pods that were handed over.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     socket: OwnedFd,
 }
 

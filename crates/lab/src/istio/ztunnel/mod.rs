@@ -3,29 +3,22 @@
 //! Shared by the node's pods, as in a cluster, it runs in a pod of its own, is handed theirs by [`super::zds`], and asks
 //! istiod for certificates in their names. One for each pod ("dedicated") runs in that pod, as that pod.
 
-pub(super) use mesh::ztunnel::metrics;
+pub(crate) use mesh::ztunnel::metrics;
 
-use super::control_plane::ControlPlane;
-use super::in_force::Running;
-use super::site::Site;
 use super::zds::{Connection, NodeAgent, NodePod};
-use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
 use crate::certificates::write_private;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
+use crate::context::{DeploymentContext, file_name, lab_name};
 use crate::envoy::admin::{Admin, AdminError};
-use crate::envoy::proof::Evidence;
-use crate::lab::Lab;
 use crate::life::Question;
 use crate::pod::Pod;
-use crate::wait::wait_for;
+use crate::private_dir::PrivateDir;
+use crate::running::{CounterSource, PodIdentity, Proxy};
 use experiment::environment::{AccessLog, EnvironmentError};
 use experiment::schema::ProxyConfiguration;
 use mesh::config_dump::DumpCopy;
-use mesh::kubernetes::object_ref::ObjectRef;
-use mesh::kubernetes::workloads::Workload;
 use mesh::names::{
     ADMIN_PORT, DISCOVERY_NAME, DISCOVERY_PORT, NODE, READINESS_PORT, STATUS_PORT, SYSTEM_NAMESPACE,
-    TOKEN_AUDIENCE,
 };
 use mesh::ztunnel::footprint;
 use std::collections::BTreeMap;
@@ -33,9 +26,6 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
 
 /// The name of a shared one: its component's, its pod's, its account's.
 pub const NAME: &str = "ztunnel";
@@ -43,50 +33,49 @@ pub const NAME: &str = "ztunnel";
 /// The mark on what it sends, which the redirect rules of ambient mode know it by. A shared one sets it of its own accord.
 const PACKET_MARK: &str = "1337";
 
-/// It takes some 100 ms.
-const READY_WITHIN: Duration = Duration::from_secs(60);
-
-/// Starts the ztunnels of a trial.
+/// Starts the ztunnels of a deployment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ZtunnelFactory<'a> {
-    /// Where they run.
-    pub site: &'a Site<'a>,
+pub(crate) struct ZtunnelFactory<'a> {
+    /// What the deployment has in common.
+    pub context: &'a DeploymentContext<'a>,
     /// The program.
     pub program: &'a Path,
+    /// The certificate of the mesh's authority, PEM.
+    pub root_certificate: &'a str,
 }
 
-/// A running ztunnel.
+/// A ztunnel's interfaces.
 #[derive(Debug)]
-pub(super) struct Ztunnel {
-    /// The component's name.
-    pub name: String,
-    /// The name of its pod.
-    pub pod: String,
-    /// Its process.
-    pub container: Container,
-    /// Its admin interface.
-    pub admin: Admin,
+struct Ztunnel {
+    admin: Admin,
     statistics: Admin,
     readiness: Admin,
-    /// Who configures it.
-    control_plane: Rc<ControlPlane>,
-    _files: PrivateFolder,
     /// Of a shared one: it serves its pods while this is open.
     _pods: Option<Connection>,
+}
+
+/// A pod that a shared ztunnel serves.
+pub(crate) struct ServedPod<'a> {
+    /// The pod.
+    pub pod: &'a Pod,
+    /// The pod in the API.
+    pub identity: &'a PodIdentity,
+    /// Identity of the pod's object.
+    pub uid: String,
 }
 
 impl ZtunnelFactory<'_> {
     /// Starts one in this pod of its own for these pods and hands them over. It need not be ready yet.
     ///
     /// # Errors
-    /// Where it does not start, or cannot serve a pod.
+    /// It does not start, or cannot serve a pod.
     pub fn start_shared(
         &self,
-        own: (&mut Pod, &Workload),
-        served: &[(&Pod, &Workload)],
-    ) -> Result<Ztunnel, EnvironmentError> {
-        let (pod, workload) = own;
-        let files = self.write_files(NAME, workload)?;
+        pod: &mut Pod,
+        token: &str,
+        served: Vec<ServedPod<'_>>,
+    ) -> Result<Proxy, EnvironmentError> {
+        let files = self.write_files(NAME, token)?;
         let agent = NodeAgent::listen(&files.path().join("zds"))?;
         let mut environment = self.environment(pod, files.path());
         environment.extend(variables([
@@ -96,40 +85,42 @@ impl ZtunnelFactory<'_> {
             ("SERVICE_ACCOUNT", NAME.into()),
             ("TRUST_DOMAIN", "cluster.local".into()),
         ]));
-        let started = self.start(NAME, pod, ContainerUser::NodeProxy, files, environment)?;
-        let pods = served.iter().map(|(pod, workload)| {
-            Ok(NodePod {
-                uid: self.uid(workload)?,
-                name: &workload.name,
-                namespace: &workload.namespace,
-                service_account: &workload.name,
-                network: pod.namespace().file().as_fd(),
-            })
+        let container = self.start(NAME, pod, ContainerUser::NodeProxy, &files, environment)?;
+        let pods = served.into_iter().map(|ServedPod { pod, identity, uid }| NodePod {
+            uid,
+            name: &identity.pod,
+            namespace: &identity.namespace,
+            service_account: &identity.account,
+            network: pod.namespace().file().as_fd(),
         });
-        let pods: Vec<NodePod<'_>> = pods.collect::<Result<_, EnvironmentError>>()?;
-        let connection = agent.hand_over(&pods, &|| started.check_starting(self.site.lab()))?;
-        Ok(Ztunnel { _pods: Some(connection), ..started })
+        let connection = agent.hand_over(&pods.collect::<Vec<_>>(), &|| {
+            self.context.lab.check_not_stopped()?;
+            container.check(format!("start {NAME}"))
+        })?;
+        Ok(proxy(NAME, pod, container, files, Some(connection)))
     }
 
     /// Starts one in the pod that it serves. It need not be ready yet.
     ///
     /// # Errors
-    /// Where it does not start.
+    /// It does not start.
     pub fn start_dedicated(
         &self,
         name: &str,
         pod: &mut Pod,
-        workload: &Workload,
-    ) -> Result<Ztunnel, EnvironmentError> {
-        let files = self.write_files(name, workload)?;
-        let identity = format!("{}/{}/{}", workload.namespace, workload.name, workload.name);
+        PodIdentity { namespace, pod: pod_name, account, .. }: &PodIdentity,
+        token: &str,
+    ) -> Result<Proxy, EnvironmentError> {
+        let files = self.write_files(name, token)?;
+        let identity = format!("{namespace}/{pod_name}/{account}");
         let mut environment = self.environment(pod, files.path());
         environment.extend(variables([
             ("PROXY_MODE", "dedicated".into()),
             ("PROXY_WORKLOAD_INFO", identity.into()),
             ("PACKET_MARK", PACKET_MARK.into()),
         ]));
-        self.start(name, pod, ContainerUser::NetworkSetup, files, environment)
+        let container = self.start(name, pod, ContainerUser::NetworkSetup, &files, environment)?;
+        Ok(proxy(name, pod, container, files, None))
     }
 
     fn start(
@@ -137,32 +128,21 @@ impl ZtunnelFactory<'_> {
         name: &str,
         pod: &mut Pod,
         user: ContainerUser,
-        files: PrivateFolder,
+        files: &PrivateDir,
         environment: BTreeMap<String, OsString>,
-    ) -> Result<Ztunnel, EnvironmentError> {
-        let folder = fs::canonicalize(files.path())
+    ) -> Result<Container, EnvironmentError> {
+        let directory = fs::canonicalize(files.path())
             .map_err(|error| EnvironmentError::new(format!("find the files of {name}"), error))?;
-        let container = pod.start(&ContainerSpec {
-            name: name.to_owned(),
+        pod.start(&ContainerSpec {
+            name: lab_name(name),
             program: self.program.to_path_buf(),
             arguments: ["proxy", "ztunnel"].map(OsString::from).to_vec(),
             environment,
-            cpu_limit_cores: self.site.spec.proxy.cpu_limit_cores,
+            cpu_limit_cores: self.context.spec.proxy.cpu_limit_cores,
             user,
-            working_directory: Some(folder),
-            output_log: self.site.log_dir.join(format!("{name}.log")),
+            working_directory: Some(directory),
+            output_log: self.context.log_dir.join(format!("{}.log", file_name(name))),
             error_output: ErrorOutput::WithOutput,
-        })?;
-        Ok(Ztunnel {
-            name: name.to_owned(),
-            pod: pod.name().to_owned(),
-            container,
-            admin: pod.admin(name, ADMIN_PORT),
-            statistics: pod.admin(name, STATUS_PORT),
-            readiness: pod.admin(name, READINESS_PORT),
-            control_plane: Rc::clone(self.site.namespace.control_plane()),
-            _files: files,
-            _pods: None,
         })
     }
 
@@ -170,8 +150,9 @@ impl ZtunnelFactory<'_> {
         let control_plane = format!("https://{DISCOVERY_NAME}:{DISCOVERY_PORT}");
         let root = files.join(ROOT_CERTIFICATE);
         // Its access log has a line for each connection, at its end.
-        let log = if self.site.spec.proxy.access_log == AccessLog::Off { "info,access=off" } else { "info" };
-        let format = if self.site.spec.proxy.access_log == AccessLog::Json { "json" } else { "plain" };
+        let log =
+            if self.context.spec.proxy.access_log == AccessLog::Off { "info,access=off" } else { "info" };
+        let format = if self.context.spec.proxy.access_log == AccessLog::Json { "json" } else { "plain" };
         variables([
             ("XDS_ADDRESS", control_plane.clone().into()),
             ("CA_ADDRESS", control_plane.into()),
@@ -181,7 +162,7 @@ impl ZtunnelFactory<'_> {
             ("CLUSTER_ID", "Kubernetes".into()),
             ("NODE_NAME", NODE.into()),
             ("INSTANCE_IP", pod.address().to_string().into()),
-            ("ZTUNNEL_WORKER_THREADS", self.site.spec.proxy.workers.to_string().into()),
+            ("ZTUNNEL_WORKER_THREADS", self.context.spec.proxy.workers.to_string().into()),
             // Pods of a lab have no IPv6.
             ("IPV6_ENABLED", "false".into()),
             ("RUST_LOG", log.into()),
@@ -190,24 +171,34 @@ impl ZtunnelFactory<'_> {
         .collect()
     }
 
-    fn write_files(&self, name: &str, workload: &Workload) -> Result<PrivateFolder, EnvironmentError> {
-        let folder = format!("{}-{name}", self.site.namespace.name());
-        let files = PrivateFolder(self.site.lab().create_private_dir(&folder, ContainerUser::Lab)?);
-        let control_plane = self.site.namespace.control_plane();
-        let token =
-            control_plane.api().pod_token(&pod_reference(workload), &workload.name, TOKEN_AUDIENCE)?;
-        for (name, content) in [(TOKEN, token.as_str()), (ROOT_CERTIFICATE, control_plane.root_certificate())]
-        {
+    fn write_files(&self, name: &str, token: &str) -> Result<PrivateDir, EnvironmentError> {
+        let directory = lab_name(&format!("mesh-{}-{name}", self.context.number));
+        let files = PrivateDir(self.context.lab.create_private_dir(&directory, ContainerUser::Lab)?);
+        for (name, content) in [(TOKEN, token), (ROOT_CERTIFICATE, self.root_certificate)] {
             let path = files.path().join(name);
             write_private(&path, content.as_bytes(), None)
                 .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))?;
         }
         Ok(files)
     }
+}
 
-    /// The identity of the pod's object.
-    fn uid(&self, workload: &Workload) -> Result<String, EnvironmentError> {
-        self.site.namespace.control_plane().api().uid(&pod_reference(workload))
+/// A started ztunnel as a proxy of its deployment.
+fn proxy(name: &str, pod: &Pod, container: Container, files: PrivateDir, pods: Option<Connection>) -> Proxy {
+    Proxy {
+        name: name.to_owned(),
+        pod: pod.name().to_owned(),
+        container,
+        known_as: None,
+        envoy: None,
+        spans: None,
+        counters: Box::new(Ztunnel {
+            admin: pod.admin(name, ADMIN_PORT),
+            statistics: pod.admin(name, STATUS_PORT),
+            readiness: pod.admin(name, READINESS_PORT),
+            _pods: pods,
+        }),
+        _files: files,
     }
 }
 
@@ -220,68 +211,12 @@ fn variables<const N: usize>(
     variables.into_iter().map(|(name, value)| (name.to_owned(), value))
 }
 
-fn pod_reference(workload: &Workload) -> ObjectRef {
-    ObjectRef::new("v1", "Pod", Some(&workload.namespace), &workload.name)
-}
-
-impl Ztunnel {
-    /// Waits until it says that it is ready: it has had its first configuration, and all pods.
-    ///
-    /// # Errors
-    /// Where that takes too long or it ends, with its last words.
-    pub fn wait_until_ready(&self, lab: &Lab) -> Result<(), EnvironmentError> {
-        wait_for(&format!("{} is ready", self.name), READY_WITHIN, || {
-            self.check_starting(lab)?;
-            self.control_plane.check(&format!("wait until {} is ready", self.name))?;
-            Ok(self.readiness.ask("/healthz/ready").is_ok().then_some(()))
-        })
+impl CounterSource for Ztunnel {
+    /// It has had its first configuration, and all pods.
+    fn is_ready(&self) -> Result<bool, AdminError> {
+        Ok(self.readiness.ask("/healthz/ready").is_ok())
     }
 
-    fn check_starting(&self, lab: &Lab) -> Result<(), EnvironmentError> {
-        lab.check_not_stopped()?;
-        self.container.check(format!("start {}", self.name))
-    }
-
-    /// It as a part of its arrangement, once for each place on the path that it stands at.
-    pub fn on_the_path(self, places: Vec<(Option<&'static str>, Evidence)>) -> Vec<Proxy> {
-        let ztunnel = self;
-        let kept = Arc::new((ztunnel._files, ztunnel._pods));
-        let place = |(side, evidence)| Proxy {
-            name: ztunnel.name.clone(),
-            side,
-            pod: ztunnel.pod.clone(),
-            container: ztunnel.container.clone(),
-            evidence,
-            spans: None,
-            counters: Box::new(ZtunnelPorts {
-                admin: ztunnel.admin.clone(),
-                statistics: ztunnel.statistics.clone(),
-                readiness: ztunnel.readiness.clone(),
-                _kept: Arc::clone(&kept),
-            }),
-            _files: None,
-        };
-        places.into_iter().map(place).collect()
-    }
-}
-
-impl Running for Ztunnel {
-    fn check(&self, operation: &str) -> Result<(), EnvironmentError> {
-        self.container.check(operation)
-    }
-}
-
-/// The ports of a ztunnel that is asked what it counted.
-#[derive(Debug)]
-struct ZtunnelPorts {
-    admin: Admin,
-    statistics: Admin,
-    readiness: Admin,
-    /// Its files, and of a shared one what it is handed pods by: it serves them as long as its counters are read.
-    _kept: Arc<(PrivateFolder, Option<Connection>)>,
-}
-
-impl CounterSource for ZtunnelPorts {
     fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
         let text = self.statistics.ask("/metrics")?;
         Ok(metrics::counters(&String::from_utf8_lossy(&text)))

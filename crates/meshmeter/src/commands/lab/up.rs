@@ -7,8 +7,8 @@ use crate::failure::Failure;
 use experiment::environment::deploy::Argument;
 use experiment::environment::{Arrangement, Environment as _, EnvironmentError};
 use experiment::{Experiment, MeshKind, Override, Plan, PlannedTrial};
-use lab::arrangement::pair::PairArrangement;
-use lab::arrangement::{LocalLab, Programs};
+use lab::deployment::LabDeployment;
+use lab::environment::{LocalLab, Programs};
 use lab::istio::{ControlPlane, DEBUG_PORT, DOORS, OpenedControlPlane};
 use lab::registry::{Access, ControlPlaneAccess, LabStatus, ProxyAccess};
 use lab::{Entered, Lab};
@@ -106,7 +106,7 @@ fn hold(args: &UpArgs, trial: &PlannedTrial, lab: &Lab) -> Result<ExitCode, Fail
     wait_until_the_end(lab, &mut arrangement)
 }
 
-fn wait_until_the_end(lab: &Lab, arrangement: &mut PairArrangement<'_>) -> Result<ExitCode, Failure> {
+fn wait_until_the_end(lab: &Lab, arrangement: &mut LabDeployment<'_>) -> Result<ExitCode, Failure> {
     let mut looks = 0_u32;
     while !lab.stop_requested() {
         thread::sleep(LOOK_EVERY);
@@ -139,7 +139,7 @@ fn called_as(program: &Path) -> PathBuf {
 /// A load as the mode needs it: modest, and over in seconds.
 fn load(
     trial: &PlannedTrial,
-    arrangement: &PairArrangement<'_>,
+    arrangement: &LabDeployment<'_>,
     folder: &Path,
 ) -> Result<Vec<String>, EnvironmentError> {
     let mut words: Vec<String> = ["load", "--rate", "100", "--duration", "10s"].map(str::to_owned).to_vec();
@@ -188,7 +188,7 @@ impl Words {
     }
 }
 
-fn proxies(commands: &Commands, arrangement: &PairArrangement<'_>) -> Vec<ProxyAccess> {
+fn proxies(commands: &Commands, arrangement: &LabDeployment<'_>) -> Vec<ProxyAccess> {
     let proxy = |(name, pod, admin): (&str, &str, &lab::envoy::admin::Admin)| ProxyAccess {
         name: name.to_owned(),
         pod: pod.to_owned(),
@@ -201,7 +201,7 @@ fn control_plane_access(
     commands: &Commands,
     control_plane: &ControlPlane,
     opened: &OpenedControlPlane,
-    arrangement: &PairArrangement<'_>,
+    arrangement: &LabDeployment<'_>,
     lab: &LabStatus,
 ) -> ControlPlaneAccess {
     let name = control_plane.pod().name();

@@ -3,6 +3,7 @@
 //! Counters tell where requests went. They do not tell that a rule was taken away while connections were open: those stay
 //! on their path, and only the next ones would not. A trial whose rules changed under it is none all the same.
 
+use crate::concurrent::side_by_side;
 use crate::pod::Pod;
 use std::collections::BTreeMap;
 
@@ -12,9 +13,9 @@ pub(super) struct Rules(BTreeMap<String, Result<Vec<String>, String>>);
 
 impl Rules {
     /// Those of these pods now.
-    pub fn of(pods: &[&Pod]) -> Self {
-        let rules = |pod: &&Pod| (pod.name().to_owned(), pod.saved_rules());
-        Self(pods.iter().map(rules).collect())
+    pub fn of<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> Self {
+        let rules = side_by_side(pods, |pod| (pod.name().to_owned(), pod.saved_rules()));
+        Self(rules.into_iter().collect())
     }
 
     /// In what the rules differ now, in words; nothing where they do not.

@@ -1,5 +1,6 @@
 //! The configuration that a proxy had in a trial, kept with the trial's logs: what the experiment's switches came to.
 
+use crate::context::file_name;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use mesh::config_dump::DumpCopy;
@@ -24,6 +25,7 @@ enum Written {
 impl KeptConfiguration {
     /// To be kept in this folder under the component's name.
     pub fn new(name: &str, folder: &Path) -> Self {
+        let name = file_name(name);
         Self {
             path: folder.join(format!("{name}.configuration.json.gz")),
             why_not: folder.join(format!("{name}.configuration-not-kept.txt")),

@@ -1,29 +1,20 @@
 //! The lab as a place where trials run: `experiment`'s `Environment` on one machine.
 //!
-//! Read [`LocalLab`] first; [`pair`] is the arrangement of one trial (client and server, and the proxies between them), and
-//! `started.rs` what it consists of, whoever configured its proxies. Under `mesh: envoy` every proxy has a static file
-//! ([`crate::envoy::bootstrap`]): `static_envoys.rs` brings those modes up and `proxy.rs` starts one Envoy in a pod. Under
-//! `mesh: istio` a control plane configures them: see [`crate::istio`].
+//! Read [`LocalLab`] first, then [`crate::deployment`]: what it deploys. Under `mesh: envoy` every proxy has a static file;
+//! under `mesh: istio` a control plane configures them, which lives from its first deployment on ([`crate::istio`]).
 
-mod holdings;
-mod kept_configuration;
-pub mod pair;
-mod proxy;
-mod rules;
-pub(crate) mod service;
-pub(crate) mod started;
-mod static_envoys;
-pub(crate) mod tracing;
-
-use self::pair::PairArrangement;
 use crate::certificates::RunAuthority;
 use crate::components::{Component, Installed, Overrides, find};
-use crate::istio::{AmbientPrograms, ControlPlane, IstioPrograms, modes};
+use crate::context::DeploymentContext;
+use crate::deployment::{LabDeployment, deploy};
+use crate::istio::{AmbientPrograms, ControlPlane, IstioPrograms};
 use crate::lab::Lab;
 use crate::observe::HostProc;
 use crate::observe::host::{Sources, describe};
-use crate::redirect;
-use experiment::environment::{Arrangement, DeploymentSpec, Environment, EnvironmentError, ProgressSink};
+use crate::{dataplane, entry, exit, redirect};
+use experiment::dataplane::{DataPlane, ModeParts};
+use experiment::environment::deploy::{Deployment, Environment};
+use experiment::environment::{Arrangement, DeploymentSpec, EnvironmentError, ProgressSink};
 use experiment::schema::Host;
 use experiment::{MeshKind, Mode};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -51,14 +42,16 @@ pub struct LocalLab {
     /// What `mesh: istio` runs, found once too.
     istio: OnceCell<IstioPrograms>,
     ambient: OnceCell<AmbientPrograms>,
-    /// Arrangements prepared so far; keeps their private folders apart.
-    prepared: Cell<usize>,
+    /// Deployments so far; keeps their private directories and namespaces apart.
+    deployments: Cell<usize>,
     /// The control plane of `mesh: istio`, from its first trial on.
     control_plane: RefCell<Option<Rc<ControlPlane>>>,
     /// Control planes started so far.
     control_planes: Cell<usize>,
     /// Where their logs go: they outlive the trial that started them.
     control_plane_logs: PathBuf,
+    /// Logs of deployments and trials.
+    logs: PathBuf,
     /// Receives progress of what takes long.
     progress: ProgressSink,
 }
@@ -71,6 +64,7 @@ impl LocalLab {
     pub fn new(lab: Lab, programs: Programs) -> Result<Self, EnvironmentError> {
         let host_proc = HostProc::new(lab.outer_proc())?;
         let control_plane_logs = lab.private_dir().join("control-plane-logs");
+        let logs = lab.private_dir().join("logs");
         let authority = RunAuthority::create()
             .map_err(|error| EnvironmentError::new("make the run's certificate authority", error))?;
         Ok(Self {
@@ -81,10 +75,11 @@ impl LocalLab {
             envoy: OnceCell::new(),
             istio: OnceCell::new(),
             ambient: OnceCell::new(),
-            prepared: Cell::new(0),
+            deployments: Cell::new(0),
             control_plane: RefCell::new(None),
             control_planes: Cell::new(0),
             control_plane_logs,
+            logs,
             progress: ProgressSink::default(),
         })
     }
@@ -93,6 +88,17 @@ impl LocalLab {
     /// the lab. For before the first trial.
     pub fn keep_control_plane_logs_in(&mut self, folder: PathBuf) {
         self.control_plane_logs = folder;
+    }
+
+    /// Keeps the logs of deployments and trials in this directory, each under its label, instead of one that goes with the
+    /// lab. For before the first deployment.
+    pub fn keep_logs_in(&mut self, directory: PathBuf) {
+        self.logs = directory;
+    }
+
+    /// The directory of the logs under this label.
+    pub(crate) fn log_dir(&self, label: &str) -> PathBuf {
+        self.logs.join(label)
     }
 
     /// Reports progress while a deployment comes up. For before the first trial.
@@ -105,22 +111,39 @@ impl LocalLab {
         &self.progress
     }
 
-    /// Starts everything that a trial needs and waits until it is ready to serve: [`Environment::prepare`] with its type
-    /// known.
+    /// Starts every workload and proxy of the specification and waits until all serve: [`Environment::deploy`] with its type
+    /// known, and logs in this directory.
     ///
     /// # Errors
-    /// As there.
+    /// A component does not come up; what had been started is taken down again.
     pub fn bring_up(
         &self,
         spec: &DeploymentSpec,
         log_dir: &Path,
-    ) -> Result<PairArrangement<'_>, EnvironmentError> {
-        self.can_run(spec.mesh, spec.mode)?;
-        let started = match spec.mesh {
-            MeshKind::Envoy => static_envoys::bring_up(self, spec, log_dir)?,
-            MeshKind::Istio => modes::bring_up(self, spec, log_dir).map_err(|error| self.cause_of(error))?,
-        };
-        Ok(PairArrangement::new(self, spec, log_dir, started))
+    ) -> Result<LabDeployment<'_>, EnvironmentError> {
+        Environment::check_mode(self, spec.mesh, spec.mode)?;
+        deploy(self, spec, log_dir).map_err(|error| match spec.mesh {
+            MeshKind::Envoy => error,
+            MeshKind::Istio => self.cause_of(error),
+        })
+    }
+
+    /// What a new deployment hands to everything that it starts.
+    pub(crate) fn deployment_context<'a>(
+        &'a self,
+        spec: &'a DeploymentSpec,
+        log_dir: &'a Path,
+    ) -> DeploymentContext<'a> {
+        let number = self.deployments.get() + 1;
+        self.deployments.set(number);
+        DeploymentContext {
+            lab: &self.lab,
+            meshmeter: &self.programs.meshmeter,
+            authority: &self.authority,
+            spec,
+            log_dir,
+            number,
+        }
     }
 
     /// The error of a mode that could not be brought up: that the control plane has died or hangs says more than that a
@@ -138,7 +161,8 @@ impl LocalLab {
         self.control_plane.borrow().clone()
     }
 
-    fn envoy(&self) -> Result<&Installed, EnvironmentError> {
+    /// Envoy.
+    pub(crate) fn envoy(&self) -> Result<&Installed, EnvironmentError> {
         if let Some(envoy) = self.envoy.get() {
             return Ok(envoy);
         }
@@ -146,9 +170,9 @@ impl LocalLab {
         Ok(self.envoy.get_or_init(|| envoy))
     }
 
-    /// The run's certificate authority.
-    pub(crate) fn authority(&self) -> &RunAuthority {
-        &self.authority
+    /// The machine's own `/proc`.
+    pub(crate) fn host_proc(&self) -> &HostProc {
+        &self.host_proc
     }
 
     /// The lab that it is in.
@@ -196,13 +220,6 @@ impl LocalLab {
         let started = Rc::new(ControlPlane::start(&self.lab, programs, number, &self.control_plane_logs)?);
         Ok(Rc::clone(control_plane.insert(started)))
     }
-
-    /// The number of the arrangement that is being prepared, from 1.
-    pub(crate) fn next_arrangement(&self) -> usize {
-        let number = self.prepared.get() + 1;
-        self.prepared.set(number);
-        number
-    }
 }
 
 impl Environment for LocalLab {
@@ -226,31 +243,52 @@ impl Environment for LocalLab {
         host
     }
 
-    fn can_run(&self, mesh: MeshKind, mode: Mode) -> Result<(), EnvironmentError> {
-        let operation = format!("run mode {mode}");
-        if mesh == MeshKind::Istio {
-            return modes::can_run(self, mode);
-        }
-        match mode {
-            Mode::None => Ok(()),
-            Mode::Gateway => self.envoy().map(drop),
-            Mode::Sidecar => self.envoy().and_then(|_| redirect::programs()).map(drop),
-            Mode::Ambient | Mode::AmbientWaypoint => Err(EnvironmentError::new(
-                operation,
+    fn check_mode(&self, mesh: MeshKind, mode: Mode) -> Result<(), EnvironmentError> {
+        let refused = |reason: &str, hint: &str| {
+            Err(EnvironmentError::new(format!("run mode {mode}"), reason).with_hint(hint))
+        };
+        let ModeParts { data_plane, entry, exit } = mode.parts(mesh);
+        match mesh {
+            MeshKind::Envoy if mode.is_ambient() => refused(
                 "it needs ztunnel and a control plane, and this lab runs Envoy with static files only",
-            )
-            .with_hint(RUNNABLE)),
-            Mode::Ingress
-            | Mode::EgressBypass
-            | Mode::EgressSidecar
-            | Mode::EgressGateway
-            | Mode::EgressGatewayMtls
-            | Mode::EgressSni => Err(EnvironmentError::new(
-                operation,
-                "it needs a control plane, and this lab runs Envoy with static files only",
-            )
-            .with_hint(RUNNABLE)),
+                RUNNABLE,
+            ),
+            MeshKind::Envoy if !mesh.modes().contains(&mode) => {
+                refused("it needs a control plane, and this lab runs Envoy with static files only", RUNNABLE)
+            }
+            MeshKind::Istio if mode == Mode::Gateway => refused(
+                "a single proxy without a mesh is not Istio's",
+                "`mesh: envoy` runs it; Istio's own is `ingress`",
+            ),
+            MeshKind::Istio if data_plane == DataPlane::None => {
+                // Addresses of Services lead to their pods by rules.
+                self.istio_programs()?;
+                redirect::programs().map(drop)
+            }
+            _ => {
+                dataplane::check(data_plane, self, mode)?;
+                entry::check(entry, self)?;
+                exit::check(exit, mode)
+            }
         }
+    }
+
+    fn deploy(
+        &mut self,
+        spec: &DeploymentSpec,
+        label: &str,
+    ) -> Result<Box<dyn Deployment + '_>, EnvironmentError> {
+        Ok(Box::new(self.bring_up(spec, &self.log_dir(label))?))
+    }
+}
+
+impl experiment::environment::Environment for LocalLab {
+    fn host(&self) -> Host {
+        Environment::host(self)
+    }
+
+    fn can_run(&self, mesh: MeshKind, mode: Mode) -> Result<(), EnvironmentError> {
+        self.check_mode(mesh, mode)
     }
 
     fn prepare(

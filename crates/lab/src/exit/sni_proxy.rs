@@ -5,19 +5,20 @@
 //! lead to addresses by a table in its configuration, not by DNS, since a lab has none. It counts connections and bytes by
 //! the lines of its log, of which it writes one as each connection ends.
 
-use super::external::External;
-use crate::arrangement::started::{CounterSource, PrivateFolder, Proxy};
 use crate::components::answer_within;
 use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
+use crate::context::DeploymentContext;
 use crate::envoy::admin::{AdminCause, AdminError};
 use crate::envoy::proof::{Count, Demand, Evidence, ProtocolCounters, Seen, SideCounters, StreamCounters};
-use crate::istio::modes::Trial;
-use crate::istio::modes::gateway::Gateway;
+use crate::pod::Pod;
+use crate::private_dir::PrivateDir;
+use crate::running::{CounterSource, Proxy};
 use experiment::environment::EnvironmentError;
 use experiment::schema::HopProtocol;
-use mesh::istio::objects::egress::{EXTERNAL_HOST, GATEWAY, SNI_PROXY_PORT};
+use mesh::istio::objects::egress::{EXTERNAL_HOST, SNI_PROXY_PORT};
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -91,52 +92,49 @@ fn stream_module(built: &str, is_file: impl Fn(&Path) -> bool) -> Result<Option<
 
 /// Starts it in the gateway's pod and waits until it listens.
 pub fn start(
-    trial: &mut Trial<'_>,
-    gateway: &Gateway,
-    external: &External,
+    context: &DeploymentContext<'_>,
+    pod: &mut Pod,
+    destination: SocketAddrV4,
 ) -> Result<Proxy, EnvironmentError> {
     let nginx = find()?;
-    let lab = trial.site.lab();
-    let name = format!("{}-{NAME}", trial.site.namespace.name());
-    let files = PrivateFolder(lab.create_private_dir(&name, ContainerUser::Proxy)?);
+    let directory = format!("mesh-{}-{NAME}", context.number);
+    let files = PrivateDir(context.lab.create_private_dir(&directory, ContainerUser::Proxy)?);
     let configuration = files.path().join("nginx.conf");
     let log = files.path().join("connections.log");
-    let content = configuration_file(&nginx, trial.site.spec.proxy.workers, &log, external);
+    let content = configuration_file(&nginx, context.spec.proxy.workers, &log, destination);
     crate::certificates::write_private(&configuration, content.as_bytes(), Some(crate::redirect::PROXY_USER))
         .map_err(|error| EnvironmentError::new(format!("write {}", configuration.display()), error))?;
     let arguments =
         ["-e", "stderr", "-p", &files.path().to_string_lossy(), "-c", &configuration.to_string_lossy()];
-    let spec = ContainerSpec {
+    let container = pod.start(&ContainerSpec {
         name: NAME.to_owned(),
         program: nginx.program,
         arguments: arguments.map(Into::into).to_vec(),
         environment: BTreeMap::new(),
-        cpu_limit_cores: trial.site.spec.proxy.cpu_limit_cores,
+        cpu_limit_cores: context.spec.proxy.cpu_limit_cores,
         user: ContainerUser::Proxy,
         working_directory: None,
-        output_log: trial.site.log_dir.join(format!("{NAME}.log")),
+        output_log: context.log_dir.join(format!("{NAME}.log")),
         error_output: ErrorOutput::WithOutput,
-    };
-    let pod = gateway.pod(&mut trial.pods);
-    let container = pod.start(&spec)?;
+    })?;
     pod.wait_until_listening(&container, SNI_PROXY_PORT, READY_WITHIN)?;
     Ok(Proxy {
         name: NAME.to_owned(),
-        side: None,
-        pod: GATEWAY.to_owned(),
+        pod: pod.name().to_owned(),
         container,
-        evidence: evidence(),
+        known_as: None,
+        envoy: None,
         spans: None,
         counters: Box::new(ConnectionLog(log)),
-        _files: Some(files),
+        _files: files,
     })
 }
 
 /// Only names of the table are led anywhere; a connection for another ends, and counts as refused.
-fn configuration_file(nginx: &Nginx, workers: usize, log: &Path, external: &External) -> String {
+fn configuration_file(nginx: &Nginx, workers: usize, log: &Path, destination: SocketAddrV4) -> String {
     let module = nginx.stream_module.as_ref();
     let module = module.map_or_else(String::new, |file| format!("load_module {};\n", file.display()));
-    let (log, destination) = (log.display(), external.socket_address());
+    let log = log.display();
     format!(
         "{module}daemon off;
 worker_processes {workers};
@@ -165,7 +163,8 @@ const REFUSED: &str = "connections_refused";
 const RECEIVED_BYTES: &str = "bytes_received";
 const SENT_BYTES: &str = "bytes_sent";
 
-fn evidence() -> Evidence {
+/// What shows that connections passed it.
+pub fn evidence() -> Evidence {
     let seen = StreamCounters {
         connections: CONNECTIONS.to_owned(),
         received_bytes: RECEIVED_BYTES.to_owned(),

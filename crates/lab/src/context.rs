@@ -1,0 +1,79 @@
+//! What a deployment hands to everything that it starts, apart from the pods.
+
+use crate::certificates::RunAuthority;
+use crate::istio::{ControlPlane, IstioPrograms, MeshNamespaces};
+use crate::lab::Lab;
+use experiment::environment::DeploymentSpec;
+use mesh::istio::token::TokenIssuer;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// Name lengths that the lab takes.
+const MAX_NAME_BYTES: usize = 40;
+
+/// What everything in a deployment has in common.
+#[derive(Debug)]
+pub(crate) struct DeploymentContext<'a> {
+    /// The lab that it is in.
+    pub lab: &'a Lab,
+    /// The program that is the service and the generator.
+    pub meshmeter: &'a Path,
+    /// The run's certificate authority.
+    pub authority: &'a RunAuthority,
+    /// The deployment.
+    pub spec: &'a DeploymentSpec,
+    /// Logs of its components.
+    pub log_dir: &'a Path,
+    /// Number of the deployment in its run, from 1.
+    pub number: usize,
+}
+
+/// The control plane of a deployment, and its objects there.
+#[derive(Debug)]
+pub(crate) struct MeshContext<'a> {
+    /// What proxies are run from.
+    pub programs: &'a IstioPrograms,
+    /// Who configures them.
+    pub control_plane: Rc<ControlPlane>,
+    /// One namespace per namespace of the topology, in its order.
+    pub namespaces: MeshNamespaces,
+    /// Signs the tokens that requests show, where the experiment asks for them.
+    pub tokens: Option<TokenIssuer>,
+    /// Where proxies find the WebAssembly module that they are to run.
+    pub wasm_module: Option<PathBuf>,
+}
+
+/// A component's name as part of a file name.
+pub(crate) fn file_name(component: &str) -> String {
+    component.replace('/', "--")
+}
+
+/// A component's name as the lab takes it for pods, processes and directories. Long names are cut and end with a hash.
+pub(crate) fn lab_name(component: &str) -> String {
+    let name = file_name(component);
+    if name.len() <= MAX_NAME_BYTES {
+        return name;
+    }
+    let hash =
+        name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let start: String = name.chars().take(MAX_NAME_BYTES - 9).collect();
+    format!("{start}-{hash:08x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::name::check_name;
+
+    #[test]
+    fn names_of_components_are_names_in_a_lab() {
+        assert_eq!(lab_name("client-proxy"), "client-proxy");
+        assert_eq!(lab_name("pair-1/server"), "pair-1--server");
+        let long =
+            |end: &str| lab_name(&format!("a-namespace-with-a-long-name/a-workload-with-a-long-name-{end}"));
+        assert_ne!(long("1"), long("2"));
+        for name in [lab_name("pair-1/server"), long("1")] {
+            assert_eq!(check_name(&name), Ok(()), "{name}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Data planes: what carries the traffic of the workloads in the mesh. One file each.
+//!
+//! A data plane is a [`Part`]: it starts proxies for each workload in the mesh, redirects traffic through them, and names
+//! what proves that they were on a call's path. A new one is a file here and a line in [`part`] and [`check`].
+
+mod none;
+pub(crate) mod sidecar;
+mod static_envoy;
+mod waypoint;
+mod ztunnel;
+
+use crate::deployment::part::Part;
+use crate::environment::LocalLab;
+use experiment::Mode;
+use experiment::dataplane::DataPlane;
+use experiment::environment::EnvironmentError;
+
+/// The data plane as a part of a deployment.
+///
+/// # Errors
+/// What it runs from is not installed.
+pub(crate) fn part(data_plane: DataPlane, lab: &LocalLab) -> Result<Box<dyn Part + '_>, EnvironmentError> {
+    Ok(match data_plane {
+        DataPlane::None => Box::new(none::NoProxies),
+        DataPlane::StaticEnvoy => Box::new(static_envoy::StaticEnvoys::new(lab.envoy()?)),
+        DataPlane::Sidecar => Box::new(sidecar::Sidecars::new(lab.istio_programs()?)),
+        DataPlane::Ztunnel => Box::new(ztunnel::Ztunnels::new(lab.ambient_programs()?, false)),
+        DataPlane::ZtunnelWaypoint => Box::new(waypoint::Waypoints::new(lab.ambient_programs()?)),
+    })
+}
+
+/// Checks that a data plane can run here, as part of this mode.
+///
+/// # Errors
+/// What is missing and how to get it.
+pub(crate) fn check(data_plane: DataPlane, lab: &LocalLab, mode: Mode) -> Result<(), EnvironmentError> {
+    match data_plane {
+        DataPlane::None => Ok(()),
+        DataPlane::StaticEnvoy => static_envoy::check(lab),
+        DataPlane::Sidecar => sidecar::check(lab, mode),
+        DataPlane::Ztunnel => ztunnel::check(lab, mode),
+        DataPlane::ZtunnelWaypoint => ztunnel::check(lab, mode).and_then(|()| sidecar::check(lab, mode)),
+    }
+}

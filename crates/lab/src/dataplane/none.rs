@@ -1,0 +1,35 @@
+//! No proxies: workloads talk directly. Under a control plane they use the addresses of Services, as pods of a cluster
+//! without a mesh do.
+
+use crate::deployment::part::Part;
+use crate::deployment::rollout::Rollout;
+use crate::istio::redirect::{ServiceAddress, service_rules};
+use crate::running::service::SERVICE_PORT;
+use experiment::environment::EnvironmentError;
+use experiment::topology::WorkloadId;
+
+/// No proxies.
+pub(super) struct NoProxies;
+
+impl Part for NoProxies {
+    fn start(&mut self, _rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+        Ok(())
+    }
+
+    fn services_have_addresses(&self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+        for id in 0..rollout.topology().workloads.len() {
+            let address = |to: WorkloadId| {
+                let service = rollout.pods.workloads[to].service_address?;
+                Some(ServiceAddress { service, port: SERVICE_PORT, endpoints: rollout.endpoints_of(to) })
+            };
+            let services: Vec<ServiceAddress> =
+                rollout.calls_from(id).filter_map(|call| address(call.to)).collect();
+            if !services.is_empty() {
+                let rules = service_rules(&services);
+                let places = rollout.places_of(&[id]);
+                rollout.change_pods(&places, |pod| pod.load_rules(rules.clone()))?;
+            }
+        }
+        Ok(())
+    }
+}

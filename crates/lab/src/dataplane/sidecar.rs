@@ -1,0 +1,219 @@
+//! A sidecar in each pod, configured by istiod, traffic redirected by Istio's own rules.
+
+use crate::NoProxyUser;
+use crate::deployment::part::{Part, ProxyId, Station, Stations};
+use crate::deployment::rollout::{AgentStart, Rollout};
+use crate::environment::LocalLab;
+use crate::envoy::hop::{Hop, Layer, Peer};
+use crate::envoy::proof::{Accepts, Evidence, Seen};
+use crate::exit;
+use crate::istio::IstioPrograms;
+use crate::istio::agent::ProxyKind;
+use crate::istio::redirect::redirect_through_sidecar;
+use crate::redirect;
+use crate::running::service::SERVICE_PORT;
+use experiment::Mode;
+use experiment::dataplane::Exit;
+use experiment::environment::{DeploymentSpec, EnvironmentError, MutualTls};
+use experiment::schema::HopProtocol;
+use experiment::topology::{Call, WorkloadId};
+use mesh::istio::objects::markers::Markers;
+use mesh::istio::propagation::Expected;
+use mesh::kubernetes::workloads::Membership;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// Sidecars of a deployment.
+pub(crate) struct Sidecars<'a> {
+    programs: &'a IstioPrograms,
+    /// Of each member, one per pod.
+    proxies: BTreeMap<WorkloadId, Vec<ProxyId>>,
+}
+
+/// Checks that agents can run here: sidecars, gateways and waypoints.
+///
+/// # Errors
+/// What is missing and how to get it.
+pub(crate) fn check(lab: &LocalLab, mode: Mode) -> Result<(), EnvironmentError> {
+    lab.istio_programs()?;
+    redirect::programs()?;
+    let Some(NoProxyUser { reason, hint }) = lab.lab().no_proxy_user() else { return Ok(()) };
+    Err(EnvironmentError::new(
+        format!("run mode {mode}"),
+        format!("Istio's redirect rules know a proxy by its user (1337), which cannot be had here: {reason}"),
+    )
+    .with_hint(format!("{hint}; `mesh: envoy` runs sidecars without it")))
+}
+
+impl<'a> Sidecars<'a> {
+    /// Sidecars that are run from these programs.
+    pub fn new(programs: &'a IstioPrograms) -> Self {
+        Self { programs, proxies: BTreeMap::new() }
+    }
+}
+
+impl Part for Sidecars<'_> {
+    fn membership(&self) -> Membership {
+        Membership::Sidecar
+    }
+
+    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+        let members = rollout.members();
+        let places = rollout.places_of(&members);
+        let bypassed = bypassed(rollout);
+        // Before the proxies, as Istio's init container: a connection from before the rules came is taken for a new one by them,
+        // and what istiod answers on it is led astray.
+        let (programs, log_dir) = (self.programs, rollout.context.log_dir);
+        rollout.change_pods(&places, |pod| redirect_through_sidecar(pod, programs, log_dir, &bypassed))?;
+        let mut agents = Vec::new();
+        for &id in &members {
+            let statistics = statistics(rollout, id);
+            for (place, running) in rollout.places_of(&[id]).into_iter().zip(&rollout.pods.workloads[id].pods)
+            {
+                agents.push(AgentStart {
+                    place,
+                    name: format!("{}-proxy", running.name),
+                    kind: ProxyKind::Sidecar,
+                    identity: running.identity.clone().expect("members are described to the API"),
+                    statistics: statistics.clone(),
+                });
+            }
+        }
+        let mut started = rollout.start_agents(agents)?.into_iter();
+        for id in members {
+            let replicas = rollout.pods.workloads[id].pods.len();
+            self.proxies.insert(id, started.by_ref().take(replicas).collect());
+        }
+        Ok(())
+    }
+
+    fn expected(&self, rollout: &Rollout<'_>) -> Vec<(ProxyId, Vec<Expected>)> {
+        let mut all = Vec::new();
+        for (&id, proxies) in &self.proxies {
+            let mut expected = Vec::new();
+            for call in rollout.calls_from(id) {
+                expected.extend(expected_of_caller(rollout, call));
+            }
+            if rollout.is_called(id) {
+                expected.extend(expected_of_callee(rollout, id));
+            }
+            all.extend(proxies.iter().map(|proxy| (*proxy, expected.clone())));
+        }
+        all
+    }
+
+    fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
+        let station = |id: WorkloadId, evidence: Evidence| {
+            let (name, proxies) = (rollout.proxy_name(id), self.proxies.get(&id)?.clone());
+            Some(Station { name, proxies, side: None, evidence })
+        };
+        let mtls = rollout.context.spec.proxy.mtls.is_spoken();
+        let at_caller = match rollout.mode.exit {
+            Exit::Bypass => Evidence::new(Seen::Nothing(exit::past_the_sidecar())),
+            Exit::None => outbound(rollout, call).evidence(mtls),
+            exit => outbound(rollout, call).evidence(exit::speaks_mutual_tls(exit)),
+        };
+        let at_callee = inbound(rollout.context.spec).evidence(mtls);
+        let at_callee = Evidence { accepts: Some(taken(rollout.context.spec)), ..at_callee };
+        Stations {
+            at_caller: station(call.from, at_caller).into_iter().collect(),
+            at_callee: station(call.to, at_callee).into_iter().collect(),
+        }
+    }
+}
+
+/// Addresses that calls reach past the sidecar.
+fn bypassed(rollout: &Rollout<'_>) -> Vec<Ipv4Addr> {
+    if rollout.mode.exit != Exit::Bypass {
+        return Vec::new();
+    }
+    let external = rollout.services().into_iter().filter(|id| rollout.workload(*id).is_external());
+    external.flat_map(|id| rollout.endpoints_of(id)).map(|endpoint| *endpoint.ip()).collect()
+}
+
+/// Prefixes of the statistics that prove the paths of a workload's calls and of calls to it.
+fn statistics(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<String> {
+    let mut prefixes: Vec<String> =
+        rollout.calls_from(id).flat_map(|call| outbound(rollout, call).statistics()).collect();
+    if rollout.is_called(id) {
+        prefixes.extend(inbound(rollout.context.spec).statistics());
+    }
+    if rollout.mode.exit != Exit::None {
+        prefixes.extend(exit::past_the_sidecar());
+    }
+    prefixes.sort();
+    prefixes.dedup();
+    prefixes
+}
+
+/// The cluster of a workload's Service, as Istio names it.
+pub(crate) fn cluster(rollout: &Rollout<'_>, id: WorkloadId) -> String {
+    format!("outbound|{SERVICE_PORT}||{}", rollout.host_of(id))
+}
+
+/// What the caller's sidecar does with a call.
+fn outbound(rollout: &Rollout<'_>, call: Call) -> Hop {
+    if rollout.workload(call.to).is_external() {
+        return exit::hop_of_caller(rollout, call);
+    }
+    let peer = if rollout.is_member(call.to) { Peer::Next } else { Peer::Nobody };
+    let layer = before_sidecar(rollout.context.spec);
+    Hop { peer, ..Hop::outbound(layer, SERVICE_PORT, cluster(rollout, call.to)) }
+}
+
+/// How a proxy handles the load that sends it to a sidecar.
+pub(crate) fn before_sidecar(spec: &DeploymentSpec) -> Layer {
+    Layer::for_protocol(spec.protocol).between(None, between_proxies(spec))
+}
+
+/// What proxies speak with each other, where that is not what the client speaks.
+fn between_proxies(spec: &DeploymentSpec) -> Option<HopProtocol> {
+    spec.istio.http2_upgrade.then_some(HopProtocol::Http2)
+}
+
+/// What the callee's sidecar does with a call.
+fn inbound(spec: &DeploymentSpec) -> Hop {
+    Hop::inbound(Layer::for_protocol(spec.protocol).between(between_proxies(spec), None), SERVICE_PORT)
+}
+
+fn expected_of_caller(rollout: &Rollout<'_>, call: Call) -> Vec<Expected> {
+    let markers = rollout.markers(call.to);
+    let hop = outbound(rollout, call);
+    let mut expected = if rollout.workload(call.to).is_external() {
+        exit::expected_of_caller(rollout, call, &hop)
+    } else {
+        let listens_at = match hop.layer {
+            Layer::L7 { .. } => Ipv4Addr::UNSPECIFIED,
+            // Nothing in a connection says whom it is for, but where it goes to.
+            Layer::L4 => rollout.pods.workloads[call.to].service_address.unwrap_or(Ipv4Addr::UNSPECIFIED),
+        };
+        let endpoints = rollout.endpoints_of(call.to).into_iter();
+        let mut expected: Vec<Expected> =
+            endpoints.map(|endpoint| Expected::Endpoint(hop.cluster.clone(), endpoint)).collect();
+        expected.extend([
+            Expected::Listener(format!("{listens_at}_{SERVICE_PORT}")),
+            Expected::route(&hop, &rollout.host_of(call.to)),
+        ]);
+        expected.extend(markers.routes_to_service.into_iter().map(Expected::InRoutes));
+        expected
+    };
+    expected.extend(markers.every_listener.into_iter().map(Expected::InListeners));
+    expected
+}
+
+fn expected_of_callee(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<Expected> {
+    let spec = rollout.context.spec;
+    let Markers { every_listener, before_service, .. } = rollout.markers(id);
+    let mut expected = vec![
+        Expected::Cluster(inbound(spec).cluster),
+        Expected::FilterChain(format!("0.0.0.0_{SERVICE_PORT}")),
+    ];
+    expected.extend(every_listener.into_iter().chain(before_service).map(Expected::InListeners));
+    expected.push(Expected::Accepts(taken(spec)));
+    expected
+}
+
+/// Mutual TLS alone, or plain text too or alone.
+fn taken(spec: &DeploymentSpec) -> Accepts {
+    Accepts { port: SERVICE_PORT, plaintext: spec.proxy.mtls != MutualTls::Strict }
+}

@@ -1,0 +1,132 @@
+//! ztunnel, with a waypoint per namespace: an Envoy in a pod of its own, which ztunnels send the requests of the namespace
+//! to.
+
+use super::ztunnel::Ztunnels;
+use crate::deployment::part::{Part, ProxyId, Station, Stations};
+use crate::deployment::rollout::Rollout;
+use crate::envoy::hop::{Hop, Layer, Peer};
+use crate::envoy::proof::{Count, Evidence};
+use crate::istio::AmbientPrograms;
+use crate::istio::agent::ProxyKind;
+use crate::running::GatewayPod;
+use crate::running::service::SERVICE_PORT;
+use experiment::environment::EnvironmentError;
+use experiment::topology::{Call, WorkloadId};
+use mesh::istio::objects::markers::Markers;
+use mesh::istio::objects::waypoint::{NAME, gateway};
+use mesh::istio::propagation::Expected;
+use mesh::kubernetes::workloads::{Membership, ServicePort};
+use mesh::names::{HBONE_PORT, READINESS_PORT};
+
+/// The ports of its Service, as Istio's gateway controller makes it: its readiness and HBONE.
+const PORTS: [ServicePort; 2] = [
+    ServicePort { name: "status-port", port: READINESS_PORT },
+    ServicePort { name: "mesh", port: HBONE_PORT },
+];
+
+/// The cluster by which it reaches ztunnels, whatever it sends them.
+const TUNNEL_CLUSTER: &str = "connect_originate";
+
+/// Ztunnels and waypoints of a deployment.
+pub(super) struct Waypoints<'a> {
+    ztunnels: Ztunnels<'a>,
+    /// In the order of the topology's namespaces.
+    waypoints: Vec<ProxyId>,
+}
+
+impl<'a> Waypoints<'a> {
+    /// Ztunnels that run these programs, and waypoints.
+    pub fn new(programs: &'a AmbientPrograms) -> Self {
+        Self { ztunnels: Ztunnels::new(programs, true), waypoints: Vec::new() }
+    }
+}
+
+impl Part for Waypoints<'_> {
+    fn membership(&self) -> Membership {
+        self.ztunnels.membership()
+    }
+
+    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+        self.ztunnels.start(rollout)?;
+        let mut agents = Vec::new();
+        for namespace in 0..rollout.mesh().namespaces.names().len() {
+            let pod = GatewayPod::create(rollout, (NAME, namespace), Membership::Waypoint, &PORTS)?;
+            let mesh = rollout.mesh_mut();
+            let mut objects = pod.service();
+            objects.push(gateway(&mesh.namespaces.names()[namespace]));
+            mesh.namespaces.objects.apply(&objects)?;
+            agents.push(pod.agent(rollout, NAME, ProxyKind::Waypoint, statistics(rollout, namespace)));
+        }
+        self.waypoints = rollout.start_agents(agents)?;
+        Ok(())
+    }
+
+    fn expected(&self, rollout: &Rollout<'_>) -> Vec<(ProxyId, Vec<Expected>)> {
+        let mut all = self.ztunnels.expected(rollout);
+        for (namespace, waypoint) in self.waypoints.iter().enumerate() {
+            let services = services_of(rollout, namespace).into_iter();
+            all.push((*waypoint, services.flat_map(|id| expected(rollout, id)).collect()));
+        }
+        all
+    }
+
+    fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
+        // A connection from ztunnel carries many of clients.
+        let mut evidence = Evidence { encrypted: None, ..hop(rollout, call.to).evidence(true) };
+        evidence.protocols.forwarded.hbone =
+            Some(Count::Connections(format!("cluster.{TUNNEL_CLUSTER}.upstream_cx_http2_total")));
+        let namespace = rollout.namespace_index(call.to);
+        let waypoint = self.waypoints.get(namespace);
+        let mut stations = self.ztunnels.stations(rollout, call);
+        let waypoint = waypoint.map(|waypoint| Station {
+            name: rollout.qualified(namespace, NAME),
+            proxies: vec![*waypoint],
+            side: None,
+            evidence,
+        });
+        stations.at_caller.extend(waypoint);
+        stations
+    }
+}
+
+/// Prefixes of the statistics that prove the paths through a namespace's waypoint, and of those on its connections to
+/// ztunnels.
+fn statistics(rollout: &Rollout<'_>, namespace: usize) -> Vec<String> {
+    let hops = services_of(rollout, namespace).into_iter().map(|id| hop(rollout, id));
+    let mut statistics: Vec<String> = hops.flat_map(|hop| hop.statistics()).collect();
+    statistics.push(format!("cluster.{TUNNEL_CLUSTER}"));
+    statistics.sort();
+    statistics.dedup();
+    statistics
+}
+
+/// Services of a namespace that are in the mesh.
+fn services_of(rollout: &Rollout<'_>, namespace: usize) -> Vec<WorkloadId> {
+    let services = rollout.services().into_iter();
+    services.filter(|id| rollout.is_member(*id) && rollout.namespace_index(*id) == namespace).collect()
+}
+
+/// What it must have been told of a service. Its routes are in its listeners.
+fn expected(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<Expected> {
+    let cluster = hop(rollout, id).cluster;
+    let Markers { every_listener, before_service, routes_to_service } = rollout.markers(id);
+    let mut expected = vec![Expected::Cluster(cluster.clone()), Expected::FilterChain(cluster)];
+    let in_listeners = every_listener.into_iter().chain(before_service).chain(routes_to_service);
+    expected.extend(in_listeners.map(Expected::InListeners));
+    expected
+}
+
+/// What it does with calls to a service. The cluster and the filter chain of a Service have the same name. TLS counts on
+/// connections from ztunnel; that those to the callee's ztunnel are by mutual TLS too, the latter shows.
+fn hop(rollout: &Rollout<'_>, id: WorkloadId) -> Hop {
+    let layer = Layer::for_protocol(rollout.context.spec.protocol);
+    let read_as = match layer {
+        Layer::L7 { .. } => "http",
+        Layer::L4 => "tcp",
+    };
+    Hop {
+        cluster: format!("inbound-vip|{SERVICE_PORT}|{read_as}|{}", rollout.host_of(id)),
+        peer: Peer::Previous(format!("0.0.0.0_{HBONE_PORT}")),
+        ..Hop::inbound(layer, SERVICE_PORT)
+    }
+}

@@ -1,0 +1,255 @@
+//! ztunnel, the node proxy of ambient mode, on both sides of each call.
+//!
+//! One ztunnel serves all pods, as on a node of a cluster, or each pod has its own (`istio.ztunnel`). The redirect rules are
+//! Istio's own in both cases.
+
+use crate::concurrent::try_side_by_side;
+use crate::deployment::part::{Part, ProxyId, Station, Stations};
+use crate::deployment::rollout::Rollout;
+use crate::environment::LocalLab;
+use crate::envoy::proof::{
+    Count, Demand, Evidence, ProtocolCounters, RequestByteCounters, Seen, SideCounters,
+};
+use crate::istio::AmbientPrograms;
+use crate::istio::redirect::redirect_into_ambient;
+use crate::istio::ztunnel::metrics::{Side, Stream};
+use crate::istio::ztunnel::{NAME, ServedPod, ZtunnelFactory};
+use crate::pod::PodSpec;
+use crate::redirect;
+use crate::running::{PodIdentity, PodPlace, Proxy};
+use experiment::environment::EnvironmentError;
+use experiment::mesh_settings::ZtunnelPlacement;
+use experiment::schema::HopProtocol;
+use experiment::topology::{Call, WorkloadId};
+use experiment::{Mode, Protocol};
+use mesh::istio::objects::{extra, policy, waypoint};
+use mesh::istio::propagation::Expected;
+use mesh::kubernetes::workloads::{Membership, Workload};
+use mesh::names::{DISCOVERY_PORT, SYSTEM_NAMESPACE, TOKEN_AUDIENCE};
+use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
+
+/// Checks that ztunnel can run here, as part of this mode.
+///
+/// # Errors
+/// What is missing and how to get it.
+pub(super) fn check(lab: &LocalLab, mode: Mode) -> Result<(), EnvironmentError> {
+    let missing = |error: EnvironmentError| {
+        let hint = error.hint.clone();
+        let missing = EnvironmentError::new(format!("run mode {mode}"), error);
+        hint.into_iter().fold(missing, EnvironmentError::with_hint)
+    };
+    lab.ambient_programs().map_err(missing)?;
+    lab.istio_programs()?;
+    redirect::programs().map(drop)
+}
+
+/// The ztunnels of a deployment.
+pub(super) struct Ztunnels<'a> {
+    programs: &'a AmbientPrograms,
+    /// Whether requests go from ztunnel to ztunnel through a waypoint.
+    through_waypoint: bool,
+    /// Of each member, one per pod. Where one is shared they are all the same.
+    proxies: BTreeMap<WorkloadId, Vec<ProxyId>>,
+}
+
+impl<'a> Ztunnels<'a> {
+    /// Ztunnels that run these programs.
+    pub fn new(programs: &'a AmbientPrograms, through_waypoint: bool) -> Self {
+        Self { programs, through_waypoint, proxies: BTreeMap::new() }
+    }
+
+    fn start_shared(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+        let names = rollout.mesh().namespaces.name_files(0);
+        let mut pod = rollout.context.lab.create_pod(&PodSpec::new(NAME).with_names(names))?;
+        // It is not part of the mesh that it makes.
+        let workload = Workload::single(NAME, SYSTEM_NAMESPACE, pod.address(), Membership::Outside);
+        rollout.describe(&[&workload])?;
+        self.redirect(rollout, None)?;
+        let members = rollout.members();
+        let control_plane = &rollout.mesh().control_plane;
+        let api = control_plane.api();
+        let mut served = Vec::new();
+        for running in members.iter().flat_map(|id| &rollout.pods.workloads[*id].pods) {
+            let identity = running.identity.as_ref().expect("members are described to the API");
+            served.push(ServedPod { pod: &running.pod, identity, uid: api.uid(&identity.object_ref())? });
+        }
+        let own = PodIdentity::of(&workload).next().expect("it has one pod");
+        let token = api.pod_token(&own.object_ref(), &own.account, TOKEN_AUDIENCE)?;
+        let started = self.factory(rollout).start_shared(&mut pod, &token, served)?;
+        rollout.pods.infrastructure.push(pod);
+        let proxy = rollout.add_proxies(vec![started])[0];
+        for id in members {
+            self.proxies.insert(id, vec![proxy]);
+        }
+        Ok(())
+    }
+
+    fn start_per_pod(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+        let control_plane = SocketAddrV4::new(rollout.mesh().control_plane.address(), DISCOVERY_PORT);
+        self.redirect(rollout, Some(control_plane))?;
+        let mesh = rollout.mesh.as_ref().expect("ztunnel is configured by a control plane");
+        let api = mesh.control_plane.api();
+        let members = rollout.members();
+        let mut wanted = Vec::new();
+        for running in members.iter().flat_map(|id| &rollout.pods.workloads[*id].pods) {
+            let identity = running.identity.clone().expect("members are described to the API");
+            let token = api.pod_token(&identity.object_ref(), &identity.account, TOKEN_AUDIENCE)?;
+            wanted.push((format!("{}-ztunnel", running.name), identity, token));
+        }
+        let places = rollout.places_of(&members);
+        let factory = ZtunnelFactory {
+            context: &rollout.context,
+            program: &self.programs.ztunnel.path,
+            root_certificate: mesh.control_plane.root_certificate(),
+        };
+        let pods = rollout.pods.select(&places).into_iter().zip(&wanted);
+        let started: Vec<Proxy> = try_side_by_side(pods, |(pod, (name, identity, token))| {
+            factory.start_dedicated(name, pod, identity, token)
+        })?;
+        for (place, proxy) in places.into_iter().zip(rollout.add_proxies(started)) {
+            if let PodPlace::Workload(id, _) = place {
+                self.proxies.entry(id).or_default().push(proxy);
+            }
+        }
+        Ok(())
+    }
+
+    fn redirect(
+        &self,
+        rollout: &mut Rollout<'_>,
+        control_plane: Option<SocketAddrV4>,
+    ) -> Result<(), EnvironmentError> {
+        let places = rollout.places_of(&rollout.members());
+        let (programs, log_dir) = (self.programs, rollout.context.log_dir);
+        rollout.change_pods(&places, |pod| redirect_into_ambient(pod, programs, control_plane, log_dir))
+    }
+
+    fn factory<'b>(&'b self, rollout: &'b Rollout<'_>) -> ZtunnelFactory<'b> {
+        ZtunnelFactory {
+            context: &rollout.context,
+            program: &self.programs.ztunnel.path,
+            root_certificate: rollout.mesh().control_plane.root_certificate(),
+        }
+    }
+}
+
+impl Part for Ztunnels<'_> {
+    fn membership(&self) -> Membership {
+        Membership::Ambient
+    }
+
+    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+        match rollout.context.spec.istio.ztunnel {
+            ZtunnelPlacement::Shared => self.start_shared(rollout),
+            ZtunnelPlacement::PerPod => self.start_per_pod(rollout),
+        }
+    }
+
+    fn expected(&self, rollout: &Rollout<'_>) -> Vec<(ProxyId, Vec<Expected>)> {
+        let expected = expected(rollout, self.through_waypoint);
+        let mut proxies: Vec<ProxyId> = self.proxies.values().flatten().copied().collect();
+        proxies.dedup();
+        proxies.into_iter().map(|proxy| (proxy, expected.clone())).collect()
+    }
+
+    fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
+        let end = |id| (rollout.workload(id).name.as_str(), rollout.mesh_namespace(id));
+        let ends = (end(call.from), end(call.to));
+        let (source, destination) = evidence(rollout.context.spec.protocol, ends, self.through_waypoint);
+        let is_shared = rollout.context.spec.istio.ztunnel == ZtunnelPlacement::Shared;
+        let station = |id: WorkloadId, side: &'static str, evidence: Evidence| {
+            let proxies = self.proxies.get(&id)?.clone();
+            let name = match is_shared {
+                true => NAME.to_owned(),
+                false => format!("{}-ztunnel", rollout.workload(id).qualified_name()),
+            };
+            Some(Station { name, proxies, side: is_shared.then_some(side), evidence })
+        };
+        Stations {
+            at_caller: station(call.from, "client", source).into_iter().collect(),
+            at_callee: station(call.to, "server", destination).into_iter().collect(),
+        }
+    }
+}
+
+/// What every ztunnel must have been told.
+fn expected(rollout: &Rollout<'_>, behind_waypoint: bool) -> Vec<Expected> {
+    let spec = rollout.context.spec;
+    let described = rollout.members().into_iter().flat_map(|id| &rollout.pods.workloads[id].pods);
+    let mut expected: Vec<Expected> = described
+        .filter_map(|running| running.identity.as_ref())
+        .map(|identity| Expected::AmbientWorkload {
+            namespace: identity.namespace.clone(),
+            name: identity.pod.clone(),
+        })
+        .collect();
+    let services = rollout.services().into_iter().filter(|id| rollout.is_member(*id));
+    expected
+        .extend(services.map(|id| Expected::AmbientService { host: rollout.host_of(id), behind_waypoint }));
+    if !behind_waypoint {
+        // Rules that a waypoint checks are no business of ztunnel's.
+        for id in rollout.services().into_iter().filter(|id| rollout.is_member(*id)) {
+            let (rules, service) = (spec.istio.authorization.identities, &rollout.workload(id).name);
+            let names = policy::policy_names(policy::IDENTITY_RULES, service, rules);
+            let namespace = rollout.mesh_namespace(id);
+            let policy = |name| Expected::AmbientPolicy { namespace: namespace.to_owned(), name };
+            expected.extend(names.into_iter().map(policy));
+        }
+    }
+    for namespace in rollout.mesh().namespaces.names() {
+        let own = extra::ztunnel_policies(spec.istio.extra.as_ref(), namespace);
+        expected.extend(own.into_iter().map(|(namespace, name)| Expected::AmbientPolicy { namespace, name }));
+    }
+    expected
+}
+
+/// What shows that requests passed the ztunnel of the caller's side and that of the callee's. A waypoint adds headers to
+/// each request that it reads.
+fn evidence(
+    protocol: Protocol,
+    (from, to): ((&str, &str), (&str, &str)),
+    through_waypoint: bool,
+) -> (Evidence, Evidence) {
+    let is_added_to = through_waypoint && protocol.is_http();
+    // The waypoint is in the namespace of the callee.
+    let waypoint = (waypoint::NAME, to.1);
+    let (first, second) = if through_waypoint { (waypoint, waypoint) } else { (to, from) };
+    let source = stream(Side::Source, from, first);
+    let destination = stream(Side::Destination, second, to);
+    let of = |stream: Stream<'_>, added_to: bool| Evidence {
+        protocols: protocols(stream),
+        handshakes: Some(stream.mutual_tls_connections()),
+        tls_expected: true,
+        demands: vec![Demand {
+            counter: stream.side.plain_connections(),
+            rises: false,
+            otherwise: "passed connections in plain text, though mutual TLS is claimed",
+        }],
+        ..Evidence::new(Seen::RequestBytes(RequestByteCounters {
+            bytes: stream.request_bytes(),
+            response_bytes: stream.response_bytes(),
+            connections: stream.mutual_tls_connections(),
+            added_to,
+            multiplexed: protocol.multiplexes(),
+        }))
+    };
+    (of(source, false), of(destination, is_added_to))
+}
+
+/// What goes between two workloads, each given by name and namespace.
+fn stream<'a>(side: Side, from: (&'a str, &'a str), to: (&'a str, &'a str)) -> Stream<'a> {
+    Stream { side, from: from.0, to: to.0, namespaces: (from.1, to.1) }
+}
+
+/// Whatever it carries, it carries unread: by HBONE between the two sides of the mesh, as it came at their ends.
+fn protocols(stream: Stream<'_>) -> ProtocolCounters {
+    let carried = || Count::Connections(stream.mutual_tls_connections());
+    let side = |hbone: bool| SideCounters {
+        expected: None,
+        counters: vec![(HopProtocol::Tcp, carried())],
+        hbone: hbone.then(carried),
+    };
+    let is_source = stream.side == Side::Source;
+    ProtocolCounters { received: side(!is_source), forwarded: side(is_source), grpc: None }
+}

@@ -1,0 +1,238 @@
+//! Bringing up a deployment: pods, services, proxies and objects, phase by phase, whatever the mode.
+//!
+//! What a mode adds is in its [`Part`]s. Each phase starts everything before it waits for anything.
+
+use super::part::{Part, ProxyId, Station, Stations};
+use super::rollout::Rollout;
+use super::{Edge, LabDeployment};
+use crate::environment::LocalLab;
+use crate::running::Proxy;
+use crate::running::service::wait_for_services;
+use crate::{dataplane, entry, exit};
+use experiment::dataplane::{DataPlane, ModeParts};
+use experiment::environment::{DeploymentSpec, EnvironmentError};
+use experiment::schema::ConfigurationPush;
+use experiment::topology::{Call, DriverPlacement};
+use jiff::{SignedDuration, Timestamp};
+use mesh::istio::nack::with_objects_behind;
+use mesh::istio::propagation::{Awaited, Expected, Running, wait_until_propagated};
+use mesh::istio::xds_status::wait_until_acknowledged;
+use mesh::kubernetes::admission::name_admission_objects;
+use mesh::spans::tracing::Tracing;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A proxy takes about a second; more on a machine that is busy with other things.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Least time between two looks at the proxies.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// How far the clocks of whoever issues a token and of whoever verifies it may be apart.
+const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(60);
+
+/// Tokens outlive any trial.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Brings up a deployment and waits until everything serves. What an error leaves is dropped, and so taken down.
+pub(crate) fn deploy<'lab>(
+    lab: &'lab LocalLab,
+    spec: &DeploymentSpec,
+    log_dir: &Path,
+) -> Result<LabDeployment<'lab>, EnvironmentError> {
+    let deployed = roll_out(lab, spec, log_dir);
+    let extra = spec.istio.extra.as_ref();
+    deployed.map_err(|error| name_admission_objects(with_objects_behind(error, extra), extra))
+}
+
+fn roll_out<'lab>(
+    lab: &'lab LocalLab,
+    spec: &DeploymentSpec,
+    log_dir: &Path,
+) -> Result<LabDeployment<'lab>, EnvironmentError> {
+    let ModeParts { data_plane, entry, exit } = spec.mode.parts(spec.mesh);
+    let mut parts: Vec<Box<dyn Part + '_>> =
+        vec![entry::part(entry, lab)?, dataplane::part(data_plane, lab)?, exit::part(exit)];
+    let mut rollout = Rollout::begin(lab, spec, log_dir, &parts)?;
+    // Without a proxy nothing waits for them, and they are written with the Services.
+    let settings_come_first = rollout.mesh.is_some() && data_plane != DataPlane::None;
+    if settings_come_first {
+        rollout.write_settings()?;
+    }
+    for part in &mut parts {
+        part.start(&mut rollout)?;
+    }
+    wait_until_ready(&rollout)?;
+    for part in &mut parts {
+        part.proxies_are_ready(&mut rollout)?;
+    }
+    let mut push = None;
+    if rollout.mesh.is_some() {
+        let mut objects = rollout.service_objects();
+        if !settings_come_first {
+            objects.extend(rollout.settings_objects());
+        }
+        objects.extend(parts.iter().flat_map(|part| part.objects(&rollout)));
+        let written = write(&mut rollout, &objects)?;
+        for part in &parts {
+            part.services_have_addresses(&mut rollout)?;
+        }
+        if !rollout.proxies.is_empty() {
+            let expected = parts.iter().flat_map(|part| part.expected(&rollout)).collect();
+            push = Some(written.push(wait_until_configured(&rollout, expected, written.written_at)?));
+        }
+    }
+    wait_for_services(&rollout.pods)?;
+    let destinations = rollout.topology().drivers.iter();
+    let destinations =
+        destinations.map(|driver| destination(&rollout, &parts, driver)).collect::<Result<_, _>>()?;
+    let edges = edges(&rollout, &parts);
+    let _directories = parts.iter_mut().flat_map(|part| part.take_directories()).collect();
+    let Rollout { pods, proxies, mesh, .. } = rollout;
+    let tracing = mesh.as_ref().and_then(|mesh| {
+        let fraction = spec.istio.tracing_fraction?;
+        Some(Tracing { fraction, collector: mesh.control_plane.trace_collector()? })
+    });
+    let supporting = mesh.as_ref().map(|mesh| mesh.control_plane.supporting()).unwrap_or_default();
+    let namespaces = mesh.map(|mesh| mesh.namespaces);
+    Ok(LabDeployment::new(
+        lab,
+        spec,
+        log_dir,
+        super::Parts {
+            pods,
+            proxies,
+            edges,
+            destinations,
+            supporting,
+            tracing,
+            push,
+            _directories,
+            namespaces,
+        },
+    ))
+}
+
+/// Waits until all proxies are ready. They were all started before.
+fn wait_until_ready(rollout: &Rollout<'_>) -> Result<(), EnvironmentError> {
+    let give_up_at = Instant::now() + READY_TIMEOUT;
+    let mut waiting: Vec<&Proxy> = rollout.proxies.iter().collect();
+    loop {
+        let look = Instant::now();
+        let mut still_waiting = Vec::new();
+        for proxy in waiting {
+            rollout.check_goes_on()?;
+            Running::check(proxy, &format!("start {}", proxy.name))?;
+            let ready = proxy.counters.is_ready().map_err(|error| {
+                EnvironmentError::new(format!("wait until {} is ready", proxy.name), error)
+            })?;
+            if ready { proxy.watch_envoy()? } else { still_waiting.push(proxy) }
+        }
+        waiting = still_waiting;
+        let Some(first) = waiting.first() else { return Ok(()) };
+        if Instant::now() >= give_up_at {
+            let waited = format!("still not so after {:.1} s", READY_TIMEOUT.as_secs_f64());
+            return Err(EnvironmentError::new(format!("wait until {} is ready", first.name), waited));
+        }
+        thread::sleep(POLL_INTERVAL.max(look.elapsed()));
+    }
+}
+
+/// Objects that were written.
+struct Written {
+    objects: usize,
+    begun_at: Instant,
+    /// When the API had answered for the last.
+    written_at: Instant,
+}
+
+impl Written {
+    fn push(&self, propagated_s: BTreeMap<String, f64>) -> ConfigurationPush {
+        let written = self.written_at - self.begun_at;
+        ConfigurationPush {
+            objects: self.objects,
+            written_s: written.as_secs_f64(),
+            in_force_s: propagated_s,
+        }
+    }
+}
+
+/// Writes objects while the proxies are connected, and lets the Services among them resolve.
+fn write(rollout: &mut Rollout<'_>, objects: &[Value]) -> Result<Written, EnvironmentError> {
+    let begun_at = Instant::now();
+    let made = rollout.mesh_mut().namespaces.objects.apply(objects)?;
+    let written = Written { objects: objects.len(), begun_at, written_at: Instant::now() };
+    rollout.resolve_services(&made)?;
+    Ok(written)
+}
+
+/// Waits until every proxy shows all that is expected of it, and then until it has acknowledged all that istiod sent it:
+/// what objects of the experiment's own mean for it is in that. Returns for each proxy the seconds until it showed what is
+/// expected.
+fn wait_until_configured(
+    rollout: &Rollout<'_>,
+    expected: Vec<(ProxyId, Vec<Expected>)>,
+    written_at: Instant,
+) -> Result<BTreeMap<String, f64>, EnvironmentError> {
+    let awaited = expected.into_iter().filter_map(|(id, expected)| {
+        let proxy = &rollout.proxies[id];
+        Some(Awaited {
+            name: &proxy.name,
+            known_as: proxy.known_as.as_deref(),
+            admin: proxy.counters.admin()?,
+            running: proxy,
+            expected,
+        })
+    });
+    let awaited: Vec<Awaited<'_>> = awaited.collect();
+    let propagated = wait_until_propagated(&awaited, written_at, || rollout.check_goes_on())?;
+    let proxies: Vec<(&str, &str)> =
+        awaited.iter().filter_map(|proxy| Some((proxy.name, proxy.known_as?))).collect();
+    wait_until_acknowledged(&rollout.mesh().control_plane.istiod(), &proxies, || rollout.check_goes_on())?;
+    Ok(propagated)
+}
+
+/// What a driver requests, with what the mesh asks of its requests.
+fn destination(
+    rollout: &Rollout<'_>,
+    parts: &[Box<dyn Part + '_>],
+    driver: &DriverPlacement,
+) -> Result<super::part::Destination, EnvironmentError> {
+    let own = parts.iter().find_map(|part| part.destination(rollout, driver));
+    let mut destination = own.unwrap_or_else(|| super::part::Destination {
+        url: rollout.url_of(driver.target),
+        arguments: Vec::new(),
+    });
+    if let Some(tokens) = rollout.mesh.as_ref().and_then(|mesh| mesh.tokens.as_ref()) {
+        let token = tokens.token(Timestamp::now() - CLOCK_SKEW, TOKEN_LIFETIME)?;
+        destination.arguments.extend(["--header".to_owned(), format!("authorization: Bearer {token}")]);
+    }
+    Ok(destination)
+}
+
+/// The calls that drivers make, with the proxies on the path of each from caller to callee.
+fn edges(rollout: &Rollout<'_>, parts: &[Box<dyn Part + '_>]) -> Vec<Edge> {
+    let mut edges: Vec<Edge> = Vec::new();
+    for driver in &rollout.topology().drivers {
+        let call = Call { from: driver.at, to: driver.target };
+        if let Some(edge) = edges.iter_mut().find(|edge| edge.call == call) {
+            edge.drivers.push(driver.name.clone());
+            continue;
+        }
+        let mut stations: Vec<Station> = Vec::new();
+        let mut at_callee: Vec<Station> = Vec::new();
+        for part in parts {
+            let Stations { at_caller, at_callee: mut behind } = part.stations(rollout, call);
+            stations.extend(at_caller);
+            behind.append(&mut at_callee);
+            at_callee = behind;
+        }
+        stations.extend(at_callee);
+        let [from, to] = [call.from, call.to].map(|id| rollout.workload(id).qualified_name());
+        edges.push(Edge { call, from, to, drivers: vec![driver.name.clone()], stations });
+    }
+    edges
+}

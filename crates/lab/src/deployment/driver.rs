@@ -1,0 +1,222 @@
+//! Drivers: load generators as processes in pods, their events and their results.
+
+use super::LabDeployment;
+use crate::certificates::write_private;
+use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
+use crate::context::{file_name, lab_name};
+use crate::private_dir::PrivateDir;
+use experiment::environment::EnvironmentError;
+use experiment::environment::deploy::{Argument, DriverEnd, DriverEvent, DriverEventKind, DriverStart};
+use experiment::schema::LoadResult;
+use experiment::topology::Runs;
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::ChildStderr;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+/// Lines of what a driver wrote last that are kept.
+const LAST_LINES: usize = 20;
+
+/// Results of drivers, in the directory of a trial's logs.
+const RESULT_FILE: &str = "load.json";
+
+/// Time between two looks whether a driver that has closed its standard error has ended.
+const END_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The drivers of a trial.
+#[derive(Debug)]
+pub(super) struct Drivers {
+    running: Vec<RunningDriver>,
+    sender: Sender<DriverEvent>,
+    events: Receiver<DriverEvent>,
+}
+
+#[derive(Debug)]
+struct RunningDriver {
+    name: String,
+    /// The name of its pod.
+    pod: String,
+    container: Container,
+    /// Files that it reads.
+    _files: Option<PrivateDir>,
+}
+
+impl Default for Drivers {
+    fn default() -> Self {
+        let (sender, events) = channel();
+        Self { running: Vec::new(), sender, events }
+    }
+}
+
+impl Drivers {
+    /// One driver, whose events somebody else reads.
+    pub fn of(name: String, pod: &str, container: Container) -> Self {
+        let running = RunningDriver { name, pod: pod.to_owned(), container, _files: None };
+        Self { running: vec![running], ..Self::default() }
+    }
+
+    /// Name, pod and process of each driver that was started in this trial.
+    pub fn containers(&self) -> impl Iterator<Item = (&str, &str, &Container)> {
+        self.running.iter().map(|driver| (driver.name.as_str(), driver.pod.as_str(), &driver.container))
+    }
+
+    /// The next event of any driver; absent where none comes within `timeout`.
+    pub fn next_event(&self, timeout: Duration) -> Option<DriverEvent> {
+        self.events.recv_timeout(timeout).ok()
+    }
+
+    /// Tells a driver to end early and keep what it has. One that is stopped is killed: it can keep nothing, and hears no
+    /// signal.
+    pub fn interrupt(&self, driver: &str) {
+        if let Some(driver) = self.container(driver) {
+            if driver.stands_still().is_some() { driver.kill() } else { driver.interrupt() }
+        }
+    }
+
+    /// Kills a driver.
+    pub fn kill(&self, driver: &str) {
+        if let Some(driver) = self.container(driver) {
+            driver.kill();
+        }
+    }
+
+    /// Kills every driver that still runs.
+    pub fn kill_all(&self) {
+        self.running.iter().for_each(|driver| driver.container.kill());
+    }
+
+    fn container(&self, name: &str) -> Option<&Container> {
+        Some(&self.running.iter().find(|driver| driver.name == name)?.container)
+    }
+}
+
+impl LabDeployment<'_> {
+    /// Starts drivers, each in the first pod of its workload.
+    pub(super) fn start_drivers(&mut self, drivers: &[DriverStart]) -> Result<(), EnvironmentError> {
+        self.check_alive("start the drivers")?;
+        drivers.iter().try_for_each(|driver| self.start_driver(driver))
+    }
+
+    fn start_driver(&mut self, driver: &DriverStart) -> Result<(), EnvironmentError> {
+        let name = &driver.driver;
+        let operation = format!("start driver {name}");
+        let placements = &self.spec.topology.drivers;
+        let index = placements.iter().position(|placement| placement.name == *name);
+        let index =
+            index.ok_or_else(|| EnvironmentError::new(&operation, "the topology has no such driver"))?;
+        let at = placements[index].at;
+        let directory = lab_name(&format!("{name}-files-{}", self.trial.number()));
+        let directory = PrivateDir(self.lab.lab().create_private_dir(&directory, ContainerUser::Lab)?);
+        let result = self.trial.log_dir().join(match placements.len() {
+            1 => RESULT_FILE.to_owned(),
+            _ => format!("{}.{RESULT_FILE}", file_name(name)),
+        });
+        let mut arguments = vec!["load".to_owned(), self.parts.destinations[index].url.clone()];
+        for argument in &driver.arguments {
+            arguments.push(materialise(argument, directory.path())?);
+        }
+        arguments.extend(["--progress=json".to_owned(), format!("--json={}", result.display())]);
+        arguments.extend(self.parts.destinations[index].arguments.clone());
+        let cpu_limit_cores = match self.spec.topology.workloads[at].runs {
+            Runs::Drivers { cpu_limit_cores } => cpu_limit_cores,
+            _ => None,
+        };
+        let pod = &mut self.parts.pods.workloads[at].pods[0].pod;
+        let container = pod.start(&ContainerSpec {
+            name: lab_name(name),
+            program: self.lab.meshmeter().to_path_buf(),
+            arguments: arguments.into_iter().map(Into::into).collect(),
+            environment: BTreeMap::new(),
+            cpu_limit_cores,
+            user: ContainerUser::Lab,
+            working_directory: None,
+            output_log: self.trial.log_dir().join(format!("{}.log", file_name(name))),
+            error_output: ErrorOutput::Piped,
+        })?;
+        let events = container.take_error_output();
+        self.drivers.running.push(RunningDriver {
+            name: name.clone(),
+            pod: pod.name().to_owned(),
+            container: container.clone(),
+            _files: Some(directory),
+        });
+        let events =
+            events.ok_or_else(|| EnvironmentError::new(&operation, "its standard error is no pipe"))?;
+        let followed =
+            Followed { driver: name.clone(), container, result, events: self.drivers.sender.clone() };
+        thread::Builder::new()
+            .name(format!("follow {name}"))
+            .spawn(move || followed.follow(events))
+            .map(drop)
+            .map_err(|error| EnvironmentError::new(operation, error))
+    }
+
+    /// Forgets the drivers of the trial before.
+    pub(super) fn forget_drivers(&mut self) {
+        self.drivers.kill_all();
+        self.drivers = Drivers::default();
+    }
+}
+
+/// An argument as it is on the command line. Its file is written to `directory`.
+fn materialise(argument: &Argument, directory: &Path) -> Result<String, EnvironmentError> {
+    match argument {
+        Argument::Text(text) => Ok(text.clone()),
+        Argument::File { name, content } => {
+            let path = directory.join(file_name(name));
+            write_private(&path, content, None)
+                .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))?;
+            Ok(path.to_string_lossy().into_owned())
+        }
+    }
+}
+
+/// A driver whose standard error is read, on a thread that ends with it.
+struct Followed {
+    driver: String,
+    container: Container,
+    result: PathBuf,
+    events: Sender<DriverEvent>,
+}
+
+impl Followed {
+    fn follow(self, stderr: ChildStderr) {
+        let mut last_lines = VecDeque::with_capacity(LAST_LINES);
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            let kind = match serde_json::from_str(&line) {
+                Ok(event) => DriverEventKind::Load(event),
+                Err(_) => DriverEventKind::Message(line.clone()),
+            };
+            if last_lines.len() == LAST_LINES {
+                last_lines.pop_front();
+            }
+            last_lines.push_back(line);
+            self.send(kind);
+        }
+        let status = loop {
+            if let Some(status) = self.container.wait(END_INTERVAL) {
+                break status;
+            }
+        };
+        let end = DriverEnd {
+            exit_code: status.code(),
+            result: read_result(&self.result),
+            last_lines: last_lines.into(),
+        };
+        self.send(DriverEventKind::Ended(Box::new(end)));
+    }
+
+    fn send(&self, kind: DriverEventKind) {
+        // Nobody listens any longer once the trial has ended.
+        let _ = self.events.send(DriverEvent { driver: self.driver.clone(), kind });
+    }
+}
+
+fn read_result(path: &Path) -> Result<LoadResult, String> {
+    let text = fs::read(path).map_err(|error| format!("read its result: {error}"))?;
+    serde_json::from_slice(&text).map_err(|error| format!("read its result: {error}"))
+}

@@ -1,0 +1,122 @@
+//! What the components of a deployment hold before the load and after it.
+//!
+//! Nothing is asked between the two: the window stays as it is. Afterwards memory comes first, then the proxies' own
+//! account of their heaps, and their configuration last, since telling of it takes memory: it is read once, counted and
+//! kept with the trial's logs. Whatever cannot be read is said in the trial and spoils nothing else of it.
+
+use super::kept_configuration::KeptConfiguration;
+use crate::concurrent::side_by_side;
+use crate::envoy::admin::AdminError;
+use crate::observe::Watched;
+use crate::running::Proxy;
+use experiment::environment::deploy::Footprint;
+use experiment::environment::{ComponentMemory, in_one_line};
+use experiment::schema::{ProxyConfiguration, ProxyHeap, ProxyHoldings, Role};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What was read before the load.
+#[derive(Debug, Default)]
+pub(super) struct BeforeLoad {
+    memory: BTreeMap<String, ComponentMemory>,
+    heaps: BTreeMap<String, Result<Option<ProxyHeap>, String>>,
+}
+
+impl BeforeLoad {
+    /// Reads everything now; each proxy is listed once.
+    pub fn read(proxies: &[&Proxy], watched: &[Watched]) -> Self {
+        Self { memory: memory(watched), heaps: heaps(proxies) }
+    }
+
+    /// Reads everything again, after the load. The configurations are kept in the directory. `unresponsive` are proxies that
+    /// did not respond before, with the reason: they are not asked again.
+    pub fn complete(
+        mut self,
+        proxies: &[&Proxy],
+        watched: &[Watched],
+        unresponsive: &BTreeMap<&str, &str>,
+        log_dir: &Path,
+    ) -> BTreeMap<String, Footprint> {
+        let memory_after = memory(watched);
+        let of_proxies = side_by_side(proxies, |proxy| {
+            let heap = ask(proxy, unresponsive, "its heap", || proxy.counters.heap());
+            (heap, configuration(proxy, unresponsive, log_dir))
+        });
+        let mut footprints: BTreeMap<String, Footprint> = BTreeMap::new();
+        for (name, after) in memory_after {
+            let before = self.memory.get(&name);
+            let footprint = Footprint {
+                memory_before_load_bytes: before.and_then(ComponentMemory::bytes),
+                memory_after_load_bytes: after.bytes(),
+                memory_anonymous_before_load_bytes: before.and_then(|memory| memory.anonymous_bytes),
+                memory_anonymous_after_load_bytes: after.anonymous_bytes,
+                holdings: None,
+            };
+            footprints.insert(name, footprint);
+        }
+        for (proxy, (heap_after, configuration)) in proxies.iter().zip(of_proxies) {
+            let mut held = ProxyHoldings::default();
+            let heap_before = self.heaps.remove(&proxy.name);
+            for (heap, place) in
+                [(heap_before, &mut held.heap_before_load), (Some(heap_after), &mut held.heap_after_load)]
+            {
+                match heap {
+                    Some(Ok(heap)) => *place = heap,
+                    Some(Err(reason)) => held.unread.push(reason),
+                    None => {}
+                }
+            }
+            match configuration {
+                Ok(configuration) => held.configuration = configuration,
+                Err(reason) => held.unread.push(reason),
+            }
+            footprints.entry(proxy.name.clone()).or_default().holdings = Some(held);
+        }
+        footprints
+    }
+}
+
+/// Its configuration, counted and kept.
+fn configuration(
+    proxy: &Proxy,
+    unresponsive: &BTreeMap<&str, &str>,
+    log_dir: &Path,
+) -> Result<Option<ProxyConfiguration>, String> {
+    let mut kept = KeptConfiguration::new(&proxy.name, log_dir);
+    let counted = ask(proxy, unresponsive, "its configuration", || proxy.counters.configuration(&mut kept));
+    kept.end(counted.as_ref().err().map(String::as_str));
+    counted
+}
+
+/// Of every component but the drivers, which are there only for the load.
+fn memory(watched: &[Watched]) -> BTreeMap<String, ComponentMemory> {
+    let others = watched.iter().filter(|watched| watched.role != Role::Generator);
+    others.map(|watched| (watched.name.clone(), watched.memory())).collect()
+}
+
+fn heaps(proxies: &[&Proxy]) -> BTreeMap<String, Result<Option<ProxyHeap>, String>> {
+    let none = BTreeMap::new();
+    side_by_side(proxies, |proxy| {
+        (proxy.name.clone(), ask(proxy, &none, "its heap", || proxy.counters.heap()))
+    })
+    .into_iter()
+    .collect()
+}
+
+/// Its response. A proxy that has died or was stopped is not asked: its status says more than its silence; nor is one that
+/// did not respond before.
+fn ask<T>(
+    proxy: &Proxy,
+    unresponsive: &BTreeMap<&str, &str>,
+    what: &str,
+    question: impl FnOnce() -> Result<T, AdminError>,
+) -> Result<T, String> {
+    let failed = || proxy.container.failed().map(|how| format!("it {how}"));
+    if let Some(how) = failed() {
+        return Err(how);
+    }
+    if let Some(reason) = unresponsive.get(proxy.name.as_str()) {
+        return Err(format!("ask {} for {what}: not asked again: {reason}", proxy.name));
+    }
+    question().map_err(|error| failed().unwrap_or_else(|| in_one_line(&error)))
+}

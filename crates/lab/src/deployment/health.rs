@@ -1,0 +1,69 @@
+//! Components that have failed: they have died, were stopped, or do not respond.
+
+use super::LabDeployment;
+use crate::life;
+use experiment::environment::EnvironmentError;
+use experiment::environment::deploy::{ComponentFailure, HealthProbe};
+
+impl LabDeployment<'_> {
+    /// The first component that has failed.
+    pub(super) fn failure(&self, probe: HealthProbe) -> Option<ComponentFailure> {
+        let failed = || {
+            let (component, how) = self.failed()?;
+            Some(ComponentFailure { component, how })
+        };
+        if probe == HealthProbe::Processes {
+            return failed();
+        }
+        failed().or_else(|| {
+            self.probe_responses();
+            failed()
+        })
+    }
+
+    /// The first component that has died or was stopped, with the words that say how. A driver may end, but not be stopped.
+    pub(super) fn failed(&self) -> Option<(String, String)> {
+        let failed = |(name, how): (&str, Option<String>)| Some((name.to_owned(), how?));
+        let mut components = self.components().map(|(name, container)| (name, container.failed()));
+        components.find_map(failed).or_else(|| {
+            let mut drivers = self.drivers.containers().map(|(name, _, driver)| {
+                (name, driver.has_exited().map_or_else(|| driver.stands_still(), |_| None))
+            });
+            drivers.find_map(failed)
+        })
+    }
+
+    /// Asks every component that responds to questions for a sign of life; the control plane only where it is part of this.
+    fn probe_responses(&self) {
+        let proxies = self.proxies().flat_map(|proxy| {
+            proxy.counters.liveness_probes().into_iter().map(|question| (&proxy.container, question))
+        });
+        let supporting = self.parts.supporting.iter();
+        let supporting = supporting.filter_map(|other| Some((&other.container, other.sign_of_life.clone()?)));
+        // A service whose own count is needed would count the question too: it is asked for that count later.
+        let services = self.parts.pods.services().filter(|_| !self.needs_service_counts());
+        let services = services.map(|(_, service)| (&service.container, service.sign_of_life.clone()));
+        let asked: Vec<_> = proxies.chain(services).chain(supporting).collect();
+        let control_plane = self.lab.running_control_plane();
+        let control_plane = control_plane.filter(|_| !self.parts.supporting.is_empty());
+        life::ask_all(&asked, || {
+            if let Some(control_plane) = control_plane {
+                control_plane.ask_api_for_sign_of_life();
+            }
+        });
+    }
+
+    /// Checks that no component has failed.
+    ///
+    /// # Errors
+    /// The first that has, with its last words.
+    pub(super) fn check_alive(&self, operation: &str) -> Result<(), EnvironmentError> {
+        self.components().try_for_each(|(_, container)| container.check(operation))
+    }
+
+    /// Whether some proxy on a path is worth nothing as evidence without the services' own counts.
+    pub(super) fn needs_service_counts(&self) -> bool {
+        let mut stations = self.parts.edges.iter().flat_map(|edge| &edge.stations);
+        stations.any(|station| station.evidence.needs_service())
+    }
+}

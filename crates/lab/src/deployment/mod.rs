@@ -1,0 +1,255 @@
+//! Running workloads and proxies on one machine: `experiment`'s `Deployment`.
+//!
+//! [`deploy`](deploy()) brings one up, phase by phase; [`part`] is what a mode adds to the workloads. `trial.rs` reads what
+//! a trial leaves as evidence, `driver.rs` runs its drivers, `health.rs` finds components that have failed.
+
+mod deploy;
+mod driver;
+mod footprint;
+mod health;
+mod kept_configuration;
+pub(crate) mod part;
+mod prepared;
+pub(crate) mod rollout;
+mod rules;
+mod trial;
+
+pub(crate) use deploy::deploy;
+pub use prepared::GENERATOR;
+
+use self::driver::Drivers;
+use self::part::{Destination, Station};
+use self::rules::Rules;
+use self::trial::Trial;
+use crate::container::Container;
+use crate::environment::LocalLab;
+use crate::istio::MeshNamespaces;
+use crate::observe::{self, Watched};
+use crate::pod::Pod;
+use crate::private_dir::PrivateDir;
+use crate::running::{Pods, Proxy, Supporting};
+use experiment::environment::deploy::{
+    ComponentFailure, Deployment, DriverEvent, DriverLoad, DriverStart, HealthProbe, TrialEvidence,
+};
+use experiment::environment::{DeploymentSpec, EnvironmentError, Snapshot};
+use experiment::schema::{ConfigurationPush, Role};
+use experiment::topology::Call;
+use mesh::admin::Admin;
+use mesh::proof::Seen;
+use mesh::spans::tracing::Tracing;
+use std::path::Path;
+use std::time::Duration;
+
+/// Running workloads and proxies. Dropping it takes them down.
+#[derive(Debug)]
+pub struct LabDeployment<'lab> {
+    parts: Parts,
+    lab: &'lab LocalLab,
+    spec: DeploymentSpec,
+    /// As they were when it had come up.
+    rules: Rules,
+    drivers: Drivers,
+    trial: Trial,
+    prepared: prepared::Window,
+}
+
+/// What a deployment consists of. Pods come first, so that they, and all processes with them, are the first to be dropped;
+/// the objects of the mesh go last.
+#[derive(Debug)]
+struct Parts {
+    pods: Pods,
+    proxies: Vec<Proxy>,
+    edges: Vec<Edge>,
+    /// Of the topology's drivers, in its order.
+    destinations: Vec<Destination>,
+    supporting: Vec<Supporting>,
+    /// What is traced; absent where nothing is.
+    tracing: Option<Tracing>,
+    /// Time until the configuration had propagated; absent where proxies are not configured while they run.
+    push: Option<ConfigurationPush>,
+    _directories: Vec<PrivateDir>,
+    namespaces: Option<MeshNamespaces>,
+}
+
+/// A call that drivers make, with the proxies on its path.
+#[derive(Debug)]
+struct Edge {
+    call: Call,
+    /// Qualified name of the caller.
+    from: String,
+    /// Qualified name of the callee.
+    to: String,
+    drivers: Vec<String>,
+    /// From caller to callee.
+    stations: Vec<Station>,
+}
+
+impl<'lab> LabDeployment<'lab> {
+    fn new(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path, parts: Parts) -> Self {
+        Self {
+            rules: Rules::of(parts.pods.all()),
+            parts,
+            lab,
+            spec: spec.clone(),
+            drivers: Drivers::default(),
+            trial: Trial::in_directory(log_dir),
+            prepared: prepared::Window::default(),
+        }
+    }
+
+    /// The pod of the first driver.
+    #[must_use]
+    pub fn client_pod(&self) -> &Pod {
+        self.pod_of(self.spec.topology.drivers.first().map_or(0, |driver| driver.at))
+    }
+
+    /// The first pod that the first driver offers load to.
+    #[must_use]
+    pub fn server_pod(&self) -> &Pod {
+        self.pod_of(self.spec.topology.drivers.first().map_or(0, |driver| driver.target))
+    }
+
+    fn pod_of(&self, workload: usize) -> &Pod {
+        &self.parts.pods.workloads[workload].pods[0].pod
+    }
+
+    /// Every pod: those of workloads, then those of proxies that have one to themselves.
+    #[must_use]
+    pub fn pods(&self) -> Vec<&Pod> {
+        self.parts.pods.all().collect()
+    }
+
+    /// The first namespace of the mesh that its objects are in; absent where there is no control plane.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.parts.namespaces.as_ref()?.names().first().map(String::as_str)
+    }
+
+    /// The proxies that have an admin interface, from caller to callee: name, pod, and where it responds.
+    pub fn admin_interfaces(&self) -> impl Iterator<Item = (&str, &str, &Admin)> {
+        self.proxies()
+            .filter_map(|proxy| Some((proxy.name.as_str(), proxy.pod.as_str(), proxy.counters.admin()?)))
+    }
+
+    /// What the first driver requests, as a client in its pod writes it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.parts.destinations.first().map(|destination| destination.url.clone()).unwrap_or_default()
+    }
+
+    /// What the first driver needs besides its load, as arguments of `meshmeter load`.
+    #[must_use]
+    pub fn client_arguments(&self) -> Vec<String> {
+        self.parts.destinations.first().map(|destination| destination.arguments.clone()).unwrap_or_default()
+    }
+
+    /// Each proxy once: those on the paths of drivers from caller to callee, then the others.
+    fn proxies(&self) -> impl Iterator<Item = &Proxy> {
+        let on_paths = self.parts.edges.iter().flat_map(|edge| &edge.stations);
+        let on_paths = on_paths.flat_map(|station| station.proxies.iter().copied());
+        let mut order: Vec<usize> = Vec::with_capacity(self.parts.proxies.len());
+        let mut seen = vec![false; self.parts.proxies.len()];
+        for id in on_paths.chain(0..self.parts.proxies.len()) {
+            if !std::mem::replace(&mut seen[id], true) {
+                order.push(id);
+            }
+        }
+        order.into_iter().map(|id| &self.parts.proxies[id])
+    }
+
+    /// Every component but the drivers, with its name.
+    fn components(&self) -> impl Iterator<Item = (&str, &Container)> {
+        let proxies = self.proxies().map(|proxy| (proxy.name.as_str(), &proxy.container));
+        let services = self.parts.pods.services();
+        let services = services.map(|(running, service)| (running.name.as_str(), &service.container));
+        let supporting = self.parts.supporting.iter().map(|other| (other.name.as_str(), &other.container));
+        proxies.chain(services).chain(supporting)
+    }
+
+    /// What is watched: the drivers first, then along the paths. The component nearest to a pod's interface shows the pod's
+    /// traffic.
+    fn watched(&self) -> Vec<Watched> {
+        let mut pods_shown: Vec<&str> = Vec::new();
+        let mut proxies = Vec::new();
+        for proxy in self.proxies() {
+            let shows_network = self.faces_network(proxy) && !pods_shown.contains(&proxy.pod.as_str());
+            if shows_network {
+                pods_shown.push(&proxy.pod);
+            }
+            proxies.push(watched(&proxy.name, Role::Proxy, &proxy.pod, &proxy.container, shows_network));
+        }
+        let application = |name: &str, role: Role, pod: &str, container: &Container| {
+            watched(name, role, pod, container, !pods_shown.contains(&pod))
+        };
+        let drivers = self
+            .drivers
+            .containers()
+            .map(|(name, pod, container)| application(name, Role::Generator, pod, container));
+        let services = self.parts.pods.services().map(|(running, service)| {
+            application(&running.name, Role::App, running.pod.name(), &service.container)
+        });
+        let supporting =
+            self.parts.supporting.iter().map(|other| {
+                watched(&other.name, other.role, &other.pod, &other.container, other.shows_network)
+            });
+        drivers.chain(proxies).chain(services).chain(supporting).collect()
+    }
+
+    /// Whether traffic passes a proxy, by its place on the paths.
+    fn faces_network(&self, proxy: &Proxy) -> bool {
+        let stations = self.parts.edges.iter().flat_map(|edge| &edge.stations);
+        let mut own = stations
+            .filter(|station| station.proxies.iter().any(|id| self.parts.proxies[*id].name == proxy.name));
+        own.any(|station| !matches!(station.evidence.seen, Seen::Nothing(_)))
+    }
+}
+
+fn watched(name: &str, role: Role, pod: &str, container: &Container, nearest_to_network: bool) -> Watched {
+    Watched {
+        name: name.to_owned(),
+        role,
+        pod: pod.to_owned(),
+        pid: container.pid().cast_signed(),
+        cgroup: container.cgroup().cloned(),
+        interface: nearest_to_network.then(|| container.interface().clone()),
+    }
+}
+
+impl Deployment for LabDeployment<'_> {
+    fn begin_trial(&mut self, label: &str) -> Result<(), EnvironmentError> {
+        self.begin(&self.lab.log_dir(label))
+    }
+
+    fn start(&mut self, drivers: &[DriverStart]) -> Result<(), EnvironmentError> {
+        self.start_drivers(drivers)
+    }
+
+    fn next_event(&mut self, timeout: Duration) -> Option<DriverEvent> {
+        self.drivers.next_event(timeout)
+    }
+
+    fn interrupt(&mut self, driver: &str) {
+        self.drivers.interrupt(driver);
+    }
+
+    fn kill(&mut self, driver: &str) {
+        self.drivers.kill(driver);
+    }
+
+    fn snapshot(&mut self) -> Result<Snapshot, EnvironmentError> {
+        self.check_alive("read the components")?;
+        observe::read(&self.watched(), self.lab.host_proc())
+    }
+
+    fn health(&mut self, probe: HealthProbe) -> Option<ComponentFailure> {
+        self.failure(probe)
+    }
+
+    fn end_trial(&mut self, sent: &[DriverLoad]) -> TrialEvidence {
+        self.end(sent)
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<(), EnvironmentError> {
+        self.parts.pods.close()
+    }
+}

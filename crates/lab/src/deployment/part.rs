@@ -1,0 +1,99 @@
+//! A part of a deployment beside its workloads: a data plane, an entry or an exit.
+
+use super::rollout::Rollout;
+use crate::envoy::proof::Evidence;
+use crate::private_dir::PrivateDir;
+use experiment::environment::EnvironmentError;
+use experiment::topology::{Call, DriverPlacement};
+use mesh::istio::propagation::Expected;
+use mesh::kubernetes::workloads::Membership;
+use serde_json::Value;
+
+/// Position of a proxy in [`Rollout::proxies`].
+pub(crate) type ProxyId = usize;
+
+/// What a mode adds to the workloads of a topology. A deployment calls the methods in their order here.
+pub(crate) trait Part {
+    /// How the API describes the pods of workloads in the mesh.
+    fn membership(&self) -> Membership {
+        Membership::Outside
+    }
+
+    /// Starts proxies and redirects traffic. Proxies need not be ready yet.
+    ///
+    /// # Errors
+    /// Something does not start.
+    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError>;
+
+    /// Does what needs proxies that are ready.
+    ///
+    /// # Errors
+    /// Something does not start.
+    fn proxies_are_ready(&mut self, _rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+        Ok(())
+    }
+
+    /// Objects that lead traffic through its proxies. They are written together with the Services.
+    fn objects(&self, _rollout: &Rollout<'_>) -> Vec<Value> {
+        Vec::new()
+    }
+
+    /// Does what needs the addresses of Services.
+    ///
+    /// # Errors
+    /// A name or a rule cannot be added.
+    fn services_have_addresses(&self, _rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+        Ok(())
+    }
+
+    /// What its proxies show once their configuration has propagated.
+    fn expected(&self, _rollout: &Rollout<'_>) -> Vec<(ProxyId, Vec<Expected>)> {
+        Vec::new()
+    }
+
+    /// Its proxies on the path of a call.
+    fn stations(&self, _rollout: &Rollout<'_>, _call: Call) -> Stations {
+        Stations::default()
+    }
+
+    /// Directories of files that drivers use.
+    fn take_directories(&mut self) -> Vec<PrivateDir> {
+        Vec::new()
+    }
+
+    /// What a driver requests, where that is not the target's Service or address.
+    fn destination(&self, _rollout: &Rollout<'_>, _driver: &DriverPlacement) -> Option<Destination> {
+        None
+    }
+}
+
+/// Proxies of one part on the path of a call.
+#[derive(Debug, Default)]
+pub(crate) struct Stations {
+    /// Near the caller, in the order in which requests pass them.
+    pub at_caller: Vec<Station>,
+    /// Near the callee, in the same order.
+    pub at_callee: Vec<Station>,
+}
+
+/// A proxy on the path of a call; or several that share its requests, one per replica.
+#[derive(Clone, Debug)]
+pub(crate) struct Station {
+    /// Name of the proxy, or of all replicas together.
+    pub name: String,
+    /// The proxies.
+    pub proxies: Vec<ProxyId>,
+    /// The end of the path that this is about, where a proxy is at both.
+    pub side: Option<&'static str>,
+    /// What of their counters tells of the path.
+    pub evidence: Evidence,
+}
+
+/// What a driver requests.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Destination {
+    /// As a client in the driver's pod writes it.
+    pub url: String,
+    /// What the generator needs besides, as arguments of `meshmeter load`: certificates to trust and to show.
+    pub arguments: Vec<String>,
+}

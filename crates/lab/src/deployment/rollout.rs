@@ -1,0 +1,451 @@
+//! A deployment that is coming up: its pods, its proxies and its objects in the API so far.
+
+use super::part::{Part, ProxyId};
+use crate::concurrent::try_side_by_side;
+use crate::context::{DeploymentContext, MeshContext, lab_name};
+use crate::environment::LocalLab;
+use crate::istio::agent::{AgentFactory, AgentSpec, ProxyKind};
+use crate::istio::{MeshNamespaces, wasm_module};
+use crate::pod::{Pod, PodSpec};
+use crate::private_dir::create_log_dir;
+use crate::running::service::{SERVICE_PORT, ServiceFactory};
+use crate::running::{PodIdentity, PodPlace, Pods, Proxy, RunningPod, RunningWorkload};
+use experiment::MeshKind;
+use experiment::dataplane::{Entry, ModeParts};
+use experiment::environment::{DeploymentSpec, EnvironmentError};
+use experiment::topology::{Call, Runs, Topology, Workload, WorkloadId};
+use mesh::istio::configz::wait_until_processed;
+use mesh::istio::objects::egress::{EXTERNAL_HOST, EXTERNAL_PORT};
+use mesh::istio::objects::markers::{self, Markers};
+use mesh::istio::objects::subject::{ServiceAccount, Subject};
+use mesh::istio::objects::{self, extra, ingress, waypoint};
+use mesh::istio::token::TokenIssuer;
+use mesh::kubernetes::workloads::{self as api, Membership, Replica, ServicePort};
+use mesh::names::{TOKEN_AUDIENCE, service_host};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::Path;
+
+/// A deployment that is coming up. Pods are the first to be dropped, and all processes with them; objects the last.
+pub(crate) struct Rollout<'a> {
+    /// Its pods.
+    pub pods: Pods,
+    /// Every proxy that was started.
+    pub proxies: Vec<Proxy>,
+    /// The control plane and the objects there; absent under `mesh: envoy`.
+    pub mesh: Option<MeshContext<'a>>,
+    /// What everything in it has in common.
+    pub context: DeploymentContext<'a>,
+    /// The mode in its parts.
+    pub mode: ModeParts,
+}
+
+impl<'a> Rollout<'a> {
+    /// Creates every pod of the topology, starts the services, and describes the pods to the API.
+    ///
+    /// # Errors
+    /// Something cannot be created. What had been is dropped, and so taken down.
+    pub fn begin(
+        lab: &'a LocalLab,
+        spec: &'a DeploymentSpec,
+        log_dir: &'a Path,
+        parts: &[Box<dyn Part + 'a>],
+    ) -> Result<Self, EnvironmentError> {
+        create_log_dir(log_dir)?;
+        let context = lab.deployment_context(spec, log_dir);
+        let mesh = (spec.mesh == MeshKind::Istio).then(|| open_mesh(lab, &context)).transpose()?;
+        let mode = spec.mode.parts(spec.mesh);
+        let mut rollout = Self { pods: Pods::default(), proxies: Vec::new(), mesh, context, mode };
+        rollout.create_pods()?;
+        rollout.start_services()?;
+        let memberships: Vec<Membership> = parts.iter().map(|part| part.membership()).collect();
+        let member = memberships.into_iter().find(|membership| *membership != Membership::Outside);
+        rollout.describe_pods(member.unwrap_or(Membership::Outside))?;
+        Ok(rollout)
+    }
+
+    /// The topology.
+    pub fn topology(&self) -> &'a Topology {
+        &self.context.spec.topology
+    }
+
+    /// A workload of the topology.
+    pub fn workload(&self, id: WorkloadId) -> &'a Workload {
+        &self.topology().workloads[id]
+    }
+
+    /// Workloads that the data plane is attached to.
+    pub fn members(&self) -> Vec<WorkloadId> {
+        (0..self.topology().workloads.len()).filter(|id| self.is_member(*id)).collect()
+    }
+
+    /// Whether the data plane is attached to a workload. Drivers of an entry from outside the mesh are outside it.
+    pub fn is_member(&self, id: WorkloadId) -> bool {
+        let workload = self.workload(id);
+        let drives_from_outside =
+            self.mode.entry != Entry::Direct && matches!(workload.runs, Runs::Drivers { .. });
+        workload.in_mesh && !drives_from_outside
+    }
+
+    /// Calls that a workload makes.
+    pub fn calls_from(&self, id: WorkloadId) -> impl Iterator<Item = Call> {
+        self.topology().calls.iter().copied().filter(move |call| call.from == id)
+    }
+
+    /// Whether any workload calls this one.
+    pub fn is_called(&self, id: WorkloadId) -> bool {
+        self.topology().calls.iter().any(|call| call.to == id)
+    }
+
+    /// Name of a workload's sidecars together; of its sidecar where it has one pod.
+    pub fn proxy_name(&self, id: WorkloadId) -> String {
+        format!("{}-proxy", self.workload(id).qualified_name())
+    }
+
+    /// Position of a workload's namespace among those of the topology.
+    pub fn namespace_index(&self, id: WorkloadId) -> usize {
+        let namespaces = self.topology().namespaces();
+        let name = &self.workload(id).namespace;
+        namespaces.iter().position(|namespace| namespace == name).expect("it is one of the topology's")
+    }
+
+    /// The control plane and the objects there.
+    pub fn mesh(&self) -> &MeshContext<'a> {
+        self.mesh.as_ref().expect("parts that need a control plane are of modes that have one")
+    }
+
+    /// The same, to add objects.
+    pub fn mesh_mut(&mut self) -> &mut MeshContext<'a> {
+        self.mesh.as_mut().expect("parts that need a control plane are of modes that have one")
+    }
+
+    /// A workload's namespace in the mesh.
+    pub fn mesh_namespace(&self, id: WorkloadId) -> &str {
+        &self.mesh().namespaces.names()[self.namespace_index(id)]
+    }
+
+    /// The whole name of a workload's Service.
+    pub fn host_of(&self, id: WorkloadId) -> String {
+        service_host(&self.workload(id).name, self.mesh_namespace(id))
+    }
+
+    /// Socket addresses of a workload's pods, where its Service leads.
+    pub fn endpoints_of(&self, id: WorkloadId) -> Vec<SocketAddrV4> {
+        let port = if self.workload(id).is_external() { EXTERNAL_PORT } else { SERVICE_PORT };
+        let pods = self.pods.workloads[id].pods.iter();
+        pods.map(|running| SocketAddrV4::new(running.pod.address(), port)).collect()
+    }
+
+    /// The places of all pods of these workloads.
+    pub fn places_of(&self, workloads: &[WorkloadId]) -> Vec<PodPlace> {
+        let places = |id: &WorkloadId| {
+            let id = *id;
+            (0..self.pods.workloads[id].pods.len()).map(move |replica| PodPlace::Workload(id, replica))
+        };
+        workloads.iter().flat_map(places).collect()
+    }
+
+    /// Qualifies the name of something that each namespace has one of, such as `pair-1/waypoint`.
+    pub fn qualified(&self, namespace: usize, name: &str) -> String {
+        match self.topology().namespaces()[namespace] {
+            "" => name.to_owned(),
+            namespace => format!("{namespace}/{name}"),
+        }
+    }
+
+    fn create_pods(&mut self) -> Result<(), EnvironmentError> {
+        let (lab, workloads) = (self.context.lab, &self.topology().workloads);
+        let mut wanted = Vec::new();
+        for (id, workload) in workloads.iter().enumerate() {
+            let files = self.mesh.as_ref().map(|mesh| mesh.namespaces.name_files(self.namespace_index(id)));
+            wanted.extend(workload.pod_names().map(|name| (id, name, files.clone())));
+        }
+        let created = try_side_by_side(wanted, |(id, name, files)| {
+            let spec = PodSpec::new(lab_name(&name));
+            let pod = lab.create_pod(&files.into_iter().fold(spec, PodSpec::with_names))?;
+            Ok((id, RunningPod { pod, name, identity: None, service: None }))
+        })?;
+        self.pods.workloads.resize_with(workloads.len(), RunningWorkload::default);
+        for (id, running) in created {
+            self.pods.workloads[id].pods.push(running);
+        }
+        Ok(())
+    }
+
+    fn start_services(&mut self) -> Result<(), EnvironmentError> {
+        let workloads = &self.context.spec.topology.workloads;
+        let factory = ServiceFactory { context: &self.context, external: (EXTERNAL_HOST, EXTERNAL_PORT) };
+        let pods = self.pods.workloads.iter_mut().zip(workloads);
+        let pods =
+            pods.flat_map(|(running, workload)| running.pods.iter_mut().map(move |pod| (pod, workload)));
+        try_side_by_side(pods, |(running, workload)| {
+            running.service = factory.start(&mut running.pod, &running.name, workload)?;
+            Ok(())
+        })
+        .map(drop)
+    }
+
+    /// Describes the pods to the API. External services it knows nothing of.
+    fn describe_pods(&mut self, member: Membership) -> Result<(), EnvironmentError> {
+        if self.mesh.is_none() {
+            return Ok(());
+        }
+        let mut described = Vec::new();
+        for (id, workload) in self.topology().workloads.iter().enumerate() {
+            if workload.is_external() {
+                continue;
+            }
+            let membership = if self.is_member(id) { member } else { Membership::Outside };
+            let in_namespace = Workload { namespace: String::new(), ..workload.clone() };
+            let replicas = in_namespace.pod_names().zip(&self.pods.workloads[id].pods);
+            let replicas =
+                replicas.map(|(pod, running)| Replica { pod, address: running.pod.address() }).collect();
+            let namespace = self.mesh_namespace(id);
+            described.push((id, api::Workload::new(&workload.name, namespace, replicas, membership)));
+        }
+        self.describe(&described.iter().map(|(_, workload)| workload).collect::<Vec<_>>())?;
+        for (id, workload) in described {
+            let running = &mut self.pods.workloads[id];
+            for (pod, identity) in running.pods.iter_mut().zip(PodIdentity::of(&workload)) {
+                pod.identity = Some(identity);
+            }
+            running.described = Some(workload);
+        }
+        Ok(())
+    }
+
+    /// Tells the API of pods that run.
+    ///
+    /// # Errors
+    /// The API refuses one.
+    pub fn describe(&mut self, workloads: &[&api::Workload]) -> Result<(), EnvironmentError> {
+        self.mesh_mut().namespaces.objects.create_pods(workloads, &|_| ())
+    }
+
+    /// Creates a pod for a proxy of its own, described to the API where it has a name there.
+    ///
+    /// # Errors
+    /// The pod cannot be created, or the API refuses it.
+    pub fn create_proxy_pod(&mut self, name: &str, namespace: usize) -> Result<usize, EnvironmentError> {
+        let spec = PodSpec::new(lab_name(name));
+        let files = self.mesh.as_ref().map(|mesh| mesh.namespaces.name_files(namespace));
+        let pod = self.context.lab.create_pod(&files.into_iter().fold(spec, PodSpec::with_names))?;
+        self.pods.infrastructure.push(pod);
+        Ok(self.pods.infrastructure.len() - 1)
+    }
+
+    /// Starts agents, each in its pod. They need not be ready yet.
+    ///
+    /// # Errors
+    /// A token cannot be had, or an agent does not start.
+    pub fn start_agents(&mut self, agents: Vec<AgentStart>) -> Result<Vec<ProxyId>, EnvironmentError> {
+        let mesh = self.mesh.as_ref().expect("agents are configured by a control plane");
+        let api = mesh.control_plane.api();
+        let accounts: Vec<(&str, &str)> = agents
+            .iter()
+            .map(|agent| (agent.identity.namespace.as_str(), agent.identity.account.as_str()))
+            .collect();
+        let tokens = api.tokens(&accounts, TOKEN_AUDIENCE)?;
+        let places: Vec<PodPlace> = agents.iter().map(|agent| agent.place).collect();
+        let specs = agents.into_iter().zip(tokens).map(|(agent, token)| {
+            let AgentStart { name, kind, identity, statistics, .. } = agent;
+            AgentSpec { name, kind, identity, statistics, token }
+        });
+        let specs: Vec<AgentSpec> = specs.collect();
+        let factory = AgentFactory {
+            context: &self.context,
+            programs: mesh.programs,
+            root_certificate: mesh.control_plane.root_certificate(),
+        };
+        let pods = self.pods.select(&places);
+        let started = try_side_by_side(pods.into_iter().zip(specs), |(pod, spec)| factory.start(pod, &spec))?;
+        Ok(self.add_proxies(started))
+    }
+
+    /// Adds started proxies and returns their positions.
+    pub fn add_proxies(&mut self, started: Vec<Proxy>) -> Vec<ProxyId> {
+        let first = self.proxies.len();
+        self.proxies.extend(started);
+        (first..self.proxies.len()).collect()
+    }
+
+    /// Changes these pods side by side.
+    ///
+    /// # Errors
+    /// The first that fails.
+    pub fn change_pods(
+        &mut self,
+        places: &[PodPlace],
+        change: impl Fn(&mut Pod) -> Result<(), EnvironmentError> + Sync,
+    ) -> Result<(), EnvironmentError> {
+        try_side_by_side(self.pods.select(places), change).map(drop)
+    }
+
+    /// Passes what the objects of a workload's Service are about.
+    pub fn with_subject<T>(&self, id: WorkloadId, use_it: impl FnOnce(&Subject<'_>) -> T) -> T {
+        let namespace = self.mesh_namespace(id);
+        let calls = self.topology().calls.iter().filter(|call| call.to == id);
+        let mut callers: Vec<ServiceAccount<'_>> = calls
+            .map(|call| match self.mode.entry {
+                // The gateway before the service calls it.
+                Entry::Ingress if !self.is_member(call.from) => {
+                    ServiceAccount { namespace, name: ingress::NAME }
+                }
+                _ => {
+                    let (namespace, name) =
+                        (self.mesh_namespace(call.from), self.workload(call.from).name.as_str());
+                    ServiceAccount { namespace, name }
+                }
+            })
+            .collect();
+        callers.dedup();
+        use_it(&Subject {
+            namespace,
+            service: &self.workload(id).name,
+            port: SERVICE_PORT,
+            callers: &callers,
+            path: self.context.spec.protocol.path(),
+        })
+    }
+
+    /// Text that the settings leave in the configuration of proxies on the way to a workload.
+    pub fn markers(&self, id: WorkloadId) -> Markers {
+        self.with_subject(id, |subject| markers::for_service(self.context.spec, subject))
+    }
+
+    /// Workloads that have a Service.
+    pub fn services(&self) -> Vec<WorkloadId> {
+        let workloads = self.topology().workloads.iter().enumerate();
+        workloads.filter(|(_, workload)| workload.service().is_some()).map(|(id, _)| id).collect()
+    }
+
+    /// Objects that the experiment's switches ask for. Those of its own that are in no namespace of the mesh are there once.
+    pub fn settings_objects(&self) -> Vec<Value> {
+        let (spec, mesh) = (self.context.spec, self.mesh());
+        let keys = mesh.tokens.as_ref().map(TokenIssuer::public_keys);
+        let mut objects = Vec::new();
+        for (index, namespace) in mesh.namespaces.names().iter().enumerate() {
+            objects.extend(objects::for_namespace(spec, namespace, mesh.wasm_module.as_deref()));
+            let own = extra::objects(spec.istio.extra.as_ref(), namespace).into_iter();
+            let is_here = |object: &Value| object["metadata"]["namespace"] == namespace.as_str();
+            objects.extend(own.filter(|object| index == 0 || is_here(object)));
+        }
+        for id in self.services() {
+            self.with_subject(id, |subject| {
+                objects.extend(objects::for_service(spec, subject, keys.as_deref()));
+            });
+        }
+        objects
+    }
+
+    /// Services with the addresses behind them.
+    pub fn service_objects(&self) -> Vec<Value> {
+        let ports = [ServicePort::for_protocol(self.context.spec.protocol, SERVICE_PORT)];
+        let services = self.services().into_iter();
+        let described = services.filter_map(|id| self.pods.workloads[id].described.as_ref());
+        described.flat_map(|workload| workload.service_objects(&ports)).collect()
+    }
+
+    /// Writes what the experiment's switches ask for, and waits until istiod has processed it. This comes before the proxies,
+    /// as it would be there before them in a cluster: whatever they are told first agrees with it.
+    ///
+    /// # Errors
+    /// The API refuses an object, or istiod does not process it in time.
+    pub fn write_settings(&mut self) -> Result<(), EnvironmentError> {
+        let settings = self.settings_objects();
+        let made = self.mesh_mut().namespaces.objects.apply(&settings)?;
+        wait_until_processed(&self.mesh().control_plane.istiod(), &made, || self.check_goes_on())
+    }
+
+    /// Takes over the addresses that the API gave to Services, and lets their names resolve for their callers.
+    ///
+    /// # Errors
+    /// A Service was given no address, or a file of names cannot be written.
+    pub fn resolve_services(&mut self, made: &[Value]) -> Result<(), EnvironmentError> {
+        let addresses = service_addresses(made);
+        for id in self.services() {
+            if self.workload(id).is_external() {
+                continue;
+            }
+            let (name, namespace) = (self.workload(id).name.as_str(), self.namespace_index(id));
+            let address = addresses.get(&(self.mesh_namespace(id), name)).copied().ok_or_else(|| {
+                EnvironmentError::new(format!("find the address of Service {name}"), "it was given none")
+            })?;
+            self.pods.workloads[id].service_address = Some(address);
+            let calls = self.topology().calls.iter().filter(|call| call.to == id);
+            let callers: BTreeSet<usize> =
+                calls.map(|call| self.namespace_index(call.from)).chain([namespace]).collect();
+            for caller in callers {
+                self.mesh().namespaces.add_service_names((name, namespace), address, caller)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// For loops that wait: an error once the user has stopped the run, or a part of the control plane has failed.
+    ///
+    /// # Errors
+    /// That one.
+    pub fn check_goes_on(&self) -> Result<(), EnvironmentError> {
+        self.context.lab.check_not_stopped()?;
+        self.mesh.as_ref().map_or(Ok(()), |mesh| mesh.control_plane.check("configure the proxies"))
+    }
+
+    /// What a driver requests of a workload, as a user would write it.
+    pub fn url_of(&self, id: WorkloadId) -> String {
+        let protocol = self.context.spec.protocol;
+        let host = match &self.mesh {
+            Some(_) => self.host_of(id),
+            None => self.pods.workloads[id].pods[0].pod.address().to_string(),
+        };
+        format!("{}://{host}:{SERVICE_PORT}{}", protocol.scheme(false), protocol.path())
+    }
+}
+
+/// An agent to start.
+#[derive(Clone, Debug)]
+pub(crate) struct AgentStart {
+    /// Its pod.
+    pub place: PodPlace,
+    /// The component's name.
+    pub name: String,
+    /// What kind of proxy it is.
+    pub kind: ProxyKind,
+    /// Its pod in the API.
+    pub identity: PodIdentity,
+    /// Prefixes of the statistics that prove its path.
+    pub statistics: Vec<String>,
+}
+
+fn open_mesh<'a>(
+    lab: &'a LocalLab,
+    context: &DeploymentContext<'a>,
+) -> Result<MeshContext<'a>, EnvironmentError> {
+    let settings = &context.spec.istio;
+    let programs = lab.istio_programs()?;
+    let control_plane = lab.control_plane()?;
+    control_plane.provide(context.lab, context.meshmeter, settings, lab.progress())?;
+    let tokens = settings.authorization.jwt.then(TokenIssuer::create).transpose()?;
+    let wasm_module =
+        settings.wasm.as_ref().map(|file| wasm_module::give_to_proxies(context.lab, file)).transpose()?;
+    let namespaces = MeshNamespaces::create(
+        context.lab,
+        &control_plane,
+        context.number,
+        &context.spec.topology.namespaces(),
+        waypoint::namespace_labels(context.spec.mode.parts(context.spec.mesh).data_plane),
+    )?;
+    Ok(MeshContext { programs, control_plane, namespaces, tokens, wasm_module })
+}
+
+/// The addresses that the API gave to Services, by namespace and name.
+fn service_addresses(made: &[Value]) -> BTreeMap<(&str, &str), Ipv4Addr> {
+    let address = |service: &'_ Value| service["spec"]["clusterIP"].as_str()?.parse().ok();
+    let services = made.iter().filter(|object| object["kind"] == "Service");
+    let named = services.filter_map(|service| {
+        let metadata = &service["metadata"];
+        Some(((metadata["namespace"].as_str()?, metadata["name"].as_str()?), address(service)?))
+    });
+    named.collect()
+}

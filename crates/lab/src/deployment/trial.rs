@@ -1,0 +1,300 @@
+//! A trial of a deployment: counters before it and after it, and what they prove.
+
+use super::footprint::BeforeLoad;
+use super::part::Station;
+use super::rules::Rules;
+use super::{Edge, LabDeployment};
+use crate::concurrent::side_by_side;
+use crate::life;
+use crate::private_dir::create_log_dir;
+use crate::running::{Proxy, RunningPod, RunningService};
+use experiment::environment::deploy::{DriverLoad, ServiceCount, TrialEvidence};
+use experiment::environment::{EnvironmentError, SentLoad, in_one_line};
+use experiment::schema::PathProof;
+use experiment::topology::WorkloadId;
+use mesh::admin::AdminCause;
+use mesh::proof::edge::{Edge as CountedEdge, EdgeProxy, Replica, prove_edges};
+use mesh::proof::{Accepts, CountedService};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long proxies may take, after the drivers' end, to read what had been sent to them.
+const SETTLED_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Time between two looks at their counters.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Counters by name.
+type Counters = BTreeMap<String, u64>;
+
+/// Counters by name, or why they cannot be read.
+type MaybeCounters = Result<Counters, String>;
+
+/// The state of a trial.
+#[derive(Debug)]
+pub(super) struct Trial {
+    number: usize,
+    log_dir: PathBuf,
+    /// Of each proxy of the deployment, in its order.
+    proxies_before: Vec<Counters>,
+    /// Of each pod with a service, by its name. A pod whose counters could not be read is not in here.
+    services_before: BTreeMap<String, Counters>,
+    before_load: BeforeLoad,
+}
+
+impl Trial {
+    /// No trial yet. Logs go to this directory.
+    pub fn in_directory(log_dir: &Path) -> Self {
+        Self {
+            number: 0,
+            log_dir: log_dir.to_path_buf(),
+            proxies_before: Vec::new(),
+            services_before: BTreeMap::new(),
+            before_load: BeforeLoad::default(),
+        }
+    }
+
+    /// Directory of its logs.
+    pub fn log_dir(&self) -> &Path {
+        &self.log_dir
+    }
+
+    /// Its number in the deployment, from 1.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+}
+
+impl LabDeployment<'_> {
+    /// Begins a trial with logs in this directory.
+    pub(super) fn begin(&mut self, log_dir: &Path) -> Result<(), EnvironmentError> {
+        self.check_alive("begin a trial")?;
+        create_log_dir(log_dir)?;
+        self.forget_drivers();
+        self.trial = Trial { number: self.trial.number + 1, ..Trial::in_directory(log_dir) };
+        let proxies = side_by_side(&self.parts.proxies, |proxy: &Proxy| proxy.counters.counters());
+        self.trial.proxies_before = proxies
+            .into_iter()
+            .collect::<Result<_, _>>()
+            .map_err(|error| EnvironmentError::new("read the proxies' counters before the trial", error))?;
+        let services = side_by_side(self.parts.pods.services(), |(running, service)| {
+            (running.name.clone(), service.counters.read())
+        });
+        for (name, counters) in services {
+            match counters {
+                Ok(counters) => drop(self.trial.services_before.insert(name, counters)),
+                Err(error) if self.needs_service_counts() => {
+                    let operation = "read the service's counters before the trial";
+                    return Err(EnvironmentError::new(operation, error));
+                }
+                // They show what services did, and prove nothing.
+                Err(_) => {}
+            }
+        }
+        let proxies: Vec<&Proxy> = self.proxies().collect();
+        self.trial.before_load = BeforeLoad::read(&proxies, &self.watched());
+        Ok(())
+    }
+
+    /// Ends the trial.
+    pub(super) fn end(&mut self, sent: &[DriverLoad]) -> TrialEvidence {
+        self.drivers.kill_all();
+        let before_load = std::mem::take(&mut self.trial.before_load);
+        let services = self.service_counters();
+        let sent: Vec<SentLoad> = self.parts.edges.iter().map(|edge| sent_on(edge, sent)).collect();
+        let counted: Vec<Vec<CountedService>> = self
+            .parts
+            .edges
+            .iter()
+            .map(|edge| match edge.stations.iter().any(|station| station.evidence.needs_service()) {
+                true => self.counted_services(edge.call.to, &services),
+                false => Vec::new(),
+            })
+            .collect();
+        let replicas = self.counters_after(&sent, &counted);
+        let edges = self.edges(&sent, &counted, &replicas);
+        let mut path = prove_edges(&edges);
+        if let Some(tracing) = &self.parts.tracing {
+            let is_over = || self.lab.lab().stop_requested() || self.failed().is_some();
+            tracing.prove(&edges, &mut path, is_over);
+        }
+        path.reasons.extend(self.rules.changes(&Rules::of(self.parts.pods.all())));
+        let failed = || self.components().filter(|(_, container)| container.failed().is_some());
+        let log_tails = failed().map(|(name, container)| (name.to_owned(), container.last_lines())).collect();
+        let hints = failed().map(|(_, container)| container.where_all_is_that_it_said()).collect();
+        let unresponsive = replicas.iter();
+        let unresponsive: BTreeMap<&str, &str> = unresponsive
+            .filter_map(|replica| Some((replica.name.as_str(), replica.after.as_ref().err()?.as_str())))
+            .collect();
+        let proxies: Vec<&Proxy> = self.proxies().collect();
+        let footprints = before_load.complete(&proxies, &self.watched(), &unresponsive, &self.trial.log_dir);
+        self.check_accepted(&mut path);
+        path.proven = path.reasons.is_empty();
+        TrialEvidence {
+            path,
+            services: self.service_counts(&services),
+            footprints,
+            log_tails,
+            hints,
+            push: self.parts.push.clone(),
+        }
+    }
+
+    /// The counters of every pod with a service, by its name.
+    fn service_counters(&self) -> BTreeMap<String, MaybeCounters> {
+        let read =
+            side_by_side(self.parts.pods.services(), |(running, service): (&RunningPod, &RunningService)| {
+                if let Some(how) = service.container.failed() {
+                    return (running.name.clone(), Err(format!("it {how}")));
+                }
+                let counters = service.counters.read().map_err(|error| {
+                    if matches!(error.cause, AdminCause::TimedOut(_)) {
+                        life::mark_silent(&service.container, None);
+                    }
+                    match service.container.failed() {
+                        Some(how) => format!("it {how}"),
+                        None => in_one_line(&error.cause),
+                    }
+                });
+                (running.name.clone(), counters)
+            });
+        read.into_iter().collect()
+    }
+
+    /// What each pod of a workload counted.
+    fn counted_services(
+        &self,
+        workload: WorkloadId,
+        after: &BTreeMap<String, MaybeCounters>,
+    ) -> Vec<CountedService> {
+        let pods = self.parts.pods.workloads[workload].pods.iter();
+        pods.filter_map(|running| {
+            let before = self.trial.services_before.get(&running.name).cloned().unwrap_or_default();
+            Some(CountedService { before, after: after.get(&running.name)?.clone() })
+        })
+        .collect()
+    }
+
+    fn service_counts(&self, after: &BTreeMap<String, MaybeCounters>) -> Vec<ServiceCount> {
+        let workloads = self.spec.topology.workloads.iter().enumerate();
+        let counts = workloads.filter(|(_, workload)| workload.service().is_some()).map(|(id, workload)| {
+            let components: Vec<String> = workload.pod_names().collect();
+            let known = components.iter().all(|pod| self.trial.services_before.contains_key(pod));
+            let counted = self.counted_services(id, after);
+            let is_known = known && counted.iter().all(|service| service.after.is_ok());
+            let requests = counted.iter().map(|service| service.proof().requests_received).sum();
+            ServiceCount {
+                name: workload.name.clone(),
+                namespace: workload.namespace.clone(),
+                replicas: workload.replicas,
+                requests: is_known.then_some(requests),
+                components,
+            }
+        });
+        counts.collect()
+    }
+
+    /// Reads the proxies' counters until they hold every request that was sent, or [`SETTLED_TIMEOUT`] has passed: a
+    /// generator may be gone while its last requests still lie in sockets.
+    fn counters_after(&self, sent: &[SentLoad], services: &[Vec<CountedService>]) -> Vec<Replica> {
+        let deadline = Instant::now() + SETTLED_TIMEOUT;
+        loop {
+            let after = side_by_side(&self.parts.proxies, Proxy::counters_or_reason);
+            let proxies = self.parts.proxies.iter().zip(after).enumerate();
+            let replicas: Vec<Replica> = proxies
+                .map(|(id, (proxy, after))| {
+                    let before = self.trial.proxies_before.get(id).cloned().unwrap_or_default();
+                    Replica { name: proxy.name.clone(), before, after }
+                })
+                .collect();
+            if Instant::now() >= deadline || edges_have_settled(&self.edges(sent, services, &replicas)) {
+                return replicas;
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// The edges of the deployment with what was counted on them.
+    fn edges<'a>(
+        &'a self,
+        sent: &[SentLoad],
+        services: &'a [Vec<CountedService>],
+        replicas: &'a [Replica],
+    ) -> Vec<CountedEdge<'a>> {
+        let edges = self.parts.edges.iter().zip(sent).zip(services);
+        edges
+            .map(|((edge, sent), services)| CountedEdge {
+                from: &edge.from,
+                to: &edge.to,
+                sent: *sent,
+                service: services.iter().collect(),
+                proxies: edge
+                    .stations
+                    .iter()
+                    .map(|station| EdgeProxy {
+                        name: &station.name,
+                        side: station.side,
+                        evidence: &station.evidence,
+                        spans: station.proxies.first().and_then(|id| self.parts.proxies[*id].spans.as_ref()),
+                        replicas: station.proxies.iter().map(|id| &replicas[*id]).collect(),
+                    })
+                    .collect(),
+            })
+            .collect()
+    }
+
+    /// The first station of this name.
+    fn station(&self, name: &str) -> Option<&Station> {
+        self.parts.edges.iter().flat_map(|edge| &edge.stations).find(|station| station.name == name)
+    }
+
+    /// What proxies say that they accept, which must be what is claimed.
+    fn check_accepted(&self, path: &mut PathProof) {
+        for proof in &mut path.proxies {
+            let Some(station) = self.station(&proof.name) else { continue };
+            let Some(claimed) = station.evidence.accepts else { continue };
+            for proxy in station.proxies.iter().map(|id| &self.parts.proxies[*id]) {
+                let takes = takes_plain_text(proxy, claimed, &mut path.reasons);
+                proof.takes_plain_text = proof.takes_plain_text.or(takes);
+            }
+        }
+    }
+}
+
+/// Whether the proxies of all edges have counted all that they will count.
+fn edges_have_settled(edges: &[CountedEdge<'_>]) -> bool {
+    edges.iter().all(|edge| {
+        edge.proxies.iter().all(|proxy| {
+            let summed = proxy.summed();
+            // Replicas of a service are told apart by name in its proof alone.
+            let service = edge.service.first().filter(|_| edge.service.len() == 1).copied();
+            summed
+                .after
+                .map_or(true, |after| proxy.evidence.has_settled(&summed.before, &after, &edge.sent, service))
+        })
+    })
+}
+
+/// Whether a proxy says that it accepts plain text; absent where it cannot be asked.
+fn takes_plain_text(proxy: &Proxy, claimed: Accepts, reasons: &mut Vec<String>) -> Option<bool> {
+    // One that has failed or does not respond was found out by its counters.
+    if proxy.container.failed().is_some() {
+        return None;
+    }
+    let takes = proxy.counters.accepts_plaintext(claimed.port).ok()?;
+    if takes != Some(claimed.plaintext) {
+        let manner = if claimed.plaintext { "does not take plain text" } else { "takes plain text" };
+        reasons.push(format!("{} {manner}, against what `proxy.mtls` says", proxy.name));
+    }
+    takes
+}
+
+/// What the drivers of an edge sent.
+fn sent_on(edge: &Edge, sent: &[DriverLoad]) -> SentLoad {
+    let loads = || sent.iter().filter(|load| edge.drivers.contains(&load.driver)).map(|load| &load.sent);
+    let requests = loads().map(|sent| sent.requests).sum();
+    let bytes: Option<f64> = loads().map(|sent| Some(sent.request_bytes? * sent.requests as f64)).sum();
+    SentLoad { requests, request_bytes: bytes.filter(|_| requests > 0).map(|bytes| bytes / requests as f64) }
+}

@@ -1,0 +1,34 @@
+//! Entries: how drivers reach the workloads that they offer load to. One file each.
+
+mod direct;
+mod gateway;
+pub(crate) mod ingress;
+
+use crate::deployment::part::Part;
+use crate::environment::LocalLab;
+use experiment::dataplane::Entry;
+use experiment::environment::EnvironmentError;
+
+/// The entry as a part of a deployment.
+///
+/// # Errors
+/// What it runs from is not installed.
+pub(crate) fn part(entry: Entry, lab: &LocalLab) -> Result<Box<dyn Part + '_>, EnvironmentError> {
+    Ok(match entry {
+        Entry::Direct => Box::new(direct::Direct),
+        Entry::Gateway => Box::new(gateway::StaticGateway::new(lab.envoy()?)),
+        Entry::Ingress => Box::new(ingress::Ingress::default()),
+    })
+}
+
+/// Checks that an entry can be had here.
+///
+/// # Errors
+/// What is missing and how to get it.
+pub(crate) fn check(entry: Entry, lab: &LocalLab) -> Result<(), EnvironmentError> {
+    match entry {
+        // Ingress gateways are run from what sidecars are.
+        Entry::Direct | Entry::Ingress => Ok(()),
+        Entry::Gateway => lab.envoy().map(drop),
+    }
+}

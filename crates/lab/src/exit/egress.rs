@@ -1,0 +1,152 @@
+//! External services, and the egress gateway before them.
+
+use super::{has_gateway, hop_of_gateway, leading, sni_proxy, speaks_mutual_tls};
+use crate::certificates::CredentialFiles;
+use crate::deployment::part::{Destination, Part, ProxyId, Station, Stations};
+use crate::deployment::rollout::Rollout;
+use crate::istio::agent::ProxyKind;
+use crate::running::GatewayPod;
+use experiment::Protocol;
+use experiment::dataplane::Exit;
+use experiment::environment::EnvironmentError;
+use experiment::topology::{Call, DriverPlacement, WorkloadId};
+use mesh::istio::objects::egress::{
+    self, EXTERNAL_HOST, EXTERNAL_PORT, GATEWAY, GATEWAY_PORT, SNI_PROXY_PORT,
+};
+use mesh::istio::propagation::Expected;
+use mesh::kubernetes::workloads::{Membership, ServicePort};
+use serde_json::Value;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// The gateway's proxy, as a component.
+const GATEWAY_PROXY: &str = "egress-gateway";
+
+/// Nothing leaves the mesh.
+pub(super) struct NoExternalServices;
+
+impl Part for NoExternalServices {
+    fn start(&mut self, _rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+        Ok(())
+    }
+}
+
+struct Gateway {
+    pod: GatewayPod,
+    proxy: ProxyId,
+}
+
+/// An external service, and what is on the way to it.
+pub(super) struct Egress {
+    exit: Exit,
+    gateway: Option<Gateway>,
+    sni_proxy: Option<ProxyId>,
+}
+
+impl Egress {
+    /// Calls leave the mesh like this.
+    pub fn new(exit: Exit) -> Self {
+        Self { exit, gateway: None, sni_proxy: None }
+    }
+}
+
+impl Part for Egress {
+    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+        external(rollout)?;
+        if has_gateway(self.exit) {
+            let port = ServicePort { name: "tls", port: GATEWAY_PORT };
+            let pod = GatewayPod::create(rollout, (GATEWAY, 0), Membership::Outside, &[port])?;
+            let statistics = hop_of_gateway(self.exit).statistics();
+            let agent = pod.agent(rollout, GATEWAY_PROXY, ProxyKind::Router, statistics);
+            let proxy = rollout.start_agents(vec![agent])?[0];
+            self.gateway = Some(Gateway { pod, proxy });
+        }
+        Ok(())
+    }
+
+    fn proxies_are_ready(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+        if let Some(gateway) = self.gateway.as_ref().filter(|_| self.exit == Exit::Sni) {
+            let destination = rollout.endpoints_of(external(rollout)?)[0];
+            let pod = &mut rollout.pods.infrastructure[gateway.pod.pod];
+            let started = sni_proxy::start(&rollout.context, pod, destination)?;
+            self.sni_proxy = rollout.add_proxies(vec![started]).pop();
+        }
+        Ok(())
+    }
+
+    fn objects(&self, rollout: &Rollout<'_>) -> Vec<Value> {
+        let Ok(external) = external(rollout) else { return Vec::new() };
+        let addresses: Vec<Ipv4Addr> =
+            rollout.endpoints_of(external).iter().map(|endpoint| *endpoint.ip()).collect();
+        let mut objects = egress::objects(self.exit, rollout.mesh_namespace(external), &addresses);
+        objects.extend(self.gateway.iter().flat_map(|gateway| gateway.pod.service()));
+        objects
+    }
+
+    fn services_have_addresses(&self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+        let address = *rollout.endpoints_of(external(rollout)?)[0].ip();
+        rollout.mesh().namespaces.add_name(0, address, &[EXTERNAL_HOST])
+    }
+
+    fn expected(&self, rollout: &Rollout<'_>) -> Vec<(ProxyId, Vec<Expected>)> {
+        let (Some(gateway), Ok(external)) = (&self.gateway, external(rollout)) else { return Vec::new() };
+        let next = match self.exit {
+            Exit::Sni => vec![SocketAddrV4::new(Ipv4Addr::LOCALHOST, SNI_PROXY_PORT)],
+            _ => rollout.endpoints_of(external),
+        };
+        let mut expected = leading(&hop_of_gateway(self.exit), GATEWAY_PORT, next);
+        let markers = rollout.markers(external);
+        expected.extend(markers.every_listener.into_iter().map(Expected::InListeners));
+        vec![(gateway.proxy, expected)]
+    }
+
+    fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
+        if !rollout.workload(call.to).is_external() {
+            return Stations::default();
+        }
+        let gateway = self.gateway.iter().map(|gateway| Station {
+            name: rollout.proxies[gateway.proxy].name.clone(),
+            proxies: vec![gateway.proxy],
+            side: None,
+            evidence: hop_of_gateway(self.exit).evidence(speaks_mutual_tls(self.exit)),
+        });
+        let sni_proxy = self.sni_proxy.iter().map(|proxy| Station {
+            name: rollout.proxies[*proxy].name.clone(),
+            proxies: vec![*proxy],
+            side: None,
+            evidence: sni_proxy::evidence(),
+        });
+        Stations { at_caller: gateway.chain(sni_proxy).collect(), ..Stations::default() }
+    }
+
+    fn destination(&self, rollout: &Rollout<'_>, driver: &DriverPlacement) -> Option<Destination> {
+        let service = rollout.pods.workloads[driver.target].pods.first()?.service.as_ref()?;
+        let files = CredentialFiles::in_folder(service.credentials.as_ref()?.path());
+        Some(Destination {
+            url: url(rollout.context.spec.protocol),
+            arguments: vec![format!("--cacert={}", files.authority.display())],
+        })
+    }
+}
+
+/// The external service. Its public name leads to one pod.
+fn external(rollout: &Rollout<'_>) -> Result<WorkloadId, EnvironmentError> {
+    let external = rollout.services().into_iter().filter(|id| rollout.workload(*id).is_external());
+    let external: Vec<WorkloadId> = external.collect();
+    match external[..] {
+        [id] if rollout.workload(id).replicas == 1 => Ok(id),
+        _ => Err(EnvironmentError::new(
+            "lead calls out of the mesh",
+            "its one external host is one pod of one workload, and the topology has another number",
+        )),
+    }
+}
+
+/// What a driver requests: it opens TLS itself, whatever the protocol.
+fn url(protocol: Protocol) -> String {
+    let authority = format!("{EXTERNAL_HOST}:{EXTERNAL_PORT}");
+    match protocol {
+        Protocol::Http1 | Protocol::Http2 => format!("https://{authority}/"),
+        Protocol::Grpc => format!("grpcs://{authority}/meshmeter.v1.Echo/Unary"),
+        Protocol::Tcp => format!("tls://{authority}"),
+    }
+}

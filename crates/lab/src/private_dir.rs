@@ -1,0 +1,29 @@
+//! Directories that go with their owner: configuration, keys, sockets; and the directories of logs.
+
+use experiment::environment::EnvironmentError;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A directory of the lab that is removed with its owner.
+#[derive(Debug)]
+pub(crate) struct PrivateDir(pub PathBuf);
+
+impl PrivateDir {
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for PrivateDir {
+    fn drop(&mut self) {
+        // What cannot be removed here goes with the lab's private directory.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Creates a directory for logs.
+pub(crate) fn create_log_dir(log_dir: &Path) -> Result<(), EnvironmentError> {
+    fs::create_dir_all(log_dir)
+        .map_err(|error| EnvironmentError::new(format!("create the log folder {}", log_dir.display()), error))
+}

@@ -1,0 +1,67 @@
+//! A gateway under a control plane: a proxy in a pod of its own, with a Service before it.
+
+use super::pods::{PodIdentity, PodPlace};
+use crate::deployment::rollout::{AgentStart, Rollout};
+use crate::istio::agent::ProxyKind;
+use experiment::environment::EnvironmentError;
+use mesh::kubernetes::workloads::{Membership, ServicePort, Workload};
+use serde_json::Value;
+use std::net::Ipv4Addr;
+
+/// A gateway's pod, known to the API.
+#[derive(Debug)]
+pub(crate) struct GatewayPod {
+    workload: Workload,
+    ports: Vec<ServicePort>,
+    /// Position in the topology of its namespace.
+    namespace: usize,
+    /// Its pod among those of proxies.
+    pub pod: usize,
+}
+
+impl GatewayPod {
+    /// Creates the pod in a namespace of the topology and describes it to the API. `ports` are those of its Service.
+    ///
+    /// # Errors
+    /// The pod cannot be created, or the API refuses it.
+    pub fn create(
+        rollout: &mut Rollout<'_>,
+        (name, namespace): (&str, usize),
+        membership: Membership,
+        ports: &[ServicePort],
+    ) -> Result<Self, EnvironmentError> {
+        let pod = rollout.create_proxy_pod(&rollout.qualified(namespace, name), namespace)?;
+        let address = rollout.pods.infrastructure[pod].address();
+        let in_mesh = rollout.mesh().namespaces.names()[namespace].clone();
+        let workload = Workload::single(name, &in_mesh, address, membership);
+        rollout.describe(&[&workload])?;
+        Ok(Self { workload, ports: ports.to_vec(), namespace, pod })
+    }
+
+    /// Its proxy, to be started under this name, with prefixes of the statistics that prove its path.
+    pub fn agent(
+        &self,
+        rollout: &Rollout<'_>,
+        name: &str,
+        kind: ProxyKind,
+        statistics: Vec<String>,
+    ) -> AgentStart {
+        AgentStart {
+            place: PodPlace::Infrastructure(self.pod),
+            name: rollout.qualified(self.namespace, name),
+            kind,
+            identity: PodIdentity::of(&self.workload).next().expect("a gateway has one pod"),
+            statistics,
+        }
+    }
+
+    /// Its Service and what is behind that.
+    pub fn service(&self) -> Vec<Value> {
+        self.workload.service_objects(&self.ports)
+    }
+
+    /// Its address.
+    pub fn address(&self) -> Ipv4Addr {
+        self.workload.replicas[0].address
+    }
+}

@@ -1,0 +1,15 @@
+//! What runs in a deployment: pods of workloads, proxies, and components beside them.
+
+mod gateway;
+mod pods;
+mod proxy;
+pub(crate) mod service;
+mod static_envoy;
+mod supporting;
+
+pub(crate) use gateway::GatewayPod;
+pub(crate) use mesh::proxy::CounterSource;
+pub(crate) use pods::{PodIdentity, PodPlace, Pods, RunningPod, RunningService, RunningWorkload};
+pub(crate) use proxy::Proxy;
+pub(crate) use static_envoy::StaticEnvoyFactory;
+pub(crate) use supporting::Supporting;

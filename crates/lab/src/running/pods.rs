@@ -1,0 +1,149 @@
+//! The pods of a deployment: those of its workloads, and those of proxies that have one to themselves.
+
+use super::service::ServiceCounters;
+use crate::concurrent::side_by_side;
+use crate::container::Container;
+use crate::life::Question;
+use crate::pod::Pod;
+use crate::private_dir::PrivateDir;
+use experiment::environment::EnvironmentError;
+use experiment::topology::WorkloadId;
+use mesh::kubernetes::object_ref::ObjectRef;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// Every pod of a deployment. Dropping it takes them down side by side.
+#[derive(Debug, Default)]
+pub(crate) struct Pods {
+    /// In the order of the topology.
+    pub workloads: Vec<RunningWorkload>,
+    /// Pods of gateways, waypoints and node proxies.
+    pub infrastructure: Vec<Pod>,
+}
+
+/// Where a pod is in a deployment.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum PodPlace {
+    /// A replica of a workload.
+    Workload(WorkloadId, usize),
+    /// A pod of [`Pods::infrastructure`].
+    Infrastructure(usize),
+}
+
+/// A workload's pods.
+#[derive(Debug, Default)]
+pub(crate) struct RunningWorkload {
+    /// One per replica.
+    pub pods: Vec<RunningPod>,
+    /// The workload as the API of a control plane has it.
+    pub described: Option<mesh::kubernetes::workloads::Workload>,
+    /// Address of its Service; absent before it has one, and without a control plane.
+    pub service_address: Option<Ipv4Addr>,
+}
+
+/// What a pod is in the API of a control plane.
+#[derive(Clone, Debug)]
+pub(crate) struct PodIdentity {
+    /// Its name.
+    pub pod: String,
+    /// Its service account, and its label `app`.
+    pub account: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl PodIdentity {
+    /// The identities of a workload's pods.
+    pub fn of(workload: &mesh::kubernetes::workloads::Workload) -> impl Iterator<Item = Self> + '_ {
+        workload.replicas.iter().map(|replica| Self {
+            pod: replica.pod.clone(),
+            account: workload.name.clone(),
+            namespace: workload.namespace.clone(),
+            labels: workload.labels.clone(),
+        })
+    }
+
+    /// The pod's object.
+    pub fn object_ref(&self) -> ObjectRef {
+        ObjectRef::new("v1", "Pod", Some(&self.namespace), &self.pod)
+    }
+}
+
+/// A pod of a workload.
+#[derive(Debug)]
+pub(crate) struct RunningPod {
+    /// The pod.
+    pub pod: Pod,
+    /// Name of the pod, and of the service in it as a component: `server`, or `pair-1/server-2`.
+    pub name: String,
+    /// What it is in the API of a control plane.
+    pub identity: Option<PodIdentity>,
+    /// The synthetic service; absent where the pod runs none.
+    pub service: Option<RunningService>,
+}
+
+/// A running synthetic service.
+#[derive(Debug)]
+pub(crate) struct RunningService {
+    /// Its process.
+    pub container: Container,
+    /// The port that it serves at.
+    pub port: u16,
+    /// What it responds to as long as it does anything.
+    pub sign_of_life: Question,
+    /// Its own counters.
+    pub counters: ServiceCounters,
+    /// Certificate and key of a service that speaks TLS itself.
+    pub credentials: Option<PrivateDir>,
+}
+
+impl Pods {
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Pod> {
+        self.of_workloads().map(|running| &running.pod).chain(&self.infrastructure)
+    }
+
+    /// Those of workloads.
+    pub fn of_workloads(&self) -> impl Iterator<Item = &RunningPod> {
+        self.workloads.iter().flat_map(|workload| &workload.pods)
+    }
+
+    /// Synthetic services, each with its pod.
+    pub fn services(&self) -> impl Iterator<Item = (&RunningPod, &RunningService)> {
+        self.of_workloads().filter_map(|running| Some((running, running.service.as_ref()?)))
+    }
+
+    /// These pods, to be changed side by side. None is selected twice.
+    pub fn select(&mut self, places: &[PodPlace]) -> Vec<&mut Pod> {
+        let workloads = self.workloads.iter_mut().enumerate().flat_map(|(id, workload)| {
+            let pods = workload.pods.iter_mut().enumerate();
+            pods.map(move |(replica, running)| (PodPlace::Workload(id, replica), &mut running.pod))
+        });
+        let infrastructure = self.infrastructure.iter_mut().enumerate();
+        let infrastructure = infrastructure.map(|(index, pod)| (PodPlace::Infrastructure(index), pod));
+        let mut all: BTreeMap<PodPlace, &mut Pod> = workloads.chain(infrastructure).collect();
+        places.iter().map(|place| all.remove(place).expect("it is there, and asked for once")).collect()
+    }
+
+    /// Takes all down.
+    ///
+    /// # Errors
+    /// Something could not be removed. The rest is removed nevertheless.
+    pub fn close(&mut self) -> Result<(), EnvironmentError> {
+        let workloads = std::mem::take(&mut self.workloads);
+        let of_workloads =
+            workloads.into_iter().flat_map(|workload| workload.pods).map(|running| running.pod);
+        let pods: Vec<Pod> = of_workloads.chain(std::mem::take(&mut self.infrastructure)).collect();
+        pods.iter().flat_map(Pod::containers).for_each(Container::kill);
+        side_by_side(pods, Pod::close).into_iter().collect()
+    }
+}
+
+impl Drop for Pods {
+    fn drop(&mut self) {
+        // What cannot be removed here goes when the lab's first process does.
+        let _ = self.close();
+    }
+}

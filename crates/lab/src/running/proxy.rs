@@ -1,0 +1,72 @@
+//! A running proxy, whichever kind it is, and what it can be asked.
+
+use crate::container::Container;
+use crate::private_dir::PrivateDir;
+use experiment::environment::EnvironmentError;
+use mesh::istio::nack::{CHECKED_LINES, check_not_rejected};
+use mesh::istio::propagation::Running;
+use mesh::proxy::CounterSource;
+use mesh::spans::sent::SentSpans;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+/// A running proxy.
+#[derive(Debug)]
+pub(crate) struct Proxy {
+    /// The component's name.
+    pub name: String,
+    /// The name of its pod.
+    pub pod: String,
+    /// Its process, with all that it starts.
+    pub container: Container,
+    /// What istiod calls it; absent where istiod does not track what it has acknowledged.
+    pub known_as: Option<String>,
+    /// The program of an Envoy that its process starts and cannot do without.
+    pub envoy: Option<PathBuf>,
+    /// Spans that it sends where requests are traced; absent where it sends none.
+    pub spans: Option<SentSpans>,
+    /// What it can be asked.
+    pub counters: Box<dyn CounterSource>,
+    /// Its configuration and keys.
+    pub _files: PrivateDir,
+}
+
+impl Proxy {
+    /// Makes the end of the Envoy that it started its own end: an agent may take its time to end when its Envoy has, and
+    /// nothing passes the proxy from then on.
+    ///
+    /// # Errors
+    /// There is no such process.
+    pub fn watch_envoy(&self) -> Result<(), EnvironmentError> {
+        let Some(program) = &self.envoy else { return Ok(()) };
+        let is_envoy = |pid: &i32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == *program);
+        let watched = match self.container.processes().into_iter().find(is_envoy) {
+            Some(envoy) => self.container.cannot_do_without("Envoy", envoy),
+            None => Err(std::io::ErrorKind::NotFound.into()),
+        };
+        watched.map_err(|error| EnvironmentError::new(format!("watch the Envoy of {}", self.name), error))
+    }
+
+    /// Its counters, or in words why not. A proxy that has failed is not asked: its response would be long in coming, if it
+    /// came.
+    pub fn counters_or_reason(&self) -> Result<BTreeMap<String, u64>, String> {
+        let failed = || self.container.failed().map(|how| format!("it {how}"));
+        match failed() {
+            Some(how) => Err(how),
+            None => self.counters.counters().map_err(|error| {
+                failed().unwrap_or_else(|| experiment::environment::in_one_line(&error.cause))
+            }),
+        }
+    }
+}
+
+impl Running for Proxy {
+    fn check(&self, operation: &str) -> Result<(), EnvironmentError> {
+        self.container.check(operation)?;
+        if self.known_as.is_none() {
+            return Ok(());
+        }
+        check_not_rejected(&self.name, &self.container.log_tail(CHECKED_LINES))
+    }
+}

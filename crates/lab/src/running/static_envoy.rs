@@ -1,0 +1,120 @@
+//! One Envoy with a static file in a pod: its private folder, its process, its readiness.
+
+use super::proxy::Proxy;
+use crate::certificates::{spiffe_identity, write_private};
+use crate::components::Installed;
+use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
+use crate::context::{DeploymentContext, file_name, lab_name};
+use crate::envoy::admin::Admin;
+use crate::envoy::bootstrap::{MutualTls, Position, ProxyConfiguration, configuration};
+use crate::pod::Pod;
+use crate::private_dir::PrivateDir;
+use crate::redirect::{PROXY_MARK, PROXY_USER, ProxyIdentity};
+use experiment::environment::EnvironmentError;
+use mesh::admin::dial::UnixSocket;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Socket addresses of the Unix domain hold 108 bytes, the last of them zero (unix(7)).
+const LONGEST_SOCKET_PATH: usize = 107;
+
+/// Starts the static Envoys of a deployment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StaticEnvoyFactory<'a> {
+    /// What the deployment has in common.
+    pub context: &'a DeploymentContext<'a>,
+    /// The program.
+    pub envoy: &'a Installed,
+}
+
+impl StaticEnvoyFactory<'_> {
+    /// Starts a proxy in this pod. It need not be ready yet.
+    ///
+    /// # Errors
+    /// A file cannot be written, or it does not start.
+    pub fn start(&self, pod: &mut Pod, name: &str, position: Position) -> Result<Proxy, EnvironmentError> {
+        let DeploymentContext { lab, spec, number, .. } = self.context;
+        let directory = lab_name(&format!("t{number}-{name}"));
+        let files = PrivateDir(lab.create_private_dir(&directory, ContainerUser::Proxy)?);
+        let admin_socket = admin_socket(files.path())?;
+        let file = files.path().join("envoy.json");
+        let content = configuration(&ProxyConfiguration {
+            name: name.to_owned(),
+            position,
+            protocol: spec.protocol,
+            mutual_tls: self.mutual_tls(position, files.path())?,
+            access_log: spec.proxy.access_log,
+            socket_mark: (lab.proxy_identity() == ProxyIdentity::Mark).then_some(PROXY_MARK),
+            admin_socket: admin_socket.clone(),
+        });
+        write_private(&file, content.to_string().as_bytes(), self.owner())
+            .map_err(|error| EnvironmentError::new(format!("write {}", file.display()), error))?;
+        Ok(Proxy {
+            name: name.to_owned(),
+            pod: pod.name().to_owned(),
+            container: pod.start(&self.container(name, &file))?,
+            known_as: None,
+            envoy: None,
+            spans: None,
+            counters: Box::new(Admin::new(name, UnixSocket(admin_socket))),
+            _files: files,
+        })
+    }
+
+    /// The user who is to own a proxy's files, where it is another than ours.
+    fn owner(&self) -> Option<u32> {
+        (self.context.lab.proxy_identity() == ProxyIdentity::Uid).then_some(PROXY_USER)
+    }
+
+    /// Fresh credentials for a sidecar; a gateway has no peer proxy.
+    fn mutual_tls(&self, position: Position, folder: &Path) -> Result<Option<MutualTls>, EnvironmentError> {
+        let (own, peer) = match position {
+            Position::ClientSidecar { .. } => ("client", "server"),
+            Position::ServerSidecar { .. } => ("server", "client"),
+            Position::Gateway { .. } => return Ok(None),
+        };
+        if !self.context.spec.proxy.mtls.is_spoken() {
+            return Ok(None);
+        }
+        let identity = spiffe_identity(own);
+        let credentials = self
+            .context
+            .authority
+            .issue(&identity)
+            .and_then(|credentials| credentials.write(&folder.join("credentials"), self.owner()))
+            .map_err(|error| EnvironmentError::new(format!("give {identity} its certificate"), error))?;
+        Ok(Some(MutualTls { credentials, peer_identity: spiffe_identity(peer) }))
+    }
+
+    fn container(&self, name: &str, configuration: &Path) -> ContainerSpec {
+        let workers = self.context.spec.proxy.workers.to_string();
+        // No hot restart: it would share memory between the proxies of one machine.
+        let mut arguments: Vec<OsString> =
+            ["--disable-hot-restart", "--log-level", "warning", "--concurrency", &workers, "--config-path"]
+                .map(OsString::from)
+                .to_vec();
+        arguments.push(configuration.into());
+        ContainerSpec {
+            name: lab_name(name),
+            program: self.envoy.path.clone(),
+            arguments,
+            environment: BTreeMap::new(),
+            cpu_limit_cores: self.context.spec.proxy.cpu_limit_cores,
+            user: ContainerUser::Proxy,
+            working_directory: None,
+            output_log: self.context.log_dir.join(format!("{}.log", file_name(name))),
+            error_output: ErrorOutput::WithOutput,
+        }
+    }
+}
+
+fn admin_socket(folder: &Path) -> Result<PathBuf, EnvironmentError> {
+    let path = folder.join("admin");
+    let length = path.as_os_str().len();
+    if length > LONGEST_SOCKET_PATH {
+        let reason = format!("{length} bytes are too long for a socket's path: {}", path.display());
+        return Err(EnvironmentError::new("make a proxy's admin socket", reason));
+    }
+    Ok(path)
+}
