@@ -1,6 +1,6 @@
 //! What a mode expands to: the data plane of the workloads in the mesh, the way into it and the way out of it.
 
-use crate::{MeshKind, Mode};
+use crate::mode::{MeshKind, Mode};
 
 /// What carries the traffic of the workloads in the mesh.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

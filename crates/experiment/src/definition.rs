@@ -1,13 +1,16 @@
 //! What an experiment is: everything that an experiment file says, with every default filled in.
 //!
-//! [`crate::file`] reads and writes these values as YAML. Whoever makes one by hand gets none of the checks of the
-//! reader.
+//! [`crate::file`] reads and writes these values as YAML; only its reader checks them.
 
-use crate::environment::{ProxySettings, ServerSettings};
+use crate::mode::{MeshKind, Mode};
+use crate::objective::Objective;
+use crate::protocol::Protocol;
 use crate::published::PublishedSource;
-use crate::schema::{FactorValue, Factors};
+use crate::schema::factor::{FactorValue, Factors};
+use crate::settings::istio::MeshSettings;
+use crate::settings::proxy::ProxySettings;
+use crate::settings::service::ServerSettings;
 use crate::topology::{Topology, pair};
-use crate::{MeshKind, MeshSettings, Mode, Objective};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,37 +18,37 @@ use std::time::Duration;
 /// A question, and how it is to be measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
-    /// Names the run's folder: letters, digits, `-`, `_` and `.`.
+    /// Names the run directory: letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// What is asked; may be empty.
+    /// May be empty.
     pub question: String,
-    /// Which services call which.
+    /// Shape and size of the topology.
     pub topology: TopologySettings,
     /// Who configures the proxies.
     pub mesh: MeshKind,
-    /// The arrangements to compare, in the order of the file, each once.
+    /// The modes to compare, in the order of the file, each once.
     pub modes: Vec<Mode>,
-    /// What the generator offers.
+    /// Load of the generator.
     pub load: LoadSettings,
-    /// How often each mode is measured under each load.
+    /// Trials per cell.
     pub repeats: usize,
-    /// How often each trial that the machine disturbed is taken again, at most.
+    /// Maximum number of reruns of each trial that the machine disturbed.
     pub retakes: usize,
-    /// Orders the trials; drawn anew for each run where absent.
+    /// Orders the trials; absent: each run draws one.
     pub seed: Option<u64>,
-    /// What must hold for the run to be good.
+    /// Bounds that a good run keeps.
     pub objective: Objective,
-    /// What others published for the same question.
+    /// Figures that others published for the same question.
     pub published: Vec<PublishedSource>,
-    /// How the proxies are set.
+    /// Switches of the proxies.
     pub proxy: ProxySettings,
-    /// What is asked of the control plane; all off where the mesh has none.
+    /// Switches of Istio; all off without a control plane.
     pub istio: Arc<MeshSettings>,
     /// The synthetic service, the payload included.
     pub server: ServerSettings,
     /// CPU limit of the generator, cores; absent: none.
     pub client_cpu_limit_cores: Option<f64>,
-    /// How long a deployment lives; absent: decided by what bringing it up costs.
+    /// Lifetime of a deployment; absent: [`Fresh::default_for`].
     pub fresh: Option<Fresh>,
     /// Keys that hold a list, the most expensive to change first. The other fields have the first value of each.
     pub factors: Vec<Factor>,
@@ -67,10 +70,10 @@ impl Experiment {
     }
 }
 
-/// Which services call which: a built-in shape and its size.
+/// A built-in topology and its size.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TopologySettings {
-    /// The shape.
+    /// Services and calls of one copy.
     pub shape: TopologyShape,
     /// Copies of the shape, each in a namespace of its own.
     pub namespaces: usize,
@@ -122,12 +125,12 @@ impl TopologyShape {
     }
 }
 
-/// How long a deployment lives.
+/// Lifetime of a deployment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fresh {
-    /// Each trial has one of its own.
+    /// One trial.
     Trial,
-    /// All loads of a mode within a repeat share one.
+    /// All loads of a mode within a repeat.
     Mode,
 }
 
@@ -154,113 +157,42 @@ pub struct Factor {
 /// One value of each factor, and the experiment that they make.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Combination {
-    /// The values.
+    /// Value of each factor.
     pub factors: Factors,
     /// The experiment with these values, without factors of its own.
     pub experiment: Experiment,
 }
 
-/// What the generator offers, but for the payload, which the service answers with.
+/// Load of the generator. Its payload is a setting of the service, which responds with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadSettings {
-    /// What is spoken.
+    /// Protocol of the requests.
     pub protocol: Protocol,
-    /// Connections kept open. Absent in closed loop: one for each client.
+    /// Connections kept open. Absent in closed loop: one per client.
     pub connections: Option<usize>,
-    /// The levels of load to measure, each a cell of the experiment for each mode.
+    /// The levels of load to measure, each a cell per mode.
     pub levels: LoadLevels,
     /// Time before the measured window, under the same load.
     pub warmup: Duration,
     /// The measured window.
     pub duration: Duration,
-    /// After this a request counts as failed.
+    /// A request counts as failed after it.
     pub timeout: Duration,
     /// The generator's worker threads.
     pub threads: usize,
 }
 
-/// What the generator speaks, and every hop of the path carries.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Protocol {
-    /// HTTP/1.1, connections kept alive.
-    #[default]
-    Http1,
-    /// HTTP/2; in clear text by prior knowledge.
-    Http2,
-    /// Unary calls of gRPC.
-    Grpc,
-    /// Messages over TCP that no proxy understands.
-    Tcp,
-}
-
-impl Protocol {
-    /// Every protocol.
-    pub const ALL: [Self; 4] = [Self::Http1, Self::Http2, Self::Grpc, Self::Tcp];
-
-    /// The name that users type.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Http1 => "http/1.1",
-            Self::Http2 => "http/2",
-            Self::Grpc => "grpc",
-            Self::Tcp => "tcp",
-        }
-    }
-
-    /// The scheme of its URLs, as `meshmeter load` takes them.
-    #[must_use]
-    pub fn scheme(self, over_tls: bool) -> &'static str {
-        match (self, over_tls) {
-            (Self::Http1 | Self::Http2, false) => "http",
-            (Self::Http1 | Self::Http2, true) => "https",
-            (Self::Grpc, false) => "grpc",
-            (Self::Grpc, true) => "grpcs",
-            (Self::Tcp, false) => "tcp",
-            (Self::Tcp, true) => "tls",
-        }
-    }
-
-    /// The path of every request to the synthetic service: of gRPC its method.
-    #[must_use]
-    pub fn path(self) -> &'static str {
-        match self {
-            Self::Http1 | Self::Http2 => "/",
-            Self::Grpc => "/meshmeter.v1.Echo/Unary",
-            Self::Tcp => "",
-        }
-    }
-
-    /// Whether it consists of HTTP requests, which a proxy can read.
-    #[must_use]
-    pub fn is_http(self) -> bool {
-        self != Self::Tcp
-    }
-
-    /// Whether a connection carries several requests at once.
-    #[must_use]
-    pub fn multiplexes(self) -> bool {
-        matches!(self, Self::Http2 | Self::Grpc)
-    }
-}
-
-impl fmt::Display for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 /// The levels of load of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoadLevels {
-    /// Open loop: requests are due at these rates whatever the answers do.
+    /// Open loop: requests are due at these rates, independent of responses.
     Open {
-        /// Requests a second, each level once.
+        /// Requests/s, each level once.
         rates: Vec<f64>,
         /// How the requests are spread.
         arrival: Arrival,
     },
-    /// Closed loop: each client sends again when it was answered.
+    /// Closed loop: each client sends again when it has its response.
     Closed {
         /// Clients, each level once.
         clients: Vec<usize>,

@@ -3,7 +3,8 @@
 //! Experiment files give bounds key by key ([`crate::file`]); on a command line they are one text, `p99=5ms,errors=0.1%`,
 //! which this type reads and writes.
 
-use crate::schema::{HistogramSummary, LoadResult};
+use crate::schema::histogram::HistogramSummary;
+use crate::schema::load::LoadResult;
 use crate::units::{
     UnitError, format_duration, format_fraction, format_rate, parse_duration, parse_fraction, parse_rate,
 };

@@ -1,6 +1,6 @@
 //! Figures that others published for the question of an experiment, to stand beside its own.
 
-use crate::Mode;
+use crate::mode::Mode;
 use crate::units::format_change;
 use std::fmt;
 use std::time::Duration;

@@ -14,7 +14,7 @@
 //!
 //! Exponents, signs, infinities and digit separators are not read: nobody writes them on purpose.
 
-mod in_files;
+pub(crate) mod in_files;
 
 pub use in_files::{ByteSize, CpuCores, Fraction, Rate, TimeSpan};
 

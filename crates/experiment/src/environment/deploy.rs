@@ -9,9 +9,17 @@
 //! Input files go in as bytes and results come out as values: no process handles and no host paths, so that a cluster can
 //! stand behind it.
 
-use super::{DeploymentSpec, EnvironmentError, SentLoad, Snapshot};
-use crate::schema::{ConfigurationPush, Host, LoadEvent, LoadResult, PathProof, ProxyHoldings};
-use crate::{MeshKind, Mode};
+use super::SentLoad;
+use super::error::EnvironmentError;
+use super::snapshot::Snapshot;
+use super::spec::DeploymentSpec;
+use crate::mode::{MeshKind, Mode};
+use crate::schema::configuration::ConfigurationPush;
+use crate::schema::event::LoadEvent;
+use crate::schema::holdings::ProxyHoldings;
+use crate::schema::host::Host;
+use crate::schema::load::LoadResult;
+use crate::schema::path::PathProof;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

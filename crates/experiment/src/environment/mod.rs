@@ -10,8 +10,10 @@ mod error;
 pub mod in_memory;
 mod progress;
 mod snapshot;
-mod spec;
+pub(crate) mod spec;
 
+pub use crate::settings::proxy::{AccessLog, MutualTls, ProxySettings};
+pub use crate::settings::service::{ServerSettings, TCP_REQUEST_BYTES};
 pub use clock::Clock;
 pub use error::{EnvironmentError, LastLines, in_one_line};
 pub use progress::ProgressSink;
@@ -19,10 +21,14 @@ pub use snapshot::{
     ComponentMemory, ComponentSnapshot, CpuTimes, KERNEL, MachineSnapshot, OtherProcess, ProcessId,
     ProcessSnapshot, Snapshot, WindowUsage,
 };
-pub use spec::{AccessLog, DeploymentSpec, MutualTls, ProxySettings, ServerSettings, TCP_REQUEST_BYTES};
+pub use spec::DeploymentSpec;
 
-use crate::schema::{ComponentUsage, ConfigurationPush, Host, MachineUsage, PathProof};
-use crate::{MeshKind, Mode};
+use crate::mode::{MeshKind, Mode};
+use crate::schema::component::ComponentUsage;
+use crate::schema::configuration::ConfigurationPush;
+use crate::schema::host::Host;
+use crate::schema::machine::MachineUsage;
+use crate::schema::path::PathProof;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ChildStderr;

@@ -1,10 +1,9 @@
 //! Contradictions: values that are right each for itself and make no sense together.
 
+use super::given::Given;
 use super::mesh_checks;
-use super::overrides::Scale;
-use super::section::{Field, Section};
 use crate::definition::{Experiment, LoadLevels};
-use crate::diagnostic::{ExperimentError, Place};
+use crate::diagnostic::ExperimentError;
 use crate::units::{format_duration, format_rate};
 use std::time::Duration;
 
@@ -19,25 +18,6 @@ const MIN_REQUESTS: f64 = 20.0;
 const MAX_RATE: f64 = 10_000_000.0;
 /// Trials of one run.
 pub(super) const MAX_TRIALS: usize = 100_000;
-
-/// The sections that the checks point at.
-pub(super) struct Given<'a> {
-    pub(super) load: &'a Section<'a>,
-    pub(super) objective: &'a Section<'a>,
-    pub(super) server: &'a Section<'a>,
-    pub(super) proxy: &'a Section<'a>,
-    pub(super) istio: &'a Section<'a>,
-    /// Keys of the factors of which this is one combination.
-    pub(super) varied: &'a [&'a str],
-    pub(super) scale: &'a Scale,
-}
-
-impl Given<'_> {
-    /// The place to point at for the levels: the scale where there is one, else the key.
-    fn levels_place(&self, field: &Field<'_>) -> Place {
-        self.scale.place.clone().unwrap_or_else(|| field.place().clone())
-    }
-}
 
 /// Every check in turn.
 pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Result<()> {

@@ -3,17 +3,17 @@
 //! The tree is expanded: each combination of the lists' elements takes the place of the lists, and the tree is read again
 //! by the [`reader`]. So every combination passes the same checks, and an error points at the element.
 
-use super::Files;
 use super::document::{Entry, Node, Value};
+use super::named_files::Files;
 use super::overrides::Scale;
 use super::reader::{self, MAX_LEVELS};
 use super::section::SECTIONS;
 use super::{checks::MAX_TRIALS, overrides::split_key};
 use crate::definition::{Combination, Experiment, Factor};
 use crate::diagnostic::{ExperimentError, Place};
-use crate::mesh_settings::LuaScript;
-use crate::plan::change_cost;
-use crate::schema::{FactorValue, Factors};
+use crate::plan::order::change_cost;
+use crate::schema::factor::{FactorValue, Factors};
+use crate::settings::istio::LuaScript;
 use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;

@@ -1,11 +1,10 @@
 //! The section `istio`: what is asked of the control plane.
 
-use super::Files;
 use super::document;
-use super::reader::positive;
+use super::named_files::Files;
 use super::section::{Field, Section};
 use crate::diagnostic::{ExperimentError, Place, Source};
-use crate::mesh_settings::{
+use crate::settings::istio::{
     AuthorizationSettings, ExtraObjects, IngressApi, IngressSettings, IngressTls, LuaScript, MeshSettings,
     Surroundings, ZtunnelPlacement,
 };
@@ -67,7 +66,7 @@ fn traced_share(field: &Field<'_>) -> Result<f64> {
 
 /// A time that a route can have. Less than a millisecond would be none to Envoy: it would never give up.
 fn whole_milliseconds(field: &Field<'_>) -> Result<Duration> {
-    let time = positive(field)?;
+    let time = field.positive_duration()?;
     if time.subsec_nanos() % 1_000_000 != 0 {
         return Err(field.place().error(
             format!("`{}` is finer than routes measure time", field.path),

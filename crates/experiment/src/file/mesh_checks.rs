@@ -1,13 +1,14 @@
 //! Contradictions between a mesh, its modes and what is asked of them. A switch that a mode cannot have is an error: else
 //! the mode would be measured without it and look cheaper than it is.
 
-use super::checks::Given;
+use super::given::Given;
 use super::section::{Field, Section};
-use crate::definition::{Experiment, Protocol};
+use crate::definition::Experiment;
 use crate::diagnostic::ExperimentError;
-use crate::environment::MutualTls;
-use crate::schema::BACKGROUND_SERVICES;
-use crate::{MeshKind, Mode};
+use crate::mode::{MeshKind, Mode};
+use crate::protocol::Protocol;
+use crate::schema::factor::BACKGROUND_SERVICES;
+use crate::settings::proxy::MutualTls;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 

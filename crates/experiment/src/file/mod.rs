@@ -1,18 +1,21 @@
 //! The experiment file: YAML in, a checked [`Experiment`] out, and back.
 //!
-//! Text becomes a tree of nodes that know their place ([`document`], the one module that knows the YAML library);
-//! overrides of the command line change the tree ([`overrides`]); lists that are factors become one tree per combination ([`factors`]); each tree is read key by key ([`section`],
-//! [`reader`], [`istio`], [`published`]) and checked for contradictions ([`checks`], [`mesh_checks`]). The first thing that is wrong ends it, with its place.
-//! [`writer`] writes an experiment with every default visible.
+//! Text becomes a tree of nodes with their places ([`document`], the one module that knows the YAML library). Overrides of
+//! the command line change the tree ([`overrides`]). Lists that are factors become one tree per combination ([`factors`]).
+//! Each tree is read key by key ([`section`], [`reader`], [`istio`], [`published`]) and checked for contradictions
+//! ([`checks`], [`mesh_checks`]). The first error ends it, with its place. [`writer`] writes an experiment with every
+//! default visible.
 //!
-//! What the reader refuses although a machine could run it is refused because it would measure something else than
-//! its author thinks: `docs/experiment-file.md` lists every key and every check.
+//! The reader refuses what a machine could run but would measure something else than its author thinks:
+//! `docs/experiment-file.md` lists every key and every check.
 
 mod checks;
 mod document;
 mod factors;
+mod given;
 mod istio;
 mod mesh_checks;
+mod named_files;
 mod overrides;
 mod published;
 mod reader;
@@ -25,41 +28,12 @@ mod tests;
 #[cfg(test)]
 mod text_tests;
 
+pub use named_files::{Files, NoFiles};
 pub use overrides::Override;
 
 use crate::definition::Experiment;
 use crate::diagnostic::{ExperimentError, Place, Source};
-use std::path::PathBuf;
 use std::sync::Arc;
-
-/// How the files that an experiment names are read: this crate touches no disk itself. Errors are reasons in words.
-pub trait Files {
-    /// The text of a file.
-    ///
-    /// # Errors
-    /// It is not there or is not text.
-    fn text(&self, path: &str) -> Result<String, String>;
-
-    /// Where a file is, as an absolute path.
-    ///
-    /// # Errors
-    /// It is not there.
-    fn locate(&self, path: &str) -> Result<PathBuf, String>;
-}
-
-/// Reads an experiment as a run resolved it: it names no text any more, and what else it names is taken as it stands.
-#[derive(Clone, Copy, Debug)]
-pub struct NoFiles;
-
-impl Files for NoFiles {
-    fn text(&self, path: &str) -> Result<String, String> {
-        Err(format!("the file {} is not looked at here", crate::units::shortened(path)))
-    }
-
-    fn locate(&self, path: &str) -> Result<PathBuf, String> {
-        Ok(path.into())
-    }
-}
 
 /// Size limit of an experiment file, bytes.
 pub const MAX_FILE_BYTES: usize = 1 << 20;

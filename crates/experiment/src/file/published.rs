@@ -1,8 +1,8 @@
 //! The list `published`: figures of others.
 
 use super::section::{Field, Section};
-use crate::Mode;
 use crate::diagnostic::ExperimentError;
+use crate::mode::Mode;
 use crate::published::{
     MemoryKind, PublishedPercentile, PublishedSource, ReferenceFigure, ReferenceValue, Relation,
     RelativeQuantity,

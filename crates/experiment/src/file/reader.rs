@@ -1,21 +1,24 @@
 //! From the tree to an experiment: every key with its meaning, its default and what it may hold.
 
-use super::Files;
-use super::checks::{self, Given};
+use super::checks;
 use super::document::Node;
+use super::given::Given;
 use super::istio;
+use super::named_files::Files;
 use super::overrides::Scale;
 use super::published;
 use super::section::{Field, Item, Section, alternatives};
 use super::suggestion::nearest;
-use crate::Objective;
 use crate::definition::{
-    Arrival, Experiment, Fresh, LoadLevels, LoadSettings, Protocol, TopologySettings, TopologyShape,
+    Arrival, Experiment, Fresh, LoadLevels, LoadSettings, TopologySettings, TopologyShape,
 };
 use crate::diagnostic::ExperimentError;
-use crate::environment::{AccessLog, MutualTls, ProxySettings, ServerSettings};
+use crate::mode::{MeshKind, Mode};
+use crate::objective::Objective;
+use crate::protocol::Protocol;
+use crate::settings::proxy::{AccessLog, MutualTls, ProxySettings};
+use crate::settings::service::ServerSettings;
 use crate::units::{parse_cores, parse_duration, parse_fraction, parse_rate, parse_size};
-use crate::{MeshKind, Mode};
 use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
@@ -189,7 +192,7 @@ fn load(section: &Section<'_>, scale: &Scale) -> Result<LoadSettings> {
         (None, LoadLevels::Open { .. }) => Some(DEFAULT_CONNECTIONS),
         (None, LoadLevels::Closed { .. }) => None,
     };
-    let span = |key, default| section.field(key)?.map_or(Ok(default), |field| positive(&field));
+    let span = |key, default| section.field(key)?.map_or(Ok(default), |field| field.positive_duration());
     Ok(LoadSettings {
         protocol,
         connections,
@@ -267,17 +270,6 @@ fn distinct<T: PartialEq>(
     Ok(levels)
 }
 
-/// A duration of more than nothing and at most a day.
-pub(super) fn positive(field: &Field<'_>) -> Result<Duration> {
-    let duration = field.quantity(parse_duration)?;
-    if duration.is_zero() || duration > Duration::from_secs(24 * 3600) {
-        return Err(field
-            .place()
-            .error(format!("`{}` will not do", field.path), "expected more than 0s and at most 24h"));
-    }
-    Ok(duration)
-}
-
 fn payload(field: &Field<'_>) -> Result<u64> {
     let bytes = field.quantity(parse_size)?;
     if bytes > MAX_PAYLOAD_BYTES {
@@ -293,7 +285,7 @@ fn seed(field: &Field<'_>) -> Result<u64> {
 }
 
 fn objective(section: &Section<'_>) -> Result<Objective> {
-    let bound = |key| section.field(key)?.map(|field| positive(&field)).transpose();
+    let bound = |key| section.field(key)?.map(|field| field.positive_duration()).transpose();
     Ok(Objective {
         p50: bound("p50")?,
         p90: bound("p90")?,

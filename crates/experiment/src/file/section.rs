@@ -3,9 +3,12 @@
 use super::document::{Entry, Node, Value};
 use super::suggestion::nearest;
 use crate::diagnostic::{ExperimentError, Place};
-use crate::units::UnitError;
+use crate::units::{UnitError, parse_duration};
+use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
+
+const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
 
 /// Every section of the file with its keys.
 pub(super) const SECTIONS: [(&str, &[&str]); 13] = [
@@ -204,6 +207,17 @@ impl<'a> Field<'a> {
     /// A whole number in a range.
     pub(super) fn whole(&self, range: std::ops::RangeInclusive<usize>) -> Result<usize> {
         self.scalar(self.node)?.whole(&self.path, range)
+    }
+
+    /// A duration above 0 and at most 24 h.
+    pub(super) fn positive_duration(&self) -> Result<Duration> {
+        let duration = self.quantity(parse_duration)?;
+        if duration.is_zero() || duration > MAX_DURATION {
+            return Err(self
+                .place()
+                .error(format!("`{}` will not do", self.path), "expected more than 0s and at most 24h"));
+        }
+        Ok(duration)
     }
 
     /// One of several words.

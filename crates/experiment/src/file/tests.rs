@@ -2,11 +2,12 @@
 
 use super::Override;
 use super::{Files, NoFiles};
-use crate::definition::{Experiment, LoadLevels, Protocol};
+use crate::definition::{Experiment, LoadLevels};
 use crate::environment::{AccessLog, MutualTls};
-use crate::mesh_settings::{IngressApi, IngressTls, LuaScript, ZtunnelPlacement};
 use crate::plan::Plan;
+use crate::protocol::Protocol;
 use crate::published::{ReferenceValue, Relation, RelativeQuantity};
+use crate::settings::istio::{IngressApi, IngressTls, LuaScript, ZtunnelPlacement};
 use crate::{MeshKind, Mode};
 use proptest::prelude::*;
 use std::time::Duration;

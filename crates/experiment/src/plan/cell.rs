@@ -1,8 +1,9 @@
 //! Cells of an experiment: mode × factors × load.
 
-use crate::Mode;
 use crate::definition::{Arrival, Experiment, LoadLevels};
-use crate::schema::{BACKGROUND_SERVICES, CellKey, Conditions, Factors, LoadPoint};
+use crate::mode::Mode;
+use crate::schema::factor::{BACKGROUND_SERVICES, CellKey, Conditions, Factors};
+use crate::schema::load_point::LoadPoint;
 
 /// A cell.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,8 +1,8 @@
 //! Which trials of a repeat share a deployment.
 
-use super::PlannedTrial;
+use super::trial::PlannedTrial;
 use crate::definition::Fresh;
-use crate::environment::DeploymentSpec;
+use crate::environment::spec::DeploymentSpec;
 
 /// Above this number of pods bringing a deployment up takes longer than a trial's window.
 const MAX_PODS_FRESH_TRIAL: usize = 10;

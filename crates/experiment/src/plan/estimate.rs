@@ -1,8 +1,9 @@
 //! How long a run takes, about.
 
-use super::{Plan, PlannedTrial};
-use crate::environment::DeploymentSpec;
-use crate::{MeshKind, Mode};
+use super::Plan;
+use super::trial::PlannedTrial;
+use crate::environment::spec::DeploymentSpec;
+use crate::mode::{MeshKind, Mode};
 use std::time::Duration;
 
 /// What a trial takes beside its load: starting pods and proxies, reading counters, taking all down. Measured in the lab

@@ -7,21 +7,22 @@
 mod cell;
 mod deployment;
 mod estimate;
-mod order;
+pub(crate) mod order;
 mod text;
+mod trial;
 
 pub use cell::{PlannedCell, cells};
-pub(crate) use order::change_cost;
 pub use text::{described, offered};
+pub use trial::PlannedTrial;
 
-use crate::Mode;
 use crate::definition::{Experiment, Fresh};
-use crate::environment::DeploymentSpec;
-use crate::schema::{CellKey, Conditions, Factors, LoadPoint};
+use crate::environment::spec::DeploymentSpec;
+use crate::mode::Mode;
+use crate::schema::factor::Factors;
+use crate::schema::load_point::LoadPoint;
 use cell::level_points;
 use order::{SplitMix64, ordered};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// More than this share of a run's trials are not taken again: such a machine is too noisy for the experiment.
 const RETAKEN_FRACTION: f64 = 1.0 / 3.0;
@@ -44,35 +45,6 @@ pub struct Plan {
     pub trials: Vec<PlannedTrial>,
     /// How often each of them that the machine disturbed is taken again, at most.
     pub retakes: usize,
-}
-
-/// One trial to run: one cell, once.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PlannedTrial {
-    /// Place in the order of execution, from 0.
-    pub index: usize,
-    /// Which repeat it belongs to, from 0.
-    pub repeat: usize,
-    /// The arrangement of proxies.
-    pub mode: Mode,
-    /// Values of the factors.
-    pub factors: Factors,
-    /// The load to offer.
-    pub load: LoadPoint,
-    /// What the environment must prepare.
-    pub spec: DeploymentSpec,
-    /// Number of the deployment that it runs in, from 0. Trials that share one stand next to each other.
-    pub deployment: usize,
-    /// Time under load before the measured window.
-    pub warmup: Duration,
-    /// The measured window.
-    pub duration: Duration,
-    /// After this a request counts as failed.
-    pub timeout: Duration,
-    /// The generator's worker threads.
-    pub threads: usize,
-    /// The generator's seed. The same for every mode of a repeat under the same load, so that they meet the same arrivals.
-    pub generator_seed: u64,
 }
 
 impl Plan {
@@ -126,20 +98,6 @@ impl Plan {
     /// The trials of each repeat, in the order of execution.
     pub fn repeats(&self) -> impl Iterator<Item = &[PlannedTrial]> {
         self.trials.chunk_by(|one, next| one.repeat == next.repeat)
-    }
-}
-
-impl PlannedTrial {
-    /// The cell that it is a trial of.
-    #[must_use]
-    pub fn cell(&self) -> CellKey<'_> {
-        self.conditions().cell(self.mode)
-    }
-
-    /// Its factors and load.
-    #[must_use]
-    pub fn conditions(&self) -> Conditions<'_> {
-        Conditions { factors: &self.factors, load: &self.load }
     }
 }
 

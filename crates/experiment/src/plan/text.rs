@@ -1,7 +1,8 @@
 //! What `--dry-run` prints.
 
 use super::Plan;
-use crate::schema::{BACKGROUND_SERVICES, Conditions, LoadPoint};
+use crate::schema::factor::{BACKGROUND_SERVICES, Conditions};
+use crate::schema::load_point::LoadPoint;
 use crate::units::{format_duration, format_rate};
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,10 +1,13 @@
 //! Estimates of one cell: mode × factors × load.
 
-use super::{
-    AddedLatency, CellKey, CellPath, ComponentSummary, Conditions, DriverSummary, Estimate, Factors,
-    LoadPoint, Percentiles, RoleTotal, ServiceSummary,
-};
-use crate::Mode;
+use super::component_summary::{ComponentSummary, RoleTotal};
+use super::driver::DriverSummary;
+use super::estimate::{AddedLatency, Estimate, Percentiles};
+use super::factor::{CellKey, Conditions, Factors};
+use super::load_point::LoadPoint;
+use super::path::CellPath;
+use super::service::ServiceSummary;
+use crate::mode::Mode;
 use serde::{Deserialize, Serialize};
 
 /// One mode with one value of each factor under one load: estimates over its valid trials.

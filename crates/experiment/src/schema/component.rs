@@ -1,6 +1,6 @@
 //! What one component used in the measured window of a trial.
 
-use super::ProxyHoldings;
+use super::holdings::ProxyHoldings;
 use serde::{Deserialize, Serialize};
 
 /// What a component is for.

@@ -1,6 +1,8 @@
 //! What components used, over the valid trials of a cell.
 
-use super::{ConfigurationSummary, Estimate, HeapSummary, Role};
+use super::component::Role;
+use super::estimate::Estimate;
+use super::holdings::{ConfigurationSummary, HeapSummary};
 use serde::{Deserialize, Serialize};
 
 /// What all components of a role used together, over the valid trials.

@@ -1,6 +1,8 @@
 //! Drivers: what offers load in a trial and reports, and what each measured.
 
-use super::{Estimate, LoadResult, Percentiles, Verdict};
+use super::estimate::{Estimate, Percentiles};
+use super::load::LoadResult;
+use super::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
 /// A driver of a trial, as stored.

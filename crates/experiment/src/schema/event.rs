@@ -1,6 +1,6 @@
 //! What `meshmeter load --progress json` tells while it runs: one JSON object a line on standard error.
 
-use super::SeriesPoint;
+use super::load::SeriesPoint;
 use serde::{Deserialize, Serialize};
 
 /// An event of a run of the generator.

@@ -1,7 +1,7 @@
 //! Factors: keys of an experiment that hold a list. Each value makes cells of its own.
 
-use super::LoadPoint;
-use crate::Mode;
+use super::load_point::LoadPoint;
+use crate::mode::Mode;
 use crate::units::{parse_cores, parse_duration, parse_fraction, parse_size};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,7 +1,9 @@
 //! How figures of a run rise with a factor whose values are numbers.
 
-use super::{Estimate, Factors, LoadPoint};
-use crate::Mode;
+use super::estimate::Estimate;
+use super::factor::Factors;
+use super::load_point::LoadPoint;
+use crate::mode::Mode;
 use serde::{Deserialize, Serialize};
 
 /// A figure that is set against a factor.

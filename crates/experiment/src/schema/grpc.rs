@@ -1,6 +1,6 @@
 //! What gRPC calls bring beside what every request brings.
 
-use super::HistogramSummary;
+use super::histogram::HistogramSummary;
 use serde::{Deserialize, Serialize};
 
 /// Names of the statuses of gRPC by their number.

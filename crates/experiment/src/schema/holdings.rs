@@ -4,7 +4,7 @@
 //! A proxy is asked before the generator starts and after it has ended, never in between. docs/decisions/0014-cpu-and-memory.md
 //! says how each figure is taken and what it leaves out.
 
-use super::Estimate;
+use super::estimate::Estimate;
 use serde::{Deserialize, Serialize};
 
 /// How many things of each kind a proxy's configuration has. A kind that the proxy does not know is absent: Envoy knows

@@ -1,6 +1,6 @@
 //! `host.json`: the machine and the versions behind a run.
 
-use crate::Mode;
+use crate::mode::Mode;
 use serde::{Deserialize, Serialize};
 
 /// The machine that a run was measured on.

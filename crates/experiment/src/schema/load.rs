@@ -1,6 +1,9 @@
 //! `meshmeter.load/1`: what one run of the load generator measured.
 
-use super::{GRPC_STATUS_NAMES, GrpcMessages, HistogramSummary, ObjectiveResult, SizeSummary, Verdict};
+use super::grpc::{GRPC_STATUS_NAMES, GrpcMessages};
+use super::histogram::{HistogramSummary, SizeSummary};
+use super::objective::ObjectiveResult;
+use super::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

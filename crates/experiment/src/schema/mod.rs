@@ -1,24 +1,24 @@
 //! The files of results, as types. Others rely on their field names: extend, never rename (docs/result-files.md).
 
 mod cell;
-mod component;
+pub(crate) mod component;
 mod component_summary;
-mod configuration;
+pub(crate) mod configuration;
 mod driver;
 mod estimate;
-mod event;
-mod factor;
+pub(crate) mod event;
+pub(crate) mod factor;
 mod factor_effect;
 mod grpc;
-mod histogram;
-mod holdings;
+pub(crate) mod histogram;
+pub(crate) mod holdings;
 mod hop;
-mod host;
-mod load;
-mod load_point;
-mod machine;
+pub(crate) mod host;
+pub(crate) mod load;
+pub(crate) mod load_point;
+pub(crate) mod machine;
 mod objective;
-mod path;
+pub(crate) mod path;
 mod published;
 mod search;
 mod service;

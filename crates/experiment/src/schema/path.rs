@@ -1,6 +1,7 @@
 //! Proof that requests took the path that the mode names, of a trial and of a cell.
 
-use super::{HopProof, TracingProof};
+use super::hop::HopProof;
+use super::tracing::TracingProof;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Figures of others beside those of a run.
 
-use super::Estimate;
+use super::estimate::Estimate;
 use serde::{Deserialize, Serialize};
 
 /// A figure that a study's authors published.

@@ -1,6 +1,7 @@
 //! `meshmeter.search/1`: the highest rate that holds an objective, and every probe behind it.
 
-use super::{BoundResult, LoadResult, SeriesPoint};
+use super::load::{LoadResult, SeriesPoint};
+use super::objective::BoundResult;
 use serde::{Deserialize, Serialize};
 
 /// The value of [`SearchResult::schema`].

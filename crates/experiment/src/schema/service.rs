@@ -1,6 +1,6 @@
 //! Services: workloads that serve requests, and what each served and used.
 
-use super::Estimate;
+use super::estimate::Estimate;
 use serde::{Deserialize, Serialize};
 
 /// A workload that serves requests, in one trial.

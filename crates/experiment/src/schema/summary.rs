@@ -1,10 +1,13 @@
 //! `meshmeter.summary/1`: what a run's trials say together.
 
-use super::{
-    AddedLatency, Cell, Conditions, Estimate, FactorEffect, Factors, Host, LoadPoint, PublishedFigure,
-    SizeEffect,
-};
-use crate::Mode;
+use super::cell::Cell;
+use super::estimate::{AddedLatency, Estimate};
+use super::factor::{Conditions, Factors};
+use super::factor_effect::{FactorEffect, SizeEffect};
+use super::host::Host;
+use super::load_point::LoadPoint;
+use super::published::PublishedFigure;
+use crate::mode::Mode;
 use serde::{Deserialize, Serialize};
 
 /// The value of [`Summary::schema`].

@@ -1,11 +1,17 @@
 //! `meshmeter.trial/1`: one line of `trials.jsonl`, everything that one trial showed.
 
-use super::{
-    BACKGROUND_SERVICES, CellKey, ComponentUsage, Conditions, ConfigurationPush, DriverRecord, DriverView,
-    FactorValue, Factors, LoadPoint, LoadResult, MachineUsage, PathProof, Role, ServiceRecord, Verdict,
-};
-use crate::Mode;
-use crate::topology::{PAIR_DRIVER, PAIR_SERVER};
+use super::component::{ComponentUsage, Role};
+use super::configuration::ConfigurationPush;
+use super::driver::{DriverRecord, DriverView};
+use super::factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors};
+use super::load::LoadResult;
+use super::load_point::LoadPoint;
+use super::machine::MachineUsage;
+use super::path::PathProof;
+use super::service::ServiceRecord;
+use super::verdict::Verdict;
+use crate::mode::Mode;
+use crate::topology::pair::{PAIR_DRIVER, PAIR_SERVER};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,14 +1,14 @@
 //! Topology: workloads, the calls between them, and the drivers that offer load.
 //!
-//! Pure values. [`pair`] is the built-in topology of one client and one server; other shapes are files beside it. What a
+//! Pure values. [`pair()`] is the built-in topology of one client and one server; other shapes are files beside it. What a
 //! data plane attaches to a workload is in [`crate::dataplane`], what runs a topology is behind
 //! [`crate::environment`].
 
-mod pair;
+pub(crate) mod pair;
 
 pub use pair::{PAIR_CLIENT, PAIR_DRIVER, PAIR_SERVER, pair};
 
-use crate::environment::ServerSettings;
+use crate::settings::service::ServerSettings;
 
 /// Position of a workload in [`Topology::workloads`].
 pub type WorkloadId = usize;

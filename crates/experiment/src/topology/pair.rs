@@ -1,7 +1,7 @@
 //! `pair`: one client with a load generator, one server; or that in each of several namespaces.
 
 use super::{Call, DriverPlacement, Runs, Topology, Workload};
-use crate::environment::ServerSettings;
+use crate::settings::service::ServerSettings;
 
 /// Name of the client of a pair.
 pub const PAIR_CLIENT: &str = "client";

@@ -1,16 +1,16 @@
 //! A deployment in memory.
 
 use super::script::{ScriptedComponent, ScriptedDriver, ScriptedFailure, ScriptedTrial};
-use super::{Request, World};
+use super::world::{Request, World};
 use crate::environment::deploy::{
     ComponentFailure, Deployment, DriverEnd, DriverEvent, DriverEventKind, DriverLoad, DriverStart,
     HealthProbe, ServiceCount, TrialEvidence,
 };
-use crate::environment::{
-    ComponentSnapshot, CpuTimes, DeploymentSpec, EnvironmentError, MachineSnapshot, OtherProcess, ProcessId,
-    Snapshot,
-};
-use crate::schema::{Role, Throttling};
+use crate::environment::error::EnvironmentError;
+use crate::environment::snapshot::machine::{MachineSnapshot, OtherProcess, ProcessId};
+use crate::environment::snapshot::{ComponentSnapshot, CpuTimes, Snapshot};
+use crate::environment::spec::DeploymentSpec;
+use crate::schema::component::{Role, Throttling};
 use crate::topology::Topology;
 use std::cell::RefCell;
 use std::collections::VecDeque;

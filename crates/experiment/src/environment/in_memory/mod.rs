@@ -6,56 +6,27 @@
 
 mod deployment;
 mod script;
+mod world;
 
 pub use script::{ScriptedComponent, ScriptedDriver, ScriptedError, ScriptedFailure, ScriptedTrial};
+pub use world::Request;
 
 use self::deployment::InMemoryDeployment;
-use super::deploy::{Deployment, DriverLoad, DriverStart, Environment};
-use super::{Clock, DeploymentSpec, EnvironmentError};
-use crate::schema::Host;
-use crate::{MeshKind, Mode};
+use self::world::World;
+use super::clock::Clock;
+use super::deploy::{Deployment, Environment};
+use super::error::EnvironmentError;
+use super::spec::DeploymentSpec;
+use crate::mode::{MeshKind, Mode};
+use crate::schema::host::Host;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 /// An environment that follows a script.
 #[derive(Clone, Debug)]
 pub struct InMemory(Rc<RefCell<World>>);
-
-/// What was asked of an environment.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Request {
-    /// A deployment of this mode under this label.
-    Deploy(Mode, String),
-    /// The beginning of the trial of this label.
-    BeginTrial(String),
-    /// The start of these drivers.
-    Start(Vec<DriverStart>),
-    /// The early end of this driver.
-    Interrupt(String),
-    /// Its forced end.
-    Kill(String),
-    /// A snapshot.
-    Snapshot,
-    /// The end of a trial with these loads.
-    EndTrial(Vec<DriverLoad>),
-    /// The end of a deployment.
-    Finish,
-}
-
-#[derive(Debug)]
-struct World {
-    script: VecDeque<ScriptedTrial>,
-    /// What follows the script.
-    afterwards: ScriptedTrial,
-    unavailable: BTreeMap<Mode, ScriptedError>,
-    now: Duration,
-    stop_requested: bool,
-    requests: Vec<Request>,
-    /// Deployments that are up.
-    deployments: usize,
-}
 
 impl InMemory {
     /// Trials follow the script, then `afterwards` again and again.
@@ -93,12 +64,6 @@ impl InMemory {
     #[must_use]
     pub fn stop_requested(&self) -> bool {
         self.0.borrow().stop_requested
-    }
-}
-
-impl World {
-    fn next_trial(&mut self) -> ScriptedTrial {
-        self.script.pop_front().unwrap_or_else(|| self.afterwards.clone())
     }
 }
 

@@ -1,8 +1,11 @@
 //! What happens in an environment in memory, trial by trial.
 
 use crate::environment::deploy::{ComponentFailure, DriverEnd, DriverEventKind, TrialEvidence};
-use crate::environment::{EnvironmentError, LastLines};
-use crate::schema::{LoadEvent, LoadResult, PathProof, Role, SeriesPoint};
+use crate::environment::error::{EnvironmentError, LastLines};
+use crate::schema::component::Role;
+use crate::schema::event::LoadEvent;
+use crate::schema::load::{LoadResult, SeriesPoint};
+use crate::schema::path::PathProof;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

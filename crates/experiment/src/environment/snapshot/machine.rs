@@ -6,7 +6,7 @@
 //! beats in step with those: 0.07 busy cores were seen counted as 0.006, and as 0.8. Resolution is still a clock tick, so
 //! the remainder is rough over short windows; it is never negative.
 
-use crate::schema::{MachineUsage, TopProcess};
+use crate::schema::machine::{MachineUsage, TopProcess};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -3,15 +3,16 @@
 //! Plain values, so that a lab, a cluster and an environment in memory can all make them. Counters are totals since the
 //! component started; [`Snapshot::usage_since`] is the only place that takes differences.
 
-mod machine;
+pub(crate) mod machine;
 #[cfg(test)]
 mod tests;
 
 pub use machine::{MachineSnapshot, OtherProcess, ProcessId};
 
-use crate::schema::{
-    ComponentUsage, MachineUsage, NetworkUsage, ProcessUsage, Role, SchedulingUsage, Throttling,
+use crate::schema::component::{
+    ComponentUsage, NetworkUsage, ProcessUsage, Role, SchedulingUsage, Throttling,
 };
+use crate::schema::machine::MachineUsage;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 

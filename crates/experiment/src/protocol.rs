@@ -1,0 +1,74 @@
+//! Protocols between generator, proxies and service.
+
+use std::fmt;
+
+/// Protocol of the generator and of every hop of the path.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Protocol {
+    /// HTTP/1.1, connections kept alive.
+    #[default]
+    Http1,
+    /// HTTP/2; in clear text by prior knowledge.
+    Http2,
+    /// Unary calls of gRPC.
+    Grpc,
+    /// Messages over TCP that no proxy understands.
+    Tcp,
+}
+
+impl Protocol {
+    /// Every protocol.
+    pub const ALL: [Self; 4] = [Self::Http1, Self::Http2, Self::Grpc, Self::Tcp];
+
+    /// The name that users type.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "http/1.1",
+            Self::Http2 => "http/2",
+            Self::Grpc => "grpc",
+            Self::Tcp => "tcp",
+        }
+    }
+
+    /// The scheme of its URLs, as `meshmeter load` takes them.
+    #[must_use]
+    pub fn scheme(self, over_tls: bool) -> &'static str {
+        match (self, over_tls) {
+            (Self::Http1 | Self::Http2, false) => "http",
+            (Self::Http1 | Self::Http2, true) => "https",
+            (Self::Grpc, false) => "grpc",
+            (Self::Grpc, true) => "grpcs",
+            (Self::Tcp, false) => "tcp",
+            (Self::Tcp, true) => "tls",
+        }
+    }
+
+    /// The path of every request to the synthetic service: of gRPC its method.
+    #[must_use]
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Http1 | Self::Http2 => "/",
+            Self::Grpc => "/meshmeter.v1.Echo/Unary",
+            Self::Tcp => "",
+        }
+    }
+
+    /// Whether it consists of HTTP requests, which a proxy can read.
+    #[must_use]
+    pub fn is_http(self) -> bool {
+        self != Self::Tcp
+    }
+
+    /// Whether a connection carries several requests at once.
+    #[must_use]
+    pub fn multiplexes(self) -> bool {
+        matches!(self, Self::Http2 | Self::Grpc)
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

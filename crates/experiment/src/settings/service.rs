@@ -1,0 +1,25 @@
+//! Settings of the synthetic service.
+
+use std::time::Duration;
+
+/// Settings of the synthetic service.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerSettings {
+    /// Size of the response body, bytes.
+    pub payload_bytes: u64,
+    /// Time before each response.
+    pub delay: Duration,
+    /// Fraction of responses with status 500, 0 to 1.
+    pub error_fraction: f64,
+    /// CPU limit, cores; absent: none.
+    pub cpu_limit_cores: Option<f64>,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self { payload_bytes: 1024, delay: Duration::ZERO, error_fraction: 0.0, cpu_limit_cores: None }
+    }
+}
+
+/// Size of a request over raw TCP, bytes: about that of an HTTP request without a body. Generator and service must agree.
+pub const TCP_REQUEST_BYTES: u64 = 100;
