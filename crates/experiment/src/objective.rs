@@ -12,6 +12,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+/// Requests that must lie beyond a percentile in each trial: with fewer, one slow request more or less moves it.
+pub const SAMPLES_BEYOND_A_PERCENTILE: f64 = 10.0;
+
 /// What must hold for figures to be good. Empty: nothing is asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Objective {

@@ -1,42 +1,27 @@
-//! The result on a terminal: findings first, then a table per load, then drivers and services where there are several, what each proxy holds, then what was left out.
+//! The result on a terminal: findings, a table per load, drivers and services if there are several, what each proxy holds,
+//! and what was left out.
 
 mod drivers;
 mod holdings;
 mod load;
+mod result_table;
 mod search;
+mod style;
 
 pub use load::load_text;
 pub use search::search_text;
+pub use style::Options;
+pub(crate) use style::plain;
 
+use crate::conditions::ConditionLabels;
 use crate::drivers::{DriverTable, ServiceTable};
-use crate::format::{self, Interval};
+use crate::format;
 use crate::holdings::HoldingsTable;
-use crate::table::{CellRow, Difference, ResultTable};
-use comfy_table::{
-    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, presets,
-};
-use experiment::schema::{PublishedFigure, Summary};
+use crate::table::ResultTable;
+use experiment::schema::{Cell, PublishedFigure, Summary};
+use result_table::load_table;
 use std::fmt::Write as _;
-
-/// From this width on, the names of modes are not broken.
-const NAMES_WHOLE: usize = 80;
-/// From this width on, an interval stands beside its estimate, not under it.
-const WIDE: usize = 118;
-
-/// How the text is to look.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Options {
-    /// Columns of the terminal; the text keeps to them down to about 60.
-    pub width: usize,
-    /// Whether to use colour.
-    pub colours: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { width: 80, colours: false }
-    }
-}
+use style::{WIDE, bold, wrap};
 
 /// The summary of a run as text, ending with a line break.
 #[must_use]
@@ -84,96 +69,6 @@ pub fn render(summary: &Summary, options: Options) -> String {
         }
     }
     text
-}
-
-fn load_table(table: &ResultTable, rows: &[CellRow], options: Options) -> Table {
-    let unit = table.unit.symbol();
-    let mut drawn = Table::new();
-    let wide = options.width >= WIDE;
-    drawn.load_style(if wide { presets::NOTHING } else { presets::UTF8_HORIZONTAL_ONLY });
-    drawn.set_content_arrangement(ContentArrangement::Dynamic);
-    drawn.set_width(u16::try_from(options.width.clamp(40, 400)).unwrap_or(80));
-    let mut header = vec!["mode".to_owned()];
-    header.extend(table.factors.iter().map(|key| plain(key).replace('.', ".\n")));
-    header.push("valid".to_owned());
-    if table.closed_loop {
-        header.push("requests\na second".to_owned());
-        header.push(format!("against\n{}, %", table.floor));
-    }
-    header.extend(["p50", "p90", "p99"].map(|name| format!("{name}\n{unit}")));
-    let shows_added = table.compares && !table.closed_loop;
-    if shows_added {
-        header.push(format!("added to\np50, {unit}"));
-    }
-    header.push("proxy\ncores".to_owned());
-    header.push(format!("proxy\n{}", table.memory_unit.symbol()));
-    drawn.set_header(header);
-    for row in rows {
-        drawn.add_row(cells(row, table, shows_added, options));
-    }
-    for index in 0..drawn.column_count() {
-        if let Some(column) = drawn.column_mut(index) {
-            column.set_padding((u16::from(index > 0), u16::from(wide)));
-            if index == 0 && options.width >= NAMES_WHOLE {
-                column.set_constraint(ColumnConstraint::ContentWidth);
-            }
-            column.set_cell_alignment(if index > 0 { CellAlignment::Right } else { CellAlignment::Left });
-        }
-    }
-    drawn
-}
-
-fn cells(row: &CellRow, table: &ResultTable, shows_added: bool, options: Options) -> Vec<Cell> {
-    let again = if row.retakes > 0 { format!("+{}", row.retakes) } else { String::new() };
-    let mut valid = Cell::new(format!("{}/{}{again}", row.valid, row.trials));
-    if options.colours && row.valid < row.trials {
-        valid = valid.fg(if row.valid == 0 { Color::Red } else { Color::Yellow });
-    }
-    let mut cells = vec![Cell::new(row.mode.name())];
-    cells.extend(row.factors.iter().map(|value| Cell::new(plain(value))));
-    cells.push(valid);
-    if table.closed_loop {
-        let completed = row.completed.as_ref().map_or_else(String::new, |rate| stacked(rate, options));
-        cells.push(Cell::new(completed));
-        let change = row.completed_change.as_ref();
-        cells.push(change.map_or_else(|| Cell::new(""), |change| difference_cell(change, options)));
-    }
-    match &row.percentiles {
-        Some(percentiles) => {
-            cells.extend(percentiles.iter().take(3).map(|interval| Cell::new(stacked(interval, options))));
-        }
-        None => {
-            let why = row.no_figures.as_deref().unwrap_or_default();
-            cells.push(Cell::new(plain(why)));
-            cells.extend([Cell::new(format::ABSENT), Cell::new(format::ABSENT)]);
-        }
-    }
-    if shows_added {
-        cells.push(row.added.as_ref().map_or_else(|| Cell::new(""), |added| difference_cell(added, options)));
-    }
-    cells.push(Cell::new(row.proxy_cores.map(format::cores_number).unwrap_or_default()));
-    cells.push(Cell::new(row.proxy_memory.clone().unwrap_or_default()));
-    cells
-}
-
-fn difference_cell(added: &Difference, options: Options) -> Cell {
-    let text = if added.shown || !added.has_interval {
-        stacked(&added.interval, options)
-    } else {
-        let range = added.interval.range.as_deref().unwrap_or_default();
-        format!("none shown{}({range})", if options.width >= WIDE { " " } else { "\n" })
-    };
-    let cell = Cell::new(text);
-    if options.colours && added.shown { cell.add_attribute(Attribute::Bold) } else { cell }
-}
-
-/// The interval beside the estimate where there is room, else under it.
-fn stacked(interval: &Interval, options: Options) -> String {
-    match &interval.range {
-        Some(_) if options.width >= WIDE => interval.text(),
-        Some(range) => format!("{}\n{range}", interval.estimate),
-        None => interval.estimate.clone(),
-    }
 }
 
 /// Figures of others beside this run's, a line each; what differs once for each source. Nothing where the run has none.
@@ -236,8 +131,9 @@ fn footer(summary: &Summary, table: &ResultTable, options: Options) -> Vec<Strin
     if !table.not_measured.is_empty() {
         lines.push(format!("Not measured: {}.", table.not_measured.join(", ")));
     }
+    let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
     for cell in summary.cells.iter().filter(|cell| cell.valid < cell.trials) {
-        let load = table_label(summary, cell);
+        let load = labels.label(cell.conditions());
         let why = if cell.valid == 0 { format!(": {}", cell.verdict) } else { String::new() };
         let trials = format::counted(cell.trials as u64, "trial", "trials");
         let again = match cell.retakes {
@@ -251,38 +147,4 @@ fn footer(summary: &Summary, table: &ResultTable, options: Options) -> Vec<Strin
         ));
     }
     lines
-}
-
-fn table_label(summary: &Summary, cell: &experiment::schema::Cell) -> String {
-    crate::conditions::ConditionLabels::new(summary.cells.iter().map(experiment::schema::Cell::conditions))
-        .label(cell.conditions())
-}
-
-fn bold(text: &str, options: Options) -> String {
-    if options.colours { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
-}
-
-/// Text from elsewhere without the control characters that a terminal would obey.
-pub(crate) fn plain(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
-}
-
-/// Lines of at most `width` characters, broken at spaces but not at no-break spaces; a longer word has a line of its own.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let longer = line.chars().count() + 1 + word.chars().count();
-        if !line.is_empty() && longer > width {
-            lines.push(std::mem::take(&mut line));
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    if !line.is_empty() {
-        lines.push(line);
-    }
-    lines.into_iter().map(|line| line.replace('\u{a0}', " ")).collect()
 }

@@ -1,7 +1,9 @@
 //! Whole distributions of a cell: the histograms of its valid trials as one, and points for a plot.
 
 use crate::histogram::{DecodeError, LatencyHistogram};
-use experiment::schema::{CellKey, LoadResult, TrialRecord};
+use crate::trials::TrialsByCell;
+use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
+use experiment::schema::CellKey;
 
 /// Which of the generator's histograms.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -19,12 +21,12 @@ pub enum Distribution {
 /// # Errors
 /// Where a trial's histogram cannot be read.
 pub fn merged(
-    trials: &[TrialRecord],
+    trials: &TrialsByCell<'_>,
     cell: CellKey<'_>,
     distribution: Distribution,
 ) -> Result<Option<LatencyHistogram>, DecodeError> {
     let mut whole: Option<LatencyHistogram> = None;
-    for result in valid_results(trials, cell) {
+    for result in trials.valid_results(cell) {
         let summary = match distribution {
             Distribution::ResponseTime => &result.response_time_us,
             Distribution::ServiceTime => &result.service_time_us,
@@ -37,22 +39,6 @@ pub fn merged(
         }
     }
     Ok(whole)
-}
-
-/// What the generator measured in each valid trial of a cell.
-pub(crate) fn valid_results<'a>(
-    trials: &'a [TrialRecord],
-    cell: CellKey<'a>,
-) -> impl Iterator<Item = &'a LoadResult> {
-    trials
-        .iter()
-        .filter(move |trial| trial.cell() == cell && is_valid(trial))
-        .filter_map(|trial| trial.result.as_ref())
-}
-
-/// Whether a trial's figures may enter estimates: its verdict says so and there are responses.
-pub(crate) fn is_valid(trial: &TrialRecord) -> bool {
-    trial.verdict.valid && trial.result.as_ref().is_some_and(|result| result.response_time_us.count > 0)
 }
 
 /// A point of a percentile curve.
@@ -73,7 +59,7 @@ pub fn percentile_curve(histogram: &LatencyHistogram, points_a_decade: usize) ->
     if count == 0 || points_a_decade == 0 {
         return Vec::new();
     }
-    let decades = (count as f64 / crate::SAMPLES_BEYOND_A_PERCENTILE).log10().max(0.0);
+    let decades = (count as f64 / SAMPLES_BEYOND_A_PERCENTILE).log10().max(0.0);
     let last = (decades * points_a_decade as f64).floor() as usize;
     (0..=last)
         .map(|step| {

@@ -14,12 +14,14 @@ mod published;
 pub mod retakes;
 pub mod search;
 pub mod summary;
+mod trials;
 
 pub use curve::{CurvePoint, Distribution, merged, percentile_curve};
-pub use findings::SAMPLES_BEYOND_A_PERCENTILE;
+pub use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 pub use histogram::{
     DecodeError, EncodedNanoseconds, LatencyHistogram, NanosecondEncoder, PercentileStep, RecordedValue,
 };
 pub use merge::{MergeError, merge, merge_drivers};
 pub use objective::{ObjectiveOutcome, judge_result, objective_met};
 pub use summary::summarize;
+pub use trials::TrialsByCell;

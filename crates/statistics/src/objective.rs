@@ -1,7 +1,7 @@
 //! Whether a run, or one result, met its objective: the exit status.
 
-use crate::SAMPLES_BEYOND_A_PERCENTILE;
 use crate::findings::words;
+use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use experiment::schema::{
     BoundResult, Cell, DriverObjective, DriverSummary, Estimate, LoadResult, ObjectiveResult, Summary,
 };

@@ -8,8 +8,7 @@
 //! [`Retakes`] decides while a run goes; [`settle`] says of a run's trials which are in no estimate
 //! for what other takes show. The reasons are in docs/decisions/0012-retakes.md.
 
-use crate::curve::is_valid;
-use crate::findings::FULL_MACHINE;
+use crate::trials::{TrialsByCell, is_valid, kind_of};
 use experiment::Mode;
 use experiment::schema::{
     CellKey, Conditions, Factors, LoadPoint, MachineUsage, Retake, RetakeSummary, TrialOutcome, TrialRecord,
@@ -51,15 +50,13 @@ impl Standing {
     }
 }
 
+/// Share of the machine's CPUs: above it no CPU was left.
+pub(crate) const FULL_MACHINE: f64 = 0.9;
+
 /// Whether the generator was late in a trial, for whatever reason but other processes.
 pub(crate) fn is_late(trial: &TrialRecord) -> bool {
     let reasons = || trial.verdict.reasons.iter().map(|reason| kind_of(reason));
     reasons().any(|kind| kind == "schedule-lag") && reasons().all(|kind| kind != "other-processes")
-}
-
-/// The kind of a reason: what stands before its colon.
-pub(crate) fn kind_of(reason: &str) -> &str {
-    reason.split(':').next().unwrap_or_default().trim()
 }
 
 /// Whether the experiment itself left no CPU to the generator.
@@ -239,19 +236,18 @@ fn leave_out(trial: &mut TrialRecord, reason: &str) {
     }
 }
 
-/// Whether it is a take beyond the first one that these trials have of its place in the plan: the lines before it may be lost.
-pub(crate) fn is_another_take(trial: &TrialRecord, trials: &[TrialRecord]) -> bool {
-    let is_earlier = |other: &TrialRecord| {
-        other.take() < trial.take() && (other.repeat, other.cell()) == (trial.repeat, trial.cell())
-    };
+/// Whether an earlier take of the same repeat was recorded; lines of `trials.jsonl` may be lost. `trials` are those of the
+/// cell.
+pub(crate) fn is_another_take(trial: &TrialRecord, trials: &[&TrialRecord]) -> bool {
+    let is_earlier = |other: &&TrialRecord| other.take() < trial.take() && other.repeat == trial.repeat;
     trial.take() > 1 && trials.iter().any(is_earlier)
 }
 
 /// What became of the trials that the machine disturbed; absent where none was to be taken again and none was.
-pub(crate) fn summary(of_each: usize, most: usize, trials: &[TrialRecord]) -> Option<RetakeSummary> {
+pub(crate) fn summary(of_each: usize, most: usize, trials: &TrialsByCell<'_>) -> Option<RetakeSummary> {
     let mut all = Retakes::new(of_each, most);
-    trials.iter().for_each(|trial| all.note(trial));
-    let again = || trials.iter().filter(|trial| is_another_take(trial, trials));
+    trials.all().iter().for_each(|trial| all.note(trial));
+    let again = || trials.all().iter().filter(|trial| is_another_take(trial, trials.of(trial.cell())));
     let (taken, valid) = (again().count(), again().filter(|trial| is_valid(trial)).count());
     (of_each > 0 || taken > 0).then(|| RetakeSummary {
         of_each,

@@ -4,14 +4,12 @@ use super::given::Given;
 use super::mesh_checks;
 use crate::definition::{Experiment, LoadLevels};
 use crate::diagnostic::ExperimentError;
+use crate::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use crate::units::{format_duration, format_rate};
 use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-/// Requests that must lie beyond a percentile in each trial for the trial to say something of it: with fewer, one slow
-/// request more or less moves it.
-pub const SAMPLES_BEYOND_A_PERCENTILE: f64 = 10.0;
 /// Fewer requests than this in a trial's window measure nothing: not ten lie beyond the median.
 const MIN_REQUESTS: f64 = 20.0;
 /// No generator on one machine sends more, a second.

@@ -14,7 +14,7 @@ pub const BACKGROUND_SERVICES: &str = "istio.surroundings.services";
 pub type Factors = BTreeMap<String, FactorValue>;
 
 /// One value of a factor, as typed in the experiment.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum FactorValue {
     /// A plain number.
@@ -64,7 +64,7 @@ impl fmt::Display for FactorValue {
 }
 
 /// What identifies a cell: mode × factors × load.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct CellKey<'a> {
     /// The mode.
     pub mode: Mode,
@@ -73,7 +73,7 @@ pub struct CellKey<'a> {
 }
 
 /// What cells have in common that are compared by mode.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Conditions<'a> {
     /// Values of the factors.
     pub factors: &'a Factors,

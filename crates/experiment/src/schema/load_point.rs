@@ -1,6 +1,7 @@
 //! The load of a cell.
 
 use serde::{Deserialize, Serialize};
+use std::hash::{Hash, Hasher};
 
 /// The load of one cell of the experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,4 +23,17 @@ pub struct LoadPoint {
     /// Background services, where they are a factor. Here too because results of earlier versions have it here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surrounding_services: Option<usize>,
+}
+
+/// A rate is a number of JSON, never NaN.
+impl Eq for LoadPoint {}
+
+impl Hash for LoadPoint {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self { protocol, rate, clients, connections, payload_bytes, arrival, surrounding_services } =
+            self;
+        // Zero and minus zero are equal.
+        (protocol, rate.map(|rate| (rate + 0.0).to_bits()), clients).hash(state);
+        (connections, payload_bytes, arrival, surrounding_services).hash(state);
+    }
 }

@@ -1,8 +1,8 @@
 //! Percentile curves of the cells, for the charts.
 
 use experiment::Mode;
-use experiment::schema::{CellKey, Conditions, Factors, LoadPoint, TrialRecord};
-use statistics::{CurvePoint, DecodeError, Distribution, LatencyHistogram};
+use experiment::schema::{CellKey, Conditions, Factors, LoadPoint};
+use statistics::{CurvePoint, DecodeError, Distribution, LatencyHistogram, TrialsByCell};
 
 /// Points between two nines.
 const POINTS_A_DECADE: usize = 24;
@@ -31,7 +31,7 @@ impl Curve {
     ///
     /// # Errors
     /// Where a trial's histogram cannot be read.
-    pub fn of_cell(cell: CellKey<'_>, trials: &[TrialRecord]) -> Result<Option<Self>, DecodeError> {
+    pub fn of_cell(cell: CellKey<'_>, trials: &TrialsByCell<'_>) -> Result<Option<Self>, DecodeError> {
         let merged = |distribution| statistics::merged(trials, cell, distribution);
         let Some(response) = merged(Distribution::ResponseTime)? else { return Ok(None) };
         let service = merged(Distribution::ServiceTime)?.unwrap_or_default();

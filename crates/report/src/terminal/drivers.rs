@@ -1,6 +1,6 @@
 //! Drivers and services on a terminal, where a cell has several: a line per cell, and a table of the few that matter most.
 
-use super::{Options, WIDE, bold, plain, wrap};
+use super::style::{Options, WIDE, bold, plain, wrap};
 use crate::drivers::{DriverTable, Group, ServiceTable};
 use crate::format::Interval;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};

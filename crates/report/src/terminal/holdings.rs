@@ -1,6 +1,6 @@
 //! What each proxy holds, on a terminal: for each proxy a line on its memory and one on its configuration.
 
-use super::{Options, bold, plain, wrap};
+use super::style::{Options, bold, plain, wrap};
 use crate::format::{self, SizeUnit};
 use crate::holdings::{HoldingsRow, HoldingsTable};
 use experiment::Mode;

@@ -3,7 +3,7 @@
 //! A saturated result opens with that: its percentiles are of completed requests alone, and those never sent would have
 //! been slower than any of them.
 
-use super::plain;
+use super::style::plain;
 use crate::format::{self, TimeUnit};
 use experiment::schema::{GrpcMessages, HistogramSummary, LoadResult, RequestCounts};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! What `meshmeter load --search` says at its end: the answer, then the curve of latency against rate.
 
-use super::plain;
+use super::style::plain;
 use crate::format::{self, TimeUnit};
 use experiment::schema::{RatePoint, SearchResult};
 use std::fmt::Write as _;

@@ -1,6 +1,7 @@
 //! Sentences on factors whose values are numbers: what the greatest value changes against the least.
 
-use super::{Run, distance_from_reference, words};
+use super::run::{Run, distance_from_reference};
+use super::words;
 use experiment::Mode;
 use experiment::schema::{BACKGROUND_SERVICES, Conditions, Estimate, FactorEffect, SizedFigure};
 

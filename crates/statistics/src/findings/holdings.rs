@@ -1,6 +1,7 @@
 //! Sentences on what the proxies hold.
 
-use super::{Run, resources, words};
+use super::run::Run;
+use super::{resources, words};
 use experiment::schema::{Cell, ComponentSummary, ConfigurationCounts, Estimate};
 
 /// Memory that is there before the load is more than this share of that under load: it is not the load's.

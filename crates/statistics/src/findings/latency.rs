@@ -1,7 +1,8 @@
 //! Sentences on what the modes add to a request.
 
-use super::{Run, words};
-use crate::curve::{Distribution, merged, valid_results};
+use super::run::Run;
+use super::words;
+use crate::curve::{Distribution, merged};
 use experiment::Mode;
 use experiment::schema::{Cell, Estimate, HistogramSummary};
 
@@ -130,7 +131,9 @@ fn whole_p99(run: &Run<'_>, cell: &Cell, distribution: Distribution) -> f64 {
     match merged(run.trials, cell.key(), distribution) {
         Ok(Some(histogram)) => histogram.percentile_us(99.0),
         _ => {
-            let summaries: Vec<&HistogramSummary> = valid_results(run.trials, cell.key())
+            let summaries: Vec<&HistogramSummary> = run
+                .trials
+                .valid_results(cell.key())
                 .map(|result| match distribution {
                     Distribution::ResponseTime => &result.response_time_us,
                     Distribution::ServiceTime => &result.service_time_us,

@@ -3,7 +3,8 @@
 //! The order is that of the estimates. What is claimed of two modes is what the interval of their difference shows: each
 //! mode is held against the nearest better one from which it can be told, and what stands between is named.
 
-use super::{Run, distance_from_reference, words};
+use super::run::{Run, distance_from_reference};
+use super::words;
 use experiment::Mode;
 use experiment::schema::{Cell, Conditions, Estimate, LoadPoint, ModeComparison};
 

@@ -1,6 +1,7 @@
 //! Sentences on what the proxies use.
 
-use super::{Run, words};
+use super::run::Run;
+use super::words;
 use experiment::Mode;
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::schema::{Cell, ComponentSummary, Role};

@@ -1,6 +1,7 @@
 //! Sentences on trials that the machine disturbed: which were taken again, and where it may not have been the machine.
 
-use super::{Run, validity, words};
+use super::run::Run;
+use super::{validity, words};
 use crate::retakes::is_late;
 use experiment::Mode;
 use experiment::schema::TrialRecord;
@@ -13,7 +14,7 @@ const SELDOM: f64 = 0.01;
 pub(super) fn taken_again(run: &Run<'_>) -> Vec<String> {
     let mut sentences = Vec::new();
     let Some(retakes) = run.summary.retakes else { return sentences };
-    let again: Vec<&TrialRecord> = run.trials.iter().filter(|trial| trial.take() > 1).collect();
+    let again: Vec<&TrialRecord> = run.trials.all().iter().filter(|trial| trial.take() > 1).collect();
     if !again.is_empty() {
         let (were, disturbed) = match again.len() {
             1 => ("trial was", "it"),
@@ -45,7 +46,8 @@ pub(super) fn taken_again(run: &Run<'_>) -> Vec<String> {
 /// as many first takes, so that each would have its share.
 pub(super) fn late_with_one_mode(run: &Run<'_>) -> Option<String> {
     let modes = &run.experiment.modes;
-    let first = |mode: Mode| run.trials.iter().filter(move |trial| trial.mode == mode && trial.take() == 1);
+    let first =
+        |mode: Mode| run.trials.all().iter().filter(move |trial| trial.mode == mode && trial.take() == 1);
     let late = |mode: Mode| first(mode).filter(|trial| is_late(trial)).count();
     let all: usize = modes.iter().map(|mode| late(*mode)).sum();
     let mode = modes.iter().copied().max_by_key(|mode| late(*mode))?;

@@ -1,7 +1,8 @@
 //! Sentences on the size of the mesh, where several are compared: what each other service costs a proxy that holds it, how
 //! much later a change is in force, and whether requests feel it.
 
-use super::{Run, factors, words};
+use super::run::Run;
+use super::{factors, words};
 use experiment::Mode;
 use experiment::schema::{BACKGROUND_SERVICES, Estimate, SizeEffect, SizedFigure};
 

@@ -1,12 +1,11 @@
 //! Sentences on closed loops: how much gets through, and what each request costs in CPU.
 
 use super::order::{is_closed, less, worse_by};
-use super::{Run, distance_from_reference, words};
-use crate::curve::is_valid;
+use super::run::{Run, distance_from_reference};
+use super::words;
+use crate::retakes::FULL_MACHINE;
+use crate::trials::is_valid;
 use experiment::schema::{Cell, Conditions, Role, RoleTotal};
-
-/// Of the machine's CPUs: above, there was nothing left to give.
-pub(crate) const FULL_MACHINE: f64 = 0.9;
 
 /// How much less than its floor each mode lets through, in one sentence; absent where no loop is closed or nothing can be
 /// compared.
@@ -93,7 +92,7 @@ pub(super) fn full_machine(run: &Run<'_>) -> Option<String> {
     let mut conditions: Vec<Conditions<'_>> = cells.map(Cell::conditions).collect();
     conditions.dedup();
     let busy = |at: Conditions<'_>| {
-        let trials = run.trials.iter().filter(|trial| trial.conditions() == at && is_valid(trial));
+        let trials = run.trials.all().iter().filter(|trial| trial.conditions() == at && is_valid(trial));
         let shares: Vec<f64> = trials
             .filter_map(|trial| trial.machine.as_ref())
             .filter(|machine| machine.cpus > 0)

@@ -1,10 +1,12 @@
 //! Sentences on what may be trusted: saturation, objective, path, what was left out, and what the run cannot say.
 
-use super::{Run, words};
-use crate::curve::is_valid;
+use super::run::Run;
+use super::words;
 use crate::objective::misses;
-use crate::summary::reason_kind;
+use crate::trials::is_valid;
+use crate::trials::reason_kind;
 use experiment::Mode;
+use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use experiment::schema::{Cell, HopProof, TrialRecord, UnavailableMode};
 use std::collections::BTreeMap;
 
@@ -14,10 +16,10 @@ const MOST_PLACES: usize = 6;
 /// Cells that did not keep up, with what they completed.
 pub(super) fn saturation(run: &Run<'_>) -> Vec<String> {
     // Where another reason comes first, such as another process that took the CPU, it may be why the target did not keep up.
-    let is_saturated = |trial: &&TrialRecord| trial.verdict.saturated && reason_kind(trial) == "saturated";
+    let is_saturated = |trial: &&&TrialRecord| trial.verdict.saturated && reason_kind(trial) == "saturated";
     let saturated = |cell: &&Cell| {
-        let trials = || run.trials.iter().filter(|trial| trial.cell() == cell.key());
-        trials().filter(is_saturated).count() * 2 > trials().count()
+        let trials = run.trials.of(cell.key());
+        trials.iter().filter(is_saturated).count() * 2 > trials.len()
     };
     run.summary
         .cells
@@ -26,8 +28,8 @@ pub(super) fn saturation(run: &Run<'_>) -> Vec<String> {
         .map(|cell| {
             let completed: Vec<f64> = run
                 .trials
+                .of(cell.key())
                 .iter()
-                .filter(|trial| trial.cell() == cell.key())
                 .filter(is_saturated)
                 .filter_map(|trial| Some(trial.result.as_ref()?.rate.completed))
                 .collect();
@@ -105,7 +107,7 @@ fn spoken(cells: &[&Cell]) -> String {
 
 /// Whether the proxies of a mode carry connections without reading the requests in them.
 fn carries_unread(run: &Run<'_>, mode: Mode) -> bool {
-    let trials = run.trials.iter().filter(|trial| trial.mode == mode);
+    let trials = run.trials.all().iter().filter(|trial| trial.mode == mode);
     trials.flat_map(|trial| &trial.path.proxies).any(|proxy| proxy.streams.is_some())
 }
 
@@ -159,14 +161,14 @@ pub(super) fn refused_modes(run: &Run<'_>) -> Vec<String> {
 /// Trials that did not enter, and why.
 pub(super) fn left_out(run: &Run<'_>) -> Vec<String> {
     let mut sentences = Vec::new();
-    let (planned, recorded) = (run.summary.trials_planned, run.trials.len());
+    let (planned, recorded) = (run.summary.trials_planned, run.trials.all().len());
     let recorded_places = run.summary.places_recorded();
     if recorded_places < planned {
         sentences
             .push(format!("The run was cut short: {recorded_places} of {planned} trials were recorded."));
     }
     let mut reasons: BTreeMap<&str, Vec<&TrialRecord>> = BTreeMap::new();
-    for trial in run.trials.iter().filter(|trial| !is_valid(trial)) {
+    for trial in run.trials.all().iter().filter(|trial| !is_valid(trial)) {
         reasons.entry(reason_kind(trial)).or_default().push(trial);
     }
     let invalid: usize = reasons.values().map(Vec::len).sum();
@@ -209,7 +211,7 @@ pub(super) fn limits(run: &Run<'_>) -> Vec<String> {
             .filter(|cell| cell.valid > 0)
             .map(|cell| run.samples_beyond(cell.key(), percentile))
             .fold(f64::INFINITY, f64::min);
-        if fewest < super::SAMPLES_BEYOND_A_PERCENTILE - 1e-6 {
+        if fewest < SAMPLES_BEYOND_A_PERCENTILE - 1e-6 {
             let requests = if fewest.floor() == 1.0 { "request" } else { "requests" };
             sentences.push(format!(
                 "The {name} percentile rests on as few as {:.0} {requests} in a trial: too few to say more of it than the \

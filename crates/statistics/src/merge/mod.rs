@@ -8,89 +8,23 @@
 //! Left out: the objective, which is for whoever merges to ask again.
 
 mod drivers;
+mod error;
+mod placed;
 mod series;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
 pub use drivers::merge_drivers;
+pub use error::MergeError;
 
-use crate::{DecodeError, LatencyHistogram};
+use crate::histogram::LatencyHistogram;
 use experiment::schema::{
     Bytes, GeneratorUsage, GrpcMessages, HistogramSummary, LOAD_SCHEMA, LoadResult, MergedPart,
     MergedResults, PacingUsage, Rates, RequestCounts, SizeSummary, WarmupCounts,
 };
-use jiff::Timestamp;
+use placed::{Placed, distinct, histogram, overlap_s, place, refuse_twins, seconds_between};
 use std::collections::BTreeMap;
-
-/// Windows are shorter than this, seconds: ten years. What is longer is no measurement.
-const MAX_WINDOW_S: f64 = 10.0 * 366.0 * 86_400.0;
-
-/// Why results cannot be added up.
-#[derive(Debug, thiserror::Error)]
-pub enum MergeError {
-    /// There is none.
-    #[error("there is no result to merge")]
-    Nothing,
-    /// Not a result, or one of a later schema.
-    #[error("{name}: its schema is `{schema}`, and `{LOAD_SCHEMA}` is expected")]
-    Schema {
-        /// Which result.
-        name: String,
-        /// What it says.
-        schema: String,
-    },
-    /// Its window is nowhere in time.
-    #[error("{name}: {field} is `{value}`, which is no {expected}")]
-    Window {
-        /// Which result.
-        name: String,
-        /// Which field.
-        field: &'static str,
-        /// What it says.
-        value: String,
-        /// What was expected.
-        expected: &'static str,
-    },
-    /// A histogram cannot be read.
-    #[error("{name}: read the histogram of {field}")]
-    Histogram {
-        /// Which result.
-        name: String,
-        /// Which field.
-        field: String,
-        /// Why.
-        #[source]
-        source: DecodeError,
-    },
-    /// A histogram is not of the requests that stand beside it.
-    #[error("{name}: the histogram of {field} has {found} values, and {expected} are counted")]
-    Count {
-        /// Which result.
-        name: String,
-        /// Which field.
-        field: String,
-        /// In the histogram.
-        found: u64,
-        /// Beside it.
-        expected: u64,
-    },
-    /// The same measurement is given twice.
-    #[error("{one} and {other} are the same measurement: it would count twice")]
-    Twice {
-        /// One result.
-        one: String,
-        /// The other.
-        other: String,
-    },
-}
-
-/// A result with its window in absolute time.
-struct Placed {
-    part: MergedPart,
-    start: Timestamp,
-    end: Timestamp,
-}
 
 /// Adds up results. Those that are merged themselves stand for their parts.
 ///
@@ -163,72 +97,9 @@ pub fn merge(parts: Vec<MergedPart>) -> Result<LoadResult, MergeError> {
     })
 }
 
-/// Puts a result, or each part of one that is merged itself, at its place in time.
-fn place(part: MergedPart, placed: &mut Vec<Placed>) -> Result<(), MergeError> {
-    let MergedPart { name, mut result } = part;
-    if result.schema != LOAD_SCHEMA {
-        return Err(MergeError::Schema { name, schema: result.schema });
-    }
-    if let Some(merged) = result.merged.take() {
-        return merged.parts.into_iter().try_for_each(|part| place(part, placed));
-    }
-    let Ok(start) = result.started_at.parse::<Timestamp>() else {
-        let (field, value) = ("started_at", result.started_at);
-        return Err(MergeError::Window { name, field, value, expected: "time" });
-    };
-    let end = (0.0..MAX_WINDOW_S).contains(&result.duration_s).then(|| {
-        start.checked_add(jiff::SignedDuration::from_nanos((result.duration_s * 1e9).round() as i64)).ok()
-    });
-    let Some(end) = end.flatten() else {
-        let (field, value) = ("duration_s", result.duration_s.to_string());
-        return Err(MergeError::Window { name, field, value, expected: "length of a measurement" });
-    };
-    placed.push(Placed { part: MergedPart { name, result }, start, end });
-    Ok(())
-}
-
-/// Two generators never measure the same to the nanosecond; a file given twice does.
-fn refuse_twins(placed: &[Placed]) -> Result<(), MergeError> {
-    for (index, one) in placed.iter().enumerate() {
-        let at_the_same_time = placed[index + 1..].iter().take_while(|other| other.start == one.start);
-        for other in at_the_same_time {
-            if one.part.result == other.part.result {
-                let (one, other) = (one.part.name.clone(), other.part.name.clone());
-                return Err(MergeError::Twice { one, other });
-            }
-        }
-    }
-    Ok(())
-}
-
-/// For how long all windows were open at once.
-fn overlap_s(placed: &[Placed]) -> f64 {
-    let latest_start = placed.iter().map(|placed| placed.start).max();
-    let earliest_end = placed.iter().map(|placed| placed.end).min();
-    match (latest_start, earliest_end) {
-        (Some(start), Some(end)) => seconds_between(start, end).max(0.0),
-        _ => 0.0,
-    }
-}
-
-fn seconds_between(start: Timestamp, end: Timestamp) -> f64 {
-    end.duration_since(start).as_secs_f64()
-}
-
 /// The sum where both are there.
 fn both(one: Option<usize>, other: Option<usize>) -> Option<usize> {
     Some(one?.saturating_add(other?))
-}
-
-/// Each once, in the order of their first appearance.
-fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut seen: Vec<String> = Vec::new();
-    for value in values.filter(|value| !value.is_empty()) {
-        if !seen.iter().any(|known| known == value) {
-            seen.push(value.to_owned());
-        }
-    }
-    seen
 }
 
 fn total<'a>(results: impl Iterator<Item = &'a LoadResult>, count: impl Fn(&LoadResult) -> u64) -> u64 {
@@ -296,18 +167,6 @@ fn grpc(placed: &[Placed]) -> Result<Option<GrpcMessages>, MergeError> {
             result.grpc.as_ref().map(|messages| &messages.first_message_time_us)
         })?,
     }))
-}
-
-/// Reads a histogram that must hold `expected` values.
-fn histogram(name: &str, field: &str, text: &str, expected: u64) -> Result<LatencyHistogram, MergeError> {
-    let (name, field) = (name.to_owned(), field.to_owned());
-    match LatencyHistogram::decode(text) {
-        Err(source) => Err(MergeError::Histogram { name, field, source }),
-        Ok(histogram) if histogram.count() != expected => {
-            Err(MergeError::Count { name, field, found: histogram.count(), expected })
-        }
-        Ok(histogram) => Ok(histogram),
-    }
 }
 
 fn sizes<'a>(results: impl Iterator<Item = &'a LoadResult>) -> SizeSummary {

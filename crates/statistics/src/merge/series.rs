@@ -4,8 +4,9 @@
 //! Percentiles of a second are exact where every result has its seconds' histograms; else the greatest among the
 //! generators stands for all, which is an upper bound (the percentile of a union lies between those of its parts).
 
-use super::{MergeError, Placed, histogram, seconds_between};
-use crate::LatencyHistogram;
+use super::error::MergeError;
+use super::placed::{Placed, histogram, seconds_between};
+use crate::histogram::LatencyHistogram;
 use experiment::schema::{LoadResult, SeriesPoint};
 use std::collections::BTreeMap;
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use experiment::schema::{SeriesPoint, Verdict};
+use jiff::Timestamp;
 use proptest::prelude::*;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Whether a merged result may be used: where each part may, and they measured at the same time.
 
+use super::placed::{Placed, distinct};
 use super::series::is_exact;
-use super::{Placed, distinct};
 use experiment::schema::{LoadResult, Verdict};
 
 /// Generators that measured together for less than this share of the whole window did not load the target as one: outside

@@ -195,9 +195,9 @@ fn of_two_valid_takes_the_first_counts() {
 fn a_take_whose_first_is_lost_stands_for_its_place() {
     let first = trial(0, 0, Mode::None, &[LATE]);
     let second = again(1, 2, &first, &[]);
-    assert!(is_another_take(&second, &[first.clone(), second.clone()]));
-    assert!(!is_another_take(&second, &[trial(0, 1, Mode::None, &[]), second.clone()]));
-    assert!(!is_another_take(&first, &[first.clone(), second]));
+    assert!(is_another_take(&second, &[&first, &second]));
+    assert!(!is_another_take(&second, &[&trial(0, 1, Mode::None, &[]), &second]));
+    assert!(!is_another_take(&first, &[&first, &second]));
 }
 
 #[test]
@@ -205,6 +205,6 @@ fn the_summary_counts_what_was_taken_again() {
     let first = trial(0, 0, Mode::None, &[LATE]);
     let trials = [first.clone(), trial(1, 0, Mode::Sidecar, &[LATE]), again(2, 2, &first, &[])];
     let expected = RetakeSummary { of_each: 1, most: 1, taken: 1, valid: 1, too_noisy: true };
-    assert_eq!(summary(1, 1, &trials), Some(expected));
-    assert_eq!(summary(0, 0, &trials[..2]), None);
+    assert_eq!(summary(1, 1, &TrialsByCell::new(&trials)), Some(expected));
+    assert_eq!(summary(0, 0, &TrialsByCell::new(&trials[..2])), None);
 }

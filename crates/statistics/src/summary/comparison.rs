@@ -3,10 +3,10 @@
 //! Trials of one repeat were run near each other in time and are compared with each other; where too few repeats have both,
 //! the groups are compared as they are. Times are compared by their difference, throughput and CPU by their ratio.
 
-use super::resolution_us;
+use super::estimates::resolution_us;
 use super::totals::Sum;
-use crate::curve::is_valid;
 use crate::interval;
+use crate::trials::{TrialsByCell, is_valid};
 use experiment::Mode;
 use experiment::schema::{
     AddedLatency, Conditions, Estimate, HistogramSummary, ModeComparison, Role, TrialRecord,
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub(super) fn comparisons(
     conditions: &[Conditions<'_>],
     modes: &[Mode],
-    trials: &[TrialRecord],
+    trials: &TrialsByCell<'_>,
 ) -> Vec<ModeComparison> {
     let pairs = || {
         let later = modes.iter().enumerate();
@@ -47,7 +47,7 @@ pub(super) fn response_time(
     mode: Mode,
     than: Mode,
     at: Conditions<'_>,
-    trials: &[TrialRecord],
+    trials: &TrialsByCell<'_>,
 ) -> Option<AddedLatency> {
     let difference = |read: fn(&HistogramSummary) -> f64| {
         let read = |trial: &TrialRecord| Some(read(&trial.result.as_ref()?.response_time_us));
@@ -61,12 +61,12 @@ pub(super) fn response_time(
     })
 }
 
-fn throughput(mode: Mode, than: Mode, at: Conditions<'_>, trials: &[TrialRecord]) -> Option<Estimate> {
+fn throughput(mode: Mode, than: Mode, at: Conditions<'_>, trials: &TrialsByCell<'_>) -> Option<Estimate> {
     let read = |trial: &TrialRecord| Some(trial.result.as_ref()?.rate.completed);
     Sides::new(mode, than, at, trials, read).change()
 }
 
-fn proxy_cpu(mode: Mode, than: Mode, at: Conditions<'_>, trials: &[TrialRecord]) -> Option<Estimate> {
+fn proxy_cpu(mode: Mode, than: Mode, at: Conditions<'_>, trials: &TrialsByCell<'_>) -> Option<Estimate> {
     // Past the sidecar it idles: a multiple of next to nothing says nothing.
     than.floor().and(mode.floor())?;
     let read = |trial: &TrialRecord| Sum::of(Role::Proxy, trial)?.cpu_cores_per_1000_rps();
@@ -84,11 +84,11 @@ impl Sides {
         mode: Mode,
         than: Mode,
         at: Conditions<'_>,
-        trials: &[TrialRecord],
+        trials: &TrialsByCell<'_>,
         read: impl Fn(&TrialRecord) -> Option<f64>,
     ) -> Self {
         let by_repeat = |mode: Mode| {
-            let of_cell = trials.iter().filter(|trial| trial.cell() == at.cell(mode) && is_valid(trial));
+            let of_cell = trials.of(at.cell(mode)).iter().filter(|trial| is_valid(trial));
             of_cell.filter_map(|trial| Some((trial.repeat, read(trial)?))).collect()
         };
         Self { with: by_repeat(mode), without: by_repeat(than) }

@@ -6,9 +6,11 @@ use crate::merge_drivers;
 use crate::objective::{ObjectiveOutcome, objective_met};
 use experiment::Plan;
 use experiment::schema::{
-    DriverObjective, DriverRecord, DriverSummary, LOAD_SCHEMA, MergedPart, PathProof, Rates, Retake,
-    ServiceProof, ServiceRecord, ServiceSummary, TRIAL_SCHEMA, TrialOutcome, Verdict, WarmupCounts,
+    ComponentUsage, DriverObjective, DriverRecord, DriverSummary, Estimate, LOAD_SCHEMA, MergedPart,
+    PathProof, Rates, RequestCounts, Retake, Role, ServiceProof, ServiceRecord, ServiceSummary, TRIAL_SCHEMA,
+    TrialOutcome, Verdict, WarmupCounts,
 };
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const EXPERIMENT: &str = "{name: t, modes: [none], load: {rate: 100, duration: 10s, warmup: 2s}, repeats: 5, \

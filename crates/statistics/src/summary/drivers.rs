@@ -3,9 +3,9 @@
 //! Each driver stands by its own verdict: one whose figures are spoiled takes no other's with it. A driver has one value per
 //! repeat: that of the first take in which it is valid.
 
-use super::{commonest_kind, error_fraction, estimate, percentiles};
+use super::estimates::{commonest_kind, error_fraction, estimate, percentiles};
 use crate::objective::driver_objective;
-use crate::retakes::kind_of;
+use crate::trials::kind_of;
 use experiment::Objective;
 use experiment::schema::{DriverSummary, DriverView, LoadResult, TrialRecord};
 use std::collections::BTreeMap;

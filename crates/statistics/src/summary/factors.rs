@@ -4,10 +4,10 @@
 //! estimate is the mean of the repeats' slopes: drift between repeats moves all values of one alike, and so no slope. What a
 //! proxy holds before the load is the same under every load; trials of one repeat and value are averaged there.
 
-use super::resolution_us;
+use super::estimates::resolution_us;
 use super::totals::Sum;
-use crate::curve::is_valid;
 use crate::interval;
+use crate::trials::is_valid;
 use experiment::definition::Factor;
 use experiment::schema::{
     BACKGROUND_SERVICES, ComponentUsage, Conditions, FactorEffect, Factors, LoadPoint, ProxyHoldings, Role,
@@ -15,7 +15,7 @@ use experiment::schema::{
 };
 use experiment::{Experiment, Mode};
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Compares values factor by factor: numbers by size, others by their place in the experiment.
 pub(super) fn order(experiment: &Experiment, one: &Factors, other: &Factors) -> Ordering {
@@ -33,7 +33,7 @@ pub(super) fn order(experiment: &Experiment, one: &Factors, other: &Factors) -> 
     by_factor.fold(Ordering::Equal, Ordering::then)
 }
 
-/// What rises with each factor and what does not.
+/// Figures against each factor: by mode, and by the values of the other factors in the order of `conditions`.
 pub(super) fn effects(
     experiment: &Experiment,
     conditions: &[Conditions<'_>],
@@ -43,20 +43,24 @@ pub(super) fn effects(
     let mut effects = Vec::new();
     for factor in &experiment.factors {
         let Some(values) = quantities(factor) else { continue };
+        let mut groups: HashMap<(Mode, Factors), Vec<&TrialRecord>> = HashMap::new();
+        for trial in trials.iter().filter(|trial| is_valid(trial)) {
+            let rest = without(&trial.factors, &factor.key);
+            groups.entry((trial.mode, rest)).or_default().push(trial);
+        }
         let mut others: Vec<Factors> = Vec::new();
+        let mut known: HashSet<Factors> = HashSet::new();
         for at in conditions {
             let rest = without(at.factors, &factor.key);
-            if !others.contains(&rest) {
+            if known.insert(rest.clone()) {
                 others.push(rest);
             }
         }
         for mode in modes {
             for rest in &others {
-                let is_of = |trial: &&TrialRecord| {
-                    trial.mode == *mode && is_valid(trial) && without(&trial.factors, &factor.key) == *rest
-                };
+                let valid = groups.remove(&(*mode, rest.clone())).unwrap_or_default();
                 let group = Group { factor: &factor.key, values: &values, factors: rest, mode: *mode };
-                effects.extend(group.effects(&trials.iter().filter(is_of).collect::<Vec<_>>()));
+                effects.extend(group.effects(&valid));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What a proxy holds, over the valid trials of a cell.
 
-use super::estimate;
+use super::estimates::estimate;
 use experiment::schema::{ConfigurationCounts, ConfigurationSummary, HeapSummary, ProxyHeap, ProxyHoldings};
 
 /// Its configuration; absent where no trial could read it.

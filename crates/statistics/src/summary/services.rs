@@ -4,7 +4,7 @@
 //! the window, the rate in the window is its count times what the drivers sent per second in the window, over what they
 //! sent in the whole trial. The drivers of a service are those of its namespace, or all where its namespace has none.
 
-use super::estimate;
+use super::estimates::estimate;
 use experiment::schema::{DriverView, Role, ServiceRecord, ServiceSummary, TrialRecord};
 use std::collections::BTreeMap;
 

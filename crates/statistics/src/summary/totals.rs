@@ -2,7 +2,7 @@
 //!
 //! Sums are made within each trial, so that their intervals know that what one component did not do another may have done.
 
-use super::estimate;
+use super::estimates::estimate;
 use experiment::schema::{ComponentUsage, Role, RoleTotal, TrialRecord};
 
 /// Of the proxies and of the control plane; a role that no trial has a component of is left out.

@@ -1,6 +1,6 @@
 //! Proof of the path from the proxies' own counters, and what others published.
 
-use super::Context;
+use super::context::Context;
 use crate::format;
 use experiment::Mode;
 use experiment::schema::{CellKey, HopProof, HopProtocol, ProxyProof, PublishedFigure, TrialRecord};
@@ -97,7 +97,7 @@ fn hop_rows(context: &Context, mode: Mode) -> Vec<HopRow> {
 fn path_rows(context: &Context, cell: CellKey<'_>) -> Vec<PathRow> {
     let mode = cell.mode;
     let trials: Vec<&TrialRecord> =
-        context.run.trials.iter().filter(|trial| trial.cell() == cell && trial.verdict.valid).collect();
+        context.trials.of(cell).iter().copied().filter(|trial| trial.verdict.valid).collect();
     let proven = trials.iter().filter(|trial| trial.path.proven).count();
     let mut proxies: Vec<Counted> = Vec::new();
     for (proof, name) in trials.iter().flat_map(|trial| passages(&trial.path.proxies)) {

@@ -1,7 +1,7 @@
 //! Figures against a factor: the fastest-varying one whose values are numbers is the horizontal axis, and each combination
 //! of the others with a level of load has a chart of its own.
 
-use super::{Context, Figure};
+use super::context::{Context, Figure};
 use crate::format::{Interval, TimeUnit};
 use crate::html::charts::lines::{Axes, Point, Series, chart};
 use crate::html::style::ModeStyle;

@@ -1,7 +1,7 @@
 //! What each proxy holds: its configuration counted, its memory before, under and after the load.
 
+use super::context::{Context, Figure};
 use super::resources::{bar, with_anonymous};
-use super::{Context, Figure};
 use crate::format::{self, Interval, SizeUnit};
 use crate::holdings::{self, HoldingsRow, HoldingsTable, Sort};
 use crate::html::charts::rows::{Line, Row, RowChart};

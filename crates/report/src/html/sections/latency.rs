@@ -1,6 +1,6 @@
 //! Response time by percentile, and what each mode adds.
 
-use super::{Context, Figure};
+use super::context::{Context, Figure};
 use crate::format::TimeUnit;
 use crate::html::charts::percentiles::{Axes, chart};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
@@ -25,7 +25,7 @@ pub fn percentiles(context: &Context) -> Option<PercentileSection> {
     let (mut curves, mut unreadable) = (Vec::new(), Vec::new());
     for at in context.conditions.all() {
         for mode in &context.modes {
-            match Curve::of_cell(at.cell(*mode), &context.run.trials) {
+            match Curve::of_cell(at.cell(*mode), &context.trials) {
                 Ok(curve) => curves.extend(curve),
                 Err(error) => {
                     unreadable.push(format!("{mode} at {}: {error}", context.conditions.label(at)));

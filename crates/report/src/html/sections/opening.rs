@@ -1,6 +1,6 @@
 //! The opening: the answer in words, what it rests on, and the result at a glance.
 
-use super::Context;
+use super::context::Context;
 use crate::format::{self, Interval};
 use crate::table::{CellRow, Difference, ResultTable, valid_trials};
 use experiment::schema::TrialOutcome;

@@ -1,6 +1,6 @@
 //! CPU and memory of every component: proxies, application, generator, the kernel's share and our own sampling.
 
-use super::{Context, Figure};
+use super::context::{Context, Figure};
 use crate::format::{self, Interval, SizeUnit};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;

@@ -1,6 +1,7 @@
 //! Where and how it was measured, and how to repeat it.
 
-use super::{Context, asked};
+use super::asked;
+use super::context::Context;
 use crate::format::{self, TimeUnit};
 use experiment::Mode;
 use experiment::environment::AccessLog;

@@ -1,7 +1,7 @@
 //! What the size of the mesh costs, where sizes are compared: a proxy for each other service, and requests in the largest mesh
 //! against those in the smallest.
 
-use super::Context;
+use super::context::Context;
 use crate::format::{self, Interval, TimeUnit};
 use crate::html::style::ModeStyle;
 use crate::table::Difference;

@@ -1,6 +1,6 @@
 //! Every figure as a table, folded away: for those who check, copy or cannot see the charts.
 
-use super::Context;
+use super::context::Context;
 use crate::format::{self, Interval, SizeUnit};
 use crate::table::{Difference, ResultTable, valid_trials};
 use experiment::schema::{Cell, ComponentSummary, Estimate, ModeComparison, Role, RoleTotal, TrialRecord};

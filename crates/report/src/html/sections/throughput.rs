@@ -1,6 +1,6 @@
 //! Closed loops: what gets through by clients and mode, against the floor, and what each request costs in CPU.
 
-use super::{Context, Figure};
+use super::context::{Context, Figure};
 use crate::format::{Interval, TimeUnit};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;

@@ -1,6 +1,6 @@
 //! Every trial as a dot, and what was left out and why.
 
-use super::{Context, Figure};
+use super::context::{Context, Figure};
 use crate::format::{self, TimeUnit};
 use crate::html::charts::rows::{Dot, Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
@@ -53,7 +53,7 @@ fn percentiles(trial: &TrialRecord) -> Option<(f64, f64)> {
 
 fn row(context: &Context, cell: CellKey<'_>, unit: TimeUnit) -> Option<Row> {
     let mode = cell.mode;
-    let trials: Vec<&TrialRecord> = context.run.trials.iter().filter(|trial| trial.cell() == cell).collect();
+    let trials = context.trials.of(cell);
     if trials.is_empty() {
         return None;
     }

@@ -1,0 +1,51 @@
+//! Shared by all sections.
+
+use crate::conditions::ConditionLabels;
+use crate::run::RunData;
+use experiment::Mode;
+use experiment::schema::{Cell, Conditions, TrialRecord};
+use serde::Serialize;
+use statistics::TrialsByCell;
+
+/// A chart with its caption.
+#[derive(Debug, Serialize)]
+pub struct Figure {
+    /// Short: such as the load.
+    pub(super) caption: String,
+    /// Our own SVG: the templates pass it through.
+    pub(super) svg: String,
+}
+
+/// Run, labels and modes, for all sections.
+pub(super) struct Context<'a> {
+    pub(super) run: &'a RunData,
+    pub(super) trials: TrialsByCell<'a>,
+    pub(super) conditions: ConditionLabels,
+    /// Modes of the run, in the order in which reports show them.
+    pub(super) modes: Vec<Mode>,
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn new(run: &'a RunData) -> Self {
+        let cells = &run.summary.cells;
+        let conditions = ConditionLabels::new(
+            cells.iter().map(Cell::conditions).chain(run.trials.iter().map(TrialRecord::conditions)),
+        );
+        let modes = Mode::ALL
+            .into_iter()
+            .filter(|mode| {
+                cells.iter().any(|cell| cell.mode == *mode)
+                    || run.trials.iter().any(|trial| trial.mode == *mode)
+            })
+            .collect();
+        Self { run, trials: TrialsByCell::new(&run.trials), conditions, modes }
+    }
+
+    /// The cells of these conditions, by mode.
+    pub(super) fn cells_of(&self, at: Conditions<'_>) -> Vec<&'a Cell> {
+        let cells = self.run.summary.cells.iter();
+        let mut cells: Vec<&Cell> = cells.filter(|cell| cell.conditions() == at).collect();
+        cells.sort_by_key(|cell| cell.mode);
+        cells
+    }
+}

@@ -1,0 +1,100 @@
+//! Table of the cells under one load.
+
+use super::style::{Options, WIDE, plain};
+use crate::format::{self, Interval};
+use crate::table::{CellRow, Difference, ResultTable};
+use comfy_table::{
+    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, presets,
+};
+
+/// From this width on, the names of modes are not broken.
+const NAMES_WHOLE: usize = 80;
+pub(super) fn load_table(table: &ResultTable, rows: &[CellRow], options: Options) -> Table {
+    let unit = table.unit.symbol();
+    let mut drawn = Table::new();
+    let wide = options.width >= WIDE;
+    drawn.load_style(if wide { presets::NOTHING } else { presets::UTF8_HORIZONTAL_ONLY });
+    drawn.set_content_arrangement(ContentArrangement::Dynamic);
+    drawn.set_width(u16::try_from(options.width.clamp(40, 400)).unwrap_or(80));
+    let mut header = vec!["mode".to_owned()];
+    header.extend(table.factors.iter().map(|key| plain(key).replace('.', ".\n")));
+    header.push("valid".to_owned());
+    if table.closed_loop {
+        header.push("requests\na second".to_owned());
+        header.push(format!("against\n{}, %", table.floor));
+    }
+    header.extend(["p50", "p90", "p99"].map(|name| format!("{name}\n{unit}")));
+    let shows_added = table.compares && !table.closed_loop;
+    if shows_added {
+        header.push(format!("added to\np50, {unit}"));
+    }
+    header.push("proxy\ncores".to_owned());
+    header.push(format!("proxy\n{}", table.memory_unit.symbol()));
+    drawn.set_header(header);
+    for row in rows {
+        drawn.add_row(cells(row, table, shows_added, options));
+    }
+    for index in 0..drawn.column_count() {
+        if let Some(column) = drawn.column_mut(index) {
+            column.set_padding((u16::from(index > 0), u16::from(wide)));
+            if index == 0 && options.width >= NAMES_WHOLE {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            }
+            column.set_cell_alignment(if index > 0 { CellAlignment::Right } else { CellAlignment::Left });
+        }
+    }
+    drawn
+}
+
+fn cells(row: &CellRow, table: &ResultTable, shows_added: bool, options: Options) -> Vec<Cell> {
+    let again = if row.retakes > 0 { format!("+{}", row.retakes) } else { String::new() };
+    let mut valid = Cell::new(format!("{}/{}{again}", row.valid, row.trials));
+    if options.colours && row.valid < row.trials {
+        valid = valid.fg(if row.valid == 0 { Color::Red } else { Color::Yellow });
+    }
+    let mut cells = vec![Cell::new(row.mode.name())];
+    cells.extend(row.factors.iter().map(|value| Cell::new(plain(value))));
+    cells.push(valid);
+    if table.closed_loop {
+        let completed = row.completed.as_ref().map_or_else(String::new, |rate| stacked(rate, options));
+        cells.push(Cell::new(completed));
+        let change = row.completed_change.as_ref();
+        cells.push(change.map_or_else(|| Cell::new(""), |change| difference_cell(change, options)));
+    }
+    match &row.percentiles {
+        Some(percentiles) => {
+            cells.extend(percentiles.iter().take(3).map(|interval| Cell::new(stacked(interval, options))));
+        }
+        None => {
+            let why = row.no_figures.as_deref().unwrap_or_default();
+            cells.push(Cell::new(plain(why)));
+            cells.extend([Cell::new(format::ABSENT), Cell::new(format::ABSENT)]);
+        }
+    }
+    if shows_added {
+        cells.push(row.added.as_ref().map_or_else(|| Cell::new(""), |added| difference_cell(added, options)));
+    }
+    cells.push(Cell::new(row.proxy_cores.map(format::cores_number).unwrap_or_default()));
+    cells.push(Cell::new(row.proxy_memory.clone().unwrap_or_default()));
+    cells
+}
+
+fn difference_cell(added: &Difference, options: Options) -> Cell {
+    let text = if added.shown || !added.has_interval {
+        stacked(&added.interval, options)
+    } else {
+        let range = added.interval.range.as_deref().unwrap_or_default();
+        format!("none shown{}({range})", if options.width >= WIDE { " " } else { "\n" })
+    };
+    let cell = Cell::new(text);
+    if options.colours && added.shown { cell.add_attribute(Attribute::Bold) } else { cell }
+}
+
+/// The interval beside the estimate where there is room, else under it.
+fn stacked(interval: &Interval, options: Options) -> String {
+    match &interval.range {
+        Some(_) if options.width >= WIDE => interval.text(),
+        Some(range) => format!("{}\n{range}", interval.estimate),
+        None => interval.estimate.clone(),
+    }
+}

@@ -1,0 +1,96 @@
+//! Results at their places in time.
+
+use super::error::MergeError;
+use crate::histogram::LatencyHistogram;
+use experiment::schema::{LOAD_SCHEMA, MergedPart};
+use jiff::Timestamp;
+
+/// Windows are shorter than this, seconds: ten years. What is longer is no measurement.
+const MAX_WINDOW_S: f64 = 10.0 * 366.0 * 86_400.0;
+
+/// A result with its window in absolute time.
+pub(super) struct Placed {
+    pub(super) part: MergedPart,
+    pub(super) start: Timestamp,
+    pub(super) end: Timestamp,
+}
+
+/// Puts a result, or each part of one that is merged itself, at its place in time.
+pub(super) fn place(part: MergedPart, placed: &mut Vec<Placed>) -> Result<(), MergeError> {
+    let MergedPart { name, mut result } = part;
+    if result.schema != LOAD_SCHEMA {
+        return Err(MergeError::Schema { name, schema: result.schema });
+    }
+    if let Some(merged) = result.merged.take() {
+        return merged.parts.into_iter().try_for_each(|part| place(part, placed));
+    }
+    let Ok(start) = result.started_at.parse::<Timestamp>() else {
+        let (field, value) = ("started_at", result.started_at);
+        return Err(MergeError::Window { name, field, value, expected: "time" });
+    };
+    let end = (0.0..MAX_WINDOW_S).contains(&result.duration_s).then(|| {
+        start.checked_add(jiff::SignedDuration::from_nanos((result.duration_s * 1e9).round() as i64)).ok()
+    });
+    let Some(end) = end.flatten() else {
+        let (field, value) = ("duration_s", result.duration_s.to_string());
+        return Err(MergeError::Window { name, field, value, expected: "length of a measurement" });
+    };
+    placed.push(Placed { part: MergedPart { name, result }, start, end });
+    Ok(())
+}
+
+/// Two generators never measure the same to the nanosecond; a file given twice does.
+pub(super) fn refuse_twins(placed: &[Placed]) -> Result<(), MergeError> {
+    for (index, one) in placed.iter().enumerate() {
+        let at_the_same_time = placed[index + 1..].iter().take_while(|other| other.start == one.start);
+        for other in at_the_same_time {
+            if one.part.result == other.part.result {
+                let (one, other) = (one.part.name.clone(), other.part.name.clone());
+                return Err(MergeError::Twice { one, other });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// For how long all windows were open at once.
+pub(super) fn overlap_s(placed: &[Placed]) -> f64 {
+    let latest_start = placed.iter().map(|placed| placed.start).max();
+    let earliest_end = placed.iter().map(|placed| placed.end).min();
+    match (latest_start, earliest_end) {
+        (Some(start), Some(end)) => seconds_between(start, end).max(0.0),
+        _ => 0.0,
+    }
+}
+
+pub(super) fn seconds_between(start: Timestamp, end: Timestamp) -> f64 {
+    end.duration_since(start).as_secs_f64()
+}
+
+/// Reads a histogram that must hold `expected` values.
+pub(super) fn histogram(
+    name: &str,
+    field: &str,
+    text: &str,
+    expected: u64,
+) -> Result<LatencyHistogram, MergeError> {
+    let (name, field) = (name.to_owned(), field.to_owned());
+    match LatencyHistogram::decode(text) {
+        Err(source) => Err(MergeError::Histogram { name, field, source }),
+        Ok(histogram) if histogram.count() != expected => {
+            Err(MergeError::Count { name, field, found: histogram.count(), expected })
+        }
+        Ok(histogram) => Ok(histogram),
+    }
+}
+
+/// Each once, in the order of their first appearance.
+pub(super) fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut seen: Vec<String> = Vec::new();
+    for value in values.filter(|value| !value.is_empty()) {
+        if !seen.iter().any(|known| known == value) {
+            seen.push(value.to_owned());
+        }
+    }
+    seen
+}
