@@ -3,7 +3,8 @@
 //! ztunnel counts each connection twice where it stands on both sides: as the source's (what the client's pod opened) and
 //! as the destination's (what arrived for the server's pod). Bytes rise while they pass, not at a connection's end; the
 //! framing of HBONE and TLS is not in them, so they are those that client and server exchange. Of its many labels those of
-//! the two peers are kept, and what differs in others alone is added up.
+//! the two peers are kept, and what differs in others alone is added up. A peer is known by its canonical service, its label
+//! `app`, which all replicas share; `*_workload` is the name of the pod where no controller made it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -100,7 +101,7 @@ fn counted(line: &str) -> Option<(String, u64)> {
     let side = Side::ALL.into_iter().find(|side| side.to_string() == reporter)?;
     let value_of = |name: &str| label(labels, name).unwrap_or_default();
     let namespaces = (value_of("source_workload_namespace"), value_of("destination_workload_namespace"));
-    let (from, to) = (value_of("source_workload"), value_of("destination_workload"));
+    let (from, to) = (value_of("source_canonical_service"), value_of("destination_canonical_service"));
     let stream = Stream { side, from, to, namespaces };
     let name = match family {
         "connections_opened_total" if label(labels, "connection_security_policy") == Some(MUTUAL_TLS) => {
@@ -133,13 +134,13 @@ mod tests {
     const METRICS: &str = r#"
 # HELP istio_tcp_connections_opened The total number of TCP connections opened.
 # TYPE istio_tcp_connections_opened counter
-istio_tcp_connections_opened_total{reporter="source",source_workload="client",destination_workload="server",connection_security_policy="mutual_tls",source_region="unknown"} 4
-istio_tcp_connections_opened_total{reporter="source",source_workload="client",destination_workload="server",response_flags="x",connection_security_policy="mutual_tls"} 1
-istio_tcp_connections_opened_total{reporter="source",source_workload="client",destination_workload="other",connection_security_policy="mutual_tls",source_region="unknown"} 1
-istio_tcp_connections_opened_total{reporter="destination",source_workload="client",destination_workload="server",connection_security_policy="unknown",source_region="unknown"} 3
+istio_tcp_connections_opened_total{reporter="source",source_canonical_service="client",destination_canonical_service="server",connection_security_policy="mutual_tls",source_region="unknown"} 4
+istio_tcp_connections_opened_total{reporter="source",source_canonical_service="client",destination_canonical_service="server",response_flags="x",connection_security_policy="mutual_tls"} 1
+istio_tcp_connections_opened_total{reporter="source",source_canonical_service="client",destination_canonical_service="other",connection_security_policy="mutual_tls",source_region="unknown"} 1
+istio_tcp_connections_opened_total{reporter="destination",source_canonical_service="client",destination_canonical_service="server",connection_security_policy="unknown",source_region="unknown"} 3
 istio_tcp_connections_closed_total{reporter="source",connection_security_policy="mutual_tls"} 9
-istio_tcp_received_bytes_total{reporter="source",source_workload="client",destination_workload="server",connection_security_policy="mutual_tls"} 438082
-istio_tcp_sent_bytes_total{reporter="destination",source_workload="client",destination_workload="server",connection_security_policy="mutual_tls"} 6547091 1700000000
+istio_tcp_received_bytes_total{reporter="source",source_canonical_service="client",destination_canonical_service="server",connection_security_policy="mutual_tls"} 438082
+istio_tcp_sent_bytes_total{reporter="destination",source_canonical_service="client",destination_canonical_service="server",connection_security_policy="mutual_tls"} 6547091 1700000000
 istio_tcp_sockets_open{reporter="destination"} 1
 istio_build{component="ztunnel",tag="unknown"} 1
 process_open_fds 39
@@ -163,8 +164,8 @@ process_open_fds 39
     fn workloads_of_several_namespaces_are_told_apart() {
         let line = |namespace: &str, bytes: u64| {
             format!(
-                "istio_tcp_received_bytes_total{{reporter=\"source\",source_workload=\"client\",\
-                 source_workload_namespace=\"{namespace}\",destination_workload=\"server\",\
+                "istio_tcp_received_bytes_total{{reporter=\"source\",source_canonical_service=\"client\",\
+                 source_workload_namespace=\"{namespace}\",destination_canonical_service=\"server\",\
                  destination_workload_namespace=\"{namespace}\"}} {bytes}"
             )
         };
