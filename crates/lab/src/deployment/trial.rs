@@ -39,6 +39,8 @@ pub(super) struct Trial {
     log_dir: PathBuf,
     /// Of each proxy of the deployment, in its order.
     proxies_before: Vec<Counters>,
+    /// The same before the first trial, of connections that may be older than this one.
+    pooled_before: Vec<Counters>,
     /// Of each pod with a service, by its name. A pod whose counters could not be read is not in here.
     services_before: BTreeMap<String, Counters>,
     before_load: BeforeLoad,
@@ -51,6 +53,7 @@ impl Trial {
             number: 0,
             log_dir: log_dir.to_path_buf(),
             proxies_before: Vec::new(),
+            pooled_before: Vec::new(),
             services_before: BTreeMap::new(),
             before_load: BeforeLoad::default(),
         }
@@ -73,12 +76,14 @@ impl LabDeployment<'_> {
         self.check_alive("begin a trial")?;
         create_log_dir(log_dir)?;
         self.forget_drivers();
-        self.trial = Trial { number: self.trial.number + 1, ..Trial::in_directory(log_dir) };
+        let (number, pooled_before) = (self.trial.number + 1, std::mem::take(&mut self.trial.pooled_before));
+        self.trial = Trial { number, pooled_before, ..Trial::in_directory(log_dir) };
         let proxies = side_by_side(&self.parts.proxies, |proxy: &Proxy| proxy.counters.counters());
         self.trial.proxies_before = proxies
             .into_iter()
             .collect::<Result<_, _>>()
             .map_err(|error| EnvironmentError::new("read the proxies' counters before the trial", error))?;
+        self.restore_pooled();
         let services = side_by_side(self.parts.pods.services(), |(running, service)| {
             (running.name.clone(), service.counters.read())
         });
@@ -96,6 +101,25 @@ impl LabDeployment<'_> {
         let proxies: Vec<&Proxy> = self.proxies().collect();
         self.trial.before_load = BeforeLoad::read(&proxies, &self.watched());
         Ok(())
+    }
+
+    /// Lets connections that proxies keep open between trials count from before the first one.
+    fn restore_pooled(&mut self) {
+        let Trial { proxies_before, pooled_before, .. } = &mut self.trial;
+        if pooled_before.is_empty() {
+            pooled_before.clone_from(proxies_before);
+        }
+        for station in self.parts.edges.iter().flat_map(|edge| &edge.stations) {
+            for id in &station.proxies {
+                for name in station.evidence.pooled_connections() {
+                    if let Some(count) = pooled_before[*id].get(name) {
+                        proxies_before[*id].insert(name.to_owned(), *count);
+                    } else {
+                        proxies_before[*id].remove(name);
+                    }
+                }
+            }
+        }
     }
 
     /// Ends the trial.

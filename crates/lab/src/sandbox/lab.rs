@@ -338,6 +338,7 @@ impl Lab {
         let note = ContainerNote { name: name.to_owned(), pid_in_lab: pid, program: program.to_owned() };
         let contents = &mut self.state().contents;
         if let Some(pod) = contents.pods.get_mut(&pod) {
+            pod.containers.retain(|other| other.name != note.name);
             pod.containers.push(note);
         }
         contents.save_pod(&self.0.private_dir, pod)

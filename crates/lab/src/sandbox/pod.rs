@@ -169,9 +169,11 @@ impl Pod {
     pub fn start(&mut self, spec: &ContainerSpec) -> Result<Container, EnvironmentError> {
         let operation = || format!("start {}/{}", self.name, spec.name);
         check_name(&spec.name).map_err(|reason| EnvironmentError::new(operation(), reason))?;
-        if self.containers.iter().any(|other| other.name() == spec.name) {
+        if self.containers.iter().any(|other| other.name() == spec.name && other.has_exited().is_none()) {
             return Err(EnvironmentError::new(operation(), "the pod has a container of that name already"));
         }
+        // One that has ended makes room; its cgroup goes on counting.
+        self.containers.retain(|other| other.name() != spec.name);
         let cgroup = self.lab.cgroup().map(|cgroup| cgroup.create(&self.name, &spec.name)).transpose()?;
         if let Some(cores) = spec.cpu_limit_cores {
             let Some(cgroup) = &cgroup else { return Err(self.lab.no_cgroup_for(&operation())) };

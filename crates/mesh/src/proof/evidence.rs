@@ -88,6 +88,21 @@ impl Evidence {
         matches!(self.seen, Seen::Streams(_) | Seen::Nothing(_))
     }
 
+    /// Counters of connections that may be older than a trial: proxies that read requests keep those between them open. They
+    /// count since the proxy serves this deployment.
+    pub fn pooled_connections(&self) -> impl Iterator<Item = &str> {
+        let requests = match &self.seen {
+            Seen::Requests(counters) => Some(counters),
+            _ => None,
+        };
+        let forwarded = self.forwarded.as_ref().filter(|_| requests.is_some());
+        let handshakes = self.handshakes.as_deref().filter(|_| requests.is_some());
+        let forwarded = forwarded
+            .into_iter()
+            .flat_map(|forwarded| [forwarded.connections.as_str(), &forwarded.failed_connections]);
+        requests.map(|counters| counters.connections.as_str()).into_iter().chain(handshakes).chain(forwarded)
+    }
+
     /// Whether the proxy has counted all that it will count of a trial: the generator may be gone while its last
     /// requests still lie in sockets.
     #[must_use]
