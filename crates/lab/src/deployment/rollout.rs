@@ -4,12 +4,13 @@ use super::part::{Part, ProxyId};
 use crate::concurrent::try_side_by_side;
 use crate::context::{DeploymentContext, MeshContext, lab_name};
 use crate::environment::LocalLab;
-use crate::istio::agent::{AgentFactory, AgentSpec, ProxyKind};
+use crate::istio::agent::{AgentFactory, AgentSpec, INOTIFY_INSTANCES, ProxyKind};
 use crate::istio::{MeshNamespaces, wasm_module};
 use crate::pod::{Pod, PodSpec};
 use crate::private_dir::create_log_dir;
 use crate::running::service::{SERVICE_PORT, ServiceFactory};
 use crate::running::{PodIdentity, PodPlace, Pods, Proxy, RunningPod, RunningWorkload};
+use crate::sandbox::inotify::allow_instances;
 use experiment::MeshKind;
 use experiment::dataplane::{Entry, ModeParts};
 use experiment::environment::{DeploymentSpec, EnvironmentError};
@@ -242,6 +243,8 @@ impl<'a> Rollout<'a> {
     pub fn start_agents(&mut self, agents: Vec<AgentStart>) -> Result<Vec<ProxyId>, EnvironmentError> {
         let mesh = self.mesh.as_ref().expect("agents are configured by a control plane");
         let api = mesh.control_plane.api();
+        let running = self.proxies.iter().filter(|proxy| proxy.known_as.is_some()).count();
+        allow_instances((running + agents.len()) * INOTIFY_INSTANCES)?;
         let accounts: Vec<(&str, &str)> = agents
             .iter()
             .map(|agent| (agent.identity.namespace.as_str(), agent.identity.account.as_str()))

@@ -28,6 +28,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
+/// inotify instances that an agent opens, for its certificates.
+pub(crate) const INOTIFY_INSTANCES: usize = 2;
+
 /// What kind of proxy istiod is to configure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ProxyKind {

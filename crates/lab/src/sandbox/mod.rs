@@ -7,6 +7,7 @@ pub mod cgroup;
 pub mod container;
 pub mod enter;
 pub mod exec;
+pub(crate) mod inotify;
 pub mod interface;
 pub mod lab;
 pub(crate) mod name;
