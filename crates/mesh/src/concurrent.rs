@@ -40,9 +40,6 @@ pub fn side_by_side<T: Send, R: Send>(
 }
 
 /// The same for work that may fail. Items that are waiting when one fails are left out.
-///
-/// # Errors
-/// The error of the first item that failed.
 pub fn try_side_by_side<T: Send, R: Send>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> Result<R, EnvironmentError> + Sync,

@@ -3,6 +3,9 @@
 //! This crate knows neither processes nor network namespaces: the lab stands on it, and so will a cluster. A caller supplies
 //! the connections (to an admin port, to the Kubernetes API) and gets values back.
 
+// Docs are for what a name does not say: no fields here are a contract.
+#![allow(missing_docs)]
+
 pub mod admin;
 pub mod concurrent;
 pub mod config_dump;

@@ -1,18 +1,14 @@
 //! Names and ports that Istio fixes, and those that every part of the mesh shares.
 
-/// Namespace of istiod.
 pub const SYSTEM_NAMESPACE: &str = "istio-system";
 
 /// The only node, on which all pods are said to run.
 pub const NODE: &str = "meshmeter";
 
-/// Domain of Services.
 pub const CLUSTER_DOMAIN: &str = "svc.cluster.local";
 
-/// Trust domain of the mesh's identities.
 pub const TRUST_DOMAIN: &str = "cluster.local";
 
-/// istiod, as a component and as a service account.
 pub const ISTIOD: &str = "istiod";
 
 /// The Service by which proxies reach istiod.

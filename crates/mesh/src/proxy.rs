@@ -7,64 +7,44 @@ use experiment::schema::{ProxyConfiguration, ProxyHeap};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A proxy that is asked what it counted and what it holds.
 pub trait CounterSource: fmt::Debug + Send + Sync {
-    /// Whether it serves by now.
-    ///
-    /// # Errors
-    /// It answers neither yes nor "not yet".
     fn is_ready(&self) -> Result<bool, AdminError> {
         Ok(true)
     }
 
-    /// All counters by name.
-    ///
-    /// # Errors
-    /// Where there is no answer in time.
     fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError>;
 
-    /// Its own account of its heap; absent where it gives none.
-    ///
-    /// # Errors
-    /// Where there is no answer in time.
+    /// Absent if the proxy does not report its heap.
     fn heap(&self) -> Result<Option<ProxyHeap>, AdminError> {
         Ok(None)
     }
 
-    /// Whether it takes plain text for this port of the application; absent where it tells of no such port.
-    ///
-    /// # Errors
-    /// Where there is no answer in time.
+    /// Whether this port of the application accepts plaintext; absent if the proxy does not report it.
     fn accepts_plaintext(&self, _port: u16) -> Result<Option<bool>, AdminError> {
         Ok(None)
     }
 
     /// Its configuration, counted, and copied as it is read: whole, without certificates and keys. Absent, and nothing is
     /// copied, where it tells of none. Telling may leave its heap larger.
-    ///
-    /// # Errors
-    /// Where there is no answer in time, or not of its shape: the copy is then worth nothing.
     fn configuration(&self, _copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
         Ok(None)
     }
 
-    /// What it answers as long as it does anything; nothing where it answers no questions.
+    /// Empty if the proxy serves no requests.
     fn liveness_probes(&self) -> Vec<LivenessProbe> {
         Vec::new()
     }
 
-    /// Where it answers people; absent where it has no admin interface.
+    /// Absent without an admin interface.
     fn admin(&self) -> Option<&Admin> {
         None
     }
 }
 
-/// A proxy that did not answer, and is not asked again.
+/// A proxy that did not respond and is not queried again.
 #[derive(Debug)]
 pub struct Unresponsive {
-    /// The component.
     pub proxy: String,
-    /// Why it did not.
     pub reason: String,
 }
 

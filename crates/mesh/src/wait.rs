@@ -16,9 +16,6 @@ const MAX_SLEEP: Duration = Duration::from_millis(500);
 /// Waits until `check` returns a value, for at most `timeout`.
 ///
 /// `check` returns `Ok(None)` for "not yet", and an error if waiting longer is pointless.
-///
-/// # Errors
-/// The error of `check`, or a timeout that names `what` was awaited.
 pub fn wait_for<T>(
     what: &str,
     timeout: Duration,
@@ -40,17 +37,12 @@ pub fn wait_for<T>(
 /// State of something that takes long.
 #[derive(Debug)]
 pub enum Progress<T, P> {
-    /// Done.
     Done(T),
-    /// Not yet; how far it is.
     At(P),
 }
 
 /// Waits until `check` returns [`Progress::Done`]. Times out after `timeout` without progress. Checks that take long
 /// themselves are spaced, so that half the time is left to what is checked.
-///
-/// # Errors
-/// The error of `check`, or a timeout that names `what` was awaited.
 pub fn wait_with_progress<T, P: PartialEq>(
     what: &str,
     timeout: Duration,

@@ -9,28 +9,19 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Connects to one admin port.
 pub trait Dial: fmt::Debug + Send + Sync {
-    /// Opens a connection.
-    ///
-    /// # Errors
-    /// Fails if the port cannot be reached within `timeout`.
     fn dial(&self, timeout: Duration) -> Result<Connection, AdminCause>;
 
-    /// Arguments of `curl` that request `path`, run where the port can be reached.
+    /// Arguments of `curl` for `path`, run where the port can be reached.
     fn curl_arguments(&self, path: &str) -> Vec<String>;
 }
 
-/// An open connection. Its socket may block or not.
 #[derive(Debug)]
 pub enum Connection {
-    /// To a port.
     Tcp(TcpStream),
-    /// To a socket of the file system.
     Unix(UnixStream),
 }
 
-/// A socket of the file system.
 #[derive(Clone, Debug)]
 pub struct UnixSocket(pub PathBuf);
 

@@ -25,7 +25,6 @@ thread_local! {
     static RUNTIME: OnceCell<Rc<Runtime>> = const { OnceCell::new() };
 }
 
-/// The thread's runtime.
 fn runtime() -> io::Result<Rc<Runtime>> {
     RUNTIME.with(|cell| {
         if let Some(runtime) = cell.get() {
@@ -36,7 +35,6 @@ fn runtime() -> io::Result<Rc<Runtime>> {
     })
 }
 
-/// An exchange with its connection.
 #[derive(Debug)]
 pub(super) struct Exchange {
     runtime: Rc<Runtime>,
@@ -44,13 +42,10 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// # Errors
-    /// Fails if the thread has no runtime and none can be made.
     pub fn new() -> Result<Self, AdminCause> {
         Ok(Self { runtime: runtime().map_err(AdminCause::Connect)?, tasks: LocalSet::new() })
     }
 
-    /// The whole response, of at most `max_bytes`.
     pub fn get(
         &self,
         connection: Connection,
@@ -71,7 +66,6 @@ impl Exchange {
         })
     }
 
-    /// The response once it begins, within `timeout`.
     pub fn begin(
         &self,
         connection: Connection,
@@ -92,7 +86,6 @@ impl Exchange {
     }
 }
 
-/// A response with status 200, its body still to come.
 async fn request(connection: Connection, path: &str) -> Result<Response<Incoming>, AdminCause> {
     match connection {
         Connection::Tcp(stream) => {
@@ -140,13 +133,11 @@ pub(super) struct LongResponse<'a> {
 }
 
 impl<'a> LongResponse<'a> {
-    /// The response with this body, whose connection belongs to the exchange.
     pub fn new(exchange: &'a Exchange, body: Incoming, piece_timeout: Duration, max_bytes: u64) -> Self {
         let deadline = Instant::now() + WHOLE_RESPONSE_TIMEOUT;
         Self { exchange, body, piece: Bytes::new(), piece_timeout, deadline, max_bytes, read_bytes: 0 }
     }
 
-    /// The next piece that is not empty; none at the end.
     fn next_piece(&mut self) -> io::Result<Option<Bytes>> {
         loop {
             let timeout = self.piece_timeout.min(self.deadline.saturating_duration_since(Instant::now()));

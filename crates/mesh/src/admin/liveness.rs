@@ -9,17 +9,14 @@ use std::io;
 /// A request that a component responds to as long as it works.
 #[derive(Clone, Debug)]
 pub struct LivenessProbe {
-    /// Which of the component's processes responds; absent if there is one.
+    /// The process that responds; absent if the component has one.
     pub process: Option<&'static str>,
-    /// Its admin port.
     pub admin: Admin,
-    /// The requested path.
     pub path: &'static str,
 }
 
 impl LivenessProbe {
-    /// Whether there is no response of any kind in time.
-    #[must_use]
+    /// No response of any kind in time.
     pub fn is_unresponsive(&self) -> bool {
         match self.admin.ask(self.path).map_err(|error| error.cause) {
             Err(AdminCause::TimedOut(_)) => true,

@@ -32,14 +32,13 @@ const LONG_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Size of a response that is taken as a whole: what a proxy says of itself has some kilobytes.
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
-/// Size of a proxy's counters. Those of our configurations are some 5 kB. A user may have a proxy keep all of them: some
+/// Size of a proxy's counters: some 5 kB by default. A user may have a proxy keep all: some
 /// hundred per cluster, each of some hundred bytes, of 20 000 clusters.
 const MAX_COUNTERS_BYTES: u64 = 256 << 20;
 
 /// Size of a long response: the configuration of the largest gateways has some hundreds of megabytes.
 const MAX_LONG_RESPONSE_BYTES: u64 = 4 << 30;
 
-/// The admin port of one component.
 #[derive(Clone, Debug)]
 pub struct Admin {
     component: String,
@@ -47,14 +46,12 @@ pub struct Admin {
     timeout: Duration,
 }
 
-/// Bounds of a response that is read as it comes.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     begin_timeout: Duration,
     max_bytes: u64,
 }
 
-/// What a proxy runs.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 pub struct ServerInfo {
     /// Commit, version, cleanliness, build type and TLS library, separated by slashes.
@@ -64,22 +61,15 @@ pub struct ServerInfo {
 }
 
 impl Admin {
-    /// The admin port of `component`.
-    #[must_use]
     pub fn new(component: impl Into<String>, dial: impl Dial + 'static) -> Self {
         Self { component: component.into(), dial: Arc::new(dial), timeout: RESPONSE_TIMEOUT }
     }
 
-    /// Arguments of `curl` that request `path`, run where the port can be reached.
-    #[must_use]
     pub fn curl_arguments(&self, path: &str) -> Vec<String> {
         self.dial.curl_arguments(path)
     }
 
-    /// Whether it serves: `Ok(false)` while it starts.
-    ///
-    /// # Errors
-    /// Fails if the response is neither yes nor "not yet".
+    /// `Ok(false)` while it starts.
     pub fn ready(&self) -> Result<bool, AdminError> {
         match self.ask("/ready") {
             Ok(_) => Ok(true),
@@ -88,15 +78,10 @@ impl Admin {
         }
     }
 
-    /// All counters by name.
-    ///
-    /// # Errors
-    /// Fails without a response in time and of that shape.
     pub fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
         self.counters_at("/stats?format=json&type=Counters")
     }
 
-    /// The counters in a response of `/stats`.
     pub(crate) fn counters_at(&self, path: &str) -> Result<BTreeMap<String, u64>, AdminError> {
         let bounds = Bounds { begin_timeout: self.timeout, max_bytes: MAX_COUNTERS_BYTES };
         let response: Statistics =
@@ -104,44 +89,26 @@ impl Admin {
         Ok(response.stats.into_iter().map(|counter| (counter.name, counter.value)).collect())
     }
 
-    /// Version and state.
-    ///
-    /// # Errors
-    /// Fails without a response in time and of that shape.
     pub fn server_info(&self) -> Result<ServerInfo, AdminError> {
         self.ask_json("/server_info")
     }
 
-    /// Its heap.
-    ///
-    /// # Errors
-    /// Fails without a response in time and of that shape.
     pub fn heap(&self) -> Result<ProxyHeap, AdminError> {
         let response: Memory = self.ask_json("/memory")?;
         Ok(ProxyHeap { allocated_bytes: response.allocated.0, heap_bytes: response.heap_size.0 })
     }
 
-    /// A response in JSON.
-    ///
-    /// # Errors
-    /// Fails without a response in time and of that shape.
     pub fn ask_json<T: for<'de> Deserialize<'de>>(&self, path: &str) -> Result<T, AdminError> {
         let body = self.ask(path)?;
         serde_json::from_slice(&body).map_err(|error| self.error(path, AdminCause::Shape(error)))
     }
 
     /// A response in JSON that grows with the mesh, read as it comes.
-    ///
-    /// # Errors
-    /// Fails if it does not begin within a minute, or is not of the shape.
     pub fn ask_long_json<T: for<'de> Deserialize<'de>>(&self, path: &str) -> Result<T, AdminError> {
         self.read(path, |response| serde_json::from_reader(BufReader::new(response)))
     }
 
     /// A response that grows with the mesh, as a whole.
-    ///
-    /// # Errors
-    /// Fails if it does not begin within a minute, or breaks off.
     pub fn ask_long(&self, path: &str) -> Result<Vec<u8>, AdminError> {
         self.read(path, |response| {
             let mut whole = Vec::new();
@@ -150,10 +117,6 @@ impl Admin {
         })
     }
 
-    /// The body of the response.
-    ///
-    /// # Errors
-    /// Fails without a response with status 200 in time.
     pub fn ask(&self, path: &str) -> Result<Bytes, AdminError> {
         let response = Exchange::new().and_then(|exchange| {
             exchange.get(self.dial.dial(self.timeout)?, path, self.timeout, MAX_RESPONSE_BYTES)
@@ -161,10 +124,7 @@ impl Admin {
         response.map_err(|cause| self.error(path, cause))
     }
 
-    /// What `read` makes of a response that may be long, as it comes.
-    ///
-    /// # Errors
-    /// Fails if it does not begin within a minute, breaks off, or `read` fails.
+    /// Lets `read` parse a response that may be long, as it comes.
     pub fn read<T>(
         &self,
         path: &str,

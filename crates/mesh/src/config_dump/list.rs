@@ -4,11 +4,9 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, SeqAcces
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A list whose elements are looked at one after the other.
 pub struct Each<T, F>(F, PhantomData<T>);
 
 impl<T, F: FnMut(T)> Each<T, F> {
-    /// Looks in this way.
     pub fn new(look: F) -> Self {
         Self(look, PhantomData)
     }

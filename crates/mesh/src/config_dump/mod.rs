@@ -11,13 +11,12 @@ use serde::de::DeserializeSeed;
 use std::cell::RefCell;
 use std::io::{self, BufReader, Read};
 
-/// How much is collected before it is copied, bytes.
+/// Bytes collected before they are copied.
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// Where a dump is copied to as it is read. The reading goes on whether or not it can be written: a copy remembers by
 /// itself that it could not.
 pub trait DumpCopy {
-    /// Takes the next part.
     fn push(&mut self, part: &[u8]);
 }
 
@@ -27,10 +26,7 @@ impl DumpCopy for Vec<u8> {
     }
 }
 
-/// Reads a dump to its end, looking at it in this way. Gives its length, bytes.
-///
-/// # Errors
-/// Where it cannot be read to its end, or is not of the shape that `look` expects. The copy is then no JSON.
+/// Reads a dump to its end and returns its length in bytes. After an error the copy is not JSON.
 pub fn read(
     dump: impl Read,
     tee: &Tee<'_>,
@@ -45,12 +41,11 @@ pub fn read(
     Ok(tee.position())
 }
 
-/// What passes on its way to the JSON reader: how much it was, and which of it is copied.
+/// Counts the bytes on their way to the JSON reader, and copies those that are not redacted.
 pub struct Tee<'c>(RefCell<Passing<'c>>);
 
 struct Passing<'c> {
     position: u64,
-    /// What is still to be copied.
     piece: Vec<u8>,
     state: State,
     copy: &'c mut dyn DumpCopy,
@@ -58,37 +53,33 @@ struct Passing<'c> {
 
 #[derive(Clone, Copy)]
 enum State {
-    /// All is copied.
     Copied,
-    /// From this place of the piece on it is not yet known whether it is.
+    /// From this index of the piece on, not yet known.
     Held(usize),
-    /// Nothing is.
     Redacted,
 }
 
 impl<'c> Tee<'c> {
-    /// Copies to here.
     pub fn new(copy: &'c mut dyn DumpCopy) -> Self {
         Self(RefCell::new(Passing { position: 0, piece: Vec::new(), state: State::Copied, copy }))
     }
 
-    /// How much the JSON reader has taken, bytes.
     pub fn position(&self) -> u64 {
         self.0.borrow().position
     }
 
-    /// What the JSON reader takes from now on is kept back until [`Self::release`] or [`Self::redact`].
+    /// Holds back what follows until [`Self::release`] or [`Self::redact`].
     pub fn hold(&self) {
         let mut passing = self.0.borrow_mut();
         passing.state = State::Held(passing.piece.len());
     }
 
-    /// What was held is copied, and what follows.
+    /// Copies what was held, and what follows.
     pub fn release(&self) {
         self.0.borrow_mut().state = State::Copied;
     }
 
-    /// Nothing is copied from now on, nor what was held: this stands in its place.
+    /// Copies `instead` in place of what was held and what follows.
     pub fn redact(&self, instead: &str) {
         let mut passing = self.0.borrow_mut();
         if let State::Held(from) = passing.state {
@@ -98,7 +89,7 @@ impl<'c> Tee<'c> {
         passing.state = State::Redacted;
     }
 
-    /// From now on all is copied again. Where something was withheld, this ends what stands in its place.
+    /// Copies again. `end` closes what replaced redacted bytes, if there were any.
     pub fn resume(&self, end: &str) {
         let mut passing = self.0.borrow_mut();
         if matches!(passing.state, State::Redacted) {
@@ -125,7 +116,6 @@ impl Passing<'_> {
     }
 }
 
-/// A reader whose bytes pass a tap.
 struct Teed<'t, 'c, R> {
     reader: R,
     tee: &'t Tee<'c>,
@@ -145,7 +135,6 @@ mod tests {
     use serde::Deserialize as _;
     use serde::de::IgnoredAny;
 
-    /// Looks at nothing.
     struct Unlooked;
 
     impl<'de> DeserializeSeed<'de> for Unlooked {

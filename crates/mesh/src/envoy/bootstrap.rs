@@ -14,8 +14,6 @@ use super::{cluster, listener};
 use crate::names::{INBOUND_PORT, OUTBOUND_PORT};
 use serde_json::{Value, json};
 
-/// The whole configuration, as Envoy reads it from a JSON file.
-#[must_use]
 pub fn configuration(proxy: &ProxyConfiguration) -> Value {
     json!({
         "node": {"id": proxy.name, "cluster": "meshmeter"},

@@ -7,7 +7,6 @@ use experiment::environment::AccessLog;
 use serde_json::{Value, json};
 use std::net::SocketAddrV4;
 
-/// The network filter that holds the connection manager.
 pub(super) fn filter(proxy: &ProxyConfiguration) -> Value {
     let mut manager = json!({
         "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",

@@ -17,17 +17,14 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Read;
 
-/// Everything, endpoints included.
+/// Endpoints included.
 const DUMP: &str = "/config_dump?include_eds";
 
 /// The counters that say how many updates were refused. Which of them a proxy keeps is a matter of its configuration.
 const REFUSED: &str = "/stats?format=json&type=Counters&filter=update_rejected$";
 
 impl Admin {
-    /// Its configuration, counted, and copied as it is counted: as Envoy writes it, but for certificates and keys.
-    ///
-    /// # Errors
-    /// Where there is no answer in time, or not of that shape: the copy is then worth nothing.
+    /// Configuration counts, and a copy of the dump without certificates and keys.
     pub fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<ProxyConfiguration, AdminError> {
         let refused = self.counters_at(REFUSED)?.values().copied().fold(0, u64::saturating_add);
         let mut configuration = self.read(DUMP, |answer| count(answer, copy))?;
@@ -37,10 +34,7 @@ impl Admin {
     }
 }
 
-/// Counts what a dump has and copies it, as it is read. The updates that it shows as refused are those last tried.
-///
-/// # Errors
-/// Where it cannot be read to its end, or is no dump.
+/// Counts a dump and copies it as it is read. Rejected updates are those last tried.
 fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> Result<ProxyConfiguration, serde_json::Error> {
     let mut held = Held::default();
     let tee = Tee::new(copy);
@@ -48,7 +42,6 @@ fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> Result<ProxyConfiguration,
     Ok(held.configuration(dump_bytes))
 }
 
-/// What was counted so far.
 #[derive(Default)]
 struct Held {
     size_bytes: u64,
@@ -80,7 +73,6 @@ impl Held {
         ProxyConfiguration { size_bytes: self.size_bytes, dump_bytes, counts }
     }
 
-    /// Counts one list of a section.
     fn list<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
         match key {
             "static_clusters" | "dynamic_active_clusters" => {
@@ -126,11 +118,9 @@ impl Held {
     }
 }
 
-/// An element of most lists.
 #[derive(Deserialize)]
 struct Entry {
     name: Option<IgnoredAny>,
-    /// A listener that takes connections.
     active_state: Option<IgnoredAny>,
     /// The last update was refused.
     error_state: Option<IgnoredAny>,
@@ -188,7 +178,6 @@ struct Locality {
     lb_endpoints: Length,
 }
 
-/// The whole answer: an object whose `configs` is a list of sections.
 struct Dump<'a, 'c> {
     held: &'a mut Held,
     tee: &'a Tee<'c>,
@@ -224,7 +213,6 @@ impl<'de> Visitor<'de> for Dump<'_, '_> {
     }
 }
 
-/// The list of sections.
 struct Sections<'a, 'c>(Dump<'a, 'c>);
 
 impl<'de> DeserializeSeed<'de> for Sections<'_, '_> {
@@ -249,7 +237,6 @@ impl<'de> Visitor<'de> for Sections<'_, '_> {
     }
 }
 
-/// One section: `ClustersConfigDump`, `RoutesConfigDump` and so on, each with lists of its own.
 struct Section<'a, 'c>(Dump<'a, 'c>);
 
 impl<'de> DeserializeSeed<'de> for Section<'_, '_> {

@@ -9,14 +9,10 @@ use crate::proof::evidence::{Evidence, Seen};
 use experiment::Protocol;
 use experiment::schema::HopProtocol;
 
-/// What an Envoy does with the load that it takes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Layer {
-    /// It reads every request.
     L7 {
-        /// What it receives them in.
         received: HopProtocol,
-        /// What it sends them on in.
         forwarded: HopProtocol,
     },
     /// It carries connections, whatever is in them.
@@ -24,8 +20,7 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// What it does with this in clear text. With a client's own TLS, whatever is in it, it can only carry it.
-    #[must_use]
+    /// The layer for cleartext of this protocol. A client's own TLS can only be carried.
     pub fn for_protocol(protocol: Protocol) -> Self {
         let version = match protocol {
             Protocol::Http1 => HopProtocol::Http1,
@@ -36,8 +31,7 @@ impl Layer {
         Self::L7 { received: version, forwarded: version }
     }
 
-    /// What it does where it receives in other versions of HTTP, or sends on in others, than the client speaks.
-    #[must_use]
+    /// With other versions of HTTP received or forwarded than the client speaks.
     pub fn between(self, received_in: Option<HopProtocol>, forwarded_in: Option<HopProtocol>) -> Self {
         match self {
             Self::L7 { received, forwarded } => Self::L7 {
@@ -49,39 +43,32 @@ impl Layer {
     }
 }
 
-/// The proxy that an Envoy speaks mutual TLS with.
+/// The proxy at the other end of mutual TLS.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Peer {
-    /// None.
     Nobody,
-    /// The one that it sends to.
     Next,
-    /// The one that sends to it, at the listener of this name.
+    /// At the listener of this name.
     Previous(String),
 }
 
 /// Where an Envoy takes the load and where it sends it on.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Hop {
-    /// What it does with it.
     pub layer: Layer,
-    /// The prefix of the statistics of the connection manager that reads it, where it is read.
+    /// Prefix of the connection manager's statistics, on layer 7.
     pub connection_manager: String,
-    /// The cluster that it is sent to. What is carried counts under this name, as Istio has it.
+    /// The cluster that the load is sent to. Carried connections count under this name, as in Istio.
     pub cluster: String,
-    /// Where mutual TLS counts.
     pub peer: Peer,
 }
 
 impl Hop {
-    /// That of a proxy which takes what an application, or a client outside, sends to this port, and leads it to a cluster.
-    #[must_use]
+    /// A proxy that takes what an application, or an external client, sends to this port.
     pub fn outbound(layer: Layer, port: u16, cluster: String) -> Self {
         Self { layer, connection_manager: format!("outbound_0.0.0.0_{port}"), cluster, peer: Peer::Next }
     }
 
-    /// That of a proxy beside an application that listens at this port.
-    #[must_use]
     pub fn inbound(layer: Layer, port: u16) -> Self {
         Self {
             layer,
@@ -91,8 +78,7 @@ impl Hop {
         }
     }
 
-    /// Which of the proxy's counters tell of the path; `tls_expected` says whether mutual TLS with its peer is claimed.
-    #[must_use]
+    /// Counters that show the path; `tls_expected`: mutual TLS with the peer is claimed.
     pub fn evidence(&self, tls_expected: bool) -> Evidence {
         let Self { layer, connection_manager, cluster, peer } = self;
         let seen = match layer {
@@ -135,8 +121,7 @@ impl Hop {
         }
     }
 
-    /// Prefixes of all these counters: a proxy that is told by Istio which ones to keep leaves most others out.
-    #[must_use]
+    /// Prefixes of all these counters: Istio's proxies keep only what they are told to.
     pub fn statistics(&self) -> Vec<String> {
         let load = match self.layer {
             Layer::L7 { .. } => format!("http.{}", self.connection_manager),

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 /// Whether one of the listeners in this dump (`/config_dump?resource=dynamic_listeners`) takes plain text for this port of
 /// the application; absent where none has a filter chain for it.
-#[must_use]
 pub fn accepts_plaintext(dump: &Value, port: u16) -> Option<bool> {
     let listeners = dump["configs"].as_array()?;
     let chains = listeners.iter().filter_map(|listener| {

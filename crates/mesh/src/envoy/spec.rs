@@ -9,14 +9,10 @@ use experiment::environment::AccessLog;
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
 
-/// Everything that the configuration of one proxy depends on.
 #[derive(Clone, Debug)]
 pub struct ProxyConfiguration {
-    /// The component's name, such as `client-proxy`.
     pub name: String,
-    /// Where on the path it stands.
     pub position: Position,
-    /// What it carries.
     pub protocol: Protocol,
     /// Mutual TLS with the peer proxy; absent: plain text. Ignored by a gateway, which has no peer.
     pub mutual_tls: Option<MutualTls>,
@@ -28,40 +24,24 @@ pub struct ProxyConfiguration {
     pub admin_socket: PathBuf,
 }
 
-/// Where on the path a proxy stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Position {
     /// In the client's pod: traffic to `service` is redirected to it.
-    ClientSidecar {
-        /// Address of the server's pod and its port.
-        service: SocketAddrV4,
-    },
+    ClientSidecar { service: SocketAddrV4 },
     /// In the server's pod: traffic to this port of the pod is redirected to it.
-    ServerSidecar {
-        /// The application's port.
-        port: u16,
-    },
+    ServerSidecar { port: u16 },
     /// In a pod of its own, addressed by clients.
-    Gateway {
-        /// The port that it listens on.
-        port: u16,
-        /// Address of the server's pod and its port.
-        service: SocketAddrV4,
-    },
+    Gateway { port: u16, service: SocketAddrV4 },
 }
 
-/// What a proxy needs for mutual TLS.
 #[derive(Clone, Debug)]
 pub struct MutualTls {
-    /// Its own credentials.
     pub credentials: CredentialFiles,
-    /// The SPIFFE identity that the peer must show.
     pub peer_identity: String,
 }
 
 impl Position {
-    /// The prefix of the statistics of the connection manager that requests pass.
-    #[must_use]
+    /// Statistics prefix of the connection manager that requests pass.
     pub fn statistics_prefix(self) -> String {
         match self {
             Self::ClientSidecar { service } => format!("outbound_0.0.0.0_{}", service.port()),
@@ -70,8 +50,6 @@ impl Position {
         }
     }
 
-    /// Which of its counters tell of the path that carries this; `tls_expected` says whether mutual TLS with its peer is claimed.
-    #[must_use]
     pub fn evidence(self, protocol: Protocol, tls_expected: bool) -> Evidence {
         self.hop(protocol).evidence(tls_expected)
     }
@@ -90,8 +68,6 @@ impl Position {
         }
     }
 
-    /// The port that the proxy listens on.
-    #[must_use]
     pub fn listening_port(self) -> u16 {
         match self {
             Self::ClientSidecar { .. } => OUTBOUND_PORT,
@@ -100,8 +76,7 @@ impl Position {
         }
     }
 
-    /// The name of the cluster that requests leave through, as Istio composes it.
-    #[must_use]
+    /// The cluster that requests leave through, named as by Istio.
     pub fn cluster_name(self) -> String {
         match self {
             Self::ClientSidecar { service } | Self::Gateway { service, .. } => {

@@ -17,10 +17,8 @@ use std::time::Duration;
 /// mesh.
 const PROCESSED_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Path of istiod's metrics.
 pub const METRICS_PATH: &str = "/metrics";
 
-/// Background services that exist.
 #[derive(Debug, Default)]
 pub struct BackgroundServices {
     written: Surroundings,
@@ -28,7 +26,6 @@ pub struct BackgroundServices {
     uncertain: usize,
 }
 
-/// Numbers of Services.
 #[derive(Debug, Eq, PartialEq)]
 struct Change {
     deleted: Range<usize>,

@@ -12,10 +12,8 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Path of the list at istiod.
 const PATH: &str = "/debug/configz";
 
-/// Last part of the groups of Istio's own kinds.
 const ISTIO_GROUPS: &str = ".istio.io";
 
 /// Without progress. istiod processes objects within milliseconds, and those of another revision of Istio never.
@@ -43,7 +41,6 @@ pub fn wait_until_processed(
     })
 }
 
-/// Objects that istiod has processed.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(transparent)]
 struct Configz(HashSet<ProcessedObject>);

@@ -5,53 +5,39 @@ use crate::proof::evidence::Accepts;
 use std::fmt;
 use std::net::SocketAddrV4;
 
-/// Something that a proxy shows once it has its configuration.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Expected {
-    /// A cluster of this name.
     Cluster(String),
-    /// A cluster of this name with this address in it, which it takes to be healthy.
+    /// An address in this cluster that the proxy takes to be healthy.
     Endpoint(String, SocketAddrV4),
-    /// A listener of this name that takes connections. It does so only once its routes are there.
+    /// A listener takes connections only once its routes are there.
     Listener(String),
-    /// A listener's filter chain of this name.
     FilterChain(String),
     /// A listener that leads connections to this cluster, unread.
     TcpRoute(String),
-    /// A route for this domain, such as `server.mesh-1.svc.cluster.local`.
+    /// A route for a domain such as `server.mesh-1.svc.cluster.local`.
     Domain(String),
-    /// At a ztunnel: a Service with somebody behind it, before which a waypoint stands or not.
+    /// At a ztunnel: a Service with endpoints.
     AmbientService {
-        /// Its whole name.
         host: String,
-        /// Whether its requests go through a waypoint.
         behind_waypoint: bool,
     },
     /// At a ztunnel: a pod that is reached by HBONE.
     AmbientWorkload {
-        /// Its namespace.
         namespace: String,
-        /// Its name.
         name: String,
     },
-    /// At a ztunnel: an authorization policy.
     AmbientPolicy {
-        /// Its namespace.
         namespace: String,
-        /// Its name.
         name: String,
     },
-    /// Plain text for a port of the application is taken, or is not.
     Accepts(Accepts),
-    /// Text in its listeners.
     InListeners(String),
-    /// Text in its routes.
     InRoutes(String),
 }
 
 impl Expected {
-    /// That a proxy leads the load where it should: requests for this domain by a route, connections by their listener.
-    #[must_use]
+    /// The proxy routes the load: requests for this domain by a route, connections by their listener.
     pub fn route(hop: &Hop, domain: &str) -> Self {
         match hop.layer {
             Layer::L7 { .. } => Self::Domain(domain.to_owned()),
@@ -60,7 +46,7 @@ impl Expected {
     }
 }
 
-/// As it is told to people, after "the proxy does not show".
+/// Follows "the proxy does not show" in errors.
 impl fmt::Display for Expected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

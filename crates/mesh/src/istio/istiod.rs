@@ -28,7 +28,6 @@ pub fn mesh_config(is_istios_envoy: bool) -> Value {
     })
 }
 
-/// Command line of istiod.
 pub fn arguments(kubeconfig: &Path, mesh_config: &Path) -> Vec<String> {
     vec![
         "discovery".to_owned(),
@@ -44,7 +43,6 @@ pub fn arguments(kubeconfig: &Path, mesh_config: &Path) -> Vec<String> {
     ]
 }
 
-/// Environment of istiod.
 pub fn environment(is_istios_envoy: bool) -> BTreeMap<String, OsString> {
     let filters_that_upstream_lacks = [
         ("MESHMETER_UPSTREAM_ENVOY", "true"),

@@ -8,13 +8,13 @@ use experiment::mesh_settings::ExtraObjects;
 use serde_json::Value;
 use std::fmt;
 
-/// What stands before the kind of what was refused, and after it.
+/// Texts before and after the kind of the rejected configuration.
 const KIND: (&str, &str) = ("config for type.googleapis.com/", " rejected: ");
 
-/// What ends a line of Envoy's log, as pilot-agent has it written.
+/// End of a line of Envoy's log under pilot-agent.
 const END_OF_LINE: &str = "\tthread=";
 
-/// What stands in a line that says why a WebAssembly module cannot be run.
+/// Text of a line that says why a WebAssembly module cannot run.
 const MODULE_FAILURE: &str = "\terror\tenvoy wasm ";
 
 /// Lines of a log's end that are looked at: all that a proxy writes while it starts.
@@ -23,12 +23,10 @@ pub const CHECKED_LINES: usize = 500;
 /// How much of a reason is kept, characters: some quote the whole resource.
 const MAX_REASON_CHARS: usize = 600;
 
-/// Configuration that a proxy refused.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Nack {
-    /// Of what kind, such as `Listener`.
+    /// Such as `Listener`.
     pub kind: String,
-    /// Why, in the proxy's words.
     pub reason: String,
 }
 
@@ -40,8 +38,7 @@ impl fmt::Display for Nack {
 
 impl std::error::Error for Nack {}
 
-/// The first refusal that these lines of a log tell of. A reason may go on over several lines.
-#[must_use]
+/// The first rejection in these lines of a log. A reason may go on over several lines.
 pub fn first_nack(lines: &[String]) -> Option<Nack> {
     let (number, (kind, begun)) = lines.iter().enumerate().find_map(|(number, line)| {
         let (_, told) = line.split_once(KIND.0)?;
@@ -66,7 +63,7 @@ pub fn first_nack(lines: &[String]) -> Option<Nack> {
     Some(Nack { kind, reason: shortened(&reason) })
 }
 
-/// What is wrong with a WebAssembly module, each once: a refusal says only that it cannot be run.
+/// Failures of WebAssembly modules, each once: the NACK itself does not give the cause.
 fn failures_of_modules(lines: &[String]) -> Vec<&str> {
     let mut failures = Vec::new();
     for line in lines {
@@ -83,8 +80,6 @@ fn failures_of_modules(lines: &[String]) -> Vec<&str> {
 }
 
 impl Nack {
-    /// The error of a proxy that has refused this.
-    #[must_use]
     pub fn of(self, proxy: &str) -> EnvironmentError {
         let reason = shortened(&self.reason);
         EnvironmentError::new(format!("configure {proxy}"), Self { reason, ..self })
@@ -92,17 +87,13 @@ impl Nack {
     }
 }
 
-/// An error if the last [`CHECKED_LINES`] of a proxy's log tell of configuration that it refused.
-///
-/// # Errors
-/// The first refusal.
+/// Fails if the last [`CHECKED_LINES`] of a proxy's log have a rejection.
 pub fn check_not_rejected(proxy: &str, log_tail: &[String]) -> Result<(), EnvironmentError> {
     first_nack(log_tail).map_or(Ok(()), |refusal| Err(refusal.of(proxy)))
 }
 
 /// The error with the names of the experiment's own objects that bring configuration of the refused kind into proxies, as
 /// they are written: those of no other kind of object do.
-#[must_use]
 pub fn with_objects_behind(error: EnvironmentError, extra: Option<&ExtraObjects>) -> EnvironmentError {
     let refused = error.source.as_ref().and_then(|source| source.downcast_ref::<Nack>());
     let Some(kind) = refused.map(|refusal| refusal.kind.as_str()) else { return error };
@@ -120,7 +111,7 @@ pub fn with_objects_behind(error: EnvironmentError, extra: Option<&ExtraObjects>
     error.with_hint(format!("of `istio.extra`, this has a part in it: {}", names.join(", ")))
 }
 
-/// Whether an object brings configuration of this kind into proxies as it is written.
+/// Whether the object itself puts configuration of this kind into proxies.
 fn brings(object: &Value, kind: &str) -> bool {
     const OF_LISTENERS: &[&str] =
         &["LISTENER", "FILTER_CHAIN", "NETWORK_FILTER", "HTTP_FILTER", "LISTENER_FILTER"];
@@ -137,7 +128,6 @@ fn brings(object: &Value, kind: &str) -> bool {
     patches.is_some_and(|patches| patches.iter().any(applies))
 }
 
-/// Where an experiment brings along what a proxy may refuse.
 const OWN_CONFIGURATION: &str =
     "what an experiment itself brings into proxies is in `istio.lua`, `istio.wasm` and `istio.extra`";
 

@@ -17,35 +17,23 @@ use std::time::{Duration, Instant};
 /// what a large mesh is sent.
 const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A proxy that was started.
 pub trait Running: fmt::Debug {
-    /// Fails if it has ended, was stopped, or its log tells of configuration that it rejected.
-    ///
-    /// # Errors
-    /// What happened, as the error of `operation`.
+    /// Fails, naming `operation`, if the proxy has ended, was stopped, or logged a rejection.
     fn check(&self, operation: &str) -> Result<(), EnvironmentError>;
 }
 
-/// A proxy, and what it is to show.
 #[derive(Debug)]
 pub struct Awaited<'a> {
-    /// The component's name.
     pub name: &'a str,
-    /// What istiod calls it; absent where it is not asked what it takes, as a ztunnel, which shows all that it has itself.
+    /// Its name at istiod; absent for a ztunnel, whose acknowledgements are not awaited: it shows all that it has.
     pub known_as: Option<&'a str>,
-    /// Its admin interface.
     pub admin: &'a Admin,
-    /// Whether it goes on.
     pub running: &'a dyn Running,
-    /// What it is to show.
     pub expected: Vec<Expected>,
 }
 
-/// Waits until every proxy shows all that is expected of it. Gives for each the seconds since `written_at`.
-///
-/// # Errors
-/// A proxy lacks something for too long, rejects its configuration or ends; the error of `check`, which is called before
-/// every poll.
+/// Waits until every proxy shows all that is expected and returns the seconds since `written_at` of each. `check` runs
+/// before every poll.
 pub fn wait_until_propagated(
     awaited: &[Awaited<'_>],
     written_at: Instant,
@@ -88,11 +76,10 @@ pub fn wait_until_propagated(
     }
 }
 
-/// A proxy that does not show everything yet.
 struct Pending<'a> {
     name: &'a str,
     admin: &'a Admin,
-    /// What it has not shown, in the reverse order of requests.
+    /// Not shown yet, in the reverse order of requests.
     expected: Vec<&'a Expected>,
 }
 
@@ -105,7 +92,7 @@ impl<'a> Pending<'a> {
         Self { name: proxy.name, admin: proxy.admin, expected }
     }
 
-    /// Drops what it shows, up to the first that it does not. Gives the number of its clusters, if that was requested.
+    /// Drops what the proxy shows, up to the first that it does not. Returns its number of clusters, if requested.
     fn poll(&mut self) -> Result<usize, AdminError> {
         let mut shown = ShownConfiguration::new(self.admin);
         while let Some(expected) = self.expected.last() {

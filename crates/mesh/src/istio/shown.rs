@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// What a proxy shows at one moment. Each part is requested once, when it is needed.
+/// A proxy's configuration at one moment. Each part is requested once, when needed.
 #[derive(Debug)]
 pub(super) struct ShownConfiguration<'a> {
     admin: &'a Admin,
@@ -22,7 +22,6 @@ pub(super) struct ShownConfiguration<'a> {
 }
 
 impl<'a> ShownConfiguration<'a> {
-    /// Nothing yet of the proxy with this admin port.
     pub fn new(admin: &'a Admin) -> Self {
         Self { admin, clusters: None, listeners: None, chains: None, routes: None, ztunnel: None }
     }
@@ -32,10 +31,6 @@ impl<'a> ShownConfiguration<'a> {
         self.clusters.as_ref().map_or(0, BTreeMap::len)
     }
 
-    /// Whether the proxy shows this.
-    ///
-    /// # Errors
-    /// The proxy does not respond, or not in the expected shape.
     pub fn has(&mut self, expected: &Expected) -> Result<bool, AdminError> {
         Ok(match expected {
             Expected::Cluster(name) => self.clusters()?.contains_key(name),

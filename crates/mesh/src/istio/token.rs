@@ -11,18 +11,14 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as 
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Issuer of the tokens.
 pub const ISSUER: &str = "https://tokens.meshmeter.example";
-/// Subject of the tokens.
 const SUBJECT: &str = "generator";
-/// Identifier of the key.
 const KEY_ID: &str = "run";
 /// The first byte of a point on a curve with both its coordinates (SEC 1, 2.3.3).
 const UNCOMPRESSED: u8 = 4;
 /// Length of a coordinate, bytes.
 const COORDINATE_BYTES: usize = 32;
 
-/// A key that signs tokens.
 #[derive(Debug)]
 pub struct TokenIssuer {
     key: EcdsaKeyPair,
@@ -30,7 +26,6 @@ pub struct TokenIssuer {
 }
 
 impl TokenIssuer {
-    /// A fresh key.
     pub fn create() -> Result<Self, EnvironmentError> {
         let random = SystemRandom::new();
         let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random)

@@ -54,15 +54,14 @@ pub fn wait_until_acknowledged(
     }
 }
 
-/// Proxies that are connected to istiod, by `name.namespace`.
+/// By `name.namespace`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(from = "Vec<Connection>")]
 struct XdsStatus(HashMap<String, Vec<Resources>>);
 
-/// Of one connection, by type URL.
+/// By type URL.
 type Resources = BTreeMap<String, Sent>;
 
-/// A connection as istiod lists it.
 #[derive(Deserialize)]
 struct Connection {
     proxy: String,
@@ -90,14 +89,12 @@ impl From<Vec<Connection>> for XdsStatus {
     }
 }
 
-/// Why a proxy has not acknowledged everything.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum PendingAck {
     /// istiod lists no such proxy.
     NotConnected,
     /// It has not responded yet to the last resources of this type, such as `Cluster`.
     Unacknowledged(String),
-    /// It has rejected them (NACK).
     Rejected(Nack),
 }
 

@@ -12,7 +12,6 @@ use experiment::mesh_settings::ExtraObjects;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// API group of their kinds.
 const GROUP: &str = "admissionregistration.k8s.io";
 
 /// The API notices within milliseconds that one is gone.

@@ -28,7 +28,6 @@ use tower::util::MapResponseLayer;
 /// on a busy machine.
 const NEXT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Time until a single response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Time until the response to a probe: an API that is starting may drop one request and answer the next.
@@ -37,10 +36,8 @@ pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time between two checks whether a response can still come.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Requests in flight at once.
 const MAX_IN_FLIGHT: usize = 16;
 
-/// What happens to further requests after an error.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum OnError {
     Stop,
@@ -52,7 +49,7 @@ pub(super) trait Requests: Iterator<Item = Result<ApiRequest, EnvironmentError>>
 
 impl<I: Iterator<Item = Result<ApiRequest, EnvironmentError>>> Requests for I {}
 
-/// Fails once it is pointless to wait for a response.
+/// Fails once waiting for a response is pointless.
 type StopCheck = Box<dyn Fn() -> Result<(), EnvironmentError> + Send + Sync>;
 
 /// Client of the API. Dropping it ends its thread.
@@ -61,7 +58,6 @@ pub struct ApiClient {
     mapper: Mutex<RestMapper>,
     runtime: Handle,
     stop_check: StopCheck,
-    /// Dropping it ends the thread.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -123,7 +119,6 @@ impl ApiClient {
         })
     }
 
-    /// Fails once it is pointless to wait for a response.
     pub fn check_not_stopped(&self) -> Result<(), EnvironmentError> {
         (self.stop_check)()
     }
@@ -155,7 +150,6 @@ impl ApiClient {
         self.check_not_stopped().is_err()
     }
 
-    /// Path of all objects of a kind.
     pub(super) fn collection(&self, object: &ObjectRef) -> String {
         self.mapper().collection(object)
     }
@@ -168,7 +162,6 @@ impl ApiClient {
         self.send_within(PROBE_TIMEOUT, request).is_ok()
     }
 
-    /// Sends a request and returns the text of the response.
     pub(super) fn send(&self, request: ApiRequest) -> Result<String, EnvironmentError> {
         Ok(self.send_within(RESPONSE_TIMEOUT, request)?)
     }
@@ -286,7 +279,6 @@ impl ApiClient {
     }
 }
 
-/// Cancels a task of the client's thread when dropped.
 struct CancelOnDrop(tokio::task::AbortHandle);
 
 impl Drop for CancelOnDrop {
@@ -314,7 +306,6 @@ pub(super) fn bounded<B>(body: B) -> Limited<B> {
     Limited::new(body, MAX_RESPONSE_BYTES)
 }
 
-/// Parses the text of a response.
 pub(super) fn parse<T: DeserializeOwned>(response: &str) -> Result<T, EnvironmentError> {
     serde_json::from_str(response)
         .map_err(|error| EnvironmentError::new("read a response of the Kubernetes API", error))

@@ -1,6 +1,5 @@
 //! Files of YAML documents, split without parsing.
 
-/// The documents of a YAML file except empty ones.
 pub(super) fn documents(yaml: &str) -> impl Iterator<Item = &str> {
     let separated = yaml.split("\n---");
     separated.filter(|document| {

@@ -4,7 +4,6 @@ use experiment::environment::EnvironmentError;
 use serde_json::Value;
 use std::fmt;
 
-/// Refers to one object.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct ObjectRef {
     /// Such as `v1` or `networking.istio.io/v1`.
@@ -13,11 +12,10 @@ pub struct ObjectRef {
     pub kind: String,
     /// Absent for cluster-scoped objects.
     pub namespace: Option<String>,
-    /// Name within the namespace.
     pub name: String,
 }
 
-/// What objects of all versions of an API have in common: equal keys refer to the same object.
+/// Equal for one object in all versions of its API.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct ObjectKey {
     group: String,
@@ -27,7 +25,6 @@ pub struct ObjectKey {
 }
 
 impl ObjectRef {
-    /// Refers to an object by its parts.
     pub fn new(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Self {
         Self {
             api_version: api_version.to_owned(),
@@ -37,7 +34,6 @@ impl ObjectRef {
         }
     }
 
-    /// Refers to `object`.
     pub fn from_object(object: &Value) -> Result<Self, EnvironmentError> {
         let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
         let missing = |field: &str| {
@@ -57,7 +53,6 @@ impl ObjectRef {
         self.api_version.split_once('/').unwrap_or(("", &self.api_version))
     }
 
-    /// Key of the object, the same in all its versions.
     pub fn key(&self) -> ObjectKey {
         ObjectKey {
             group: self.group_version().0.to_owned(),

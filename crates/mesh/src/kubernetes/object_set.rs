@@ -20,7 +20,6 @@ const NAMESPACE: &str = "Namespace";
 /// The API serves a new kind within a second.
 const SERVED_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Objects that were written. Dropping the set removes them.
 #[derive(Debug)]
 pub struct ObjectSet {
     api: Arc<ApiClient>,
@@ -32,20 +31,14 @@ pub struct ObjectSet {
 }
 
 impl ObjectSet {
-    /// An empty set.
     pub fn new(api: Arc<ApiClient>) -> Self {
         Self { api, namespaces: HashSet::new(), keys: HashSet::new(), written: Vec::new() }
     }
 
-    /// The API that the objects are in.
     pub fn api(&self) -> &Arc<ApiClient> {
         &self.api
     }
 
-    /// Creates namespaces of this set's own, with these labels.
-    ///
-    /// # Errors
-    /// The API refuses one, or it exists already.
     pub fn create_namespaces(
         &mut self,
         names: &[&str],
@@ -57,10 +50,8 @@ impl ObjectSet {
         Ok(())
     }
 
-    /// Writes objects and returns them as the API has them, definitions and namespaces first.
-    ///
-    /// # Errors
-    /// The API refuses one, or one exists already: removing the set would remove it too.
+    /// Writes new objects, definitions and namespaces first, and returns them as the API has them. An existing one is
+    /// an error: removing the set would remove it too.
     pub fn apply(&mut self, objects: &[Value]) -> Result<Vec<Value>, EnvironmentError> {
         self.note(objects)?;
         // Objects need their namespaces and kinds.
@@ -79,9 +70,6 @@ impl ObjectSet {
     }
 
     /// Writes accounts and running pods of workloads. `on_progress` gets the number of objects written so far.
-    ///
-    /// # Errors
-    /// The API refuses one, or one exists already.
     pub fn create_pods(
         &mut self,
         workloads: &[&Workload],
@@ -95,9 +83,6 @@ impl ObjectSet {
 
     /// Writes objects of kinds that Kubernetes itself defines, in namespaces of this set: cheaper than [`Self::apply`].
     /// Returns them as the API has them.
-    ///
-    /// # Errors
-    /// The API refuses one, or one exists already.
     pub fn create(
         &mut self,
         objects: &[Value],
@@ -144,10 +129,8 @@ impl ObjectSet {
         object.namespace.as_ref().is_some_and(|namespace| self.namespaces.contains(namespace))
     }
 
-    /// Removes all objects in the reverse order of their writing, namespaces last. The set is empty afterwards.
-    ///
-    /// # Errors
-    /// The first object that the API refuses to remove; the others are removed all the same.
+    /// Removes all objects in the reverse order of their writing, namespaces last. Returns the first error; the other
+    /// objects are removed all the same.
     pub fn remove(&mut self) -> Result<(), EnvironmentError> {
         let mut objects = std::mem::take(&mut self.written);
         if objects.is_empty() {

@@ -12,7 +12,6 @@ use kube::core::params::{
 use serde_json::{Value, json};
 use std::borrow::Borrow;
 
-/// Owner of the fields that are written.
 const FIELD_MANAGER: &str = "meshmeter";
 
 impl ApiClient {
@@ -36,9 +35,6 @@ impl ApiClient {
 
     /// Makes objects what is given (server-side apply) and returns them as the API has them, in the same order. Unknown
     /// fields are errors.
-    ///
-    /// # Errors
-    /// One is invalid or the API refuses it; others may have been written.
     pub fn apply(&self, objects: &[impl Borrow<Value>]) -> Result<Vec<Value>, EnvironmentError> {
         objects.iter().for_each(|object| self.mapper().learn(object.borrow()));
         let params = apply_params().validation_strict();
@@ -46,10 +42,7 @@ impl ApiClient {
         self.send_all(requests)?.iter().map(|response| parse(response)).collect()
     }
 
-    /// Whether the API would accept an object, which is not written.
-    ///
-    /// # Errors
-    /// Why not, in the API's words.
+    /// Whether the API would accept an object, which is not written; if not, why in its own words.
     pub fn dry_run(&self, object: &Value) -> Result<(), String> {
         let request = self.apply_request(object, &apply_params().validation_strict().dry_run());
         let request = request.map_err(|error| in_one_line(&error))?;
@@ -74,9 +67,6 @@ impl ApiClient {
     /// Creates objects that most likely do not exist yet, and applies those that do. Cheaper for the API than
     /// [`Self::apply`], which looks for existing objects. Returns them as the API has them, in the same order.
     /// `on_progress` gets the number written so far.
-    ///
-    /// # Errors
-    /// One is invalid or the API refuses it; others may have been written.
     pub fn create(
         &self,
         objects: &[Value],
@@ -121,10 +111,8 @@ impl ApiClient {
         responses.iter().map(|text| (!text.is_empty()).then(|| parse(text)).transpose()).collect()
     }
 
-    /// Deletes objects without grace period; absent ones are ignored. `on_progress` gets the number deleted so far.
-    ///
-    /// # Errors
-    /// The first object that the API refuses to delete; the others are deleted all the same.
+    /// Deletes objects without grace period; absent ones are ignored. Returns the first error; the others are deleted
+    /// all the same.
     pub fn delete(&self, objects: &[ObjectRef], on_progress: &dyn Fn(usize)) -> Result<(), EnvironmentError> {
         let params = DeleteParams {
             grace_period_seconds: Some(0),

@@ -11,10 +11,10 @@ use std::error::Error;
 /// several times that.
 pub(super) const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
-/// How much is shown of an error that is not of the API's own making.
+/// Shown of an error that the API did not write itself.
 const MAX_SHOWN_CHARACTERS: usize = 300;
 
-/// Reason in the status that kube makes of an error which is not of the API's own making.
+/// The reason that kube gives such an error.
 const NOT_A_STATUS: &str = "Failed to parse error data";
 
 /// A request, and which responses of its kind are not errors.
@@ -30,7 +30,6 @@ pub(super) struct ApiRequest {
 }
 
 impl ApiRequest {
-    /// A request that `build` makes.
     pub fn new(
         operation: String,
         request: Result<http::Request<Vec<u8>>, BuildError>,
@@ -39,7 +38,6 @@ impl ApiRequest {
         Ok(Self { operation, request, ignore_not_found: false, unknown_path: None, on_already_exists: None })
     }
 
-    /// The same, for which 404 is success.
     pub fn ignoring_not_found(self) -> Self {
         Self { ignore_not_found: true, ..self }
     }
@@ -52,7 +50,6 @@ impl ApiRequest {
     }
 }
 
-/// A request that failed.
 #[derive(Debug)]
 pub(super) struct ApiError {
     pub operation: String,
@@ -67,7 +64,6 @@ impl From<ApiError> for EnvironmentError {
     }
 }
 
-/// Sends a request and returns the text of the response.
 pub(super) async fn send(client: &Client, request: ApiRequest) -> Result<String, ApiError> {
     match request.on_already_exists {
         Some(instead) => match send_one(client, ApiRequest { on_already_exists: None, ..request }).await {

@@ -12,11 +12,9 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, Default)]
 pub(super) struct RestMapper(HashMap<(String, String), String>);
 
-/// Kind of the definitions of kinds.
 pub(super) const DEFINITION: &str = "CustomResourceDefinition";
 
 impl RestMapper {
-    /// Learns the plural of a kind if `object` defines one.
     pub fn learn(&mut self, object: &Value) {
         let (names, group) = (&object["spec"]["names"], &object["spec"]["group"]);
         if object["kind"] != DEFINITION {

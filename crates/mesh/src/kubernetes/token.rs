@@ -13,7 +13,6 @@ use std::time::Duration;
 const VALIDITY: Duration = Duration::from_secs(90 * 24 * 3600);
 
 impl ApiClient {
-    /// A token of a service account for this audience.
     pub fn token(&self, namespace: &str, account: &str, audience: &str) -> Result<String, EnvironmentError> {
         Ok(self.tokens(&[(namespace, account)], audience)?.remove(0))
     }

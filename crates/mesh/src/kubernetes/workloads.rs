@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// Image of the containers: processes of a lab have none.
+/// The lab's processes have no image.
 const IMAGE: &str = "meshmeter/none";
 
 /// Endpoints that the API accepts in one EndpointSlice.
@@ -20,21 +20,15 @@ const MAX_ENDPOINTS: usize = 1000;
 pub struct Workload {
     /// Name of the account and of the Service, and value of the label `app`.
     pub name: String,
-    /// Its namespace.
     pub namespace: String,
-    /// Its pods.
     pub replicas: Vec<Replica>,
-    /// Labels of its pods.
     pub labels: BTreeMap<String, String>,
     membership: Membership,
 }
 
-/// A pod of a workload.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Replica {
-    /// Name of the pod.
     pub pod: String,
-    /// Address of the pod.
     pub address: Ipv4Addr,
 }
 
@@ -51,7 +45,6 @@ impl Workload {
         Self::new(name, namespace, vec![Replica { pod: name.to_owned(), address }], membership)
     }
 
-    /// Its service account and its pods, as they are created.
     pub fn objects(&self) -> Vec<Value> {
         let pods = self.replicas.iter().map(|replica| self.pod(replica));
         std::iter::once(service_account(&self.name, &self.namespace)).chain(pods).collect()
@@ -77,7 +70,6 @@ impl Workload {
         })
     }
 
-    /// Its pods with the status that the kubelet would report.
     pub fn pod_statuses(&self) -> Vec<Value> {
         self.replicas.iter().map(|replica| self.pod_status(replica)).collect()
     }
@@ -108,7 +100,6 @@ impl Workload {
         })
     }
 
-    /// Its Service.
     pub fn service(&self, ports: &[ServicePort]) -> Value {
         let ports: Vec<Value> = ports
             .iter()
@@ -155,22 +146,18 @@ impl Workload {
         self.replicas.chunks(MAX_ENDPOINTS).enumerate().map(slice).collect()
     }
 
-    /// Its Service and EndpointSlices.
     pub fn service_objects(&self, ports: &[ServicePort]) -> Vec<Value> {
         std::iter::once(self.service(ports)).chain(self.endpoint_slices(ports)).collect()
     }
 }
 
-/// A workload's part in the mesh.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Membership {
-    /// None.
     Outside,
     /// A sidecar in the pod; other proxies call it with mutual TLS.
     Sidecar,
     /// Its traffic goes through ztunnel.
     Ambient,
-    /// It is a waypoint.
     Waypoint,
 }
 
@@ -198,7 +185,6 @@ impl Membership {
     }
 }
 
-/// A port of a Service.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ServicePort {
     /// Name that tells Istio the protocol: it begins with `http`, `http2`, `grpc`, `tcp` or `tls`.
@@ -208,7 +194,6 @@ pub struct ServicePort {
 }
 
 impl ServicePort {
-    /// The port of a service that speaks this protocol.
     pub fn for_protocol(protocol: Protocol, port: u16) -> Self {
         let name = match protocol {
             Protocol::Http1 => "http-app",
@@ -220,18 +205,15 @@ impl ServicePort {
     }
 }
 
-/// A namespace.
 pub fn namespace(name: &str, labels: &[(&str, &str)]) -> Value {
     let labels: BTreeMap<_, _> = labels.iter().copied().collect();
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
 }
 
-/// A service account.
 pub fn service_account(name: &str, namespace: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}})
 }
 
-/// The only node.
 pub fn node() -> Value {
     json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}})
 }

@@ -9,53 +9,46 @@ use experiment::schema::{HopProtocol, ProxyProof, StreamProof};
 /// among its own. Where there is little traffic they weigh more than a response.
 pub const COUNTERS_REQUEST_BYTES: u64 = 1024;
 
-/// What a connection of HTTP/2 carries beside requests (preface, settings and first headers), in requests.
+/// Requests' worth of HTTP/2 preface, settings and first headers on a connection.
 const CONNECTION_IN_REQUESTS: u64 = 16;
 
-/// HTTP/2 tells the sender of large answers that there is room for more, in frames of so many bytes.
+/// Size of a WINDOW_UPDATE frame of HTTP/2.
 const ROOM_FOR_MORE_BYTES: f64 = 13.0;
-/// The generator does so after that many bytes of an answer: half of the room that it has for each.
+/// The generator sends one after this many bytes of a response: half of its window.
 const ROOM_FOR_MORE_AFTER_BYTES: f64 = (8 << 20) as f64;
 
-/// Counters of a proxy that reads requests.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RequestCounters {
-    /// The requests that arrived at the listener of the path.
     pub requests: String,
-    /// The connections that they came on: each may leave one request unread.
+    /// Each connection may leave one request unread.
     pub connections: String,
-    /// The requests that this proxy sent again.
     pub retries: String,
-    /// The requests that it chose to trace.
     pub traced: String,
-    /// The requests that it gave up, since their route's time was over.
+    /// Given up because their route's timeout was over.
     pub given_up: [String; 2],
 }
 
-/// Counters of a proxy that does not read requests, but has their bytes as they were sent.
+/// Counters of a proxy that does not read requests but passes their bytes on as they were sent.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RequestByteCounters {
-    /// Bytes from client to server.
     pub bytes: String,
-    /// Bytes back.
     pub response_bytes: String,
-    /// The connections that they came on.
     pub connections: String,
-    /// Whether a proxy before it has added to them: then there must be enough, and more says nothing.
+    /// A proxy before it has added bytes: there must be enough, and more says nothing.
     pub added_to: bool,
-    /// Whether the protocol says something of its own on each connection, as HTTP/2 does; others carry requests alone.
+    /// The protocol has bytes of its own on each connection, as HTTP/2 does.
     pub multiplexed: bool,
 }
 
 impl RequestByteCounters {
-    /// How many requests the bytes make.
+    /// Number of requests that the bytes make.
     pub(super) fn requests(&self, rise: impl Fn(&str) -> u64, sent: &SentLoad) -> u64 {
         let Some(each) = sent.request_bytes.filter(|bytes| *bytes > 0.0) else { return 0 };
         let requests = (rise(&self.bytes) as f64 / each).round() as u64;
         if self.added_to { requests.min(sent.requests) } else { requests }
     }
 
-    /// What came with the requests over these connections and is none, in requests.
+    /// Bytes of these connections that are not requests, in requests.
     pub(super) fn beside_requests(&self, proof: &ProxyProof, sent: &SentLoad) -> u64 {
         if !self.multiplexed {
             return 0;
@@ -68,22 +61,19 @@ impl RequestByteCounters {
     }
 }
 
-/// Counters of what an Envoy sends on through the cluster of the path.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Forwarded {
-    /// Requests, those that were sent again among them.
+    /// Retries included.
     pub requests: String,
-    /// Connections that it opened.
     pub connections: String,
-    /// Those of them that never came about.
+    /// Connections that were never established.
     pub failed_connections: String,
-    /// Requests that were answered with an error, by the proxy itself or by those behind it.
+    /// Requests answered with an error, by the proxy itself or by those behind it.
     pub errors: [String; 2],
 }
 
 impl Forwarded {
-    /// What the connection manager with this prefix sends on through this cluster.
-    #[must_use]
+    /// Counters of the connection manager with this prefix and of this cluster.
     pub fn through(connection_manager: &str, cluster: &str) -> Self {
         Self {
             errors: ["4xx", "5xx"].map(|kind| format!("http.{connection_manager}.downstream_rq_{kind}")),
@@ -94,58 +84,49 @@ impl Forwarded {
     }
 }
 
-/// The connections each of which must have completed a handshake, where mutual TLS is claimed.
+/// Which connections must each complete a handshake, if mutual TLS is claimed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Encrypted {
-    /// Those that the load came on.
     Received,
-    /// Those that it was sent on by.
     Forwarded,
 }
 
-/// Where a proxy counts what it speaks with its neighbours.
+/// Counters of the protocols on both sides of a proxy.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ProtocolCounters {
-    /// With the one nearer to the client.
+    /// Towards the client.
     pub received: SideCounters,
-    /// With the one nearer to the server.
+    /// Towards the server.
     pub forwarded: SideCounters,
-    /// Where it tells gRPC from what else HTTP/2 carries; absent where it does not.
+    /// Absent if the proxy does not tell gRPC from other HTTP/2.
     pub grpc: Option<GrpcCounters>,
 }
 
-/// Counters by which a proxy that reads requests knows those of gRPC.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct GrpcCounters {
-    /// Requests of gRPC.
     pub requests: String,
-    /// All that came by HTTP/2.
     pub of_http2: String,
 }
 
-/// The same for one of its sides.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct SideCounters {
-    /// Protocol to be spoken there; absent if nothing is.
+    /// Absent if nothing is expected.
     pub expected: Option<HopProtocol>,
-    /// The counter of each protocol.
     pub counters: Vec<(HopProtocol, Count)>,
-    /// The counter of connections by HBONE; absent where it speaks none, or does not count them apart.
+    /// Connections by HBONE; absent if there are none, or they are not counted apart.
     pub hbone: Option<Count>,
 }
 
-/// A counter of what is spoken.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Count {
-    /// Of requests: those of the trial count.
+    /// Those of the trial count.
     Requests(String),
-    /// Of connections: all that there ever were count.
+    /// All since the proxy's start count.
     Connections(String),
 }
 
 impl ProtocolCounters {
-    /// Where an Envoy counts it that reads requests.
-    #[must_use]
+    /// Counters of an Envoy that reads requests.
     pub fn l7(
         connection_manager: &str,
         cluster: &str,
@@ -171,8 +152,7 @@ impl ProtocolCounters {
         }
     }
 
-    /// Where an Envoy counts it that carries connections to this cluster.
-    #[must_use]
+    /// Counters of an Envoy that carries connections to this cluster.
     pub fn l4(cluster: &str) -> Self {
         let carried = Count::Connections(format!("tcp.{cluster}.downstream_cx_total"));
         let received = SideCounters {
@@ -187,7 +167,6 @@ impl ProtocolCounters {
         Self { received, forwarded, grpc: None }
     }
 
-    /// All counters.
     #[cfg(test)]
     pub fn counters(&self) -> impl Iterator<Item = &str> {
         let of_grpc = self.grpc.iter().flat_map(|grpc| [grpc.requests.as_str(), &grpc.of_http2]);
@@ -195,7 +174,7 @@ impl ProtocolCounters {
     }
 }
 
-/// A counter for each version of HTTP, by Envoy's word for it.
+/// A counter per version of HTTP, by Envoy's name for it.
 fn of_versions(count: impl Fn(&str) -> Count) -> Vec<(HopProtocol, Count)> {
     [(HopProtocol::Http1, "http1"), (HopProtocol::Http2, "http2"), (HopProtocol::Http3, "http3")]
         .map(|(protocol, version)| (protocol, count(version)))
@@ -207,7 +186,6 @@ fn connections_to(cluster: &str, version: &str) -> String {
 }
 
 impl SideCounters {
-    /// All counters.
     #[cfg(test)]
     fn counters(&self) -> impl Iterator<Item = &str> {
         let counts = self.counters.iter().map(|(_, count)| count).chain(&self.hbone);
@@ -220,17 +198,13 @@ impl SideCounters {
 /// Counters of a proxy that carries connections unread.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StreamCounters {
-    /// The connections that took the path.
     pub connections: String,
-    /// Bytes from the client's side.
     pub received_bytes: String,
-    /// Bytes to the client's side.
     pub sent_bytes: String,
 }
 
 impl StreamCounters {
-    /// Those of Envoy's TCP proxy before this cluster. All of its filter chains that lead there count together.
-    #[must_use]
+    /// Envoy's TCP proxy to this cluster, all of its filter chains together.
     pub fn for_tcp_proxy(cluster: &str) -> Self {
         Self {
             connections: format!("tcp.{cluster}.downstream_cx_total"),

@@ -7,15 +7,12 @@ use std::collections::BTreeMap;
 /// beyond all numbers.
 pub const MAX_COUNT: u64 = 1 << 48;
 
-/// By how much a counter rose.
-#[must_use]
+/// Increase of a counter.
 pub fn delta(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>, name: &str) -> u64 {
     let read = |counters: &BTreeMap<String, u64>| counters.get(name).copied().unwrap_or(0);
     read(after).saturating_sub(read(before)).min(MAX_COUNT)
 }
 
-/// By how much a counter of this proxy rose.
-#[must_use]
 pub fn counter(proof: &ProxyProof, name: &str) -> u64 {
     proof.counters.get(name).copied().unwrap_or(0)
 }
@@ -26,13 +23,11 @@ const ALLOWANCE_FRACTION: f64 = 0.01;
 const MIN_ALLOWANCE: u64 = 16;
 
 /// Number of requests that may be missing at a component that received them on `connections`.
-#[must_use]
 pub fn allowance(expected: u64, connections: u64) -> u64 {
     connections.min(max_allowance(expected))
 }
 
 /// The same for any number of connections.
-#[must_use]
 pub fn max_allowance(expected: u64) -> u64 {
     ((expected as f64 * ALLOWANCE_FRACTION) as u64).max(MIN_ALLOWANCE)
 }

@@ -20,52 +20,43 @@ use experiment::environment::SentLoad;
 use experiment::schema::{EdgeProof, HopProof, PathProof, ProxyProof, StreamProof};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Edges that a reason names before it only counts them.
+/// Edges that a reason names; further ones are counted.
 const MAX_NAMED_EDGES: usize = 3;
 
-/// An edge over which requests were sent.
 #[derive(Clone, Debug)]
 pub struct Edge<'a> {
-    /// Qualified name of the caller.
     pub from: &'a str,
-    /// Qualified name of the callee.
     pub to: &'a str,
-    /// What the driver or the calling service counted.
+    /// Counted by the driver or the calling service.
     pub sent: SentLoad,
-    /// What the callee counted, all of its replicas; empty if that is not needed.
+    /// Counters of all replicas of the callee; empty if not needed.
     pub service: Vec<&'a CountedService>,
-    /// The proxies between them, from caller to callee.
+    /// From caller to callee.
     pub proxies: Vec<EdgeProxy<'a>>,
 }
 
-/// A proxy at its place on an edge.
 #[derive(Clone, Debug)]
 pub struct EdgeProxy<'a> {
-    /// Name of the component; of replicas, the name that they share.
+    /// Of replicas, the name that they share.
     pub name: &'a str,
-    /// Which end of the path it stands at here, if it stands at both.
     pub side: Option<&'static str>,
-    /// Which of its counters show this edge.
     pub evidence: &'a Evidence,
-    /// What it sends where requests are traced; absent if it never traces.
+    /// Absent if the proxy never traces.
     pub spans: Option<&'a SentSpans>,
-    /// Its replicas, whose counters are summed.
     pub replicas: Vec<&'a Replica>,
 }
 
-/// A process of a proxy, and what it counted.
+/// A process of a proxy, with its counters.
 #[derive(Clone, Debug)]
 pub struct Replica {
-    /// Unique name of the component.
+    /// Unique.
     pub name: String,
-    /// Its counters before the drivers started.
+    /// Before the drivers started, and after their end or why they could not be read.
     pub before: BTreeMap<String, u64>,
-    /// Its counters after their end; or why they could not be read.
     pub after: Result<BTreeMap<String, u64>, String>,
 }
 
 /// Proves all edges of a trial. An edge without requests is not proven: leave out those over which none were to be sent.
-#[must_use]
 pub fn prove_edges(edges: &[Edge<'_>]) -> PathProof {
     let edges: Vec<SummedEdge<'_>> = edges.iter().map(SummedEdge::new).collect();
     match &edges[..] {
@@ -77,7 +68,6 @@ pub fn prove_edges(edges: &[Edge<'_>]) -> PathProof {
 
 impl EdgeProxy<'_> {
     /// The proxy with the sums of its replicas' counters.
-    #[must_use]
     pub fn summed(&self) -> CountedProxy {
         let (before, after) =
             sum(self.replicas.iter().map(|replica| (&replica.name, &replica.before, &replica.after)));
@@ -126,14 +116,12 @@ fn add(sum: &mut Counters, counters: &Counters) {
     }
 }
 
-/// An edge with the sums of its replicas.
 struct SummedEdge<'a> {
     from: &'a str,
     to: &'a str,
     sent: SentLoad,
     service: Option<CountedService>,
     proxies: Vec<CountedProxy>,
-    /// Which processes each proxy consists of.
     processes: Vec<Vec<&'a str>>,
 }
 
@@ -158,13 +146,13 @@ impl<'a> SummedEdge<'a> {
     }
 }
 
-/// A proxy of an edge: the edge's position, and the proxy's on it.
+/// Position of an edge, and of a proxy on it.
 type Member = (usize, usize);
 
 /// Counters of one proxy that one or several edges share.
 struct Place {
     members: Vec<Member>,
-    /// With the counters of all its edges, under the names of the first one's evidence.
+    /// Has the counters of all its edges, under the names of the first one's evidence.
     proxy: CountedProxy,
 }
 
@@ -250,7 +238,6 @@ fn counter_names(evidence: &Evidence) -> Vec<&str> {
     names
 }
 
-/// The edges of a trial and what they share.
 struct Edges<'a> {
     edges: Vec<SummedEdge<'a>>,
     places: Vec<Place>,
@@ -355,7 +342,7 @@ impl Edges<'_> {
         members.iter().any(|(edge, _)| self.edges[*edge].service.is_some())
     }
 
-    /// What the services behind a proxy counted, if all that they served passed it.
+    /// Counters of the services behind a proxy, if all that they served passed it.
     fn service_behind(&self, members: &[Member]) -> Option<CountedService> {
         let passing: BTreeSet<usize> = members.iter().map(|(edge, _)| *edge).collect();
         let services: BTreeMap<&str, &CountedService> = passing

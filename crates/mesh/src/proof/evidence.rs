@@ -9,65 +9,54 @@ use super::service::CountedService;
 use experiment::environment::SentLoad;
 use std::collections::BTreeMap;
 
-/// Which counters of a proxy tell of the path.
+/// A proxy's counters that show the path.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Evidence {
-    /// What it sees of the traffic.
     pub seen: Seen,
-    /// TLS handshakes with the peer proxy; absent where it has no peer.
+    /// TLS handshakes with the peer proxy; absent without a peer.
     pub handshakes: Option<String>,
-    /// Whether mutual TLS with the peer is claimed.
+    /// Mutual TLS with the peer is claimed.
     pub tls_expected: bool,
-    /// What it takes for this port of the application; absent where nothing is claimed of that.
+    /// Absent if nothing is claimed of the application's port.
     pub accepts: Option<Accepts>,
-    /// Connections that it refused since they came as no filter chain wants them; absent where it has no such listener.
+    /// Connections that matched no filter chain; absent without such a listener.
     pub refused: Option<String>,
-    /// What it sends on; absent where that counts elsewhere.
+    /// Absent if another proxy counts it.
     pub forwarded: Option<Forwarded>,
-    /// Which connections must all be encrypted, where mutual TLS is claimed; absent where one carries others.
+    /// Absent if a connection may be another's.
     pub encrypted: Option<Encrypted>,
-    /// Where it counts what is spoken on both sides of it.
     pub protocols: ProtocolCounters,
-    /// What else must show, or must not.
     pub demands: Vec<Demand>,
 }
 
-/// What a proxy is to take for a port of the application.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Accepts {
-    /// The port.
     pub port: u16,
-    /// Whether it takes plain text, be it beside mutual TLS or alone.
+    /// Plaintext is accepted, beside mutual TLS or alone.
     pub plaintext: bool,
 }
 
-/// What a proxy sees of the traffic on the path.
+/// How a proxy sees the traffic on the path.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Seen {
-    /// Every request.
     Requests(RequestCounters),
-    /// The bytes of every request.
     RequestBytes(RequestByteCounters),
-    /// Connections with bytes in them.
     Streams(StreamCounters),
-    /// Nothing: the path leads past it, and these counters of connections must not rise.
+    /// The path leads past the proxy: these counters of connections must not rise.
     Nothing(Vec<String>),
 }
 
 /// A counter that must rise in a trial, or must not.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Demand {
-    /// Its name.
     pub counter: String,
-    /// Whether it must.
     pub rises: bool,
-    /// What it means where it did not keep to that, after the proxy's name.
+    /// Follows the proxy's name in the reason.
     pub otherwise: &'static str,
 }
 
 impl Evidence {
-    /// The evidence of a proxy that sees this of the traffic; of mutual TLS it tells nothing.
-    #[must_use]
+    /// Evidence without mutual TLS.
     pub fn new(seen: Seen) -> Self {
         Self {
             seen,
@@ -82,8 +71,7 @@ impl Evidence {
         }
     }
 
-    /// Whether it is worth nothing without the service's own count.
-    #[must_use]
+    /// Whether it proves nothing without the service's own count.
     pub fn needs_service(&self) -> bool {
         matches!(self.seen, Seen::Streams(_) | Seen::Nothing(_))
     }
@@ -105,7 +93,6 @@ impl Evidence {
 
     /// Whether the proxy has counted all that it will count of a trial: the generator may be gone while its last
     /// requests still lie in sockets.
-    #[must_use]
     pub fn has_settled(
         &self,
         before: &BTreeMap<String, u64>,

@@ -7,7 +7,7 @@ use super::delta::{allowance, counter};
 use super::evidence::Seen;
 use experiment::schema::ProxyProof;
 
-/// Judges whether a proxy that reads requests sent them on, but for those that it or the proxies before it gave up.
+/// Checks that a proxy that reads requests sent them on, except those that it or the proxies before it gave up.
 pub(super) fn check_forwarded(
     proxy: &CountedProxy,
     proof: &ProxyProof,
@@ -31,7 +31,8 @@ pub(super) fn check_forwarded(
     }
 }
 
-/// Judges whether each connection was by mutual TLS. That none was is said elsewhere. A connection that was still being made
+/// Checks that each connection was by mutual TLS. `check_tls` reports if none was. A connection that was still being
+/// made
 /// may have gone with a request that was given up.
 pub(super) fn check_encrypted(
     proxy: &CountedProxy,

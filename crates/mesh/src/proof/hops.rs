@@ -11,7 +11,7 @@ use super::delta::{delta, max_allowance};
 use super::evidence::Seen;
 use experiment::schema::{HopProof, HopProtocol};
 
-/// What each hop spoke, from client to server, and whether that is what is asked.
+/// The protocols of each hop, from client to server, checked against those expected.
 pub(super) fn check_hops(
     proxies: &[CountedProxy],
     ends: [&str; 2],
@@ -44,7 +44,7 @@ pub(super) fn check_hops(
     hops.collect()
 }
 
-/// Adds what the proxy's counters show of the hop at this side of it.
+/// Adds the protocols that the proxy's counters show on this side of it.
 fn add_side(counters: &ProtocolCounters, side: &SideCounters, proxy: &CountedProxy, hop: &mut HopProof) {
     let Ok(after) = &proxy.after else { return };
     let is_spoken = |count: &Count| match count {

@@ -16,7 +16,6 @@ const ENDS: [&str; 2] = ["client", "server"];
 
 /// Proves the path of one trial by what the generator sent. `service` is what the service counted meanwhile, needed for
 /// proxies that carry what they do not read. Without proxies (mode `none`) there is nothing to prove.
-#[must_use]
 pub fn prove(proxies: &[CountedProxy], sent: &SentLoad, service: Option<&CountedService>) -> PathProof {
     let mut reasons = Vec::new();
     let mut proofs: Vec<ProxyProof> = Vec::new();

@@ -12,23 +12,20 @@ use super::delta::{allowance, counter, max_allowance};
 use experiment::environment::SentLoad;
 use experiment::schema::ProxyProof;
 
-/// Why a proxy may have another number of requests than were sent: what those before it did.
+/// Why a proxy may count another number of requests than were sent: what the proxies before it did.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Explained {
-    /// Requests that were sent again.
     pub retries: u64,
-    /// Requests that were given up, and need not have come any further.
+    /// Need not have come any further.
     pub given_up: u64,
 }
 
 impl Explained {
-    /// What a proxy with these counters did.
     pub fn by(counters: &RequestCounters, delta: impl Fn(&str) -> u64) -> Self {
         let given_up = counters.given_up.iter().map(|name| delta(name)).fold(0, u64::saturating_add);
         Self { retries: delta(&counters.retries), given_up }
     }
 
-    /// The sum.
     pub fn and(self, other: Self) -> Self {
         Self {
             retries: self.retries.saturating_add(other.retries),
@@ -37,7 +34,7 @@ impl Explained {
     }
 }
 
-/// Judges a proxy that reads requests, behind proxies that did this with them.
+/// Checks a proxy that reads requests.
 pub(super) fn check_read(
     proxy: &CountedProxy,
     proof: &ProxyProof,
@@ -48,7 +45,7 @@ pub(super) fn check_read(
     check_count(proxy, proof, counter(proof, &counters.connections), before, reasons);
 }
 
-/// The same for one that has their bytes.
+/// Checks a proxy that passes requests' bytes on.
 pub(super) fn check_bytes(
     proxy: &CountedProxy,
     proof: &ProxyProof,

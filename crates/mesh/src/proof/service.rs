@@ -4,27 +4,21 @@ use super::delta::delta;
 use experiment::schema::ServiceProof;
 use std::collections::BTreeMap;
 
-/// What the service counted.
 #[derive(Clone, Debug)]
 pub struct CountedService {
-    /// Its counters before the generator started.
+    /// Before the generator started.
     pub before: BTreeMap<String, u64>,
-    /// Its counters after the generator's end; or why they could not be read.
+    /// After the generator's end; or why they could not be read.
     pub after: Result<BTreeMap<String, u64>, String>,
 }
 
 impl CountedService {
-    /// Name of its counter of requests.
     pub const REQUESTS: &'static str = "requests";
-    /// Name of its counter of connections.
     pub const CONNECTIONS: &'static str = "connections";
-    /// Name of its counter of bytes received.
     pub const RECEIVED_BYTES: &'static str = "bytes_received";
-    /// Name of its counter of bytes sent.
     pub const SENT_BYTES: &'static str = "bytes_sent";
 
-    /// What it counted in the trial; nothing where it could not be asked.
-    #[must_use]
+    /// Counted in the trial; zero if the service could not be read.
     pub fn proof(&self) -> ServiceProof {
         let rise = |name: &str| self.after.as_ref().map_or(0, |after| delta(&self.before, after, name));
         ServiceProof {

@@ -10,28 +10,26 @@ use experiment::environment::SentLoad;
 use experiment::schema::ProxyProof;
 use std::collections::BTreeMap;
 
-/// How the counters of refused configuration end, whatever kind of configuration it is.
+/// End of the counters of rejected configuration of any kind.
 const REJECTED_SUFFIX: &str = ".update_rejected";
 
-/// How the counters of Lua scripts that failed end.
 const SCRIPT_ERRORS_SUFFIX: &str = ".lua.errors";
 
-/// What a proxy is held against.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context<'a> {
-    /// Requests that are to pass it.
+    /// Requests that should pass the proxy.
     pub sent: &'a SentLoad,
-    /// What the proxies before it did with requests.
+    /// Of the proxies before it.
     pub before: Explained,
-    /// What it did itself, with what those before it did.
+    /// Of the proxies before it and of the proxy itself.
     pub with_own: Explained,
     /// The nearest proxy before it that carries connections.
     pub nearer: Option<&'a ProxyProof>,
-    /// What the service counted of the connections that pass the proxy.
+    /// Counters of the service for the connections that pass the proxy.
     pub service: Option<&'a CountedService>,
 }
 
-/// By how much its counters rose; empty if they could not be read.
+/// Increases of its counters; empty if they could not be read.
 fn deltas(proxy: &CountedProxy) -> BTreeMap<String, u64> {
     let after = proxy.after.iter().flatten();
     let delta = |(name, after): (&String, &u64)| {
@@ -41,7 +39,7 @@ fn deltas(proxy: &CountedProxy) -> BTreeMap<String, u64> {
     after.map(delta).collect()
 }
 
-/// What a proxy shows. `service` is what the service counted of the connections that pass the proxy.
+/// Proof of a proxy. `service` has counted the connections that pass it.
 pub(super) fn read(proxy: &CountedProxy, sent: &SentLoad, service: Option<&CountedService>) -> ProxyProof {
     let counters = deltas(proxy);
     let rise = |name: &str| counters.get(name).copied().unwrap_or(0);
@@ -63,12 +61,10 @@ pub(super) fn read(proxy: &CountedProxy, sent: &SentLoad, service: Option<&Count
     }
 }
 
-/// Whether a proxy carries the trial's connections unread.
 pub(super) fn carries(proof: &ProxyProof) -> bool {
     proof.streams.is_some_and(|streams| streams.connections_expected > 0)
 }
 
-/// Checks what a proxy shows.
 pub(super) fn check(
     proxy: &CountedProxy,
     proof: &ProxyProof,
@@ -82,7 +78,7 @@ pub(super) fn check(
     check_beside_load(proxy, proof, context, reasons);
 }
 
-/// Checks that the whole load passed it.
+/// Checks that the whole load passed the proxy.
 fn check_load(proxy: &CountedProxy, proof: &ProxyProof, context: Context<'_>, reasons: &mut Vec<String>) {
     match &proxy.evidence.seen {
         Seen::Requests(counters) => requests::check_read(proxy, proof, counters, context.before, reasons),
@@ -94,7 +90,7 @@ fn check_load(proxy: &CountedProxy, proof: &ProxyProof, context: Context<'_>, re
     }
 }
 
-/// Checks that some of the load passed a proxy that carries connections, whose number is known of it and others together.
+/// Checks that part of the load passed a proxy whose expected connections are known only together with others'.
 pub(super) fn check_part(
     proxy: &CountedProxy,
     proof: &ProxyProof,
@@ -124,7 +120,7 @@ fn check_beside_load(
     check_configuration(proxy, reasons);
 }
 
-/// A proxy whose counters fell started anew: it is not the one that was asked before.
+/// A proxy whose counters fell has restarted: it is not the one that was asked before.
 fn check_read(proxy: &CountedProxy, reasons: &mut Vec<String>) {
     match &proxy.after {
         Err(reason) => {

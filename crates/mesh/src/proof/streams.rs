@@ -30,7 +30,7 @@ pub(super) fn check_passed_by(proof: &ProxyProof, reasons: &mut Vec<String>) {
     }
 }
 
-/// Holds a proxy against the service, and against the proxy before it.
+/// Checks a proxy against the service, and against the proxy before it.
 pub(super) fn check_carried(
     proof: &ProxyProof,
     nearer: Option<&ProxyProof>,
@@ -84,7 +84,7 @@ pub(super) fn check_carried(
     }
 }
 
-/// Whether the service has the requests that were sent.
+/// Checks that the service has the requests that were sent.
 pub(super) fn check_service(service: &CountedService, sent: u64, retries: u64, reasons: &mut Vec<String>) {
     if let Err(reason) = &service.after {
         reasons.push(format!("the service could not be asked for its counters: {reason}"));

@@ -3,7 +3,6 @@
 use prost::Message;
 use std::collections::BTreeMap;
 
-/// The attribute that names who sent a span.
 const SERVICE_NAME: &str = "service.name";
 
 #[derive(Clone, PartialEq, Message)]
@@ -34,7 +33,7 @@ struct Attribute {
     value: Option<AttributeValue>,
 }
 
-/// One that is no text has none here.
+/// Absent for other types than text.
 #[derive(Clone, PartialEq, Message)]
 struct AttributeValue {
     #[prost(string, optional, tag = "1")]
@@ -43,12 +42,12 @@ struct AttributeValue {
 
 #[derive(Clone, PartialEq, Message)]
 struct ScopeSpans {
-    /// Each as it comes: what is in a span is nobody's concern here.
+    /// Not parsed.
     #[prost(bytes = "vec", repeated, tag = "2")]
     spans: Vec<Vec<u8>>,
 }
 
-/// The spans of an export by the name of who sent them; nothing where it is no export.
+/// Spans of an export by sender; absent if it is not an export.
 pub(super) fn spans_by_service(export: &[u8]) -> Option<BTreeMap<String, u64>> {
     let export = Export::decode(export).ok()?;
     let mut counted: BTreeMap<String, u64> = BTreeMap::new();

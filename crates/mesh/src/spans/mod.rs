@@ -24,7 +24,6 @@ use std::net::TcpListener;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Where it is asked what it has.
 const COUNTERS_PATH: &str = "/counters";
 
 /// The largest export that is read, bytes. Envoy's have some kilobytes.
@@ -33,17 +32,16 @@ const MAX_EXPORT_BYTES: usize = 16 * 1024 * 1024;
 /// Senders that are told apart: names come from outside.
 const MAX_SENDERS: usize = 10_000;
 
-/// Until a connection is accepted again after one that could not be: there may be too many.
+/// Pause after a connection that could not be accepted: there may be too many.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What a collector has received since it started.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Received {
-    /// Requests that brought spans.
+    /// Requests with spans.
     pub exports: u64,
     /// Requests that could not be read.
     pub unreadable: u64,
-    /// Spans by who sent them.
+    /// By sender.
     pub spans: BTreeMap<String, u64>,
 }
 
@@ -64,32 +62,22 @@ impl Received {
     }
 }
 
-/// Asks a collector.
 #[derive(Clone, Debug)]
 pub struct TraceCollector {
     admin: Admin,
 }
 
 impl TraceCollector {
-    /// The collector with this port.
-    #[must_use]
     pub fn new(admin: Admin) -> Self {
         Self { admin }
     }
 
-    /// What it has so far.
-    ///
-    /// # Errors
-    /// Where there is no answer in time.
     pub fn received(&self) -> Result<Received, AdminError> {
         self.admin.ask_json(COUNTERS_PATH)
     }
 }
 
 /// Collects until the process ends.
-///
-/// # Errors
-/// Where the socket cannot be used any more.
 pub fn collect(listener: TcpListener) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -18,15 +18,13 @@ use std::time::{Duration, Instant};
 /// Envoy sends spans five at a time, and the rest after as many seconds.
 const SPANS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Time between two requests to the collector.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How far chance may lead from the share, in standard deviations: further once in some hundred million trials.
+/// Allowed distance from the fraction, in standard deviations: exceeded by chance once in some hundred million trials.
 const MAX_DEVIATIONS: f64 = 6.0;
 
 /// What is wrong with the tracing of a trial, in words; nothing where all is well. Few spans may be missing, as few requests
 /// may be.
-#[must_use]
 pub fn check_tracing(proof: &TracingProof) -> Vec<String> {
     proof.proxies.iter().filter_map(|proxy| check(proof.fraction, proxy)).collect()
 }
@@ -48,12 +46,11 @@ fn check(fraction: f64, proxy: &TracedProxy) -> Option<String> {
         .then(|| format!("{spans} spans of {name} arrived, though it traced {traced} requests"))
 }
 
-/// What is to be traced, and where spans are sent.
+/// Expected tracing.
 #[derive(Debug)]
 pub struct Tracing {
-    /// The share of requests, 0 to 1.
+    /// Of requests, 0 to 1.
     pub fraction: f64,
-    /// The mesh's collector.
     pub collector: TraceCollector,
 }
 

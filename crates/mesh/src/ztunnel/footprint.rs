@@ -13,10 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read;
 
-/// Counts what a dump has and copies it as it is read, but for its certificates.
-///
-/// # Errors
-/// Where it cannot be read to its end, or is no dump.
+/// Counts a dump and copies it as it is read, without its certificates.
 pub fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> Result<ProxyConfiguration, serde_json::Error> {
     let mut held = Held::default();
     let tee = Tee::new(copy);
@@ -39,11 +36,10 @@ struct Held {
     endpoints: u64,
     workloads: u64,
     policies: u64,
-    /// Identities for which it has a certificate now.
+    /// Identities with a certificate.
     certificates: u64,
 }
 
-/// An identity, and how ztunnel stands with its certificate.
 #[derive(Deserialize)]
 struct Certificate {
     state: String,
@@ -55,7 +51,6 @@ struct Service {
     endpoints: BTreeMap<String, IgnoredAny>,
 }
 
-/// The whole answer.
 struct Dump<'a, 'c> {
     held: &'a mut Held,
     tee: &'a Tee<'c>,

@@ -9,19 +9,17 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Which end of a connection a ztunnel stands at.
+/// End of a connection, at which it is counted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Side {
-    /// The client's.
     Source,
-    /// The server's.
     Destination,
 }
 
 impl Side {
     const ALL: [Self; 2] = [Self::Source, Self::Destination];
 
-    /// The counter of connections that passed as they came, without TLS, whoever they are from and to.
+    /// Counter of connections without TLS, between any peers.
     pub fn plain_connections(self) -> String {
         format!("{self}.connections.plain")
     }
@@ -39,28 +37,24 @@ impl fmt::Display for Side {
 /// What goes between two pods, counted at one end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Stream<'a> {
-    /// Where it is counted.
     pub side: Side,
-    /// The workload that opens connections.
     pub from: &'a str,
-    /// The workload that they are to.
     pub to: &'a str,
-    /// Namespaces of both.
     pub namespaces: (&'a str, &'a str),
 }
 
 impl Stream<'_> {
-    /// The counter of connections by mutual TLS (HBONE).
+    /// Counter of connections by mutual TLS (HBONE).
     pub fn mutual_tls_connections(&self) -> String {
         format!("{self}.connections.mutual_tls")
     }
 
-    /// The counter of bytes from the client to the server.
+    /// Counter of bytes from client to server.
     pub fn request_bytes(&self) -> String {
         format!("{self}.request_bytes")
     }
 
-    /// The counter of bytes from the server to the client.
+    /// Counter of bytes from server to client.
     pub fn response_bytes(&self) -> String {
         format!("{self}.response_bytes")
     }
@@ -80,7 +74,7 @@ impl fmt::Display for Stream<'_> {
 /// ztunnel's label for connections by HBONE; any other value is a connection in plain text.
 const MUTUAL_TLS: &str = "mutual_tls";
 
-/// All counters, by the names that [`Stream`] and [`Side`] give. A stream that has not been seen yet has none.
+/// All counters, by the names of [`Stream`] and [`Side`]. A stream that was not seen yet has none.
 pub fn counters(text: &str) -> BTreeMap<String, u64> {
     let mut counters: BTreeMap<String, u64> =
         Side::ALL.into_iter().map(|side| (side.plain_connections(), 0)).collect();
@@ -91,7 +85,7 @@ pub fn counters(text: &str) -> BTreeMap<String, u64> {
     counters
 }
 
-/// The counter that a line adds to; nothing where it says something else.
+/// The counter that a line adds to.
 fn counted(line: &str) -> Option<(String, u64)> {
     let (family, rest) = line.split_once('{')?;
     // ztunnel names directions as seen from the server: what it received are requests.
@@ -116,7 +110,7 @@ fn counted(line: &str) -> Option<(String, u64)> {
     Some((name, value.parse().ok()?))
 }
 
-/// The value of a label. None of those that are asked for can hold a quotation mark.
+/// The value of a label. None of these values can hold a quotation mark.
 fn label<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
     let start = format!("{name}=\"");
     let value = labels

@@ -3,7 +3,6 @@
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The part of the dump that is read here.
 #[derive(Debug, Deserialize)]
 pub struct Dump {
     #[serde(default)]
@@ -36,14 +35,11 @@ struct Policy {
 }
 
 impl Dump {
-    /// Whether it knows an authorization policy.
-    #[must_use]
     pub fn has_policy(&self, namespace: &str, name: &str) -> bool {
         self.policies.iter().any(|policy| policy.name == name && policy.namespace == namespace)
     }
 
-    /// Whether it knows a Service by this name with somebody behind it, with a waypoint before it or without.
-    #[must_use]
+    /// Whether ztunnel knows a Service with endpoints, behind a waypoint or not.
     pub fn has_service(&self, host: &str, behind_waypoint: bool) -> bool {
         self.services.iter().any(|service| {
             service.hostname == host
@@ -52,8 +48,7 @@ impl Dump {
         })
     }
 
-    /// Whether it knows a pod as one that is reached by HBONE.
-    #[must_use]
+    /// Whether ztunnel reaches this pod by HBONE.
     pub fn has_ambient_workload(&self, namespace: &str, name: &str) -> bool {
         self.workloads.iter().any(|workload| {
             workload.name == name && workload.namespace == namespace && workload.protocol == "HBONE"

@@ -18,7 +18,6 @@ const ENDPOINT_SLICE: (&str, &str) = ("discovery.k8s.io/v1", "EndpointSlice");
 /// First of their addresses, which lie beside those of pods (10.77.0.0/16) and of Services (10.78.0.0/16).
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 80, 0, 1]);
 
-/// The namespace, the Services and their addresses; empty without background services.
 pub fn objects(surroundings: Surroundings) -> Vec<Value> {
     if surroundings.services == 0 {
         return Vec::new();
@@ -27,12 +26,10 @@ pub fn objects(surroundings: Surroundings) -> Vec<Value> {
     std::iter::once(namespace(NAMESPACE, &[])).chain(services).collect()
 }
 
-/// The Services with these numbers, each with this number of addresses.
 pub fn services(numbers: Range<usize>, endpoints_each: usize) -> Vec<Value> {
     numbers.flat_map(|number| [service(&name(number)), endpoints(number, endpoints_each)]).collect()
 }
 
-/// Objects of the Services with these numbers.
 pub fn object_refs(numbers: Range<usize>) -> Vec<ObjectRef> {
     let named =
         |(api_version, kind), number| ObjectRef::new(api_version, kind, Some(NAMESPACE), &name(number));

@@ -12,19 +12,14 @@ use std::net::Ipv4Addr;
 
 /// The external service, as clients name it.
 pub const EXTERNAL_HOST: &str = "server.external.example";
-/// All external services of that domain.
 pub const EXTERNAL_WILDCARD: &str = "*.external.example";
-/// Port of the external service, for TLS.
 pub const EXTERNAL_PORT: u16 = 8443;
 
-/// Name of the egress gateway: its pod, its account, its Service, its Gateway.
 pub const GATEWAY: &str = "egress";
-/// Port of the gateway.
 pub const GATEWAY_PORT: u16 = 8443;
 
 /// The SNI proxy in the gateway's pod, as the mesh names it.
 pub const SNI_PROXY_HOST: &str = "sni-proxy.local";
-/// Port of the SNI proxy.
 pub const SNI_PROXY_PORT: u16 = 18443;
 
 const API: &str = "networking.istio.io/v1";
@@ -60,7 +55,6 @@ pub fn objects(exit: Exit, namespace: &str, servers: &[Ipv4Addr]) -> Vec<Value> 
     }
 }
 
-/// A service, known by name and addresses.
 fn external_service(namespace: &str, servers: &[Ipv4Addr]) -> Value {
     let endpoints: Vec<Value> = servers.iter().map(|address| json!({"address": address})).collect();
     let spec = json!({

@@ -20,7 +20,6 @@ function envoy_on_response(handle)
 end
 "#;
 
-/// Filters of every proxy in the namespace that reads requests.
 pub(super) fn extensions(spec: &DeploymentSpec, namespace: &str, wasm_module: Option<&Path>) -> Vec<Value> {
     let extension = |name: &str, mut extension: Value| {
         waypoint::attach(&mut extension, spec);

@@ -72,10 +72,9 @@ pub fn ztunnel_policies(extra: Option<&ExtraObjects>, namespace: &str) -> Vec<(S
         .collect()
 }
 
-/// The group of authorization policies.
 const POLICY_GROUP: &str = "security.istio.io/";
 
-/// A policy with this annotation is not enforced.
+/// Marks a policy that is not enforced.
 const DRY_RUN: &str = "istio.io/dry-run";
 
 /// Group and kind that a definition makes cluster-scoped.

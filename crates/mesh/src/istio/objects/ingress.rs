@@ -10,13 +10,10 @@ use experiment::{MeshSettings, Protocol};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Name of the gateway: its pod, its account, its Service, its Gateway.
 pub const NAME: &str = "ingress";
-/// Host that external clients request.
 pub const HOST: &str = "shop.example";
 /// Port of the gateway's Service and pod. Not 443, where only root may listen.
 pub const PORT: u16 = 8443;
-/// Secret with the gateway's certificate.
 pub const CREDENTIAL: &str = "ingress-credential";
 
 /// Statuses that the Gateway API's route retries, besides Istio's defaults. Statuses of gRPC are not among them.
@@ -33,9 +30,7 @@ const KUBERNETES_API: &str = "gateway.networking.k8s.io/v1";
 /// Certificates in PEM.
 #[derive(Clone, Debug)]
 pub struct Credential<'a> {
-    /// Certificate of the gateway.
     pub certificate: &'a str,
-    /// Its private key.
     pub key: &'a str,
     /// Authority of the clients' certificates.
     pub client_authority: &'a str,
@@ -60,7 +55,6 @@ impl ListenerProtocol {
         }
     }
 
-    /// Its name in both kinds of `Gateway`.
     fn name(self) -> &'static str {
         match self {
             Self::Http => "HTTP",
@@ -70,7 +64,6 @@ impl ListenerProtocol {
         }
     }
 
-    /// Name of a port for it.
     fn port_name(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -80,7 +73,6 @@ impl ListenerProtocol {
         }
     }
 
-    /// The Gateway API's kind of route.
     fn route_kind(self) -> &'static str {
         match self {
             Self::Http | Self::Https => "HTTPRoute",
@@ -95,7 +87,6 @@ pub fn port_name(spec: &DeploymentSpec) -> &'static str {
     ListenerProtocol::new(spec).port_name()
 }
 
-/// The gateway and its route to the Service.
 pub fn objects(spec: &DeploymentSpec, subject: &Subject<'_>) -> Vec<Value> {
     match spec.istio.ingress.api {
         IngressApi::Istio => vec![istio_gateway(spec, subject.namespace), istio_route(spec, subject)],

@@ -6,7 +6,6 @@ use super::telemetry;
 use crate::istio::token::ISSUER;
 use experiment::environment::{AccessLog, DeploymentSpec};
 
-/// Text in the configuration of proxies.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Markers {
     /// In the listeners of every proxy that reads the requests.
@@ -29,7 +28,6 @@ pub fn for_namespace(spec: &DeploymentSpec, namespace: &str) -> Vec<String> {
     markers.into_iter().filter_map(|(is_set, marker)| is_set.then_some(marker)).collect()
 }
 
-/// Markers of the namespace and of a Service in it.
 pub fn for_service(spec: &DeploymentSpec, subject: &Subject<'_>) -> Markers {
     let (settings, Subject { namespace, service, .. }) = (&*spec.istio, subject);
     let authorization = settings.authorization;

@@ -9,15 +9,13 @@ use serde_json::{Value, json};
 
 const API: &str = "security.istio.io/v1";
 
-/// First part of the names of policies whose rules allow paths.
 pub const PATH_RULES: &str = "allow-1-paths";
-/// First part of the names of policies whose rules allow callers.
 pub const IDENTITY_RULES: &str = "allow-2-identities";
 
 /// Rules that the schema allows in one policy.
 const MAX_RULES: usize = 512;
 
-/// Names of the policies of a Service that hold this number of rules of a sort, in the order of their evaluation.
+/// Names of the policies for this number of rules, in the order of their evaluation.
 pub fn policy_names(sort: &str, service: &str, rules: usize) -> Vec<String> {
     (0..rules.div_ceil(MAX_RULES)).map(|number| format!("{sort}-{service}-{number:02}")).collect()
 }

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 /// Service of the span collector, in the control plane's namespace.
 pub const TRACE_COLLECTOR: &str = "trace-collector";
-/// Port of the span collector: OTLP over HTTP.
 pub const TRACE_COLLECTOR_PORT: u16 = 4318;
 
 const TEXT: &str = "meshmeter-text";
@@ -28,7 +27,6 @@ pub fn extension_providers(system_namespace: &str) -> Value {
     ])
 }
 
-/// Logs and spans of the proxies of a namespace, if set.
 pub(super) fn telemetry(spec: &DeploymentSpec, namespace: &str) -> Option<Value> {
     let access_log = spec.proxy.access_log;
     let mut telemetry = json!({});

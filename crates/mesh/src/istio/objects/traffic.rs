@@ -10,7 +10,6 @@ const API: &str = "networking.istio.io/v1";
 /// Istio's own conditions, and the responses of injected errors (for gRPC: INTERNAL).
 const RETRIED_ON: &str = "5xx,internal,connect-failure,refused-stream,unavailable,cancelled";
 
-/// Timeout and retries of the route to the Service, if set.
 pub(super) fn virtual_service(settings: &MeshSettings, subject: &Subject<'_>) -> Option<Value> {
     if settings.retries.is_none() && settings.timeout.is_none() {
         return None;
@@ -20,7 +19,6 @@ pub(super) fn virtual_service(settings: &MeshSettings, subject: &Subject<'_>) ->
     Some(object(API, "VirtualService", (subject.namespace, subject.service), &spec))
 }
 
-/// A route of a VirtualService to the Service, with timeout and retries.
 pub(super) fn route(settings: &MeshSettings, subject: &Subject<'_>) -> Value {
     let mut route = json!({"route": [destination(subject)]});
     if let Some(timeout) = settings.timeout {
@@ -32,7 +30,6 @@ pub(super) fn route(settings: &MeshSettings, subject: &Subject<'_>) -> Value {
     route
 }
 
-/// The Service as the destination of a route.
 pub(super) fn destination(subject: &Subject<'_>) -> Value {
     json!({"destination": {"host": subject.host(), "port": {"number": subject.port}}})
 }

@@ -6,10 +6,8 @@ use experiment::dataplane::DataPlane;
 use experiment::environment::DeploymentSpec;
 use serde_json::{Value, json};
 
-/// Name of the waypoint: its pod, its account, its Service, its Gateway.
 pub const NAME: &str = "waypoint";
 
-/// Label of the pods of a Gateway API gateway.
 pub const GATEWAY_NAME_LABEL: &str = "gateway.networking.k8s.io/gateway-name";
 
 /// Label of a namespace whose pods are in the ambient mesh.
@@ -37,7 +35,6 @@ pub fn gateway(namespace: &str) -> Value {
     gateway
 }
 
-/// Labels of a namespace of the mesh.
 pub fn namespace_labels(data_plane: DataPlane) -> &'static [(&'static str, &'static str)] {
     match data_plane {
         DataPlane::Ztunnel => &[AMBIENT_LABEL],
@@ -46,7 +43,6 @@ pub fn namespace_labels(data_plane: DataPlane) -> &'static [(&'static str, &'sta
     }
 }
 
-/// Whether requests are read by waypoints.
 pub(super) fn is_used(spec: &DeploymentSpec) -> bool {
     spec.mode.parts(spec.mesh).data_plane == DataPlane::ZtunnelWaypoint
 }
