@@ -9,7 +9,6 @@
 mod admin_port;
 pub mod certificates;
 pub mod components;
-mod concurrent;
 mod context;
 mod dataplane;
 pub mod deployment;

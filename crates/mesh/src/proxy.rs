@@ -3,7 +3,9 @@
 use crate::admin::liveness::LivenessProbe;
 use crate::admin::{Admin, AdminCause, AdminError};
 use crate::config_dump::DumpCopy;
+use crate::envoy::footprint;
 use experiment::schema::{ProxyConfiguration, ProxyHeap};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -41,49 +43,26 @@ pub trait CounterSource: fmt::Debug + Send + Sync {
     }
 }
 
-/// A proxy that did not respond and is not queried again.
-#[derive(Debug)]
-pub struct Unresponsive {
-    pub proxy: String,
-    pub reason: String,
-}
-
-impl Unresponsive {
-    fn error(&self, path: &str) -> AdminError {
-        let cause = AdminCause::NotAsked(self.reason.clone());
-        AdminError { proxy: self.proxy.clone(), path: path.to_owned(), cause }
-    }
-}
-
-impl CounterSource for Unresponsive {
-    fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
-        Err(self.error("its counters"))
-    }
-
-    fn heap(&self) -> Result<Option<ProxyHeap>, AdminError> {
-        Err(self.error("its heap"))
-    }
-
-    fn configuration(&self, _copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
-        Err(self.error("its configuration"))
-    }
-}
-
 impl CounterSource for Admin {
     fn is_ready(&self) -> Result<bool, AdminError> {
-        self.ready()
+        match self.ask("/ready") {
+            Ok(_) => Ok(true),
+            Err(AdminError { cause: AdminCause::Status(503) | AdminCause::Connect(_), .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
-        Self::counters(self)
+        self.counters_at("/stats?format=json&type=Counters")
     }
 
     fn heap(&self) -> Result<Option<ProxyHeap>, AdminError> {
-        Self::heap(self).map(Some)
+        let response: Memory = self.ask_json("/memory")?;
+        Ok(Some(ProxyHeap { allocated_bytes: response.allocated.0, heap_bytes: response.heap_size.0 }))
     }
 
     fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
-        Self::configuration(self, copy).map(Some)
+        footprint::configuration(self, copy).map(Some)
     }
 
     fn liveness_probes(&self) -> Vec<LivenessProbe> {
@@ -92,5 +71,24 @@ impl CounterSource for Admin {
 
     fn admin(&self) -> Option<&Admin> {
         Some(self)
+    }
+}
+
+/// `/memory`: protobuf's JSON, which writes 64-bit numbers as strings.
+#[derive(Deserialize)]
+struct Memory {
+    allocated: Quoted,
+    heap_size: Quoted,
+}
+
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct Quoted(u64);
+
+impl TryFrom<String> for Quoted {
+    type Error = std::num::ParseIntError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map(Self)
     }
 }

@@ -67,6 +67,14 @@ pub fn wait_with_progress<T, P: PartialEq>(
     }
 }
 
+/// The error with what the last check saw, unless that is empty or the error has a better hint.
+pub fn with_last_look(error: EnvironmentError, last: &str) -> EnvironmentError {
+    if last.is_empty() || error.hint.is_some() {
+        return error;
+    }
+    error.with_hint(format!("the last look: {last}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

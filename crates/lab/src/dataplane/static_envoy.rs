@@ -1,7 +1,6 @@
 //! An Envoy with a static file in each pod, traffic redirected by rules as Istio's: no control plane.
 
 use crate::components::Installed;
-use crate::concurrent::try_side_by_side;
 use crate::deployment::part::{Part, ProxyId, Station, Stations};
 use crate::deployment::rollout::Rollout;
 use crate::environment::LocalLab;
@@ -11,6 +10,7 @@ use crate::running::service::SERVICE_PORT;
 use crate::running::{PodPlace, StaticEnvoyFactory};
 use experiment::environment::EnvironmentError;
 use experiment::topology::{Call, WorkloadId};
+use mesh::concurrent::try_side_by_side;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

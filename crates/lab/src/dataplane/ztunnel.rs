@@ -3,7 +3,6 @@
 //! One ztunnel serves all pods, as on a node of a cluster, or each pod has its own (`istio.ztunnel`). The redirect rules are
 //! Istio's own in both cases.
 
-use crate::concurrent::try_side_by_side;
 use crate::deployment::part::{Part, ProxyId, Station, Stations};
 use crate::deployment::rollout::Rollout;
 use crate::environment::LocalLab;
@@ -22,6 +21,7 @@ use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::schema::HopProtocol;
 use experiment::topology::{Call, WorkloadId};
 use experiment::{Mode, Protocol};
+use mesh::concurrent::try_side_by_side;
 use mesh::istio::objects::{extra, policy, waypoint};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, Workload};

@@ -5,13 +5,13 @@
 //! kept with the trial's logs. Whatever cannot be read is said in the trial and spoils nothing else of it.
 
 use super::kept_configuration::KeptConfiguration;
-use crate::concurrent::side_by_side;
 use crate::envoy::admin::AdminError;
 use crate::observe::Watched;
 use crate::running::Proxy;
 use experiment::environment::deploy::Footprint;
 use experiment::environment::{ComponentMemory, in_one_line};
 use experiment::schema::{ProxyConfiguration, ProxyHeap, ProxyHoldings, Role};
+use mesh::concurrent::side_by_side;
 use std::collections::BTreeMap;
 use std::path::Path;
 

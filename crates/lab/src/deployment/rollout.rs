@@ -1,7 +1,6 @@
 //! A deployment that is coming up: its pods, its proxies and its objects in the API so far.
 
 use super::part::{Part, ProxyId};
-use crate::concurrent::try_side_by_side;
 use crate::context::{DeploymentContext, MeshContext, lab_name};
 use crate::environment::LocalLab;
 use crate::istio::agent::{AgentFactory, AgentSpec, INOTIFY_INSTANCES, ProxyKind};
@@ -15,6 +14,7 @@ use experiment::MeshKind;
 use experiment::dataplane::{Entry, ModeParts};
 use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::topology::{Call, Runs, Topology, Workload, WorkloadId};
+use mesh::concurrent::try_side_by_side;
 use mesh::istio::configz::wait_until_processed;
 use mesh::istio::objects::egress::{EXTERNAL_HOST, EXTERNAL_PORT};
 use mesh::istio::objects::markers::{self, Markers};

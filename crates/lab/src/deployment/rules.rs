@@ -3,8 +3,8 @@
 //! Counters tell where requests went. They do not tell that a rule was taken away while connections were open: those stay
 //! on their path, and only the next ones would not. A trial whose rules changed under it is none all the same.
 
-use crate::concurrent::side_by_side;
 use crate::pod::Pod;
+use mesh::concurrent::side_by_side;
 use std::collections::BTreeMap;
 
 /// The rules of some pods at one moment, by pod; or why they cannot be read.

@@ -1,13 +1,13 @@
 //! The pods of a deployment: those of its workloads, and those of proxies that have one to themselves.
 
 use super::service::ServiceCounters;
-use crate::concurrent::side_by_side;
 use crate::container::Container;
 use crate::life::Question;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use experiment::environment::EnvironmentError;
 use experiment::topology::WorkloadId;
+use mesh::concurrent::side_by_side;
 use mesh::kubernetes::object_ref::ObjectRef;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

@@ -2,7 +2,6 @@
 
 use super::pods::{Pods, RunningService};
 use crate::certificates::CertificateError;
-use crate::concurrent::try_side_by_side;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::context::{DeploymentContext, file_name, lab_name};
 use crate::envoy::admin::{Admin, AdminError};
@@ -13,6 +12,7 @@ use crate::private_dir::PrivateDir;
 use experiment::environment::{EnvironmentError, ServerSettings, TCP_REQUEST_BYTES};
 use experiment::topology::Workload;
 use experiment::units::{format_duration, format_fraction};
+use mesh::concurrent::try_side_by_side;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

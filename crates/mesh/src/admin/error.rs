@@ -23,9 +23,6 @@ pub enum AdminCause {
     Pod(#[source] EnvironmentError),
     #[error("no whole answer")]
     Exchange(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// It did not respond to an earlier request.
-    #[error("not asked again: {0}")]
-    NotAsked(String),
     #[error("no answer within {} ms", .0.as_millis())]
     TimedOut(Duration),
     #[error("its answer is longer than {0} bytes")]

@@ -14,7 +14,6 @@ mod tests;
 use self::dial::Dial;
 pub use self::error::{AdminCause, AdminError};
 use self::exchange::{Exchange, LongResponse};
-use experiment::schema::ProxyHeap;
 use hyper::body::Bytes;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -32,8 +31,8 @@ const LONG_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Size of a response that is taken as a whole: what a proxy says of itself has some kilobytes.
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
-/// Size of a proxy's counters: some 5 kB by default. A user may have a proxy keep all: some
-/// hundred per cluster, each of some hundred bytes, of 20 000 clusters.
+/// Size of a proxy's counters: some 5 kB by default. A user may have a proxy keep all: some hundred per cluster, each of
+/// some hundred bytes, of 20 000 clusters.
 const MAX_COUNTERS_BYTES: u64 = 256 << 20;
 
 /// Size of a long response: the configuration of the largest gateways has some hundreds of megabytes.
@@ -52,14 +51,6 @@ struct Bounds {
     max_bytes: u64,
 }
 
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
-pub struct ServerInfo {
-    /// Commit, version, cleanliness, build type and TLS library, separated by slashes.
-    pub version: String,
-    /// `LIVE` once it serves.
-    pub state: String,
-}
-
 impl Admin {
     pub fn new(component: impl Into<String>, dial: impl Dial + 'static) -> Self {
         Self { component: component.into(), dial: Arc::new(dial), timeout: RESPONSE_TIMEOUT }
@@ -69,33 +60,11 @@ impl Admin {
         self.dial.curl_arguments(path)
     }
 
-    /// `Ok(false)` while it starts.
-    pub fn ready(&self) -> Result<bool, AdminError> {
-        match self.ask("/ready") {
-            Ok(_) => Ok(true),
-            Err(AdminError { cause: AdminCause::Status(503) | AdminCause::Connect(_), .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    pub fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
-        self.counters_at("/stats?format=json&type=Counters")
-    }
-
     pub(crate) fn counters_at(&self, path: &str) -> Result<BTreeMap<String, u64>, AdminError> {
         let bounds = Bounds { begin_timeout: self.timeout, max_bytes: MAX_COUNTERS_BYTES };
         let response: Statistics =
             self.read_bounded(path, bounds, |response| serde_json::from_reader(BufReader::new(response)))?;
         Ok(response.stats.into_iter().map(|counter| (counter.name, counter.value)).collect())
-    }
-
-    pub fn server_info(&self) -> Result<ServerInfo, AdminError> {
-        self.ask_json("/server_info")
-    }
-
-    pub fn heap(&self) -> Result<ProxyHeap, AdminError> {
-        let response: Memory = self.ask_json("/memory")?;
-        Ok(ProxyHeap { allocated_bytes: response.allocated.0, heap_bytes: response.heap_size.0 })
     }
 
     pub fn ask_json<T: for<'de> Deserialize<'de>>(&self, path: &str) -> Result<T, AdminError> {
@@ -170,23 +139,4 @@ struct Statistics {
 struct Counter {
     name: String,
     value: u64,
-}
-
-/// `/memory`: protobuf's JSON, which writes 64-bit numbers as strings.
-#[derive(Deserialize)]
-struct Memory {
-    allocated: Quoted,
-    heap_size: Quoted,
-}
-
-#[derive(Deserialize)]
-#[serde(try_from = "String")]
-struct Quoted(u64);
-
-impl TryFrom<String> for Quoted {
-    type Error = std::num::ParseIntError;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse().map(Self)
-    }
 }

@@ -2,7 +2,9 @@
 
 use super::dial::UnixSocket;
 use super::*;
+use crate::proxy::CounterSource as _;
 use experiment::environment::in_one_line;
+use experiment::schema::ProxyHeap;
 use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::thread::JoinHandle;
@@ -50,7 +52,7 @@ fn counters_and_heap_are_read() {
     let heap = FakeProxy::answering(
         b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"allocated\":\"5\",\"heap_size\":\"7\",\"other\":\"1\"}",
     );
-    assert_eq!(heap.ask(Admin::heap).unwrap(), ProxyHeap { allocated_bytes: 5, heap_bytes: 7 });
+    assert_eq!(heap.ask(Admin::heap).unwrap().unwrap(), ProxyHeap { allocated_bytes: 5, heap_bytes: 7 });
 }
 
 #[test]
@@ -116,8 +118,8 @@ fn a_long_answer_is_read_as_it_comes_and_an_end_too_early_is_told() {
 #[test]
 fn a_proxy_that_is_starting_is_not_ready_and_one_without_socket_neither() {
     let starting = FakeProxy::answering(b"HTTP/1.1 503 Wait\r\ncontent-length: 0\r\n\r\n");
-    assert!(!starting.ask(Admin::ready).unwrap());
-    assert!(!Admin::new("gateway", UnixSocket("/nowhere".into())).ready().unwrap());
+    assert!(!starting.ask(Admin::is_ready).unwrap());
+    assert!(!Admin::new("gateway", UnixSocket("/nowhere".into())).is_ready().unwrap());
     let garbage = FakeProxy::answering(b"HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n");
-    assert!(garbage.ask(Admin::ready).is_err());
+    assert!(garbage.ask(Admin::is_ready).is_err());
 }

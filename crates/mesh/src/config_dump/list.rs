@@ -1,6 +1,6 @@
-//! Lists of a dump, looked at one element after the other.
+//! Lists and objects of a dump, read one element after the other.
 
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -44,5 +44,57 @@ impl<'de> Deserialize<'de> for Length {
         let mut length = 0;
         Each::new(|_: IgnoredAny| length += 1).deserialize(deserializer)?;
         Ok(Self(length))
+    }
+}
+
+/// Reads a dump or a section of it, one entry after the other.
+pub trait ReadEntries: Copy {
+    fn read_entries<'de, A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error>;
+}
+
+#[derive(Clone, Copy)]
+pub struct Object<R>(pub R);
+
+impl<'de, R: ReadEntries> DeserializeSeed<'de> for Object<R> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, R: ReadEntries> Visitor<'de> for Object<R> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a configuration dump or a section of it")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        self.0.read_entries(map)
+    }
+}
+
+/// The list of a dump's sections.
+pub struct Sections<R>(pub R);
+
+impl<'de, R: ReadEntries> DeserializeSeed<'de> for Sections<R> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de, R: ReadEntries> Visitor<'de> for Sections<R> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the sections of a configuration dump")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while seq.next_element_seed(Object(self.0))?.is_some() {}
+        Ok(())
     }
 }

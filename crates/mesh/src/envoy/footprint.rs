@@ -4,17 +4,17 @@
 //! a hundred megabytes. What the counts leave out: filters and filter chains, routes that a scope holds within itself, and
 //! endpoints that a cluster only learns from the connections that pass (`ORIGINAL_DST`). Making a dump costs Envoy's main
 //! thread seconds where it is large and leaves its heap a quarter larger, so it is asked for once, when all else has been
-//! read ([`Admin::configuration`]).
+//! read ([`configuration`]).
 
 use crate::admin::{Admin, AdminError};
-use crate::config_dump::list::{Each, Length};
+use crate::config_dump::list::{Each, Length, Object, ReadEntries, Sections};
 use crate::config_dump::{self, DumpCopy, Tee};
 use experiment::schema::{ConfigurationCounts, ProxyConfiguration};
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess};
 use serde_json::Value;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::io::Read;
 
 /// Endpoints included.
@@ -23,23 +23,24 @@ const DUMP: &str = "/config_dump?include_eds";
 /// The counters that say how many updates were refused. Which of them a proxy keeps is a matter of its configuration.
 const REFUSED: &str = "/stats?format=json&type=Counters&filter=update_rejected$";
 
-impl Admin {
-    /// Configuration counts, and a copy of the dump without certificates and keys.
-    pub fn configuration(&self, copy: &mut dyn DumpCopy) -> Result<ProxyConfiguration, AdminError> {
-        let refused = self.counters_at(REFUSED)?.values().copied().fold(0, u64::saturating_add);
-        let mut configuration = self.read(DUMP, |answer| count(answer, copy))?;
-        // A proxy may keep no counter of what it refused and still show it in the dump, or have forgotten it there.
-        configuration.counts.rejected_updates = configuration.counts.rejected_updates.max(Some(refused));
-        Ok(configuration)
-    }
+/// Configuration counts, and a copy of the dump without certificates and keys.
+pub(crate) fn configuration(
+    admin: &Admin,
+    copy: &mut dyn DumpCopy,
+) -> Result<ProxyConfiguration, AdminError> {
+    let refused = admin.counters_at(REFUSED)?.values().copied().fold(0, u64::saturating_add);
+    let mut configuration = admin.read(DUMP, |response| count(response, copy))?;
+    // A proxy may keep no counter of what it refused and still show it in the dump, or have forgotten it there.
+    configuration.counts.rejected_updates = configuration.counts.rejected_updates.max(Some(refused));
+    Ok(configuration)
 }
 
 /// Counts a dump and copies it as it is read. Rejected updates are those last tried.
 fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> Result<ProxyConfiguration, serde_json::Error> {
-    let mut held = Held::default();
+    let held = RefCell::default();
     let tee = Tee::new(copy);
-    let dump_bytes = config_dump::read(dump, &tee, Dump { held: &mut held, tee: &tee })?;
-    Ok(held.configuration(dump_bytes))
+    let dump_bytes = config_dump::read(dump, &tee, Object(Dump { held: &held, tee: &tee }))?;
+    Ok(held.into_inner().configuration(dump_bytes))
 }
 
 #[derive(Default)]
@@ -58,7 +59,7 @@ struct Held {
 }
 
 impl Held {
-    fn configuration(&self, dump_bytes: u64) -> ProxyConfiguration {
+    fn configuration(self, dump_bytes: u64) -> ProxyConfiguration {
         let counts = ConfigurationCounts {
             clusters: Some(self.clusters),
             listeners: Some(self.listeners),
@@ -178,33 +179,20 @@ struct Locality {
     lb_endpoints: Length,
 }
 
+/// The whole response: an object whose `configs` is a list of sections.
+#[derive(Clone, Copy)]
 struct Dump<'a, 'c> {
-    held: &'a mut Held,
+    held: &'a RefCell<Held>,
     tee: &'a Tee<'c>,
 }
 
-impl<'de> DeserializeSeed<'de> for Dump<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Dump<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a configuration dump")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { held, tee } = self;
+impl ReadEntries for Dump<'_, '_> {
+    fn read_entries<'de, A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut found = false;
         while let Some(key) = map.next_key::<String>()? {
             if key == "configs" {
                 found = true;
-                map.next_value_seed(Sections(Dump { held: &mut *held, tee }))?;
+                map.next_value_seed(Sections(Section(self)))?;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -213,49 +201,14 @@ impl<'de> Visitor<'de> for Dump<'_, '_> {
     }
 }
 
-struct Sections<'a, 'c>(Dump<'a, 'c>);
-
-impl<'de> DeserializeSeed<'de> for Sections<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Sections<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the sections of a configuration dump")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let Dump { held, tee } = self.0;
-        while seq.next_element_seed(Section(Dump { held: &mut *held, tee }))?.is_some() {}
-        Ok(())
-    }
-}
-
+/// One section: `ClustersConfigDump`, `RoutesConfigDump` and so on, each with lists of its own.
+#[derive(Clone, Copy)]
 struct Section<'a, 'c>(Dump<'a, 'c>);
 
-impl<'de> DeserializeSeed<'de> for Section<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Section<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a section of a configuration dump")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+impl ReadEntries for Section<'_, '_> {
+    fn read_entries<'de, A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let Dump { held, tee } = self.0;
+        let mut held = held.borrow_mut();
         // The opening brace was read, and the closing one is when the map ends.
         let begins_at = tee.position().saturating_sub(1);
         // Envoy begins a section with its type. One that does not might be anything, and is not copied.

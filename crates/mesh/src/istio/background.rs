@@ -7,7 +7,7 @@
 use super::objects::background::{NAMESPACE, object_refs, services};
 use crate::kubernetes::client::ApiClient;
 use crate::kubernetes::workloads::namespace;
-use crate::wait::{Progress, wait_with_progress};
+use crate::wait::{Progress, wait_with_progress, with_last_look};
 use experiment::environment::{EnvironmentError, ProgressSink};
 use experiment::mesh_settings::Surroundings;
 use std::ops::Range;
@@ -112,10 +112,7 @@ fn wait_until_processed(
         last = done;
         Ok(Progress::At(done))
     });
-    waited.map_err(|error| match error.hint {
-        None => error.with_hint(format!("the last look: {last} of {changes}")),
-        Some(_) => error,
-    })
+    waited.map_err(|error| with_last_look(error, &format!("{last} of {changes}")))
 }
 
 /// Events of Services and EndpointSlices that istiod has processed since it started.

@@ -7,7 +7,7 @@ pub use super::expected::Expected;
 use super::shown::ShownConfiguration;
 use crate::admin::{Admin, AdminError};
 use crate::concurrent::side_by_side;
-use crate::wait::{Progress, wait_with_progress};
+use crate::wait::{Progress, wait_with_progress, with_last_look};
 use experiment::environment::EnvironmentError;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -68,12 +68,7 @@ pub fn wait_until_propagated(
         }
         Ok(if pending.is_empty() { Progress::Done(()) } else { Progress::At(progress) })
     });
-    match waited {
-        Ok(()) => Ok(propagated),
-        // What a proxy says itself is worth more.
-        Err(error) if lacking.is_empty() || error.hint.is_some() => Err(error),
-        Err(error) => Err(error.with_hint(format!("the last look: {lacking}"))),
-    }
+    waited.map(|()| propagated).map_err(|error| with_last_look(error, &lacking))
 }
 
 struct Pending<'a> {

@@ -61,47 +61,43 @@ impl<'a> ShownConfiguration<'a> {
     }
 
     fn listener_dump(&mut self) -> Result<&str, AdminError> {
-        dump(self.admin, LISTENER_DUMP, &mut self.chains)
+        Ok(once(&mut self.chains, || self.admin.ask_long(LISTENER_DUMP).map(|dump| text(&dump)))?)
     }
 
     fn route_dump(&mut self) -> Result<&str, AdminError> {
-        dump(self.admin, "/config_dump?resource=dynamic_route_configs", &mut self.routes)
+        Ok(once(&mut self.routes, || self.admin.ask_long(ROUTE_DUMP).map(|dump| text(&dump)))?)
     }
 
     fn ztunnel(&mut self) -> Result<&ztunnel::state::Dump, AdminError> {
-        if self.ztunnel.is_none() {
-            self.ztunnel = Some(self.admin.ask_long_json("/config_dump")?);
-        }
-        Ok(self.ztunnel.as_ref().expect("it was just set"))
+        once(&mut self.ztunnel, || self.admin.ask_long_json("/config_dump"))
     }
 
     fn clusters(&mut self) -> Result<&BTreeMap<String, BTreeSet<SocketAddrV4>>, AdminError> {
-        if self.clusters.is_none() {
-            let answer: Clusters = self.admin.ask_long_json("/clusters?format=json")?;
-            self.clusters = Some(answer.healthy());
-        }
-        Ok(self.clusters.as_ref().expect("it was just set"))
+        let clusters = || self.admin.ask_long_json("/clusters?format=json").map(Clusters::healthy);
+        once(&mut self.clusters, clusters)
     }
 
     fn listeners(&mut self) -> Result<&BTreeSet<String>, AdminError> {
-        if self.listeners.is_none() {
-            let answer: Listeners = self.admin.ask_json("/listeners?format=json")?;
-            self.listeners =
-                Some(answer.listener_statuses.into_iter().map(|listener| listener.name).collect());
-        }
-        Ok(self.listeners.as_ref().expect("it was just set"))
+        let names =
+            |listeners: Listeners| listeners.listener_statuses.into_iter().map(|listener| listener.name);
+        let listeners = || Ok(names(self.admin.ask_json("/listeners?format=json")?).collect());
+        once(&mut self.listeners, listeners)
     }
 }
 
-/// A part of the proxy's configuration as text, requested once.
-fn dump<'k>(admin: &Admin, path: &str, known: &'k mut Option<String>) -> Result<&'k str, AdminError> {
+/// The value, requested if it is not known yet.
+fn once<T>(known: &mut Option<T>, request: impl FnOnce() -> Result<T, AdminError>) -> Result<&T, AdminError> {
     if known.is_none() {
-        let answer = admin.ask_long(path)?;
-        *known = Some(String::from_utf8_lossy(&answer).into_owned());
+        *known = Some(request()?);
     }
-    Ok(known.as_deref().expect("it was just set"))
+    Ok(known.as_ref().expect("it was just set"))
 }
 
+fn text(response: &[u8]) -> String {
+    String::from_utf8_lossy(response).into_owned()
+}
+
+const ROUTE_DUMP: &str = "/config_dump?resource=dynamic_route_configs";
 const LISTENER_DUMP: &str = "/config_dump?resource=dynamic_listeners";
 
 /// `/clusters?format=json`.

@@ -6,7 +6,7 @@
 
 use super::nack::Nack;
 use crate::admin::Admin;
-use crate::wait::{Progress, wait_with_progress};
+use crate::wait::{Progress, wait_with_progress, with_last_look};
 use experiment::environment::EnvironmentError;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
@@ -27,7 +27,7 @@ pub fn wait_until_acknowledged(
     proxies: &[(&str, &str)],
     check: impl Fn() -> Result<(), EnvironmentError>,
 ) -> Result<(), EnvironmentError> {
-    let mut last = None;
+    let mut last = String::new();
     let what = "the proxies have taken what istiod sent them";
     let waited = wait_with_progress(what, ACKNOWLEDGED_TIMEOUT, || {
         check()?;
@@ -39,19 +39,14 @@ pub fn wait_until_acknowledged(
             match status.pending_ack(proxy) {
                 None => continue,
                 Some(PendingAck::Rejected(refusal)) => return Err(refusal.of(component)),
-                Some(pending) if count == 0 => last = Some(format!("{component} {pending}")),
+                Some(pending) if count == 0 => last = format!("{component} {pending}"),
                 Some(_) => {}
             }
             count += 1;
         }
         Ok(if count == 0 { Progress::Done(()) } else { Progress::At(count) })
     });
-    match (waited, last) {
-        (Err(error), Some(last)) if error.hint.is_none() => {
-            Err(error.with_hint(format!("the last look: {last}")))
-        }
-        (waited, _) => waited,
-    }
+    waited.map_err(|error| with_last_look(error, &last))
 }
 
 /// By `name.namespace`.

@@ -116,10 +116,8 @@ impl Workload {
     /// EndpointSlices of its Service, which list all its pods.
     pub fn endpoint_slices(&self, ports: &[ServicePort]) -> Vec<Value> {
         let Self { name, namespace, .. } = self;
-        let ports: Vec<Value> = ports
-            .iter()
-            .map(|port| json!({"name": port.name, "port": port.port, "protocol": "TCP"}))
-            .collect();
+        let ports = ports.iter().map(|port| json!({"name": port.name, "port": port.port, "protocol": "TCP"}));
+        let ports: Value = ports.collect();
         let endpoint = |replica: &Replica| {
             json!({
                 "addresses": [replica.address],
@@ -130,18 +128,12 @@ impl Workload {
         };
         let slice = |(number, replicas): (usize, &[Replica])| {
             let slice = if number == 0 { name.clone() } else { format!("{name}-{number}") };
-            json!({
-                "apiVersion": "discovery.k8s.io/v1",
-                "kind": "EndpointSlice",
-                "metadata": {
-                    "name": slice,
-                    "namespace": namespace,
-                    "labels": {"kubernetes.io/service-name": name},
-                },
-                "addressType": "IPv4",
-                "endpoints": replicas.iter().map(endpoint).collect::<Vec<_>>(),
-                "ports": ports,
-            })
+            endpoint_slice(
+                (namespace, &slice),
+                name,
+                &replicas.iter().map(endpoint).collect::<Vec<_>>(),
+                &ports,
+            )
         };
         self.replicas.chunks(MAX_ENDPOINTS).enumerate().map(slice).collect()
     }
@@ -203,6 +195,23 @@ impl ServicePort {
         };
         Self { name, port }
     }
+}
+
+/// Endpoints of the Service `service`.
+pub(crate) fn endpoint_slice(
+    (namespace, name): (&str, &str),
+    service: &str,
+    endpoints: &[Value],
+    ports: &Value,
+) -> Value {
+    json!({
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"kubernetes.io/service-name": service}},
+        "addressType": "IPv4",
+        "endpoints": endpoints,
+        "ports": ports,
+    })
 }
 
 pub fn namespace(name: &str, labels: &[(&str, &str)]) -> Value {

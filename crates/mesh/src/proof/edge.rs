@@ -6,7 +6,7 @@
 //! its edges if none do.
 
 use super::counted::CountedProxy;
-use super::counters::RequestCounters;
+use super::counters::{Forwarded, RequestByteCounters, RequestCounters, StreamCounters};
 use super::delta::{allowance, delta};
 use super::evidence::{Evidence, Seen};
 use super::hops::check_hops;
@@ -162,7 +162,7 @@ fn places(edges: &[SummedEdge<'_>]) -> Vec<Place> {
     let mut known = BTreeMap::new();
     for (index, edge) in edges.iter().enumerate() {
         for (position, (proxy, processes)) in edge.proxies.iter().zip(&edge.processes).enumerate() {
-            let key = (processes, proxy.side, primary_counter(&proxy.evidence));
+            let key = (processes, proxy.side, counter_names(&proxy.evidence).first().copied());
             let place = *known.entry(key).or_insert(places.len());
             match places.get_mut(place) {
                 Some(shared) => {
@@ -174,16 +174,6 @@ fn places(edges: &[SummedEdge<'_>]) -> Vec<Place> {
         }
     }
     places
-}
-
-/// The counter that says how much of the traffic the proxy sees.
-fn primary_counter(evidence: &Evidence) -> Option<&str> {
-    match &evidence.seen {
-        Seen::Requests(counters) => Some(&counters.requests),
-        Seen::RequestBytes(counters) => Some(&counters.bytes),
-        Seen::Streams(counters) => Some(&counters.connections),
-        Seen::Nothing(counters) => counters.first().map(String::as_str),
-    }
 }
 
 /// Adds the counters of another edge that count apart from those of the edges before it.
@@ -207,33 +197,34 @@ fn merge(shared: &mut CountedProxy, other: &CountedProxy) {
     }
 }
 
-/// All counters of an evidence but those of protocols, in an order that depends on its shape alone.
-fn counter_names(evidence: &Evidence) -> Vec<&str> {
+/// All counters of an evidence but those of protocols, in an order that depends on its shape alone. The first one shows
+/// how much of the traffic the proxy sees.
+fn counter_names<'a>(evidence: &'a Evidence) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
+    let mut add = |counters: &[&'a String]| names.extend(counters.iter().map(|name| name.as_str()));
     match &evidence.seen {
-        Seen::Requests(RequestCounters { requests, connections, retries, traced, given_up }) => {
-            names.extend([requests, connections, retries, traced].map(String::as_str));
-            names.extend(given_up.iter().map(String::as_str));
+        Seen::Requests(RequestCounters {
+            requests,
+            connections,
+            retries,
+            traced,
+            given_up: [first, second],
+        }) => {
+            add(&[requests, connections, retries, traced, first, second]);
         }
-        Seen::RequestBytes(counters) => {
-            names.extend(
-                [&counters.bytes, &counters.response_bytes, &counters.connections].map(String::as_str),
-            );
+        Seen::RequestBytes(RequestByteCounters { bytes, response_bytes, connections, .. }) => {
+            add(&[bytes, response_bytes, connections]);
         }
-        Seen::Streams(counters) => {
-            names.extend(
-                [&counters.connections, &counters.received_bytes, &counters.sent_bytes].map(String::as_str),
-            );
+        Seen::Streams(StreamCounters { connections, received_bytes, sent_bytes }) => {
+            add(&[connections, received_bytes, sent_bytes]);
         }
-        Seen::Nothing(counters) => names.extend(counters.iter().map(String::as_str)),
+        Seen::Nothing(counters) => add(&counters.iter().collect::<Vec<_>>()),
     }
-    names.extend(evidence.handshakes.as_deref());
-    names.extend(evidence.refused.as_deref());
-    if let Some(forwarded) = &evidence.forwarded {
-        names.extend(
-            [&forwarded.requests, &forwarded.connections, &forwarded.failed_connections].map(String::as_str),
-        );
-        names.extend(forwarded.errors.iter().map(String::as_str));
+    evidence.handshakes.iter().chain(&evidence.refused).for_each(|name| add(&[name]));
+    if let Some(Forwarded { requests, connections, failed_connections, errors: [first, second] }) =
+        &evidence.forwarded
+    {
+        add(&[requests, connections, failed_connections, first, second]);
     }
     names
 }

@@ -32,8 +32,7 @@ pub(super) fn check_forwarded(
 }
 
 /// Checks that each connection was by mutual TLS. `check_tls` reports if none was. A connection that was still being
-/// made
-/// may have gone with a request that was given up.
+/// made may have gone with a request that was given up.
 pub(super) fn check_encrypted(
     proxy: &CountedProxy,
     proof: &ProxyProof,

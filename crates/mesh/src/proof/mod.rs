@@ -17,8 +17,6 @@ pub mod edge;
 pub mod evidence;
 mod forwarded;
 mod hops;
-#[cfg(test)]
-mod hostile_tests;
 pub mod path;
 mod requests;
 pub mod service;

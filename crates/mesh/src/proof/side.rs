@@ -1,7 +1,7 @@
 //! One proxy at its place on a path: what it shows, and what of that is wrong.
 
 use super::counted::CountedProxy;
-use super::delta::{MAX_COUNT, counter};
+use super::delta::{counter, delta};
 use super::evidence::Seen;
 use super::requests::Explained;
 use super::service::CountedService;
@@ -31,12 +31,9 @@ pub(super) struct Context<'a> {
 
 /// Increases of its counters; empty if they could not be read.
 fn deltas(proxy: &CountedProxy) -> BTreeMap<String, u64> {
-    let after = proxy.after.iter().flatten();
-    let delta = |(name, after): (&String, &u64)| {
-        let before = proxy.before.get(name).copied().unwrap_or(0);
-        (name.clone(), after.saturating_sub(before).min(MAX_COUNT))
-    };
-    after.map(delta).collect()
+    let after = proxy.after.as_ref().ok();
+    let delta = |after| move |name: &String| (name.clone(), delta(&proxy.before, after, name));
+    after.into_iter().flat_map(|after| after.keys().map(delta(after))).collect()
 }
 
 /// Proof of a proxy. `service` has counted the connections that pass it.

@@ -4,20 +4,21 @@
 //! What it leaves out: what ztunnel was started with (`config`, `version`), and its heap. ztunnel tells of no heap: its
 //! `/debug/pprof/heap` is a profile, which it refuses unless it was started to make one.
 
-use crate::config_dump::list::Each;
+use crate::config_dump::list::{Each, Object, ReadEntries};
 use crate::config_dump::{self, DumpCopy, Tee};
 use experiment::schema::{ConfigurationCounts, ProxyConfiguration};
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Error as _, IgnoredAny, MapAccess};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::Read;
 
 /// Counts a dump and copies it as it is read, without its certificates.
 pub fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> Result<ProxyConfiguration, serde_json::Error> {
-    let mut held = Held::default();
+    let held = RefCell::default();
     let tee = Tee::new(copy);
-    let dump_bytes = config_dump::read(dump, &tee, Dump { held: &mut held, tee: &tee })?;
+    let dump_bytes = config_dump::read(dump, &tee, Object(Dump { held: &held, tee: &tee }))?;
+    let held: Held = held.into_inner();
     let counts = ConfigurationCounts {
         services: Some(held.services),
         endpoints: Some(held.endpoints),
@@ -51,28 +52,16 @@ struct Service {
     endpoints: BTreeMap<String, IgnoredAny>,
 }
 
+#[derive(Clone, Copy)]
 struct Dump<'a, 'c> {
-    held: &'a mut Held,
+    held: &'a RefCell<Held>,
     tee: &'a Tee<'c>,
 }
 
-impl<'de> DeserializeSeed<'de> for Dump<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Dump<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a configuration dump")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+impl ReadEntries for Dump<'_, '_> {
+    fn read_entries<'de, A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let Self { held, tee } = self;
+        let mut held = held.borrow_mut();
         let mut lacking = vec!["services", "workloads"];
         while let Some(key) = map.next_key::<String>()? {
             lacking.retain(|part| *part != key);

@@ -3,7 +3,7 @@
 
 use super::subject::object;
 use crate::kubernetes::object_ref::ObjectRef;
-use crate::kubernetes::workloads::namespace;
+use crate::kubernetes::workloads::{endpoint_slice, namespace};
 use experiment::mesh_settings::Surroundings;
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
@@ -58,12 +58,6 @@ fn endpoints(number: usize, count: usize) -> Value {
             })
         })
         .collect();
-    json!({
-        "apiVersion": ENDPOINT_SLICE.0,
-        "kind": ENDPOINT_SLICE.1,
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"kubernetes.io/service-name": name}},
-        "addressType": "IPv4",
-        "endpoints": endpoints,
-        "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
-    })
+    let ports = json!([{"name": "http", "port": 8080, "protocol": "TCP"}]);
+    endpoint_slice((NAMESPACE, &name), &name, &endpoints, &ports)
 }

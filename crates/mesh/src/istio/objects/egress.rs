@@ -56,37 +56,35 @@ pub fn objects(exit: Exit, namespace: &str, servers: &[Ipv4Addr]) -> Vec<Value> 
 }
 
 fn external_service(namespace: &str, servers: &[Ipv4Addr]) -> Value {
-    let endpoints: Vec<Value> = servers.iter().map(|address| json!({"address": address})).collect();
-    let spec = json!({
-        "hosts": [EXTERNAL_HOST],
-        "location": "MESH_EXTERNAL",
-        "resolution": "STATIC",
-        "ports": [{"number": EXTERNAL_PORT, "name": "tls", "protocol": "TLS"}],
-        "endpoints": endpoints,
-    });
-    object(API, "ServiceEntry", (namespace, "external"), &spec)
+    service_entry((namespace, "external"), EXTERNAL_HOST, (EXTERNAL_PORT, "tls", "TLS"), Some(servers))
 }
 
 /// Every service of a domain. Only the SNI proxy behind the gateway resolves them.
 fn any_external_service(namespace: &str) -> Value {
-    let spec = json!({
-        "hosts": [EXTERNAL_WILDCARD],
-        "location": "MESH_EXTERNAL",
-        "resolution": "NONE",
-        "ports": [{"number": EXTERNAL_PORT, "name": "tls", "protocol": "TLS"}],
-    });
-    object(API, "ServiceEntry", (namespace, "external"), &spec)
+    service_entry((namespace, "external"), EXTERNAL_WILDCARD, (EXTERNAL_PORT, "tls", "TLS"), None)
 }
 
 fn sni_proxy(namespace: &str) -> Value {
-    let spec = json!({
-        "hosts": [SNI_PROXY_HOST],
+    let port = (SNI_PROXY_PORT, "tcp", "TCP");
+    service_entry((namespace, "sni-proxy"), SNI_PROXY_HOST, port, Some(&[Ipv4Addr::LOCALHOST]))
+}
+
+fn service_entry(
+    name: (&str, &str),
+    host: &str,
+    (port, port_name, protocol): (u16, &str, &str),
+    endpoints: Option<&[Ipv4Addr]>,
+) -> Value {
+    let mut spec = json!({
+        "hosts": [host],
         "location": "MESH_EXTERNAL",
-        "resolution": "STATIC",
-        "ports": [{"number": SNI_PROXY_PORT, "name": "tcp", "protocol": "TCP"}],
-        "endpoints": [{"address": Ipv4Addr::LOCALHOST}],
+        "resolution": if endpoints.is_some() { "STATIC" } else { "NONE" },
+        "ports": [{"number": port, "name": port_name, "protocol": protocol}],
     });
-    object(API, "ServiceEntry", (namespace, "sni-proxy"), &spec)
+    if let Some(endpoints) = endpoints {
+        spec["endpoints"] = endpoints.iter().map(|address| json!({"address": address})).collect();
+    }
+    object(API, "ServiceEntry", name, &spec)
 }
 
 fn sni_proxy_plaintext(namespace: &str) -> Value {

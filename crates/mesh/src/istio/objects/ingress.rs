@@ -37,54 +37,30 @@ pub struct Credential<'a> {
 }
 
 /// Protocol between external clients and the gateway.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum ListenerProtocol {
-    Http,
-    Https,
-    Tcp,
-    Tls,
+struct ListenerProtocol {
+    /// In both kinds of `Gateway`.
+    name: &'static str,
+    port_name: &'static str,
+    /// The Gateway API's kind of route.
+    route_kind: &'static str,
 }
 
-impl ListenerProtocol {
-    fn new(spec: &DeploymentSpec) -> Self {
-        match (spec.protocol.is_http(), spec.istio.ingress.tls) {
-            (true, IngressTls::Off) => Self::Http,
-            (true, IngressTls::Simple | IngressTls::Mutual) => Self::Https,
-            (false, IngressTls::Off) => Self::Tcp,
-            (false, IngressTls::Simple | IngressTls::Mutual) => Self::Tls,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Http => "HTTP",
-            Self::Https => "HTTPS",
-            Self::Tcp => "TCP",
-            Self::Tls => "TLS",
-        }
-    }
-
-    fn port_name(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-            Self::Tcp => "tcp",
-            Self::Tls => "tls",
-        }
-    }
-
-    fn route_kind(self) -> &'static str {
-        match self {
-            Self::Http | Self::Https => "HTTPRoute",
-            Self::Tcp => "TCPRoute",
-            Self::Tls => "TLSRoute",
-        }
-    }
+fn listener_protocol(spec: &DeploymentSpec) -> ListenerProtocol {
+    let (name, port_name, route_kind) = match (spec.protocol.is_http(), spec.istio.ingress.tls) {
+        (true, IngressTls::Off) => ("HTTP", "http", "HTTPRoute"),
+        (true, IngressTls::Simple | IngressTls::Mutual) => ("HTTPS", "https", "HTTPRoute"),
+        (false, IngressTls::Off) => (TCP, "tcp", "TCPRoute"),
+        (false, IngressTls::Simple | IngressTls::Mutual) => ("TLS", "tls", "TLSRoute"),
+    };
+    ListenerProtocol { name, port_name, route_kind }
 }
+
+/// Without host names.
+const TCP: &str = "TCP";
 
 /// Name of the gateway's port at its Service, which tells Istio the protocol.
 pub fn port_name(spec: &DeploymentSpec) -> &'static str {
-    ListenerProtocol::new(spec).port_name()
+    listener_protocol(spec).port_name
 }
 
 pub fn objects(spec: &DeploymentSpec, subject: &Subject<'_>) -> Vec<Value> {
@@ -124,17 +100,12 @@ pub fn credential(ingress: IngressSettings, namespace: &str, credential: &Creden
 fn istio_gateway(spec: &DeploymentSpec, namespace: &str) -> Value {
     let tls = spec.istio.ingress.tls;
     let mut server = json!({
-        "port": {
-            "number": PORT,
-            "name": port_name(spec),
-            "protocol": ListenerProtocol::new(spec).name(),
-        },
+        "port": {"number": PORT, "name": port_name(spec), "protocol": listener_protocol(spec).name},
         "hosts": [HOST],
     });
-    match tls {
-        IngressTls::Off => {}
-        IngressTls::Simple => server["tls"] = json!({"mode": "SIMPLE", "credentialName": CREDENTIAL}),
-        IngressTls::Mutual => server["tls"] = json!({"mode": "MUTUAL", "credentialName": CREDENTIAL}),
+    if tls != IngressTls::Off {
+        let mode = if tls == IngressTls::Mutual { "MUTUAL" } else { "SIMPLE" };
+        server["tls"] = json!({"mode": mode, "credentialName": CREDENTIAL});
     }
     let spec = json!({"selector": {"app": NAME}, "servers": [server]});
     object(ISTIO_API, "Gateway", (namespace, NAME), &spec)
@@ -156,10 +127,10 @@ fn kubernetes_gateway(spec: &DeploymentSpec, namespace: &str) -> Value {
     let mut listener = json!({
         "name": port_name(spec),
         "port": PORT,
-        "protocol": ListenerProtocol::new(spec).name(),
+        "protocol": listener_protocol(spec).name,
         "allowedRoutes": {"namespaces": {"from": "Same"}},
     });
-    if ListenerProtocol::new(spec) != ListenerProtocol::Tcp {
+    if listener_protocol(spec).name != TCP {
         listener["hostname"] = json!(HOST);
     }
     if tls != IngressTls::Off {
@@ -191,11 +162,11 @@ fn kubernetes_route(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
         }
     }
     let mut route = json!({"parentRefs": [{"name": NAME}], "rules": [rule]});
-    let protocol = ListenerProtocol::new(spec);
-    if protocol != ListenerProtocol::Tcp {
+    let protocol = listener_protocol(spec);
+    if protocol.name != TCP {
         route["hostnames"] = json!([HOST]);
     }
-    object(KUBERNETES_API, protocol.route_kind(), (subject.namespace, NAME), &route)
+    object(KUBERNETES_API, protocol.route_kind, (subject.namespace, NAME), &route)
 }
 
 /// The Gateway API allows no fractions.
