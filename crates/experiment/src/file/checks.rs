@@ -81,7 +81,7 @@ fn connections(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     };
     match given.load.field("threads")? {
         Some(field) if load.threads > fewest => Err(field.place().error(
-            format!("{} threads for {fewest} connections", load.threads),
+            format!("{} threads for {fewest} connection{}", load.threads, if fewest == 1 { "" } else { "s" }),
             format!("expected at most {fewest}: each thread needs a connection of its own"),
         )),
         _ => Ok(()),

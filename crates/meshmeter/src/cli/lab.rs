@@ -7,7 +7,7 @@ use experiment::{MeshKind, Mode};
 use lab::components::{Component, installable};
 use std::ffi::OsString;
 
-/// Labs on this machine.
+/// Labs on this machine: components, what is up, taking down
 ///
 /// A lab is a small network of pods on this machine, made of namespaces and control groups. Every run has one of its own,
 /// which goes when the run ends; what `kill -9` may leave, `lab down` removes.

@@ -34,18 +34,15 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// The verbs.
+/// The verbs. A verb without a text here has that of its arguments, with its details.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run an experiment: a preset study or a file
     Run(RunArgs),
-    /// Load a URL and measure its latency
     Load(Box<LoadArgs>),
     /// Serve as a synthetic service
     Serve(ServeArgs),
     /// Make the report of a run again from its folder
     Report(ReportArgs),
-    /// Labs on this machine: components, what is up, taking down
     Lab(LabArgs),
     /// Say what works here, and this machine's measurement floor
     Doctor(DoctorArgs),

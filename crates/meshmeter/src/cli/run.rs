@@ -4,19 +4,28 @@ use super::OverrideArgs;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
-/// Run an experiment in a lab on this machine and report what it shows.
+/// Run an experiment in a lab on this machine and report what it shows
 ///
-/// The experiment is one of the preset studies by name, or a YAML file. Its trials run in network namespaces with real
-/// proxies; everything is recorded in the run's folder as it is measured, so that Ctrl-C keeps the results so far.
-/// Modes that cannot run here are named with what they lack and left out; nothing stands in for them.
+/// The experiment is a preset study by name, or a YAML file (docs/experiment-file.md). Its trials run in network namespaces
+/// with real proxies. Each trial is written to the run's folder as it ends: Ctrl-C keeps the results so far. Modes that
+/// cannot run here are left out, and the run says what they lack.
 ///
-/// Exit status: 0 good, 1 the objective was not met or nothing valid was measured, 2 wrong use, 3 the environment failed or
-/// let no trial of a mode end well.
+/// A cell is mode x factors x load. A key that holds a list is a factor: proxy.workers=[1,2,4] measures every mode and load
+/// with each number of workers, and several factors are crossed. topology.namespaces and topology.replicas set how many
+/// copies of the topology there are and how many pods each service has. fresh says how long a deployment lives: `trial`, or
+/// `mode`, which all loads of a mode within a repeat share.
+///
+/// Exit status: 0 good, 1 the objective was not met or nothing valid was measured, 2 usage error, 3 the environment failed
+/// or some mode completed no trial.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  meshmeter run sidecar-cost\n  meshmeter run sidecar-cost --repeats 10 --duration 20s --out runs/long\n  \
-                        meshmeter run sidecar-cost --set load.rate=[2000] --set proxy.mtls=false\n  meshmeter run my-experiment.yaml --dry-run"
-)]
+#[command(after_help = "\
+Examples:
+  meshmeter run sidecar-cost
+  meshmeter run sidecar-cost --repeats 10 --duration 20s --out runs/long
+  meshmeter run sidecar-cost --set load.rate=[2000] --set proxy.mtls=false
+  meshmeter run sidecar-cost --set proxy.workers=[1,2,4] --set load.connections=[4,16] --dry-run
+  meshmeter run mesh-modes --set topology.namespaces=[1,5] --set topology.replicas=2 --set fresh=mode
+  meshmeter run my-experiment.yaml --dry-run")]
 pub struct RunArgs {
     /// A preset study, or an experiment file [studies: sidecar-cost, mesh-modes, mesh-size, egress]
     #[arg(value_name = "STUDY|FILE", value_hint = ValueHint::FilePath)]
@@ -58,7 +67,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "F")]
     pub scale: Option<String>,
 
-    /// Change a key of the experiment, such as load.connections=16; may be given several times
+    /// Change a key of the experiment, such as load.connections=16, or [4,16] for a factor; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 

@@ -5,6 +5,7 @@ mod component_text;
 mod exec;
 mod forward;
 mod install;
+mod output;
 mod select;
 mod text;
 mod up;
@@ -13,8 +14,7 @@ use crate::cli::{DownArgs, LabArgs, LabCommand, StatusArgs};
 use crate::failure::Failure;
 use lab::components;
 use lab::registry::{self, Removed};
-use serde::Serialize;
-use std::io::{ErrorKind, Write as _};
+use output::{json, print};
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -49,19 +49,4 @@ fn down(args: &DownArgs) -> Result<ExitCode, Failure> {
     let running = registry::list()?.len();
     print(&if args.json { json(&removed) } else { text::removed(&removed, running) })?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn json(value: &impl Serialize) -> String {
-    serde_json::to_string_pretty(value).expect("what labs are is plain data") + "\n"
-}
-
-fn print(text: &str) -> Result<(), Failure> {
-    let mut stdout = anstream::stdout();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        // Whoever read has had enough.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::environment(&error).about("write to standard output"))
-        }
-        _ => Ok(()),
-    }
 }

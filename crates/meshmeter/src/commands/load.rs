@@ -5,14 +5,16 @@ use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::interrupt;
 use crate::open_files;
 use crate::progress::LoadProgress;
-use experiment::schema::LoadResult;
-use load::{DEFAULT_LAG_TOLERANCE, ErrorKind, LoadError, LoadSpec, Observer, Pacing, Progress, Protocol};
+use failures::{cannot_run, unreachable, unreachable_failure};
+use load::{DEFAULT_LAG_TOLERANCE, LoadSpec, Observer, Pacing, Progress, Protocol};
 use outputs::Outputs;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
+mod content_file;
 mod destination;
+mod failures;
 mod grpc;
 mod http_version;
 mod merge;
@@ -28,8 +30,6 @@ mod tls;
 
 /// Connections of an open loop for which no number is given.
 const DEFAULT_CONNECTIONS: usize = 16;
-/// Servers that are named where none can be reached; of more there is the number.
-const NAMED_SERVERS: usize = 3;
 
 /// Runs the command.
 pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
@@ -72,14 +72,6 @@ impl Observer for Watching<'_> {
         // Who reads of a second finds it in the outputs too.
         self.outputs.progress(progress);
         self.progress.progress(progress);
-    }
-}
-
-fn cannot_run(error: &LoadError) -> Failure {
-    let failure = Failure::environment(error);
-    match error.hint() {
-        Some(hint) => failure.with_hint(hint),
-        None => failure,
     }
 }
 
@@ -137,25 +129,4 @@ fn connections(args: &LoadArgs, protocol: Protocol, servers: usize) -> usize {
     // More than the servers may have would never be opened.
     let most = args.targets.connections_per_server.map_or(usize::MAX, |most| servers * most as usize);
     wanted.min(most)
-}
-
-/// The commonest error where no connection could be opened, so that nothing was sent.
-fn unreachable(result: &LoadResult) -> Option<ErrorKind> {
-    let requests = &result.requests;
-    if !result.verdict.reasons.iter().any(|reason| reason.starts_with("unreachable:")) {
-        return None;
-    }
-    let seen = ErrorKind::ALL.into_iter().filter(|kind| requests.errors.contains_key(kind.name()));
-    seen.max_by_key(|kind| requests.errors[kind.name()])
-}
-
-fn unreachable_failure(spec: &LoadSpec, kind: ErrorKind) -> Failure {
-    let servers: Vec<&str> = spec.targets.servers.iter().map(|target| target.authority.as_str()).collect();
-    let (first, others) = servers.split_at(servers.len().min(NAMED_SERVERS));
-    let others = if others.is_empty() { String::new() } else { format!(" and {} others", others.len()) };
-    let failure = Failure::broken(format!("connect to {}{others}: {}", first.join(", "), kind.meaning()));
-    match kind.hint() {
-        Some(hint) => failure.with_hint(hint),
-        None => failure,
-    }
 }

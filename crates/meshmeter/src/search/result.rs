@@ -1,20 +1,11 @@
 //! What a search leaves: the rate, the bracket, every probe, the curve, and the answer in words.
 
-use super::Course;
+use super::runner::{SearchRunner, outcome_name};
 use experiment::schema::{FoundRate, ProbeRecord, RatePoint, SEARCH_SCHEMA, SearchResult, SearchVerdict};
 use statistics::LatencyHistogram;
 use statistics::search::{Found, Limit, ProbeOutcome, SearchEnd, SearchOutcome};
 
-/// The name of an outcome in results.
-pub fn outcome_name(outcome: ProbeOutcome) -> &'static str {
-    match outcome {
-        ProbeOutcome::Held => "held",
-        ProbeOutcome::Failed => "failed",
-        ProbeOutcome::GeneratorLimited => "generator-limited",
-    }
-}
-
-impl Course<'_> {
+impl SearchRunner<'_> {
     pub(super) fn result(self) -> SearchResult {
         let outcome = self.search.outcome();
         let verdict = self.verdict(&outcome);

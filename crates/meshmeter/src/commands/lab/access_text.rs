@@ -1,19 +1,7 @@
 //! How to use a lab that is held open, as a person reads it.
 
-use super::text;
-use lab::registry::{Access, ControlPlaneAccess, LabStatus};
+use lab::registry::{Access, ControlPlaneAccess};
 use std::fmt::Write as _;
-
-/// What `lab up` prints once everything is ready.
-pub fn lab_up(lab: &LabStatus) -> String {
-    let mut rendered = format!("lab {} is up\n", lab.id);
-    text::pods(&mut rendered, lab);
-    if let Some(access) = &lab.access {
-        self::access(&mut rendered, access);
-    }
-    rendered.push_str("Ctrl-C, or `meshmeter lab down` with the lab's name, takes it down\n");
-    rendered
-}
 
 /// What to do with a lab, one command a line.
 pub fn access(text: &mut String, access: &Access) {

@@ -1,6 +1,7 @@
 //! `meshmeter lab forward`: a port of this machine that leads to a port of a pod.
 
-use super::{json, print, select};
+use super::output::{json, print};
+use super::select;
 use crate::cli::ForwardArgs;
 use crate::failure::Failure;
 use experiment::environment::EnvironmentError;

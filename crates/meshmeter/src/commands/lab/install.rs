@@ -1,6 +1,7 @@
 //! `meshmeter lab install`.
 
-use super::{component_text, json, print};
+use super::component_text;
+use super::output::{json, print};
 use crate::cli::InstallArgs;
 use crate::failure::Failure;
 use crate::interrupt;

@@ -4,6 +4,17 @@ use super::access_text;
 use lab::registry::{ContainerStatus, LabStatus, Removed};
 use std::fmt::Write as _;
 
+/// What `lab up` prints once everything is ready.
+pub fn lab_up(lab: &LabStatus) -> String {
+    let mut rendered = format!("lab {} is up\n", lab.id);
+    pods(&mut rendered, lab);
+    if let Some(access) = &lab.access {
+        access_text::access(&mut rendered, access);
+    }
+    rendered.push_str("Ctrl-C, or `meshmeter lab down` with the lab's name, takes it down\n");
+    rendered
+}
+
 /// What `lab status` shows.
 pub fn labs(labs: &[LabStatus]) -> String {
     if labs.is_empty() {

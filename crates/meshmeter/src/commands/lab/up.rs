@@ -1,6 +1,7 @@
 //! `meshmeter lab up`: a lab to look around in, until Ctrl-C.
 
-use super::{access_text, json, print};
+use super::output::{json, print};
+use super::text;
 use crate::cli::UpArgs;
 use crate::commands::run::{drivers, files::FilesBeside, progress};
 use crate::failure::Failure;
@@ -102,7 +103,7 @@ fn hold(args: &UpArgs, trial: &PlannedTrial, lab: &Lab) -> Result<ExitCode, Fail
     };
     lab.note_access(access)?;
     let status = lab.status()?;
-    print(&if args.json { json(&status) } else { access_text::lab_up(&status) })?;
+    print(&if args.json { json(&status) } else { text::lab_up(&status) })?;
     wait_until_the_end(lab, &mut arrangement)
 }
 

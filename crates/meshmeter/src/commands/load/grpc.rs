@@ -1,6 +1,6 @@
 //! The gRPC side of `meshmeter load`: URLs of methods become calls, with their messages as bytes, before the run.
 
-use super::targets::read_file;
+use super::content_file::read_file;
 use crate::cli::{Bidirectional, GrpcArgs, LoadArgs};
 use crate::failure::Failure;
 use grpc::{DescribeError, Description, Method, MethodPath};

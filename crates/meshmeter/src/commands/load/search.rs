@@ -1,7 +1,8 @@
 //! `meshmeter load --search`: the highest rate that holds the objective, one run of the generator for each probe.
 
 use super::destination::{self, Destination};
-use super::{cannot_run, objective, unreachable, unreachable_failure};
+use super::failures::{cannot_run, unreachable, unreachable_failure};
+use super::objective;
 use crate::cli::LoadArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::search::{Probing, SearchProgress, SearchSettings};

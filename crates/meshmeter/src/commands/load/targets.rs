@@ -1,11 +1,10 @@
 //! The servers and requests of `meshmeter load`.
 
+use super::content_file::read_file;
 use super::{grpc, http_version, raw};
 use crate::cli::LoadArgs;
 use crate::failure::Failure;
 use load::{Family, Protocol, RequestTemplate, TargetError, Targets};
-use std::fs;
-use std::io::Read as _;
 use std::path::Path;
 
 /// What the URLs and the options of requests say, and the protocol that is to be spoken.
@@ -79,16 +78,4 @@ fn body(text: Option<&str>, size: Option<u64>) -> Result<Vec<u8>, Failure> {
         Some(text) => Ok(text.as_bytes().to_vec()),
         None => Ok(Vec::new()),
     }
-}
-
-/// Reads what requests send from a file.
-pub fn read_file(content: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    fs::File::open(path)
-        .and_then(|file| file.take(load::MAX_BODY_BYTES + 1).read_to_end(&mut bytes))
-        .map_err(|error| Failure::wrong_use(format!("read {content} from `{}`: {error}", path.display())))?;
-    if bytes.len() as u64 > load::MAX_BODY_BYTES {
-        return Err(Failure::wrong_use(format!("{content} in `{}` is larger than 64 MiB", path.display())));
-    }
-    Ok(bytes)
 }

@@ -1,11 +1,11 @@
 //! The course of a run: deployment after deployment, trial after trial, each on the disk as it ends; at the end of each
 //! repeat the trials that the machine disturbed run again. Which these are is decided in [`statistics::retakes`].
 
-use super::super::report::folder_failure;
-use super::RunContext;
+use super::context::RunContext;
 use super::failures::Failures;
 use super::progress::RunProgress;
 use super::trial::{self, Place, TrialRun};
+use crate::commands::report::folder_failure;
 use crate::failure::Failure;
 use experiment::environment::deploy::{Deployment, Environment};
 use experiment::environment::in_one_line;

@@ -91,7 +91,7 @@ fn arguments(planned: &PlannedTrial, seed: u64, start_at: Option<Timestamp>) -> 
 }
 
 /// What the protocol needs that the URL does not say.
-pub(in crate::commands) fn protocol_arguments(planned: &PlannedTrial) -> Vec<Argument> {
+pub(crate) fn protocol_arguments(planned: &PlannedTrial) -> Vec<Argument> {
     let text = |text: &str| Argument::Text(text.to_owned());
     match planned.spec.protocol {
         Protocol::Http1 => Vec::new(),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// As reading has them, and where it is no text.
-pub(in crate::commands) fn read_text(path: &Path) -> IoResult<String> {
+pub(crate) fn read_text(path: &Path) -> IoResult<String> {
     let most = MAX_FILE_BYTES + 1;
     let mut bytes = Vec::new();
     File::open(path)?.take(most as u64).read_to_end(&mut bytes)?;
@@ -21,13 +21,13 @@ pub(in crate::commands) fn read_text(path: &Path) -> IoResult<String> {
 }
 
 /// Files beside an experiment file. Those of a preset study, or of an override, count from here.
-pub(in crate::commands) struct FilesBeside {
+pub(crate) struct FilesBeside {
     folder: PathBuf,
 }
 
 impl FilesBeside {
     /// For the experiment that was named on the command line.
-    pub(in crate::commands) fn experiment(named: &str) -> Self {
+    pub(crate) fn experiment(named: &str) -> Self {
         Self { folder: Path::new(named).parent().unwrap_or(Path::new("")).to_path_buf() }
     }
 }

@@ -1,6 +1,6 @@
 //! Follows the drivers of a trial from their start until all have ended, and reads the counters at both ends of the window.
 
-use super::RunContext;
+use super::context::RunContext;
 use super::drivers::{self, DriverRun};
 use super::progress::RunProgress;
 use super::verdict::Ending;

@@ -6,6 +6,7 @@
 //! knows the lab.
 
 mod clock;
+mod context;
 mod coordinator;
 pub(super) mod drivers;
 mod failures;
@@ -22,8 +23,8 @@ use crate::cli::RunArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use crate::studies;
 use clock::SystemClock;
+use context::RunContext;
 use coordinator::Coordinator;
-use experiment::environment::Clock;
 use experiment::environment::deploy::Environment;
 use experiment::schema::UnavailableMode;
 use experiment::{Experiment, Override, Plan};
@@ -36,7 +37,6 @@ use statistics::{ObjectiveOutcome, objective_met};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use verdict::Ending;
 
 /// Runs the command.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
@@ -88,20 +88,6 @@ fn draw_seed() -> u64 {
     let nanos = jiff::Timestamp::now().as_nanosecond();
     // The low digits of the clock are as good as a die for the order of trials.
     u64::try_from(nanos.rem_euclid(1_000_000)).expect("between 0 and 999 999")
-}
-
-/// What a run needs of the place where it runs, beside its environment.
-struct RunContext<'a> {
-    /// Whether the user has stopped the run.
-    stop: &'a dyn Fn() -> bool,
-    clock: &'a dyn Clock,
-}
-
-impl RunContext<'_> {
-    /// How a trial ends if nothing else ends it.
-    fn ending_so_far(&self) -> Ending {
-        if (self.stop)() { Ending::Interrupted } else { Ending::Finished }
-    }
 }
 
 /// A run inside its lab.

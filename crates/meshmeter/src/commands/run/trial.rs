@@ -1,6 +1,6 @@
 //! One trial on a deployment, and its record.
 
-use super::RunContext;
+use super::context::RunContext;
 use super::drivers::{self, DriverRun};
 use super::follow::{Followed, follow};
 use super::progress::RunProgress;

@@ -1,0 +1,37 @@
+//! Failures of a run of the generator, with hints.
+
+use crate::failure::Failure;
+use experiment::schema::LoadResult;
+use load::{ErrorKind, LoadError, LoadSpec};
+
+/// Servers that are named where none can be reached; of more there is the number.
+const NAMED_SERVERS: usize = 3;
+
+pub(super) fn cannot_run(error: &LoadError) -> Failure {
+    let failure = Failure::environment(error);
+    match error.hint() {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    }
+}
+
+/// The commonest error where no connection could be opened, so that nothing was sent.
+pub(super) fn unreachable(result: &LoadResult) -> Option<ErrorKind> {
+    let requests = &result.requests;
+    if !result.verdict.reasons.iter().any(|reason| reason.starts_with("unreachable:")) {
+        return None;
+    }
+    let seen = ErrorKind::ALL.into_iter().filter(|kind| requests.errors.contains_key(kind.name()));
+    seen.max_by_key(|kind| requests.errors[kind.name()])
+}
+
+pub(super) fn unreachable_failure(spec: &LoadSpec, kind: ErrorKind) -> Failure {
+    let servers: Vec<&str> = spec.targets.servers.iter().map(|target| target.authority.as_str()).collect();
+    let (first, others) = servers.split_at(servers.len().min(NAMED_SERVERS));
+    let others = if others.is_empty() { String::new() } else { format!(" and {} others", others.len()) };
+    let failure = Failure::broken(format!("connect to {}{others}: {}", first.join(", "), kind.meaning()));
+    match kind.hint() {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    }
+}
