@@ -37,7 +37,7 @@ pub const MAX_DURATION: Duration = Duration::from_secs(3600);
 /// The heading of options that concern TLS.
 const TLS_HEADING: &str = "TLS (https://, grpcs:// and tls:// URLs)";
 
-/// Load URLs and measure how long answers take from the instant at which each request was due.
+/// Load URLs and measure response times from when each request was due
 ///
 /// --rate and --stages are an open loop: requests are due at these rates, whatever the target does, and a target that falls
 /// behind shows it. --clients is a closed loop: each client sends again when it is answered.

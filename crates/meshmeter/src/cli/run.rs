@@ -4,7 +4,7 @@ use super::OverrideArgs;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
-/// Run an experiment in a lab on this machine and report what it shows
+/// Run an experiment, a preset study or a file, in a lab on this machine
 ///
 /// The experiment is a preset study by name, or a YAML file (docs/experiment-file.md). Its trials run in network namespaces
 /// with real proxies. Each trial is written to the run's folder as it ends: Ctrl-C keeps the results so far. Modes that
@@ -24,7 +24,7 @@ Examples:
   meshmeter run sidecar-cost --repeats 10 --duration 20s --out runs/long
   meshmeter run sidecar-cost --set load.rate=[2000] --set proxy.mtls=false
   meshmeter run sidecar-cost --set proxy.workers=[1,2,4] --set load.connections=[4,16] --dry-run
-  meshmeter run mesh-modes --set topology.namespaces=[1,5] --set topology.replicas=2 --set fresh=mode
+  meshmeter run mesh-modes --set topology.namespaces=[1,5] --set fresh=mode
   meshmeter run my-experiment.yaml --dry-run")]
 pub struct RunArgs {
     /// A preset study, or an experiment file [studies: sidecar-cost, mesh-modes, mesh-size, egress]
