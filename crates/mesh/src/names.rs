@@ -26,7 +26,6 @@ pub const STATUS_PORT: u16 = 15020;
 pub const READINESS_PORT: u16 = 15021;
 /// HBONE: mutual TLS with HTTP/2 CONNECT inside, between ztunnels and waypoints.
 pub const HBONE_PORT: u16 = 15008;
-
 /// Port of a sidecar or ztunnel that takes outbound connections.
 pub const OUTBOUND_PORT: u16 = 15001;
 /// Port of a sidecar or ztunnel that takes inbound connections.

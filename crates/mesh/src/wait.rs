@@ -6,10 +6,8 @@ use std::time::{Duration, Instant};
 
 /// Short enough to cost no noticeable time in a bring-up of many steps, long enough not to load the machine.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-
 /// A check that takes longer than this burdens what is checked.
 const LONG_CHECK: Duration = Duration::from_millis(50);
-
 /// Bounds the time until a signal is handled, however long a check takes.
 const MAX_SLEEP: Duration = Duration::from_millis(500);
 

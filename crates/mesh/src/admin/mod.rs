@@ -24,17 +24,13 @@ use std::time::Duration;
 /// Timeout of a response, and of a sign of life. A proxy under full load responds in milliseconds: its main thread does
 /// little else.
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
-
 /// Timeout of the first piece of a long response: a proxy makes the whole of it first, at some 15 MB per second.
 const LONG_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-
 /// Size of a response that is taken as a whole: what a proxy says of itself has some kilobytes.
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
-
 /// Size of a proxy's counters: some 5 kB by default. A user may have a proxy keep all: some hundred per cluster, each of
 /// some hundred bytes, of 20 000 clusters.
 const MAX_COUNTERS_BYTES: u64 = 256 << 20;
-
 /// Size of a long response: the configuration of the largest gateways has some hundreds of megabytes.
 const MAX_LONG_RESPONSE_BYTES: u64 = 4 << 30;
 

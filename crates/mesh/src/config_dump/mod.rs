@@ -1,9 +1,7 @@
-//! A proxy's dump of its configuration, read once: counted and copied at the same time, and never held as a whole.
+//! A proxy's configuration dump, read once: counted and copied at the same time, and never held as a whole.
 //!
-//! [`read`] gives a dump to a JSON reader and lets every byte that it takes pass through a [`Tee`]. Whoever looks at the
-//! JSON tells the tap where something begins that may have to stay out of the copy (certificates, keys) and, once that is
-//! known, whether it does. [`list`] has the shapes that dumps share. What a dump means is the business of those who count
-//! it: [`crate::envoy::footprint`] and ztunnel's.
+//! [`read`] passes every byte through a [`Tee`] to a JSON reader, which tells the tee where something begins that may have to
+//! stay out of the copy (certificates, keys) and, once known, whether it does. [`list`] has the shapes that dumps share.
 
 pub mod list;
 

@@ -1,13 +1,9 @@
-//! The configuration file of one proxy, shaped as Istio shapes it.
+//! The static configuration of one proxy, shaped as Istio shapes it.
 //!
-//! A sidecar that Istio configures gets this over xDS; here the same listeners, routes and clusters are in a file, so that
-//! there is nothing but the proxy to measure. What differs from Istio, and why, stands beside each setting. In short:
-//! Istio's own telemetry and metadata filters are not in upstream Envoy, so they and their cost are absent; there is one
-//! service, where a mesh lists all; traffic for anything else is refused rather than let through, so that nothing
-//! goes past the measurement unnoticed.
-//!
-//! Pure: [`configuration`] gives a value, the caller writes it. Listeners are in `listener.rs`, the HTTP connection
-//! manager in `connection_manager.rs`, upstream clusters and TLS in `cluster.rs`.
+//! A sidecar of Istio gets the same listeners, routes and clusters over xDS. Differences stand beside each setting. In
+//! short: Istio's own telemetry and metadata filters are not in upstream Envoy, so they and their cost are absent; there is
+//! one service, where a mesh lists all; traffic for anything else is refused, so that nothing goes past the measurement
+//! unnoticed. Pure: read `listener.rs`, then `connection_manager.rs` and `cluster.rs`.
 
 pub use super::spec::{MutualTls, Position, ProxyConfiguration};
 use super::{cluster, listener};
@@ -43,40 +39,24 @@ fn overload_manager() -> Value {
     }]})
 }
 
-/// Istio keeps nearly all of Envoy's own statistics out, since each costs memory and a little time. Here exactly the
-/// counters stay that prove the path, and those that explain a path that is not proven. Tags are never asked for.
+/// Counters of listeners, connection managers and clusters that prove the path, or explain a path that is not proven.
+const KEPT: &str = "downstream_cx_total downstream_rq_total downstream_rq_http1_total downstream_rq_http2_total \
+    downstream_rq_http3_total downstream_rq_2xx downstream_rq_4xx downstream_rq_5xx no_filter_chain_match \
+    ssl.handshake ssl.connection_error ssl.fail_verify_error ssl.fail_verify_no_cert ssl.fail_verify_san \
+    upstream_cx_total grpc.total upstream_cx_connect_fail upstream_cx_http1_total upstream_cx_http2_total \
+    upstream_cx_http3_total upstream_rq_total upstream_rq_retry";
+
+/// Istio keeps nearly all of Envoy's own statistics out, since each costs memory and a little time. Tags are
+/// never asked for.
 fn statistics(position: Position) -> Value {
-    let suffixes = [
-        ".downstream_cx_total",
-        ".downstream_rq_total",
-        ".downstream_rq_http1_total",
-        ".downstream_rq_http2_total",
-        ".downstream_rq_http3_total",
-        ".downstream_rq_2xx",
-        ".downstream_rq_4xx",
-        ".downstream_rq_5xx",
-        ".no_filter_chain_match",
-        ".ssl.handshake",
-        ".ssl.connection_error",
-        ".ssl.fail_verify_error",
-        ".ssl.fail_verify_no_cert",
-        ".ssl.fail_verify_san",
-        ".upstream_cx_total",
-        ".grpc.total",
-        ".upstream_cx_connect_fail",
-        ".upstream_cx_http1_total",
-        ".upstream_cx_http2_total",
-        ".upstream_cx_http3_total",
-        ".upstream_rq_total",
-        ".upstream_rq_retry",
-    ];
     let names = [
         format!("http.{}", position.statistics_prefix()),
         format!("cluster.{}", position.cluster_name()),
         format!("listener.0.0.0.0_{INBOUND_PORT}"),
         format!("listener.0.0.0.0_{OUTBOUND_PORT}"),
     ];
-    let exact = names.iter().flat_map(|name| suffixes.iter().map(move |suffix| format!("{name}{suffix}")));
+    let exact =
+        names.iter().flat_map(|name| KEPT.split(' ').map(move |statistic| format!("{name}.{statistic}")));
     let patterns: Vec<Value> = exact.map(|name| json!({"exact": name})).collect();
     json!({"use_all_default_tags": false, "stats_matcher": {"inclusion_list": {"patterns": patterns}}})
 }

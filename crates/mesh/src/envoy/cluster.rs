@@ -6,10 +6,8 @@ use std::net::SocketAddrV4;
 
 /// The cluster without endpoints: what is sent there is closed.
 pub(super) const BLACK_HOLE: &str = "BlackHoleCluster";
-
 /// The address from which Istio's sidecars connect to their own application, so that a redirect can tell.
 const INBOUND_SOURCE: &str = "127.0.0.6";
-
 /// Istio's circuit breaker: as good as none (`getDefaultCircuitBreakerThresholds`).
 const UNLIMITED: u32 = u32::MAX;
 

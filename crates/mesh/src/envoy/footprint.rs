@@ -1,10 +1,9 @@
-//! What an Envoy holds: its configuration counted from its own dump of it, and its heap.
+//! An Envoy's configuration, counted from its dump.
 //!
 //! [`count`] reads a dump as it comes, copies it without its secrets and keeps only counts: a gateway's may have more than
-//! a hundred megabytes. What the counts leave out: filters and filter chains, routes that a scope holds within itself, and
-//! endpoints that a cluster only learns from the connections that pass (`ORIGINAL_DST`). Making a dump costs Envoy's main
-//! thread seconds where it is large and leaves its heap a quarter larger, so it is asked for once, when all else has been
-//! read ([`configuration`]).
+//! a hundred megabytes. Not counted: filters and filter chains, routes within a scope, and endpoints that a cluster learns
+//! from the connections that pass (`ORIGINAL_DST`). A large dump costs Envoy's main thread seconds and leaves its heap a
+//! quarter larger, so it is requested once, when all else has been read ([`configuration`]).
 
 use crate::admin::{Admin, AdminError};
 use crate::config_dump::list::{Each, Length, Object, ReadEntries, Sections};
@@ -19,7 +18,6 @@ use std::io::Read;
 
 /// Endpoints included.
 const DUMP: &str = "/config_dump?include_eds";
-
 /// The counters that say how many updates were refused. Which of them a proxy keeps is a matter of its configuration.
 const REFUSED: &str = "/stats?format=json&type=Counters&filter=update_rejected$";
 

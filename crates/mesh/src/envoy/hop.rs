@@ -1,7 +1,5 @@
-//! Where an Envoy of the path takes the load and where it sends it on, by the names that its configuration has for both.
-//!
-//! Which counters prove the path, and which of them the proxy must therefore keep, follows from these names and from what is
-//! spoken: said here once, for every mode and whoever configures the proxy.
+//! Where an Envoy takes the load and where it sends it, by the names in its configuration. Which counters prove the path, and
+//! which of them the proxy must therefore keep, follows from these names and the protocols, for every mode.
 
 use crate::names::INBOUND_PORT;
 use crate::proof::counters::{Encrypted, Forwarded, ProtocolCounters, RequestCounters, StreamCounters};

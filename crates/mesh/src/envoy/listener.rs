@@ -1,8 +1,7 @@
 //! Listeners: where redirected or addressed traffic enters a proxy.
 //!
-//! As in Istio, a sidecar has one listener for everything that leaves its pod (`virtualOutbound`, port 15001), which
-//! hands each connection to the listener of its original destination, and one for everything that enters
-//! (`virtualInbound`, port 15006), which chooses a filter chain by original port and by TLS.
+//! As in Istio, `virtualOutbound` (port 15001) takes everything that leaves a pod and hands each connection to the listener of
+//! its original destination; `virtualInbound` (port 15006) chooses a filter chain by original port and by TLS.
 
 use super::spec::{MutualTls, Position, ProxyConfiguration};
 use super::{cluster, connection_manager};

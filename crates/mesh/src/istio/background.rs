@@ -1,8 +1,7 @@
-//! Background services, written and removed: as many as the next deployment asks for.
+//! Background services, written and removed to what the next deployment asks for.
 //!
-//! Only differences are written, since each Service costs the API two objects and milliseconds of CPU. A deployment begins
-//! once istiod has processed all of them, so that none of that work falls into a measured window. There is no bound for the
-//! whole, only for the time without progress.
+//! Only differences are written: each Service costs the API two objects and milliseconds of CPU. A deployment begins once
+//! istiod has processed all of them, so that none of that work falls into a measured window.
 
 use super::objects::background::{NAMESPACE, object_refs, services};
 use crate::kubernetes::client::ApiClient;
@@ -16,7 +15,6 @@ use std::time::Duration;
 /// istiod processes changes within milliseconds, or once it has computed its next push, which takes seconds in a large
 /// mesh.
 const PROCESSED_TIMEOUT: Duration = Duration::from_secs(120);
-
 pub const METRICS_PATH: &str = "/metrics";
 
 #[derive(Debug, Default)]

@@ -13,9 +13,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 const PATH: &str = "/debug/configz";
-
 const ISTIO_GROUPS: &str = ".istio.io";
-
 /// Without progress. istiod processes objects within milliseconds, and those of another revision of Istio never.
 const PROCESSED_TIMEOUT: Duration = Duration::from_secs(20);
 

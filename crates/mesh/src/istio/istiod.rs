@@ -1,8 +1,8 @@
 //! Settings of istiod, and how they differ from an installed Istio.
 //!
-//! Proxies are upstream Envoys unless the user names another. These lack the filters of Istio's own build: telemetry
-//! (`istio_stats`), metadata exchange and ALPN. istiod then leaves them out, and no figure contains their cost. With Istio's
-//! own build nothing is left out. Sidecars are not injected but started with what an injected container gets.
+//! Upstream Envoys lack the filters of Istio's own build: telemetry (`istio_stats`), metadata exchange and ALPN. istiod then
+//! leaves them out, and no figure contains their cost. Sidecars are not injected but started with what an injected container
+//! gets.
 
 use super::objects::telemetry::extension_providers;
 use super::validation;

@@ -1,7 +1,7 @@
-//! Why a proxy refused configuration, in its own words: Envoy counts a refusal, and writes the reason to its log alone.
+//! Rejected configuration, with the proxy's reason: Envoy counts rejections, and writes the reason to its log alone.
 //!
-//! [`first_nack`] is pure: lines of a log in, the first refusal out. A proxy that has refused something runs with an
-//! older configuration or with none, and no waiting mends that: [`check_not_rejected`] is asked while one waits.
+//! A proxy that has rejected something runs with an older configuration or with none, and no waiting mends that:
+//! [`check_not_rejected`] is called while one waits.
 
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::ExtraObjects;
@@ -10,16 +10,12 @@ use std::fmt;
 
 /// Texts before and after the kind of the rejected configuration.
 const KIND: (&str, &str) = ("config for type.googleapis.com/", " rejected: ");
-
 /// End of a line of Envoy's log under pilot-agent.
 const END_OF_LINE: &str = "\tthread=";
-
 /// Text of a line that says why a WebAssembly module cannot run.
 const MODULE_FAILURE: &str = "\terror\tenvoy wasm ";
-
 /// Lines of a log's end that are looked at: all that a proxy writes while it starts.
 pub const CHECKED_LINES: usize = 500;
-
 /// How much of a reason is kept, characters: some quote the whole resource.
 const MAX_REASON_CHARS: usize = 600;
 

@@ -1,7 +1,7 @@
 //! Propagation: when the configuration that istiod sends has reached the proxies, and how long that took.
 //!
-//! Proxies are polled side by side. What one has shown is not requested from it again, and its dumps, which are large in a
-//! large mesh, only once it shows the rest. Read [`super::expected`] first.
+//! Proxies are polled side by side. What a proxy has shown is not requested again, and its dumps, which may be large, only
+//! once it shows the rest. Read [`super::expected`] first.
 
 pub use super::expected::Expected;
 use super::shown::ShownConfiguration;

@@ -1,8 +1,7 @@
-//! Whether proxies have acknowledged all that istiod sent them, from its own list of connections.
+//! Acknowledgements of proxies, from istiod's list of connections.
 //!
 //! istiod notes what it sent last of each resource type, what the proxy acknowledged of that, and the error of a NACK.
-//! Objects that istiod had processed before it sent are in what it sent: once all of it is acknowledged, they have taken
-//! effect at the proxy, whatever they mean for it.
+//! Objects that istiod had processed before it sent are in what it sent: acknowledged, they have taken effect at the proxy.
 
 use super::nack::Nack;
 use crate::admin::Admin;
@@ -15,7 +14,6 @@ use std::time::Duration;
 
 /// Path of the list at istiod: one response has all proxies of a mesh.
 const PATH: &str = "/debug/syncz";
-
 /// A proxy acknowledges within milliseconds; that of a large mesh takes seconds.
 const ACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(60);
 

@@ -1,8 +1,7 @@
-//! Webhooks and policies of admission that an experiment brings along.
+//! Admission webhooks and policies that an experiment brings along.
 //!
-//! One that refuses everything would outlive its deployment, since it refuses the deletion of the other objects. The API
-//! does not ask them about themselves, so they are deleted first, and the next request waits until the API accepts objects
-//! again.
+//! One that refuses everything also refuses the deletion of other objects, but the API does not ask it about itself. So these
+//! are deleted first, and the next request waits until the API accepts objects again.
 
 use super::client::ApiClient;
 use super::object_ref::ObjectRef;
@@ -13,7 +12,6 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 const GROUP: &str = "admissionregistration.k8s.io";
-
 /// The API notices within milliseconds that one is gone.
 const REMOVED_TIMEOUT: Duration = Duration::from_secs(20);
 

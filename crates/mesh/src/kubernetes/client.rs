@@ -27,15 +27,11 @@ use tower::util::MapResponseLayer;
 /// Of many requests, time until the next response. There is no bound for all of them: ten thousand Services take minutes
 /// on a busy machine.
 const NEXT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
-
 /// Time until the response to a probe: an API that is starting may drop one request and answer the next.
 pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
-
 /// Time between two checks whether a response can still come.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-
 const MAX_IN_FLIGHT: usize = 16;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

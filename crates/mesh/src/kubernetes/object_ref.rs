@@ -15,14 +15,8 @@ pub struct ObjectRef {
     pub name: String,
 }
 
-/// Equal for one object in all versions of its API.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct ObjectKey {
-    group: String,
-    kind: String,
-    namespace: Option<String>,
-    name: String,
-}
+/// Group, kind, namespace and name: equal for one object in all versions of its API.
+pub type ObjectKey = (String, String, Option<String>, String);
 
 impl ObjectRef {
     pub fn new(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Self {
@@ -54,12 +48,8 @@ impl ObjectRef {
     }
 
     pub fn key(&self) -> ObjectKey {
-        ObjectKey {
-            group: self.group_version().0.to_owned(),
-            kind: self.kind.clone(),
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
-        }
+        let group = self.group_version().0.to_owned();
+        (group, self.kind.clone(), self.namespace.clone(), self.name.clone())
     }
 }
 

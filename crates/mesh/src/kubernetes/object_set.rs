@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const NAMESPACE: &str = "Namespace";
-
 /// The API serves a new kind within a second.
 const SERVED_TIMEOUT: Duration = Duration::from_secs(20);
 

@@ -10,10 +10,8 @@ use std::error::Error;
 /// Bound of a response. Each is about one object, and the API stores none of more than 1.5 MiB; its managed fields may be
 /// several times that.
 pub(super) const MAX_RESPONSE_BYTES: usize = 16 << 20;
-
 /// Shown of an error that the API did not write itself.
 const MAX_SHOWN_CHARACTERS: usize = 300;
-
 /// The reason that kube gives such an error.
 const NOT_A_STATUS: &str = "Failed to parse error data";
 

@@ -11,7 +11,6 @@ use std::net::Ipv4Addr;
 
 /// The lab's processes have no image.
 const IMAGE: &str = "meshmeter/none";
-
 /// Endpoints that the API accepts in one EndpointSlice.
 const MAX_ENDPOINTS: usize = 1000;
 

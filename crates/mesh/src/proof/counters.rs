@@ -8,10 +8,8 @@ use experiment::schema::{HopProtocol, ProxyProof, StreamProof};
 /// Bytes of a request for the service's counters and of its response, heads included, at most: the service counts them
 /// among its own. Where there is little traffic they weigh more than a response.
 pub const COUNTERS_REQUEST_BYTES: u64 = 1024;
-
 /// Requests' worth of HTTP/2 preface, settings and first headers on a connection.
 const CONNECTION_IN_REQUESTS: u64 = 16;
-
 /// Size of a WINDOW_UPDATE frame of HTTP/2.
 const ROOM_FOR_MORE_BYTES: f64 = 13.0;
 /// The generator sends one after this many bytes of a response: half of its window.

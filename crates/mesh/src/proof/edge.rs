@@ -1,9 +1,8 @@
-//! Proof of every edge of a topology: what was sent from one workload to another, and what the proxies between them counted.
+//! Proof of every edge of a topology, by what was sent from one workload to another and what the proxies between them counted.
 //!
-//! A proxy may stand on several edges. Counters of one edge alone are held against what was sent over it; counters that
-//! several edges share (an inbound listener of a service with several callers, a gateway) against what was sent over all of
-//! them. A shared proxy that misses requests leaves those of its edges unproven whose own counters miss them too, and all of
-//! its edges if none do.
+//! Counters of one edge alone are checked against what was sent over it; counters that several edges share (the inbound
+//! listener of a service with several callers, a gateway) against what was sent over all of them. A shared proxy that misses
+//! requests leaves those of its edges unproven whose own counters miss them too, and all of its edges if none do.
 
 use super::counted::CountedProxy;
 use super::counters::{Forwarded, RequestByteCounters, RequestCounters, StreamCounters};
@@ -13,7 +12,7 @@ use super::hops::check_hops;
 use super::path::prove;
 use super::requests::Explained;
 use super::service::CountedService;
-use super::side::{self, Context};
+use super::side::{self, Side, has_restarted, manner};
 use super::streams;
 use crate::spans::sent::SentSpans;
 use experiment::environment::SentLoad;
@@ -93,12 +92,7 @@ fn sum<'a>(
         let named = |reason: &str| if is_one { reason.to_owned() } else { format!("{name}: {reason}") };
         add(&mut before, own_before);
         match (own_after, &mut after) {
-            (Ok(own), Ok(_))
-                if !is_one
-                    && own_before
-                        .iter()
-                        .any(|(name, count)| own.get(name).is_some_and(|now| now < count)) =>
-            {
+            (Ok(own), Ok(_)) if !is_one && has_restarted(own_before, own) => {
                 after = Err(named("it started anew during the trial: its counters fell"));
             }
             (Ok(own), Ok(sum)) => add(sum, own),
@@ -276,7 +270,9 @@ impl Edges<'_> {
         let service = self.service_behind(members);
         let proof = side::read(proxy, &sent, service.as_ref());
         let nearer = self.nearer(members);
-        let context = Context {
+        let side = Side {
+            proxy,
+            proof: &proof,
             sent: &sent,
             before: self.explained(members, |(_, position)| 0..position),
             with_own: self.explained(members, |(_, position)| 0..position + 1),
@@ -287,9 +283,9 @@ impl Edges<'_> {
         // The service counts the connections of others too.
         let is_part = service.is_none() && self.is_asked_behind(members);
         if is_part && matches!(proxy.evidence.seen, Seen::Streams(_)) {
-            side::check_part(proxy, &proof, context, &mut reasons);
+            side.check_part(&mut reasons);
         } else {
-            side::check(proxy, &proof, context, &mut reasons);
+            side.check(&mut reasons);
         }
         (proof, reasons)
     }
@@ -408,12 +404,8 @@ impl Edges<'_> {
             let missing =
                 allowance(expected, rise(&counters.connections)).saturating_add(refused.max(given_up));
             if count.saturating_add(missing) < expected || (count == 0 && expected > 0) {
-                let manner = if count == 0 {
-                    "traffic did not pass it"
-                } else {
-                    "part of the traffic did not pass it"
-                };
                 let name = proxy.called();
+                let manner = manner(count);
                 reasons[member.0].push(format!("{name} forwarded {count} of {expected} requests: {manner}"));
             }
         }

@@ -1,9 +1,8 @@
-//! What was spoken on each hop of a path, by the counters of the proxies at its ends.
+//! The protocol of each hop of a path, by the counters of the proxies at its ends.
 //!
-//! What a proxy receives it counts by request and version of HTTP: what rose in the trial is what the load came in, whenever its
-//! connections were opened. What it sends on it counts by connection alone, and one of them may be older than the trial: there
-//! whatever the proxy ever opened counts, so that no connection from before hides what went over it. A proxy does not live
-//! longer than its trial, so this is seldom more. A counter that a proxy does not keep tells nothing: it is not taken for zero.
+//! Received load is counted by request: the counters that rose in the trial show its protocols. Forwarded load is counted by
+//! connection, which may be older than the trial: there all connections since the proxy's start count. A counter that a proxy
+//! does not keep shows nothing: it is not taken for zero.
 
 use super::counted::CountedProxy;
 use super::counters::{Count, ProtocolCounters, SideCounters};

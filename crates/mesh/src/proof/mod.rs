@@ -1,14 +1,10 @@
-//! Whether requests took the path that the mode names: read from the proxies' own counters.
+//! Path proof: whether requests took the path that the mode names, read from the proxies' own counters.
 //!
-//! Pure: counters before and after in, [`experiment::schema::PathProof`] out. Each expected proxy must have received every
-//! request that was sent and forwarded it, must have completed TLS handshakes exactly if mutual TLS is claimed
-//! (`forwarded.rs`), and must have accepted every configuration. What was spoken on each hop must be what is expected
-//! (`hops.rs`). Read [`edge`] first, which proves every edge of a topology; [`path`] proves a single one, `side.rs` checks
-//! one proxy of it.
-//!
-//! [`evidence`] says which counters of a proxy show the path, whoever configured it. A proxy that reads requests counts them,
-//! one that has their bytes as they were sent counts those (`requests.rs`); one that carries connections unread is held
-//! against what the service at the end of the path counted (`streams.rs`).
+//! Pure: counters before and after in, [`experiment::schema::PathProof`] out. Each expected proxy must have received and
+//! forwarded every request (`forwarded.rs`), completed TLS handshakes exactly if mutual TLS is claimed, and accepted every
+//! configuration. Each hop must have spoken the expected protocol (`hops.rs`). Read [`edge`] first, which proves every edge of
+//! a topology; [`path`] proves a single one, `side.rs` checks one proxy. [`evidence`] says which counters show the path:
+//! of requests or of their bytes (`requests.rs`), or of connections that are carried unread (`streams.rs`).
 
 mod counted;
 pub mod counters;

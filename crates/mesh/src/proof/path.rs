@@ -6,7 +6,7 @@ use super::evidence::Seen;
 use super::hops::check_hops;
 use super::requests::Explained;
 use super::service::CountedService;
-use super::side::{self, Context};
+use super::side::{self, Side};
 use super::streams;
 use experiment::environment::SentLoad;
 use experiment::schema::{PathProof, ProxyProof};
@@ -27,7 +27,7 @@ pub fn prove(proxies: &[CountedProxy], sent: &SentLoad, service: Option<&Counted
         let proof = side::read(proxy, sent, service);
         let with_own = before.and(explained(proxy));
         let nearer = proofs.iter().rev().find(|other| side::carries(other));
-        side::check(proxy, &proof, Context { sent, before, with_own, nearer, service }, &mut reasons);
+        Side { proxy, proof: &proof, sent, before, with_own, nearer, service }.check(&mut reasons);
         before = with_own;
         proofs.push(proof);
     }

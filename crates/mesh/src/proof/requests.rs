@@ -1,16 +1,14 @@
-//! Proof of a path by requests: counted by a proxy that reads them, or made out of their bytes where one passes these on as
-//! they were sent (ztunnel).
+//! Proof of a path by requests: counted by a proxy that reads them, or computed from their bytes if a proxy passes these on
+//! as they were sent (ztunnel).
 //!
-//! Each proxy must have every request that the generator sent. Equality has its honest exceptions. A generator that is stopped
-//! leaves at most one request on each connection that no proxy reads any more, so a few may be missing. And a proxy may
-//! retry, as a mesh does, so the one behind it may see more, or give up, so that one may see fewer; both are counted too.
-//! With bytes there is another: what a protocol says once on each connection. Behind a proxy that changes requests, as a waypoint does, there must only be enough bytes.
+//! Each proxy must have every request that the generator sent, with exceptions. A generator that is stopped leaves at most
+//! one unread request per connection. A proxy may retry or give up, so the next one sees more or fewer; both are counted.
+//! Bytes include what a protocol says once per connection. Behind a proxy that changes requests, as a waypoint does, there
+//! must only be enough bytes.
 
-use super::counted::CountedProxy;
 use super::counters::{RequestByteCounters, RequestCounters};
-use super::delta::{allowance, counter, max_allowance};
-use experiment::environment::SentLoad;
-use experiment::schema::ProxyProof;
+use super::delta::{allowance, max_allowance};
+use super::side::{Side, manner};
 
 /// Why a proxy may count another number of requests than were sent: what the proxies before it did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,48 +33,26 @@ impl Explained {
 }
 
 /// Checks a proxy that reads requests.
-pub(super) fn check_read(
-    proxy: &CountedProxy,
-    proof: &ProxyProof,
-    counters: &RequestCounters,
-    before: Explained,
-    reasons: &mut Vec<String>,
-) {
-    check_count(proxy, proof, counter(proof, &counters.connections), before, reasons);
+pub(super) fn check_read(side: &Side<'_>, counters: &RequestCounters, reasons: &mut Vec<String>) {
+    check_count(side, side.counter(&counters.connections), side.before, reasons);
 }
 
 /// Checks a proxy that passes requests' bytes on.
-pub(super) fn check_bytes(
-    proxy: &CountedProxy,
-    proof: &ProxyProof,
-    counters: &RequestByteCounters,
-    before: Explained,
-    sent: &SentLoad,
-    reasons: &mut Vec<String>,
-) {
-    let connections = counter(proof, &counters.connections);
-    let beside = counters.beside_requests(proof, sent);
-    let none_of_them = beside.saturating_add(max_allowance(proof.requests_expected));
-    let explained = Explained { retries: before.retries.saturating_add(none_of_them), ..before };
-    check_count(proxy, proof, connections, explained, reasons);
+pub(super) fn check_bytes(side: &Side<'_>, counters: &RequestByteCounters, reasons: &mut Vec<String>) {
+    let beside = counters.beside_requests(side.proof, side.sent);
+    let none_of_them = beside.saturating_add(max_allowance(side.proof.requests_expected));
+    let explained = Explained { retries: side.before.retries.saturating_add(none_of_them), ..side.before };
+    check_count(side, side.counter(&counters.connections), explained, reasons);
 }
 
-fn check_count(
-    proxy: &CountedProxy,
-    proof: &ProxyProof,
-    connections: u64,
-    explained: Explained,
-    reasons: &mut Vec<String>,
-) {
-    let (name, received, expected) = (proxy.called(), proof.requests_received, proof.requests_expected);
+fn check_count(side: &Side<'_>, connections: u64, explained: Explained, reasons: &mut Vec<String>) {
+    let (name, received, expected) =
+        (side.proxy.called(), side.proof.requests_received, side.proof.requests_expected);
     let allowance = allowance(expected, connections);
     // Whatever explains that some are missing: a proxy that saw nothing proves nothing.
     if (received == 0 && expected > 0) || received + allowance + explained.given_up < expected {
-        let manner =
-            if received == 0 { "traffic did not pass it" } else { "part of the traffic did not pass it" };
-        reasons.push(format!("{name} saw {received} of {expected} requests: {manner}"));
-    } else if received > expected + explained.retries {
-        let surplus = received - expected - explained.retries;
+        reasons.push(format!("{name} saw {received} of {expected} requests: {}", manner(received)));
+    } else if let surplus @ 1.. = received.saturating_sub(expected + explained.retries) {
         reasons.push(format!(
             "{name} saw {surplus} requests more than were sent: something else uses this path"
         ));
@@ -85,9 +61,11 @@ fn check_count(
 
 #[cfg(test)]
 mod tests {
+    use super::super::counted::CountedProxy;
     use super::super::evidence::{Evidence, Seen};
     use super::super::path::prove;
     use super::*;
+    use experiment::environment::SentLoad;
 
     /// Requests of 73 bytes.
     fn sent(requests: u64) -> SentLoad {

@@ -12,11 +12,13 @@ use std::collections::BTreeMap;
 
 /// End of the counters of rejected configuration of any kind.
 const REJECTED_SUFFIX: &str = ".update_rejected";
-
 const SCRIPT_ERRORS_SUFFIX: &str = ".lua.errors";
 
+/// A proxy at its place, and what it is checked against.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Context<'a> {
+pub(super) struct Side<'a> {
+    pub proxy: &'a CountedProxy,
+    pub proof: &'a ProxyProof,
     /// Requests that should pass the proxy.
     pub sent: &'a SentLoad,
     /// Of the proxies before it.
@@ -62,118 +64,94 @@ pub(super) fn carries(proof: &ProxyProof) -> bool {
     proof.streams.is_some_and(|streams| streams.connections_expected > 0)
 }
 
-pub(super) fn check(
-    proxy: &CountedProxy,
-    proof: &ProxyProof,
-    context: Context<'_>,
-    reasons: &mut Vec<String>,
-) {
-    check_read(proxy, reasons);
-    if proxy.after.is_ok() {
-        check_load(proxy, proof, context, reasons);
-    }
-    check_beside_load(proxy, proof, context, reasons);
-}
-
-/// Checks that the whole load passed the proxy.
-fn check_load(proxy: &CountedProxy, proof: &ProxyProof, context: Context<'_>, reasons: &mut Vec<String>) {
-    match &proxy.evidence.seen {
-        Seen::Requests(counters) => requests::check_read(proxy, proof, counters, context.before, reasons),
-        Seen::RequestBytes(counters) => {
-            requests::check_bytes(proxy, proof, counters, context.before, context.sent, reasons);
+impl Side<'_> {
+    pub fn check(&self, reasons: &mut Vec<String>) {
+        self.check_read(reasons);
+        if self.proxy.after.is_ok() {
+            match &self.proxy.evidence.seen {
+                Seen::Requests(counters) => requests::check_read(self, counters, reasons),
+                Seen::RequestBytes(counters) => requests::check_bytes(self, counters, reasons),
+                Seen::Streams(_) => streams::check_carried(self, reasons),
+                Seen::Nothing(_) => streams::check_passed_by(self.proof, reasons),
+            }
         }
-        Seen::Streams(_) => streams::check_carried(proof, context.nearer, context.service, reasons),
-        Seen::Nothing(_) => streams::check_passed_by(proof, reasons),
+        self.check_beside_load(reasons);
     }
-}
 
-/// Checks that part of the load passed a proxy whose expected connections are known only together with others'.
-pub(super) fn check_part(
-    proxy: &CountedProxy,
-    proof: &ProxyProof,
-    context: Context<'_>,
-    reasons: &mut Vec<String>,
-) {
-    check_read(proxy, reasons);
-    if proxy.after.is_ok() && proof.streams.is_some_and(|streams| streams.connections == 0) {
-        reasons.push(format!("{} carried no connection: traffic did not pass it", proof.name));
-    }
-    check_beside_load(proxy, proof, context, reasons);
-}
-
-fn check_beside_load(
-    proxy: &CountedProxy,
-    proof: &ProxyProof,
-    context: Context<'_>,
-    reasons: &mut Vec<String>,
-) {
-    if proxy.after.is_ok() {
-        forwarded::check_forwarded(proxy, proof, context.with_own.given_up, reasons);
-        check_tls(proxy, proof, reasons);
-        forwarded::check_encrypted(proxy, proof, context.with_own.given_up, reasons);
-        check_demands(proxy, proof, reasons);
-        check_scripts(proxy, proof, reasons);
-    }
-    check_configuration(proxy, reasons);
-}
-
-/// A proxy whose counters fell has restarted: it is not the one that was asked before.
-fn check_read(proxy: &CountedProxy, reasons: &mut Vec<String>) {
-    match &proxy.after {
-        Err(reason) => {
-            reasons.push(format!("{} could not be asked for its counters: {reason}", proxy.called()));
+    /// Checks that part of the load passed a proxy whose expected connections are known only together with others'.
+    pub fn check_part(&self, reasons: &mut Vec<String>) {
+        self.check_read(reasons);
+        if self.proxy.after.is_ok() && self.proof.streams.is_some_and(|streams| streams.connections == 0) {
+            reasons.push(format!("{} carried no connection: traffic did not pass it", self.proof.name));
         }
-        Ok(after)
-            if after
-                .iter()
-                .any(|(name, after)| proxy.before.get(name).is_some_and(|before| after < before)) =>
-        {
-            reasons.push(format!("{} started anew during the trial: its counters fell", proxy.called()));
+        self.check_beside_load(reasons);
+    }
+
+    /// Increase of a counter.
+    pub fn counter(&self, name: &str) -> u64 {
+        counter(self.proof, name)
+    }
+
+    fn check_beside_load(&self, reasons: &mut Vec<String>) {
+        let Ok(after) = &self.proxy.after else { return };
+        forwarded::check_forwarded(self, reasons);
+        self.check_tls(reasons);
+        forwarded::check_encrypted(self, reasons);
+        let name = self.proxy.called();
+        for demand in &self.proxy.evidence.demands {
+            if (self.counter(&demand.counter) > 0) != demand.rises {
+                reasons.push(format!("{name} {}", demand.otherwise));
+            }
         }
-        Ok(_) => {}
+        // If a script fails, Envoy lets the request go on as if there were none.
+        let failures = self.proof.counters.iter().filter(|(name, _)| name.ends_with(SCRIPT_ERRORS_SUFFIX));
+        let failures: u64 = failures.map(|(_, count)| count).sum();
+        if failures > 0 {
+            reasons.push(format!("{name} failed to run the Lua script {failures} times"));
+        }
+        // A proxy that rejects configuration runs with an older one: counted since its start, and none may be.
+        let rejected = after.iter().filter(|(name, count)| name.ends_with(REJECTED_SUFFIX) && **count > 0);
+        for (counter, rejected) in rejected {
+            reasons.push(format!("{name} refused {rejected} updates of its configuration ({counter})"));
+        }
     }
-}
 
-fn check_tls(proxy: &CountedProxy, proof: &ProxyProof, reasons: &mut Vec<String>) {
-    let (name, handshakes) = (proxy.called(), proof.tls_handshakes);
-    if proof.tls_expected && handshakes == 0 {
-        reasons
-            .push(format!("{name} completed no TLS handshake with its peer, though mutual TLS is claimed"));
+    /// A proxy whose counters fell has restarted: it is not the one that was asked before.
+    fn check_read(&self, reasons: &mut Vec<String>) {
+        let (proxy, name) = (self.proxy, self.proxy.called());
+        match &proxy.after {
+            Err(reason) => reasons.push(format!("{name} could not be asked for its counters: {reason}")),
+            Ok(after) if has_restarted(&proxy.before, after) => {
+                reasons.push(format!("{name} started anew during the trial: its counters fell"));
+            }
+            Ok(_) => {}
+        }
     }
-    if !proof.tls_expected && handshakes > 0 {
-        reasons
-            .push(format!("{name} completed {handshakes} TLS handshakes, though mutual TLS is switched off"));
-    }
-    let refused = proxy.evidence.refused.as_deref().map_or(0, |name| counter(proof, name));
-    if refused > 0 {
-        reasons.push(format!("{name} refused {refused} connections that did not come as its mode wants them (plain text for TLS, or the reverse)"));
-    }
-}
 
-fn check_demands(proxy: &CountedProxy, proof: &ProxyProof, reasons: &mut Vec<String>) {
-    for demand in &proxy.evidence.demands {
-        if (counter(proof, &demand.counter) > 0) != demand.rises {
-            reasons.push(format!("{} {}", proxy.called(), demand.otherwise));
+    fn check_tls(&self, reasons: &mut Vec<String>) {
+        let (name, handshakes) = (self.proxy.called(), self.proof.tls_handshakes);
+        if self.proof.tls_expected && handshakes == 0 {
+            reasons.push(format!(
+                "{name} completed no TLS handshake with its peer, though mutual TLS is claimed"
+            ));
+        }
+        if !self.proof.tls_expected && handshakes > 0 {
+            reasons.push(format!(
+                "{name} completed {handshakes} TLS handshakes, though mutual TLS is switched off"
+            ));
+        }
+        let refused = self.proxy.evidence.refused.as_deref().map_or(0, |name| self.counter(name));
+        if refused > 0 {
+            reasons.push(format!("{name} refused {refused} connections that did not come as its mode wants them (plain text for TLS, or the reverse)"));
         }
     }
 }
 
-/// Where a script fails, Envoy lets the request go on as if there were none.
-fn check_scripts(proxy: &CountedProxy, proof: &ProxyProof, reasons: &mut Vec<String>) {
-    let failures = proof.counters.iter().filter(|(name, _)| name.ends_with(SCRIPT_ERRORS_SUFFIX));
-    let failures: u64 = failures.map(|(_, count)| count).sum();
-    if failures > 0 {
-        reasons.push(format!("{} failed to run the Lua script {failures} times", proxy.called()));
-    }
+pub(super) fn has_restarted(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> bool {
+    before.iter().any(|(name, before)| after.get(name).is_some_and(|after| after < before))
 }
 
-/// A proxy that refuses configuration runs with an older one: counted since its start, and none may be.
-fn check_configuration(proxy: &CountedProxy, reasons: &mut Vec<String>) {
-    let Ok(after) = &proxy.after else { return };
-    for (counter, rejected) in
-        after.iter().filter(|(name, count)| name.ends_with(REJECTED_SUFFIX) && **count > 0)
-    {
-        let name = proxy.called();
-        reasons.push(format!("{name} refused {rejected} updates of its configuration ({counter})"));
-    }
+/// What it means that only `count` of what was expected passed a proxy.
+pub(super) fn manner(count: u64) -> &'static str {
+    if count == 0 { "traffic did not pass it" } else { "part of the traffic did not pass it" }
 }

@@ -1,13 +1,12 @@
-//! Proof of a path by connections and bytes, for proxies that do not read the requests they carry: a client's own TLS,
-//! raw TCP, node proxies.
+//! Proof of a path by connections and bytes, for proxies that carry requests unread: a client's own TLS, raw TCP, ztunnel.
 //!
-//! Such a proxy cannot count requests, but the service at the end of the path can, with its connections and bytes. Where
-//! the service has every request, and each proxy carried as many connections as the service accepted, with at least the
-//! bytes that the service moved and with the same number as the proxy before it, the requests went through all of them.
+//! If the service has every request, and each proxy carried as many connections as the service accepted, with at least the
+//! bytes that the service moved and as many as the proxy before it, the requests went through all of them.
 
 use super::counters::COUNTERS_REQUEST_BYTES;
 use super::delta::allowance;
 use super::service::CountedService;
+use super::side::{Side, manner};
 use experiment::schema::{ProxyProof, StreamProof};
 
 /// Bytes that proxies next to each other may differ by, as a share of all: what lay in sockets when the generator ended.
@@ -31,12 +30,8 @@ pub(super) fn check_passed_by(proof: &ProxyProof, reasons: &mut Vec<String>) {
 }
 
 /// Checks a proxy against the service, and against the proxy before it.
-pub(super) fn check_carried(
-    proof: &ProxyProof,
-    nearer: Option<&ProxyProof>,
-    service: Option<&CountedService>,
-    reasons: &mut Vec<String>,
-) {
+pub(super) fn check_carried(side: &Side<'_>, reasons: &mut Vec<String>) {
+    let Side { proof, nearer, service, .. } = *side;
     let (name, Some(streams)) = (&proof.name, proof.streams) else { return };
     let Some(served) = service.filter(|service| service.after.is_ok()).map(CountedService::proof) else {
         reasons.push(format!(
@@ -50,9 +45,8 @@ pub(super) fn check_carried(
         return;
     }
     if connections < expected {
-        let manner =
-            if connections == 0 { "traffic did not pass it" } else { "part of the traffic did not pass it" };
-        reasons.push(format!("{name} carried {connections} of {expected} connections: {manner}"));
+        reasons
+            .push(format!("{name} carried {connections} of {expected} connections: {}", manner(connections)));
         return;
     }
     // At the generator's end each connection may have an answer under way.

@@ -1,9 +1,8 @@
-//! Where the proxies of a trial send their spans: a collector that counts them by who sent them, and keeps none.
+//! Collector of the spans of a trial's proxies: counts them by sender and keeps none.
 //!
-//! OTLP over HTTP/1.1 in protobuf, as Envoy sends it, whatever the path. `GET /counters` tells what has come so far; a sender
-//! is what its spans have as `service.name`, which istiod makes of a proxy's label `app` and its namespace
-//! (`client.mesh-3`), and so of one trial alone. One thread: what a collector costs is no proxy's cost, and is shown apart.
-//! What it leaves out: OTLP over gRPC, in JSON or compressed, TLS, and whatever is in a span.
+//! OTLP over HTTP/1.1 in protobuf, on any path; not gRPC, JSON, compression or TLS. `GET /counters` returns the counts. A
+//! sender is the spans' `service.name`, which istiod makes of a proxy's label `app` and its namespace (`client.mesh-3`), and
+//! so of one trial alone. One thread: a collector's cost is no proxy's cost, and is shown apart.
 
 mod message;
 pub mod sent;
@@ -25,13 +24,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 const COUNTERS_PATH: &str = "/counters";
-
 /// The largest export that is read, bytes. Envoy's have some kilobytes.
 const MAX_EXPORT_BYTES: usize = 16 * 1024 * 1024;
-
 /// Senders that are told apart: names come from outside.
 const MAX_SENDERS: usize = 10_000;
-
 /// Pause after a connection that could not be accepted: there may be too many.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 

@@ -1,8 +1,7 @@
 //! Proof of tracing: the share of requests that the proxies chose to trace, and a span of each.
 //!
-//! A proxy draws by the request's id, to a ten-thousandth, and the next one on the path draws by the same id: all trace the same
-//! requests. Its own count of them must be as near to the share as chance allows, and whatever it counts must have arrived as
-//! spans: a mesh that was to trace and did not would look cheaper than one that does.
+//! All proxies of a path draw by the request's id, to a ten-thousandth, and trace the same requests. Their count must be as
+//! near to the share as chance allows, and must have arrived as spans: a mesh that did not trace would look cheaper.
 
 use super::TraceCollector;
 use super::sent::SentSpans;
@@ -17,9 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Envoy sends spans five at a time, and the rest after as many seconds.
 const SPANS_TIMEOUT: Duration = Duration::from_secs(10);
-
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-
 /// Allowed distance from the fraction, in standard deviations: exceeded by chance once in some hundred million trials.
 const MAX_DEVIATIONS: f64 = 6.0;
 

@@ -1,7 +1,6 @@
-//! What a ztunnel holds, counted from its own dump of it (`/config_dump`) as it comes: that of all namespaces, whichever
-//! of them its pods are in.
+//! A ztunnel's configuration, counted from its dump (`/config_dump`) as it comes: that of all namespaces.
 //!
-//! What it leaves out: what ztunnel was started with (`config`, `version`), and its heap. ztunnel tells of no heap: its
+//! Not counted: what ztunnel was started with (`config`, `version`), and its heap, which it does not report:
 //! `/debug/pprof/heap` is a profile, which it refuses unless it was started to make one.
 
 use crate::config_dump::list::{Each, Object, ReadEntries};

@@ -11,10 +11,8 @@ use std::ops::Range;
 
 /// Their namespace. Sidecars with `istio.sidecar-scope` are not told of it.
 pub const NAMESPACE: &str = "surroundings";
-
 const SERVICE: (&str, &str) = ("v1", "Service");
 const ENDPOINT_SLICE: (&str, &str) = ("discovery.k8s.io/v1", "EndpointSlice");
-
 /// First of their addresses, which lie beside those of pods (10.77.0.0/16) and of Services (10.78.0.0/16).
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 80, 0, 1]);
 

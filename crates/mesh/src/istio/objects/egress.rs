@@ -14,14 +14,11 @@ use std::net::Ipv4Addr;
 pub const EXTERNAL_HOST: &str = "server.external.example";
 pub const EXTERNAL_WILDCARD: &str = "*.external.example";
 pub const EXTERNAL_PORT: u16 = 8443;
-
 pub const GATEWAY: &str = "egress";
 pub const GATEWAY_PORT: u16 = 8443;
-
 /// The SNI proxy in the gateway's pod, as the mesh names it.
 pub const SNI_PROXY_HOST: &str = "sni-proxy.local";
 pub const SNI_PROXY_PORT: u16 = 18443;
-
 const API: &str = "networking.istio.io/v1";
 /// Subset of the gateway's endpoints with the TLS settings of this egress path.
 pub const SUBSET: &str = "external";

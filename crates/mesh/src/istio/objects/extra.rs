@@ -4,35 +4,11 @@ use experiment::mesh_settings::ExtraObjects;
 use serde_json::{Value, json};
 
 /// Cluster-scoped kinds, besides those whose name begins with `Cluster`.
-const CLUSTER_SCOPED: [&str; 27] = [
-    "APIService",
-    "CSIDriver",
-    "CSINode",
-    "CertificateSigningRequest",
-    "CustomResourceDefinition",
-    "DeviceClass",
-    "FlowSchema",
-    "GatewayClass",
-    "IPAddress",
-    "IngressClass",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionPolicyBinding",
-    "MutatingWebhookConfiguration",
-    "Namespace",
-    "Node",
-    "PersistentVolume",
-    "PriorityClass",
-    "PriorityLevelConfiguration",
-    "ResourceSlice",
-    "RuntimeClass",
-    "ServiceCIDR",
-    "StorageClass",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-    "ValidatingWebhookConfiguration",
-    "VolumeAttachment",
-    "VolumeAttributesClass",
-];
+const CLUSTER_SCOPED: &str = "APIService CSIDriver CSINode CertificateSigningRequest CustomResourceDefinition DeviceClass FlowSchema \
+    GatewayClass IPAddress IngressClass MutatingAdmissionPolicy MutatingAdmissionPolicyBinding \
+    MutatingWebhookConfiguration Namespace Node PersistentVolume PriorityClass PriorityLevelConfiguration \
+    ResourceSlice RuntimeClass ServiceCIDR StorageClass ValidatingAdmissionPolicy \
+    ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration VolumeAttachment VolumeAttributesClass";
 
 /// The objects, each in `namespace` unless it names another or is cluster-scoped.
 pub fn objects(extra: Option<&ExtraObjects>, namespace: &str) -> Vec<Value> {
@@ -44,7 +20,8 @@ pub fn objects(extra: Option<&ExtraObjects>, namespace: &str) -> Vec<Value> {
         let is_defined = defined.iter().any(|(group, cluster_scoped)| {
             cluster_scoped == kind && version.split_once('/').is_some_and(|(of, _)| of == group)
         });
-        let is_cluster_scoped = kind.starts_with("Cluster") || CLUSTER_SCOPED.contains(&kind) || is_defined;
+        let is_cluster_scoped =
+            kind.starts_with("Cluster") || CLUSTER_SCOPED.split(' ').any(|known| known == kind) || is_defined;
         if !is_cluster_scoped && object["metadata"]["namespace"].is_null() {
             object["metadata"]["namespace"] = json!(namespace);
         }
@@ -73,7 +50,6 @@ pub fn ztunnel_policies(extra: Option<&ExtraObjects>, namespace: &str) -> Vec<(S
 }
 
 const POLICY_GROUP: &str = "security.istio.io/";
-
 /// Marks a policy that is not enforced.
 const DRY_RUN: &str = "istio.io/dry-run";
 

@@ -15,7 +15,6 @@ pub const HOST: &str = "shop.example";
 /// Port of the gateway's Service and pod. Not 443, where only root may listen.
 pub const PORT: u16 = 8443;
 pub const CREDENTIAL: &str = "ingress-credential";
-
 /// Statuses that the Gateway API's route retries, besides Istio's defaults. Statuses of gRPC are not among them.
 const RETRIED_CODES: [u16; 4] = [500, 502, 503, 504];
 /// With this request header, Envoy's router retries statuses of gRPC too. Envoy removes it from external requests before
@@ -23,7 +22,6 @@ const RETRIED_CODES: [u16; 4] = [500, 502, 503, 504];
 const RETRIED_GRPC_HEADER: &str = "x-envoy-retry-grpc-on";
 /// gRPC status of injected errors.
 const RETRIED_GRPC_STATUS: &str = "internal";
-
 const ISTIO_API: &str = "networking.istio.io/v1";
 const KUBERNETES_API: &str = "gateway.networking.k8s.io/v1";
 

@@ -1,12 +1,8 @@
-//! Objects that an experiment's settings become: what is written to the API beside pods and their Services.
+//! Objects that an experiment's settings become, as in Istio's documentation. Pure: settings and names in, objects out.
 //!
-//! Pure: settings and names in, objects out. [`for_namespace`] and [`for_service`] are what every deployment of a mesh
-//! gets; [`extra`] are the experiment's own; [`markers`] show that a proxy has taken them up; [`ingress`], [`egress`] and
-//! [`waypoint`] are the objects of gateways; [`background`] those of the background services. Objects look as in Istio's
-//! documentation.
-//!
-//! Not here: pods, their accounts and Services ([`crate::kubernetes::workloads`]), and the configuration of the mesh
-//! itself, except for its [`telemetry::extension_providers`].
+//! [`for_namespace`] and [`for_service`] are what every deployment of a mesh gets, [`extra`] the experiment's own. Not here:
+//! pods, their accounts and Services ([`crate::kubernetes::workloads`]), and the configuration of the mesh itself, except for
+//! its [`telemetry::extension_providers`].
 
 pub mod background;
 pub mod egress;

@@ -8,10 +8,8 @@ use experiment::environment::{DeploymentSpec, MutualTls};
 use serde_json::{Value, json};
 
 const API: &str = "security.istio.io/v1";
-
 pub const PATH_RULES: &str = "allow-1-paths";
 pub const IDENTITY_RULES: &str = "allow-2-identities";
-
 /// Rules that the schema allows in one policy.
 const MAX_RULES: usize = 512;
 

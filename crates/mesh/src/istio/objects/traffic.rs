@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 const API: &str = "networking.istio.io/v1";
-
 /// Istio's own conditions, and the responses of injected errors (for gRPC: INTERNAL).
 const RETRIED_ON: &str = "5xx,internal,connect-failure,refused-stream,unavailable,cancelled";
 
