@@ -21,7 +21,7 @@ use experiment::schema::{ProxyConfiguration, ProxyHeap};
 use mesh::config_dump::DumpCopy;
 use mesh::names::{ADMIN_PORT, STATUS_PORT};
 use mesh::names::{CLUSTER_DOMAIN, DISCOVERY_NAME, DISCOVERY_PORT, NODE};
-use mesh::spans::sent::SentSpans;
+use mesh::spans::SentSpans;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -6,7 +6,7 @@ use experiment::environment::EnvironmentError;
 use mesh::istio::nack::{CHECKED_LINES, check_not_rejected};
 use mesh::istio::propagation::Running;
 use mesh::proxy::CounterSource;
-use mesh::spans::sent::SentSpans;
+use mesh::spans::SentSpans;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;

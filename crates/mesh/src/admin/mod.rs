@@ -41,12 +41,6 @@ pub struct Admin {
     timeout: Duration,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Bounds {
-    begin_timeout: Duration,
-    max_bytes: u64,
-}
-
 impl Admin {
     pub fn new(component: impl Into<String>, dial: impl Dial + 'static) -> Self {
         Self { component: component.into(), dial: Arc::new(dial), timeout: RESPONSE_TIMEOUT }
@@ -57,7 +51,7 @@ impl Admin {
     }
 
     pub(crate) fn counters_at(&self, path: &str) -> Result<BTreeMap<String, u64>, AdminError> {
-        let bounds = Bounds { begin_timeout: self.timeout, max_bytes: MAX_COUNTERS_BYTES };
+        let bounds = (self.timeout, MAX_COUNTERS_BYTES);
         let response: Statistics =
             self.read_bounded(path, bounds, |response| serde_json::from_reader(BufReader::new(response)))?;
         Ok(response.stats.into_iter().map(|counter| (counter.name, counter.value)).collect())
@@ -95,20 +89,19 @@ impl Admin {
         path: &str,
         read: impl FnOnce(&mut dyn Read) -> Result<T, serde_json::Error>,
     ) -> Result<T, AdminError> {
-        let bounds = Bounds { begin_timeout: LONG_RESPONSE_TIMEOUT, max_bytes: MAX_LONG_RESPONSE_BYTES };
-        self.read_bounded(path, bounds, read)
+        self.read_bounded(path, (LONG_RESPONSE_TIMEOUT, MAX_LONG_RESPONSE_BYTES), read)
     }
 
     fn read_bounded<T>(
         &self,
         path: &str,
-        bounds: Bounds,
+        (begin_timeout, max_bytes): (Duration, u64),
         read: impl FnOnce(&mut dyn Read) -> Result<T, serde_json::Error>,
     ) -> Result<T, AdminError> {
         let read = || {
             let exchange = Exchange::new()?;
-            let body = exchange.begin(self.dial.dial(self.timeout)?, path, bounds.begin_timeout)?;
-            read(&mut LongResponse::new(&exchange, body, self.timeout, bounds.max_bytes)).map_err(|error| {
+            let body = exchange.begin(self.dial.dial(self.timeout)?, path, begin_timeout)?;
+            read(&mut LongResponse::new(&exchange, body, self.timeout, max_bytes)).map_err(|error| {
                 if error.is_io() {
                     AdminCause::Exchange(io::Error::from(error).into())
                 } else {

@@ -86,7 +86,7 @@ fn an_endless_answer_is_cut() {
     let expected =
         format!("ask client-proxy for /memory: its answer is longer than {MAX_RESPONSE_BYTES} bytes");
     assert_eq!(in_one_line(&error), expected);
-    let few = Bounds { begin_timeout: RESPONSE_TIMEOUT, max_bytes: 1000 };
+    let few = (RESPONSE_TIMEOUT, 1000);
     let read = |admin: &Admin| {
         admin.read_bounded("/stats", few, |answer| {
             std::io::copy(answer, &mut std::io::sink()).map_err(serde_json::Error::io)

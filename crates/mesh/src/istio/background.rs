@@ -48,8 +48,15 @@ impl BackgroundServices {
         let before = Processed::fetch(metrics)?.unwrap_or_default();
         let changes = deleted.len() + written.len();
         self.uncertain = deleted.end.max(written.end);
-        delete(api, deleted, progress)?;
-        write(api, written, wanted.endpoints, progress)?;
+        let report = |verb: &'static str, count: usize| {
+            move |objects| progress.report(&format!("{verb} {} of {count} background services", objects / 2))
+        };
+        api.delete(&object_refs(deleted.clone()), &report("removed", deleted.len()))?;
+        if !written.is_empty() {
+            // It stays when they go: to delete a namespace takes a controller.
+            api.create(&[namespace(NAMESPACE, &[])], &|_| ())?;
+        }
+        api.create(&services(written.clone(), wanted.endpoints), &report("wrote", written.len()))?;
         wait_until_processed(api, metrics, before, changes, progress)?;
         *self = Self { written: wanted, uncertain: 0 };
         Ok(())
@@ -61,31 +68,6 @@ impl BackgroundServices {
         let kept = if is_kept { self.written.services.min(wanted.services) } else { 0 };
         Change { deleted: wanted.services..existing.max(wanted.services), written: kept..wanted.services }
     }
-}
-
-fn delete(api: &ApiClient, numbers: Range<usize>, progress: &ProgressSink) -> Result<(), EnvironmentError> {
-    let count = numbers.len();
-    api.delete(&object_refs(numbers), &|objects| {
-        progress.report(&format!("removed {} of {count} background services", objects / 2));
-    })
-}
-
-fn write(
-    api: &ApiClient,
-    numbers: Range<usize>,
-    endpoints_each: usize,
-    progress: &ProgressSink,
-) -> Result<(), EnvironmentError> {
-    let count = numbers.len();
-    if count > 0 {
-        // It stays when they go: to delete a namespace takes a controller.
-        api.create(&[namespace(NAMESPACE, &[])], &|_| ())?;
-    }
-    let services = services(numbers, endpoints_each);
-    let written = api.create(&services, &|objects| {
-        progress.report(&format!("wrote {} of {count} background services", objects / 2));
-    });
-    written.map(drop)
 }
 
 /// Waits until istiod has processed the changes of this number of Services and of their addresses.

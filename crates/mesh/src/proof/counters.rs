@@ -1,7 +1,7 @@
 //! Counters of a proxy that tell of the path, by what each of them counts.
 
+use super::counted::CountedService;
 use super::delta::counter;
-use super::service::CountedService;
 use experiment::environment::SentLoad;
 use experiment::schema::{HopProtocol, ProxyProof, StreamProof};
 
@@ -164,12 +164,6 @@ impl ProtocolCounters {
             .extend(of_versions(|version| Count::Connections(connections_to(cluster, version))));
         Self { received, forwarded, grpc: None }
     }
-
-    #[cfg(test)]
-    pub fn counters(&self) -> impl Iterator<Item = &str> {
-        let of_grpc = self.grpc.iter().flat_map(|grpc| [grpc.requests.as_str(), &grpc.of_http2]);
-        self.received.counters().chain(self.forwarded.counters()).chain(of_grpc)
-    }
 }
 
 /// A counter per version of HTTP, by Envoy's name for it.
@@ -181,16 +175,6 @@ fn of_versions(count: impl Fn(&str) -> Count) -> Vec<(HopProtocol, Count)> {
 
 fn connections_to(cluster: &str, version: &str) -> String {
     format!("cluster.{cluster}.upstream_cx_{version}_total")
-}
-
-impl SideCounters {
-    #[cfg(test)]
-    fn counters(&self) -> impl Iterator<Item = &str> {
-        let counts = self.counters.iter().map(|(_, count)| count).chain(&self.hbone);
-        counts.map(|count| match count {
-            Count::Requests(name) | Count::Connections(name) => name.as_str(),
-        })
-    }
 }
 
 /// Counters of a proxy that carries connections unread.

@@ -4,17 +4,16 @@
 //! listener of a service with several callers, a gateway) against what was sent over all of them. A shared proxy that misses
 //! requests leaves those of its edges unproven whose own counters miss them too, and all of its edges if none do.
 
-use super::counted::CountedProxy;
+use super::counted::{CountedProxy, CountedService};
 use super::counters::{Forwarded, RequestByteCounters, RequestCounters, StreamCounters};
 use super::delta::{allowance, delta};
 use super::evidence::{Evidence, Seen};
 use super::hops::check_hops;
 use super::path::prove;
 use super::requests::Explained;
-use super::service::CountedService;
 use super::side::{self, Side, has_restarted, manner};
 use super::streams;
-use crate::spans::sent::SentSpans;
+use crate::spans::SentSpans;
 use experiment::environment::SentLoad;
 use experiment::schema::{EdgeProof, HopProof, PathProof, ProxyProof, StreamProof};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,11 +1,11 @@
 //! What of a proxy's counters tells of the path, whatever kind of proxy it is. Of an Envoy it follows from its
 //! [`crate::envoy::hop::Hop`].
 
+use super::counted::CountedService;
 use super::counters::{
     Encrypted, Forwarded, ProtocolCounters, RequestByteCounters, RequestCounters, StreamCounters,
 };
 use super::delta::delta;
-use super::service::CountedService;
 use experiment::environment::SentLoad;
 use std::collections::BTreeMap;
 

@@ -15,15 +15,13 @@ mod forwarded;
 mod hops;
 pub mod path;
 mod requests;
-pub mod service;
 mod side;
 mod streams;
 
-pub use self::counted::CountedProxy;
+pub use self::counted::{CountedProxy, CountedService};
 pub use self::counters::{
     Count, Encrypted, Forwarded, GrpcCounters, ProtocolCounters, RequestByteCounters, RequestCounters,
     SideCounters, StreamCounters,
 };
 pub use self::evidence::{Accepts, Demand, Evidence, Seen};
 pub use self::path::prove;
-pub use self::service::CountedService;

@@ -1,11 +1,10 @@
 //! Proof of one path, from client to server.
 
-use super::counted::CountedProxy;
+use super::counted::{CountedProxy, CountedService};
 use super::delta::delta;
 use super::evidence::Seen;
 use super::hops::check_hops;
 use super::requests::Explained;
-use super::service::CountedService;
 use super::side::{self, Side};
 use super::streams;
 use experiment::environment::SentLoad;
@@ -66,6 +65,8 @@ mod tests {
 
     const SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 3), 8080);
 
+    const OUTBOUND: &str = "cluster.outbound|8080||server.default.svc.cluster.local";
+
     fn proxy(position: Position, tls_expected: bool, rises: &[(&str, u64)]) -> CountedProxy {
         let name = match position {
             Position::ClientSidecar { .. } => "client-proxy",
@@ -89,13 +90,10 @@ mod tests {
             &[
                 ("http.outbound_0.0.0.0_8080.downstream_rq_total", requests),
                 ("http.outbound_0.0.0.0_8080.downstream_cx_total", 4),
-                ("cluster.outbound|8080||server.default.svc.cluster.local.ssl.handshake", handshakes),
-                ("cluster.outbound|8080||server.default.svc.cluster.local.upstream_cx_total", 4),
-                ("cluster.outbound|8080||server.default.svc.cluster.local.upstream_rq_retry", retries),
-                (
-                    "cluster.outbound|8080||server.default.svc.cluster.local.upstream_rq_total",
-                    requests + retries,
-                ),
+                (&format!("{OUTBOUND}.ssl.handshake"), handshakes),
+                (&format!("{OUTBOUND}.upstream_cx_total"), 4),
+                (&format!("{OUTBOUND}.upstream_rq_retry"), retries),
+                (&format!("{OUTBOUND}.upstream_rq_total"), requests + retries),
             ],
         )
     }
@@ -140,8 +138,8 @@ mod tests {
 
     /// The same proxy with a counter that rose by another number.
     fn changed(mut proxy: CountedProxy, counter: &str, rise: u64) -> CountedProxy {
-        let before = proxy.before[counter];
-        *proxy.after.as_mut().unwrap().get_mut(counter).unwrap() = before + rise;
+        let before = proxy.before.get(counter).copied().unwrap_or_default();
+        proxy.after.as_mut().unwrap().insert(counter.to_owned(), before + rise);
         proxy
     }
 
@@ -150,12 +148,7 @@ mod tests {
         let few =
             |forwarded| changed(server(3000, 4, 0), "cluster.inbound|8080||.upstream_rq_total", forwarded);
         assert!(prove(&[client(3000, 4, 0), few(2996)], &sent(3000), None).proven);
-        let mut refusing = few(1500);
-        refusing
-            .after
-            .as_mut()
-            .unwrap()
-            .insert("http.inbound_0.0.0.0_8080.downstream_rq_4xx".to_owned(), 1500);
+        let refusing = changed(few(1500), "http.inbound_0.0.0.0_8080.downstream_rq_4xx", 1500);
         assert!(prove(&[client(3000, 4, 0), refusing], &sent(3000), None).proven);
         assert_eq!(
             prove(&[client(3000, 4, 0), few(1500)], &sent(3000), None).reasons,
@@ -167,16 +160,14 @@ mod tests {
 
     #[test]
     fn connections_in_plain_text_among_others_show() {
-        let opened = "cluster.outbound|8080||server.default.svc.cluster.local.upstream_cx_total";
         let proof = prove(&[client(3000, 2, 0), server(3000, 2, 0)], &sent(3000), None);
         insta::assert_snapshot!(proof.reasons.join("\n"), @r"
         client-proxy opened 4 connections and completed 2 TLS handshakes with its peer: others were in plain text, though mutual TLS is claimed
         server-proxy took 4 connections and completed 2 TLS handshakes with its peer: others were in plain text, though mutual TLS is claimed
         ");
         // One that never came about had no handshake either.
-        let mut failing = changed(client(3000, 4, 0), opened, 5);
-        let failed = opened.replace("cx_total", "cx_connect_fail");
-        failing.after.as_mut().unwrap().insert(failed, 1);
+        let failing = changed(client(3000, 4, 0), &format!("{OUTBOUND}.upstream_cx_total"), 5);
+        let failing = changed(failing, &format!("{OUTBOUND}.upstream_cx_connect_fail"), 1);
         assert!(prove(&[failing, server(3000, 4, 0)], &sent(3000), None).proven);
     }
 
@@ -192,13 +183,8 @@ mod tests {
 
     #[test]
     fn requests_that_the_proxy_before_gave_up_explain_what_is_missing() {
-        let impatient = |given_up: u64| {
-            let mut client = client(3000, 4, 0);
-            let name =
-                "cluster.outbound|8080||server.default.svc.cluster.local.upstream_rq_timeout".to_owned();
-            client.after.as_mut().unwrap().insert(name, given_up);
-            client
-        };
+        let timeouts = format!("{OUTBOUND}.upstream_rq_timeout");
+        let impatient = |given_up: u64| changed(client(3000, 4, 0), &timeouts, given_up);
         assert!(prove(&[impatient(100), server(2900, 4, 0)], &sent(3000), None).proven);
         let proof = prove(&[impatient(100), server(2895, 4, 0)], &sent(3000), None);
         assert_eq!(

@@ -1,10 +1,9 @@
 //! One proxy at its place on a path: what it shows, and what of that is wrong.
 
-use super::counted::CountedProxy;
+use super::counted::{CountedProxy, CountedService};
 use super::delta::{counter, delta};
 use super::evidence::Seen;
 use super::requests::Explained;
-use super::service::CountedService;
 use super::{forwarded, requests, streams};
 use experiment::environment::SentLoad;
 use experiment::schema::ProxyProof;

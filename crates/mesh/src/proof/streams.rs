@@ -3,9 +3,9 @@
 //! If the service has every request, and each proxy carried as many connections as the service accepted, with at least the
 //! bytes that the service moved and as many as the proxy before it, the requests went through all of them.
 
+use super::counted::CountedService;
 use super::counters::COUNTERS_REQUEST_BYTES;
 use super::delta::allowance;
-use super::service::CountedService;
 use super::side::{Side, manner};
 use experiment::schema::{ProxyProof, StreamProof};
 

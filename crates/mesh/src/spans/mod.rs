@@ -5,7 +5,6 @@
 //! so of one trial alone. One thread: a collector's cost is no proxy's cost, and is shown apart.
 
 mod message;
-pub mod sent;
 pub mod tracing;
 
 use crate::admin::{Admin, AdminError};
@@ -71,6 +70,15 @@ impl TraceCollector {
     pub fn received(&self) -> Result<Received, AdminError> {
         self.admin.ask_json(COUNTERS_PATH)
     }
+}
+
+/// Spans of a proxy.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SentSpans {
+    /// `service.name`; the replicas of a workload share it.
+    pub sender: String,
+    /// Per request that was forwarded once.
+    pub spans_per_request: u64,
 }
 
 /// Collects until the process ends.

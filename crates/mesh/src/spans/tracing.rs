@@ -3,8 +3,7 @@
 //! All proxies of a path draw by the request's id, to a ten-thousandth, and trace the same requests. Their count must be as
 //! near to the share as chance allows, and must have arrived as spans: a mesh that did not trace would look cheaper.
 
-use super::TraceCollector;
-use super::sent::SentSpans;
+use super::{SentSpans, TraceCollector};
 use crate::admin::AdminError;
 use crate::proof::delta::{delta, max_allowance};
 use crate::proof::edge::{Edge, EdgeProxy};

@@ -3,8 +3,7 @@
 
 use super::subject::object;
 use crate::kubernetes::object_ref::ObjectRef;
-use crate::kubernetes::workloads::{endpoint_slice, namespace};
-use experiment::mesh_settings::Surroundings;
+use crate::kubernetes::workloads::endpoint_slice;
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use std::ops::Range;
@@ -15,14 +14,6 @@ const SERVICE: (&str, &str) = ("v1", "Service");
 const ENDPOINT_SLICE: (&str, &str) = ("discovery.k8s.io/v1", "EndpointSlice");
 /// First of their addresses, which lie beside those of pods (10.77.0.0/16) and of Services (10.78.0.0/16).
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 80, 0, 1]);
-
-pub fn objects(surroundings: Surroundings) -> Vec<Value> {
-    if surroundings.services == 0 {
-        return Vec::new();
-    }
-    let services = services(0..surroundings.services, surroundings.endpoints);
-    std::iter::once(namespace(NAMESPACE, &[])).chain(services).collect()
-}
 
 pub fn services(numbers: Range<usize>, endpoints_each: usize) -> Vec<Value> {
     numbers.flat_map(|number| [service(&name(number)), endpoints(number, endpoints_each)]).collect()
