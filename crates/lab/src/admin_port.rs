@@ -9,14 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Pod {
-    /// The admin port of a component in this pod.
-    #[must_use]
     pub fn admin(&self, component: &str, port: u16) -> Admin {
         Admin::new(component, PodPort { namespace: Arc::clone(self.namespace()), port })
     }
 }
 
-/// A port on the loopback of a pod.
 #[derive(Debug)]
 struct PodPort {
     namespace: Arc<Namespace>,

@@ -20,53 +20,33 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The trust domain that Istio uses unless told otherwise.
+/// Istio's default.
 const TRUST_DOMAIN: &str = "cluster.local";
 
-/// How long what proves an identity is valid. A lab may be held open for weeks, nothing renews these, and they go with it.
+/// A lab may be held open for weeks, nothing renews these certificates, and they go with it.
 pub(crate) const VALIDITY: Duration = Duration::from_secs(90 * 24 * 3600);
 
-/// Certificates begin to be valid this long ago, as Istio's do, so that clocks may differ.
+/// Clocks may differ; Istio backdates its certificates as much.
 const BACKDATED: Duration = Duration::from_secs(120);
 
-/// Making or writing a certificate failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// The cryptographic library refused.
     #[error("make a certificate for {identity}")]
-    Make {
-        /// Whose certificate.
-        identity: String,
-        /// Why.
-        source: rcgen::Error,
-    },
-    /// A file could not be written.
+    Make { identity: String, source: rcgen::Error },
     #[error("write {}", path.display())]
-    Write {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
-/// The SPIFFE identity of a service account in the namespace `default`.
-#[must_use]
 pub fn spiffe_identity(service_account: &str) -> String {
     format!("spiffe://{TRUST_DOMAIN}/ns/default/sa/{service_account}")
 }
 
-/// The certificate authority of one run.
 pub struct RunAuthority {
     issuer: Issuer<'static, KeyPair>,
     certificate_pem: String,
 }
 
 impl RunAuthority {
-    /// Makes a new authority with a fresh key.
-    ///
-    /// # Errors
-    /// Where the cryptographic library fails.
     pub fn create() -> Result<Self, CertificateError> {
         let make = |source| CertificateError::Make { identity: "the run's authority".to_owned(), source };
         let mut parameters = dated_parameters();
@@ -78,10 +58,6 @@ impl RunAuthority {
         Ok(Self { issuer: Issuer::new(parameters, key), certificate_pem })
     }
 
-    /// Issues a certificate for client and server use to a [`spiffe_identity`].
-    ///
-    /// # Errors
-    /// Where the identity is not ASCII or the cryptographic library fails.
     pub fn issue(&self, identity: &str) -> Result<Credentials, CertificateError> {
         let make = |source| CertificateError::Make { identity: identity.to_owned(), source };
         let mut parameters = leaf_parameters(ExtendedKeyUsagePurpose::ServerAuth);
@@ -90,10 +66,6 @@ impl RunAuthority {
         self.sign(identity, &parameters)
     }
 
-    /// Issues a certificate to a server of these names and addresses.
-    ///
-    /// # Errors
-    /// Where a name is not ASCII or the cryptographic library fails.
     pub fn issue_server(
         &self,
         names: &[&str],
@@ -112,10 +84,6 @@ impl RunAuthority {
         self.sign(subject, &parameters)
     }
 
-    /// Issues a certificate to a client whom an API knows by its name and group.
-    ///
-    /// # Errors
-    /// Where the cryptographic library fails.
     pub fn issue_client(&self, name: &str, group: &str) -> Result<Credentials, CertificateError> {
         let mut parameters = leaf_parameters(ExtendedKeyUsagePurpose::ClientAuth);
         parameters.distinguished_name.push(DnType::OrganizationName, group);
@@ -135,19 +103,13 @@ impl RunAuthority {
     }
 }
 
-/// A key that signs tokens, and the half that checks them, both PEM. Its `Debug` shows neither.
+/// A key that signs tokens and the half that checks them, PEM. Its `Debug` shows neither.
 pub struct SigningKey {
-    /// The private half.
     pub private_pem: String,
-    /// The public half.
     pub public_pem: String,
 }
 
 impl SigningKey {
-    /// Makes a fresh ECDSA P-256 key.
-    ///
-    /// # Errors
-    /// Where the cryptographic library fails.
     pub fn create() -> Result<Self, CertificateError> {
         let key = KeyPair::generate()
             .map_err(|source| CertificateError::Make { identity: "signing tokens".to_owned(), source })?;
@@ -177,7 +139,7 @@ fn dated_parameters() -> CertificateParams {
     parameters
 }
 
-/// Parameters of a certificate that vouches for nobody else.
+/// Parameters of a certificate that is no authority.
 fn leaf_parameters(purpose: ExtendedKeyUsagePurpose) -> CertificateParams {
     let mut parameters = dated_parameters();
     parameters.is_ca = IsCa::ExplicitNoCa;
@@ -187,7 +149,7 @@ fn leaf_parameters(purpose: ExtendedKeyUsagePurpose) -> CertificateParams {
     parameters
 }
 
-/// A certificate with its key and the authority to trust. Its `Debug` shows no key.
+/// A certificate, its key and the trusted authority, PEM. Its `Debug` shows no key.
 pub struct Credentials {
     certificate_pem: String,
     key_pem: String,
@@ -201,28 +163,21 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// The certificate, PEM.
-    #[must_use]
     pub fn certificate_pem(&self) -> &str {
         &self.certificate_pem
     }
 
-    /// Its key, PEM: for memory and private files only.
+    /// For memory and private files only.
     pub(crate) fn key_pem(&self) -> &str {
         &self.key_pem
     }
 
-    /// The authority's certificate, PEM.
-    #[must_use]
     pub fn authority_pem(&self) -> &str {
         &self.authority_pem
     }
 
-    /// Writes the files into `folder`, which is made where absent and closed to all but its owner. With `owner`, folder
-    /// and files are given to that user and group: the proxy's.
-    ///
-    /// # Errors
-    /// Where a file exists already or cannot be written or given away.
+    /// Writes the files into `folder`, created if absent with mode 0700. `owner`: user and group that get directory
+    /// and files.
     pub fn write(&self, folder: &Path, owner: Option<u32>) -> Result<CredentialFiles, CertificateError> {
         let failed = |path: &Path| {
             let path = path.to_path_buf();
@@ -241,7 +196,6 @@ impl Credentials {
     }
 }
 
-/// Makes a folder that only its owner may enter.
 fn private_folder(folder: &Path, owner: Option<u32>) -> io::Result<()> {
     match fs::create_dir(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -251,7 +205,7 @@ fn private_folder(folder: &Path, owner: Option<u32>) -> io::Result<()> {
     owner.map_or(Ok(()), |owner| fchown(File::open(folder)?, Some(owner), Some(owner)))
 }
 
-/// Writes a new file that only its owner may read. It is closed to others from the moment it exists.
+/// Writes a new file that only its owner may read, from the moment it exists.
 pub(crate) fn write_private(path: &Path, content: &[u8], owner: Option<u32>) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(content)?;

@@ -11,7 +11,7 @@ use crate::container::Container;
 pub(crate) use mesh::admin::RESPONSE_TIMEOUT as SIGN_WITHIN;
 pub(crate) use mesh::admin::liveness::LivenessProbe as Question;
 
-/// Asks all components at once, and marks those that are silent. `meanwhile` asks those that are asked in another way.
+/// Probes all components at once and marks unresponsive ones. `meanwhile` probes others in another way.
 pub(crate) fn ask_all(asked: &[(&Container, Question)], meanwhile: impl FnOnce()) {
     std::thread::scope(|scope| {
         for (container, question) in asked {
@@ -25,7 +25,7 @@ pub(crate) fn ask_all(asked: &[(&Container, Question)], meanwhile: impl FnOnce()
     });
 }
 
-/// Takes a component for failed since it, or this one of its processes, gives no sign of life.
+/// Marks a component as failed since it, or this process of it, is unresponsive.
 pub(crate) fn mark_silent(container: &Container, process: Option<&str>) {
     let of = process.map_or_else(String::new, |process| format!("its {process} gave "));
     let seconds = SIGN_WITHIN.as_secs();

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 pub(crate) struct PrivateDir(pub PathBuf);
 
 impl PrivateDir {
-    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -22,7 +21,6 @@ impl Drop for PrivateDir {
     }
 }
 
-/// Creates a directory for logs.
 pub(crate) fn create_log_dir(log_dir: &Path) -> Result<(), EnvironmentError> {
     fs::create_dir_all(log_dir)
         .map_err(|error| EnvironmentError::new(format!("create the log folder {}", log_dir.display()), error))

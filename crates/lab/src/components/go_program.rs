@@ -15,7 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// kube-apiserver takes some four minutes on two cores that have nothing else to do.
+/// kube-apiserver takes some four minutes on two idle cores.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// The commit in [`ISTIO_VERSION`].
@@ -23,10 +23,9 @@ const ISTIO_REVISION: &str = "eed52ebb66ad";
 
 /// A module of our own that requires the real ones.
 pub(super) struct Module {
-    /// Its go.mod.
     pub go_mod: &'static str,
     go_sum: &'static str,
-    /// Sources of ours: path and text.
+    /// Path and text.
     sources: &'static [(&'static str, &'static str)],
 }
 
@@ -47,10 +46,6 @@ pub(super) static ISTIO: Module = Module {
 };
 
 impl Module {
-    /// Writes it to a folder of its own within `parent`.
-    ///
-    /// # Errors
-    /// Where that folder cannot be written.
     pub(super) fn write(&self, parent: &Path) -> Result<PathBuf, EnvironmentError> {
         let folder = parent.join("module");
         let files = [("go.mod", self.go_mod), ("go.sum", self.go_sum)];
@@ -70,18 +65,17 @@ impl Module {
     }
 }
 
-/// What is built, and how.
 pub(super) struct Program {
     component: Component,
     module: &'static Module,
     /// The package of its `main`.
     package: &'static str,
-    /// Variables that the linker sets, so that the program can say its version.
+    /// Set by the linker, so that the program states its version.
     variables: Vec<String>,
 }
 
 impl Program {
-    /// How this component is built; absent where it is not built from Go.
+    /// Absent for components not built from Go.
     pub(super) fn of(component: Component) -> Option<Self> {
         let (module, package, variables) = match component {
             Component::Etcd => (&KUBERNETES, "go.etcd.io/etcd/server/v3", Vec::new()),
@@ -96,7 +90,7 @@ impl Program {
         Some(Self { component, module, package, variables })
     }
 
-    /// Digest of all that decides what comes out, but for the version of Go.
+    /// Digest of everything that decides the result, except the version of Go.
     pub(super) fn recipe(&self) -> String {
         let mut texts = vec![self.module.go_mod, self.module.go_sum];
         // What another program of the module is made of does not matter to this one.
@@ -109,10 +103,7 @@ impl Program {
         sha256_of_texts(&texts)
     }
 
-    /// Builds the program into `package`, with `scratch` for the module, and gives the version of Go that did it.
-    ///
-    /// # Errors
-    /// Where there is no suitable Go, or the build fails or is interrupted.
+    /// Builds the program into `package`, with `scratch` for the module; returns the version of Go.
     pub(super) fn build(
         &self,
         go: &str,
@@ -141,7 +132,6 @@ impl Program {
         Ok(made_by)
     }
 
-    /// The program must run here and be of the version that it was built as.
     fn ask_version(&self, program: &Path) -> Result<(), EnvironmentError> {
         let operation = || format!("run the {} that was built", self.component);
         let version =
@@ -182,7 +172,7 @@ fn istio_variables() -> Vec<String> {
     ]
 }
 
-/// The end of what a failed command said, on one line; what Go says of its downloads is left out.
+/// The end of a failed command's output, on one line, without Go's downloads.
 pub(super) fn quote(ended: &supervised_command::Ended) -> String {
     ended.quote(4, |line| !line.starts_with("go: downloading"))
 }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Asking takes a moment, unless Go fetches another version of itself first, some 70 MB.
+/// Takes a moment, unless Go first fetches another version of itself, some 70 MB.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Settings of the user's that would change what is built, or for which machine. They may be in a file too (`go env -w`), which
-/// variables go before: so they are set here, not removed.
+/// User settings that would change what is built, or for which machine. Set rather than removed: variables go before
+/// the settings file (`go env -w`).
 const SETTINGS: [(&str, &str); 7] = [
     ("GOWORK", "off"),
     ("GOFLAGS", "-mod=readonly"),
@@ -22,7 +22,7 @@ const SETTINGS: [(&str, &str); 7] = [
     ("GOARM64", "v8.0"),
 ];
 
-/// A `go` command that runs in a module's folder, with nothing of the user's settings that would change the result.
+/// A `go` command in a module's directory, without user settings that would change the result.
 pub(super) fn command(go: &str, module: &Path) -> Command {
     let mut command = Command::new(go);
     command.current_dir(module).envs(SETTINGS);
@@ -42,16 +42,13 @@ pub(super) fn command(go: &str, module: &Path) -> Command {
     command
 }
 
-/// Where Go keeps what it is at work on.
+/// Go's temporary files.
 pub(super) fn temporary_folder(module: &Path) -> PathBuf {
     module.with_file_name("at-work")
 }
 
-/// The version of Go that builds this module, such as `go1.26.8`. Where the user's Go is older than the module's go.mod asks
-/// for and may fetch another version (GOTOOLCHAIN), it does so here.
-///
-/// # Errors
-/// Where there is no Go, or none that is recent enough.
+/// The version of Go that builds this module, such as `go1.26.8`. If the user's Go is older than go.mod requires and
+/// may fetch another (GOTOOLCHAIN), it does so here.
 pub(super) fn version(
     go: &str,
     module: &Path,
@@ -84,7 +81,6 @@ pub(super) fn version(
     }
 }
 
-/// What the `go` line of a go.mod asks for.
 fn needed(go_mod: &str) -> &str {
     let line = go_mod.lines().find_map(|line| line.strip_prefix("go "));
     line.expect("the embedded go.mod has a go line, as a test sees to").trim()

@@ -14,76 +14,56 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Hears of an installation as it goes on, and may end it.
+/// Follows an installation, and may end it.
 pub trait InstallObserver {
-    /// Something happened. While something is made, this is called ten times a second.
+    /// Called ten times a second while something is made.
     fn news(&mut self, news: InstallNews<'_>);
 
-    /// Whether the user wants it to end.
     fn stop_requested(&self) -> bool;
 }
 
-/// What happens during an installation.
 #[derive(Clone, Copy, Debug)]
 pub enum InstallNews<'a> {
     /// Another installation holds the folder.
     Waiting,
-    /// It is there and as it was recorded.
+    /// There and unchanged.
     Present(Component),
-    /// It is there, but not as it must be.
+    /// There, but not as it must be.
     Flawed {
-        /// Which one.
         component: Component,
-        /// What is wrong with it.
         flaw: &'a str,
     },
-    /// It is being made now.
     Started {
-        /// Which one.
         component: Component,
-        /// How it is made, such as `building`.
+        /// Such as `building`.
         verb: &'static str,
-        /// How long that usually takes.
         usually: &'static str,
     },
-    /// It is still being made.
     Working {
-        /// Which one.
         component: Component,
-        /// Time since it was started.
         elapsed: Duration,
-        /// The last thing that the command at work has said; may be empty.
+        /// Last line of the running command's output; may be empty.
         last_line: &'a str,
     },
-    /// It is in place.
     Finished {
-        /// Which one.
         component: Component,
-        /// How long that took.
         elapsed: Duration,
-        /// Size of its files, bytes.
         size_bytes: u64,
     },
 }
 
-/// What [`install`] found or did for one component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installation {
-    /// The component.
     pub installed: Installed,
-    /// Whether it had been there already.
     pub already_there: bool,
 }
 
-/// Components that can be installed, in the order in which they are.
+/// In the order of installation.
 pub fn installable() -> impl Iterator<Item = Component> {
     Component::ALL.into_iter().filter(|component| component.pinned_version().is_some())
 }
 
-/// Installs components, unless they are there as they were recorded: needs no network then.
-///
-/// # Errors
-/// Where one cannot be installed, what it needs is missing, or the observer asks to stop. Those before it stay.
+/// Installs components; needs no network for those that are there and unchanged. On an error those before it stay.
 pub fn install(
     components: &[Component],
     observer: &mut dyn InstallObserver,

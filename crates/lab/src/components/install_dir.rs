@@ -10,13 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Names the folder for components instead of the one in the user's cache.
+/// Names the components directory instead of the one in the user's cache.
 pub const FOLDER_VARIABLE: &str = "MESHMETER_COMPONENTS";
 
 /// The folder for components, as the environment variables say.
-///
-/// # Errors
-/// Where none of the variables that could name it is set.
 pub fn folder() -> Result<PathBuf, EnvironmentError> {
     folder_from(&|name| std::env::var_os(name))
 }
@@ -40,13 +37,13 @@ fn non_empty(value: Option<OsString>) -> Option<PathBuf> {
     value.filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Folders that are being filled begin with this.
+/// Prefix of directories that are being filled.
 const UNFINISHED_PREFIX: &str = ".installing-";
 
-/// How long to wait for another installation into the same folder: a whole one, on a slow machine.
+/// For another installation into the same directory: a whole one, on a slow machine.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// The folder of components, held by this process alone.
+/// The components directory, locked by this process.
 pub(super) struct InstallDir {
     folder: PathBuf,
     /// The lock ends with the file's descriptor, however this process ends.
@@ -54,11 +51,8 @@ pub(super) struct InstallDir {
 }
 
 impl InstallDir {
-    /// Makes the folder where it is absent, waits for another installation to end, and removes what killed ones left.
-    /// `waiting` is called while there is another; where it gives false, this ends.
-    ///
-    /// # Errors
-    /// Where the folder cannot be written, or the other installation does not end.
+    /// Creates the directory if absent, waits for another installation to end, and removes remains of killed ones.
+    /// `waiting` is called meanwhile; false ends the wait.
     pub(super) fn take(folder: &Path, waiting: &mut dyn FnMut() -> bool) -> Result<Self, EnvironmentError> {
         let in_folder = |operation: &'static str| {
             move |error: io::Error| EnvironmentError::new(format!("{operation} {}", folder.display()), error)
@@ -69,21 +63,14 @@ impl InstallDir {
         Ok(Self { folder: folder.to_owned(), _lock: lock })
     }
 
-    /// A folder to fill, which goes with its owner.
-    ///
-    /// # Errors
-    /// Where it cannot be made.
     pub(super) fn unfinished(&self) -> Result<TempDir, EnvironmentError> {
         tempfile::Builder::new().prefix(UNFINISHED_PREFIX).tempdir_in(&self.folder).map_err(|error| {
             EnvironmentError::new(format!("create a folder in {}", self.folder.display()), error)
         })
     }
 
-    /// Gives a filled folder its final name. Whatever has that name makes way in the same step, where the file system can
-    /// do that, so that there is never nothing; it goes with the folder that the filled one was in.
-    ///
-    /// # Errors
-    /// Where the folders cannot be renamed.
+    /// Gives a filled directory its final name. An existing package is exchanged in the same step, where the file
+    /// system can do that, so that there is always one; the old one goes with the temporary directory.
     pub(super) fn put(&self, filled: &Path, package: &Path) -> Result<(), EnvironmentError> {
         let put = || {
             settle_modes(filled)?;
@@ -109,8 +96,7 @@ fn in_two_steps(filled: &Path, package: &Path) -> io::Result<()> {
     fs::rename(filled, package)
 }
 
-/// Whatever the umask was: proxies have a user of their own, who must get at their programs, and nobody but ours may change
-/// them.
+/// Modes independent of the umask: proxies have their own user, who runs these programs, and only we may change them.
 fn settle_modes(path: &Path) -> io::Result<()> {
     let metadata = fs::symlink_metadata(path)?;
     if metadata.is_symlink() {
@@ -148,7 +134,7 @@ fn lock(folder: &Path, waiting: &mut dyn FnMut() -> bool) -> io::Result<File> {
     }
 }
 
-/// Under the lock nobody else is installing: such folders are what a killed installation left.
+/// Under the lock nobody else installs: these are remains of killed installations.
 fn remove_unfinished(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -9,12 +9,11 @@ use experiment::environment::EnvironmentError;
 use std::path::Path;
 use std::time::Duration;
 
-/// The ways in which components are had.
 enum InstallMethod {
     Wheel,
     Go(Program),
     IstioFiles,
-    /// The user has it or not.
+    /// From the user only.
     Elsewhere,
 }
 
@@ -31,7 +30,6 @@ fn method_of(component: Component) -> InstallMethod {
     }
 }
 
-/// The programs that installations use.
 #[derive(Clone, Debug)]
 pub(super) struct Tools {
     pub python: String,
@@ -44,15 +42,11 @@ impl Default for Tools {
     }
 }
 
-/// The record of an installed component that is as it was recorded.
-///
-/// # Errors
-/// What is wrong with it.
 pub(super) fn state(folder: &Path, component: Component, verify: Verify) -> Result<InstallManifest, Flaw> {
     manifest::check(&component.package_in(folder), component, &recipe(component), files(component), verify)
 }
 
-/// Makes the component's files in `package` and says with what.
+/// Makes the component's files in `package`; returns what made them, such as `go1.26.8`.
 pub(super) fn make(
     component: Component,
     tools: &Tools,
@@ -71,7 +65,7 @@ pub(super) fn make(
     }
 }
 
-/// Digest of all that decides what a component's files are.
+/// Digest of everything that decides a component's files.
 pub(super) fn recipe(component: Component) -> String {
     match method_of(component) {
         InstallMethod::Wheel => wheel::recipe(),
@@ -81,7 +75,7 @@ pub(super) fn recipe(component: Component) -> String {
     }
 }
 
-/// The files whose digests are recorded.
+/// Files with recorded digests.
 pub(super) fn files(component: Component) -> &'static [&'static str] {
     match component {
         Component::Envoy => &[wheel::PROGRAM],
@@ -95,7 +89,7 @@ pub(super) fn files(component: Component) -> &'static [&'static str] {
     }
 }
 
-/// How a component is made, and how long that takes the first time, on two cores that have nothing else to do.
+/// Verb and usual time, for the first time on two idle cores.
 pub(super) fn expectation(component: Component) -> (&'static str, &'static str) {
     match component {
         Component::Envoy => ("fetching", "half a minute, 50 MB"),

@@ -5,34 +5,27 @@ use super::manifest::{recorded_sha256, sha256_of_file};
 use experiment::schema::ComponentVersion;
 use std::path::PathBuf;
 
-/// A component that is here and can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
-    /// Which one.
     pub component: Component,
-    /// The program, as an absolute path.
+    /// Absolute.
     pub path: PathBuf,
-    /// Its version, such as `1.40.0`: of a program that the user named, what it says itself.
+    /// Such as `1.40.0`; a program that the user named is asked for it.
     pub version: String,
-    /// Why it is this one.
     pub origin: Origin,
 }
 
-/// Why a program was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// `meshmeter lab install` put it there.
     Installed,
-    /// An option of the command names it.
     Option,
-    /// A variable of the environment names it.
     Variable,
-    /// It was found in `PATH`, which is looked into for ztunnel only.
+    /// Only for ztunnel.
     SearchPath,
 }
 
 impl Origin {
-    /// The word that results have for it; none for the installed one.
+    /// As results name it; none for an installed program.
     fn named_by(self) -> Option<&'static str> {
         match self {
             Self::Installed => None,
@@ -44,9 +37,8 @@ impl Origin {
 }
 
 impl Installed {
-    /// As results record it. The digest of an installed program is that of its installation, which [`find`] has compared;
-    /// of another it is taken here and absent where the program cannot be read.
-    #[must_use]
+    /// As results record it. [`find`] has compared an installed program with its recorded digest; another's is taken
+    /// here, and absent if it cannot be read.
     pub fn recorded(&self) -> ComponentVersion {
         let of_the_installation = || {
             let package =

@@ -12,18 +12,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What the lab takes from Istio besides programs, as absolute paths.
+/// Absolute paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IstioFiles {
-    /// Definitions of Istio's own objects (CustomResourceDefinitions), as YAML documents.
+    /// CustomResourceDefinitions of Istio's own objects.
     pub istio_crds: PathBuf,
-    /// Those of the Gateway API's objects, in its experimental channel, with which Istio is tested.
+    /// Those of the Gateway API's experimental channel, with which Istio is tested.
     pub gateway_api_crds: PathBuf,
-    /// pilot-agent's template of Envoy's bootstrap.
     pub bootstrap_template: PathBuf,
 }
 
-/// The files of [`IstioFiles`] in their folder.
 pub(super) const ISTIO_CRDS: &str = "istio-crds.yaml";
 pub(super) const GATEWAY_API_CRDS: &str = "gateway-api-crds.yaml";
 pub(super) const BOOTSTRAP_TEMPLATE: &str = "envoy_bootstrap.json";
@@ -34,21 +32,18 @@ const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(900);
 const ISTIO_MODULE: &str = "istio.io/istio";
 const GATEWAY_API_MODULE: &str = "sigs.k8s.io/gateway-api";
 
-/// Within Istio's module.
 const ISTIO_CRDS_SOURCE: &str = "manifests/charts/base/files/crd-all.gen.yaml";
 const BOOTSTRAP_TEMPLATE_SOURCE: &str = "tools/packaging/common/envoy_bootstrap.json";
 
-/// Within the Gateway API's module: the channel with which Istio is tested, and which istiod needs for UDP routes.
+/// The channel with which Istio is tested; istiod needs it for UDP routes.
 const GATEWAY_API_CRDS_SOURCE: &str = "config/crd/experimental";
 
-/// Files of that folder that define objects are named so; the others are a policy about upgrades and a list.
+/// Prefix of the files that define objects; the others are a policy about upgrades and a list.
 const CRD_PREFIX: &str = "gateway.networking.";
 const POLICY: &str = "gateway.networking.k8s.io_vap_safeupgrades.yaml";
 
-/// The files that are installed.
 pub(super) const FILES: [&str; 3] = [ISTIO_CRDS, GATEWAY_API_CRDS, BOOTSTRAP_TEMPLATE];
 
-/// What `go list -m -json` says of a module, as far as it matters here.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ListedModule {
@@ -56,7 +51,6 @@ struct ListedModule {
     dir: Option<PathBuf>,
 }
 
-/// Digest of all that decides what the files are.
 pub(super) fn recipe() -> String {
     sha256_of_texts(&[
         ISTIO.go_mod,
@@ -67,10 +61,7 @@ pub(super) fn recipe() -> String {
     ])
 }
 
-/// Has Go download the modules (and check them against go.sum), then copies the files into `package`.
-///
-/// # Errors
-/// Where there is no suitable Go, a module cannot be had or lacks a file.
+/// Has Go download the modules (checked against go.sum) and copies the files into `package`.
 pub(super) fn copy(
     go: &str,
     scratch: &Path,
@@ -102,7 +93,6 @@ pub(super) fn copy(
     Ok(made_by)
 }
 
-/// JSON values one after the other.
 fn listed(text: &str) -> serde_json::Result<Vec<ListedModule>> {
     serde_json::Deserializer::from_str(text).into_iter().collect()
 }

@@ -13,65 +13,50 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The record's name in its component's folder.
 pub(super) const MANIFEST_FILE: &str = "installed.json";
 
-/// The value of [`InstallManifest::schema`].
 const MANIFEST_SCHEMA: &str = "meshmeter.component/1";
 
-/// What was installed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct InstallManifest {
-    /// Always `meshmeter.component/1`.
     schema: String,
-    /// The component's name.
     component: String,
-    /// Its pinned version.
     version: String,
-    /// SHA-256 of everything that says what to install: pins, sources of our own, options.
+    /// SHA-256 of everything that decides what is installed: pins, sources of our own, options.
     recipe_sha256: String,
-    /// What made it, such as `go1.26.8`.
+    /// Such as `go1.26.8`.
     made_by: String,
-    /// When, as RFC 3339.
+    /// RFC 3339.
     installed_at: String,
-    /// Its files.
     pub(super) files: Vec<RecordedFile>,
 }
 
-/// One file of a component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RecordedFile {
-    /// Relative to the component's folder.
+    /// Relative to the component's directory.
     path: PathBuf,
     pub(super) size_bytes: u64,
-    /// Time of its last change, nanoseconds since 1970.
+    /// Time of the last change, since 1970.
     modified_ns: i128,
     pub(super) sha256: String,
 }
 
-/// How thoroughly to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verify {
-    /// At the digest of those files only whose size or time of change differ from what was recorded.
+    /// Digests only of files whose size or time of change differ from the record.
     Quick,
-    /// At every file's digest.
+    /// Every file's digest.
     Thorough,
 }
 
-/// Why a folder does not hold the component that this program installs.
 #[derive(Debug)]
 pub(super) enum Flaw {
-    /// Nothing is there.
     Absent,
-    /// There is no record, or none that can be read.
     NoRecord(PathBuf, io::Error),
-    /// The pins have changed since.
     OtherPins,
-    /// A file is gone or cannot be read.
     Unreadable(PathBuf, io::Error),
-    /// A file has changed.
     Changed(PathBuf),
-    /// A program cannot be run: its mode is this.
+    /// With its mode.
     NotRunnable(PathBuf, u32),
 }
 
@@ -94,9 +79,6 @@ impl fmt::Display for Flaw {
 }
 
 /// Records the files of a component, relative to `package`, beside them.
-///
-/// # Errors
-/// Where a file cannot be read or the record cannot be written.
 pub(super) fn write(
     package: &Path,
     component: Component,
@@ -120,10 +102,8 @@ pub(super) fn write(
     Ok(record)
 }
 
-/// Compares a folder with its record, and the record with the recipe and the files that there must be.
-///
-/// # Errors
-/// The first flaw that was found.
+/// Compares a directory with its record, and the record with the recipe and the required files. The error is the
+/// first flaw found.
 pub(super) fn check(
     package: &Path,
     component: Component,
@@ -186,7 +166,8 @@ fn modified_ns(metadata: &fs::Metadata) -> i128 {
     i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec())
 }
 
-/// SHA-256 of several texts, each with its length before it so that none can pass for a part of another; in hexadecimal.
+/// SHA-256, in hexadecimal, of several texts, each preceded by its length so that none can pass for a part of
+/// another.
 pub(super) fn sha256_of_texts(texts: &[&str]) -> String {
     let mut context = Context::new(&SHA256);
     for text in texts {
@@ -196,14 +177,12 @@ pub(super) fn sha256_of_texts(texts: &[&str]) -> String {
     hexadecimal(context)
 }
 
-/// The digest that a component's record has of one of its files; absent where it has none.
 pub(super) fn recorded_sha256(package: &Path, file: &str) -> Option<String> {
     let text = fs::read_to_string(package.join(MANIFEST_FILE)).ok()?;
     let record: InstallManifest = serde_json::from_str(&text).ok()?;
     record.files.into_iter().find(|recorded| recorded.path == Path::new(file)).map(|recorded| recorded.sha256)
 }
 
-/// SHA-256 of what is in a file, in hexadecimal.
 pub(super) fn sha256_of_file(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut context = Context::new(&SHA256);

@@ -7,30 +7,23 @@ use super::Component;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The programs that the user named by options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// An Envoy, upstream's or Istio's own build.
+    /// Upstream's or Istio's own build.
     pub envoy: Option<PathBuf>,
-    /// An istiod (`pilot-discovery`).
+    /// `pilot-discovery`.
     pub istiod: Option<PathBuf>,
-    /// A pilot-agent.
     pub pilot_agent: Option<PathBuf>,
-    /// A ztunnel.
     pub ztunnel: Option<PathBuf>,
 }
 
-/// How a component was named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Named {
-    /// By an option.
     Option(PathBuf),
-    /// By a variable.
     Variable(PathBuf),
 }
 
-/// The variable that names a component of the user's own, where there is one.
-#[must_use]
+/// The variable that names a user's own program.
 pub fn variable(component: Component) -> Option<&'static str> {
     match component {
         Component::Envoy => Some("MESHMETER_ENVOY"),
@@ -42,8 +35,7 @@ pub fn variable(component: Component) -> Option<&'static str> {
 }
 
 impl Overrides {
-    /// Those that name something, as the options that would say the same again: `--envoy PATH` and so on.
-    #[must_use]
+    /// The options that name the same programs again: `--envoy PATH` and so on.
     pub fn arguments(&self) -> Vec<OsString> {
         let options =
             Component::ALL.into_iter().filter_map(|component| Some((component, self.option(component)?)));
@@ -62,12 +54,11 @@ impl Overrides {
         }
     }
 
-    /// Whether an option or a variable names this component.
     pub(super) fn name_one(&self, component: Component) -> bool {
         self.naming(component, &|name| std::env::var_os(name)).is_some()
     }
 
-    /// What names this component; `value_of` gives a variable of the environment.
+    /// `value_of` returns an environment variable.
     pub(super) fn naming(
         &self,
         component: Component,
@@ -81,8 +72,6 @@ impl Overrides {
     }
 }
 
-/// How to get a component, for hints.
-#[must_use]
 pub fn how_to_get(component: Component) -> String {
     let install = match component {
         Component::Envoy => "`meshmeter lab install` fetches it",

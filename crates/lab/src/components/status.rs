@@ -7,49 +7,37 @@ use experiment::environment::{EnvironmentError, in_one_line};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// What is known of one component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ComponentStatus {
-    /// Such as `kube-apiserver`.
     pub name: &'static str,
-    /// What the lab needs it for.
     pub purpose: &'static str,
-    /// Its version: the pinned one, or what a program of the user's own says; absent where it is not there.
+    /// The pinned version, or what a user's own program states; absent if there is none.
     pub version: Option<String>,
-    /// Where it comes from.
     pub source: String,
     /// Where it is, or would be after an installation; absent where nothing is known.
     pub path: Option<PathBuf>,
-    /// Size of its files, bytes; 0 where there is none.
+    /// Of its files; 0 where there is none.
     pub size_bytes: u64,
-    /// How it stands.
     pub state: ComponentState,
-    /// SHA-256 of its first file, where that is as it was recorded.
+    /// Of its first file, if unchanged since its installation.
     pub sha256: Option<String>,
-    /// What is wrong with it; absent where nothing is.
     pub trouble: Option<String>,
-    /// What to do about that.
     pub remedy: Option<String>,
 }
 
-/// How a component stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComponentState {
-    /// Installed, and its files have the digests that were recorded.
+    /// With the recorded digests.
     Installed,
     /// The user's own, and it runs.
     Named,
-    /// Not there.
     Absent,
-    /// There, but it cannot be used.
+    /// Present, but unusable.
     Flawed,
 }
 
-/// Every component; the digests of all files are computed.
-///
-/// # Errors
-/// Where no folder for components is known.
+/// Every component; computes the digests of all files.
 pub fn status(overrides: &Overrides) -> Result<Vec<ComponentStatus>, EnvironmentError> {
     let folder = folder()?;
     Ok(Component::ALL.into_iter().map(|component| status_of(component, &folder, overrides)).collect())

@@ -10,31 +10,24 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// How much of each stream is kept, bytes; what comes after is read and dropped.
+/// Per stream; the rest is read and dropped.
 const KEPT_BYTES: u64 = 256 * 1024;
 
-/// How long to wait, after the command's end, for the end of its streams: a process that it left behind may hold them.
+/// Time for the streams to end after the command: a process that it left behind may hold them.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long a command that only has to say something may do nothing at all: it neither runs nor waits for a CPU or a
-/// disk. One that a busy machine holds up waits for them.
+/// A command that only prints something may be idle this long: not running, nor waiting for a CPU or a disk, as on a
+/// busy machine.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Time between two looks at whether a command does anything.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Runs a command to its end and collects what it prints.
-///
-/// # Errors
-/// Where it cannot be started, or has not ended within `limit` (it is killed then).
+/// Runs a command and collects its output; kills it after `limit`.
 pub fn output_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
     output(command, limit, limit)
 }
 
-/// The same for a command that waits for nobody: it is killed already when it has done nothing for 3 s.
-///
-/// # Errors
-/// As there.
+/// Like [`output_within`], for a command that waits for nobody: it is killed after 3 s of idleness.
 pub fn answer_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
     output(command, limit, IDLE_TIMEOUT)
 }
@@ -47,7 +40,6 @@ fn output(command: &mut Command, limit: Duration, idle_limit: Duration) -> io::R
     Ok(Output { status, stdout: collected(stdout), stderr: collected(stderr) })
 }
 
-/// Waits for the end of a child, or kills it at one of the limits.
 fn wait_within(child: &mut Child, limit: Duration, idle_limit: Duration) -> io::Result<ExitStatus> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
     let ended = match pidfd_open(pid, PidfdFlags::empty()) {
@@ -61,7 +53,6 @@ fn wait_within(child: &mut Child, limit: Duration, idle_limit: Duration) -> io::
     ended.map(|()| status)
 }
 
-/// Waits until a process has ended. An error at one of the limits.
 fn watch(file: &OwnedFd, pid: Pid, limit: Duration, idle_limit: Duration) -> io::Result<()> {
     let late = |what: String| Err(io::Error::new(io::ErrorKind::TimedOut, what));
     let began_at = Instant::now();

@@ -15,39 +15,33 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time between two looks.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long a command has to end when it is asked to, before it is killed.
+/// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Lines of each stream that are kept.
+/// Per stream.
 const MAX_LINES: usize = 40;
 
-/// Longest line that is kept, bytes.
 const MAX_LINE_BYTES: u64 = 4096;
 
-/// Of each line that an error quotes, characters.
+/// Per quoted line.
 const MAX_QUOTE_CHARACTERS: usize = 300;
 
-/// What is said where the user has interrupted an installation.
 pub(super) fn interrupted_hint() -> &'static str {
     "what was finished stays; `meshmeter lab install` goes on from there"
 }
 
-/// How a long command ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub status: ExitStatus,
-    /// The last lines that it printed on standard output.
+    /// Last lines only, as in `errors`.
     pub output: Vec<String>,
-    /// The last lines that it printed on standard error.
     pub errors: Vec<String>,
 }
 
 impl Ended {
-    /// The last few of those lines on standard error that are wanted, as one of bounded length; where there are none, how it
-    /// ended.
+    /// The last `lines` wanted lines of standard error in one of bounded length, or the exit status.
     pub(super) fn quote(&self, lines: usize, wanted: impl Fn(&str) -> bool) -> String {
         let said: Vec<&str> =
             self.errors.iter().map(|line| line.trim()).filter(|line| wanted(line)).collect();
@@ -63,25 +57,18 @@ impl Ended {
     }
 }
 
-/// Why a long command has no end of its own.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unended {
-    /// It could not be started or watched.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The user asked for the end.
     #[error("it was interrupted")]
     Interrupted,
-    /// It took too long.
     #[error("it had not ended after {} s", .0.as_secs())]
     TimedOut(Duration),
 }
 
-/// Runs a command to its end. `look` is called ten times a second with the time since the start and the last line that was
-/// printed (empty at first); where it gives false, the command is ended.
-///
-/// # Errors
-/// Where the command cannot be started, is interrupted or takes longer than `limit`; all of its processes are gone then.
+/// Runs a command. `look` is called ten times a second with the elapsed time and the last line printed (empty at
+/// first); the command is ended if it returns false, and after `limit`. All its processes are gone on an error.
 pub(super) fn run(
     command: &mut Command,
     limit: Duration,
@@ -106,7 +93,6 @@ pub(super) fn run(
     Ok(Ended { status, output: output.take(), errors: errors.take() })
 }
 
-/// A child that does not outlive its owner.
 struct Running {
     child: Child,
     group: Pid,
@@ -138,7 +124,7 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// Ends the whole group where the command has not ended by itself.
+    /// Ends the whole group if the command has not ended.
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             return;
@@ -153,7 +139,6 @@ impl Drop for Running {
     }
 }
 
-/// The last lines of a stream that a thread reads.
 #[derive(Default)]
 struct Lines(Arc<Mutex<VecDeque<String>>>);
 
@@ -187,8 +172,8 @@ impl Lines {
         self.locked().back().cloned()
     }
 
-    /// All of them, once the command has ended. The reader may be a moment behind; a process that the command left may hold
-    /// the stream for ever.
+    /// All lines, once the command has ended. The reader may be a moment behind; a process left behind may hold the
+    /// stream for ever.
     fn take(self) -> Vec<String> {
         let deadline = Instant::now() + GRACE;
         while Arc::strong_count(&self.0) > 1 && Instant::now() < deadline {

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// How long a program may take to state its version; Envoy takes some 50 ms, more where the disk is cold.
+/// Envoy takes some 50 ms to print its version, more from a cold disk.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Longest version that is taken for one, characters.
+/// Characters; longer texts are not versions.
 const LONGEST: usize = 80;
 
-/// Runs the program; the error says in words why it is not usable as that component.
+/// Runs the program; the error is why it is not usable as that component.
 pub(super) fn ask(component: Component, path: &Path) -> Result<String, String> {
     if !path.exists() {
         return Err("there is no such file".to_owned());

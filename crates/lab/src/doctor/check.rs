@@ -2,28 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// What was looked at, such as `cgroups`.
+    /// Such as `cgroups`.
     pub name: String,
-    /// How it stands.
     pub state: State,
-    /// What was found.
     pub fact: String,
-    /// What to do about it; absent where nothing needs to be done.
+    /// Absent where nothing needs to be done.
     pub remedy: Option<String>,
 }
 
-/// How a thing stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// As it should be.
     Ok,
     /// Measurements are possible, with less certainty or fewer features.
     Warn,
-    /// Something that a run needs does not work.
+    /// A run needs it and it does not work.
     Missing,
 }
 

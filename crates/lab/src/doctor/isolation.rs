@@ -18,12 +18,10 @@ use std::time::Duration;
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(20);
 /// A connection within a pod takes microseconds.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(2);
-/// Where nobody is: TEST-NET-1 (RFC 5737). Only a redirected connection gets anywhere.
+/// TEST-NET-1 (RFC 5737), where nobody is: only a redirected connection gets anywhere.
 const NOWHERE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 80);
-/// The limit that is tried, cores.
 const CPU_LIMIT_CORES: f64 = 0.5;
 
-/// Tries a lab's parts. `envoy` is the one that the user named.
 pub(super) fn checks(lab: &Lab, overrides: &Overrides) -> Vec<Check> {
     let mut pod = match lab.create_pod(&PodSpec::new("doctor")) {
         Ok(pod) => pod,
@@ -40,7 +38,7 @@ pub(super) fn checks(lab: &Lab, overrides: &Overrides) -> Vec<Check> {
     ]
 }
 
-/// Static Envoys can do without a user of their own, so its absence is no more than a warning.
+/// Static Envoys work without their own user, so its absence is only a warning.
 fn proxy_user(lab: &Lab) -> Check {
     match lab.no_proxy_user() {
         None => {
@@ -65,7 +63,7 @@ fn namespaces(lab: &Lab) -> Check {
     )
 }
 
-/// Runs a program in the pod as a proxy would run: Envoy, or any other where there is none.
+/// Runs a program in the pod as a proxy would run: Envoy, or any other if there is none.
 fn process(lab: &Lab, pod: &mut Pod, overrides: &Overrides) -> Check {
     let program =
         find(Component::Envoy, overrides).map_or_else(|_| PathBuf::from("true"), |envoy| envoy.path);
@@ -154,7 +152,7 @@ fn redirection(lab: &Lab, pod: &Pod) -> Check {
     }
 }
 
-/// Opens a connection to nowhere, and says for where it was when it arrived at the proxy's port.
+/// Connects to nowhere and returns the original destination seen at the proxy's port.
 fn redirected_to_proxy() -> io::Result<SocketAddrV4> {
     let proxy = TcpListener::bind((Ipv4Addr::UNSPECIFIED, OUTBOUND_PORT))?;
     let _application = TcpStream::connect_timeout(&NOWHERE.into(), CONNECTION_TIMEOUT)?;

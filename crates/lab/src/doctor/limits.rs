@@ -4,12 +4,11 @@ use super::check::Check;
 use rustix::process::{Resource, getrlimit};
 use std::fs;
 
-/// Each connection takes a file of the generator and one of the server; a run of the presets takes some hundred.
+/// Each connection takes one file of the generator and one of the server; a preset's run takes some hundred.
 const COMFORTABLE_OPEN_FILES: u64 = 4096;
 /// Connections to one address and port that are open or were closed within the last minute.
 const COMFORTABLE_PORTS: u32 = 10_000;
 
-/// Every check of the limits.
 pub fn checks() -> Vec<Check> {
     vec![open_files(getrlimit(Resource::Nofile).maximum), local_ports()]
 }

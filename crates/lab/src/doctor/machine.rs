@@ -6,14 +6,13 @@ use std::fs;
 use std::path::Path;
 use std::thread::available_parallelism;
 
-/// The kernel that brought `epoll_pwait2`: waiting with a time limit in nanoseconds instead of milliseconds.
+/// The kernel that brought `epoll_pwait2`: timeouts in nanoseconds instead of milliseconds.
 const OLDEST_KERNEL: (u32, u32) = (5, 11);
 /// Room for two Envoys of some 70 MB, the service, the generator and the page cache under them.
 const COMFORTABLE_MEMORY_BYTES: u64 = 1 << 30;
-/// A load average above this share of the CPUs is no quiet machine.
+/// Load average of a quiet machine, at most, as a share of its CPUs.
 const BUSY_FRACTION: f64 = 0.25;
 
-/// Every check of the machine.
 pub fn checks(host: &Host) -> Vec<Check> {
     let usable = available_parallelism().map_or(1, usize::from);
     vec![
@@ -59,7 +58,7 @@ fn memory() -> Check {
     }
 }
 
-/// Whether others use the machine: by the load average of the last minute, in runnable threads.
+/// By the load average of the last minute, in runnable threads.
 fn quiet(cpus: usize, loadavg: Option<&str>) -> Check {
     let average = loadavg.and_then(|text| text.split_ascii_whitespace().next()?.parse::<f64>().ok());
     match average {
@@ -155,7 +154,6 @@ fn virtualization(hypervisor: Option<&str>) -> Check {
     }
 }
 
-/// A file of a line, without its end; absent where it cannot be read.
 fn read(path: impl AsRef<Path>) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim_end().to_owned())
 }

@@ -28,7 +28,6 @@ use std::error::Error;
 use std::process::Command;
 use std::time::Duration;
 
-/// The value of [`Diagnosis::schema`].
 pub const DOCTOR_SCHEMA: &str = "meshmeter.doctor/1";
 
 /// The modes of the preset `sidecar-cost`: the main job.
@@ -37,45 +36,33 @@ const MAIN_JOB: [Mode; 3] = [Mode::None, Mode::Gateway, Mode::Sidecar];
 /// Trying every part of a lab takes half a second, more where the disk is cold.
 const LAB_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Everything that was found out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diagnosis {
-    /// Always [`DOCTOR_SCHEMA`].
     pub schema: String,
-    /// Each thing looked at, in the order in which to read them.
     pub checks: Vec<Check>,
-    /// Every mode, and whether it can run here.
     pub modes: Vec<ModeCheck>,
     /// Whether `meshmeter run sidecar-cost` can run here.
     pub main_job_runs: bool,
-    /// What this machine shows when there is nothing to measure; absent where it could not be measured.
+    /// Absent where it could not be measured.
     pub floor: Option<Floor>,
 }
 
-/// Whether a mode can run here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModeCheck {
-    /// The mode.
     pub mode: Mode,
-    /// It can run.
     pub runs: bool,
-    /// What it lacks; absent where it can run.
+    /// Absent where it can run.
     pub lacks: Option<String>,
-    /// How to get it, where that is known.
     pub remedy: Option<String>,
 }
 
-/// What was found out within a lab.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LabDiagnosis {
-    /// Each part of a lab.
     pub checks: Vec<Check>,
-    /// Every mode.
     pub modes: Vec<ModeCheck>,
 }
 
-/// Looks at everything; the floor takes about `floor_time` of it. `programs` is what a run would start.
-#[must_use]
+/// `programs` is what a run would start; measuring the noise floor takes `floor_time`.
 pub fn examine(programs: &Programs, floor_time: Duration) -> Diagnosis {
     let mut checks = machine::checks(&host::describe(&host::Sources::read()));
     checks.extend(limits::checks());
@@ -91,8 +78,7 @@ pub fn examine(programs: &Programs, floor_time: Duration) -> Diagnosis {
     Diagnosis { schema: DOCTOR_SCHEMA.to_owned(), checks, modes: lab.modes, main_job_runs, floor: floor.ok() }
 }
 
-/// Looks at a lab from within. `lab` is what entering it gave.
-#[must_use]
+/// Checks a lab from within. `lab` is the result of entering it.
 pub fn examine_lab(lab: Result<Lab, EnvironmentError>, programs: Programs) -> LabDiagnosis {
     match lab {
         Ok(lab) => LabDiagnosis {
@@ -113,7 +99,7 @@ fn without_lab(error: &EnvironmentError) -> LabDiagnosis {
     LabDiagnosis { checks: vec![check], modes: mode_checks(&Err(no_lab)) }
 }
 
-/// Runs `meshmeter doctor --within-lab`, which gives a [`LabDiagnosis`] as JSON.
+/// Runs `meshmeter doctor --within-lab`, which prints a [`LabDiagnosis`] as JSON.
 fn examine_lab_in_child(programs: &Programs) -> Result<LabDiagnosis, EnvironmentError> {
     let operation = "look at a lab from within";
     let mut command = Command::new(&programs.meshmeter);
@@ -126,7 +112,6 @@ fn examine_lab_in_child(programs: &Programs) -> Result<LabDiagnosis, Environment
     })
 }
 
-/// Every mode, as the lab itself says.
 fn mode_checks(lab: &Result<LocalLab, EnvironmentError>) -> Vec<ModeCheck> {
     let check = |mode| {
         let can_run = match lab {

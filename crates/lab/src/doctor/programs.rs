@@ -4,7 +4,6 @@ use super::check::Check;
 use crate::components::{Component, Installed, Overrides, find, how_to_get, istio_files};
 use experiment::environment::{EnvironmentError, in_one_line};
 
-/// What `mesh: istio` runs besides Envoy.
 const OF_ISTIO: [Component; 4] =
     [Component::Etcd, Component::ApiServer, Component::Istiod, Component::PilotAgent];
 
@@ -19,7 +18,7 @@ fn envoy(overrides: &Overrides) -> Check {
     }
 }
 
-/// The main job does without, so what is absent is no more than a warning.
+/// The main job does not need Istio, so its absence is only a warning.
 fn istio(overrides: &Overrides) -> Check {
     let found: Result<Vec<Installed>, EnvironmentError> =
         OF_ISTIO.into_iter().map(|component| find(component, overrides)).collect();

@@ -14,28 +14,20 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// A component to watch.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// Such as `client-proxy`.
     pub name: String,
-    /// What it is for.
     pub role: Role,
-    /// Its pod.
     pub pod: String,
-    /// Its process, as numbered in our PID namespace.
+    /// As numbered in our PID namespace.
     pub pid: i32,
-    /// Its cgroup, where the lab has any.
     pub cgroup: Option<Cgroup>,
-    /// The pod's network interface, where this component is the one nearest to it.
+    /// Present for the component nearest to the pod's network.
     pub interface: Option<Interface>,
 }
 
 impl Watched {
-    /// Reads what belongs to the window: CPU first, then traffic and throttling.
-    ///
-    /// # Errors
-    /// The component is gone, or its cgroup.
+    /// What belongs to the window: CPU first, then traffic and throttling.
     pub(super) fn read_window(&self) -> io::Result<ComponentSnapshot> {
         let (cpu_source, cpu) = match &self.cgroup {
             Some(cgroup) => (source(cgroup.version()), cgroup_cpu(cgroup)?),
@@ -56,7 +48,6 @@ impl Watched {
         })
     }
 
-    /// Reads the rest: its processes, and memory.
     pub(super) fn read_processes(&self, snapshot: &mut ComponentSnapshot) {
         let proc = Path::new("/proc");
         let pids = self.pids().into_iter();
@@ -67,21 +58,18 @@ impl Watched {
         );
     }
 
-    /// Its memory now.
-    #[must_use]
     pub fn memory(&self) -> ComponentMemory {
         self.sum_memory(self.pids().into_iter().map(|pid| process::memory(Path::new("/proc"), pid)))
     }
 
-    /// Its processes.
     fn pids(&self) -> Vec<i32> {
         let grouped = self.cgroup.as_ref().and_then(|cgroup| cgroup.processes().ok());
         let grouped = grouped.filter(|pids| !pids.is_empty());
         grouped.unwrap_or_else(|| process_table::descendants(Path::new("/proc"), self.pid))
     }
 
-    /// `processes`: resident and anonymous memory of each, bytes. A group without its controller (version 2, not delegated)
-    /// has no memory counters.
+    /// `processes`: resident and anonymous memory of each, bytes. A group without its controller (version 2, not
+    /// delegated) has no memory counters.
     fn sum_memory(&self, processes: impl Iterator<Item = (u64, u64)>) -> ComponentMemory {
         let group = self.cgroup.as_ref().and_then(|cgroup| cgroup.memory().ok());
         let (resident, anonymous) =
@@ -95,7 +83,6 @@ impl Watched {
     }
 }
 
-/// The source of CPU figures, as results name it.
 fn source(version: Version) -> &'static str {
     match version {
         Version::V1 => "cgroup-v1",
@@ -109,7 +96,7 @@ fn cgroup_cpu(cgroup: &Cgroup) -> io::Result<CpuTimes> {
     Ok(CpuTimes { total, user, system })
 }
 
-/// CPU of a process and all that descend from it, ended children included; an error where it does not exist.
+/// CPU of a process and its descendants, ended children included; an error if it does not exist.
 fn process_cpu(pid: i32) -> io::Result<CpuTimes> {
     let proc = Path::new("/proc");
     process_table::stat(proc, pid)?;

@@ -11,33 +11,25 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// How long a tool may take to print its version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the machine says of itself, file by file; empty where it does not say.
+/// Texts of the machine's own files and programs; empty where absent.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// `/proc/cpuinfo`.
     pub cpuinfo: String,
-    /// `/proc/meminfo`.
     pub meminfo: String,
-    /// `/etc/os-release`.
     pub os_release: String,
     /// `/sys/class/dmi/id/sys_vendor` and `product_name`, separated by a blank.
     pub product: String,
     /// `thread_siblings_list` of the first CPU.
     pub thread_siblings: String,
-    /// Kernel release, as `uname -r`.
     pub kernel: String,
-    /// Architecture, as `uname -m`.
     pub architecture: String,
-    /// What `iptables --version` prints.
     pub iptables: String,
 }
 
 impl Sources {
-    /// Reads them all. What is absent stays empty: a machine that does not say something is no error.
-    #[must_use]
+    /// Absent files stay empty: that is no error.
     pub fn read() -> Self {
         let file = |path: &str| fs::read_to_string(Path::new(path)).unwrap_or_default();
         let dmi = |name: &str| file(&format!("/sys/class/dmi/id/{name}")).trim().to_owned();
@@ -61,8 +53,6 @@ fn iptables_version() -> String {
         .unwrap_or_default()
 }
 
-/// The host that these sources describe, with the versions of Meshmeter, the kernel and iptables.
-#[must_use]
 pub fn describe(sources: &Sources) -> Host {
     let mut versions =
         vec![version("meshmeter", env!("CARGO_PKG_VERSION")), version("linux", &sources.kernel)];
@@ -84,8 +74,6 @@ pub fn describe(sources: &Sources) -> Host {
     }
 }
 
-/// A component's version.
-#[must_use]
 pub fn version(name: &str, version: &str) -> ComponentVersion {
     ComponentVersion { name: name.to_owned(), version: version.to_owned(), ..ComponentVersion::default() }
 }
@@ -134,7 +122,6 @@ fn distribution(os_release: &str) -> String {
     value("PRETTY_NAME").or_else(|| value("NAME")).unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// Hypervisors that call themselves so in the machine's vendor or product.
 const HYPERVISORS: [(&str, &str); 9] = [
     ("kvm", "KVM"),
     ("qemu", "QEMU"),
@@ -147,7 +134,7 @@ const HYPERVISORS: [(&str, &str); 9] = [
     ("parallels", "Parallels"),
 ];
 
-/// Which hypervisor shows itself, by the product's name; else that there is one, by the CPU's flag.
+/// The hypervisor's product name, else the CPU's flag that there is one.
 fn virtualization(cpuinfo: &str, product: &str) -> Option<String> {
     let product = product.to_lowercase();
     let named = HYPERVISORS.iter().find(|(mark, _)| product.contains(mark)).map(|(_, name)| *name);

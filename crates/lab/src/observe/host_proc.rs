@@ -3,20 +3,16 @@
 use experiment::environment::EnvironmentError;
 use std::path::{Path, PathBuf};
 
-/// The machine's own proc, and which of its processes are the lab.
+/// The machine's own proc, and the lab's processes in it.
 #[derive(Clone, Debug)]
 pub struct HostProc {
-    /// A mount of proc that shows every process of the machine.
     pub path: PathBuf,
-    /// The lab's topmost process, as numbered there: it and all that descend from it are the lab.
+    /// Topmost process of the lab, as numbered there: it and its descendants are the lab.
     pub lab_root: i32,
 }
 
 impl HostProc {
-    /// The machine as this mount of proc shows it; the lab is this process and what it started.
-    ///
-    /// # Errors
-    /// `path` does not show this process.
+    /// The machine as this mount of proc shows it; the lab is this process and its descendants.
     pub fn new(path: &Path) -> Result<Self, EnvironmentError> {
         let failed = |reason: String| {
             EnvironmentError::new(format!("find this process in {}", path.display()), reason)

@@ -9,10 +9,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Reads the machine's own times, without processes.
-///
-/// # Errors
-/// `stat` cannot be read below `proc`.
+/// The machine's times, without processes.
 pub fn read_times(proc: &Path) -> io::Result<MachineSnapshot> {
     let stat = fs::read_to_string(proc.join("stat"))?;
     let at = now();
@@ -22,7 +19,6 @@ pub fn read_times(proc: &Path) -> io::Result<MachineSnapshot> {
     Ok(MachineSnapshot { at, ..machine })
 }
 
-/// Parses `/proc/stat` (proc_stat(5)).
 fn parse_machine(stat: &str) -> Option<MachineSnapshot> {
     let total = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let fields: Vec<u64> = total.split_ascii_whitespace().map_while(|field| field.parse().ok()).collect();
@@ -37,10 +33,7 @@ fn parse_machine(stat: &str) -> Option<MachineSnapshot> {
     })
 }
 
-/// Reads the machine with its processes. The lab's own are left out: its topmost process and all that descend from it.
-///
-/// # Errors
-/// Its `/proc` cannot be read.
+/// The machine with its processes, without the lab's own: its topmost process and all descendants.
 pub(super) fn read(host: &HostProc) -> io::Result<MachineSnapshot> {
     let machine = read_times(&host.path)?;
     // A process may end between the listing and the reading.
@@ -61,7 +54,6 @@ pub(super) fn read(host: &HostProc) -> io::Result<MachineSnapshot> {
     Ok(MachineSnapshot { others: others.map(other).collect(), ..machine })
 }
 
-/// A process and all that descend from it.
 fn descendants(processes: &BTreeMap<i32, Stat>, root: i32) -> BTreeSet<i32> {
     let mut found = BTreeSet::from([root]);
     loop {

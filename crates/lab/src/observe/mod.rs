@@ -19,11 +19,8 @@ pub use machine::read_times;
 
 use experiment::environment::{ComponentSnapshot, EnvironmentError, Snapshot};
 
-/// Reads everything now: CPU and traffic of every component first, nearest to the window's end, and the machine next, so
-/// that its window is about theirs; then processes and memory.
-///
-/// # Errors
-/// A component is gone, or `/proc` cannot be read.
+/// Reads CPU and traffic of every component first, nearest to the window's end, and the machine next, so that the
+/// windows match; then processes and memory.
 pub fn read(watched: &[Watched], host: &HostProc) -> Result<Snapshot, EnvironmentError> {
     let failed = |what: &str| format!("read the counters of {what}");
     let observer = || observer::read().map_err(|error| EnvironmentError::new(failed("meshmeter"), error));

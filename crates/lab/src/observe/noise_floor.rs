@@ -17,37 +17,29 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The shares of the time that the timer, the loopback and the work get; they sum to 1.
+/// Shares of the time for timer, loopback and work; they sum to 1.
 const TIMER_SHARE: f64 = 0.5;
 const LOOPBACK_SHARE: f64 = 0.25;
 const WORK_SHARE: f64 = 0.25;
 
-/// A byte that takes longer than this over loopback is an error.
+/// A slower byte over loopback is an error.
 const LOOPBACK_TIMEOUT: Duration = Duration::from_secs(1);
 /// The first round trips and pieces of work warm caches and are left out.
 const WARMUP_ROUNDS: usize = 50;
 /// Steps of the fixed piece of work: each waits for the one before, about 100 µs in all on a machine of 2026.
 const WORK_STEPS: u32 = 80_000;
 
-/// The floor could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum FloorError {
-    /// The kernel refused to sleep on a high-resolution timer.
     #[error("measure how late a timer is")]
     Timer(#[source] io::Error),
-    /// Loopback TCP does not carry a byte.
     #[error("measure a round trip over loopback TCP")]
     Loopback(#[source] io::Error),
-    /// The kernel does not say what the hypervisor took.
     #[error("read the time stolen by the hypervisor")]
     Steal(#[source] io::Error),
 }
 
-/// Measures the floor of this machine in about this time: below half a second, too few samples make the 99th
-/// percentiles guesses.
-///
-/// # Errors
-/// Where the timer, loopback TCP or `/proc/stat` does not work here.
+/// Measures the noise floor in about this time; below half a second, too few samples make 99th percentiles guesses.
 pub fn measure(at_most: Duration) -> Result<Floor, FloorError> {
     let started = Instant::now();
     let stolen_before_s = stolen_s().map_err(FloorError::Steal)?;
@@ -67,7 +59,7 @@ pub fn measure(at_most: Duration) -> Result<Floor, FloorError> {
     })
 }
 
-/// Runs on a thread that ends afterwards, so that what is set for a thread is not left behind on the caller's.
+/// On a thread of its own, so that its settings do not stay on the caller's.
 fn on_own_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("floor".into()).spawn_scoped(scope, work)?;
@@ -110,7 +102,6 @@ fn loopback_round_trips_us(at_most: Duration) -> io::Result<Vec<f64>> {
     })
 }
 
-/// The two ends of a connection over 127.0.0.1.
 fn loopback_pair() -> io::Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let near = TcpStream::connect_timeout(&listener.local_addr()?, LOOPBACK_TIMEOUT)?;
@@ -126,7 +117,6 @@ fn loopback_pair() -> io::Result<(TcpStream, TcpStream)> {
     Ok((near, far))
 }
 
-/// Sends every byte back until the other end closes.
 fn echo(mut end: TcpStream) -> io::Result<()> {
     let mut byte = [0];
     while end.read(&mut byte)? > 0 {
@@ -135,7 +125,6 @@ fn echo(mut end: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends a byte, waits for it, and so on.
 fn round_trips_us(near: &mut TcpStream, at_most: Duration) -> io::Result<Vec<f64>> {
     let end = Instant::now() + at_most;
     let mut times_us = Vec::new();
@@ -155,7 +144,7 @@ fn round_trips_us(near: &mut TcpStream, at_most: Duration) -> io::Result<Vec<f64
     Ok(times_us)
 }
 
-/// Times of the same piece of work again and again, microseconds, sorted.
+/// Times of the same piece of work, microseconds, sorted.
 fn fixed_work_us(at_most: Duration) -> Vec<f64> {
     let end = Instant::now() + at_most;
     let mut times_us = Vec::new();
@@ -177,7 +166,7 @@ fn fixed_work_us(at_most: Duration) -> Vec<f64> {
     times_us
 }
 
-/// Time that the hypervisor took from all CPUs together since boot, seconds.
+/// Steal time of all CPUs together since boot, seconds.
 fn stolen_s() -> io::Result<f64> {
     Ok(observe::read_times(Path::new("/proc"))?.steal.as_secs_f64())
 }

@@ -9,10 +9,6 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// Reads this process.
-///
-/// # Errors
-/// `/proc` cannot be read.
 pub(super) fn read() -> io::Result<ComponentSnapshot> {
     let (proc, pid) = (Path::new("/proc"), std::process::id().cast_signed());
     let process = process::read(proc, pid).ok_or(io::ErrorKind::NotFound)?;

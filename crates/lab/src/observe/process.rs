@@ -32,12 +32,10 @@ fn labelled_number(text: &str, label: &str) -> Option<u64> {
     value.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Time of the monotonic clock.
 pub(super) fn now() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default()
 }
 
-/// A time in clock ticks.
 pub(super) fn ticks(ticks: u64) -> Duration {
     Duration::from_nanos(ticks.saturating_mul(1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)))
 }
@@ -56,13 +54,13 @@ pub(super) fn read(proc: &Path, pid: i32) -> Option<ProcessSnapshot> {
     })
 }
 
-/// Reads resident and anonymous memory of a process, bytes; 0 where it does not exist.
+/// Resident and anonymous memory of a process, bytes; 0 if it does not exist.
 pub(super) fn memory(proc: &Path, pid: i32) -> (u64, u64) {
     let status = fs::read(proc.join(pid.to_string()).join("status")).unwrap_or_default();
     parse_memory(&String::from_utf8_lossy(&status))
 }
 
-/// Reads the context switches of each thread of a process, by the thread's number.
+/// Context switches of each thread, by thread number.
 fn switches(proc: &Path, pid: i32) -> io::Result<BTreeMap<i32, SchedulingUsage>> {
     let mut threads = BTreeMap::new();
     for task in fs::read_dir(proc.join(pid.to_string()).join("task"))? {

@@ -31,10 +31,7 @@ const PROXY_VARIABLES: [&str; 8] = [
     "NO_PROXY",
 ];
 
-/// Runs a command in a pod, with our own terminal, files, folder and environment, and gives its exit status.
-///
-/// # Errors
-/// Where the lab has ended, the kernel refuses its namespaces, or there is no such program.
+/// Runs a command in a pod, with our own terminal, files, directory and environment.
 pub fn run(pod: &PodStatus, mut command: Command) -> Result<ExitStatus, EnvironmentError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let operation = format!("run {program} in pod {}", pod.name);
@@ -61,24 +58,19 @@ pub fn run(pod: &PodStatus, mut command: Command) -> Result<ExitStatus, Environm
     }
 }
 
-/// As shells show it: the status of the command, or 128 and the number of the signal that ended it.
-#[must_use]
+/// As shells show it: the command's status, or 128 + the number of the signal that ended it.
 pub fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
-/// Moves the calling process, which must have one thread, into the network of a pod. Sockets made before stay where they
-/// were made. Gives a file that can be read once the lab has ended.
-///
-/// # Errors
-/// Where the lab has ended or the kernel refuses.
+/// Moves the calling process, which must have one thread, into a pod's network. Sockets made before stay where they
+/// were made. Returns a file that becomes readable once the lab has ended.
 pub fn join_network(pod: &PodStatus) -> Result<OwnedFd, EnvironmentError> {
     join(pod, false)
 }
 
-/// Moves the calling process into the pod's network, and what it starts into all the rest of it. Gives what
-/// [`join_network`] does.
+/// Like [`join_network`]; what the process starts also gets the pod's other namespaces.
 fn join(pod: &PodStatus, whole: bool) -> Result<OwnedFd, EnvironmentError> {
     let operation = format!("enter pod {}", pod.name);
     let PodNamespaces { holder, user, processes, network, mounts, .. } = &pod.namespaces;
@@ -119,8 +111,8 @@ fn join(pod: &PodStatus, whole: bool) -> Result<OwnedFd, EnvironmentError> {
     Ok(process)
 }
 
-/// What the terminal sends reaches the command by itself, as it is in our process group; without a terminal it is sent to
-/// us alone.
+/// Signals from the terminal reach the command by themselves, as it is in our process group; others are sent to us
+/// alone.
 fn pass_on(child: &Child, signal: i32) {
     let from_terminal = io::stdin().is_terminal() || io::stderr().is_terminal();
     if signal == SIGCHLD || (from_terminal && (signal == SIGINT || signal == SIGQUIT)) {

@@ -5,10 +5,9 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::sync::Arc;
 
-/// Name of a pod's interface.
 pub(crate) const POD_INTERFACE: &str = "eth0";
 
-/// An interface of a network namespace. It can be read until this is dropped, whichever processes have ended.
+/// An interface of a network namespace, readable until dropped, whichever processes have ended.
 #[derive(Clone, Debug)]
 pub struct Interface {
     /// `/proc/<pid>/net/dev`.
@@ -17,15 +16,11 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// An interface of the calling thread's network namespace.
-    ///
-    /// # Errors
-    /// `/proc` cannot be read.
     pub fn of_this_thread(name: &'static str) -> io::Result<Self> {
         Ok(Self { table: Arc::new(File::open("/proc/thread-self/net/dev")?), name })
     }
 
-    /// Bytes since the interface was made; absent where there is none of its name.
+    /// Since the interface was made; absent if there is none of its name.
     pub(crate) fn bytes(&self) -> Option<NetworkUsage> {
         // From its beginning, the table is made anew.
         let mut file = &*self.table;
@@ -36,7 +31,6 @@ impl Interface {
     }
 }
 
-/// Bytes of one interface in `/proc/<pid>/net/dev`.
 fn parse_interface(table: &str, interface: &str) -> Option<NetworkUsage> {
     let counts =
         table.lines().find_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'))?;

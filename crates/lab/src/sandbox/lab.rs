@@ -25,14 +25,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a file's mode says of others who may run it.
+/// Mode bits with which other users may read and run a file.
 const READ_AND_RUN: u32 = 0o005;
 
-/// A lab, from within.
 #[derive(Clone, Debug)]
 pub struct Lab(Arc<Inside>);
 
-/// What [`crate::enter()`] hands over.
 #[derive(Debug)]
 struct Inside {
     record: Record,
@@ -40,25 +38,21 @@ struct Inside {
     stop_requested: Arc<AtomicBool>,
     switch: Namespace,
     identity: ProxyIdentity,
-    /// Why proxies have no user of their own, where they have none.
     no_proxy_user: Option<NoProxyUser>,
-    /// Where folders of the proxies' own are made.
     proxies_dir: PathBuf,
-    /// The machine's own proc, opened before ours was mounted over it, as a path.
+    /// The machine's own proc, opened before ours was mounted over it.
     outer_proc: PathBuf,
-    /// What that path leads through: to be kept open.
+    /// Keeps `outer_proc` open.
     _outer_proc_file: OwnedFd,
     state: Mutex<Changing>,
-    /// Ports of the machine that are not forwarded yet.
     reserved_ports: Mutex<Vec<TcpListener>>,
 }
 
-/// What changes while a lab is up.
 #[derive(Debug, Default)]
 struct Changing {
     next_pod: u16,
     contents: Contents,
-    /// Programs that were made reachable for the proxy's user.
+    /// Files and programs, and their copies or mounts for the proxy's user.
     exposed: BTreeMap<PathBuf, PathBuf>,
 }
 
@@ -95,24 +89,18 @@ impl Lab {
         })))
     }
 
-    /// Its name in `meshmeter lab status`.
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.0.record.id
     }
 
-    /// A folder of the lab's own, removed with it: for keys and sockets. Its path is short enough for the latter
-    /// (sun_path, 108 bytes, leaves 40 for a name). Others may pass through it where proxies run as a user of their own, so
-    /// secrets belong in [`Self::create_private_dir`].
-    #[must_use]
+    /// A directory of the lab, removed with it: for keys and sockets. Its path is short enough for sockets (sun_path,
+    /// 108 bytes, leaves 40 for a name). Others may pass through it if proxies have their own user, so secrets belong
+    /// in [`Self::create_private_dir`].
     pub fn private_dir(&self) -> &Path {
         &self.0.private_dir
     }
 
-    /// Makes a folder in or below [`Self::private_dir`] that only `user` can enter (mode 0700).
-    ///
-    /// # Errors
-    /// Where it exists or cannot be made.
+    /// Creates a directory that only `user` can enter (mode 0700).
     pub fn create_private_dir(&self, name: &str, user: ContainerUser) -> Result<PathBuf, EnvironmentError> {
         let operation = format!("make the lab's folder {name}");
         check_name(name).map_err(|reason| EnvironmentError::new(operation.clone(), reason))?;
@@ -127,10 +115,7 @@ impl Lab {
         Ok(path)
     }
 
-    /// Gives a file to the user that such a container runs as; its mode stays.
-    ///
-    /// # Errors
-    /// Where the kernel refuses.
+    /// Gives a file to the user of such a container; its mode stays.
     pub fn give_to(&self, path: &Path, user: ContainerUser) -> Result<(), EnvironmentError> {
         if user == ContainerUser::Proxy && self.0.identity == ProxyIdentity::Uid {
             rustix::fs::chown(path, Some(Uid::from_raw(PROXY_USER)), Some(Gid::from_raw(PROXY_USER)))
@@ -144,58 +129,43 @@ impl Lab {
         Ok(())
     }
 
-    /// The machine's own `/proc`, where all its processes show and not only the lab's, as a path for this process.
-    #[must_use]
+    /// The machine's own `/proc`, which shows all its processes, not only the lab's.
     pub fn outer_proc(&self) -> &Path {
         &self.0.outer_proc
     }
 
-    /// How a proxy's own traffic is told from the application's here.
-    #[must_use]
     pub fn proxy_identity(&self) -> ProxyIdentity {
         self.0.identity
     }
 
-    /// Why proxies have no user of their own here, and how to get one; absent where they have.
-    #[must_use]
     pub fn no_proxy_user(&self) -> Option<&NoProxyUser> {
         self.0.no_proxy_user.as_ref()
     }
 
-    /// With which rights the lab was made.
-    #[must_use]
     pub fn privileges(&self) -> Privileges {
         self.0.record.privileges
     }
 
-    /// Which control groups the lab uses; absent where it has none.
-    #[must_use]
+    /// Absent where the lab has no cgroups.
     pub fn cgroup_version(&self) -> Option<Version> {
         self.cgroup().map(|cgroup| cgroup.version)
     }
 
-    /// Why the lab has no control groups, where it has none.
-    #[must_use]
     pub fn no_cgroup_because(&self) -> Option<&str> {
         self.0.record.no_cgroup_because.as_deref()
     }
 
-    /// Remains of labs whose processes had been killed, removed before this lab was made.
-    #[must_use]
+    /// Remains of killed labs, removed before this lab was made.
     pub fn removed_before(&self) -> &[Removed] {
         &self.0.record.removed_before
     }
 
-    /// Whether the user or the system asked meshmeter to end (SIGINT, SIGTERM or SIGHUP). A second signal ends it at once.
-    #[must_use]
+    /// Whether SIGINT, SIGTERM or SIGHUP came. A second signal ends meshmeter at once.
     pub fn stop_requested(&self) -> bool {
         self.0.stop_requested.load(Ordering::Relaxed)
     }
 
-    /// For loops that wait: an error once [`Self::stop_requested`].
-    ///
-    /// # Errors
-    /// That one.
+    /// An error once [`Self::stop_requested`].
     pub fn check_not_stopped(&self) -> Result<(), EnvironmentError> {
         if self.stop_requested() {
             return Err(EnvironmentError::new("go on", "meshmeter was asked to stop"));
@@ -203,10 +173,6 @@ impl Lab {
         Ok(())
     }
 
-    /// The lab as `meshmeter lab status` shows it.
-    ///
-    /// # Errors
-    /// Where the machine's `/proc` cannot be read.
     pub fn status(&self) -> Result<LabStatus, EnvironmentError> {
         let mut record = self.0.record.clone();
         // The outer process notes our number after it has started us; the machine's proc tells it too.
@@ -217,17 +183,12 @@ impl Lab {
         Ok(status(record, self.0.private_dir.clone(), self.outer_proc()))
     }
 
-    /// Notes how people use the lab, for `meshmeter lab status`.
-    ///
-    /// # Errors
-    /// Where the lab's folder cannot be written to.
     pub fn note_access(&self, access: Access) -> Result<(), EnvironmentError> {
         let contents = &mut self.state().contents;
         contents.access = Some(access);
         contents.save_access(&self.0.private_dir)
     }
 
-    /// Takes an address for a pod of this name.
     pub(crate) fn reserve_pod_number(&self, name: &str) -> Result<u16, &'static str> {
         let mut state = self.state();
         if state.contents.pods.values().any(|pod| pod.name == name) {
@@ -240,7 +201,6 @@ impl Lab {
         Ok(state.next_pod - 1)
     }
 
-    /// Takes one of the ports that the lab was entered with.
     pub(crate) fn take_reserved_port(&self) -> Option<TcpListener> {
         self.0.reserved_ports.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
@@ -253,7 +213,6 @@ impl Lab {
         self.0.record.cgroup.as_ref()
     }
 
-    /// The error of something that needs control groups.
     pub(crate) fn no_cgroup_for(&self, operation: &str) -> EnvironmentError {
         let reason = self.no_cgroup_because().unwrap_or("none can be made");
         EnvironmentError::new(
@@ -265,8 +224,8 @@ impl Lab {
         )
     }
 
-    /// Makes a program reachable for the proxy's user, who may not pass through our home folder: mounted under the
-    /// lab's folder, in the lab's own mount namespace. Its name stays, so that it shows in process lists.
+    /// Bind-mounts a program below the lab's directory, in the lab's own mount namespace, for the proxy's user, who
+    /// may not pass through our home directory. Its name stays, so that process lists show it.
     pub(crate) fn expose_program(&self, program: &Path) -> Result<PathBuf, EnvironmentError> {
         let operation = format!("make {} reachable for the proxy's user", program.display());
         let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
@@ -291,8 +250,8 @@ impl Lab {
         Ok(exposed)
     }
 
-    /// A copy of a file that the proxy's user may read, whose own folder that user may not be able to enter. Whatever becomes
-    /// of the file, the copy stays as it was when it was first asked for.
+    /// A copy of a file for the proxy's user, who may not be able to enter the file's own directory. Later changes of
+    /// the file do not reach the copy.
     pub(crate) fn expose_file(&self, file: &Path) -> Result<PathBuf, EnvironmentError> {
         let failed = |error: io::Error| {
             EnvironmentError::new(format!("copy {} for the proxies", file.display()), error)
@@ -356,7 +315,7 @@ impl Lab {
     }
 }
 
-/// Makes a folder with this number in another, both open to every user, whatever our umask says.
+/// Creates directory `number` in `parent`, both open to every user whatever the umask.
 fn folder_for_all(parent: &Path, number: usize) -> io::Result<PathBuf> {
     let folder = parent.join(number.to_string());
     fs::create_dir_all(&folder)?;

@@ -1,6 +1,6 @@
 //! Names of pods and containers.
 
-/// Names become names of folders and threads.
+/// Names become directory and thread names.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if (1..=40).contains(&name.len()) && name.bytes().all(allowed) && !name.starts_with('-') {

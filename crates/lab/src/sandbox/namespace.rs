@@ -29,12 +29,10 @@ pub(crate) struct Namespace {
     files: Files,
 }
 
-/// What holds the namespaces of a thread.
 struct Files {
     network: OwnedFd,
-    /// Present where the thread has mounts of its own.
+    /// Present where the thread has its own mounts.
     mounts: Option<OwnedFd>,
-    /// A pod's way to the lab's bridge.
     interface: Interface,
 }
 
@@ -44,19 +42,15 @@ impl fmt::Debug for Namespace {
     }
 }
 
-/// Whether a namespace's thread makes a new one or stays in that of its process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Origin {
-    /// A new network namespace.
     New,
-    /// A new network namespace, and mounts of its own: it sees what the lab mounts later on, and not the reverse.
+    /// A new network namespace with its own mounts: it sees what the lab mounts later, and not the reverse.
     NewWithMounts,
-    /// The one that the process is in.
     Process,
 }
 
 impl Namespace {
-    /// Starts the thread.
     pub(crate) fn open(name: &str, origin: Origin) -> Result<Self, EnvironmentError> {
         let operation = format!("make the network namespace of {name}");
         let (tasks, received) = mpsc::channel::<Task>();
@@ -86,22 +80,20 @@ impl Namespace {
         })
     }
 
-    /// The namespace as a file: what other processes and netlink messages name it by.
+    /// Other processes and netlink messages name the namespace by this file.
     pub(crate) fn file(&self) -> &OwnedFd {
         &self.files.network
     }
 
-    /// The mounts as a file, where they are the namespace's own.
     pub(crate) fn mounts_file(&self) -> Option<&OwnedFd> {
         self.files.mounts.as_ref()
     }
 
-    /// A pod's way to the lab's bridge.
     pub(crate) fn interface(&self) -> &Interface {
         &self.files.interface
     }
 
-    /// Runs `work` in the namespace and waits for what it gives. Never to be called from within itself.
+    /// Runs `work` in the namespace and returns its result. Must not be called from within itself.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

@@ -15,30 +15,26 @@ use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 
-/// The bridge's address, which is every pod's gateway.
+/// The bridge's address and every pod's gateway.
 pub const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
-/// Length of the prefix of the pods' subnet, 10.77.0.0/16.
+/// The pods' subnet is 10.77.0.0/16.
 pub const PREFIX_LENGTH: u8 = 16;
-/// The most pods that a lab can have had: every address is used once.
+/// Every address is used once in a lab's lifetime.
 pub const MAX_PODS: u16 = u16::MAX - 2;
 
-/// Group of links that are about to be deleted.
 const LEAVING_GROUP: u32 = 1;
 const BRIDGE: &str = "meshmeter0";
 
-/// Address of the pod with this number, from 0.
-#[must_use]
+/// `number` counts from 0.
 pub fn pod_address(number: u16) -> Ipv4Addr {
     let base = u32::from(Ipv4Addr::new(10, 77, 0, 2));
     Ipv4Addr::from(base + u32::from(number.min(MAX_PODS - 1)))
 }
 
-/// Name of the switch's end of a pod's veth pair.
 fn port_name(number: u16) -> String {
     format!("pod{number}")
 }
 
-/// Sets up the lab's switch: loopback and the bridge.
 pub(crate) fn set_up_switch(switch: &Namespace) -> Result<(), EnvironmentError> {
     in_namespace(switch, "set up the lab's bridge", || {
         disable_ipv6_on_new_interfaces()?;
@@ -61,7 +57,6 @@ pub(crate) fn set_up_switch(switch: &Namespace) -> Result<(), EnvironmentError> 
     })
 }
 
-/// Connects a pod to the bridge and gives it its address.
 pub(crate) fn connect_pod(switch: &Namespace, pod: &Namespace, number: u16) -> Result<(), EnvironmentError> {
     let operation = format!("connect pod {number} to the lab's bridge");
     in_namespace(pod, &operation, || {
@@ -102,8 +97,8 @@ pub(crate) fn connect_pod(switch: &Namespace, pod: &Namespace, number: u16) -> R
     })
 }
 
-/// Deletes the veth pairs of pods; that one is gone already is fine. The kernel waits for all CPUs when it deletes links
-/// (some 50 ms): once for a group of them.
+/// Deletes the veth pairs of pods; one that is gone already is fine. The kernel waits for all CPUs when it deletes
+/// links (some 50 ms): once per group of links.
 pub(crate) fn disconnect_pods(switch: &Namespace, numbers: Vec<u16>) -> Result<(), EnvironmentError> {
     in_namespace(switch, "disconnect pods from the lab's bridge", move || {
         with_netlink(async |netlink| {
@@ -124,7 +119,6 @@ pub(crate) fn disconnect_pods(switch: &Namespace, numbers: Vec<u16>) -> Result<(
     })
 }
 
-/// Runs a step of set-up in a namespace, its error naming the operation.
 fn in_namespace(
     namespace: &Namespace,
     operation: &str,
@@ -133,7 +127,6 @@ fn in_namespace(
     namespace.run(step)?.map_err(|error| EnvironmentError::new(operation, error))
 }
 
-/// Runs requests to a netlink socket opened in the calling thread's namespace.
 fn with_netlink<F>(requests: impl FnOnce(Handle) -> F) -> io::Result<()>
 where
     F: Future<Output = io::Result<()>>,
@@ -148,7 +141,7 @@ where
     })
 }
 
-/// The kernel's refusal as an operating error with its number, so that it reads as users know it.
+/// The kernel's error with its number, so that it reads as users know it.
 fn failed(error: rtnetlink::Error) -> io::Error {
     match error {
         rtnetlink::Error::NetlinkError(message) => message.to_io(),

@@ -11,12 +11,9 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What bears on permission for namespaces.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Facts {
-    /// Effective user is root.
     root: bool,
-    /// We seem to be in a container.
     container: bool,
     /// `kernel.unprivileged_userns_clone`, where the distribution has it.
     unprivileged_clone: Option<u64>,
@@ -49,7 +46,6 @@ impl Facts {
 const CONTAINER_HINT: &str = "in a container: start it with `--privileged`, or with `--cap-add SYS_ADMIN --cap-add NET_ADMIN \
                               --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined`";
 
-/// The error for a namespace, or something that belongs to it, that the kernel refused.
 pub(crate) fn refused(operation: &str, error: io::Error) -> EnvironmentError {
     let hint = hint(error.raw_os_error(), &Facts::read());
     let error = EnvironmentError::new(operation, error);
@@ -93,13 +89,13 @@ fn hint(error: Option<i32>, facts: &Facts) -> Option<String> {
     Some(hint)
 }
 
-/// Whether we may make namespaces without a user namespace.
+/// Whether namespaces can be made without a user namespace.
 pub(crate) fn has_system_administration() -> bool {
     rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN))
 }
 
-/// Whether we may run a process as another user, and give it files.
+/// Whether a process can run as another user, and files be given to it.
 pub(crate) fn can_change_user() -> bool {
     let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::CHOWN;
     rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
@@ -114,10 +110,7 @@ pub(crate) fn first_namespaces() -> UnshareFlags {
     }
 }
 
-/// Whether a lab's namespaces can be made here, tried in a process of its own.
-///
-/// # Errors
-/// What was refused, and what to do about it.
+/// Tries to make a lab's namespaces, in a process of its own.
 pub fn probe() -> Result<(), EnvironmentError> {
     let operation = "make namespaces for a lab";
     let namespaces = first_namespaces() | UnshareFlags::NEWNET | UnshareFlags::NEWNS;

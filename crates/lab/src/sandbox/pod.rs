@@ -22,22 +22,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A pod to make.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PodSpec {
-    /// Its name within the lab: lower-case letters, digits and dashes.
+    /// Lower-case letters, digits and dashes.
     pub name: String,
-    /// What its processes find in place of the machine's files; absent: nothing is replaced.
+    /// Absent: nothing is replaced.
     pub names: Option<NameFiles>,
 }
 
-/// Where processes look for [`NameFiles`].
 const NAME_PLACES: [&str; 2] = ["/etc/hosts", "/etc/resolv.conf"];
 
-/// Whether the machine has what pods' own names are mounted on, and what istiod reads.
-///
-/// # Errors
-/// Which one is missing.
+/// Whether the machine has the files that pods' own name files are mounted on; istiod reads them too.
 pub(crate) fn check_name_places() -> Result<(), EnvironmentError> {
     NAME_PLACES.into_iter().try_for_each(check_name_place)
 }
@@ -52,29 +47,23 @@ fn check_name_place(place: &str) -> Result<(), EnvironmentError> {
     })
 }
 
-/// How names resolve in a pod: files that its processes find in place of the machine's own.
+/// How names resolve in a pod: files mounted over the machine's own.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NameFiles {
-    /// In place of `/etc/hosts`.
     pub hosts: PathBuf,
-    /// In place of `/etc/resolv.conf`.
     pub resolver: PathBuf,
 }
 
 impl PodSpec {
-    /// A pod of this name.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), names: None }
     }
 
-    /// The same pod, in which names resolve by these files.
-    #[must_use]
     pub fn with_names(self, names: NameFiles) -> Self {
         Self { names: Some(names), ..self }
     }
 }
 
-/// A running pod.
 #[derive(Debug)]
 pub struct Pod {
     lab: Lab,
@@ -86,10 +75,7 @@ pub struct Pod {
 }
 
 impl Lab {
-    /// Makes a pod, connected to the lab's bridge. May be called from several threads.
-    ///
-    /// # Errors
-    /// The name is taken or not a name, or the kernel refuses a part; then nothing of it remains.
+    /// May be called from several threads. On an error nothing of the pod remains.
     pub fn create_pod(&self, spec: &PodSpec) -> Result<Pod, EnvironmentError> {
         let failed = |reason: String| EnvironmentError::new(format!("make pod {}", spec.name), reason);
         check_name(&spec.name).map_err(failed)?;
@@ -134,38 +120,27 @@ impl Pod {
         })
     }
 
-    /// The lab that it is in.
     pub(crate) fn lab(&self) -> &Lab {
         &self.lab
     }
 
-    /// Its network namespace, for those who open sockets in it and may outlive it.
     pub(crate) fn namespace(&self) -> &Arc<Namespace> {
         &self.namespace
     }
 
-    /// Its name within the lab.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its address, reachable from every pod of the lab.
-    #[must_use]
     pub fn address(&self) -> Ipv4Addr {
         network::pod_address(self.number)
     }
 
-    /// Its processes, in the order in which they were started.
-    #[must_use]
+    /// In the order in which they were started.
     pub fn containers(&self) -> &[Container] {
         &self.containers
     }
 
-    /// Starts a process in the pod.
-    ///
-    /// # Errors
-    /// Where it cannot be started; where a CPU limit is asked for and the lab has no control groups.
     pub fn start(&mut self, spec: &ContainerSpec) -> Result<Container, EnvironmentError> {
         let operation = || format!("start {}/{}", self.name, spec.name);
         check_name(&spec.name).map_err(|reason| EnvironmentError::new(operation(), reason))?;
@@ -205,10 +180,6 @@ impl Pod {
         Ok(container)
     }
 
-    /// Sends the pod's traffic through its proxy, as [`Redirect`] says.
-    ///
-    /// # Errors
-    /// Where iptables is absent, or the kernel refuses the rules.
     pub fn redirect(&self, redirect: &Redirect) -> Result<(), EnvironmentError> {
         let rules = redirect::rules(redirect, self.lab.proxy_identity());
         let lock_file = self.iptables_lock();
@@ -221,23 +192,19 @@ impl Pod {
         self.run(move || redirect::load(&rules, &lock_file))?
     }
 
-    /// All rules of the pod's network namespace, or why they cannot be read.
     pub(crate) fn saved_rules(&self) -> Result<Vec<String>, String> {
         let lock_file = self.iptables_lock();
         let saved = self.run(move || redirect::saved(&lock_file));
         saved.and_then(|saved| saved).map_err(|error| in_one_line(&error))
     }
 
-    /// The lock by which those who change rules of a lab's pods wait for each other.
+    /// Lock shared by all programs that change rules of a lab's pods.
     pub(crate) fn iptables_lock(&self) -> PathBuf {
         self.lab.private_dir().join("xtables.lock")
     }
 
-    /// Runs `work` on a thread in the pod's network namespace: sockets opened there belong to the pod. Not to be called
-    /// from within itself.
-    ///
-    /// # Errors
-    /// Where `work` panicked.
+    /// Runs `work` on a thread in the pod's network namespace: sockets opened there belong to the pod. Must not be
+    /// called from within itself.
     pub fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -245,10 +212,8 @@ impl Pod {
         self.namespace.run(work)
     }
 
-    /// Waits until a process listens on this TCP port of the pod, without connecting to it.
-    ///
-    /// # Errors
-    /// Where that takes too long, or `container`, which should listen, has ended: then with its last words.
+    /// Waits until a process listens on this TCP port of the pod, without connecting to it. If `container` ends
+    /// meanwhile, the error has its last log lines.
     pub fn wait_until_listening(
         &self,
         container: &Container,
@@ -263,23 +228,17 @@ impl Pod {
         })
     }
 
-    /// Takes the pod down and says what could not be. Dropping it does the same without a word.
-    ///
-    /// # Errors
-    /// Where a process does not end or a part cannot be removed. The rest is removed nevertheless.
+    /// Takes the pod down and reports what could not be removed; dropping it does the same silently. The rest is
+    /// removed nevertheless.
     pub fn close(mut self) -> Result<(), EnvironmentError> {
         take_down(std::slice::from_mut(&mut self))
     }
 
-    /// Takes pods down together, which takes about as long as for one.
-    ///
-    /// # Errors
-    /// As [`Self::close`].
+    /// Takes pods down together, which takes about as long as one.
     pub fn close_all(mut pods: Vec<Self>) -> Result<(), EnvironmentError> {
         take_down(&mut pods)
     }
 
-    /// Whether all orphans of its containers' process groups are reaped.
     fn is_reaped(&self) -> bool {
         self.containers.iter().all(Container::reap_orphans)
     }
@@ -314,8 +273,8 @@ fn take_down(pods: &mut [Pod]) -> Result<(), EnvironmentError> {
     ended.and(strays).and(disconnected).and(removed)
 }
 
-/// Ends processes of the pods that left the process groups of their containers, known by the network namespace that they
-/// are in, and reaps them: as orphans they have fallen to us, the lab's first process.
+/// Ends and reaps processes of the pods that left the process groups of their containers, found by their network
+/// namespace: as orphans they have fallen to us, the lab's first process.
 fn end_strays(pods: &[&Pod]) -> Result<(), EnvironmentError> {
     let inode = |pod: &&Pod| Some(rustix::fs::fstat(pod.namespace.file()).ok()?.st_ino);
     let namespaces: BTreeSet<u64> = pods.iter().filter_map(inode).collect();
@@ -339,12 +298,11 @@ fn end_strays(pods: &[&Pod]) -> Result<(), EnvironmentError> {
     })
 }
 
-/// Inode number of the network namespace that a process is in. A dead one is in none.
+/// Inode number of a process's network namespace; a dead process has none.
 fn network_of(pid: i32) -> Option<u64> {
     fs::metadata(format!("/proc/{pid}/ns/net")).ok().map(|file| file.st_ino())
 }
 
-/// Whether a TCP socket of the calling thread's network namespace listens on this port.
 fn is_listening(port: u16) -> bool {
     ["tcp", "tcp6"].iter().any(|table| {
         let table = fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();

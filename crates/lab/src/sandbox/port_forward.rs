@@ -23,29 +23,26 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, oneshot};
 
-/// Connections that one port passes on at once; more wait. Each takes two files, of which a process has some thousands.
+/// Per port; more connections wait. Each takes two files, of which a process has some thousands.
 const MAX_CONNECTIONS: usize = 256;
 
-/// How long a connection within a pod may take; it is a matter of microseconds.
+/// A connection within a pod takes microseconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long to wait where no connection can be accepted, for want of files.
+/// Pause if no connection can be accepted for want of files.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A port of the machine's loopback that leads to a port of a pod. Dropping it closes it, with its connections.
+/// A port of the machine's loopback that leads to a port of a pod. Dropping it closes the port and its connections.
 #[derive(Debug)]
 pub struct PortForward {
     address: SocketAddr,
-    /// Dropped, it ends the thread.
+    /// Dropping it ends the thread.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Lab {
-    /// Forwards one of the ports that the lab was entered with to this port on the loopback of a pod.
-    ///
-    /// # Errors
-    /// All of them are forwarded already, or no thread can be started.
+    /// Forwards one of the ports that the lab was entered with to `port` on a pod's loopback.
     pub fn forward_port(&self, pod: &Pod, port: u16) -> Result<PortForward, EnvironmentError> {
         let operation = || format!("let a port of this machine lead to port {port} of pod {}", pod.name());
         let reserved = self.take_reserved_port().ok_or_else(|| {
@@ -71,8 +68,6 @@ impl PortForward {
         Ok(Self { address, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it is, on the machine's loopback.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -88,15 +83,11 @@ impl Drop for PortForward {
     }
 }
 
-/// Takes a port of this machine's loopback, chosen by the kernel.
 pub(crate) fn reserve() -> Result<TcpListener, EnvironmentError> {
     listen(0)
 }
 
-/// Listens on this port of the calling thread's loopback; 0 lets the kernel choose.
-///
-/// # Errors
-/// Where the port is taken, or may not be had.
+/// Listens on the calling thread's loopback; port 0 lets the kernel choose.
 pub fn listen(port: u16) -> Result<TcpListener, EnvironmentError> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
         let port = if port == 0 { "a port".to_owned() } else { format!("port {port}") };
@@ -104,11 +95,8 @@ pub fn listen(port: u16) -> Result<TcpListener, EnvironmentError> {
     })
 }
 
-/// Passes what `listener` accepts on to this port on the loopback of the network that the calling thread is in by now,
-/// until one of these files can be read: gives its place among them.
-///
-/// # Errors
-/// Where the system gives no thread or event loop.
+/// Forwards connections from `listener` to `port` on the loopback of the calling thread's present network, until one
+/// of the files becomes readable; returns that file's index.
 pub fn forward(listener: TcpListener, port: u16, until: Vec<OwnedFd>) -> Result<usize, EnvironmentError> {
     let operation = format!("pass connections on to port {port}");
     let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
@@ -128,7 +116,6 @@ pub fn forward(listener: TcpListener, port: u16, until: Vec<OwnedFd>) -> Result<
     runtime().map_err(failed)?.block_on(forwarding).map_err(failed)
 }
 
-/// Waits until one of these files can be read, and gives its place among them.
 fn first_readable(files: &[OwnedFd]) -> io::Result<usize> {
     let mut polled: Vec<PollFd<'_>> = files.iter().map(|file| PollFd::new(file, PollFlags::IN)).collect();
     loop {
@@ -146,7 +133,7 @@ fn runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-/// Connects within a pod. Tokio's own connecting would happen in our namespace.
+/// Connects within a pod; tokio's own connect would happen in our namespace.
 async fn connect_in(namespace: Arc<Namespace>, port: u16) -> io::Result<tokio::net::TcpStream> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let work = move || namespace.run(move || TcpStream::connect_timeout(&address, CONNECT_TIMEOUT));
@@ -156,7 +143,7 @@ async fn connect_in(namespace: Arc<Namespace>, port: u16) -> io::Result<tokio::n
     tokio::net::TcpStream::from_std(stream)
 }
 
-/// Copies between each connection that comes and one of `connect`. Ends only where the listener is none.
+/// Joins each accepted connection with one from `connect`. Ends only with the listener.
 async fn pass_on<C, F>(listener: TcpListener, connect: C) -> io::Result<Infallible>
 where
     C: Fn() -> F,

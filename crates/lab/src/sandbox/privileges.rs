@@ -3,19 +3,16 @@
 use rustix::thread::UnshareFlags;
 use std::io;
 
-/// With which rights a lab was made.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Privileges {
-    /// Those of root.
     Root,
-    /// Those of an ordinary user, in a user namespace of the lab's own.
+    /// An ordinary user's, in the lab's own user namespace.
     UserNamespace,
 }
 
 impl Privileges {
     /// `root` or `user-namespace`, as in `host.json`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Root => "root",

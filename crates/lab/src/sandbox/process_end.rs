@@ -6,10 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// Waits until a process has ended, for at most `timeout`.
-///
-/// # Errors
-/// `Interrupted` where this thread handled a signal meanwhile.
+/// Fails with `Interrupted` if this thread handles a signal meanwhile.
 pub(crate) fn has_ended_within(process: &OwnedFd, timeout: Duration) -> io::Result<bool> {
     // A timeout beyond what the kernel can represent is none.
     let timeout = Timespec::try_from(timeout).ok();
@@ -20,10 +17,7 @@ pub(crate) fn has_ended_within(process: &OwnedFd, timeout: Duration) -> io::Resu
     }
 }
 
-/// The same, through signals.
-///
-/// # Panics
-/// Panics where the kernel cannot poll an open file.
+/// Like [`has_ended_within`], but signals do not interrupt it.
 pub(crate) fn ends_within(process: &OwnedFd, timeout: Duration) -> bool {
     let give_up_at = Instant::now() + timeout;
     loop {

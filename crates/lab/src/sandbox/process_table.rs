@@ -8,58 +8,50 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A process that cannot be taken for another: its number and when it started, in clock ticks since boot.
+/// A process's number and start time, which no other process shares.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
-    /// Its number.
     pub pid: i32,
     /// Field 22 of `/proc/<pid>/stat`.
     pub start_time_ticks: u64,
 }
 
-/// `PF_KTHREAD` of the kernel's `include/linux/sched.h`.
+/// From the kernel's `include/linux/sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// The fields of `/proc/<pid>/stat` that the lab needs (proc_pid_stat(5)). CPU times are those of the process with all its
-/// threads, ended ones included; the kernel scales them to what the scheduler measured and prints them in clock ticks.
+/// Fields of `/proc/<pid>/stat` (proc_pid_stat(5)). CPU times cover all threads, ended ones included; the kernel
+/// scales them to what the scheduler measured and prints clock ticks.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Stat {
-    /// Command name, cut to 15 characters by the kernel.
+    /// Cut to 15 characters by the kernel.
     pub name: String,
-    /// State, such as `S`; `Z` and `X` are dead, `T` is stopped.
+    /// Such as `S`; `Z` and `X` are dead, `T` is stopped.
     pub state: char,
-    /// The parent's number.
     pub parent_pid: i32,
-    /// Whether it is a thread of the kernel.
     pub kernel_thread: bool,
-    /// CPU in user mode, clock ticks.
     pub user_ticks: u64,
-    /// CPU in the kernel, clock ticks.
     pub system_ticks: u64,
-    /// CPU in user mode of its children that have ended and were waited for, clock ticks.
+    /// CPU of children that have ended and were waited for.
     pub ended_children_user_ticks: u64,
-    /// The same in the kernel.
     pub ended_children_system_ticks: u64,
-    /// When it started, in clock ticks since boot.
+    /// Since boot.
     pub start_time_ticks: u64,
 }
 
 impl Stat {
     /// Whether the process has ended, reaped or not.
-    #[must_use]
     pub fn is_dead(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
 
-    /// Whether a signal has stopped the process. One that a debugger holds is not: it may be let go in the next instant.
-    #[must_use]
+    /// Whether a signal has stopped the process. One held by a debugger does not count: it may continue in the next
+    /// instant.
     pub fn is_stopped(&self) -> bool {
         self.state == 'T'
     }
 }
 
 /// Parses `/proc/<pid>/stat`. The command name may hold blanks and parentheses, so fields count from the last `)`.
-#[must_use]
 pub fn parse_stat(text: &str) -> Option<Stat> {
     let (open, close) = (text.find('(')?, text.rfind(')')?);
     let name = text.get(open + 1..close)?.to_owned();
@@ -82,26 +74,17 @@ pub fn parse_stat(text: &str) -> Option<Stat> {
 }
 
 /// The process's number in each PID namespace that it is in, outermost first (`NSpid` of `/proc/<pid>/status`).
-#[must_use]
 pub fn parse_namespace_pids(status: &str) -> Option<Vec<i32>> {
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     line.split_ascii_whitespace().map(|pid| pid.parse().ok()).collect()
 }
 
-/// Reads a process's `stat` below this mount of proc.
-///
-/// # Errors
-/// Where there is no such process.
 pub fn stat(proc: &Path, pid: i32) -> io::Result<Stat> {
     let text = fs::read(proc.join(pid.to_string()).join("stat"))?;
     parse_stat(&String::from_utf8_lossy(&text))
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{pid}/stat is malformed")))
 }
 
-/// Every process shown by this mount of proc.
-///
-/// # Errors
-/// Where it cannot be listed.
 pub fn pids(proc: &Path) -> io::Result<Vec<i32>> {
     let mut pids = Vec::new();
     for entry in fs::read_dir(proc)? {
@@ -113,45 +96,32 @@ pub fn pids(proc: &Path) -> io::Result<Vec<i32>> {
 }
 
 impl ProcessIdentity {
-    /// The process that has this number now.
-    ///
-    /// # Errors
-    /// Where there is none.
     pub fn of(proc: &Path, pid: i32) -> io::Result<Self> {
         Ok(Self { pid, start_time_ticks: stat(proc, pid)?.start_time_ticks })
     }
 
-    /// This process.
-    ///
-    /// # Errors
-    /// Where `/proc` cannot be read.
     pub fn current() -> io::Result<Self> {
         Self::of(Path::new("/proc"), rustix::process::getpid().as_raw_nonzero().get())
     }
 
-    /// Whether that very process still runs. One that has ended and waits to be reaped does not.
-    #[must_use]
+    /// Whether this very process still runs; one that waits to be reaped does not.
     pub fn is_alive(&self, proc: &Path) -> bool {
         stat(proc, self.pid)
             .is_ok_and(|stat| stat.start_time_ticks == self.start_time_ticks && !stat.is_dead())
     }
 
-    /// Whether that very process is still there, be it dead: of a process of several threads the first one may have ended, and
-    /// show it so, before the others have.
-    #[must_use]
+    /// Whether this very process still exists, even dead: the first of several threads may have ended, and show the
+    /// process so, before the others.
     pub fn is_there(&self, proc: &Path) -> bool {
         stat(proc, self.pid).is_ok_and(|stat| stat.start_time_ticks == self.start_time_ticks)
     }
 
-    /// The number as the kernel's interface wants it.
-    #[must_use]
     pub fn raw(&self) -> Option<Pid> {
         Pid::from_raw(self.pid)
     }
 }
 
-/// A process and all that descend from it, as far as their parents still live.
-#[must_use]
+/// A process and its descendants, as far as their parents still live.
 pub fn descendants(proc: &Path, pid: i32) -> Vec<i32> {
     let mut found = vec![pid];
     let mut next = 0;
@@ -162,8 +132,7 @@ pub fn descendants(proc: &Path, pid: i32) -> Vec<i32> {
     found
 }
 
-/// Whether any thread of a process, or of those that descend from it, runs or waits for a CPU or a disk at this moment.
-#[must_use]
+/// Whether any thread of a process or its descendants runs or waits for a CPU or a disk at this moment.
 pub fn is_active(proc: &Path, pid: i32) -> bool {
     descendants(proc, pid).into_iter().flat_map(|pid| threads(proc, pid)).any(|thread| {
         let text = fs::read(thread.join("stat")).unwrap_or_default();
@@ -171,7 +140,6 @@ pub fn is_active(proc: &Path, pid: i32) -> bool {
     })
 }
 
-/// The folders of a process's threads.
 fn threads(proc: &Path, pid: i32) -> Vec<PathBuf> {
     let tasks = fs::read_dir(proc.join(pid.to_string()).join("task"));
     tasks.map(|tasks| tasks.flatten().map(|task| task.path()).collect()).unwrap_or_default()

@@ -17,10 +17,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The folder of proxies' own folders, in the lab's.
 const FOLDER: &str = "proxies";
 
-/// Whether they can, in the lab with this record and folder.
 pub(crate) fn check(record: &Record, folder: &Path) -> Result<(), NoProxyUser> {
     if let Some(reason) = &record.no_proxy_user {
         return Err(reason.clone());
@@ -67,7 +65,6 @@ fn is_mapped(map: &str, id: u32) -> bool {
     })
 }
 
-/// Mounts a file system in the lab's folder, for the lab alone.
 pub(crate) fn mount_folder(private_dir: &Path) -> Result<PathBuf, EnvironmentError> {
     let operation = "mount a file system for the proxies' files";
     let folder = private_dir.join(FOLDER);

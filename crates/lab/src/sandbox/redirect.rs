@@ -17,23 +17,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// The proxy's user and group, as in Istio.
+/// As in Istio; the group has the same number.
 pub const PROXY_USER: u32 = 1337;
-/// The mark on the proxy's sockets where a user of its own cannot be had.
+/// The mark on the proxy's sockets if it cannot have its own user.
 pub const PROXY_MARK: u32 = 1337;
 
-/// How a proxy's own traffic is told from the application's.
+/// How a proxy's own traffic is recognized: by its user [`PROXY_USER`], or by [`PROXY_MARK`] on its sockets
+/// (`SO_MARK`, for which it keeps a capability).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ProxyIdentity {
-    /// It runs as user [`PROXY_USER`].
     Uid,
-    /// It marks its sockets with [`PROXY_MARK`] (`SO_MARK`; it keeps the capability for that).
     Mark,
 }
 
 impl ProxyIdentity {
     /// `uid` or `mark`, as in `host.json`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Uid => "uid",
@@ -42,17 +40,13 @@ impl ProxyIdentity {
     }
 }
 
-/// What is sent through the pod's proxy.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Redirect {
-    /// Connections that the pod's applications open.
     pub outbound: bool,
-    /// Connections to these ports of the pod.
     pub inbound_ports: Vec<u16>,
 }
 
 /// The rules as `iptables-restore` reads them.
-#[must_use]
 pub fn rules(redirect: &Redirect, identity: ProxyIdentity) -> String {
     let mut rules = String::from("*nat\n");
     // Writing to a string cannot fail.
@@ -81,16 +75,13 @@ pub fn rules(redirect: &Redirect, identity: ProxyIdentity) -> String {
     rules
 }
 
-/// The default of the distribution first, then either back end by name: some kernels have modules for one only.
+/// The distribution's default first, then either back end by name: some kernels have modules for one only.
 const PROGRAMS: [&str; 3] = ["iptables-restore", "iptables-nft-restore", "iptables-legacy-restore"];
 
 /// Ordinary users often lack these in their PATH.
 pub(crate) const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 
 /// The `iptables-restore` programs of this machine, best first.
-///
-/// # Errors
-/// Where there is none.
 pub fn programs() -> Result<Vec<PathBuf>, EnvironmentError> {
     let folders = folders();
     let found = |name: &&str| folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
@@ -103,27 +94,24 @@ pub fn programs() -> Result<Vec<PathBuf>, EnvironmentError> {
     Ok(programs)
 }
 
-/// Where the programs of iptables are looked for.
 fn folders() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).chain(SYSTEM_FOLDERS.iter().map(PathBuf::from)).collect()
 }
 
-/// The same as a value of PATH.
 pub(crate) fn search_path() -> OsString {
     // A folder with a colon in its name cannot be in PATH to begin with.
     std::env::join_paths(folders()).unwrap_or_default()
 }
 
-/// What programs that call iptables by name need of their environment: where it is, and a lock file that an ordinary user
-/// may write to (`iptables-legacy` has none of its own for them).
+/// Environment of programs that call iptables by name: its PATH, and a lock file that an ordinary user may write to
+/// (`iptables-legacy` has none for them).
 pub(crate) fn environment(lock_file: &Path) -> BTreeMap<String, OsString> {
     [("PATH", search_path()), ("XTABLES_LOCKFILE", lock_file.into())]
         .map(|(name, value)| (name.to_owned(), value))
         .into()
 }
 
-/// Loads rules into the network namespace of the calling thread.
 pub(crate) fn load(rules: &str, lock_file: &Path) -> Result<(), EnvironmentError> {
     let mut first_failure = None;
     for program in programs()? {
@@ -139,11 +127,10 @@ pub(crate) fn load(rules: &str, lock_file: &Path) -> Result<(), EnvironmentError
     ))
 }
 
-/// How long a program may take to list rules; it takes milliseconds.
+/// Listing rules takes milliseconds.
 const SAVE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Lists the rules of the network namespace of the calling thread, of each kind of tables that this machine has programs
-/// for, without what they counted.
+/// The rules of the calling thread's network namespace, from each installed kind of iptables, without counters.
 pub(crate) fn saved(lock_file: &Path) -> Result<Vec<String>, EnvironmentError> {
     let mut rules = Vec::new();
     for program in programs()? {

@@ -14,16 +14,13 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Why proxies have no user of their own, and what to do about it.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct NoProxyUser {
-    /// What is missing.
     pub reason: String,
-    /// How to get it.
     pub hint: String,
 }
 
-/// A user and a group that may be mapped besides our own.
+/// A user and group that may be mapped besides our own.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Subordinate {
     user: u32,
@@ -32,20 +29,19 @@ pub(crate) struct Subordinate {
     newgidmap: PathBuf,
 }
 
-/// Both maps, to be written as soon as there is a user namespace.
+/// Both maps, to be written once there is a user namespace.
 pub(crate) struct Mapping {
     users: Waiting,
     groups: Waiting,
 }
 
-/// A program that maps, not yet told to.
+/// A mapping program that waits for its start signal.
 struct Waiting {
     program: PathBuf,
     shell: Child,
 }
 
 impl Subordinate {
-    /// What this user may map.
     pub(crate) fn find() -> Result<Self, NoProxyUser> {
         let (newuidmap, newgidmap) = (program("newuidmap")?, program("newgidmap")?);
         let user = rustix::process::getuid().as_raw();
@@ -57,7 +53,7 @@ impl Subordinate {
         Ok(Self { user: first("/etc/subuid")?, group: first("/etc/subgid")?, newuidmap, newgidmap })
     }
 
-    /// Gets both maps ready. To be called before the namespace is made.
+    /// Prepares both maps, before the namespace is made.
     pub(crate) fn prepare(self) -> io::Result<Mapping> {
         let process = std::process::id();
         let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
@@ -69,8 +65,7 @@ impl Subordinate {
 }
 
 impl Mapping {
-    /// Writes the maps of the namespace that the calling process is in by now. Where that is refused, the map of users may
-    /// have been written.
+    /// Writes the maps of the calling process's namespace. If that fails, the map of users may have been written.
     pub(crate) fn write(mut self) -> Result<(), NoProxyUser> {
         self.users.write()?;
         self.groups.write()
@@ -142,7 +137,7 @@ fn not_given(file: &str, names: &[String], user: u32) -> NoProxyUser {
     }
 }
 
-/// The names of a user in `/etc/passwd` (passwd(5)).
+/// A user's names in `/etc/passwd` (passwd(5)).
 fn names_of(passwd: &str, user: u32) -> Vec<String> {
     let user = user.to_string();
     let name = |line: &str| {
@@ -153,7 +148,7 @@ fn names_of(passwd: &str, user: u32) -> Vec<String> {
     passwd.lines().filter_map(name).collect()
 }
 
-/// The first number of the first range that is given to a user, by name or number (subuid(5)).
+/// First number of the first range of a user, given by name or number (subuid(5)).
 fn first_of(ranges: &str, names: &[String], user: u32) -> Option<u32> {
     let user = user.to_string();
     ranges.lines().find_map(|line| {

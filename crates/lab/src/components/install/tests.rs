@@ -5,7 +5,7 @@ use crate::components::ENVOY_VERSION;
 use crate::components::testing::{pip_unpacking, program};
 use std::cell::Cell;
 
-/// Writes down the news in few words; asks to stop once something has been at work for a while.
+/// Records the news briefly; asks to stop once something has worked for a while.
 #[derive(Default)]
 struct Listener {
     told: Vec<String>,

@@ -11,18 +11,16 @@ use std::path::{Path, PathBuf};
 /// The enforcement period that kubelet sets for CPU limits.
 const PERIOD_US: u64 = 100_000;
 
-/// The least quota that the kernel takes.
+/// The kernel's minimum.
 const MIN_QUOTA_US: u64 = 1000;
 
-/// A group's folder in one hierarchy.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub(super) struct CgroupDir {
     pub(super) directory: PathBuf,
-    /// Version 1: what is controlled there.
+    /// Version 1 only.
     pub(super) controllers: Vec<String>,
 }
 
-/// The group of one container.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Cgroup {
     version: Version,
@@ -34,14 +32,11 @@ impl Cgroup {
         Self { version, branches }
     }
 
-    /// The kernel interface.
-    #[must_use]
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// The group's folder for a controller; in version 2 they are all the same.
-    #[must_use]
+    /// The group's directory for a controller; the same for all in version 2.
     pub fn directory(&self, controller: &str) -> Option<&Path> {
         let branch = self.branches.iter().find(|branch| {
             self.version == Version::V2 || branch.controllers.iter().any(|name| name == controller)
@@ -49,20 +44,14 @@ impl Cgroup {
         Some(&branch.directory)
     }
 
-    /// The files through which a process joins: it writes `0` to each.
-    ///
-    /// # Errors
-    /// Where they cannot be opened.
+    /// A process joins by writing `0` to each of these files.
     pub(crate) fn membership_files(&self) -> io::Result<Vec<File>> {
         let open =
             |branch: &CgroupDir| OpenOptions::new().write(true).open(branch.directory.join("cgroup.procs"));
         self.branches.iter().map(open).collect()
     }
 
-    /// Processes in the group, as numbered in our PID namespace.
-    ///
-    /// # Errors
-    /// Where the group is gone.
+    /// As numbered in our PID namespace.
     pub fn processes(&self) -> io::Result<Vec<i32>> {
         let mut pids = Vec::new();
         for branch in &self.branches {
@@ -74,10 +63,7 @@ impl Cgroup {
         Ok(pids)
     }
 
-    /// Limits CPU as a pod's `limits.cpu` does: a quota for every period of 100 ms.
-    ///
-    /// # Errors
-    /// Where the limit makes no sense or the kernel refuses it.
+    /// Limits CPU as a pod's `limits.cpu` does: a quota per period of 100 ms.
     pub fn limit_cpu(&self, cores: f64) -> Result<(), EnvironmentError> {
         let operation = format!("limit CPU to {cores} cores");
         let quota_us = quota_us(cores).ok_or_else(|| {
@@ -103,10 +89,6 @@ impl Cgroup {
         })
     }
 
-    /// CPU used since the group was made.
-    ///
-    /// # Errors
-    /// Where the group is gone or the kernel's files are of a shape unknown to us.
     pub fn cpu_usage(&self) -> io::Result<CpuUsage> {
         let usage = match self.version {
             Version::V1 => {
@@ -121,10 +103,6 @@ impl Cgroup {
         usage.ok_or_else(|| malformed("CPU usage"))
     }
 
-    /// Memory charged now.
-    ///
-    /// # Errors
-    /// As [`Self::cpu_usage`].
     pub fn memory(&self) -> io::Result<Memory> {
         let stat = self.read("memory", "memory.stat")?;
         let memory = match self.version {
@@ -134,10 +112,6 @@ impl Cgroup {
         memory.ok_or_else(|| malformed("memory"))
     }
 
-    /// What the CPU limit did since the group was made.
-    ///
-    /// # Errors
-    /// As [`Self::cpu_usage`].
     pub fn throttling(&self) -> io::Result<Throttling> {
         let stat = self.read("cpu", "cpu.stat")?;
         let throttling = match self.version {
@@ -164,7 +138,7 @@ fn malformed(what: &str) -> io::Error {
     )
 }
 
-/// Quota for each period; nothing where the limit makes no sense.
+/// Quota per period; nothing for an impossible limit.
 fn quota_us(cores: f64) -> Option<u64> {
     if !(0.01..=100_000.0).contains(&cores) {
         return None;

@@ -5,42 +5,35 @@
 use super::version::Version;
 use std::path::{Path, PathBuf};
 
-/// A mounted hierarchy.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Mount {
-    /// Where it is mounted.
     pub point: PathBuf,
-    /// Which group of the hierarchy the mount shows as its root; `/` for all of it.
+    /// The group that the mount shows as its root; `/` for the whole hierarchy.
     pub root: String,
-    /// Its version.
     pub version: Version,
     /// Version 1: the controllers mounted together here. Version 2: empty.
     pub controllers: Vec<String>,
 }
 
-/// The group that a process is in, for one hierarchy.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Membership {
     /// Version 1: the controllers of the hierarchy. Version 2: empty.
     pub controllers: Vec<String>,
-    /// The group's path within the hierarchy, as seen from our cgroup namespace.
+    /// Within the hierarchy, as seen from our cgroup namespace.
     pub path: String,
 }
 
-/// A folder under which groups with these controllers may be made.
+/// A directory under which groups with these controllers may be made.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ParentCgroup {
-    /// The group's folder.
     pub directory: PathBuf,
-    /// Version 1: what is controlled there.
+    /// Version 1 only.
     pub controllers: Vec<String>,
 }
 
-/// The controllers that the lab reads and sets in version 1.
 pub const V1_CONTROLLERS: [&str; 3] = ["cpu", "cpuacct", "memory"];
 
 /// Parses `/proc/self/mountinfo`, keeping the cgroup mounts.
-#[must_use]
 pub fn parse_mounts(mountinfo: &str) -> Vec<Mount> {
     mountinfo.lines().filter_map(parse_mount).collect()
 }
@@ -86,8 +79,6 @@ fn unescape(field: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Parses `/proc/self/cgroup`.
-#[must_use]
 pub fn parse_memberships(text: &str) -> Vec<Membership> {
     text.lines()
         .filter_map(|line| {
@@ -100,9 +91,8 @@ pub fn parse_memberships(text: &str) -> Vec<Membership> {
         .collect()
 }
 
-/// Our own group's folder in each hierarchy of version 1 that the lab needs; nothing where one of the controllers is not
-/// mounted as version 1.
-#[must_use]
+/// Our own group's directory in each version 1 hierarchy that the lab needs; nothing if a controller is not mounted
+/// as version 1.
 pub fn v1_homes(mounts: &[Mount], memberships: &[Membership]) -> Option<Vec<ParentCgroup>> {
     let mut homes: Vec<ParentCgroup> = Vec::new();
     for wanted in V1_CONTROLLERS {
@@ -119,8 +109,7 @@ pub fn v1_homes(mounts: &[Mount], memberships: &[Membership]) -> Option<Vec<Pare
     Some(homes)
 }
 
-/// In version 2: our own group's folder and those of its ancestors, nearest first; empty where it is not mounted.
-#[must_use]
+/// Version 2: directories of our own group and its ancestors, nearest first; empty where it is not mounted.
 pub fn v2_candidates(mounts: &[Mount], memberships: &[Membership]) -> Vec<PathBuf> {
     let mount = mounts.iter().find(|mount| mount.version == Version::V2);
     let membership = memberships.iter().find(|membership| membership.controllers.is_empty());
@@ -129,8 +118,8 @@ pub fn v2_candidates(mounts: &[Mount], memberships: &[Membership]) -> Vec<PathBu
     own.ancestors().take_while(|folder| folder.starts_with(&mount.point)).map(Path::to_owned).collect()
 }
 
-/// A group's folder, the mount perhaps showing only a part of the hierarchy. A group outside that part (as a container
-/// sees it: `/../…`) is stood for by the mount's root.
+/// A group's directory. The mount's root stands in for a group outside the mounted part (a container sees it as
+/// `/../…`).
 fn folder(mount: &Mount, group: &str) -> PathBuf {
     let below = Path::new(group).strip_prefix(&mount.root).unwrap_or(Path::new(""));
     if below.components().any(|part| part == std::path::Component::ParentDir) || below.as_os_str().is_empty()

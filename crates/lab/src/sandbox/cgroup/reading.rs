@@ -3,40 +3,36 @@
 //! Version 1: kernel documentation `admin-guide/cgroup-v1/{cpuacct,memory}` and `scheduler/sched-bwc`. Version 2:
 //! `admin-guide/cgroup-v2`, "CPU Interface Files" and "Memory Interface Files".
 
-/// CPU used by a group since it was made.
+/// Since the group was made.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct CpuUsage {
-    /// In user mode, nanoseconds. Version 1 counts it in clock ticks (10 ms).
+    /// Version 1 counts it, and `system_ns`, in clock ticks (10 ms).
     pub user_ns: u64,
-    /// In the kernel, nanoseconds; as coarse as `user_ns`.
     pub system_ns: u64,
-    /// In all, nanoseconds, as the scheduler accounts it: exact in both versions.
+    /// As the scheduler accounts it: exact in both versions.
     pub total_ns: u64,
 }
 
-/// Memory charged to a group now.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Memory {
-    /// All of it, bytes.
     pub usage_bytes: u64,
-    /// Less what the kernel could drop at once (inactive page cache), as a kubelet counts it, bytes.
+    /// Usage less inactive page cache, as a kubelet counts it.
     pub working_set_bytes: u64,
-    /// Anonymous memory: heap and stacks, bytes.
+    /// Heap and stacks.
     pub anonymous_bytes: u64,
 }
 
-/// What a CPU limit did to a group since it was made.
+/// Effect of a CPU limit since the group was made.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Throttling {
     /// Enforcement periods in which the group wanted to run.
     pub periods: u64,
-    /// Those in which it used up its quota and had to wait.
+    /// Periods in which the group used up its quota and had to wait.
     pub throttled_periods: u64,
-    /// For how long it had to wait, summed over CPUs, nanoseconds.
+    /// Waiting time, summed over CPUs.
     pub time_ns: u64,
 }
 
-/// The value of a key in a file of `key value` lines.
 fn field(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(' ')?;
@@ -45,7 +41,6 @@ fn field(text: &str, key: &str) -> Option<u64> {
 }
 
 /// Version 1: `cpuacct.usage` (nanoseconds) and `cpuacct.stat` (clock ticks).
-#[must_use]
 pub fn cpu_usage_v1(usage: &str, stat: &str, ticks_per_second: u64) -> Option<CpuUsage> {
     let tick_ns = 1_000_000_000_u64.checked_div(ticks_per_second)?;
     Some(CpuUsage {
@@ -56,14 +51,12 @@ pub fn cpu_usage_v1(usage: &str, stat: &str, ticks_per_second: u64) -> Option<Cp
 }
 
 /// Version 2: `cpu.stat` (microseconds), which every group has, with and without the controller.
-#[must_use]
 pub fn cpu_usage_v2(stat: &str) -> Option<CpuUsage> {
     let ns = |key| field(stat, key)?.checked_mul(1000);
     Some(CpuUsage { user_ns: ns("user_usec")?, system_ns: ns("system_usec")?, total_ns: ns("usage_usec")? })
 }
 
 /// Version 1: `memory.usage_in_bytes` and `memory.stat`, of the group and all below it.
-#[must_use]
 pub fn memory_v1(usage: &str, stat: &str) -> Option<Memory> {
     let usage_bytes: u64 = usage.trim().parse().ok()?;
     Some(Memory {
@@ -74,7 +67,6 @@ pub fn memory_v1(usage: &str, stat: &str) -> Option<Memory> {
 }
 
 /// Version 2: `memory.current` and `memory.stat`.
-#[must_use]
 pub fn memory_v2(current: &str, stat: &str) -> Option<Memory> {
     let usage_bytes: u64 = current.trim().parse().ok()?;
     Some(Memory {
@@ -85,7 +77,6 @@ pub fn memory_v2(current: &str, stat: &str) -> Option<Memory> {
 }
 
 /// Version 1: `cpu.stat` (nanoseconds).
-#[must_use]
 pub fn throttling_v1(stat: &str) -> Option<Throttling> {
     Some(Throttling {
         periods: field(stat, "nr_periods")?,
@@ -95,7 +86,6 @@ pub fn throttling_v1(stat: &str) -> Option<Throttling> {
 }
 
 /// Version 2: `cpu.stat` (microseconds); absent where the group has no CPU controller.
-#[must_use]
 pub fn throttling_v2(stat: &str) -> Option<Throttling> {
     Some(Throttling {
         periods: field(stat, "nr_periods")?,

@@ -11,16 +11,14 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Folder of all labs in a hierarchy.
 const ALL_LABS: &str = "meshmeter";
 
-/// A group whose last process was killed is busy until the kernel has buried it.
+/// A group whose last process was killed is busy until the kernel has reaped it.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The controllers that a lab wants of version 2.
 const V2_CONTROLLERS: [&str; 2] = ["cpu", "memory"];
 
-/// Where the groups of a lab may come to be: known, and written down, before the first of them is made.
+/// Where a lab's groups may be made: written down before the first is made.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     v1: Option<Vec<ParentCgroup>>,
@@ -28,10 +26,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Reads what the kernel says of mounts and of our own groups.
-    ///
-    /// # Errors
-    /// Where `/proc` cannot be read.
     pub fn read(lab_id: &str) -> io::Result<Self> {
         let mounts = hierarchy::parse_mounts(&fs::read_to_string("/proc/self/mountinfo")?);
         let memberships = match fs::read_to_string("/proc/self/cgroup") {
@@ -54,17 +48,13 @@ impl Plan {
         Ok(Self { v1, v2 })
     }
 
-    /// Every folder that [`Self::establish`] might make.
-    #[must_use]
+    /// Every directory that [`Self::establish`] might make.
     pub fn directories(&self) -> Vec<PathBuf> {
         let v1 = self.v1.iter().flatten().map(|home| home.directory.clone());
         v1.chain(self.v2.iter().cloned()).collect()
     }
 
-    /// Makes the lab's group, of version 1 where its controllers are mounted so, else of version 2.
-    ///
-    /// # Errors
-    /// Why there can be none.
+    /// Makes the lab's group in version 1 if its controllers are mounted so, else in version 2.
     pub fn establish(&self) -> Result<LabCgroup, String> {
         match &self.v1 {
             Some(homes) => establish_v1(homes),
@@ -73,13 +63,11 @@ impl Plan {
     }
 }
 
-/// The group of a lab, one folder in each hierarchy in use.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct LabCgroup {
-    /// The kernel interface.
     pub version: Version,
     branches: Vec<CgroupDir>,
-    /// Version 2: what to pass on to the groups below.
+    /// Version 2: controllers enabled for the groups below.
     enabled: Vec<String>,
 }
 
@@ -100,10 +88,7 @@ fn establish_v1(homes: &[ParentCgroup]) -> Result<LabCgroup, String> {
     Ok(LabCgroup { version: Version::V1, branches: homes.iter().map(branch).collect(), enabled: Vec::new() })
 }
 
-/// Makes the lab's group in version 2 at the first of these folders where `wanted` controllers can be had.
-///
-/// # Errors
-/// Why there can be none.
+/// Makes the lab's group at the first of these directories where all `wanted` controllers can be had.
 pub fn establish_v2(candidates: &[PathBuf], wanted: &[&str]) -> Result<LabCgroup, String> {
     let mut reason = "no control groups are mounted".to_owned();
     for directory in candidates {
@@ -132,7 +117,6 @@ fn establish_v2_at(directory: &Path, wanted: &[&str]) -> io::Result<()> {
     enable(directory, wanted)
 }
 
-/// Version 2: lets the groups below use these controllers.
 fn enable(group: &Path, wanted: &[&str]) -> io::Result<()> {
     let there = fs::read_to_string(group.join("cgroup.controllers"))?;
     for &controller in wanted {
@@ -150,7 +134,7 @@ fn enable(group: &Path, wanted: &[&str]) -> io::Result<()> {
     Ok(())
 }
 
-/// Like `mkdir -p`; another lab that ends may remove the common folder between two steps, so it tries again a few times.
+/// Like `mkdir -p`; another lab that ends may remove the common directory between two steps, so it retries.
 fn create_all(directory: &Path) -> io::Result<()> {
     let mut result = Ok(());
     for _ in 0..8 {
@@ -164,10 +148,6 @@ fn create_all(directory: &Path) -> io::Result<()> {
 }
 
 impl LabCgroup {
-    /// Makes the group of a container.
-    ///
-    /// # Errors
-    /// Where the kernel refuses it.
     pub fn create(&self, pod: &str, container: &str) -> Result<Cgroup, EnvironmentError> {
         let failed = |error| EnvironmentError::new(format!("make the cgroup of {pod}/{container}"), error);
         let wanted: Vec<&str> = self.enabled.iter().map(String::as_str).collect();
@@ -185,20 +165,14 @@ impl LabCgroup {
         Ok(Cgroup::new(self.version, branches))
     }
 
-    /// Removes the groups of a pod and its containers; waits, bounded, for processes that were killed.
-    ///
-    /// # Errors
-    /// Where a process is still there.
+    /// Removes the groups of a pod and its containers; waits, bounded, for killed processes.
     pub fn remove_pod(&self, pod: &str) -> Result<(), EnvironmentError> {
         self.branches.iter().try_for_each(|branch| remove_soon(&branch.directory.join(pod)))
     }
 }
 
-/// Removes a lab's group with all below it, waiting for processes that were killed, and the common folder of all labs
-/// where this was the last. Says whether there was anything.
-///
-/// # Errors
-/// Where a process is still there, or the kernel refuses.
+/// Removes a lab's group with all below it, waiting for killed processes, and the common directory if this was the
+/// last lab. Returns whether there was anything.
 pub fn remove_lab(directory: &Path) -> Result<bool, EnvironmentError> {
     let was_there = directory.exists();
     remove_soon(directory)?;
@@ -220,7 +194,7 @@ fn remove_soon(directory: &Path) -> Result<(), EnvironmentError> {
     })
 }
 
-/// Removes a group and all below it; that it is gone already is fine. The kernel's own files go with their folder.
+/// Removes a group and all below it, if it exists. The kernel's own files go with their directory.
 fn remove(directory: &Path) -> io::Result<()> {
     let gone_is_fine = |result: io::Result<()>| match result {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

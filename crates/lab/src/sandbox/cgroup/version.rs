@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Which of the two interfaces of the kernel.
+/// Version of the kernel's cgroup interface.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Version {
-    /// One hierarchy for each controller.
+    /// One hierarchy per controller.
     V1,
     /// One hierarchy for all.
     V2,

@@ -22,17 +22,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Where a process is started, and with what.
 pub(crate) struct Launch<'a> {
     pub(crate) pod: &'a str,
     pub(crate) namespace: &'a Namespace,
     pub(crate) cgroup: Option<Cgroup>,
     pub(crate) identity: ProxyIdentity,
-    /// The program where the process's user can reach it.
+    /// Where the process's user can reach it.
     pub(crate) program: PathBuf,
 }
 
-/// Starts a process.
 pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Container, EnvironmentError> {
     let operation = format!("start {}/{} ({})", launch.pod, spec.name, spec.program.display());
     let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
@@ -64,7 +62,6 @@ pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Containe
     })))
 }
 
-/// Ends a process that cannot be supervised.
 fn abandon(child: &mut Child, error: EnvironmentError) -> EnvironmentError {
     // Refused only where it has ended by itself.
     let _ = child.kill();
@@ -97,7 +94,8 @@ fn command(program: &Path, spec: &ContainerSpec, rights: &Rights) -> io::Result<
     Ok(command)
 }
 
-/// Our own, and the folders of system programs: a PATH often lacks them, and Istio's programs look for iptables there.
+/// Our own PATH and the directories of system programs: a PATH often lacks them, and Istio's programs look for
+/// iptables there.
 fn search_path() -> OsString {
     let mut path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
     for folder in SYSTEM_FOLDERS {
@@ -107,8 +105,8 @@ fn search_path() -> OsString {
     path
 }
 
-/// A log that is appended to. A process of another user may open it by its own name for it too, `/dev/stdout`, as
-/// proxies do that write an access log: its group is let in.
+/// A log to append to. A process of another user may also open it as `/dev/stdout`, as proxies do with an access log:
+/// its group may write.
 fn log_file(path: &Path, rights: &Rights) -> io::Result<File> {
     let named =
         |error: io::Error| io::Error::new(error.kind(), format!("log file {}: {error}", path.display()));
@@ -121,12 +119,10 @@ fn log_file(path: &Path, rights: &Rights) -> io::Result<File> {
     Ok(file)
 }
 
-/// What a process may do.
 #[derive(Clone, Copy, Debug)]
 struct Rights {
-    /// The user and group to become; absent: stay.
+    /// User and group to become; absent: stay.
     user: Option<u32>,
-    /// Capabilities that it keeps.
     keep: CapabilitySet,
 }
 
@@ -178,7 +174,7 @@ fn become_container(membership_files: &[File], rights: &Rights) -> io::Result<()
     Ok(())
 }
 
-/// Root regains on exec whatever the bounding set holds, so what is not kept leaves that set too.
+/// On exec root regains everything in the bounding set, so what is not kept leaves that set too.
 fn drop_from_bounding_set(keep: CapabilitySet) -> io::Result<()> {
     for number in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << number);

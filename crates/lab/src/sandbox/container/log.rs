@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-/// How much of a log's end is looked at, bytes.
+/// Only this much of a log's end is read.
 const LOOKED_AT_BYTES: u64 = 64 * 1024;
 
-/// The last lines of a log; none where it cannot be read.
+/// The last lines of a log; none if it cannot be read.
 pub fn tail(path: &Path, lines: usize) -> Vec<String> {
     let Some(bytes) = last_bytes(path) else { return Vec::new() };
     let text = String::from_utf8_lossy(&bytes);

@@ -22,47 +22,42 @@ use std::process::{Child, ChildStderr, ExitStatus};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// A process to start.
 #[derive(Clone, Debug)]
 pub struct ContainerSpec {
-    /// Its name within the pod: lower-case letters, digits and dashes.
+    /// Within the pod: lower-case letters, digits and dashes.
     pub name: String,
-    /// The program, a path or a name that is looked for in PATH.
+    /// A path, or a name that is looked for in PATH.
     pub program: PathBuf,
-    /// Its arguments, the program's name not among them.
+    /// Without the program's name.
     pub arguments: Vec<OsString>,
-    /// Its whole environment; PATH is added where absent. Nothing is inherited.
+    /// The whole environment; nothing is inherited. PATH is added where absent.
     pub environment: BTreeMap<String, OsString>,
-    /// CPU limit as in a pod's specification, cores; absent: none.
+    /// As in a pod's specification; absent: no limit.
     pub cpu_limit_cores: Option<f64>,
-    /// Whom it runs as.
     pub user: ContainerUser,
-    /// Where it starts; absent: where we are.
+    /// Absent: ours.
     pub working_directory: Option<PathBuf>,
-    /// The file for its standard output, made with mode 0600 or appended to.
+    /// Standard output: created with mode 0600, or appended to.
     pub output_log: PathBuf,
-    /// What becomes of its standard error.
     pub error_output: ErrorOutput,
 }
 
-/// Whom a process runs as. No process of a lab keeps a capability, but for the one named here.
+/// User and capabilities of a process; other capabilities are dropped.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum ContainerUser {
     /// The user who runs the lab.
     #[default]
     Lab,
-    /// A proxy: user 1337 where that can be had, else the lab's user with `CAP_NET_ADMIN` in the pod, so that it can mark
-    /// its sockets ([`crate::ProxyIdentity`]).
+    /// User 1337 if possible, else the lab's user with `CAP_NET_ADMIN` in the pod to mark its sockets
+    /// ([`crate::ProxyIdentity`]).
     Proxy,
-    /// The user who runs the lab, with the capabilities that rules of the pod's network need (`CAP_NET_ADMIN` and
-    /// `CAP_NET_RAW`), as a pod's init container has them.
+    /// The user who runs the lab, with `CAP_NET_ADMIN` and `CAP_NET_RAW` for the rules of the pod's network, as a
+    /// pod's init container.
     NetworkSetup,
-    /// The user who runs the lab, with the capabilities that a proxy of a whole node needs to open its sockets in other
-    /// pods: those of [`ContainerUser::NetworkSetup`] and `CAP_SYS_ADMIN`, as Istio gives them to ztunnel.
+    /// [`ContainerUser::NetworkSetup`] with `CAP_SYS_ADMIN`, to open sockets in other pods: as Istio runs ztunnel.
     NodeProxy,
 }
 
-/// What becomes of a process's standard error.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum ErrorOutput {
     /// The same file as standard output.
@@ -70,11 +65,11 @@ pub enum ErrorOutput {
     WithOutput,
     /// A file of its own, made with mode 0600 or appended to.
     Log(PathBuf),
-    /// A pipe to us: [`Container::take_error_output`].
+    /// See [`Container::take_error_output`].
     Piped,
 }
 
-/// A process that was started. Copies mean the same process; its pod ends it.
+/// A running process, ended by its pod. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Container(Arc<Process>);
 
@@ -89,9 +84,9 @@ struct Process {
     cgroup: Option<Cgroup>,
     interface: Interface,
     logs: Vec<PathBuf>,
-    /// Processes that it started and cannot do without, each with its name and a file as `file` above.
+    /// Child processes that it depends on, each with its name and a file like `file` above.
     indispensable: Mutex<Vec<(String, OwnedFd)>>,
-    /// What was first found to be wrong with it. It is not asked again: whatever ended a trial stays its cause.
+    /// The first failure found, which stays: it caused the trial's end.
     failure: OnceLock<String>,
 }
 
@@ -103,47 +98,34 @@ struct State {
 }
 
 impl Container {
-    /// Its name within the pod.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Its number within the lab, as in the lab's `/proc`.
-    #[must_use]
+    /// As numbered in the lab's `/proc`.
     pub fn pid(&self) -> u32 {
         self.0.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Its control group; absent where the lab has none ([`crate::Lab::cgroup_version`]). It can be read until the pod goes.
-    #[must_use]
+    /// Absent where the lab has none ([`crate::Lab::cgroup_version`]). It can be read until the pod goes.
     pub fn cgroup(&self) -> Option<&Cgroup> {
         self.0.cgroup.as_ref()
     }
 
-    /// Its pod's network interface.
-    #[must_use]
     pub fn interface(&self) -> &Interface {
         &self.0.interface
     }
 
-    /// Its standard error, where [`ErrorOutput::Piped`] was asked for and it has not been taken yet.
-    #[must_use]
+    /// Present once, with [`ErrorOutput::Piped`].
     pub fn take_error_output(&self) -> Option<ChildStderr> {
         self.state().error_output.take()
     }
 
-    /// How it ended, if it has.
-    #[must_use]
     pub fn has_exited(&self) -> Option<ExitStatus> {
         self.wait(Duration::ZERO)
     }
 
-    /// Takes one of the processes that it started for indispensable: [`Self::failed`] tells of its end too, however long the
-    /// container itself goes on.
-    ///
-    /// # Errors
-    /// Where there is no such process.
+    /// Declares a child process indispensable: its end makes [`Self::failed`], even if the container itself goes on.
     pub(crate) fn cannot_do_without(&self, name: &str, pid: i32) -> io::Result<()> {
         let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
         let file = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
@@ -151,11 +133,9 @@ impl Container {
         Ok(())
     }
 
-    /// What is wrong with it, as words that go on after its name (`has died: …`, `stands still: …`); nothing while all goes
-    /// well. It has died where it or a process that it cannot do without has ended, and stands still where one of its
-    /// processes was stopped, as SIGSTOP does: then it answers nobody, and never says so. One that was found silent
-    /// ([`crate::life`]) has failed too. What was once found stays so, whatever becomes of it later.
-    #[must_use]
+    /// Why it has failed, as a phrase after its name (`has died: …`, `stands still: …`): it or an indispensable
+    /// process has ended, a signal has stopped one of its processes, or it was found unresponsive ([`crate::life`]).
+    /// The first failure found stays.
     pub fn failed(&self) -> Option<String> {
         if let Some(failure) = self.0.failure.get() {
             return Some(failure.clone());
@@ -164,7 +144,6 @@ impl Container {
         Some(self.0.failure.get_or_init(|| failure).clone())
     }
 
-    /// Takes it for failed from now on, in these words: it is alive and answers nobody.
     pub(crate) fn was_found_silent(&self, how: &str) {
         // What was found before says more.
         let _ = self.failed().is_none() && self.0.failure.set(how.to_owned()).is_ok();
@@ -185,7 +164,7 @@ impl Container {
         }
     }
 
-    /// Which of its processes was stopped, as words that go on after its name; nothing while none is.
+    /// A process of the container that a signal has stopped, as a phrase after the container's name.
     pub(crate) fn stands_still(&self) -> Option<String> {
         let proc = Path::new("/proc");
         let stopped = |pid: &i32| process_table::stat(proc, *pid).is_ok_and(|stat| stat.is_stopped());
@@ -198,15 +177,12 @@ impl Container {
         })
     }
 
-    /// For whoever waits for it: an error with its last words where something is wrong with it.
-    ///
-    /// # Errors
-    /// That one.
+    /// An error with the last log lines if [`Self::failed`].
     pub fn check(&self, operation: impl Into<String>) -> Result<(), EnvironmentError> {
         self.failed().map_or(Ok(()), |how| Err(self.failure(operation, &how)))
     }
 
-    /// All its processes, as numbered in the lab's `/proc`.
+    /// As numbered in the lab's `/proc`.
     pub(crate) fn processes(&self) -> Vec<i32> {
         let grouped = self.cgroup().and_then(|cgroup| cgroup.processes().ok());
         grouped.unwrap_or_else(|| process_table::descendants(Path::new("/proc"), self.pid().cast_signed()))
@@ -216,8 +192,6 @@ impl Container {
         self.0.indispensable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for its end, at most this long.
-    #[must_use]
     pub fn wait(&self, at_most: Duration) -> Option<ExitStatus> {
         if let Some(status) = self.state().status {
             return Some(status);
@@ -229,7 +203,7 @@ impl Container {
         Some(self.reap(&mut self.state()))
     }
 
-    /// Ends what is left of the process group, then takes the exit status. In this order the group's number cannot have
+    /// Ends the rest of the process group, then takes the exit status. In this order the group's number cannot have
     /// passed to others: it is ours until the dead leader is reaped.
     fn reap(&self, state: &mut State) -> ExitStatus {
         if let Some(status) = state.status {
@@ -243,10 +217,8 @@ impl Container {
         status
     }
 
-    /// Asks it to end (SIGTERM), and ends it where it has not within `grace`. Its children go with it.
-    ///
-    /// # Errors
-    /// Where the kernel does not end it in time: it is stuck in the kernel.
+    /// Sends SIGTERM, and SIGKILL after `grace`. Its children go with it. Fails only for a process stuck in the
+    /// kernel.
     pub fn stop(&self, grace: Duration) -> Result<ExitStatus, EnvironmentError> {
         self.signal(Signal::TERM);
         if let Some(status) = self.wait(grace) {
@@ -261,12 +233,12 @@ impl Container {
         })
     }
 
-    /// Asks it to end early and keep what it has (SIGINT).
+    /// Sends SIGINT: the process ends early and keeps its results.
     pub fn interrupt(&self) {
         self.signal(Signal::INT);
     }
 
-    /// Ends it and its process group at once, without waiting.
+    /// Kills the process group at once, without waiting.
     pub(crate) fn kill(&self) {
         let state = self.state();
         if state.status.is_none() {
@@ -274,8 +246,8 @@ impl Container {
         }
     }
 
-    /// Reaps those of its process group that have fallen to us since it ended; says whether none is left. The group's
-    /// number is not given to others as long as one of them is there, dead or not.
+    /// Reaps members of its process group that became our children; returns whether none is left. The group's number
+    /// is not reused while one of them is there, dead or not.
     pub(crate) fn reap_orphans(&self) -> bool {
         if self.state().status.is_none() {
             // It could not be ended, which was reported; its own status is not ours to take here.
@@ -299,19 +271,15 @@ impl Container {
         }
     }
 
-    /// The last lines of its logs, at most `lines` of each.
-    #[must_use]
+    /// The last lines of each log.
     pub fn log_tail(&self, lines: usize) -> Vec<String> {
         self.0.logs.iter().flat_map(|path| log::tail(path, lines)).collect()
     }
 
-    /// The error of a process that ended otherwise than it should: its status and its last words.
-    #[must_use]
     pub fn ended_early(&self, operation: impl Into<String>, status: ExitStatus) -> EnvironmentError {
         self.failure(operation, &format!("ended with {status}"))
     }
 
-    /// The error of a process that fails like this, with its last words.
     fn failure(&self, operation: impl Into<String>, how: &str) -> EnvironmentError {
         let tail = self.log_tail(3);
         let words = if tail.is_empty() { String::new() } else { format!(": {}", tail.join(" / ")) };
@@ -320,13 +288,11 @@ impl Container {
             .about_component(self.name(), self.last_lines())
     }
 
-    /// For whoever wants to know more of its end, in words.
     pub(crate) fn where_all_is_that_it_said(&self) -> String {
         let logs: Vec<String> = self.0.logs.iter().map(|path| path.display().to_string()).collect();
         format!("all that {} said is in {}", self.0.name, logs.join(" and "))
     }
 
-    /// The last lines of its logs, as they are recorded of one that failed.
     pub(crate) fn last_lines(&self) -> Vec<String> {
         self.log_tail(LAST_LINES)
     }
@@ -336,7 +302,6 @@ impl Container {
     }
 }
 
-/// Lines of a failed component's log that are recorded.
 const LAST_LINES: usize = 20;
 
 /// Time for the kernel to reap a process after SIGKILL; it takes microseconds, more with much memory.

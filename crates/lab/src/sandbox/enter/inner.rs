@@ -19,10 +19,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Tells the inner process where its lab is written down.
+/// Names the lab's registry entry to the inner process.
 pub(super) const INSIDE_VARIABLE: &str = "MESHMETER_LAB_INSIDE";
 
-/// The inner process makes this file once it handles signals; until then it would ignore them, as first processes do.
+/// The inner process creates this file once it handles signals; until then it would ignore them, as first processes
+/// do.
 pub(super) const ARMED_FILE: &str = "armed";
 
 pub(super) fn enter(private_dir: PathBuf, ports: usize) -> Result<Lab, EnvironmentError> {
@@ -52,7 +53,7 @@ pub(super) fn enter(private_dir: PathBuf, ports: usize) -> Result<Lab, Environme
     Lab::open(record, private_dir, outer_proc, stop_requested, ports)
 }
 
-/// Started through `/proc/self/exe`, we would show as `exe` in process lists.
+/// Programs started through `/proc/self/exe` show as `exe` in process lists.
 fn show_as_started() {
     let name = std::env::args_os().next().map(PathBuf::from);
     let name = name.as_deref().and_then(Path::file_name).unwrap_or_default();
@@ -62,8 +63,8 @@ fn show_as_started() {
     }
 }
 
-/// Files that our parent left open beside the three of every process (a shell's, a build tool's) are not for the lab's
-/// processes: they would keep pipes of others open.
+/// Files that our parent left open besides the standard three (a shell's, a build tool's) are not for the lab's
+/// processes, which would keep others' pipes open.
 #[allow(unsafe_code)]
 fn keep_files_to_ourselves() -> io::Result<()> {
     for entry in fs::read_dir("/proc/self/fd")? {
@@ -81,7 +82,7 @@ fn keep_files_to_ourselves() -> io::Result<()> {
     Ok(())
 }
 
-/// A first signal is noted, for the command to end cleanly; a second ends us at once, and with us the lab.
+/// A first signal is recorded, so that the command ends cleanly; a second ends us at once, and the lab with us.
 fn handle_signals() -> io::Result<Arc<AtomicBool>> {
     let stop_requested = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -92,13 +93,12 @@ fn handle_signals() -> io::Result<Arc<AtomicBool>> {
     Ok(stop_requested)
 }
 
-/// The machine's proc, before ours covers it.
 fn open_proc() -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::open("/proc", flags, Mode::empty())?)
 }
 
-/// Mounts a proc that numbers processes as our PID namespace does, for us alone.
+/// Mounts a proc for our PID namespace.
 fn mount_proc() -> Result<(), EnvironmentError> {
     let operation = "mount the lab's /proc";
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;

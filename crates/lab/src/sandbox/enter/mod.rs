@@ -18,30 +18,20 @@ use crate::sandbox::lab::Lab;
 use experiment::environment::EnvironmentError;
 use std::process::ExitCode;
 
-/// Which of the two processes this is.
 #[derive(Debug)]
 pub enum Entered {
-    /// The inner one, to go on with the command.
     Inside(Lab),
-    /// The outer one. The inner one has ended with this status, and nothing of the lab remains: there is nothing left to
-    /// do but to exit with it.
+    /// The outer process. The inner one has ended with this status and nothing of the lab remains: exit with it.
     Outside(ExitCode),
 }
 
-/// Enters a lab of its own. To be called before any thread is started, since an ordinary user's namespaces can be made
-/// by a process of one thread only. `purpose` is shown by `meshmeter lab status`.
-///
-/// # Errors
-/// Where the kernel refuses namespaces (with what to do about it), the registry's folder cannot be made, or the inner
-/// process was killed by a signal that nobody sent through us.
+/// Enters a new lab. Must be called before any thread is started: only a process of one thread can make an ordinary
+/// user's namespaces. `purpose` is shown by `meshmeter lab status`.
 pub fn enter(purpose: &str) -> Result<Entered, EnvironmentError> {
     enter_with_ports(purpose, 0)
 }
 
-/// The same, for a lab with N ports of the machine to forward: see [`Lab::forward_port`].
-///
-/// # Errors
-/// As there, and where the machine's loopback has no port to give.
+/// Like [`enter`], with `ports` of the machine's ports to forward: see [`Lab::forward_port`].
 pub fn enter_with_ports(purpose: &str, ports: usize) -> Result<Entered, EnvironmentError> {
     match std::env::var_os(INSIDE_VARIABLE) {
         Some(directory) => inner::enter(directory.into(), ports).map(Entered::Inside),

@@ -26,11 +26,12 @@ use std::time::{Duration, Instant};
 /// The inner process handles signals some milliseconds after its start; loading the program from a cold disk takes longer.
 const ARMED_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the inner process may take for what it is to do at once, when it is asked a second time.
+/// Time for the inner process to end when it is asked a second time.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
-/// Passed on to the inner process. It has a process group of its own, so that each reaches it exactly once: Ctrl-C, which
-/// the terminal sends to our group, and `kill -INT`, which may be sent to us or to our group, look the same to it.
+/// Passed on to the inner process. It has its own process group, so that each signal reaches it exactly once: Ctrl-C,
+/// which the terminal sends to our group, and `kill -INT`, which may be sent to us or to our group, look the same to
+/// it.
 const PASSED_ON: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
 pub(super) fn enter(purpose: &str) -> Result<ExitCode, EnvironmentError> {
@@ -73,11 +74,8 @@ fn note_inner(registration: &mut Registration, child: &Child) -> Result<(), Envi
     registration.note_inner(identity)
 }
 
-/// A user of the proxies' own.
 enum ProxyUser {
-    /// Root has every user.
     Roots,
-    /// An ordinary user may have been given one.
     Subordinate(Result<Subordinate, NoProxyUser>),
 }
 
@@ -98,8 +96,8 @@ impl ProxyUser {
     }
 }
 
-/// Makes the namespaces that the inner process starts in, and says why an ordinary user's has no user for proxies, where
-/// it has none. The PID namespace is for our children only.
+/// Makes the namespaces for the inner process, and returns why an ordinary user's has no user for proxies, if so. The
+/// PID namespace is for our children only.
 fn make_namespaces(proxy_user: ProxyUser) -> Result<Result<(), NoProxyUser>, EnvironmentError> {
     let operation = "make namespaces for a lab";
     let failed = |error| refused(operation, error);
@@ -145,7 +143,6 @@ fn start_inner(directory: &Path) -> Result<Child, EnvironmentError> {
     command.spawn().map_err(|error| refused("start the lab's first process", error))
 }
 
-/// Waits for the inner process, passing signals on.
 fn supervise(
     signals: &mut Signals,
     child: &mut Child,
@@ -203,7 +200,6 @@ fn pass_on(child: &Child, signal: i32) {
     }
 }
 
-/// How the inner process ended, as our own exit status.
 fn exit_code(status: ExitStatus, asked_to_end: bool) -> Result<ExitCode, EnvironmentError> {
     if let Some(code) = status.code() {
         return Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)));

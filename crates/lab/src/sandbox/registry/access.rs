@@ -4,48 +4,41 @@ use experiment::schema::ComponentVersion;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What there is to use. Commands are whole, as words: each works as it stands, from any shell of the lab's user.
+/// How to use a lab that is held open. Each command is complete, as words, and works from any shell of the lab's
+/// user.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Access {
-    /// What a client in the client's pod requests.
+    /// Requested by a client in the client's pod.
     pub url: String,
-    /// A short load on that URL, from there.
+    /// A short load on that URL, from that pod.
     pub load: Vec<String>,
-    /// Folder of the components' logs.
     pub logs: PathBuf,
-    /// What runs, and on what, with versions.
     pub components: Vec<ComponentVersion>,
-    /// The proxies, from client to server.
+    /// From client to server.
     pub proxies: Vec<ProxyAccess>,
-    /// The control plane; absent where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<ControlPlaneAccess>,
 }
 
-/// A proxy to look into.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct ProxyAccess {
-    /// The component's name.
     pub name: String,
-    /// Its pod.
     pub pod: String,
-    /// Prints what it is configured with.
     pub config_dump: Vec<String>,
 }
 
-/// A control plane to look into.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct ControlPlaneAccess {
-    /// The administrator's kubeconfig, for programs in the machine's own network. Its default namespace is `namespace`.
+    /// The administrator's kubeconfig, for programs in the machine's own network. Its default namespace is
+    /// `namespace`.
     pub kubeconfig: PathBuf,
-    /// Where the Kubernetes API answers, by TLS and with that file's certificate.
+    /// Address of the Kubernetes API: TLS with the kubeconfig's certificate.
     pub api: String,
-    /// Where istiod answers proxies and `istioctl` (xDS), by TLS and with a service account's token: host and port.
+    /// Host and port of istiod's xDS, for proxies and `istioctl`: TLS with a service account's token.
     pub discovery: String,
-    /// The namespace of the client and the server.
     pub namespace: String,
     /// Prints which proxies are connected to istiod, and what they have acknowledged.
     pub proxy_status: Vec<String>,
-    /// The beginning of a command that runs in the control plane's network.
+    /// Prefix of commands that run in the control plane's network.
     pub enter: Vec<String>,
 }

@@ -14,16 +14,14 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a lab that is asked to end may take to save what it has.
+/// Time for a lab to save what it has when it is asked to end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An entry that was never finished is left alone for this long: it may be in the making.
+/// Unfinished entries younger than this may still be in the making.
 const UNFINISHED_FOR: SignedDuration = SignedDuration::from_mins(10);
 
-/// Takes labs down: the one with this name, or all of ours. Those running are asked to end first.
-///
-/// # Errors
-/// Where there is no lab of that name, or one cannot be taken down; the others are, nevertheless.
+/// Takes down the lab of this name, or all of ours; running ones are asked to end first. One that cannot be taken
+/// down does not keep the others up.
 pub fn down(id: Option<&str>) -> Result<Vec<Removed>, EnvironmentError> {
     let mut removed = Vec::new();
     let mut result = Ok(());
@@ -53,8 +51,7 @@ pub fn down(id: Option<&str>) -> Result<Vec<Removed>, EnvironmentError> {
     }
 }
 
-/// Removes what is left of labs whose outer process was killed. Says what it removed.
-#[must_use]
+/// Removes the remains of labs whose outer process was killed.
 pub fn remove_stale() -> Vec<Removed> {
     let mut removed = Vec::new();
     for labs in runtime_dir::existing() {
@@ -74,7 +71,7 @@ pub fn remove_stale() -> Vec<Removed> {
     removed
 }
 
-/// All of ours does not mean those that a container made in a folder that it shares with us.
+/// A container may share the registry's directory with us; its labs are not ours.
 fn is_of_another_container(directory: &Path) -> bool {
     Record::load(directory).is_ok_and(|record| !record.is_of_our_pid_namespace())
 }
@@ -111,7 +108,7 @@ fn take_down(directory: &Path) -> Result<Removed, EnvironmentError> {
     })
 }
 
-/// Ends a lab's processes: asks the outer one first, where it runs.
+/// Ends a lab's processes; the outer process is asked first if it runs.
 fn finish_off(record: &Record) -> Result<(), EnvironmentError> {
     if !end(record.outer, Signal::TERM, SHUTDOWN_TIMEOUT)? {
         end(record.outer, Signal::KILL, ENDED_TIMEOUT)?;
@@ -127,7 +124,7 @@ fn finish_off(record: &Record) -> Result<(), EnvironmentError> {
     Ok(())
 }
 
-/// Sends a signal to this very process, if it still runs, and waits for its end. Says whether it is gone.
+/// Signals a process that still runs and waits for its end; returns whether it is gone.
 fn end(process: ProcessIdentity, signal: Signal, within: Duration) -> Result<bool, EnvironmentError> {
     let operation = || format!("end process {}", process.pid);
     let failed = |error: rustix::io::Errno| EnvironmentError::new(operation(), io::Error::from(error));
@@ -147,7 +144,7 @@ fn end(process: ProcessIdentity, signal: Signal, within: Duration) -> Result<boo
     }
 }
 
-/// Removes a lab's control groups and then its folder; says which groups there were. All processes must have ended.
+/// Removes a lab's control groups, then its directory; returns the removed groups. All processes must have ended.
 pub(super) fn remove_entry(directory: &Path, cgroups: &[PathBuf]) -> Result<Vec<PathBuf>, EnvironmentError> {
     let mut removed = Vec::new();
     for cgroup in cgroups {
@@ -163,7 +160,6 @@ pub(super) fn remove_entry(directory: &Path, cgroups: &[PathBuf]) -> Result<Vec<
     }
 }
 
-/// Removes the folders that labs share, where no lab is left in them.
 pub(super) fn remove_folders_of_all(labs: &Path) {
     // Refused as long as there is something in them.
     if fs::remove_dir(labs).is_ok()
@@ -173,7 +169,7 @@ pub(super) fn remove_folders_of_all(labs: &Path) {
     }
 }
 
-/// Removes entries that a process began long ago and did not live to finish.
+/// Removes entries that a process began long ago and never finished.
 fn remove_unfinished(labs: &Path) {
     let Ok(entries) = fs::read_dir(labs) else { return };
     for entry in entries.flatten() {

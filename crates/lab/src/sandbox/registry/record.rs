@@ -22,49 +22,36 @@ const PODS_FOLDER: &str = "pods";
 const OWN_PID_NAMESPACE: &str = "/proc/self/ns/pid";
 const RECORD_SCHEMA: &str = "meshmeter.lab/1";
 
-/// `lab.json`: what a lab is, and all that could outlive its processes.
+/// `lab.json`: the lab, and everything that could outlive its processes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
     schema: String,
-    /// Its name.
     pub id: String,
-    /// What it is for.
     pub purpose: String,
-    /// When it was made, RFC 3339.
     pub started_at: String,
-    /// With which rights.
     pub privileges: Privileges,
-    /// The PID namespace that process numbers here are of.
+    /// Namespace of the process numbers in this record.
     pid_namespace: PathBuf,
     /// The process that the user started.
     pub outer: ProcessIdentity,
-    /// The lab's first process, as numbered outside; absent until it has been started.
+    /// The lab's first process, as numbered outside; absent until it starts.
     pub inner: Option<ProcessIdentity>,
-    /// Every folder where its control groups can be.
+    /// Every directory where its control groups can be.
     pub cgroup_directories: Vec<PathBuf>,
-    /// Its control groups, where it has any.
     pub cgroup: Option<LabCgroup>,
-    /// Why it has none.
     pub no_cgroup_because: Option<String>,
-    /// Remains of other labs that were removed when it was made.
     pub removed_before: Vec<Removed>,
-    /// Why an ordinary user's lab has no user for its proxies, where it has none.
     #[serde(default)]
     pub no_proxy_user: Option<NoProxyUser>,
 }
 
-/// What was removed of one lab.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Removed {
-    /// The lab.
     pub id: String,
-    /// What it was for.
     pub purpose: String,
-    /// Whether it was still running.
     pub was_running: bool,
-    /// Its control groups that were removed; those that a lab removed by itself on its way out are not among them.
+    /// Without those that the lab removed on its own way out.
     pub cgroups: Vec<PathBuf>,
-    /// Its folder.
     pub directory: PathBuf,
 }
 
@@ -93,10 +80,6 @@ impl Record {
         })
     }
 
-    /// Reads the record of the lab with this folder.
-    ///
-    /// # Errors
-    /// Where it is absent or not a record.
     pub fn load(directory: &Path) -> Result<Self, EnvironmentError> {
         let path = directory.join(RECORD_FILE);
         read_json(&path).map_err(|error| EnvironmentError::new(format!("read {}", path.display()), error))
@@ -108,59 +91,47 @@ impl Record {
             .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
     }
 
-    /// Whether its process numbers mean the same processes to us. Where a container shares the registry's folder with the
-    /// machine, its labs would look dead to the other side.
-    #[must_use]
+    /// Whether its process numbers mean the same processes to us. If a container shares the registry's directory with
+    /// the machine, each side's labs would look dead to the other.
     pub fn is_of_our_pid_namespace(&self) -> bool {
         fs::read_link(OWN_PID_NAMESPACE).is_ok_and(|namespace| namespace == self.pid_namespace)
     }
 
-    /// Whether it runs, as this mount of proc shows it: the kernel kills the others with its outer process, if not in the
-    /// same instant.
-    #[must_use]
+    /// Whether it runs, as seen in this mount of proc. The kernel kills the inner processes with the outer one, if
+    /// not in the same instant.
     pub fn is_running(&self, proc: &Path) -> bool {
         self.outer.is_alive(proc)
     }
 }
 
-/// What is in a lab now.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
-    /// Pods by number.
+    /// By number.
     pub pods: BTreeMap<u16, PodNote>,
-    /// How to use a lab that is held open.
     pub access: Option<Access>,
 }
 
-/// A pod in [`Contents`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PodNote {
-    /// Its name.
     pub name: String,
-    /// Its address within the lab.
     pub address: Ipv4Addr,
-    /// The file descriptor by which the lab's first process holds its network namespace.
+    /// File descriptor by which the lab's first process holds the network namespace.
     pub namespace_file: RawFd,
-    /// The one by which it holds the pod's mounts, where they are not the lab's.
+    /// File descriptor of the pod's mounts, if they are not the lab's.
     #[serde(default)]
     pub mounts_file: Option<RawFd>,
-    /// Its processes.
     pub containers: Vec<ContainerNote>,
 }
 
-/// A process in [`Contents`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ContainerNote {
-    /// Its name within the pod.
     pub name: String,
-    /// Its number within the lab.
     pub pid_in_lab: u32,
-    /// What it runs.
     pub program: PathBuf,
 }
 
 impl Contents {
-    /// Writes the note of a pod to the folder of its lab, or removes it where the lab no longer has that pod.
+    /// Writes a pod's note to the lab's directory, or removes it if the pod is gone.
     pub(crate) fn save_pod(&self, directory: &Path, number: u16) -> Result<(), EnvironmentError> {
         let pods = directory.join(PODS_FOLDER);
         let path = pods.join(format!("{number}.json"));
@@ -171,14 +142,13 @@ impl Contents {
         saved.map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
     }
 
-    /// Writes how people use the lab to its folder.
     pub(crate) fn save_access(&self, directory: &Path) -> Result<(), EnvironmentError> {
         let path = directory.join(ACCESS_FILE);
         write_json(&path, &self.access)
             .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
     }
 
-    /// Reads the folder of a lab. What has not been written yet is absent.
+    /// Reads a lab's directory; what is not written yet is absent.
     pub(super) fn load(directory: &Path) -> Self {
         let pod = |entry: fs::DirEntry| {
             let number = entry.path().file_stem()?.to_str()?.parse().ok()?;

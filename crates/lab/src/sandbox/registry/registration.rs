@@ -11,7 +11,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The entry of this process's lab. Removed, with the lab's control groups, when dropped.
+/// Registry entry of this process's lab. Dropping it removes the entry and the lab's control groups.
 #[derive(Debug)]
 pub(crate) struct Registration {
     directory: PathBuf,
@@ -20,7 +20,6 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
-    /// Writes a lab down under a new name.
     pub(crate) fn new(
         access: DirAccess,
         record: impl FnOnce(String) -> io::Result<Record>,
@@ -37,12 +36,11 @@ impl Registration {
         Ok(Self { directory, record, removed: false })
     }
 
-    /// The lab's private folder.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Makes the lab's control group, or notes why there is none.
+    /// Makes the lab's control group, or records why there is none.
     pub(crate) fn make_cgroup(&mut self) -> Result<(), EnvironmentError> {
         let plan = Plan::read(&self.record.id)
             .map_err(|error| EnvironmentError::new("find the machine's control groups", error))?;
@@ -53,19 +51,16 @@ impl Registration {
         self.record.save(&self.directory)
     }
 
-    /// Notes why proxies have no user of their own.
     pub(crate) fn note_no_proxy_user(&mut self, reason: NoProxyUser) -> Result<(), EnvironmentError> {
         self.record.no_proxy_user = Some(reason);
         self.record.save(&self.directory)
     }
 
-    /// Notes the lab's first process.
     pub(crate) fn note_inner(&mut self, inner: ProcessIdentity) -> Result<(), EnvironmentError> {
         self.record.inner = Some(inner);
         self.record.save(&self.directory)
     }
 
-    /// Removes what the kernel has not.
     pub(crate) fn remove(mut self) -> Result<(), EnvironmentError> {
         self.take_down()
     }
@@ -89,8 +84,8 @@ impl Drop for Registration {
     }
 }
 
-/// Makes the folder of an entry under its first name. Another lab that ends may remove the common folder between its
-/// making and ours, when it was the last; then both are made again, a few times.
+/// Creates an entry's directory under its first name. Another lab that ends may remove the common directory just
+/// before: then both are made again, a few times.
 fn make_unfinished(id: &str, access: DirAccess) -> Result<PathBuf, EnvironmentError> {
     let mut tries_left = 8;
     loop {
@@ -109,7 +104,7 @@ fn make_unfinished(id: &str, access: DirAccess) -> Result<PathBuf, EnvironmentEr
     }
 }
 
-/// Six letters and digits that cannot be mistaken for each other: a thousand million names.
+/// Six letters and digits, none easily mistaken for another: a thousand million names.
 fn new_id() -> io::Result<String> {
     const LETTERS: &[u8; 32] = b"abcdefghijkmnopqrstuvwxyz2345678";
     let mut random = [0_u8; 6];

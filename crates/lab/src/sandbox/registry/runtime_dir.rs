@@ -6,23 +6,20 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Names the folder instead of the places below.
 pub const RUNTIME_VARIABLE: &str = "MESHMETER_RUNTIME_DIR";
 
 /// The kernel takes socket paths of 107 bytes. A lab adds `/labs/<id>/` and 40 bytes of its own at most.
 const MAX_PATH_BYTES: usize = 50;
 
-/// Who has to pass through the folders of a lab.
+/// Who passes through a lab's directories.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum DirAccess {
-    /// Its user alone.
     User,
-    /// Its proxies too, who have a user of their own and pass to their sockets and programs, but may not look around.
+    /// Also its proxies, which have their own user and reach sockets and programs but cannot list.
     Proxies,
 }
 
 impl DirAccess {
-    /// The mode of such a folder.
     fn mode(self) -> u32 {
         match self {
             Self::User => 0o700,
@@ -30,14 +27,13 @@ impl DirAccess {
         }
     }
 
-    /// Makes such a folder, whatever the user's umask says.
+    /// Creates a directory with this mode, whatever the umask.
     pub(super) fn create(self, folder: &Path) -> io::Result<()> {
         fs::DirBuilder::new().mode(0o700).create(folder)?;
         fs::set_permissions(folder, fs::Permissions::from_mode(self.mode()))
     }
 }
 
-/// The folder where new labs are written down, made where absent.
 pub(super) fn open(access: DirAccess) -> Result<PathBuf, EnvironmentError> {
     let mut refused = EnvironmentError::new("make a folder for the lab", "there is no place for one");
     let mut places = candidates();
@@ -57,17 +53,16 @@ pub(super) fn open(access: DirAccess) -> Result<PathBuf, EnvironmentError> {
     Err(refused)
 }
 
-/// The folders where labs of ours may be written down, those that exist and are ours.
+/// The existing directories of ours where labs may be registered.
 pub(super) fn existing() -> Vec<PathBuf> {
     let labs = candidates().into_iter().map(|runtime| runtime.join("labs"));
     labs.filter(|labs| labs.parent().is_some_and(|runtime| check(runtime).is_ok()) && check(labs).is_ok())
         .collect()
 }
 
-/// Entries that are being made have this before their name, and are no labs yet.
+/// Prefix of entries in the making, which are no labs yet.
 pub(super) const UNFINISHED: &str = ".new-";
 
-/// The entries of labs in this folder.
 pub(super) fn entries(labs: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(labs) else { return Vec::new() };
     let is_lab =
@@ -77,8 +72,8 @@ pub(super) fn entries(labs: &Path) -> Vec<PathBuf> {
     entries
 }
 
-/// Best first, where nobody but the user has to pass. Which one a lab is in may depend on how the user logged in, so all are
-/// looked at afterwards.
+/// Best first, for directories that only the user passes. The choice may depend on how the user logged in, so all are
+/// searched later.
 fn candidates() -> Vec<PathBuf> {
     if let Some(folder) = std::env::var_os(RUNTIME_VARIABLE) {
         return vec![folder.into()];
@@ -132,7 +127,7 @@ fn make(folder: &Path, access: DirAccess) -> io::Result<()> {
     }
 }
 
-/// A folder that another could write to, or a link that another set, would let them steer what root removes.
+/// A directory that another user could write to, or a link of theirs, would let them steer what root removes.
 fn check(folder: &Path) -> io::Result<()> {
     let metadata = fs::symlink_metadata(folder)?;
     let refused = |reason: &str| Err(io::Error::new(ErrorKind::PermissionDenied, reason.to_owned()));

@@ -12,56 +12,43 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
-/// A lab of this user.
 #[derive(Clone, Debug, Serialize)]
 pub struct LabStatus {
-    /// Its name.
     pub id: String,
-    /// What it is for.
     pub purpose: String,
-    /// When it was made, RFC 3339.
     pub started_at: String,
-    /// Whether its processes run; where not, it is stale: its remains can be removed.
+    /// If not, it is stale: its remains can be removed.
     pub running: bool,
-    /// How many processes it has, those that hold it included.
+    /// Includes the processes that hold the lab.
     pub processes: usize,
-    /// Its pods.
     pub pods: Vec<PodStatus>,
-    /// Its folder.
     pub directory: PathBuf,
-    /// What it is held open for, and how to use it; absent of runs, and of labs that are still being brought up.
+    /// Absent for runs, and for labs that are still being brought up.
     #[serde(flatten)]
     pub access: Option<Access>,
 }
 
-/// A pod of a lab.
 #[derive(Clone, Debug, Serialize)]
 pub struct PodStatus {
-    /// Its name.
     pub name: String,
-    /// Its address within the lab.
     pub address: Ipv4Addr,
-    /// How to run a command in its network: this, and the command after it.
+    /// Prefix of commands that run in the pod's network.
     pub enter: Vec<String>,
-    /// Its processes.
     pub containers: Vec<ContainerStatus>,
-    /// The same as `enter` for [`crate::sandbox::exec`].
+    /// As `enter`, for [`crate::sandbox::exec`].
     #[serde(skip)]
     pub namespaces: PodNamespaces,
 }
 
-/// Where the namespaces of a pod are found, as files of the lab's first process.
+/// A pod's namespaces, as files of the lab's first process.
 #[derive(Clone, Debug, Default)]
 pub struct PodNamespaces {
-    /// The process that they are to be looked for in; absent where it has ended.
+    /// The process whose files they are; absent where it has ended.
     pub(crate) holder: Option<ProcessIdentity>,
-    /// The user namespace, where the lab has one of its own.
     pub(crate) user: Option<PathBuf>,
-    /// The numbers of its processes.
     pub(crate) processes: PathBuf,
     pub(crate) network: PathBuf,
     pub(crate) mounts: PathBuf,
-    /// Whether the mounts are not the whole lab's.
     own_mounts: bool,
 }
 
@@ -79,9 +66,9 @@ impl PodNamespaces {
         }
     }
 
-    /// nsenter(1) by the file that holds the namespace, so that it works for a pod without processes too. An ordinary user
-    /// must enter the lab's user namespace first, to have rights over its networks. With the pod's own mounts come its
-    /// names.
+    /// nsenter(1) by the file that holds the namespace, so that it works for a pod without processes. An ordinary
+    /// user must first enter the lab's user namespace to have rights over its networks. The pod's own mounts bring
+    /// its name files.
     fn nsenter(&self) -> Vec<String> {
         let user = self
             .user
@@ -93,21 +80,15 @@ impl PodNamespaces {
     }
 }
 
-/// A process of a pod.
 #[derive(Clone, Debug, Serialize)]
 pub struct ContainerStatus {
-    /// Its name within the pod.
     pub name: String,
-    /// What it runs.
     pub program: PathBuf,
-    /// Its number on the machine; absent where it has ended.
+    /// On the machine; absent where it has ended.
     pub pid: Option<i32>,
 }
 
-/// The labs of this user, those that are up and those of which only remains are left.
-///
-/// # Errors
-/// Where an entry cannot be read.
+/// Labs of this user: those that are up, and remains of others.
 pub fn list() -> Result<Vec<LabStatus>, EnvironmentError> {
     let mut labs = Vec::new();
     for folder in runtime_dir::existing() {
@@ -126,7 +107,7 @@ pub fn list() -> Result<Vec<LabStatus>, EnvironmentError> {
     Ok(labs)
 }
 
-/// A lab as this mount of proc shows it, which must be the machine's.
+/// A lab as the machine's own mount of proc shows it.
 pub(crate) fn status(record: Record, directory: PathBuf, proc: &Path) -> LabStatus {
     let inner = record.inner.filter(|inner| inner.is_alive(proc));
     let running = record.is_running(proc);
@@ -166,7 +147,7 @@ fn pod_status(
     PodStatus { name: pod.name, address: pod.address, enter, containers: containers.collect(), namespaces }
 }
 
-/// The processes that share a PID namespace with the lab's first: their number within to their number here.
+/// Processes that share the lab's PID namespace: their number there, and here.
 fn processes_with(inner: ProcessIdentity, proc: &Path) -> BTreeMap<i32, i32> {
     let file = |pid: i32, name: &str| proc.join(pid.to_string()).join(name);
     let namespace_of = |pid: i32| fs::read_link(file(pid, "ns/pid")).ok();
