@@ -5,6 +5,7 @@
 //! authority's key never leaves this process. The proxies' keys are written only to the folder that the caller names,
 //! which must be private to the lab; nothing here may be copied to a run's results.
 
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use jiff::Timestamp;
 pub use mesh::envoy::credentials::CredentialFiles;
 use rcgen::string::Ia5String;
@@ -17,7 +18,7 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, fchown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 /// Istio's default.
@@ -29,14 +30,6 @@ pub(crate) const VALIDITY: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Clocks may differ; Istio backdates its certificates as much.
 const BACKDATED: Duration = Duration::from_secs(120);
 
-#[derive(Debug, thiserror::Error)]
-pub enum CertificateError {
-    #[error("make a certificate for {identity}")]
-    Make { identity: String, source: rcgen::Error },
-    #[error("write {}", path.display())]
-    Write { path: PathBuf, source: io::Error },
-}
-
 pub fn spiffe_identity(service_account: &str) -> String {
     format!("spiffe://{TRUST_DOMAIN}/ns/default/sa/{service_account}")
 }
@@ -47,22 +40,22 @@ pub struct RunAuthority {
 }
 
 impl RunAuthority {
-    pub fn create() -> Result<Self, CertificateError> {
-        let make = |source| CertificateError::Make { identity: "the run's authority".to_owned(), source };
+    pub fn create() -> Result<Self, EnvironmentError> {
+        let operation = "make a certificate for the run's authority";
         let mut parameters = dated_parameters();
         parameters.distinguished_name.push(DnType::OrganizationName, "Meshmeter lab");
         parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        let key = KeyPair::generate().map_err(make)?;
-        let certificate_pem = parameters.self_signed(&key).map_err(make)?.pem();
+        let key = KeyPair::generate().context(operation)?;
+        let certificate_pem = parameters.self_signed(&key).context(operation)?.pem();
         Ok(Self { issuer: Issuer::new(parameters, key), certificate_pem })
     }
 
-    pub fn issue(&self, identity: &str) -> Result<Credentials, CertificateError> {
-        let make = |source| CertificateError::Make { identity: identity.to_owned(), source };
+    pub fn issue(&self, identity: &str) -> Result<Credentials, EnvironmentError> {
         let mut parameters = leaf_parameters(ExtendedKeyUsagePurpose::ServerAuth);
         parameters.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
-        parameters.subject_alt_names = vec![SanType::URI(Ia5String::try_from(identity).map_err(make)?)];
+        let name = Ia5String::try_from(identity).context(operation_for(identity))?;
+        parameters.subject_alt_names = vec![SanType::URI(name)];
         self.sign(identity, &parameters)
     }
 
@@ -70,56 +63,46 @@ impl RunAuthority {
         &self,
         names: &[&str],
         addresses: &[IpAddr],
-    ) -> Result<Credentials, CertificateError> {
+    ) -> Result<Credentials, EnvironmentError> {
         let subject = names.first().copied().unwrap_or("a server");
         let names = names.iter().map(|name| Ia5String::try_from(*name).map(SanType::DnsName));
         let addresses = addresses.iter().map(|address| Ok(SanType::IpAddress(*address)));
-        let alternatives = names
-            .chain(addresses)
-            .collect::<Result<_, _>>()
-            .map_err(|source| CertificateError::Make { identity: subject.to_owned(), source })?;
+        let alternatives =
+            names.chain(addresses).collect::<Result<_, rcgen::Error>>().context(operation_for(subject))?;
         let mut parameters = leaf_parameters(ExtendedKeyUsagePurpose::ServerAuth);
         parameters.distinguished_name.push(DnType::CommonName, subject);
         parameters.subject_alt_names = alternatives;
         self.sign(subject, &parameters)
     }
 
-    pub fn issue_client(&self, name: &str, group: &str) -> Result<Credentials, CertificateError> {
+    pub fn issue_client(&self, name: &str, group: &str) -> Result<Credentials, EnvironmentError> {
         let mut parameters = leaf_parameters(ExtendedKeyUsagePurpose::ClientAuth);
         parameters.distinguished_name.push(DnType::OrganizationName, group);
         parameters.distinguished_name.push(DnType::CommonName, name);
         self.sign(name, &parameters)
     }
 
-    fn sign(&self, identity: &str, parameters: &CertificateParams) -> Result<Credentials, CertificateError> {
-        let make = |source| CertificateError::Make { identity: identity.to_owned(), source };
-        let key = KeyPair::generate().map_err(make)?;
-        let certificate_pem = parameters.signed_by(&key, &self.issuer).map_err(make)?.pem();
+    fn sign(&self, identity: &str, parameters: &CertificateParams) -> Result<Credentials, EnvironmentError> {
+        let key = KeyPair::generate().context(operation_for(identity))?;
+        let certificate = parameters.signed_by(&key, &self.issuer).context(operation_for(identity))?;
         Ok(Credentials {
-            certificate_pem,
+            certificate_pem: certificate.pem(),
             key_pem: key.serialize_pem(),
             authority_pem: self.certificate_pem.clone(),
         })
     }
 }
 
-/// A key that signs tokens and the half that checks them, PEM. Its `Debug` shows neither.
+/// A key that signs tokens and the half that checks them, PEM.
 pub struct SigningKey {
     pub private_pem: String,
     pub public_pem: String,
 }
 
 impl SigningKey {
-    pub fn create() -> Result<Self, CertificateError> {
-        let key = KeyPair::generate()
-            .map_err(|source| CertificateError::Make { identity: "signing tokens".to_owned(), source })?;
+    pub fn create() -> Result<Self, EnvironmentError> {
+        let key = KeyPair::generate().context(operation_for("signing tokens"))?;
         Ok(Self { private_pem: key.serialize_pem(), public_pem: key.public_key_pem() })
-    }
-}
-
-impl fmt::Debug for SigningKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SigningKey").finish_non_exhaustive()
     }
 }
 
@@ -127,6 +110,10 @@ impl fmt::Debug for RunAuthority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunAuthority").finish_non_exhaustive()
     }
+}
+
+fn operation_for(identity: &str) -> String {
+    format!("make a certificate for {identity}")
 }
 
 /// `CertificateParams` of today, with ECDSA P-256 as `KeyPair::generate` has it.
@@ -151,9 +138,10 @@ fn leaf_parameters(purpose: ExtendedKeyUsagePurpose) -> CertificateParams {
 
 /// A certificate, its key and the trusted authority, PEM. Its `Debug` shows no key.
 pub struct Credentials {
-    certificate_pem: String,
-    key_pem: String,
-    authority_pem: String,
+    pub(crate) certificate_pem: String,
+    /// For memory and private files only.
+    pub(crate) key_pem: String,
+    pub(crate) authority_pem: String,
 }
 
 impl fmt::Debug for Credentials {
@@ -163,34 +151,18 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    pub fn certificate_pem(&self) -> &str {
-        &self.certificate_pem
-    }
-
-    /// For memory and private files only.
-    pub(crate) fn key_pem(&self) -> &str {
-        &self.key_pem
-    }
-
-    pub fn authority_pem(&self) -> &str {
-        &self.authority_pem
-    }
-
     /// Writes the files into `folder`, created if absent with mode 0700. `owner`: user and group that get directory
     /// and files.
-    pub fn write(&self, folder: &Path, owner: Option<u32>) -> Result<CredentialFiles, CertificateError> {
-        let failed = |path: &Path| {
-            let path = path.to_path_buf();
-            |source| CertificateError::Write { path, source }
-        };
-        private_folder(folder, owner).map_err(failed(folder))?;
+    pub fn write(&self, folder: &Path, owner: Option<u32>) -> Result<CredentialFiles, EnvironmentError> {
+        let write = |path: &Path| format!("write {}", path.display());
+        private_folder(folder, owner).context(write(folder))?;
         let files = CredentialFiles::in_folder(folder);
         for (path, content) in [
             (&files.certificate, &self.certificate_pem),
             (&files.key, &self.key_pem),
             (&files.authority, &self.authority_pem),
         ] {
-            write_private(path, content.as_bytes(), owner).map_err(failed(path))?;
+            write_private(path, content.as_bytes(), owner).context(write(path))?;
         }
         Ok(files)
     }

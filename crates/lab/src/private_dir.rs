@@ -1,6 +1,6 @@
 //! Directories that go with their owner: configuration, keys, sockets; and the directories of logs.
 
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +22,5 @@ impl Drop for PrivateDir {
 }
 
 pub(crate) fn create_log_dir(log_dir: &Path) -> Result<(), EnvironmentError> {
-    fs::create_dir_all(log_dir)
-        .map_err(|error| EnvironmentError::new(format!("create the log folder {}", log_dir.display()), error))
+    fs::create_dir_all(log_dir).context(format!("create the log folder {}", log_dir.display()))
 }

@@ -66,6 +66,18 @@ impl EnvironmentError {
     }
 }
 
+/// Makes any error the cause of an [`EnvironmentError`].
+pub trait ErrorContext<T> {
+    /// `operation` is what failed, as in [`EnvironmentError::new`].
+    fn context(self, operation: impl Into<String>) -> Result<T, EnvironmentError>;
+}
+
+impl<T, E: Into<Box<dyn std::error::Error + Send + Sync>>> ErrorContext<T> for Result<T, E> {
+    fn context(self, operation: impl Into<String>) -> Result<T, EnvironmentError> {
+        self.map_err(|source| EnvironmentError::new(operation, source))
+    }
+}
+
 impl fmt::Display for EnvironmentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.operation)

@@ -15,7 +15,7 @@ pub(crate) mod spec;
 pub use crate::settings::proxy::{AccessLog, MutualTls, ProxySettings};
 pub use crate::settings::service::{ServerSettings, TCP_REQUEST_BYTES};
 pub use clock::Clock;
-pub use error::{EnvironmentError, LastLines, in_one_line};
+pub use error::{EnvironmentError, ErrorContext, LastLines, in_one_line};
 pub use progress::ProgressSink;
 pub use snapshot::{
     ComponentMemory, ComponentSnapshot, CpuTimes, KERNEL, MachineSnapshot, OtherProcess, ProcessId,

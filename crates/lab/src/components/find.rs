@@ -6,9 +6,9 @@ use super::install_method::state;
 use super::installed::{Installed, Origin};
 use super::istio_files::{BOOTSTRAP_TEMPLATE, GATEWAY_API_CRDS, ISTIO_CRDS, IstioFiles};
 use super::manifest::{Flaw, Verify};
-use super::overrides::{Named, Overrides, how_to_get};
+use super::overrides::{Overrides, how_to_get};
 use super::version;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -40,8 +40,7 @@ fn find_with(
     value_of: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<Installed, EnvironmentError> {
     let (path, origin) = match overrides.naming(component, value_of) {
-        Some(Named::Option(path)) => (path, Origin::Option),
-        Some(Named::Variable(path)) => (path, Origin::Variable),
+        Some(named) => named,
         None if component == Component::Ztunnel => {
             let path = in_search_path(component.name(), value_of("PATH")).ok_or_else(|| {
                 EnvironmentError::new("find ztunnel", "none was named, and PATH has none")
@@ -59,8 +58,7 @@ fn find_with(
 }
 
 fn named(component: Component, path: &Path, origin: Origin) -> Result<Installed, EnvironmentError> {
-    let path = std::path::absolute(path)
-        .map_err(|error| EnvironmentError::new(format!("resolve the path {}", path.display()), error))?;
+    let path = std::path::absolute(path).context(format!("resolve the path {}", path.display()))?;
     let version = version::ask(component, &path).map_err(|reason| {
         EnvironmentError::new(format!("use {component} at {}", path.display()), reason)
             .with_hint(how_to_get(component))
@@ -71,7 +69,7 @@ fn named(component: Component, path: &Path, origin: Origin) -> Result<Installed,
 /// Directory of an installed component whose files are unchanged.
 fn installed(component: Component, folder: &Path) -> Result<PathBuf, EnvironmentError> {
     let package = std::path::absolute(component.package_in(folder))
-        .map_err(|error| EnvironmentError::new(format!("resolve the path {}", folder.display()), error))?;
+        .context(format!("resolve the path {}", folder.display()))?;
     let Err(flaw) = state(folder, component, Verify::Quick) else { return Ok(package) };
     let reason = match &flaw {
         Flaw::Absent => format!("it is not installed: there is no {}", package.display()),

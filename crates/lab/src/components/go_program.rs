@@ -6,10 +6,8 @@
 
 use super::catalog::{ISTIO_VERSION, KUBERNETES_VERSION};
 use super::manifest::sha256_of_texts;
-use super::supervised_command::interrupted_hint;
-use super::supervised_command::{self, Unended};
-use super::{Component, go_toolchain, version};
-use experiment::environment::EnvironmentError;
+use super::{Component, go_toolchain, supervised_command, version};
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -58,9 +56,7 @@ impl Module {
             }
             io::Result::Ok(())
         };
-        write().map_err(|error| {
-            EnvironmentError::new(format!("write the Go module {}", folder.display()), error)
-        })?;
+        write().context(format!("write the Go module {}", folder.display()))?;
         Ok(folder)
     }
 }
@@ -118,29 +114,11 @@ impl Program {
         command.args(["build", "-trimpath", "-buildvcs=false", "-ldflags", &self.linker_flags(), "-o"]);
         command.arg(&program).arg(self.package);
         let operation = format!("build {} with {made_by}", self.component);
-        let ended = supervised_command::run(&mut command, BUILD_TIMEOUT, look).map_err(|error| {
-            let interrupted = matches!(error, Unended::Interrupted);
-            let error = EnvironmentError::new(operation.clone(), error);
-            if interrupted { error.with_hint(interrupted_hint()) } else { error }
-        })?;
-        if !ended.status.success() {
-            return Err(EnvironmentError::new(operation, quote(&ended)).with_hint(
-                "a first build needs the Go module proxy (network, GOPROXY), some 5 GB in Go's caches and 3 GB of memory",
-            ));
-        }
-        self.ask_version(&program)?;
+        let hint = "a first build needs the Go module proxy (network, GOPROXY), some 5 GB in Go's caches and 3 GB of memory";
+        supervised_command::run_well(&mut command, &operation, hint, BUILD_TIMEOUT, look)?;
+        version::check_pinned(self.component, &program)
+            .context(format!("run the {} that was built", self.component))?;
         Ok(made_by)
-    }
-
-    fn ask_version(&self, program: &Path) -> Result<(), EnvironmentError> {
-        let operation = || format!("run the {} that was built", self.component);
-        let version =
-            version::ask(self.component, program).map_err(|why| EnvironmentError::new(operation(), why))?;
-        let pinned = self.component.pinned_version().unwrap_or_default();
-        if version == pinned {
-            return Ok(());
-        }
-        Err(EnvironmentError::new(operation(), format!("it says that it is {version}, not {pinned}")))
     }
 
     fn linker_flags(&self) -> String {
@@ -170,11 +148,6 @@ fn istio_variables() -> Vec<String> {
         variable("buildStatus", "Clean"),
         variable("buildTag", ISTIO_VERSION),
     ]
-}
-
-/// The end of a failed command's output, on one line, without Go's downloads.
-pub(super) fn quote(ended: &supervised_command::Ended) -> String {
-    ended.quote(4, |line| !line.starts_with("go: downloading"))
 }
 
 #[cfg(test)]

@@ -80,30 +80,28 @@ pub(super) fn install_into(
     let mut place = None;
     let mut installations = Vec::new();
     for &component in components {
-        if state(folder, component, Verify::Thorough).is_ok() {
-            observer.news(InstallNews::Present(component));
-            installations.push(installation(folder, component, true));
-            continue;
-        }
-        let place = match &mut place {
-            Some(place) => place,
-            none => none.insert(InstallDir::take(folder, &mut || {
+        let mut found = state(folder, component, Verify::Thorough);
+        if found.is_err() && place.is_none() {
+            place = Some(InstallDir::take(folder, &mut || {
                 observer.news(InstallNews::Waiting);
                 !observer.stop_requested()
-            })?),
-        };
-        // Whoever held the folder may have installed it meanwhile.
-        match state(folder, component, Verify::Thorough) {
-            Ok(_) => {
+            })?);
+            // Whoever held the folder may have installed it meanwhile.
+            found = state(folder, component, Verify::Thorough);
+        }
+        match (found, &place) {
+            (Err(flaw), Some(place)) => {
+                if !matches!(flaw, Flaw::Absent) {
+                    observer.news(InstallNews::Flawed { component, flaw: &flaw.to_string() });
+                }
+                install_one(place, folder, component, tools, observer)?;
+                installations.push(installation(folder, component, false));
+            }
+            _ => {
                 observer.news(InstallNews::Present(component));
                 installations.push(installation(folder, component, true));
-                continue;
             }
-            Err(Flaw::Absent) => {}
-            Err(flaw) => observer.news(InstallNews::Flawed { component, flaw: &flaw.to_string() }),
         }
-        install_one(place, folder, component, tools, observer)?;
-        installations.push(installation(folder, component, false));
     }
     Ok(installations)
 }

@@ -1,6 +1,6 @@
 //! The folder of components while something is installed: one installation at a time, each put into place in one step.
 
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
@@ -64,9 +64,10 @@ impl InstallDir {
     }
 
     pub(super) fn unfinished(&self) -> Result<TempDir, EnvironmentError> {
-        tempfile::Builder::new().prefix(UNFINISHED_PREFIX).tempdir_in(&self.folder).map_err(|error| {
-            EnvironmentError::new(format!("create a folder in {}", self.folder.display()), error)
-        })
+        tempfile::Builder::new()
+            .prefix(UNFINISHED_PREFIX)
+            .tempdir_in(&self.folder)
+            .context(format!("create a folder in {}", self.folder.display()))
     }
 
     /// Gives a filled directory its final name. An existing package is exchanged in the same step, where the file
@@ -83,7 +84,7 @@ impl InstallDir {
                 result => result,
             }
         };
-        put().map_err(|error| EnvironmentError::new(format!("put into place {}", package.display()), error))
+        put().context(format!("put into place {}", package.display()))
     }
 }
 

@@ -1,10 +1,10 @@
 //! What the lab takes out of Go modules as files: definitions of objects, and pilot-agent's template of the bootstrap.
 
-use super::go_program::{ISTIO, quote};
+use super::go_program::ISTIO;
 use super::go_toolchain;
 use super::manifest::sha256_of_texts;
 use super::supervised_command;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use serde::Deserialize;
 use std::ffi::OsStr;
 use std::fs;
@@ -73,14 +73,9 @@ pub(super) fn copy(
     let mut command = go_toolchain::command(go, &module);
     command.args(["mod", "download", "-json", ISTIO_MODULE, GATEWAY_API_MODULE]);
     let operation = "download the Go modules that hold Istio's files";
-    let ended = supervised_command::run(&mut command, DOWNLOAD_TIMEOUT, look)
-        .map_err(|error| EnvironmentError::new(operation, error))?;
-    if !ended.status.success() {
-        return Err(EnvironmentError::new(operation, quote(&ended))
-            .with_hint("it needs the Go module proxy (network, GOPROXY)"));
-    }
-    let modules =
-        listed(&ended.output.join("\n")).map_err(|error| EnvironmentError::new(operation, error))?;
+    let hint = "it needs the Go module proxy (network, GOPROXY)";
+    let ended = supervised_command::run_well(&mut command, operation, hint, DOWNLOAD_TIMEOUT, look)?;
+    let modules = listed(&ended.output.join("\n")).context(operation)?;
     let folder_of = |path: &str| {
         let module = modules.iter().find(|module| module.path == path);
         module.and_then(|module| module.dir.as_deref()).ok_or_else(|| {
@@ -88,8 +83,7 @@ pub(super) fn copy(
         })
     };
     let (istio, gateway_api) = (folder_of(ISTIO_MODULE)?, folder_of(GATEWAY_API_MODULE)?);
-    copy_files(istio, gateway_api, package)
-        .map_err(|error| EnvironmentError::new("copy Istio's files from Go's module cache", error))?;
+    copy_files(istio, gateway_api, package).context("copy Istio's files from Go's module cache")?;
     Ok(made_by)
 }
 

@@ -3,7 +3,7 @@
 //! An option names one for one command, a variable for all of them; the option goes before the variable. Such a program
 //! may be of any version: the run records which.
 
-use super::Component;
+use super::{Component, Origin};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -15,12 +15,6 @@ pub struct Overrides {
     pub istiod: Option<PathBuf>,
     pub pilot_agent: Option<PathBuf>,
     pub ztunnel: Option<PathBuf>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Named {
-    Option(PathBuf),
-    Variable(PathBuf),
 }
 
 /// The variable that names a user's own program.
@@ -63,12 +57,12 @@ impl Overrides {
         &self,
         component: Component,
         value_of: &dyn Fn(&str) -> Option<OsString>,
-    ) -> Option<Named> {
+    ) -> Option<(PathBuf, Origin)> {
         if let Some(path) = self.option(component) {
-            return Some(Named::Option(path.clone()));
+            return Some((path.clone(), Origin::Option));
         }
         let value = value_of(variable(component)?)?;
-        (!value.is_empty()).then(|| Named::Variable(value.into()))
+        (!value.is_empty()).then(|| (value.into(), Origin::Variable))
     }
 }
 
@@ -97,8 +91,11 @@ mod tests {
         let named = Overrides { istiod: Some("/mine/istiod".into()), ..Overrides::default() };
         let set = |name: &str| (name == "MESHMETER_ISTIOD").then(|| OsString::from("/other/istiod"));
         let istiod = Component::Istiod;
-        assert_eq!(named.naming(istiod, &set), Some(Named::Option("/mine/istiod".into())));
-        assert_eq!(Overrides::default().naming(istiod, &set), Some(Named::Variable("/other/istiod".into())));
+        assert_eq!(named.naming(istiod, &set), Some(("/mine/istiod".into(), Origin::Option)));
+        assert_eq!(
+            Overrides::default().naming(istiod, &set),
+            Some(("/other/istiod".into(), Origin::Variable))
+        );
         assert_eq!(Overrides::default().naming(istiod, &|_| Some(OsString::new())), None);
         assert_eq!(Overrides::default().naming(Component::Etcd, &|_| Some("/etcd".into())), None);
     }

@@ -41,7 +41,7 @@ fn output(command: &mut Command, limit: Duration, idle_limit: Duration) -> io::R
 }
 
 fn wait_within(child: &mut Child, limit: Duration, idle_limit: Duration) -> io::Result<ExitStatus> {
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
+    let pid = Pid::from_child(child);
     let ended = match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(file) => watch(&file, pid, limit, idle_limit),
         Err(error) => Err(error.into()),

@@ -6,6 +6,7 @@
 
 use crate::sandbox::permission::in_child;
 use crate::sandbox::process_end::has_ended_within;
+use experiment::environment::EnvironmentError;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::collections::VecDeque;
 use std::io::{self, BufRead as _, BufReader, Read};
@@ -28,9 +29,7 @@ const MAX_LINE_BYTES: u64 = 4096;
 /// Per quoted line.
 const MAX_QUOTE_CHARACTERS: usize = 300;
 
-pub(super) fn interrupted_hint() -> &'static str {
-    "what was finished stays; `meshmeter lab install` goes on from there"
-}
+const INTERRUPTED_HINT: &str = "what was finished stays; `meshmeter lab install` goes on from there";
 
 #[derive(Debug)]
 pub(super) struct Ended {
@@ -67,6 +66,25 @@ pub(super) enum Unended {
     TimedOut(Duration),
 }
 
+/// Runs a command that must succeed; the error quotes the end of its output, without Go's downloads.
+pub(super) fn run_well(
+    command: &mut Command,
+    operation: &str,
+    hint: &str,
+    timeout: Duration,
+    look: &mut dyn FnMut(Duration, &str) -> bool,
+) -> Result<Ended, EnvironmentError> {
+    let ended = run(command, timeout, look).map_err(|error| {
+        let hint = if matches!(error, Unended::Interrupted) { INTERRUPTED_HINT } else { hint };
+        EnvironmentError::new(operation, error).with_hint(hint)
+    })?;
+    if ended.status.success() {
+        return Ok(ended);
+    }
+    let quote = ended.quote(4, |line| !line.starts_with("go: downloading"));
+    Err(EnvironmentError::new(operation, quote).with_hint(hint))
+}
+
 /// Runs a command. `look` is called ten times a second with the elapsed time and the last line printed (empty at
 /// first); the command is ended if it returns false, and after `limit`. All its processes are gone on an error.
 pub(super) fn run(
@@ -101,16 +119,13 @@ struct Running {
 
 impl Running {
     fn new(mut child: Child) -> io::Result<Self> {
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let opened = pid
-            .ok_or(io::Error::from(io::ErrorKind::InvalidData))
-            .and_then(|pid| Ok((pid, pidfd_open(pid, PidfdFlags::empty())?)));
-        match opened {
-            Ok((group, end)) => Ok(Self { child, group, end }),
+        let group = Pid::from_child(&child);
+        match pidfd_open(group, PidfdFlags::empty()) {
+            Ok(end) => Ok(Self { child, group, end }),
             Err(error) => {
                 child.kill()?;
                 child.wait()?;
-                Err(error)
+                Err(error.into())
             }
         }
     }

@@ -6,10 +6,10 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Envoy takes some 50 ms to print its version, more from a cold disk.
-const LIMIT: Duration = Duration::from_secs(20);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Characters; longer texts are not versions.
-const LONGEST: usize = 80;
+const MAX_LENGTH: usize = 80;
 
 /// Runs the program; the error is why it is not usable as that component.
 pub(super) fn ask(component: Component, path: &Path) -> Result<String, String> {
@@ -22,16 +22,23 @@ pub(super) fn ask(component: Component, path: &Path) -> Result<String, String> {
         }
         _ => "--version",
     };
-    let output = answer_within(Command::new(path).arg(argument), LIMIT)
+    let output = answer_within(Command::new(path).arg(argument), VERSION_TIMEOUT)
         .map_err(|error| format!("it does not run: {error}"))?;
     if !output.status.success() {
         return Err(format!("`{argument}` ended with {}", output.status));
     }
     let text = String::from_utf8_lossy(&output.stdout);
     parse(component, &text)
-        .filter(|version| version.len() <= LONGEST)
+        .filter(|version| version.len() <= MAX_LENGTH)
         .map(ToOwned::to_owned)
         .ok_or_else(|| format!("`{argument}` printed no version of {component}: {:?}", first_line(&text)))
+}
+
+/// Checks that the program runs and is of the pinned version.
+pub(super) fn check_pinned(component: Component, program: &Path) -> Result<(), String> {
+    let version = ask(component, program)?;
+    let pinned = component.pinned_version().unwrap_or_default();
+    if version == pinned { Ok(()) } else { Err(format!("it says that it is {version}, not {pinned}")) }
 }
 
 fn parse(component: Component, text: &str) -> Option<&str> {

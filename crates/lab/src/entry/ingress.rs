@@ -4,7 +4,7 @@
 //! certificates by the run's authority) or plain HTTP, and connects to the gateway's pod by the service's public name, as
 //! a load balancer before it would. The gateway's certificate is a Secret that istiod gives it.
 
-use crate::certificates::{CertificateError, CredentialFiles};
+use crate::certificates::CredentialFiles;
 use crate::container::ContainerUser;
 use crate::context::lab_name;
 use crate::dataplane::sidecar::{before_sidecar, cluster};
@@ -138,16 +138,16 @@ fn give_certificates(
     if tls == IngressTls::Off {
         return Ok(None);
     }
-    let failed = |error: CertificateError| {
+    let failed = |error: EnvironmentError| {
         EnvironmentError::new("make the certificates of the ingress gateway", error)
     };
     let authority = rollout.context.authority;
     let gateway = authority.issue_server(&[HOST], &[]).map_err(failed)?;
     let client = authority.issue_client("client", "meshmeter").map_err(failed)?;
     let credential = Credential {
-        certificate: gateway.certificate_pem(),
-        key: gateway.key_pem(),
-        client_authority: gateway.authority_pem(),
+        certificate: &gateway.certificate_pem,
+        key: &gateway.key_pem,
+        client_authority: &gateway.authority_pem,
     };
     let settings = rollout.context.spec.istio.ingress;
     let mesh = rollout.mesh_mut();

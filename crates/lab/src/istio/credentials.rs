@@ -4,7 +4,7 @@
 //! whoever is given the kubeconfig), and a key with which the API signs the tokens of service accounts. All of it lives in
 //! a folder that only the lab's user may enter, and goes with the control plane.
 
-use crate::certificates::{CertificateError, RunAuthority, SigningKey, write_private};
+use crate::certificates::{RunAuthority, SigningKey, write_private};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use experiment::environment::EnvironmentError;
@@ -44,7 +44,7 @@ impl ApiCredentials {
     /// # Errors
     /// Where the cryptographic library or the file system refuses.
     pub fn create(folder: &Path, address: Ipv4Addr) -> Result<Self, EnvironmentError> {
-        let failed = |error: CertificateError| EnvironmentError::new("make the lab API's credentials", error);
+        let failed = |error: EnvironmentError| EnvironmentError::new("make the lab API's credentials", error);
         let authority = RunAuthority::create().map_err(failed)?;
         let names = ["kubernetes.default.svc", "kubernetes.default", "kubernetes", "localhost"];
         let addresses = [address.into(), Ipv4Addr::LOCALHOST.into()];
@@ -52,10 +52,10 @@ impl ApiCredentials {
         let administrator = authority.issue_client("meshmeter", ADMINISTRATORS).map_err(failed)?;
         let tokens = SigningKey::create().map_err(failed)?;
         let user = json!({
-            "client-certificate-data": BASE64_STANDARD.encode(administrator.certificate_pem()),
-            "client-key-data": BASE64_STANDARD.encode(administrator.key_pem()),
+            "client-certificate-data": BASE64_STANDARD.encode(&administrator.certificate_pem),
+            "client-key-data": BASE64_STANDARD.encode(&administrator.key_pem),
         });
-        let authority_data = BASE64_STANDARD.encode(server.authority_pem());
+        let authority_data = BASE64_STANDARD.encode(&server.authority_pem);
         let kubeconfig =
             kubeconfig("meshmeter", &format!("https://{address}:{API_PORT}"), None, &authority_data, &user);
         let write = |name: &str, content: &str| {
@@ -65,9 +65,9 @@ impl ApiCredentials {
             Ok::<_, EnvironmentError>(path)
         };
         Ok(Self {
-            certificate: write("api.pem", server.certificate_pem())?,
-            key: write("api-key.pem", server.key_pem())?,
-            client_authority: write("authority.pem", server.authority_pem())?,
+            certificate: write("api.pem", &server.certificate_pem)?,
+            key: write("api-key.pem", &server.key_pem)?,
+            client_authority: write("authority.pem", &server.authority_pem)?,
             token_signing_key: write("token-key.pem", &tokens.private_pem)?,
             token_checking_key: write("token-public.pem", &tokens.public_pem)?,
             kubeconfig: write("kubeconfig", &kubeconfig.to_string())?,

@@ -17,19 +17,17 @@ pub use component::Watched;
 pub use host_proc::HostProc;
 pub use machine::read_times;
 
-use experiment::environment::{ComponentSnapshot, EnvironmentError, Snapshot};
+use experiment::environment::{ComponentSnapshot, EnvironmentError, ErrorContext as _, Snapshot};
 
 /// Reads CPU and traffic of every component first, nearest to the window's end, and the machine next, so that the
 /// windows match; then processes and memory.
 pub fn read(watched: &[Watched], host: &HostProc) -> Result<Snapshot, EnvironmentError> {
     let failed = |what: &str| format!("read the counters of {what}");
-    let observer = || observer::read().map_err(|error| EnvironmentError::new(failed("meshmeter"), error));
+    let observer = || observer::read().context(failed("meshmeter"));
     let before = observer()?;
-    let read_window = |watched: &Watched| {
-        watched.read_window().map_err(|error| EnvironmentError::new(failed(&watched.name), error))
-    };
+    let read_window = |watched: &Watched| watched.read_window().context(failed(&watched.name));
     let mut components: Vec<ComponentSnapshot> = watched.iter().map(read_window).collect::<Result<_, _>>()?;
-    let machine = machine::read(host).map_err(|error| EnvironmentError::new(failed("the machine"), error))?;
+    let machine = machine::read(host).context(failed("the machine"))?;
     for (watched, component) in watched.iter().zip(&mut components) {
         watched.read_processes(component);
     }

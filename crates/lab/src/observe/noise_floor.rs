@@ -6,6 +6,7 @@
 //! Leaves out: the path between pods (mode `none` measures it) and anything under load.
 
 use crate::observe;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use experiment::schema::Floor;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, current_timer_slack, set_current_timer_slack};
 use rustix::time::{Timespec, clock_gettime};
@@ -29,26 +30,16 @@ const WARMUP_ROUNDS: usize = 50;
 /// Steps of the fixed piece of work: each waits for the one before, about 100 µs in all on a machine of 2026.
 const WORK_STEPS: u32 = 80_000;
 
-#[derive(Debug, thiserror::Error)]
-pub enum FloorError {
-    #[error("measure how late a timer is")]
-    Timer(#[source] io::Error),
-    #[error("measure a round trip over loopback TCP")]
-    Loopback(#[source] io::Error),
-    #[error("read the time stolen by the hypervisor")]
-    Steal(#[source] io::Error),
-}
-
 /// Measures the noise floor in about this time; below half a second, too few samples make 99th percentiles guesses.
-pub fn measure(at_most: Duration) -> Result<Floor, FloorError> {
+pub fn measure(at_most: Duration) -> Result<Floor, EnvironmentError> {
     let started = Instant::now();
-    let stolen_before_s = stolen_s().map_err(FloorError::Steal)?;
-    let timer_late_us =
-        on_own_thread(|| timer_lateness_us(at_most.mul_f64(TIMER_SHARE))).map_err(FloorError::Timer)?;
-    let round_trip_us =
-        loopback_round_trips_us(at_most.mul_f64(LOOPBACK_SHARE)).map_err(FloorError::Loopback)?;
+    let stolen_before_s = stolen_s()?;
+    let timer_late_us = on_own_thread(|| timer_lateness_us(at_most.mul_f64(TIMER_SHARE)))
+        .context("measure how late a timer is")?;
+    let round_trip_us = loopback_round_trips_us(at_most.mul_f64(LOOPBACK_SHARE))
+        .context("measure a round trip over loopback TCP")?;
     let work_us = fixed_work_us(at_most.mul_f64(WORK_SHARE));
-    let stolen_s = stolen_s().map_err(FloorError::Steal)? - stolen_before_s;
+    let stolen_s = stolen_s()? - stolen_before_s;
     Ok(Floor {
         timer_late_p50_us: quantile(&timer_late_us, 0.5),
         timer_late_p99_us: quantile(&timer_late_us, 0.99),
@@ -74,10 +65,10 @@ fn timer_lateness_us(at_most: Duration) -> io::Result<Vec<f64>> {
     debug_assert_eq!(current_timer_slack().ok(), Some(1));
     let end_ns = now_ns() + duration_ns(at_most);
     let mut late_us = Vec::new();
-    // Intervals of 300 to 800 µs that follow no period, or a periodic tick could be met or missed every time.
-    let mut scatter = Scatter::new();
     while late_us.is_empty() || now_ns() < end_ns {
-        let due_ns = now_ns() + 300_000 + scatter.next_below(500_000);
+        // Intervals of 300 to 800 µs without a period, or a periodic tick could be met or missed every time: multiples of
+        // the golden ratio (309 017 of 500 000), which spread evenly (Weyl).
+        let due_ns = now_ns() + 300_000 + late_us.len() as u64 * 309_017 % 500_000;
         let due = Timespec {
             tv_sec: i64::try_from(due_ns / 1_000_000_000).map_err(io::Error::other)?,
             tv_nsec: (due_ns % 1_000_000_000).try_into().map_err(io::Error::other)?,
@@ -167,8 +158,9 @@ fn fixed_work_us(at_most: Duration) -> Vec<f64> {
 }
 
 /// Steal time of all CPUs together since boot, seconds.
-fn stolen_s() -> io::Result<f64> {
-    Ok(observe::read_times(Path::new("/proc"))?.steal.as_secs_f64())
+fn stolen_s() -> Result<f64, EnvironmentError> {
+    let times = observe::read_times(Path::new("/proc")).context("read the time stolen by the hypervisor")?;
+    Ok(times.steal.as_secs_f64())
 }
 
 /// The value at a quantile (0 to 1) of sorted values: the nearest rank.
@@ -185,22 +177,6 @@ fn now_ns() -> u64 {
 
 fn duration_ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 2)
-}
-
-/// A short stream of numbers without a period that matters (xorshift64, Marsaglia 2003).
-struct Scatter(u64);
-
-impl Scatter {
-    fn new() -> Self {
-        Self(0x9e37_79b9_7f4a_7c15)
-    }
-
-    fn next_below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The synthetic service in its pods, the same under every mesh.
 
 use super::pods::{Pods, RunningService};
-use crate::certificates::CertificateError;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::context::{DeploymentContext, file_name, lab_name};
 use crate::envoy::admin::{Admin, AdminError};
@@ -80,7 +79,7 @@ impl ServiceFactory<'_> {
 
     /// Arguments of a service that speaks TLS itself, with a certificate of the run's authority.
     fn tls(&self, name: &str) -> Result<(Vec<String>, PrivateDir), EnvironmentError> {
-        let failed = |error: CertificateError| {
+        let failed = |error: EnvironmentError| {
             EnvironmentError::new("make the certificate of the external service", error)
         };
         let (host, port) = self.external;

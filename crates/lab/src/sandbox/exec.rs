@@ -7,7 +7,7 @@
 use crate::sandbox::permission::in_child;
 use crate::sandbox::process_table::ProcessIdentity;
 use crate::sandbox::registry::status::{PodNamespaces, PodStatus};
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -102,7 +102,7 @@ fn join(pod: &PodStatus, whole: bool) -> Result<OwnedFd, EnvironmentError> {
     let Some(process) = process.filter(|_| lives) else {
         return Err(EnvironmentError::new(operation, "its lab has ended"));
     };
-    for (file, kind) in files.map_err(|error| EnvironmentError::new(operation.clone(), error))? {
+    for (file, kind) in files.context(operation.clone())? {
         move_into_link_name_space(file.as_fd(), Some(kind)).map_err(|error| {
             EnvironmentError::new(operation.clone(), io::Error::from(error))
                 .with_hint("pods are open to the user who made the lab, with the rights it was made with")
@@ -118,9 +118,8 @@ fn pass_on(child: &Child, signal: i32) {
     if signal == SIGCHLD || (from_terminal && (signal == SIGINT || signal == SIGQUIT)) {
         return;
     }
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) {
+    if let Some(signal) = Signal::from_named_raw(signal) {
         // Refused only where it has ended; it is not reaped yet, so the number is its own.
-        let _ = rustix::process::kill_process(pid, signal);
+        let _ = rustix::process::kill_process(Pid::from_child(child), signal);
     }
 }

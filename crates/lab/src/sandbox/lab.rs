@@ -13,7 +13,7 @@ use crate::sandbox::registry::access::Access;
 use crate::sandbox::registry::record::{ContainerNote, Contents, PodNote, Record, Removed};
 use crate::sandbox::registry::status::{LabStatus, status};
 use crate::sandbox::subordinate::NoProxyUser;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use rustix::fs::{Gid, Uid};
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -179,7 +179,7 @@ impl Lab {
         let number = fs::read_link(self.outer_proc().join("self"));
         let pid = number.ok().and_then(|number| number.to_str()?.parse().ok());
         let identity = pid.map(|pid| ProcessIdentity::of(self.outer_proc(), pid)).transpose();
-        record.inner = identity.map_err(|error| EnvironmentError::new("read the machine's /proc", error))?;
+        record.inner = identity.context("read the machine's /proc")?;
         Ok(status(record, self.0.private_dir.clone(), self.outer_proc()))
     }
 

@@ -8,7 +8,7 @@
 use crate::sandbox::interface::{Interface, POD_INTERFACE};
 use crate::sandbox::permission;
 use crate::sandbox::privileges::unshare;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::MountPropagationFlags;
 use rustix::thread::UnshareFlags;
@@ -67,10 +67,10 @@ impl Namespace {
                     task();
                 }
             })
-            .map_err(|error| EnvironmentError::new(operation.clone(), error))?;
+            .context(operation.clone())?;
         let files = is_ready
             .recv()
-            .map_err(|error| EnvironmentError::new(operation.clone(), error))?
+            .context(operation.clone())?
             .map_err(|error| permission::refused(&operation, error))?;
         Ok(Self {
             name: name.to_owned(),

@@ -6,7 +6,7 @@
 
 use crate::sandbox::interface::POD_INTERFACE;
 use crate::sandbox::namespace::Namespace;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use rtnetlink::packet_route::link::{BridgeStpState, InfoBridge, InfoData, InfoVeth, LinkAttribute};
 use rtnetlink::{Handle, LinkBridge, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
 use std::future::Future;
@@ -64,7 +64,7 @@ pub(crate) fn connect_pod(switch: &Namespace, pod: &Namespace, number: u16) -> R
         // As container runtimes do: ports below 1024 for anyone in the pod.
         std::fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")
     })?;
-    let pod_file = pod.file().try_clone().map_err(|error| EnvironmentError::new(operation.clone(), error))?;
+    let pod_file = pod.file().try_clone().context(operation.clone())?;
     in_namespace(switch, &operation, move || {
         with_netlink(async |netlink| {
             let peer = LinkMessageBuilder::<LinkUnspec>::new()
@@ -124,7 +124,7 @@ fn in_namespace(
     operation: &str,
     step: impl FnOnce() -> io::Result<()> + Send + 'static,
 ) -> Result<(), EnvironmentError> {
-    namespace.run(step)?.map_err(|error| EnvironmentError::new(operation, error))
+    namespace.run(step)?.context(operation)
 }
 
 fn with_netlink<F>(requests: impl FnOnce(Handle) -> F) -> io::Result<()>

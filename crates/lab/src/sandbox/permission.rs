@@ -1,7 +1,7 @@
 //! Why the kernel refuses namespaces here, and what to do about it.
 
 use crate::sandbox::privileges::unshare;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use rustix::io::Errno;
 use rustix::process::Signal;
 use rustix::thread::{CapabilitySet, UnshareFlags};
@@ -121,7 +121,7 @@ pub fn probe() -> Result<(), EnvironmentError> {
         unshare(namespaces)
     });
     let mut child = command.spawn().map_err(|error| refused(operation, error))?;
-    child.wait().map(drop).map_err(|error| EnvironmentError::new(operation, error))
+    child.wait().map(drop).context(operation)
 }
 
 /// Runs `step` in the child between fork and exec. It must make system calls only: no allocation, no locks.

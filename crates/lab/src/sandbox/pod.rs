@@ -9,7 +9,7 @@ use crate::sandbox::namespace::{Namespace, Origin};
 use crate::sandbox::redirect::{self, PROXY_USER, ProxyIdentity, Redirect};
 use crate::sandbox::registry::runtime_dir::RUNTIME_VARIABLE;
 use crate::sandbox::{network, process_table};
-use experiment::environment::{EnvironmentError, in_one_line};
+use experiment::environment::{EnvironmentError, ErrorContext as _, in_one_line};
 use mesh::wait::wait_for;
 use rustix::process::{Pid, Signal, WaitOptions};
 use std::collections::BTreeSet;
@@ -106,7 +106,7 @@ impl Pod {
     }
 
     fn mount_names(&self, names: NameFiles) -> Result<(), EnvironmentError> {
-        let mounted = self.run(move || {
+        let mounted: io::Result<()> = self.run(move || {
             for (file, place) in [names.hosts, names.resolver].iter().zip(NAME_PLACES) {
                 rustix::mount::mount_bind(file, place).map_err(|error| {
                     let error = io::Error::from(error);
@@ -115,9 +115,7 @@ impl Pod {
             }
             Ok(())
         })?;
-        mounted.map_err(|error: io::Error| {
-            EnvironmentError::new(format!("give pod {} its own names", self.name), error)
-        })
+        mounted.context(format!("give pod {} its own names", self.name))
     }
 
     pub(crate) fn lab(&self) -> &Lab {

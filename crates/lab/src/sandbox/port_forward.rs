@@ -8,7 +8,7 @@
 use crate::sandbox::lab::Lab;
 use crate::sandbox::namespace::Namespace;
 use crate::sandbox::pod::Pod;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use futures_util::future::{Either, select};
 use rustix::event::{PollFd, PollFlags};
 use std::convert::Infallible;
@@ -48,7 +48,7 @@ impl Lab {
         let reserved = self.take_reserved_port().ok_or_else(|| {
             EnvironmentError::new(operation(), "the lab was entered with fewer ports than are asked for")
         })?;
-        PortForward::open(reserved, pod, port).map_err(|error| EnvironmentError::new(operation(), error))
+        PortForward::open(reserved, pod, port).context(operation())
     }
 }
 

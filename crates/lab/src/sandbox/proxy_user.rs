@@ -10,7 +10,7 @@ use crate::sandbox::redirect::PROXY_USER;
 use crate::sandbox::registry::record::Record;
 use crate::sandbox::registry::runtime_dir::RUNTIME_VARIABLE;
 use crate::sandbox::subordinate::NoProxyUser;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use rustix::mount::MountFlags;
 use std::fs;
 use std::io;
@@ -69,7 +69,7 @@ pub(crate) fn mount_folder(private_dir: &Path) -> Result<PathBuf, EnvironmentErr
     let operation = "mount a file system for the proxies' files";
     let folder = private_dir.join(FOLDER);
     // Its mode is that of what is mounted there.
-    fs::create_dir(&folder).map_err(|error| EnvironmentError::new(operation, error))?;
+    fs::create_dir(&folder).context(operation)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     rustix::mount::mount("meshmeter", &folder, "tmpfs", flags, c"mode=0711,size=256m")
         .map_err(|error| refused(operation, io::Error::from(error)))?;

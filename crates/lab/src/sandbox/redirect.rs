@@ -7,7 +7,7 @@
 //! sets on its sockets. Left out: UDP (DNS capture), IPv6, TPROXY.
 
 use crate::components::output_within;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 pub use mesh::names::{INBOUND_PORT, OUTBOUND_PORT};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -138,8 +138,8 @@ pub(crate) fn saved(lock_file: &Path) -> Result<Vec<String>, EnvironmentError> {
         let program = program.with_file_name(&name);
         let operation = || format!("list rules with {}", program.display());
         let mut command = Command::new(&program);
-        let output = output_within(command.env("XTABLES_LOCKFILE", lock_file), SAVE_TIMEOUT)
-            .map_err(|error| EnvironmentError::new(operation(), error))?;
+        let output =
+            output_within(command.env("XTABLES_LOCKFILE", lock_file), SAVE_TIMEOUT).context(operation())?;
         let text = String::from_utf8_lossy(&output.stdout);
         rules.push(name);
         rules.extend(text.lines().filter(|line| !line.starts_with('#')).map(without_counters));

@@ -40,7 +40,7 @@ pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Containe
         launch.cgroup.as_ref().map(Cgroup::membership_files).transpose().map_err(failed)?.unwrap_or_default();
     in_child(&mut command, move || become_container(&membership_files, &rights));
     let mut child = launch.namespace.run(move || command.spawn())?.map_err(failed)?;
-    let pid = pid_of(&child);
+    let pid = Pid::from_child(&child);
     let file = rustix::process::pidfd_open(pid, PidfdFlags::empty())
         .map_err(|error| abandon(&mut child, failed(error.into())))?;
     let error_output = child.stderr.take();
@@ -67,13 +67,6 @@ fn abandon(child: &mut Child, error: EnvironmentError) -> EnvironmentError {
     let _ = child.kill();
     let _ = child.wait();
     error
-}
-
-fn pid_of(child: &Child) -> Pid {
-    i32::try_from(child.id())
-        .ok()
-        .and_then(Pid::from_raw)
-        .expect("the kernel numbers processes from 1 to 2^22")
 }
 
 fn command(program: &Path, spec: &ContainerSpec, rights: &Rights) -> io::Result<Command> {

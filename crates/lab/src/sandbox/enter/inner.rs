@@ -5,7 +5,7 @@ use crate::sandbox::permission::refused;
 use crate::sandbox::port_forward;
 use crate::sandbox::privileges::unshare;
 use crate::sandbox::registry::record::Record;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::FdFlags;
 use rustix::mount::{MountFlags, MountPropagationFlags};
@@ -36,15 +36,15 @@ pub(super) fn enter(private_dir: PathBuf, ports: usize) -> Result<Lab, Environme
         .with_hint(format!("unset {INSIDE_VARIABLE}: meshmeter sets it for itself")));
     }
     show_as_started();
-    keep_files_to_ourselves().map_err(|error| EnvironmentError::new(operation, error))?;
-    let stop_requested = handle_signals().map_err(|error| EnvironmentError::new(operation, error))?;
-    fs::write(private_dir.join(ARMED_FILE), []).map_err(|error| EnvironmentError::new(operation, error))?;
+    keep_files_to_ourselves().context(operation)?;
+    let stop_requested = handle_signals().context(operation)?;
+    fs::write(private_dir.join(ARMED_FILE), []).context(operation)?;
     let record = Record::load(&private_dir)?;
     // The kernel kills us with the outer process, but not if that ended before we asked for it.
     if !record.outer.is_alive(Path::new("/proc")) {
         return Err(EnvironmentError::new(operation, "the process that made the lab has ended"));
     }
-    let outer_proc = open_proc().map_err(|error| EnvironmentError::new(operation, error))?;
+    let outer_proc = open_proc().context(operation)?;
     // Before we leave the machine's network: a socket stays in the one that it was made in.
     let ports = (0..ports).map(|_| port_forward::reserve()).collect::<Result<_, _>>()?;
     unshare(UnshareFlags::NEWNS | UnshareFlags::NEWNET)

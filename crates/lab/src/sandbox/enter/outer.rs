@@ -1,6 +1,7 @@
 //! The outer process: see [`super`].
 
 use super::inner::{ARMED_FILE, INSIDE_VARIABLE};
+use crate::sandbox::exec;
 use crate::sandbox::permission::{first_namespaces, in_child, refused};
 use crate::sandbox::privileges::Privileges;
 use crate::sandbox::privileges::unshare;
@@ -10,7 +11,7 @@ use crate::sandbox::registry::record::{Record, Removed};
 use crate::sandbox::registry::registration::Registration;
 use crate::sandbox::registry::runtime_dir::DirAccess;
 use crate::sandbox::subordinate::{NoProxyUser, Subordinate};
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use mesh::wait::wait_for;
 use rustix::process::{Pid, Signal};
 use rustix::thread::UnshareFlags;
@@ -18,7 +19,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fs;
 use std::io;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
@@ -36,8 +37,7 @@ const PASSED_ON: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
 pub(super) fn enter(purpose: &str) -> Result<ExitCode, EnvironmentError> {
     // First of all, so that no signal finds us with half a lab and the default action.
-    let mut signals = Signals::new(PASSED_ON.iter().chain([&SIGCHLD]))
-        .map_err(|error| EnvironmentError::new("handle signals", error))?;
+    let mut signals = Signals::new(PASSED_ON.iter().chain([&SIGCHLD])).context("handle signals")?;
     let removed_before = remove_stale();
     let proxy_user = ProxyUser::find();
     let mut registration = Registration::new(proxy_user.access(), |id| record(id, purpose, removed_before))?;
@@ -68,9 +68,11 @@ fn record(id: String, purpose: &str, removed_before: Vec<Removed>) -> io::Result
 }
 
 fn note_inner(registration: &mut Registration, child: &Child) -> Result<(), EnvironmentError> {
-    let pid = i32::try_from(child.id()).expect("the kernel numbers processes up to 2^22");
     // It may have ended already, with an error of its own that is worth more than one of ours.
-    let Ok(identity) = ProcessIdentity::of(Path::new("/proc"), pid) else { return Ok(()) };
+    let Ok(identity) = ProcessIdentity::of(Path::new("/proc"), Pid::from_child(child).as_raw_nonzero().get())
+    else {
+        return Ok(());
+    };
     registration.note_inner(identity)
 }
 
@@ -150,9 +152,7 @@ fn supervise(
 ) -> Result<ExitCode, EnvironmentError> {
     let mut asked_to_end = 0;
     loop {
-        if let Some(status) =
-            child.try_wait().map_err(|error| EnvironmentError::new("wait for the lab", error))?
-        {
+        if let Some(status) = child.try_wait().context("wait for the lab")? {
             return exit_code(status, asked_to_end > 0);
         }
         for signal in signals.wait() {
@@ -173,7 +173,7 @@ fn supervise(
 fn has_ended_within(child: &mut Child, limit: Duration) -> Result<bool, EnvironmentError> {
     let give_up_at = Instant::now() + limit;
     loop {
-        let ended = child.try_wait().map_err(|error| EnvironmentError::new("wait for the lab", error))?;
+        let ended = child.try_wait().context("wait for the lab")?;
         if ended.is_some() || Instant::now() >= give_up_at {
             return Ok(ended.is_some());
         }
@@ -183,7 +183,7 @@ fn has_ended_within(child: &mut Child, limit: Duration) -> Result<bool, Environm
 
 fn wait_until_armed(child: &mut Child, directory: &Path) -> Result<(), EnvironmentError> {
     wait_for("the lab's first process handles signals", ARMED_TIMEOUT, || {
-        let ended = child.try_wait().map_err(|error| EnvironmentError::new("wait for the lab", error))?;
+        let ended = child.try_wait().context("wait for the lab")?;
         // Somebody may have removed the lab's folder since.
         let is_armed = directory.join(ARMED_FILE).exists() || !directory.exists();
         Ok((ended.is_some() || is_armed).then_some(()))
@@ -191,23 +191,17 @@ fn wait_until_armed(child: &mut Child, directory: &Path) -> Result<(), Environme
 }
 
 fn pass_on(child: &Child, signal: i32) {
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     // As the first process of its namespace it ignores what it has no handler for, and SIGQUIT is to end it at once.
     let signal = if signal == SIGQUIT { Some(Signal::KILL) } else { Signal::from_named_raw(signal) };
-    if let (Some(pid), Some(signal)) = (pid, signal) {
+    if let Some(signal) = signal {
         // Refused only where it has ended; it is not reaped yet, so the number is its own.
-        let _ = rustix::process::kill_process(pid, signal);
+        let _ = rustix::process::kill_process(Pid::from_child(child), signal);
     }
 }
 
 fn exit_code(status: ExitStatus, asked_to_end: bool) -> Result<ExitCode, EnvironmentError> {
-    if let Some(code) = status.code() {
-        return Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)));
-    }
-    let signal = status.signal().unwrap_or_default();
-    if asked_to_end {
-        // As shells show it.
-        return Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX)));
+    if status.code().is_some() || asked_to_end {
+        return Ok(ExitCode::from(exec::exit_code(status)));
     }
     Err(EnvironmentError::new("run in the lab", format!("the lab's first process was killed ({status})")))
 }

@@ -5,7 +5,7 @@ use crate::sandbox::cgroup::LabCgroup;
 use crate::sandbox::privileges::Privileges;
 use crate::sandbox::process_table::ProcessIdentity;
 use crate::sandbox::subordinate::NoProxyUser;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -82,13 +82,12 @@ impl Record {
 
     pub fn load(directory: &Path) -> Result<Self, EnvironmentError> {
         let path = directory.join(RECORD_FILE);
-        read_json(&path).map_err(|error| EnvironmentError::new(format!("read {}", path.display()), error))
+        read_json(&path).context(format!("read {}", path.display()))
     }
 
     pub(super) fn save(&self, directory: &Path) -> Result<(), EnvironmentError> {
         let path = directory.join(RECORD_FILE);
-        write_json(&path, self)
-            .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
+        write_json(&path, self).context(format!("write {}", path.display()))
     }
 
     /// Whether its process numbers mean the same processes to us. If a container shares the registry's directory with
@@ -139,13 +138,12 @@ impl Contents {
             Some(pod) => fs::create_dir_all(&pods).and_then(|()| write_json(&path, pod)),
             None => fs::remove_file(&path),
         };
-        saved.map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
+        saved.context(format!("write {}", path.display()))
     }
 
     pub(crate) fn save_access(&self, directory: &Path) -> Result<(), EnvironmentError> {
         let path = directory.join(ACCESS_FILE);
-        write_json(&path, &self.access)
-            .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
+        write_json(&path, &self.access).context(format!("write {}", path.display()))
     }
 
     /// Reads a lab's directory; what is not written yet is absent.

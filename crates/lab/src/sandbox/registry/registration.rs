@@ -6,7 +6,7 @@ use super::runtime_dir::{self, DirAccess, UNFINISHED};
 use crate::sandbox::cgroup::tree::Plan;
 use crate::sandbox::process_table::ProcessIdentity;
 use crate::sandbox::subordinate::NoProxyUser;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -42,8 +42,7 @@ impl Registration {
 
     /// Makes the lab's control group, or records why there is none.
     pub(crate) fn make_cgroup(&mut self) -> Result<(), EnvironmentError> {
-        let plan = Plan::read(&self.record.id)
-            .map_err(|error| EnvironmentError::new("find the machine's control groups", error))?;
+        let plan = Plan::read(&self.record.id).context("find the machine's control groups")?;
         match plan.establish() {
             Ok(cgroup) => self.record.cgroup = Some(cgroup),
             Err(reason) => self.record.no_cgroup_because = Some(reason),
