@@ -21,12 +21,7 @@ fn method_of(component: Component) -> InstallMethod {
     match component {
         Component::Envoy => InstallMethod::Wheel,
         Component::IstioFiles => InstallMethod::IstioFiles,
-        Component::Etcd
-        | Component::ApiServer
-        | Component::Istiod
-        | Component::PilotAgent
-        | Component::AmbientIptables
-        | Component::Ztunnel => Program::of(component).map_or(InstallMethod::Elsewhere, InstallMethod::Go),
+        _ => Program::of(component).map_or(InstallMethod::Elsewhere, InstallMethod::Go),
     }
 }
 
@@ -79,9 +74,9 @@ pub(super) fn recipe(component: Component) -> String {
 pub(super) fn files(component: Component) -> &'static [&'static str] {
     match component {
         Component::Envoy => &[wheel::PROGRAM],
+        Component::IstioFiles => &istio_files::FILES,
         Component::Etcd => &["etcd"],
         Component::ApiServer => &["kube-apiserver"],
-        Component::IstioFiles => &istio_files::FILES,
         Component::Istiod => &["istiod"],
         Component::PilotAgent => &["pilot-agent"],
         Component::AmbientIptables => &["ambient-iptables"],

@@ -1,13 +1,12 @@
 //! The record beside each installed component: what it was made from, and the digests that its files had then.
 //!
-//! It is written last, so a folder without one is not an installation. A quick look compares size and time of change of
-//! each file and reads a file only where they differ; a thorough one reads them all.
+//! It is written last, so a folder without one is not an installation. [`Verify::Quick`] reads only files whose size or
+//! time of change differ; [`Verify::Thorough`] reads them all.
 
 use super::Component;
 use jiff::Timestamp;
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -49,33 +48,22 @@ pub(super) enum Verify {
     Thorough,
 }
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Flaw {
+    #[error("it is not installed")]
     Absent,
-    NoRecord(PathBuf, io::Error),
+    #[error("it has no record ({MANIFEST_FILE}) of what it was made from")]
+    NoRecord,
+    #[error("its record {} cannot be read: {_1}", .0.display())]
+    BadRecord(PathBuf, io::Error),
+    #[error("it was installed from other pins than those of this meshmeter")]
     OtherPins,
+    #[error("{} cannot be read: {_1}", .0.display())]
     Unreadable(PathBuf, io::Error),
+    #[error("{} has changed since it was installed", .0.display())]
     Changed(PathBuf),
-    /// With its mode.
+    #[error("{} cannot be run: its mode is {_1:o}", .0.display())]
     NotRunnable(PathBuf, u32),
-}
-
-impl fmt::Display for Flaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Absent => write!(f, "it is not installed"),
-            Self::NoRecord(_, error) if error.kind() == io::ErrorKind::NotFound => {
-                write!(f, "it has no record ({MANIFEST_FILE}) of what it was made from")
-            }
-            Self::NoRecord(path, error) => write!(f, "its record {} cannot be read: {error}", path.display()),
-            Self::OtherPins => write!(f, "it was installed from other pins than those of this meshmeter"),
-            Self::Unreadable(path, error) => write!(f, "{} cannot be read: {error}", path.display()),
-            Self::Changed(path) => write!(f, "{} has changed since it was installed", path.display()),
-            Self::NotRunnable(path, mode) => {
-                write!(f, "{} cannot be run: its mode is {mode:o}", path.display())
-            }
-        }
-    }
 }
 
 /// Records the files of a component, relative to `package`, beside them.
@@ -115,17 +103,21 @@ pub(super) fn check(
         return Err(Flaw::Absent);
     }
     let path = package.join(MANIFEST_FILE);
-    let no_record = |error| Flaw::NoRecord(path.clone(), error);
-    let text = fs::read_to_string(&path).map_err(no_record)?;
-    let record: InstallManifest = serde_json::from_str(&text).map_err(|error| no_record(error.into()))?;
+    let bad_record = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => Flaw::NoRecord,
+        _ => Flaw::BadRecord(path.clone(), error),
+    };
+    let other = |what| bad_record(io::Error::new(io::ErrorKind::InvalidData, what));
+    let text = fs::read_to_string(&path).map_err(bad_record)?;
+    let record: InstallManifest = serde_json::from_str(&text).map_err(|error| bad_record(error.into()))?;
     if record.schema != MANIFEST_SCHEMA || record.component != component.name() {
-        return Err(no_record(io::Error::new(io::ErrorKind::InvalidData, "it is of something else")));
+        return Err(other("it is of something else"));
     }
     if record.recipe_sha256 != recipe {
         return Err(Flaw::OtherPins);
     }
     if !record.files.iter().map(|file| &*file.path).eq(files.iter().map(Path::new)) {
-        return Err(no_record(io::Error::new(io::ErrorKind::InvalidData, "it is of other files")));
+        return Err(other("it is of other files"));
     }
     for file in &record.files {
         check_file(package, file, verify, component.is_program())?;
@@ -216,11 +208,15 @@ mod tests {
         package
     }
 
+    fn check_etcd(package: &Path, verify: Verify) -> Result<InstallManifest, Flaw> {
+        check(package, ETCD, "recipe", &["etcd"], verify)
+    }
+
     #[test]
     fn what_is_as_recorded_is_accepted_by_both_looks() {
         let package = installed();
-        let record = check(package.path(), ETCD, "recipe", &["etcd"], Verify::Quick).unwrap();
-        assert_eq!(record, check(package.path(), ETCD, "recipe", &["etcd"], Verify::Thorough).unwrap());
+        let record = check_etcd(package.path(), Verify::Quick).unwrap();
+        assert_eq!(record, check_etcd(package.path(), Verify::Thorough).unwrap());
         // printf program | sha256sum
         let digest = "1310ca2c8932dbd118668bd97442558a3e1f546b5e15c69699dfbd6024f548d8";
         assert_eq!(record.files[0].sha256, digest);
@@ -232,14 +228,11 @@ mod tests {
         let package = installed();
         let file = package.path().join("etcd");
         fs::write(&file, "longer program").unwrap();
-        let flaw = check(package.path(), ETCD, "recipe", &["etcd"], Verify::Quick).unwrap_err();
+        let flaw = check_etcd(package.path(), Verify::Quick).unwrap_err();
         assert_eq!(flaw.to_string(), format!("{} has changed since it was installed", file.display()));
         fs::remove_file(&file).unwrap();
         assert!(
-            check(package.path(), ETCD, "recipe", &["etcd"], Verify::Quick)
-                .unwrap_err()
-                .to_string()
-                .contains("cannot be read")
+            check_etcd(package.path(), Verify::Quick).unwrap_err().to_string().contains("cannot be read")
         );
     }
 
@@ -252,34 +245,28 @@ mod tests {
             |time: SystemTime| File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
         fs::write(&file, "PROGRAM").unwrap();
         set_time(recorded + Duration::from_secs(1));
-        assert!(matches!(
-            check(package.path(), ETCD, "recipe", &["etcd"], Verify::Quick),
-            Err(Flaw::Changed(_))
-        ));
+        assert!(matches!(check_etcd(package.path(), Verify::Quick), Err(Flaw::Changed(_))));
         set_time(recorded);
-        assert!(check(package.path(), ETCD, "recipe", &["etcd"], Verify::Quick).is_ok());
-        assert!(matches!(
-            check(package.path(), ETCD, "recipe", &["etcd"], Verify::Thorough),
-            Err(Flaw::Changed(_))
-        ));
+        assert!(check_etcd(package.path(), Verify::Quick).is_ok());
+        assert!(matches!(check_etcd(package.path(), Verify::Thorough), Err(Flaw::Changed(_))));
         // What a copy or an unpacked cache does: the time differs, the content does not.
         fs::write(&file, "program").unwrap();
         set_time(recorded + Duration::from_secs(1));
-        assert!(check(package.path(), ETCD, "recipe", &["etcd"], Verify::Quick).is_ok());
+        assert!(check_etcd(package.path(), Verify::Quick).is_ok());
     }
 
     #[test]
     fn a_program_that_cannot_be_run_and_a_record_of_other_files_are_flaws() {
         let package = installed();
         let other = check(package.path(), ETCD, "recipe", &["etcd", "etcdctl"], Verify::Quick);
-        assert!(matches!(other, Err(Flaw::NoRecord(..))));
+        assert!(matches!(other, Err(Flaw::BadRecord(..))));
         let program = package.path().join("etcd");
         fs::set_permissions(&program, fs::Permissions::from_mode(0o644)).unwrap();
-        let flaw = check(package.path(), ETCD, "recipe", &["etcd"], Verify::Thorough).unwrap_err();
+        let flaw = check_etcd(package.path(), Verify::Thorough).unwrap_err();
         assert_eq!(flaw.to_string(), format!("{} cannot be run: its mode is 644", program.display()));
         fs::remove_file(&program).unwrap();
         fs::create_dir(&program).unwrap();
-        assert!(check(package.path(), ETCD, "recipe", &["etcd"], Verify::Quick).is_err());
+        assert!(check_etcd(package.path(), Verify::Quick).is_err());
     }
 
     #[test]
@@ -290,16 +277,10 @@ mod tests {
             Err(Flaw::OtherPins)
         ));
         let other = check(package.path(), Component::Istiod, "recipe", &["etcd"], Verify::Quick);
-        assert!(matches!(other, Err(Flaw::NoRecord(..))));
+        assert!(matches!(other, Err(Flaw::BadRecord(..))));
         fs::write(package.path().join(MANIFEST_FILE), "{").unwrap();
-        assert!(matches!(
-            check(package.path(), ETCD, "recipe", &["etcd"], Verify::Quick),
-            Err(Flaw::NoRecord(..))
-        ));
-        assert!(matches!(
-            check(Path::new("/nowhere"), ETCD, "recipe", &["etcd"], Verify::Quick),
-            Err(Flaw::Absent)
-        ));
+        assert!(matches!(check_etcd(package.path(), Verify::Quick), Err(Flaw::BadRecord(..))));
+        assert!(matches!(check_etcd(Path::new("/nowhere"), Verify::Quick), Err(Flaw::Absent)));
     }
 
     #[test]

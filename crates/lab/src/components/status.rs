@@ -7,7 +7,7 @@ use experiment::environment::{EnvironmentError, in_one_line};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ComponentStatus {
     pub name: &'static str,
     pub purpose: &'static str,
@@ -25,13 +25,14 @@ pub struct ComponentStatus {
     pub remedy: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComponentState {
     /// With the recorded digests.
     Installed,
     /// The user's own, and it runs.
     Named,
+    #[default]
     Absent,
     /// Present, but unusable.
     Flawed,
@@ -47,14 +48,8 @@ fn status_of(component: Component, folder: &Path, overrides: &Overrides) -> Comp
     let blank = ComponentStatus {
         name: component.name(),
         purpose: component.purpose(),
-        version: None,
         source: component.source(),
-        path: None,
-        size_bytes: 0,
-        state: ComponentState::Absent,
-        sha256: None,
-        trouble: None,
-        remedy: None,
+        ..ComponentStatus::default()
     };
     if component.pinned_version().is_some() && !overrides.name_one(component) {
         installed(component, folder, blank)

@@ -31,6 +31,10 @@ impl Check {
         Self { name: name.to_owned(), state: State::Warn, fact: fact.into(), remedy: Some(remedy.into()) }
     }
 
+    pub(super) fn unreadable(name: &str, file: &str) -> Self {
+        Self::warn(name, format!("{file} cannot be read"), "see that /proc is mounted")
+    }
+
     pub(super) fn missing(name: &str, fact: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { name: name.to_owned(), state: State::Missing, fact: fact.into(), remedy: Some(remedy.into()) }
     }

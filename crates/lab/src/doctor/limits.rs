@@ -8,6 +8,7 @@ use std::fs;
 const COMFORTABLE_OPEN_FILES: u64 = 4096;
 /// Connections to one address and port that are open or were closed within the last minute.
 const COMFORTABLE_PORTS: u32 = 10_000;
+const PORT_RANGE_FILE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
 pub fn checks() -> Vec<Check> {
     vec![open_files(getrlimit(Resource::Nofile).maximum), local_ports()]
@@ -27,13 +28,9 @@ fn open_files(hard_limit: Option<u64>) -> Check {
 }
 
 fn local_ports() -> Check {
-    match fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok().as_deref().and_then(port_range) {
+    match fs::read_to_string(PORT_RANGE_FILE).ok().as_deref().and_then(port_range) {
         Some((first, last)) => ports_check(first, last),
-        None => Check::warn(
-            "local ports",
-            "/proc/sys/net/ipv4/ip_local_port_range cannot be read",
-            "see that /proc is mounted",
-        ),
+        None => Check::unreadable("local ports", PORT_RANGE_FILE),
     }
 }
 

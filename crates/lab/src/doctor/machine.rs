@@ -46,7 +46,7 @@ fn cores(host: &Host, usable: usize) -> Check {
 
 fn memory() -> Check {
     let Some(meminfo) = read("/proc/meminfo") else {
-        return Check::warn("memory", "/proc/meminfo cannot be read", "see that /proc is mounted");
+        return Check::unreadable("memory", "/proc/meminfo");
     };
     let kilobytes = |name| meminfo_kilobytes(&meminfo, name).unwrap_or(0);
     let (total, available) = (kilobytes("MemTotal") * 1024, kilobytes("MemAvailable") * 1024);
@@ -68,7 +68,7 @@ fn quiet(cpus: usize, loadavg: Option<&str>) -> Check {
             "end other programs while you measure, or give them other cores: they show as noise",
         ),
         Some(average) => Check::ok("quiet", format!("{average:.1} threads ran at once over the last minute")),
-        None => Check::warn("quiet", "/proc/loadavg cannot be read", "see that /proc is mounted"),
+        None => Check::unreadable("quiet", "/proc/loadavg"),
     }
 }
 

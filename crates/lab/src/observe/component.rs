@@ -110,7 +110,7 @@ fn process_cpu(pid: i32) -> io::Result<CpuTimes> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 

@@ -38,20 +38,14 @@ pub fn read(watched: &[Watched], host: &HostProc) -> Result<Snapshot, Environmen
 mod tests {
     use super::*;
     use crate::sandbox::interface::Interface;
-    use experiment::schema::{ComponentUsage, Role};
+    use experiment::schema::ComponentUsage;
     use rustix::time::{ClockId, clock_gettime};
     use std::path::Path;
     use std::time::Duration;
 
     fn watched(pid: u32) -> Watched {
-        Watched {
-            name: "server".to_owned(),
-            role: Role::App,
-            pod: "server".to_owned(),
-            pid: pid.cast_signed(),
-            cgroup: None,
-            interface: Some(Interface::of_this_thread("lo").unwrap()),
-        }
+        let interface = Some(Interface::of_this_thread("lo").unwrap());
+        Watched { interface, ..component::tests::watched(pid) }
     }
 
     #[test]

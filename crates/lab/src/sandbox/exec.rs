@@ -19,17 +19,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 
-/// Variables that name proxies of the machine's network, which no pod can reach.
-const PROXY_VARIABLES: [&str; 8] = [
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-    "no_proxy",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-    "NO_PROXY",
-];
+/// Name proxies of the machine's network, which no pod can reach; also known in capitals.
+const PROXY_VARIABLES: [&str; 4] = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"];
 
 /// Runs a command in a pod, with our own terminal, files, directory and environment.
 pub fn run(pod: &PodStatus, mut command: Command) -> Result<ExitStatus, EnvironmentError> {
@@ -44,7 +35,7 @@ pub fn run(pod: &PodStatus, mut command: Command) -> Result<ExitStatus, Environm
         let _ = std::env::set_current_dir(folder);
     }
     for variable in PROXY_VARIABLES {
-        command.env_remove(variable);
+        command.env_remove(variable).env_remove(variable.to_uppercase());
     }
     in_child(&mut command, || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?));
     let mut child = command.spawn().map_err(failed)?;

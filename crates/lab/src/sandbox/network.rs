@@ -39,12 +39,7 @@ pub(crate) fn set_up_switch(switch: &Namespace) -> Result<(), EnvironmentError> 
     in_namespace(switch, "set up the lab's bridge", || {
         disable_ipv6_on_new_interfaces()?;
         with_netlink(async |netlink| {
-            netlink
-                .link()
-                .set(LinkUnspec::new_with_name("lo").up().build())
-                .execute()
-                .await
-                .map_err(failed)?;
+            bring_up(&netlink, "lo").await?;
             let bridge = LinkBridge::new(BRIDGE)
                 .stp_state(BridgeStpState::Disabled)
                 .forward_delay(0)
@@ -81,12 +76,7 @@ pub(crate) fn connect_pod(switch: &Namespace, pod: &Namespace, number: u16) -> R
     in_namespace(pod, &operation, move || {
         with_netlink(async |netlink| {
             for name in ["lo", POD_INTERFACE] {
-                netlink
-                    .link()
-                    .set(LinkUnspec::new_with_name(name).up().build())
-                    .execute()
-                    .await
-                    .map_err(failed)?;
+                bring_up(&netlink, name).await?;
             }
             let address = pod_address(number).into();
             let index = interface_index(POD_INTERFACE)?;
@@ -139,6 +129,11 @@ where
         connection.abort();
         result
     })
+}
+
+async fn bring_up(netlink: &Handle, interface: &str) -> io::Result<()> {
+    let link = LinkUnspec::new_with_name(interface).up().build();
+    netlink.link().set(link).execute().await.map_err(failed)
 }
 
 /// The kernel's error with its number, so that it reads as users know it.

@@ -20,7 +20,7 @@ struct Facts {
     /// `kernel.apparmor_restrict_unprivileged_userns`, where the distribution has it.
     apparmor_restricts: Option<u64>,
     /// `user.max_user_namespaces`.
-    user_namespaces_at_most: Option<u64>,
+    max_user_namespaces: Option<u64>,
 }
 
 impl Facts {
@@ -38,7 +38,7 @@ impl Facts {
                 || status.lines().any(|line| line == "Seccomp:\t2"),
             unprivileged_clone: sysctl("kernel.unprivileged_userns_clone"),
             apparmor_restricts: sysctl("kernel.apparmor_restrict_unprivileged_userns"),
-            user_namespaces_at_most: sysctl("user.max_user_namespaces"),
+            max_user_namespaces: sysctl("user.max_user_namespaces"),
         }
     }
 }
@@ -55,34 +55,31 @@ pub(crate) fn refused(operation: &str, error: io::Error) -> EnvironmentError {
     }
 }
 
-fn hint(error: Option<i32>, facts: &Facts) -> Option<String> {
+fn hint(error: Option<i32>, facts: &Facts) -> Option<&'static str> {
     let error = error.map(Errno::from_raw_os_error)?;
     let hint = match error {
-        Errno::NOSPC | Errno::USERS if facts.user_namespaces_at_most == Some(0) => {
-            "user namespaces are switched off: `sysctl user.max_user_namespaces=10000` (as root), or run as root".to_owned()
+        Errno::NOSPC | Errno::USERS if facts.max_user_namespaces == Some(0) => {
+            "user namespaces are switched off: `sysctl user.max_user_namespaces=10000` (as root), or run as root"
         }
         Errno::NOSPC | Errno::USERS => {
             "the limit of namespaces is reached: see `sysctl user.max_user_namespaces user.max_net_namespaces \
              user.max_pid_namespaces`, and `meshmeter lab status --json` for labs that are up"
-                .to_owned()
         }
         Errno::PERM | Errno::ACCESS if !facts.root && facts.unprivileged_clone == Some(0) => {
             "ordinary users may not make user namespaces here: `sysctl kernel.unprivileged_userns_clone=1` (as root), or \
              run as root"
-                .to_owned()
         }
         Errno::PERM | Errno::ACCESS if !facts.root && facts.apparmor_restricts == Some(1) => {
             "AppArmor takes the rights from user namespaces here: `sysctl kernel.apparmor_restrict_unprivileged_userns=0` \
              (as root), or run as root"
-                .to_owned()
         }
-        Errno::PERM | Errno::ACCESS if facts.container => CONTAINER_HINT.to_owned(),
+        Errno::PERM | Errno::ACCESS if facts.container => CONTAINER_HINT,
         Errno::PERM | Errno::ACCESS if !facts.root => {
-            "run as root, or ask the administrator to allow user namespaces (not possible within a chroot)".to_owned()
+            "run as root, or ask the administrator to allow user namespaces (not possible within a chroot)"
         }
-        Errno::PERM | Errno::ACCESS => "root lacks CAP_SYS_ADMIN here, and user namespaces are refused too".to_owned(),
+        Errno::PERM | Errno::ACCESS => "root lacks CAP_SYS_ADMIN here, and user namespaces are refused too",
         Errno::INVAL => {
-            "the kernel may lack namespaces: CONFIG_USER_NS, CONFIG_PID_NS and CONFIG_NET_NS must be set".to_owned()
+            "the kernel may lack namespaces: CONFIG_USER_NS, CONFIG_PID_NS and CONFIG_NET_NS must be set"
         }
         _ => return None,
     };
@@ -138,18 +135,18 @@ pub(crate) fn in_child(command: &mut Command, step: impl FnMut() -> io::Result<(
 mod tests {
     use super::*;
 
-    fn hint_for(error: Errno, facts: &Facts) -> String {
+    fn hint_for(error: Errno, facts: &Facts) -> &'static str {
         hint(Some(error.raw_os_error()), facts).expect("there is a hint")
     }
 
     #[test]
     fn each_cause_has_its_own_remedy() {
-        let user = Facts { user_namespaces_at_most: Some(100), ..Facts::default() };
+        let user = Facts { max_user_namespaces: Some(100), ..Facts::default() };
         let debian = Facts { unprivileged_clone: Some(0), ..user };
         assert!(hint_for(Errno::PERM, &debian).contains("kernel.unprivileged_userns_clone=1"));
         let ubuntu = Facts { unprivileged_clone: Some(1), apparmor_restricts: Some(1), ..user };
         assert!(hint_for(Errno::ACCESS, &ubuntu).contains("apparmor_restrict_unprivileged_userns=0"));
-        let switched_off = Facts { user_namespaces_at_most: Some(0), ..user };
+        let switched_off = Facts { max_user_namespaces: Some(0), ..user };
         assert!(hint_for(Errno::NOSPC, &switched_off).contains("user.max_user_namespaces=10000"));
         assert!(hint_for(Errno::NOSPC, &user).contains("limit of namespaces is reached"));
         let docker = Facts { root: true, container: true, ..Facts::default() };

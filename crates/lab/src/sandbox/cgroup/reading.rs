@@ -58,40 +58,36 @@ pub fn cpu_usage_v2(stat: &str) -> Option<CpuUsage> {
 
 /// Version 1: `memory.usage_in_bytes` and `memory.stat`, of the group and all below it.
 pub fn memory_v1(usage: &str, stat: &str) -> Option<Memory> {
-    let usage_bytes: u64 = usage.trim().parse().ok()?;
-    Some(Memory {
-        usage_bytes,
-        working_set_bytes: usage_bytes.saturating_sub(field(stat, "total_inactive_file")?),
-        anonymous_bytes: field(stat, "total_rss")?,
-    })
+    memory(usage, field(stat, "total_inactive_file")?, field(stat, "total_rss")?)
 }
 
 /// Version 2: `memory.current` and `memory.stat`.
 pub fn memory_v2(current: &str, stat: &str) -> Option<Memory> {
-    let usage_bytes: u64 = current.trim().parse().ok()?;
+    memory(current, field(stat, "inactive_file")?, field(stat, "anon")?)
+}
+
+fn memory(usage: &str, inactive_bytes: u64, anonymous_bytes: u64) -> Option<Memory> {
+    let usage_bytes: u64 = usage.trim().parse().ok()?;
     Some(Memory {
         usage_bytes,
-        working_set_bytes: usage_bytes.saturating_sub(field(stat, "inactive_file")?),
-        anonymous_bytes: field(stat, "anon")?,
+        working_set_bytes: usage_bytes.saturating_sub(inactive_bytes),
+        anonymous_bytes,
     })
 }
 
 /// Version 1: `cpu.stat` (nanoseconds).
 pub fn throttling_v1(stat: &str) -> Option<Throttling> {
-    Some(Throttling {
-        periods: field(stat, "nr_periods")?,
-        throttled_periods: field(stat, "nr_throttled")?,
-        time_ns: field(stat, "throttled_time")?,
-    })
+    throttling(stat, field(stat, "throttled_time")?)
 }
 
 /// Version 2: `cpu.stat` (microseconds); absent where the group has no CPU controller.
 pub fn throttling_v2(stat: &str) -> Option<Throttling> {
-    Some(Throttling {
-        periods: field(stat, "nr_periods")?,
-        throttled_periods: field(stat, "nr_throttled")?,
-        time_ns: field(stat, "throttled_usec")?.checked_mul(1000)?,
-    })
+    throttling(stat, field(stat, "throttled_usec")?.checked_mul(1000)?)
+}
+
+fn throttling(stat: &str, time_ns: u64) -> Option<Throttling> {
+    let (periods, throttled_periods) = (field(stat, "nr_periods")?, field(stat, "nr_throttled")?);
+    Some(Throttling { periods, throttled_periods, time_ns })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::sandbox::exec;
 use crate::sandbox::permission::{first_namespaces, in_child, refused};
 use crate::sandbox::privileges::Privileges;
 use crate::sandbox::privileges::unshare;
+use crate::sandbox::process_end::ends_within;
 use crate::sandbox::process_table::ProcessIdentity;
 use crate::sandbox::registry::down::remove_stale;
 use crate::sandbox::registry::record::{Record, Removed};
@@ -13,7 +14,7 @@ use crate::sandbox::registry::runtime_dir::DirAccess;
 use crate::sandbox::subordinate::{NoProxyUser, Subordinate};
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use mesh::wait::wait_for;
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use rustix::thread::UnshareFlags;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -22,7 +23,7 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The inner process handles signals some milliseconds after its start; loading the program from a cold disk takes longer.
 const ARMED_TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,8 +40,9 @@ pub(super) fn enter(purpose: &str) -> Result<ExitCode, EnvironmentError> {
     // First of all, so that no signal finds us with half a lab and the default action.
     let mut signals = Signals::new(PASSED_ON.iter().chain([&SIGCHLD])).context("handle signals")?;
     let removed_before = remove_stale();
-    let proxy_user = ProxyUser::find();
-    let mut registration = Registration::new(proxy_user.access(), |id| record(id, purpose, removed_before))?;
+    let proxy_user = first_namespaces().contains(UnshareFlags::NEWUSER).then(Subordinate::find);
+    let access = if let Some(Err(_)) = proxy_user { DirAccess::User } else { DirAccess::Proxies };
+    let mut registration = Registration::new(access, |id| record(id, purpose, removed_before))?;
     registration.make_cgroup()?;
     if let Err(reason) = make_namespaces(proxy_user)? {
         registration.note_no_proxy_user(reason)?;
@@ -76,34 +78,14 @@ fn note_inner(registration: &mut Registration, child: &Child) -> Result<(), Envi
     registration.note_inner(identity)
 }
 
-enum ProxyUser {
-    Roots,
-    Subordinate(Result<Subordinate, NoProxyUser>),
-}
-
-impl ProxyUser {
-    fn find() -> Self {
-        if first_namespaces().contains(UnshareFlags::NEWUSER) {
-            Self::Subordinate(Subordinate::find())
-        } else {
-            Self::Roots
-        }
-    }
-
-    fn access(&self) -> DirAccess {
-        match self {
-            Self::Roots | Self::Subordinate(Ok(_)) => DirAccess::Proxies,
-            Self::Subordinate(Err(_)) => DirAccess::User,
-        }
-    }
-}
-
-/// Makes the namespaces for the inner process, and returns why an ordinary user's has no user for proxies, if so. The
-/// PID namespace is for our children only.
-fn make_namespaces(proxy_user: ProxyUser) -> Result<Result<(), NoProxyUser>, EnvironmentError> {
+/// Makes the namespaces for the inner process, and returns why an ordinary user's has no user for proxies, if so.
+/// `proxy_user` is absent for root, which has every user. The PID namespace is for our children only.
+fn make_namespaces(
+    proxy_user: Option<Result<Subordinate, NoProxyUser>>,
+) -> Result<Result<(), NoProxyUser>, EnvironmentError> {
     let operation = "make namespaces for a lab";
     let failed = |error| refused(operation, error);
-    let ProxyUser::Subordinate(subordinate) = proxy_user else {
+    let Some(subordinate) = proxy_user else {
         return unshare(UnshareFlags::NEWPID).map(Ok).map_err(failed);
     };
     // As seen from outside the new user namespace.
@@ -151,6 +133,8 @@ fn supervise(
     directory: &Path,
 ) -> Result<ExitCode, EnvironmentError> {
     let mut asked_to_end = 0;
+    let end = pidfd_open(Pid::from_child(child), PidfdFlags::empty())
+        .map_err(|error| EnvironmentError::new("wait for the lab", io::Error::from(error)))?;
     loop {
         if let Some(status) = child.try_wait().context("wait for the lab")? {
             return exit_code(status, asked_to_end > 0);
@@ -162,29 +146,18 @@ fn supervise(
             asked_to_end += 1;
             wait_until_armed(child, directory)?;
             pass_on(child, signal);
-            if asked_to_end > 1 && !has_ended_within(child, AT_ONCE)? {
-                // It stands still, or is stuck.
+            if asked_to_end > 1 && !ends_within(&end, AT_ONCE) {
+                // It is stopped or stuck.
                 pass_on(child, SIGQUIT);
             }
         }
     }
 }
 
-fn has_ended_within(child: &mut Child, limit: Duration) -> Result<bool, EnvironmentError> {
-    let give_up_at = Instant::now() + limit;
-    loop {
-        let ended = child.try_wait().context("wait for the lab")?;
-        if ended.is_some() || Instant::now() >= give_up_at {
-            return Ok(ended.is_some());
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 fn wait_until_armed(child: &mut Child, directory: &Path) -> Result<(), EnvironmentError> {
     wait_for("the lab's first process handles signals", ARMED_TIMEOUT, || {
         let ended = child.try_wait().context("wait for the lab")?;
-        // Somebody may have removed the lab's folder since.
+        // Its directory may have been removed since.
         let is_armed = directory.join(ARMED_FILE).exists() || !directory.exists();
         Ok((ended.is_some() || is_armed).then_some(()))
     })
