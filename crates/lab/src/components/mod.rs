@@ -30,6 +30,7 @@ pub use install::{InstallNews, InstallObserver, Installation, install, installab
 pub use install_dir::{FOLDER_VARIABLE, folder};
 pub use installed::{Installed, Origin};
 pub use istio_files::IstioFiles;
+pub(crate) use manifest::sha256_of_texts;
 pub use overrides::{Overrides, how_to_get, variable};
 pub use status::{ComponentState, ComponentStatus, status};
 pub(crate) use subprocess::{answer_within, output_within};

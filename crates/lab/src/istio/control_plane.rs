@@ -2,12 +2,14 @@
 //!
 //! Each is a supervised process with a control group, so that what it uses is seen like everything else. Everything they
 //! write (etcd's data, keys, working files) is in one private folder of the lab, which goes with the control plane. Each
-//! is started as soon as what it needs answers; the kinds of Istio's objects are created while istiod starts.
+//! is started as soon as what it needs answers. The kinds of Istio's objects are in etcd before kube-apiserver starts
+//! ([`prepared`]), or are created while istiod starts.
 //!
 //! What differs from a cluster: one etcd that does not wait for the disk; no controller manager, scheduler, kubelet or
 //! kube-proxy, so whoever makes a Service also writes its addresses, and pods are what we say they are; istiod is an
 //! administrator of the API. What differs from an Istio as it is installed stands in `mesh::istio::istiod`.
 
+mod prepared;
 mod shared;
 
 use super::credentials::{API_PORT, ApiCredentials};
@@ -28,6 +30,7 @@ use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::kubernetes::workloads::{namespace, node};
 use mesh::names::{ISTIOD, ISTIOD_HTTP_PORT, SYSTEM_NAMESPACE};
+use prepared::PreparedObjects;
 use shared::Shared;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -49,6 +52,10 @@ const SERVICE_ADDRESSES: &str = "10.78.0.0/16";
 
 /// etcd's port, on the loopback of the pod.
 const ETCD_PORT: u16 = 2379;
+
+/// Of etcd and kube-apiserver, whose memory and CPU time are no result: Go collects garbage half as often. istiod keeps
+/// Go's own default.
+const GARBAGE_COLLECTION: (&str, &str) = ("GOGC", "200");
 
 /// How long each of the three may take to answer. Together they take some 8 s on two free cores.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -92,18 +99,29 @@ impl ControlPlane {
         let mut starting =
             Starting { lab, programs, folder: folder.path(), log_dir, pod, containers: Vec::new() };
         starting.etcd()?;
+        let definitions = definitions(programs)?;
+        let prepared = PreparedObjects::new(programs, &definitions);
+        let objects = prepared.as_ref().and_then(PreparedObjects::load);
+        let etcd = starting.pod.admin(ETCD, ETCD_PORT);
+        if let Some(objects) = &objects {
+            starting.wait_until("etcd takes prepared objects", || prepared::write_to(&etcd, objects))?;
+        }
         starting.api_server(&credentials)?;
         let api = ApiClient::new(&credentials.kubeconfig_content, starting.api_stop_check())?;
         starting.wait_until("kube-apiserver takes requests", || api.is_alive())?;
         // istiod keeps its authority there, and waits longer and longer where it cannot.
         api.apply(&[namespace(SYSTEM_NAMESPACE, &[]), node()])?;
         starting.istiod(&credentials)?;
-        create_kinds(&api, programs)?;
+        let created = if objects.is_none() { Some(create_definitions(&api, &definitions)?) } else { None };
         starting.wait_until("kube-apiserver is ready", || api.is_ready())?;
         starting.wait_until_istiod_is_ready()?;
         let root_certificate = starting.root_certificate(&api)?;
         api.apply(&[validation::webhook(&root_certificate)])?;
         starting.wait_until("istiod validates objects", || validation::is_active(&api))?;
+        if let (Some(created), Some(prepared)) = (created, prepared) {
+            // Without them the next start takes as long as this one.
+            let _ = prepared.save_from(&etcd, created);
+        }
         let Starting { pod, containers, .. } = starting;
         let started_in = started_at.elapsed();
         Ok(Self {
@@ -277,10 +295,12 @@ impl Starting<'_> {
             format!("--initial-cluster=default={peer}"),
             // Nothing of it outlives the lab.
             "--unsafe-no-fsync".to_owned(),
+            // The only member waits up to so long before it elects itself.
+            "--election-timeout=500".to_owned(),
             "--log-level=warn".to_owned(),
         ];
         let program = self.programs.etcd.path.clone();
-        let etcd = self.start(ETCD, &program, arguments, BTreeMap::new())?;
+        let etcd = self.start(ETCD, &program, arguments, garbage_collection())?;
         self.pod.wait_until_listening(&etcd, ETCD_PORT, READY_WITHIN)
     }
 
@@ -308,7 +328,7 @@ impl Starting<'_> {
             "--profiling=false".to_owned(),
         ];
         let program = self.programs.api_server.path.clone();
-        self.start(API_SERVER, &program, arguments, BTreeMap::new()).map(drop)
+        self.start(API_SERVER, &program, arguments, garbage_collection()).map(drop)
     }
 
     fn istiod(&mut self, credentials: &ApiCredentials) -> Result<(), EnvironmentError> {
@@ -388,14 +408,24 @@ impl Starting<'_> {
     }
 }
 
-/// Teaches the API the kinds of objects that Istio and the Gateway API add to it.
-fn create_kinds(api: &ApiClient, programs: &IstioPrograms) -> Result<(), EnvironmentError> {
-    let mut kinds = String::new();
+fn garbage_collection() -> BTreeMap<String, OsString> {
+    let (name, value) = GARBAGE_COLLECTION;
+    BTreeMap::from([(name.to_owned(), value.into())])
+}
+
+/// Definitions of the kinds of objects that Istio and the Gateway API add to the API, as YAML documents.
+fn definitions(programs: &IstioPrograms) -> Result<String, EnvironmentError> {
+    let mut definitions = String::new();
     for file in [&programs.files.istio_crds, &programs.files.gateway_api_crds] {
         let text = std::fs::read_to_string(file)
             .map_err(|error| EnvironmentError::new(format!("read {}", file.display()), error))?;
-        kinds.push_str("\n---\n");
-        kinds.push_str(&text);
+        definitions.push_str("\n---\n");
+        definitions.push_str(&text);
     }
-    api.create_documents("apiextensions.k8s.io/v1", "CustomResourceDefinition", &kinds).map(drop)
+    Ok(definitions)
+}
+
+/// Creates the definitions and returns their number.
+fn create_definitions(api: &ApiClient, definitions: &str) -> Result<usize, EnvironmentError> {
+    api.create_documents("apiextensions.k8s.io/v1", "CustomResourceDefinition", definitions)
 }

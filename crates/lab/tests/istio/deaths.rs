@@ -3,6 +3,7 @@
 use crate::cases::LogFolder;
 use crate::death::{check_named, container, end, signal};
 use crate::modes::spec;
+use crate::prepared;
 use crate::trial::{LIMIT, trial};
 use experiment::Mode;
 use experiment::environment::in_one_line;
@@ -58,6 +59,10 @@ pub fn a_dead_control_plane_is_named_and_replaced(_lab: &Lab, place: &LocalLab) 
         let up_s = begun.elapsed().as_secs_f64();
         let running = place.running_control_plane().expect("it configured the proxies");
         let part = container([running.pod()], name).clone();
+        // The next control plane is the first after the damage, and that after it starts from what it left.
+        if name == "istiod" {
+            prepared::damage();
+        }
         end(&part, Signal::KILL);
         drop(running);
         check_named(arrangement, name, word);
@@ -65,6 +70,11 @@ pub fn a_dead_control_plane_is_named_and_replaced(_lab: &Lab, place: &LocalLab) 
         let next = trial(place, &spec(Mode::Sidecar), |_| ());
         assert_eq!(next.unanswered, 0);
         assert!(next.observation.path.proven, "after {name}: {:?}", next.observation.path.reasons);
+        if name == "istiod" {
+            prepared::check_replaced(place);
+        } else {
+            prepared::check_started_from(place);
+        }
         let started_s =
             place.running_control_plane().map_or(0.0, |running| running.started_in().as_secs_f64());
         let next_s = begun.elapsed().as_secs_f64();

@@ -16,6 +16,7 @@ mod extra;
 mod holdings;
 mod many_objects;
 mod modes;
+mod prepared;
 #[allow(dead_code, reason = "shared with the test of arrangements, which burns CPU too")]
 #[path = "../arrangement/programs.rs"]
 mod programs;

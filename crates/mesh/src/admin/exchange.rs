@@ -5,7 +5,7 @@
 
 use super::dial::Connection;
 use super::error::AdminCause;
-use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::rt::{Read as AsyncRead, Write as AsyncWrite};
@@ -46,15 +46,17 @@ impl Exchange {
         Ok(Self { runtime: runtime().map_err(AdminCause::Connect)?, tasks: LocalSet::new() })
     }
 
-    pub fn get(
+    /// A request with a message is a POST.
+    pub fn send(
         &self,
         connection: Connection,
         path: &str,
+        message: Option<Bytes>,
         timeout: Duration,
         max_bytes: usize,
     ) -> Result<Bytes, AdminCause> {
         self.within(timeout, async {
-            let body = request(connection, path).await?.into_body();
+            let body = request(connection, path, message).await?.into_body();
             let body = Limited::new(body, max_bytes).collect().await.map_err(|error| {
                 if error.is::<LengthLimitError>() {
                     AdminCause::TooLong(max_bytes)
@@ -72,7 +74,7 @@ impl Exchange {
         path: &str,
         timeout: Duration,
     ) -> Result<Incoming, AdminCause> {
-        self.within(timeout, async { Ok(request(connection, path).await?.into_body()) })
+        self.within(timeout, async { Ok(request(connection, path, None).await?.into_body()) })
     }
 
     fn within<T>(
@@ -86,17 +88,21 @@ impl Exchange {
     }
 }
 
-async fn request(connection: Connection, path: &str) -> Result<Response<Incoming>, AdminCause> {
+async fn request(
+    connection: Connection,
+    path: &str,
+    message: Option<Bytes>,
+) -> Result<Response<Incoming>, AdminCause> {
     match connection {
         Connection::Tcp(stream) => {
             stream.set_nonblocking(true).map_err(AdminCause::Connect)?;
             let stream = tokio::net::TcpStream::from_std(stream).map_err(AdminCause::Connect)?;
-            request_over(TokioIo::new(stream), path).await
+            request_over(TokioIo::new(stream), path, message).await
         }
         Connection::Unix(stream) => {
             stream.set_nonblocking(true).map_err(AdminCause::Connect)?;
             let stream = tokio::net::UnixStream::from_std(stream).map_err(AdminCause::Connect)?;
-            request_over(TokioIo::new(stream), path).await
+            request_over(TokioIo::new(stream), path, message).await
         }
     }
 }
@@ -104,13 +110,15 @@ async fn request(connection: Connection, path: &str) -> Result<Response<Incoming
 async fn request_over(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     path: &str,
+    message: Option<Bytes>,
 ) -> Result<Response<Incoming>, AdminCause> {
     let broken = |error: hyper::Error| AdminCause::Exchange(Box::new(error));
     let (mut sender, connection) = http1::handshake(stream).await.map_err(broken)?;
     tokio::task::spawn_local(connection);
-    let request = Request::get(path)
+    let request = if message.is_some() { Request::post(path) } else { Request::get(path) };
+    let request = request
         .header("host", "admin")
-        .body(Empty::<Bytes>::new())
+        .body(Full::new(message.unwrap_or_default()))
         .map_err(|error| AdminCause::Exchange(Box::new(error)))?;
     let response = sender.send_request(request).await.map_err(broken)?;
     let status = response.status();

@@ -15,7 +15,7 @@ use self::dial::Dial;
 pub use self::error::{AdminCause, AdminError};
 use self::exchange::{Exchange, LongResponse};
 use hyper::body::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
@@ -77,8 +77,27 @@ impl Admin {
     }
 
     pub fn ask(&self, path: &str) -> Result<Bytes, AdminError> {
+        self.send(path, None)
+    }
+
+    /// A response in JSON to a message in JSON, which is posted.
+    ///
+    /// # Errors
+    /// Fails without a response in time and of that shape.
+    pub fn post_json<T: for<'de> Deserialize<'de>>(
+        &self,
+        path: &str,
+        message: &impl Serialize,
+    ) -> Result<T, AdminError> {
+        let shape = |error| self.error(path, AdminCause::Shape(error));
+        let message = serde_json::to_vec(message).map_err(shape)?;
+        serde_json::from_slice(&self.send(path, Some(message.into()))?).map_err(shape)
+    }
+
+    fn send(&self, path: &str, message: Option<Bytes>) -> Result<Bytes, AdminError> {
         let response = Exchange::new().and_then(|exchange| {
-            exchange.get(self.dial.dial(self.timeout)?, path, self.timeout, MAX_RESPONSE_BYTES)
+            let connection = self.dial.dial(self.timeout)?;
+            exchange.send(connection, path, message, self.timeout, MAX_RESPONSE_BYTES)
         });
         response.map_err(|cause| self.error(path, cause))
     }

@@ -123,3 +123,28 @@ fn a_proxy_that_is_starting_is_not_ready_and_one_without_socket_neither() {
     let garbage = FakeProxy::answering(b"HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n");
     assert!(garbage.ask(Admin::is_ready).is_err());
 }
+
+#[test]
+fn posted_message_arrives_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("admin");
+    let listener = UnixListener::bind(&path).unwrap();
+    let message = vec![7; 100_000];
+    let (head, length) = (b"POST /v3/kv/txn HTTP/1.1\r\n", serde_json::to_vec(&message).unwrap().len());
+    let thread = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut received = Vec::new();
+        let head_length = |received: &[u8]| received.windows(4).position(|four| four == b"\r\n\r\n");
+        while head_length(&received).is_none_or(|head| received.len() < head + 4 + length) {
+            let mut piece = [0; 4096];
+            let read = stream.read(&mut piece).unwrap();
+            assert!(read > 0);
+            received.extend_from_slice(&piece[..read]);
+        }
+        assert!(received.starts_with(head));
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ntrue").unwrap();
+    });
+    let answer: bool = Admin::new("etcd", UnixSocket(path)).post_json("/v3/kv/txn", &message).unwrap();
+    thread.join().unwrap();
+    assert!(answer);
+}

@@ -1,0 +1,297 @@
+//! Prepared objects: what a control plane writes to etcd before it starts kube-apiserver.
+//!
+//! Creating the definitions of Istio's kinds is most of what kube-apiserver does while it starts: each is validated, its
+//! status is updated several times, and the API is built anew around it. The first start does it and keeps the results, with
+//! the roles and API services that kube-apiserver makes for itself, in a file of the components directory. Later starts
+//! write them to etcd. A file that is damaged, not ours or made from other programs is ignored and made again.
+//!
+//! Only objects of [`KINDS`] are kept: no Secret, ConfigMap, token or object of a run can be among them.
+
+use crate::components::{self, sha256_of_texts};
+use crate::istio::programs::IstioPrograms;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use mesh::admin::Admin;
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// The file, in the components directory.
+const FILE: &str = "control-plane/prepared-objects.json";
+
+/// Meaning of the file's fields; part of what it is made from.
+const SCHEMA: &str = "meshmeter.prepared-objects/1";
+
+/// Beginnings of the keys in etcd of the objects that are kept.
+const KINDS: [&str; 6] = [
+    DEFINITIONS,
+    "/registry/apiregistration.k8s.io/apiservices/",
+    "/registry/clusterrolebindings/",
+    "/registry/clusterroles/",
+    "/registry/rolebindings/",
+    "/registry/roles/",
+];
+
+/// Definitions of custom resources.
+const DEFINITIONS: &str = "/registry/apiextensions.k8s.io/customresourcedefinitions/";
+
+/// Bounds of a transaction: etcd takes 128 operations of 1.5 MiB together. Base64 makes a third more of them.
+const MAX_OPERATIONS: usize = 100;
+const MAX_TRANSACTION_BYTES: usize = 1_000_000;
+
+/// A larger file is not one of ours: with the definitions of today it has 1.4 MB.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// An object as etcd has it, both in base64.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct StoredObject {
+    key: String,
+    value: String,
+}
+
+/// What the file holds.
+#[derive(Debug, Deserialize, Serialize)]
+struct Contents {
+    /// Digest of what the objects were made from.
+    made_from: String,
+    /// Digest of the objects.
+    sha256: String,
+    objects: Vec<StoredObject>,
+}
+
+/// The file of prepared objects, which need not exist.
+#[derive(Debug)]
+pub(super) struct PreparedObjects {
+    path: PathBuf,
+    made_from: String,
+}
+
+impl PreparedObjects {
+    /// The file for these programs and definitions; absent if there is no place for it, or a program's digest is unknown.
+    pub fn new(programs: &IstioPrograms, definitions: &str) -> Option<Self> {
+        let path = components::folder().ok()?.join(FILE);
+        let (etcd, api_server) = (programs.etcd.recorded().sha256?, programs.api_server.recorded().sha256?);
+        Some(Self { path, made_from: sha256_of_texts(&[SCHEMA, &etcd, &api_server, definitions]) })
+    }
+
+    /// The objects; none if there is no usable file.
+    pub fn load(&self) -> Option<Vec<StoredObject>> {
+        let contents: Contents = serde_json::from_slice(&read_own(&self.path).ok()?).ok()?;
+        let usable = contents.made_from == self.made_from
+            && contents.sha256 == digest(&contents.objects)
+            && contents.objects.iter().all(StoredObject::may_be_kept);
+        usable.then_some(contents.objects)
+    }
+
+    /// Keeps the objects of a control plane that has just started, unless not all of its `definitions` are established yet.
+    pub fn save_from(&self, etcd: &Admin, definitions: usize) -> io::Result<()> {
+        let mut objects = Vec::new();
+        for kind in KINDS {
+            // The first key behind all that begin so.
+            let end = format!("{}0", kind.trim_end_matches('/'));
+            let range =
+                json!({"key": BASE64_STANDARD.encode(kind), "range_end": BASE64_STANDARD.encode(end)});
+            let found: Range = etcd.post_json("/v3/kv/range", &range).map_err(io::Error::other)?;
+            objects.extend(found.kvs);
+        }
+        if objects.iter().filter(|object| object.is_established()).count() != definitions {
+            return Ok(());
+        }
+        self.save(objects)
+    }
+
+    fn save(&self, objects: Vec<StoredObject>) -> io::Result<()> {
+        let Some(directory) = self.path.parent() else { return Ok(()) };
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        let contents = Contents { made_from: self.made_from.clone(), sha256: digest(&objects), objects };
+        // Only its owner may read it, from the moment it exists.
+        let mut file = tempfile::NamedTempFile::new_in(directory)?;
+        file.write_all(&serde_json::to_vec(&contents)?)?;
+        file.persist(&self.path)?;
+        Ok(())
+    }
+}
+
+impl StoredObject {
+    fn key(&self) -> Option<String> {
+        String::from_utf8(BASE64_STANDARD.decode(&self.key).ok()?).ok()
+    }
+
+    fn may_be_kept(&self) -> bool {
+        self.key().is_some_and(|key| KINDS.iter().any(|kind| key.starts_with(kind)))
+    }
+
+    /// Whether it is a definition whose kind the API serves.
+    fn is_established(&self) -> bool {
+        if !self.key().is_some_and(|key| key.starts_with(DEFINITIONS)) {
+            return false;
+        }
+        let value = BASE64_STANDARD.decode(&self.value).unwrap_or_default();
+        let definition: Value = serde_json::from_slice(&value).unwrap_or_default();
+        let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
+        conditions
+            .into_iter()
+            .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+    }
+}
+
+/// Writes objects to an etcd. May be repeated.
+pub(super) fn write_to(etcd: &Admin, objects: &[StoredObject]) -> bool {
+    transactions(objects).into_iter().all(|transaction| {
+        let puts: Vec<Value> = transaction.iter().map(|object| json!({"requestPut": object})).collect();
+        etcd.post_json("/v3/kv/txn", &json!({"success": puts}))
+            .is_ok_and(|done: Value| done["succeeded"] == true)
+    })
+}
+
+/// Consecutive objects, together within etcd's bounds.
+fn transactions(objects: &[StoredObject]) -> Vec<&[StoredObject]> {
+    let (mut transactions, mut begin, mut bytes) = (Vec::new(), 0, 0);
+    for (index, object) in objects.iter().enumerate() {
+        let length = object.key.len() + object.value.len();
+        if index > begin && (bytes + length > MAX_TRANSACTION_BYTES || index - begin == MAX_OPERATIONS) {
+            transactions.push(&objects[begin..index]);
+            (begin, bytes) = (index, 0);
+        }
+        bytes += length;
+    }
+    transactions.extend((begin < objects.len()).then(|| &objects[begin..]));
+    transactions
+}
+
+/// A response of etcd's to a range.
+#[derive(Deserialize)]
+struct Range {
+    #[serde(default)]
+    kvs: Vec<StoredObject>,
+}
+
+/// The content of a file that is ours and closed to others.
+fn read_own(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file: File = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let metadata = file.metadata()?;
+    let is_own = metadata.is_file()
+        && metadata.uid() == rustix::process::geteuid().as_raw()
+        && metadata.mode() & 0o077 == 0
+        && metadata.len() <= MAX_FILE_BYTES;
+    if !is_own {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let mut content = Vec::new();
+    file.take(MAX_FILE_BYTES).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+fn digest(objects: &[StoredObject]) -> String {
+    let texts: Vec<&str> = objects.iter().flat_map(|object| [&*object.key, &*object.value]).collect();
+    sha256_of_texts(&texts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn object(key: &str, value: &str) -> StoredObject {
+        StoredObject { key: BASE64_STANDARD.encode(key), value: BASE64_STANDARD.encode(value) }
+    }
+
+    fn definition(status: &str) -> StoredObject {
+        let value = json!({"status": {"conditions": [{"type": "Established", "status": status}]}});
+        object(&format!("{DEFINITIONS}gateways.networking.istio.io"), &value.to_string())
+    }
+
+    fn prepared(directory: &Path) -> PreparedObjects {
+        PreparedObjects { path: directory.join(FILE), made_from: "these programs".to_owned() }
+    }
+
+    #[test]
+    fn saved_objects_are_loaded_by_their_owner_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let prepared = prepared(directory.path());
+        assert_eq!(prepared.load(), None);
+        prepared.save(vec![definition("True")]).unwrap();
+        assert_eq!(prepared.load(), Some(vec![definition("True")]));
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!((mode(&prepared.path), mode(prepared.path.parent().unwrap())), (0o600, 0o700));
+    }
+
+    #[test]
+    fn damaged_file_is_ignored_and_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let prepared = prepared(directory.path());
+        let whole = || {
+            prepared.save(vec![definition("True")]).unwrap();
+            fs::read_to_string(&prepared.path).unwrap()
+        };
+        let text = whole();
+        let damages: [(&str, &dyn Fn() -> io::Result<()>); 6] = [
+            ("empty", &|| fs::write(&prepared.path, "")),
+            ("cut", &|| fs::write(&prepared.path, &text[..text.len() / 2])),
+            ("changed", &|| {
+                fs::write(&prepared.path, text.replace(&definition("True").value, &definition("False").value))
+            }),
+            ("from other programs", &|| {
+                fs::write(&prepared.path, text.replace("these programs", "other programs"))
+            }),
+            ("open to others", &|| fs::set_permissions(&prepared.path, Permissions::from_mode(0o644))),
+            ("a link", &|| {
+                fs::rename(&prepared.path, directory.path().join("other"))?;
+                std::os::unix::fs::symlink(directory.path().join("other"), &prepared.path)
+            }),
+        ];
+        for (what, damage) in damages {
+            damage().unwrap();
+            assert_eq!(prepared.load(), None, "{what}");
+            assert_eq!(whole(), text, "{what}");
+            assert!(prepared.load().is_some(), "{what}");
+        }
+    }
+
+    #[test]
+    fn objects_of_other_kinds_are_never_loaded() {
+        let directory = tempfile::tempdir().unwrap();
+        let prepared = prepared(directory.path());
+        for key in ["/registry/secrets/istio-system/istio-ca-secret", "/registry/rolesets/a", ""] {
+            prepared.save(vec![definition("True"), object(key, "")]).unwrap();
+            assert_eq!(prepared.load(), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn only_established_definitions_count() {
+        assert!(definition("True").is_established());
+        assert!(!definition("False").is_established());
+        assert!(!object(DEFINITIONS, "no JSON").is_established());
+        let role = object(
+            "/registry/roles/a",
+            r#"{"status":{"conditions":[{"type":"Established","status":"True"}]}}"#,
+        );
+        assert!(!role.is_established());
+    }
+
+    #[test]
+    fn transactions_stay_within_bounds_and_leave_nothing_out() {
+        let large = "x".repeat(MAX_TRANSACTION_BYTES / 2);
+        let objects: Vec<StoredObject> = (0..250)
+            .map(|index| object(&index.to_string(), if index % 100 == 7 { &large } else { "" }))
+            .collect();
+        let transactions = transactions(&objects);
+        assert_eq!(transactions.concat(), objects);
+        for transaction in transactions {
+            let bytes: usize = transaction.iter().map(|object| object.key.len() + object.value.len()).sum();
+            assert!(
+                !transaction.is_empty()
+                    && transaction.len() <= MAX_OPERATIONS
+                    && bytes <= MAX_TRANSACTION_BYTES
+            );
+        }
+        assert!(super::transactions(&[]).is_empty());
+    }
+}

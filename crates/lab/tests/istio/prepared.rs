@@ -1,0 +1,62 @@
+//! The prepared objects of a control plane: a damaged file is replaced, and a start from it lacks nothing.
+
+use lab::components::{folder, istio_files};
+use lab::environment::LocalLab;
+use lab::istio::Reference;
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+
+fn file() -> PathBuf {
+    folder().expect("components are installed").join("control-plane/prepared-objects.json")
+}
+
+/// Cuts the file off. Other workers of this test may make it again at any time, and none is harmed.
+pub fn damage() {
+    let text = fs::read_to_string(file()).expect("a control plane was started");
+    fs::write(file(), &text[..text.len() / 2]).expect("it is ours");
+}
+
+/// The control plane that was started after the damage has all kinds, and has made the file again.
+pub fn check_replaced(place: &LocalLab) {
+    definitions(place);
+    let text = fs::read_to_string(file()).expect("it was made again");
+    let contents: Value = serde_json::from_str(&text).expect("it is whole");
+    assert!(contents["objects"].as_array().is_some_and(|objects| !objects.is_empty()));
+    assert!(!text.contains("PRIVATE KEY"));
+}
+
+/// The control plane has all kinds from an earlier start: they are older than the first object of its own.
+pub fn check_started_from(place: &LocalLab) {
+    let created = |object: &Value| object["metadata"]["creationTimestamp"].as_str().map(str::to_owned);
+    let namespace = object(place, &Reference::new("v1", "Namespace", None, "istio-system"));
+    for definition in definitions(place) {
+        assert!(created(&definition) < created(&namespace), "{}", definition["metadata"]["name"]);
+    }
+}
+
+/// All definitions of custom resources, each of which the API serves.
+fn definitions(place: &LocalLab) -> Vec<Value> {
+    let files = istio_files().expect("they are installed");
+    let texts =
+        [files.istio_crds, files.gateway_api_crds].map(|path| fs::read_to_string(path).expect("text"));
+    let names: Vec<&str> =
+        texts.iter().flat_map(|text| text.lines()).filter_map(|line| line.strip_prefix("  name: ")).collect();
+    assert!(names.len() > 20, "{names:?}");
+    let definition = |name: &&str| {
+        let reference = Reference::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, name);
+        let definition = object(place, &reference);
+        let conditions = definition["status"]["conditions"].as_array().expect("it has a status");
+        let established =
+            |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
+        assert!(conditions.iter().any(established), "{name}");
+        definition
+    };
+    names.iter().map(definition).collect()
+}
+
+fn object(place: &LocalLab, reference: &Reference) -> Value {
+    let control_plane = place.running_control_plane().expect("it configured the proxies");
+    let found = control_plane.api().get(reference).expect("the API answers");
+    found.unwrap_or_else(|| panic!("there is no {reference}"))
+}
