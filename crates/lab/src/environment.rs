@@ -14,7 +14,7 @@ use crate::observe::host::{Sources, describe};
 use crate::{dataplane, entry, exit, redirect};
 use experiment::dataplane::{DataPlane, ModeParts};
 use experiment::environment::deploy::{Deployment, Environment};
-use experiment::environment::{Arrangement, DeploymentSpec, EnvironmentError, ProgressSink};
+use experiment::environment::{DeploymentSpec, EnvironmentError, ProgressSink};
 use experiment::schema::Host;
 use experiment::{MeshKind, Mode};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -279,24 +279,6 @@ impl Environment for LocalLab {
         label: &str,
     ) -> Result<Box<dyn Deployment + '_>, EnvironmentError> {
         Ok(Box::new(self.bring_up(spec, &self.log_dir(label))?))
-    }
-}
-
-impl experiment::environment::Environment for LocalLab {
-    fn host(&self) -> Host {
-        Environment::host(self)
-    }
-
-    fn can_run(&self, mesh: MeshKind, mode: Mode) -> Result<(), EnvironmentError> {
-        self.check_mode(mesh, mode)
-    }
-
-    fn prepare(
-        &mut self,
-        spec: &DeploymentSpec,
-        log_dir: &Path,
-    ) -> Result<Box<dyn Arrangement + '_>, EnvironmentError> {
-        Ok(Box::new(self.bring_up(spec, log_dir)?))
     }
 }
 

@@ -14,6 +14,7 @@ use super::error::EnvironmentError;
 use super::snapshot::Snapshot;
 use super::spec::DeploymentSpec;
 use crate::mode::{MeshKind, Mode};
+use crate::schema::component::ComponentUsage;
 use crate::schema::configuration::ConfigurationPush;
 use crate::schema::event::LoadEvent;
 use crate::schema::holdings::ProxyHoldings;
@@ -221,4 +222,15 @@ pub struct Footprint {
     pub memory_anonymous_after_load_bytes: Option<u64>,
     /// What a proxy says of itself; absent for what is not a proxy.
     pub holdings: Option<ProxyHoldings>,
+}
+
+impl Footprint {
+    /// Adds it to the usage of its component.
+    pub fn add_to(self, component: &mut ComponentUsage) {
+        component.memory_before_load_bytes = self.memory_before_load_bytes;
+        component.memory_after_load_bytes = self.memory_after_load_bytes;
+        component.memory_anonymous_before_load_bytes = self.memory_anonymous_before_load_bytes;
+        component.memory_anonymous_after_load_bytes = self.memory_anonymous_after_load_bytes;
+        component.holdings = self.holdings;
+    }
 }

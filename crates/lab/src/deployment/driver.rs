@@ -1,6 +1,7 @@
 //! Drivers: load generators as processes in pods, their events and their results.
 
 use super::LabDeployment;
+use super::part::Destination;
 use crate::certificates::write_private;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::context::{file_name, lab_name};
@@ -42,7 +43,7 @@ struct RunningDriver {
     pod: String,
     container: Container,
     /// Files that it reads.
-    _files: Option<PrivateDir>,
+    _files: PrivateDir,
 }
 
 impl Default for Drivers {
@@ -53,12 +54,6 @@ impl Default for Drivers {
 }
 
 impl Drivers {
-    /// One driver, whose events somebody else reads.
-    pub fn of(name: String, pod: &str, container: Container) -> Self {
-        let running = RunningDriver { name, pod: pod.to_owned(), container, _files: None };
-        Self { running: vec![running], ..Self::default() }
-    }
-
     /// Name, pod and process of each driver that was started in this trial.
     pub fn containers(&self) -> impl Iterator<Item = (&str, &str, &Container)> {
         self.running.iter().map(|driver| (driver.name.as_str(), driver.pod.as_str(), &driver.container))
@@ -98,16 +93,35 @@ impl LabDeployment<'_> {
     /// Starts drivers, each in the first pod of its workload.
     pub(super) fn start_drivers(&mut self, drivers: &[DriverStart]) -> Result<(), EnvironmentError> {
         self.check_alive("start the drivers")?;
-        drivers.iter().try_for_each(|driver| self.start_driver(driver))
+        drivers.iter().try_for_each(|driver| self.start_driver(driver, None))
     }
 
-    fn start_driver(&mut self, driver: &DriverStart) -> Result<(), EnvironmentError> {
+    /// Starts a driver that requests this URL with these arguments, instead of what its place in the topology says.
+    ///
+    /// # Errors
+    /// The topology has no such driver, or it cannot be started.
+    pub fn start_at(
+        &mut self,
+        driver: &DriverStart,
+        url: String,
+        arguments: Vec<String>,
+    ) -> Result<(), EnvironmentError> {
+        self.start_driver(driver, Some(Destination { url, arguments }))
+    }
+
+    fn start_driver(
+        &mut self,
+        driver: &DriverStart,
+        destination: Option<Destination>,
+    ) -> Result<(), EnvironmentError> {
         let name = &driver.driver;
         let operation = format!("start driver {name}");
         let placements = &self.spec.topology.drivers;
         let index = placements.iter().position(|placement| placement.name == *name);
         let index =
             index.ok_or_else(|| EnvironmentError::new(&operation, "the topology has no such driver"))?;
+        let Destination { url, arguments: client_arguments } =
+            destination.unwrap_or_else(|| self.parts.destinations[index].clone());
         let at = placements[index].at;
         let directory = lab_name(&format!("{name}-files-{}", self.trial.number()));
         let directory = PrivateDir(self.lab.lab().create_private_dir(&directory, ContainerUser::Lab)?);
@@ -115,12 +129,12 @@ impl LabDeployment<'_> {
             1 => RESULT_FILE.to_owned(),
             _ => format!("{}.{RESULT_FILE}", file_name(name)),
         });
-        let mut arguments = vec!["load".to_owned(), self.parts.destinations[index].url.clone()];
+        let mut arguments = vec!["load".to_owned(), url];
         for argument in &driver.arguments {
             arguments.push(materialise(argument, directory.path())?);
         }
         arguments.extend(["--progress=json".to_owned(), format!("--json={}", result.display())]);
-        arguments.extend(self.parts.destinations[index].arguments.clone());
+        arguments.extend(client_arguments);
         let cpu_limit_cores = match self.spec.topology.workloads[at].runs {
             Runs::Drivers { cpu_limit_cores } => cpu_limit_cores,
             _ => None,
@@ -142,7 +156,7 @@ impl LabDeployment<'_> {
             name: name.clone(),
             pod: pod.name().to_owned(),
             container: container.clone(),
-            _files: Some(directory),
+            _files: directory,
         });
         let events =
             events.ok_or_else(|| EnvironmentError::new(&operation, "its standard error is no pipe"))?;

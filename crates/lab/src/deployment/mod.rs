@@ -9,13 +9,11 @@ mod footprint;
 mod health;
 mod kept_configuration;
 pub(crate) mod part;
-mod prepared;
 pub(crate) mod rollout;
 mod rules;
 mod trial;
 
 pub(crate) use deploy::deploy;
-pub use prepared::GENERATOR;
 
 use self::driver::Drivers;
 use self::part::{Destination, Station};
@@ -50,7 +48,6 @@ pub struct LabDeployment<'lab> {
     rules: Rules,
     drivers: Drivers,
     trial: Trial,
-    prepared: prepared::Window,
 }
 
 /// What a deployment consists of. Pods come first, so that they, and all processes with them, are the first to be dropped;
@@ -93,7 +90,6 @@ impl<'lab> LabDeployment<'lab> {
             spec: spec.clone(),
             drivers: Drivers::default(),
             trial: Trial::in_directory(log_dir),
-            prepared: prepared::Window::default(),
         }
     }
 

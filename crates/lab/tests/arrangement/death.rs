@@ -1,6 +1,8 @@
 //! Components that are made to die, and how an arrangement names them. Shared by all tests that bring arrangements up.
 
-use experiment::environment::{Arrangement, Observation, SentLoad, in_one_line};
+use crate::observation::Observation;
+use experiment::environment::deploy::{Deployment, DriverLoad, HealthProbe};
+use experiment::environment::{SentLoad, WindowUsage, in_one_line};
 use lab::deployment::LabDeployment;
 use lab::{Container, Pod};
 use rustix::process::{Pid, Signal, kill_process};
@@ -27,12 +29,14 @@ pub fn end(container: &Container, with: Signal) {
 /// What is seen of a component that died: its name, and a line of its log that holds this word (whatever it wrote, where
 /// the word is empty).
 pub fn check_named(mut arrangement: LabDeployment<'_>, name: &str, word: &str) -> Observation {
-    let (failed, _) = arrangement.failed_component().unwrap_or_else(|| panic!("{name} has died"));
-    assert_eq!(failed, name);
-    let error = arrangement.start_generator(&[]).expect_err("a trial without it is none");
+    let failed = arrangement.health(HealthProbe::Processes).unwrap_or_else(|| panic!("{name} has died"));
+    assert_eq!(failed.component, name);
+    let error = arrangement.begin_trial("dead").expect_err("a trial without it is none");
     assert!(in_one_line(&error).contains(&format!("{name} has died")), "{}", in_one_line(&error));
-    let observation = Box::new(arrangement).finish(&SentLoad { requests: 1, ..SentLoad::default() });
-    let tail = &observation.log_tails[name];
+    let sent = SentLoad { requests: 1, ..SentLoad::default() };
+    let evidence = arrangement.end_trial(&[DriverLoad { driver: "generator".to_owned(), sent }]);
+    let observation = Observation::new(WindowUsage::default(), evidence);
+    let tail = &observation.evidence.log_tails[name];
     assert!(word.is_empty() || tail.iter().any(|line| line.contains(word)), "{name}: {tail:?}");
     observation
 }

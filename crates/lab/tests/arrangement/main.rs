@@ -9,6 +9,7 @@
 mod cases;
 mod death;
 mod modes;
+mod observation;
 mod programs;
 mod sampling;
 mod trial;

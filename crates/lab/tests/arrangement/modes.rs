@@ -2,10 +2,10 @@
 
 use crate::cases::LogFolder;
 use crate::death::{check_named, container, end};
+use crate::observation::Observation;
 use crate::trial::{CONNECTIONS, REQUESTS, flush_rules, trial};
-use experiment::environment::{
-    AccessLog, Arrangement, DeploymentSpec, Environment, MutualTls, Observation, ProxySettings,
-};
+use experiment::environment::deploy::{Deployment, Environment, HealthProbe};
+use experiment::environment::{AccessLog, DeploymentSpec, MutualTls, ProxySettings};
 use experiment::schema::{ComponentUsage, ConfigurationCounts, Role};
 use experiment::{MeshKind, Mode, Protocol};
 use lab::Lab;
@@ -25,13 +25,14 @@ pub fn every_mode_proves_its_path(_lab: &Lab, place: &mut LocalLab) {
         (Mode::Sidecar, vec!["generator", "client-proxy", "server-proxy", "server"]),
     ] {
         let trial = trial(place, &spec(mode), |_| ());
-        let Observation { path, machine, .. } = &trial.observation;
+        let Observation { usage, evidence } = &trial.observation;
+        let (path, machine) = (&evidence.path, &usage.machine);
         assert!(path.proven, "{mode}: {:?}", path.reasons);
         assert_eq!(trial.unanswered, 0, "{mode}");
         // The access log is off, and Envoy found nothing to warn of.
         assert_eq!(trial.proxy_logs, "", "{mode}");
         let names: Vec<_> =
-            trial.observation.components.iter().map(|component| component.name.as_str()).collect();
+            trial.observation.usage.components.iter().map(|component| component.name.as_str()).collect();
         assert_eq!(names, [expected.as_slice(), &["meshmeter", "kernel"]].concat(), "{mode}");
         for name in &expected {
             check_usage(mode, trial.component(name));
@@ -121,7 +122,7 @@ pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &mut LocalL
     let proxy =
         ProxySettings { mtls: MutualTls::Off, access_log: AccessLog::Json, ..ProxySettings::default() };
     let trial = trial(place, &DeploymentSpec { proxy, ..spec(Mode::Sidecar) }, |_| ());
-    let path = &trial.observation.path;
+    let path = &trial.observation.evidence.path;
     assert!(path.proven, "{:?}", path.reasons);
     assert!(path.proxies.iter().all(|proxy| proxy.tls_handshakes == 0 && !proxy.tls_expected));
     assert!(trial.proxy_logs.starts_with('{') && trial.proxy_logs.contains("\"response_code\":200"));
@@ -130,7 +131,7 @@ pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &mut LocalL
 /// The generator of this test speaks HTTP/1.1 alone.
 pub fn another_protocol_than_is_asked_shows(_lab: &Lab, place: &mut LocalLab) {
     let trial = trial(place, &DeploymentSpec { protocol: Protocol::Http2, ..spec(Mode::Gateway) }, |_| ());
-    let path = &trial.observation.path;
+    let path = &trial.observation.evidence.path;
     assert!(!path.proven);
     let why = "client and gateway spoke HTTP/1.1 with each other, though the experiment asks for HTTP/2 on this hop";
     assert!(path.reasons.iter().any(|reason| reason == why), "{:?}", path.reasons);
@@ -147,7 +148,7 @@ pub fn traffic_past_both_proxies_shows(_lab: &Lab, place: &mut LocalLab) {
         flush_rules(arrangement.server_pod());
     });
     assert_eq!(trial.unanswered, 0);
-    let path = &trial.observation.path;
+    let path = &trial.observation.evidence.path;
     assert!(!path.proven);
     assert!(path.proxies.iter().all(|proxy| proxy.requests_received == 0));
 }
@@ -155,27 +156,28 @@ pub fn traffic_past_both_proxies_shows(_lab: &Lab, place: &mut LocalLab) {
 pub fn a_proxy_that_dies_is_named_with_its_log(_lab: &Lab, place: &mut LocalLab) {
     let logs = LogFolder::create();
     let mut arrangement = place.bring_up(&spec(Mode::Sidecar), logs.path()).expect("it comes up");
-    assert_eq!(arrangement.failed_component(), None);
+    assert_eq!(arrangement.health(HealthProbe::Processes), None);
     // Envoy writes where it stood when it is aborted.
     end(container(arrangement.pods(), "server-proxy"), Signal::ABORT);
-    let (_, status) = arrangement.failed_component().expect("it has died");
-    assert!(status.contains("signal: 6"), "{status}");
+    let failure = arrangement.health(HealthProbe::Processes).expect("it has died");
+    assert!(failure.how.contains("signal: 6"), "{failure:?}");
     let observation = check_named(arrangement, "server-proxy", "Caught Aborted");
-    assert!(!observation.path.proven);
+    assert!(!observation.evidence.path.proven);
 }
 
 pub fn modes_that_cannot_run_say_why(_lab: &Lab, place: &mut LocalLab) {
     for mode in Mode::ALL {
         match mode {
             Mode::None | Mode::Gateway | Mode::Sidecar => {
-                place.can_run(MeshKind::Envoy, mode).expect("Envoy is installed");
+                place.check_mode(MeshKind::Envoy, mode).expect("Envoy is installed");
             }
             _ => {
-                let error = place.can_run(MeshKind::Envoy, mode).expect_err("nothing stands in for a mode");
+                let error =
+                    place.check_mode(MeshKind::Envoy, mode).expect_err("nothing stands in for a mode");
                 assert_eq!(error.to_string(), format!("run mode {mode}"));
                 assert!(error.hint.is_some());
                 let logs = LogFolder::create();
-                assert!(place.prepare(&spec(mode), logs.path()).is_err());
+                assert!(place.deploy(&spec(mode), &logs.path().to_string_lossy()).is_err());
             }
         }
     }

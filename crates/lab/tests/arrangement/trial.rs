@@ -1,8 +1,10 @@
 //! One trial of a test: an arrangement, the least generator in its client's pod, what was seen.
 
 use crate::cases::LogFolder;
+use crate::observation::Observation;
 use crate::programs::request;
-use experiment::environment::{Arrangement, DeploymentSpec, Observation, SentLoad, in_one_line};
+use experiment::environment::deploy::{Argument, Deployment, DriverEventKind, DriverLoad, DriverStart};
+use experiment::environment::{DeploymentSpec, SentLoad, Snapshot, in_one_line};
 use experiment::schema::ComponentUsage;
 use flate2::read::GzDecoder;
 use lab::Pod;
@@ -10,7 +12,7 @@ use lab::deployment::LabDeployment;
 use lab::environment::LocalLab;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read as _};
+use std::io::Read as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -31,14 +33,14 @@ pub struct Trial {
 
 impl Trial {
     pub fn component(&self, name: &str) -> &ComponentUsage {
-        let found = self.observation.components.iter().find(|component| component.name == name);
-        found.unwrap_or_else(|| panic!("no component {name} in {:?}", self.observation.components))
+        let found = self.observation.usage.components.iter().find(|component| component.name == name);
+        found.unwrap_or_else(|| panic!("no component {name} in {:?}", self.observation.usage.components))
     }
 
     /// The client went past its proxy, and the server's takes mutual TLS only: each says so.
     pub fn check_plain_text_was_refused(&self) {
         assert_eq!(self.unanswered, 100, "plain text got past a proxy that wants mutual TLS");
-        let reasons = self.observation.path.reasons.join("\n");
+        let reasons = self.observation.evidence.path.reasons.join("\n");
         for part in [
             "client-proxy saw 0 of 800 requests: traffic did not pass it",
             "server-proxy saw 0 of 800 requests",
@@ -53,22 +55,35 @@ impl Trial {
 pub fn run(mut arrangement: LabDeployment<'_>, logs: &Path) -> Trial {
     let go = logs.join("go");
     let (requests, connections) = (REQUESTS.to_string(), CONNECTIONS.to_string());
-    let arguments = ["load".to_owned(), arrangement.url(), requests, connections, go.display().to_string()];
-    let events = arrangement.start_generator(&arguments).expect("the generator starts");
-    for event in BufReader::new(events).lines() {
-        match event.expect("events are text").as_str() {
-            "window-opened" => {
-                arrangement.window_opened().expect("every component is there");
-                std::fs::write(&go, []).expect("a temporary folder can be written");
-            }
-            "window-closed" => arrangement.window_closed().expect("every component is there"),
-            other => panic!("the generator said {other}"),
+    let arguments = [requests, connections, go.display().to_string()].map(Argument::Text).to_vec();
+    let generator = DriverStart { driver: "generator".to_owned(), arguments };
+    arrangement.begin_trial(&logs.to_string_lossy()).expect("every component is there");
+    arrangement.start(&[generator]).expect("the generator starts");
+    let mut snapshots: Vec<Snapshot> = Vec::new();
+    let mut snapshot = |arrangement: &mut LabDeployment<'_>| {
+        snapshots.push(arrangement.snapshot().expect("every component is there"));
+    };
+    let end = loop {
+        let event = arrangement.next_event(LIMIT).expect("the generator ends by itself");
+        match event.kind {
+            DriverEventKind::Message(line) => match line.as_str() {
+                "window-opened" => {
+                    snapshot(&mut arrangement);
+                    std::fs::write(&go, []).expect("a temporary folder can be written");
+                }
+                "window-closed" => snapshot(&mut arrangement),
+                other => panic!("the generator said {other}"),
+            },
+            DriverEventKind::Load(event) => panic!("the generator reported {event:?}"),
+            DriverEventKind::Ended(end) => break end,
         }
-    }
+    };
     let sent = SentLoad { requests: REQUESTS, request_bytes: Some(request_bytes(&arrangement.url())) };
-    let unanswered = arrangement.wait_generator(LIMIT).expect("it ends by itself").expect("it exits");
-    let observation = Box::new(arrangement).finish(&sent);
-    let proxies = || observation.path.proxies.iter().map(|proxy| proxy.name.as_str());
+    let unanswered = end.exit_code.expect("it exits");
+    let evidence = arrangement.end_trial(&[DriverLoad { driver: "generator".to_owned(), sent }]);
+    let usage = snapshots[1].usage_since(&snapshots[0]);
+    let observation = Observation::new(usage, evidence);
+    let proxies = || observation.evidence.path.proxies.iter().map(|proxy| proxy.name.as_str());
     let log = |name: &str| std::fs::read_to_string(logs.join(format!("{name}.log")));
     let proxy_logs = proxies().map(|name| log(name).expect("every proxy has a log")).collect();
     let configurations =

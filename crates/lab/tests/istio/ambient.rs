@@ -6,7 +6,8 @@ use crate::deaths::bring_up_mode;
 use crate::modes::{check_components, lead_services_to, spec};
 use crate::remains::folders;
 use crate::trial::{CONNECTIONS, REQUESTS, Trial, flush_rules, trial};
-use experiment::environment::{DeploymentSpec, Environment as _, MutualTls, ProxySettings, in_one_line};
+use experiment::environment::deploy::Environment as _;
+use experiment::environment::{DeploymentSpec, MutualTls, ProxySettings, in_one_line};
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::{MeshKind, MeshSettings, Mode};
 use lab::Lab;
@@ -29,7 +30,7 @@ fn permissive(mode: Mode) -> DeploymentSpec {
 /// Each proxy of the path saw every request, by mutual TLS.
 fn check_path(trial: &Trial, proxies: &[&str]) {
     assert_eq!(trial.unanswered, 0, "{}", trial.proxy_logs);
-    let path = &trial.observation.path;
+    let path = &trial.observation.evidence.path;
     assert!(path.proven, "{:?}: {:?}", path.reasons, path.proxies);
     let names: Vec<&str> = path.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
     assert_eq!(names, proxies);
@@ -40,7 +41,7 @@ fn check_path(trial: &Trial, proxies: &[&str]) {
 }
 
 fn in_force_at(trial: &Trial) -> Vec<&str> {
-    let push = trial.observation.push.as_ref().expect("a control plane configured the proxies");
+    let push = trial.observation.evidence.push.as_ref().expect("a control plane configured the proxies");
     assert!(push.in_force_s.values().all(|seconds| *seconds > 0.0), "{push:?}");
     push.in_force_s.keys().map(String::as_str).collect()
 }
@@ -66,7 +67,7 @@ pub fn a_waypoint_reads_requests_between_ztunnels(_lab: &Lab, place: &LocalLab) 
     ] {
         let trial = trial(place, &ambient(Mode::AmbientWaypoint, placement), |_| ());
         check_path(&trial, &[first, "waypoint", last]);
-        let waypoint = &trial.observation.path.proxies[1].counters;
+        let waypoint = &trial.observation.evidence.path.proxies[1].counters;
         assert_eq!(waypoint.get("listener_manager.lds.update_rejected"), Some(&0), "{waypoint:?}");
         let onwards = waypoint["cluster.connect_originate.ssl.handshake"];
         assert!((1..=CONNECTIONS).contains(&onwards), "{waypoint:?}");
@@ -83,7 +84,7 @@ pub fn traffic_past_the_clients_ztunnel_shows(_lab: &Lab, place: &LocalLab) {
             lead_services_to(arrangement.client_pod(), arrangement.server_pod());
         });
         assert_eq!(trial.unanswered, 0, "{mode}");
-        let path = &trial.observation.path;
+        let path = &trial.observation.evidence.path;
         assert!(!path.proven, "{mode}");
         let reasons = path.reasons.join("\n");
         for part in [
@@ -102,7 +103,7 @@ pub fn traffic_past_both_sides_shows(_lab: &Lab, place: &LocalLab) {
         lead_services_to(arrangement.client_pod(), arrangement.server_pod());
     });
     assert_eq!(trial.unanswered, 0);
-    let path = &trial.observation.path;
+    let path = &trial.observation.evidence.path;
     assert!(!path.proven && path.proxies.iter().all(|proxy| proxy.requests_received == 0), "{path:?}");
 }
 
@@ -125,7 +126,7 @@ pub fn a_dead_ztunnel_is_named_with_its_log(_lab: &Lab, place: &LocalLab) {
     end(container(arrangement.pods(), "ztunnel"), Signal::KILL);
     check_named(arrangement, "ztunnel", "marking server ready");
     let next = trial(place, &spec(Mode::Ambient), |_| ());
-    assert!(next.observation.path.proven, "{:?}", next.observation.path.reasons);
+    assert!(next.observation.evidence.path.proven, "{:?}", next.observation.evidence.path.reasons);
 }
 
 pub fn without_ztunnel_the_ambient_modes_say_so(lab: &Lab, _place: &LocalLab) {
@@ -133,7 +134,7 @@ pub fn without_ztunnel_the_ambient_modes_say_so(lab: &Lab, _place: &LocalLab) {
     let overrides = Overrides { ztunnel: Some("/nowhere/ztunnel".into()), ..Overrides::default() };
     let place = LocalLab::new(lab.clone(), Programs { meshmeter, overrides }).expect("the lab is up");
     for mode in [Mode::Ambient, Mode::AmbientWaypoint] {
-        let error = place.can_run(MeshKind::Istio, mode).expect_err("there is no ztunnel");
+        let error = place.check_mode(MeshKind::Istio, mode).expect_err("there is no ztunnel");
         let text = in_one_line(&error);
         assert_eq!(text, format!("run mode {mode}: use ztunnel at /nowhere/ztunnel: there is no such file"),);
         assert!(error.hint.is_some_and(|hint| hint.contains("MESHMETER_ZTUNNEL")));

@@ -69,7 +69,11 @@ pub fn a_dead_control_plane_is_named_and_replaced(_lab: &Lab, place: &LocalLab) 
         let named_s = begun.elapsed().as_secs_f64();
         let next = trial(place, &spec(Mode::Sidecar), |_| ());
         assert_eq!(next.unanswered, 0);
-        assert!(next.observation.path.proven, "after {name}: {:?}", next.observation.path.reasons);
+        assert!(
+            next.observation.evidence.path.proven,
+            "after {name}: {:?}",
+            next.observation.evidence.path.reasons
+        );
         if name == "istiod" {
             prepared::check_replaced(place);
         } else {

@@ -68,7 +68,11 @@ pub fn what_extra_makes_elsewhere_goes_with_its_trial(_lab: &Lab, place: &LocalL
                 );
             }
         });
-        assert!(trial.observation.path.proven, "{mode}: {:?}", trial.observation.path.reasons);
+        assert!(
+            trial.observation.evidence.path.proven,
+            "{mode}: {:?}",
+            trial.observation.evidence.path.reasons
+        );
         let control_plane = place.running_control_plane().expect("it lives on");
         for object in &objects {
             let reference = Reference::from_object(object).expect("it names itself");
@@ -117,5 +121,5 @@ pub fn extra_cannot_take_the_place_of_what_is_there(_lab: &Lab, place: &LocalLab
         );
     }
     let next = trial(place, &spec(Mode::Sidecar), |_| ());
-    assert!(next.observation.path.proven, "{:?}", next.observation.path.reasons);
+    assert!(next.observation.evidence.path.proven, "{:?}", next.observation.evidence.path.reasons);
 }

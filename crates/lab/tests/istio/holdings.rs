@@ -115,5 +115,5 @@ pub fn a_ztunnel_holds_what_the_mesh_has(_lab: &Lab, place: &LocalLab) {
     assert_eq!(surroundings(list("workloads"), |workload| &workload["namespace"]), 21);
     assert_eq!(counts.endpoints, Some(22), "three for each of those, and the server");
     assert!(list("certificates").is_empty(), "they were not kept");
-    assert!(trial.observation.push.expect("istiod configured it").in_force_s["ztunnel"] > 0.0);
+    assert!(trial.observation.evidence.push.expect("istiod configured it").in_force_s["ztunnel"] > 0.0);
 }

@@ -16,6 +16,8 @@ mod extra;
 mod holdings;
 mod many_objects;
 mod modes;
+#[path = "../arrangement/observation.rs"]
+mod observation;
 mod prepared;
 #[allow(dead_code, reason = "shared with the test of arrangements, which burns CPU too")]
 #[path = "../arrangement/programs.rs"]

@@ -16,7 +16,7 @@ pub fn spec(mode: Mode) -> DeploymentSpec {
 pub fn check_components(trial: &Trial, path: &[&str]) {
     let control_plane = ["etcd", "kube-apiserver", "istiod"];
     let expected = [path, &control_plane, &["meshmeter", "kernel"]].concat();
-    let components = &trial.observation.components;
+    let components = &trial.observation.usage.components;
     let names: Vec<&str> = components.iter().map(|component| component.name.as_str()).collect();
     assert_eq!(names, expected);
     for name in control_plane {
@@ -29,8 +29,8 @@ pub fn check_components(trial: &Trial, path: &[&str]) {
 pub fn none_goes_by_the_address_of_the_service(_lab: &Lab, place: &LocalLab) {
     let trial = trial(place, &spec(Mode::None), |_| ());
     assert_eq!(trial.unanswered, 0);
-    assert!(trial.observation.path.proven);
-    assert_eq!(trial.observation.push, None);
+    assert!(trial.observation.evidence.path.proven);
+    assert_eq!(trial.observation.evidence.push, None);
     check_components(&trial, &["generator", "server"]);
 }
 
@@ -41,7 +41,7 @@ pub fn sidecars_prove_mutual_tls(_lab: &Lab, place: &LocalLab) {
         }
     });
     assert_eq!(trial.unanswered, 0, "{}", trial.proxy_logs);
-    let path = &trial.observation.path;
+    let path = &trial.observation.evidence.path;
     assert!(path.proven, "{:?}", path.reasons);
     for proxy in &path.proxies {
         assert_eq!(proxy.requests_received, REQUESTS, "{}", proxy.name);
@@ -55,7 +55,7 @@ pub fn sidecars_prove_mutual_tls(_lab: &Lab, place: &LocalLab) {
         let rejected = "cluster_manager.cds.update_rejected";
         assert_eq!(proxy.counters.get(rejected), Some(&0), "{:?}", proxy.counters.keys());
     }
-    let push = trial.observation.push.as_ref().expect("a control plane configured the proxies");
+    let push = trial.observation.evidence.push.as_ref().expect("a control plane configured the proxies");
     let proxies: Vec<&String> = push.in_force_s.keys().collect();
     assert_eq!(proxies, ["client-proxy", "server-proxy"]);
     assert!(push.in_force_s.values().all(|seconds| *seconds > 0.0), "{push:?}");
@@ -74,7 +74,7 @@ fn check_rules_came_first(pod: &Pod) {
 pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &LocalLab) {
     let proxy = ProxySettings { mtls: MutualTls::Off, ..ProxySettings::default() };
     let trial = trial(place, &DeploymentSpec { proxy, ..spec(Mode::Sidecar) }, |_| ());
-    let path = &trial.observation.path;
+    let path = &trial.observation.evidence.path;
     assert!(path.proven, "{:?}", path.reasons);
     assert!(path.proxies.iter().all(|proxy| proxy.tls_handshakes == 0 && !proxy.tls_expected));
 }
@@ -86,7 +86,7 @@ pub fn traffic_past_the_server_proxy_shows(_lab: &Lab, place: &LocalLab) {
         flush_rules(arrangement.server_pod());
     });
     assert_eq!(trial.unanswered, 0);
-    let path = &trial.observation.path;
+    let path = &trial.observation.evidence.path;
     assert!(!path.proven);
     let [unseen, changed] = path.reasons.as_slice() else { panic!("{:?}", path.reasons) };
     assert_eq!(unseen, "server-proxy saw 0 of 800 requests: traffic did not pass it");

@@ -25,7 +25,7 @@ pub fn nothing_of_a_trial_is_left(lab: &Lab, place: &LocalLab) {
     let brought_up = place.bring_up(&spec(Mode::Sidecar), logs.path());
     let arrangement = brought_up.unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
     assert_eq!(folders(lab).len(), 3, "the namespace and two proxies");
-    let url = experiment::environment::Arrangement::url(&arrangement);
+    let url = arrangement.url();
     let namespace = url.split('.').nth(1).expect("a URL with the namespace in it").to_owned();
     let control_plane = place.running_control_plane().expect("it configured the proxies");
     let service = Reference::new("v1", "Service", Some(&namespace), "server");

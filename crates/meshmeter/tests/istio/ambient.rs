@@ -24,15 +24,21 @@ fn placed(ztunnel: ZtunnelPlacement) -> MeshSettings {
 }
 
 fn check_answered(what: &str, trial: &Trial) {
-    let path = &trial.observation.path;
+    let path = &trial.observation.evidence.path;
     assert!(path.proven, "{what}: {:?}", path.reasons);
     assert_eq!(trial.answered(), REQUESTS, "{what}");
 }
 
 /// What each ztunnel saw: its requests by mutual TLS, from the client's side to the server's.
 fn check_ztunnels(what: &str, trial: &Trial, protocol: Protocol, changed_on_the_way: bool) {
-    let ztunnels: Vec<_> =
-        trial.observation.path.proxies.iter().filter(|proxy| proxy.name.contains("ztunnel")).collect();
+    let ztunnels: Vec<_> = trial
+        .observation
+        .evidence
+        .path
+        .proxies
+        .iter()
+        .filter(|proxy| proxy.name.contains("ztunnel"))
+        .collect();
     assert_eq!(ztunnels.len(), 2);
     for (index, ztunnel) in ztunnels.into_iter().enumerate() {
         assert!(
@@ -62,7 +68,7 @@ pub fn ztunnels_carry_whatever_is_spoken(place: &LocalLab) {
             let trial = trial(place, &ambient(Mode::Ambient, protocol, placed(placement)), |_| ());
             check_answered(&what, &trial);
             let proxies: Vec<&str> =
-                trial.observation.path.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
+                trial.observation.evidence.path.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
             assert_eq!(proxies, names, "{what}");
             assert_eq!(trial.components(), [&["generator"], configured, &["server"]].concat(), "{what}");
             check_ztunnels(&what, &trial, protocol, false);
@@ -76,7 +82,7 @@ pub fn waypoints_take_whatever_is_spoken(place: &LocalLab) {
             let what = format!("{placement:?} {protocol}");
             let trial = trial(place, &ambient(Mode::AmbientWaypoint, protocol, placed(placement)), |_| ());
             check_answered(&what, &trial);
-            let path = &trial.observation.path;
+            let path = &trial.observation.evidence.path;
             let proxies: Vec<&str> = path.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
             assert_eq!(proxies, [first, "waypoint", last], "{what}");
             let waypoint = trial.proxy("waypoint");
@@ -105,7 +111,7 @@ pub fn raw_tcp_past_the_clients_ztunnel_shows(place: &LocalLab) {
             iptables(client, &[rule.as_slice(), &[&destination]].concat());
         });
         assert_eq!(trial.answered(), REQUESTS, "{mode}");
-        let path = &trial.observation.path;
+        let path = &trial.observation.evidence.path;
         assert!(!path.proven, "{mode}");
         let reasons = path.reasons.join("\n");
         for part in [
@@ -126,7 +132,7 @@ pub fn ztunnels_know_callers_of_raw_tcp(place: &LocalLab) {
     let refused =
         trial_of_refusals(place, &ambient(Mode::Ambient, Protocol::Tcp, with(Some(denial()))), |_| ());
     assert_eq!(refused.answered(), 0);
-    assert!(!refused.observation.path.proven);
+    assert!(!refused.observation.evidence.path.proven);
     let through = trial(place, &ambient(Mode::AmbientWaypoint, Protocol::Tcp, with(None)), |_| ());
     check_answered("allowed by the waypoint", &through);
 }

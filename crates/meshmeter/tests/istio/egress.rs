@@ -3,7 +3,8 @@
 use crate::cases::LogFolder;
 use crate::death::{check_named, container, end};
 use crate::trial::{CONNECTIONS, LIMIT, REQUESTS, bring_up, run, spec, trial};
-use experiment::environment::{DeploymentSpec, Environment};
+use experiment::environment::DeploymentSpec;
+use experiment::environment::deploy::Environment as _;
 use experiment::schema::Role;
 use experiment::{Mode, Protocol};
 use lab::Pod;
@@ -16,11 +17,11 @@ pub fn past_the_sidecar_it_carries_nothing(place: &LocalLab) {
     let direct = trial(place, &spec(Mode::EgressBypass), |_| ());
     direct.check_proven("egress-bypass", &["client-proxy"]);
     assert_eq!(direct.components(), ["generator", "client-proxy", "server"]);
-    let service = direct.observation.path.service.as_ref().expect("the service counts");
+    let service = direct.observation.evidence.path.service.as_ref().expect("the service counts");
     assert_eq!((service.requests_received, service.connections), (REQUESTS, CONNECTIONS));
     // Traffic is the generator's own, where it does not pass the sidecar.
     let shows_network = |name: &str| {
-        let found = direct.observation.components.iter().find(|component| component.name == name);
+        let found = direct.observation.usage.components.iter().find(|component| component.name == name);
         found.is_some_and(|component| component.network.is_some())
     };
     assert!(shows_network("generator") && !shows_network("client-proxy"));
@@ -34,7 +35,7 @@ pub fn past_the_sidecar_it_carries_nothing(place: &LocalLab) {
         });
         assert!(removed.expect("the pod is there").expect("iptables is installed").success());
     });
-    let path = &taken.observation.path;
+    let path = &taken.observation.evidence.path;
     assert!(!path.proven);
     let [carried, changed] = path.reasons.as_slice() else { panic!("{:?}", path.reasons) };
     assert_eq!(carried, "client-proxy carried 4 connections, though the path leads past it");
@@ -48,7 +49,7 @@ pub fn every_way_out_proves_its_path(place: &LocalLab) {
         (Mode::EgressGatewayMtls, vec!["client-proxy", "egress-gateway"], true),
         (Mode::EgressSni, vec!["client-proxy", "egress-gateway", "sni-proxy"], true),
     ] {
-        place.can_run(experiment::MeshKind::Istio, mode).expect("all that it needs is installed");
+        place.check_mode(experiment::MeshKind::Istio, mode).expect("all that it needs is installed");
         let trial = trial(place, &spec(mode), |_| ());
         let envoys: Vec<&str> = proxies.iter().copied().filter(|name| *name != "sni-proxy").collect();
         trial.check_proven(mode.name(), &envoys);
@@ -64,7 +65,8 @@ pub fn every_way_out_proves_its_path(place: &LocalLab) {
             assert!(streams.sent_bytes > REQUESTS * 1024, "{mode}: {streams:?}");
             assert_eq!(proof.tls_expected, mutual_tls && *name != "sni-proxy", "{mode}: {name}");
             assert_eq!(proof.tls_handshakes > 0, proof.tls_expected, "{mode}: {name}");
-            let component = trial.observation.components.iter().find(|component| component.name == *name);
+            let component =
+                trial.observation.usage.components.iter().find(|component| component.name == *name);
             assert_eq!(component.map(|component| component.role), Some(Role::Proxy));
         }
     }
@@ -95,7 +97,7 @@ pub fn without_its_rule_the_gateway_is_not_on_the_path(place: &LocalLab) {
         .expect("the deletion comes into force");
     });
     assert_eq!(trial.answered(), REQUESTS);
-    let path = &trial.observation.path;
+    let path = &trial.observation.evidence.path;
     assert!(!path.proven);
     assert_eq!(
         path.reasons,
@@ -127,8 +129,8 @@ pub fn a_name_outside_the_table_leads_nowhere(place: &LocalLab) {
     client_arguments.push("--sni=other.external.example".to_owned());
     let trial = run(arrangement, logs.path(), &client_arguments);
     assert_eq!(trial.answered(), 0);
-    assert!(!trial.observation.path.proven);
-    let reasons = trial.observation.path.reasons.join("\n");
+    assert!(!trial.observation.evidence.path.proven);
+    let reasons = trial.observation.evidence.path.reasons.join("\n");
     assert!(reasons.contains("sni-proxy ended connections that it could lead nowhere"), "{reasons}");
 }
 
@@ -137,6 +139,6 @@ pub fn what_dies_is_named_with_its_log(place: &LocalLab) {
         let logs = LogFolder::create();
         let arrangement = bring_up(place, &spec(Mode::EgressSni), logs.path());
         end(container(arrangement.pods(), name), Signal::KILL);
-        assert!(!check_named(arrangement, name, word).path.proven);
+        assert!(!check_named(arrangement, name, word).evidence.path.proven);
     }
 }

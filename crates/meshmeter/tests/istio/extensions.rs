@@ -101,8 +101,8 @@ pub fn a_script_that_fails_on_requests_shows(place: &LocalLab) {
     let spec = with_lua(Mode::Sidecar, LuaScript::Inline(script.to_owned()));
     let trial = run(bring_up(place, &spec, logs.path()), logs.path(), &[]);
     assert_eq!(trial.answered(), REQUESTS);
-    let reasons = trial.observation.path.reasons.join("\n");
-    assert!(!trial.observation.path.proven, "{reasons}");
+    let reasons = trial.observation.evidence.path.reasons.join("\n");
+    assert!(!trial.observation.evidence.path.proven, "{reasons}");
     for proxy in readers(Mode::Sidecar) {
         let reason = format!("{proxy} failed to run the Lua script {REQUESTS} times");
         assert!(reasons.contains(&reason), "{reason} is not in: {reasons}");

@@ -167,7 +167,7 @@ pub fn faults_are_in_force_from_the_first_request(place: &LocalLab) {
         },
     });
     let trial = trial(place, &with(Mode::Sidecar, &[faults]), |_| ());
-    assert_eq!(trial.responses("418"), REQUESTS, "{:?}", trial.observation.path);
+    assert_eq!(trial.responses("418"), REQUESTS, "{:?}", trial.observation.evidence.path);
 }
 
 /// A kind of its own with an object of it, for the whole cluster and under a plural that no rule gives.

@@ -51,7 +51,7 @@ pub fn ingress_without_tls_has_no_handshakes(place: &LocalLab) {
         assert!(arrangement.url().starts_with("http://") && arrangement.client_arguments().is_empty());
     });
     trial.check_proven("no TLS", &["ingress-gateway", "server-proxy"]);
-    assert!(trial.observation.path.proxies.iter().all(|proxy| proxy.tls_handshakes == 0));
+    assert!(trial.observation.evidence.path.proxies.iter().all(|proxy| proxy.tls_handshakes == 0));
 }
 
 pub fn ingress_refuses_clients_without_certificate(place: &LocalLab) {
@@ -64,5 +64,5 @@ pub fn ingress_refuses_clients_without_certificate(place: &LocalLab) {
         .collect();
     let trial = run(arrangement, logs.path(), &trusting);
     assert_eq!(trial.answered(), 0);
-    assert!(!trial.observation.path.proven);
+    assert!(!trial.observation.evidence.path.proven);
 }

@@ -20,6 +20,8 @@ mod ingress;
 mod kept;
 mod mesh_size;
 mod observability;
+#[path = "../../../lab/tests/arrangement/observation.rs"]
+mod observation;
 mod policies;
 mod proxies;
 mod raw_tcp;

@@ -18,7 +18,7 @@ fn surrounded_by(services: u64, mode: Mode, sidecar_scope: bool) -> DeploymentSp
 }
 
 fn component<'a>(trial: &'a Trial, proxy: &str) -> &'a ComponentUsage {
-    let found = trial.observation.components.iter().find(|component| component.name == proxy);
+    let found = trial.observation.usage.components.iter().find(|component| component.name == proxy);
     found.unwrap_or_else(|| panic!("there is no component {proxy}"))
 }
 
@@ -37,7 +37,7 @@ fn held(trial: &Trial, proxy: &str) -> (ProxyConfiguration, ProxyHeap, u64) {
 
 /// Whatever was written came into force after it was written, and soon.
 fn check_push(trial: &Trial, what: &str) {
-    let push = trial.observation.push.as_ref().expect("proxies were configured");
+    let push = trial.observation.evidence.push.as_ref().expect("proxies were configured");
     assert!(push.objects > 0 && push.written_s > 0.0 && push.written_s < 120.0, "{what}: {push:?}");
     assert!(!push.in_force_s.is_empty(), "{what}");
     assert!(push.in_force_s.values().all(|seconds| *seconds > 0.0 && *seconds < 120.0), "{what}: {push:?}");

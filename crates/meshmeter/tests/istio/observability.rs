@@ -16,7 +16,7 @@ fn traced(mode: Mode, fraction: f64) -> DeploymentSpec {
 
 /// For each proxy: its name, the requests that it traced, the spans that came of them.
 fn spans(trial: &Trial) -> Vec<(&str, u64, u64)> {
-    let tracing = trial.observation.path.tracing.as_ref().expect("tracing was asked for");
+    let tracing = trial.observation.evidence.path.tracing.as_ref().expect("tracing was asked for");
     let of = tracing.proxies.iter();
     of.map(|proxy| (proxy.name.as_str(), proxy.requests_traced, proxy.spans_received)).collect()
 }
@@ -26,7 +26,7 @@ pub fn every_request_has_its_spans(place: &LocalLab) {
     sidecars.check_proven("sidecar", &["client-proxy", "server-proxy"]);
     let expected = [("client-proxy", REQUESTS, REQUESTS), ("server-proxy", REQUESTS, REQUESTS)];
     assert_eq!(spans(&sidecars), expected);
-    let mut components = sidecars.observation.components.iter();
+    let mut components = sidecars.observation.usage.components.iter();
     assert!(components.any(|component| component.name == "trace-collector"));
 
     // Istio's gateways send one span for what arrives and one for what they send on.
@@ -54,7 +54,7 @@ pub fn a_share_of_requests_is_traced(place: &LocalLab) {
     let logs = LogFolder::create();
     let off = run(bring_up(place, &spec(Mode::Sidecar), logs.path()), logs.path(), &[]);
     off.check_proven("off", &["client-proxy", "server-proxy"]);
-    assert_eq!(off.observation.path.tracing, None);
+    assert_eq!(off.observation.evidence.path.tracing, None);
     for name in ["client-proxy", "server-proxy"] {
         assert!(!kept_configuration(logs.path(), name).to_string().contains("/v1/traces"), "{name}");
     }
@@ -68,7 +68,7 @@ pub fn spans_that_do_not_arrive_are_missed(place: &LocalLab) {
     });
     assert_eq!(trial.answered(), REQUESTS);
     assert_eq!(spans(&trial), [("client-proxy", REQUESTS, 0), ("server-proxy", REQUESTS, REQUESTS)]);
-    let path = &trial.observation.path;
+    let path = &trial.observation.evidence.path;
     assert!(!path.proven);
     assert_eq!(path.reasons[0], "0 spans of client-proxy arrived, though it traced 400 requests");
 }

@@ -32,7 +32,7 @@ pub fn mutual_tls_is_what_the_switch_says(place: &LocalLab) {
             assert_eq!(plain.is_ok_and(|answer| answer.status == 200), takes_plain_text, "{what}");
             let trial = run(arrangement, logs.path(), &[]);
             trial.check_path(&what);
-            for proof in &trial.observation.path.proxies {
+            for proof in &trial.observation.evidence.path.proxies {
                 assert_eq!(proof.tls_expected, handshakes, "{what}: {proof:?}");
                 assert_eq!(proof.tls_handshakes > 0, handshakes, "{what}: {proof:?}");
             }

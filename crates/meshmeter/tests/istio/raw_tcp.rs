@@ -25,14 +25,14 @@ fn check_streams(what: &str, trial: &Trial, proxy: &str) {
     assert_eq!((streams.connections, streams.connections_expected), (CONNECTIONS, CONNECTIONS), "{what}");
     assert_eq!(streams.received_bytes, REQUESTS * TCP_REQUEST_BYTES, "{what}: {proxy}");
     assert_eq!(streams.sent_bytes, REQUESTS * 1024, "{what}: {proxy}");
-    let service = trial.observation.path.service.as_ref().expect("the service counts");
+    let service = trial.observation.evidence.path.service.as_ref().expect("the service counts");
     assert_eq!((service.requests_received, service.connections), (REQUESTS, CONNECTIONS), "{what}");
 }
 
 pub fn none_leads_raw_tcp_to_the_service(place: &LocalLab) {
     let trial = trial(place, &raw_tcp(Mode::None, MutualTls::Strict), |_| ());
     assert_eq!(trial.answered(), REQUESTS);
-    let path = &trial.observation.path;
+    let path = &trial.observation.evidence.path;
     assert!(path.proven && path.proxies.is_empty() && path.service.is_none(), "{path:?}");
     assert_eq!(trial.components(), ["generator", "server"]);
 }
@@ -63,7 +63,7 @@ pub fn raw_tcp_past_the_server_proxy_shows(place: &LocalLab) {
         iptables(arrangement.server_pod(), &["-F"]);
     });
     assert_eq!(trial.answered(), REQUESTS);
-    let path = &trial.observation.path;
+    let path = &trial.observation.evidence.path;
     assert!(!path.proven);
     assert_eq!(path.reasons[0], "server-proxy carried 0 of 4 connections: traffic did not pass it");
     assert!(path.reasons[1].starts_with("rules of pod server were changed"), "{:?}", path.reasons);
@@ -99,7 +99,7 @@ pub fn raw_tcp_past_the_client_proxy_is_refused_or_shows(place: &LocalLab) {
                 ],
             );
         });
-        let path = &trial.observation.path;
+        let path = &trial.observation.evidence.path;
         assert!(!path.proven);
         let reasons = path.reasons.join("\n");
         let expected: &[&str] = if mtls == MutualTls::Strict {
@@ -155,7 +155,7 @@ pub fn callers_of_raw_tcp_are_known_by_their_identity(place: &LocalLab) {
     trial(place, &with(None), |_| ()).check_proven("allowed", &SIDECARS);
     let refused = trial_of_refusals(place, &with(Some(denial())), |_| ());
     assert_eq!(refused.answered(), 0);
-    let reasons = refused.observation.path.reasons.join("\n");
+    let reasons = refused.observation.evidence.path.reasons.join("\n");
     assert!(reasons.contains("the service counted 0 of "), "{reasons}");
 }
 

@@ -49,7 +49,7 @@ const RETRIES: usize = 10;
 /// than the client sent.
 fn check_retried(place: &LocalLab, what: &str, spec: &DeploymentSpec, protocol: &str) {
     let (trial, service) = counted(place, spec, "");
-    let path = &trial.observation.path;
+    let path = &trial.observation.evidence.path;
     assert!(path.proven, "{what}: {:?}", path.reasons);
     assert_eq!(trial.errors(), 0, "{what}");
     assert_eq!(trial.completed(), REQUESTS, "{what}");
@@ -86,7 +86,7 @@ pub fn a_waypoint_tries_again(place: &LocalLab) {
 pub fn what_fails_is_not_tried_again_unasked(place: &LocalLab) {
     for retries in [Some(0), None] {
         let (trial, service) = counted(place, &failing(Mode::Sidecar, retries), "");
-        let path = &trial.observation.path;
+        let path = &trial.observation.evidence.path;
         assert!(path.proven, "{retries:?}: {:?}", path.reasons);
         let errors = trial.responses("500");
         // Six standard deviations of a binomial distribution to either side.
@@ -110,7 +110,7 @@ fn check_given_up(place: &LocalLab, what: &str, spec: &DeploymentSpec) {
     let (trial, service) = counted(place, spec, TOO_LATE);
     // A busy machine wakes the proxy late: now and then so late that the answer has come.
     let late = trial.responses("504");
-    assert_eq!(late + trial.answered(), REQUESTS, "{what}: {:?}", trial.observation.path);
+    assert_eq!(late + trial.answered(), REQUESTS, "{what}: {:?}", trial.observation.evidence.path);
     assert!(late > REQUESTS / 2, "{what}: {late}");
     // Istio sets the time for the whole stream too, and whichever ends first gives up.
     let proxy = routing_proxy(spec.mode);
@@ -119,7 +119,7 @@ fn check_given_up(place: &LocalLab, what: &str, spec: &DeploymentSpec) {
     assert_eq!(given_up, late, "{what}: {:?}", trial.proxy(proxy).counters);
     // A request that was given up on a connection still being made went no further, and the proof of the path knows of it.
     assert!((1..=REQUESTS).contains(&requests(&service, "http/1.1")), "{what}: {service}");
-    let path = &trial.observation.path;
+    let path = &trial.observation.evidence.path;
     assert!(path.proven, "{what}: {:?}", path.reasons);
 }
 
@@ -147,7 +147,7 @@ fn check_spoken(place: &LocalLab, mode: Mode) {
         let what = format!("{mode}, {protocol}");
         let spec = DeploymentSpec { protocol, ..spec(mode) };
         let (trial, service) = counted(place, &spec, "");
-        let path = &trial.observation.path;
+        let path = &trial.observation.evidence.path;
         assert!(path.proven, "{what}: {:?}", path.reasons);
         assert_eq!((trial.completed(), trial.errors()), (REQUESTS, 0), "{what}");
         assert_eq!(requests(&service, name), REQUESTS, "{what}: {service}");
@@ -194,7 +194,7 @@ pub fn another_version_between_proxies_shows(place: &LocalLab) {
     let istio = MeshSettings { extra: Some(has_all(&[upgrade])), ..MeshSettings::default() };
     let (trial, _) = counted(place, &DeploymentSpec { istio: Arc::new(istio), ..spec(Mode::Sidecar) }, "");
     assert_eq!(trial.answered(), REQUESTS);
-    let path = &trial.observation.path;
+    let path = &trial.observation.evidence.path;
     let spoken: Vec<String> = path.hops.iter().map(HopProof::words).collect();
     assert_eq!((spoken[0].as_str(), spoken[1].as_str()), ("HTTP/1.1", "HTTP/2"), "{:?}", path.hops);
     let why = "client-proxy and server-proxy spoke HTTP/2 with each other, though the experiment asks for HTTP/1.1 on this hop";
@@ -217,7 +217,7 @@ pub fn proxies_speak_http2_with_each_other_where_that_is_asked(place: &LocalLab)
         let istio = MeshSettings { http2_upgrade: true, ..MeshSettings::default() };
         let (trial, service) = counted(place, &DeploymentSpec { istio: Arc::new(istio), ..spec(mode) }, "");
         trial.check_path(mode.name());
-        let hops = &trial.observation.path.hops;
+        let hops = &trial.observation.evidence.path.hops;
         let spoken: Vec<String> = hops.iter().map(HopProof::words).collect();
         assert_eq!(spoken, ["HTTP/1.1", "HTTP/2", "HTTP/1.1"], "{mode}");
         assert_eq!(requests(&service, "http/1.1"), REQUESTS, "{mode}: {service}");

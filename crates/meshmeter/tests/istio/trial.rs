@@ -1,8 +1,10 @@
 //! One trial of a test: an arrangement, the generator in its client's pod, what was seen.
 
 use crate::cases::LogFolder;
+use crate::observation::Observation;
+use experiment::environment::deploy::{Argument, Deployment, DriverEventKind, DriverLoad, DriverStart};
 use experiment::environment::{
-    Arrangement, DeploymentSpec, EnvironmentError, Observation, SentLoad, TCP_REQUEST_BYTES, in_one_line,
+    DeploymentSpec, EnvironmentError, SentLoad, Snapshot, TCP_REQUEST_BYTES, WindowUsage, in_one_line,
 };
 use experiment::mesh_settings::{ExtraObjects, IngressSettings, IngressTls};
 use experiment::schema::{ConfigurationPush, LoadEvent, LoadResult, ProxyProof, SpokenProtocol};
@@ -10,13 +12,14 @@ use experiment::{MeshKind, MeshSettings, Mode, Protocol};
 use lab::deployment::LabDeployment;
 use lab::environment::LocalLab;
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub const REQUESTS: u64 = 400;
 pub const CONNECTIONS: u64 = 4;
+/// The driver of a pair.
+const GENERATOR: &str = "generator";
 pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// Longer than all requests take where they are answered: their number ends the window.
@@ -24,6 +27,13 @@ const WINDOW: Duration = Duration::from_secs(20);
 /// Where every connection is refused, no request is ever sent and only time ends the window: long enough for hundreds of
 /// attempts.
 const WINDOW_OF_REFUSALS: Duration = Duration::from_secs(1);
+
+/// What the generator measured, and what was used in its window; either absent where it found nobody to send to.
+#[derive(Default)]
+pub struct Load {
+    result: Option<LoadResult>,
+    usage: Option<WindowUsage>,
+}
 
 /// What a trial showed.
 pub struct Trial {
@@ -58,8 +68,8 @@ impl Trial {
     }
 
     pub fn proxy(&self, name: &str) -> &ProxyProof {
-        let found = self.observation.path.proxies.iter().find(|proxy| proxy.name == name);
-        found.unwrap_or_else(|| panic!("no proxy {name} in {:?}", self.observation.path))
+        let found = self.observation.evidence.path.proxies.iter().find(|proxy| proxy.name == name);
+        found.unwrap_or_else(|| panic!("no proxy {name} in {:?}", self.observation.evidence.path))
     }
 
     /// What the generator measured.
@@ -78,7 +88,11 @@ impl Trial {
 
     /// Everything was answered with 200, and the path is proven.
     pub fn check_path(&self, what: &str) {
-        assert!(self.observation.path.proven, "{what}: {:?}", self.observation.path.reasons);
+        assert!(
+            self.observation.evidence.path.proven,
+            "{what}: {:?}",
+            self.observation.evidence.path.reasons
+        );
         assert_eq!(self.answered(), REQUESTS, "{what}: {:?}", self.result);
     }
 
@@ -86,16 +100,16 @@ impl Trial {
     /// spans, which stays from the first case that traces on.
     pub fn components(&self) -> Vec<&str> {
         let beside = ["etcd", "kube-apiserver", "istiod", "meshmeter", "kernel", "trace-collector"];
-        let names = self.observation.components.iter().map(|component| component.name.as_str());
+        let names = self.observation.usage.components.iter().map(|component| component.name.as_str());
         names.filter(|name| !beside.contains(name)).collect()
     }
 
     /// Everything was answered, the path is proven, and the configuration of these proxies came from a control plane.
     pub fn check_proven(&self, what: &str, configured: &[&str]) {
-        let path = &self.observation.path;
+        let path = &self.observation.evidence.path;
         self.check_path(what);
         let ConfigurationPush { in_force_s, .. } =
-            self.observation.push.as_ref().expect("proxies were configured");
+            self.observation.evidence.push.as_ref().expect("proxies were configured");
         let proxies: Vec<&str> = in_force_s.keys().map(String::as_str).collect();
         assert_eq!(proxies, configured, "{what}");
         for proxy in path.proxies.iter().filter(|proxy| configured.contains(&proxy.name.as_str())) {
@@ -175,7 +189,7 @@ pub fn load(
     logs: &Path,
     url: String,
     client_arguments: &[String],
-) -> Option<LoadResult> {
+) -> Load {
     load_for(WINDOW, arrangement, logs, url, client_arguments)
 }
 
@@ -186,40 +200,45 @@ fn load_for(
     logs: &Path,
     url: String,
     client_arguments: &[String],
-) -> Option<LoadResult> {
-    let result = logs.join("load.json");
-    let mut arguments = vec!["load".to_owned(), url];
-    for option in [
+) -> Load {
+    let arguments = [
         format!("--clients={CONNECTIONS}"),
         format!("--connections={CONNECTIONS}"),
         format!("--requests={REQUESTS}"),
         "--warmup=0s".to_owned(),
         format!("--duration={}s", at_most.as_secs()),
         "--timeout=5s".to_owned(),
-        "--progress=json".to_owned(),
-        format!("--json={}", result.display()),
-    ] {
-        arguments.push(option);
-    }
-    arguments.extend_from_slice(client_arguments);
-    let events = arrangement.start_generator(&arguments).expect("the generator starts");
-    for line in BufReader::new(events).lines() {
-        let line = line.expect("events are text");
-        match serde_json::from_str(&line) {
-            Ok(LoadEvent::WindowOpened) => arrangement.window_opened().expect("every component is there"),
-            Ok(LoadEvent::WindowClosed) => arrangement.window_closed().expect("every component is there"),
+    ];
+    let arguments = arguments.map(Argument::Text).to_vec();
+    let generator = DriverStart { driver: GENERATOR.to_owned(), arguments };
+    arrangement.begin_trial(&logs.to_string_lossy()).expect("every component is there");
+    arrangement.start_at(&generator, url, client_arguments.to_vec()).expect("the generator starts");
+    let mut snapshots: Vec<Snapshot> = Vec::new();
+    loop {
+        let event = arrangement.next_event(LIMIT).expect("the generator ends by itself");
+        match event.kind {
+            DriverEventKind::Load(LoadEvent::WindowOpened | LoadEvent::WindowClosed) => {
+                snapshots.push(arrangement.snapshot().expect("every component is there"));
+            }
             // What else it says is for people.
-            Ok(_) | Err(_) => {}
+            DriverEventKind::Load(_) | DriverEventKind::Message(_) => {}
+            DriverEventKind::Ended(end) => {
+                let usage = match &snapshots[..] {
+                    [open, close] => Some(close.usage_since(open)),
+                    _ => None,
+                };
+                return Load { result: end.result.ok(), usage };
+            }
         }
     }
-    arrangement.wait_generator(LIMIT).expect("it ends by itself");
-    std::fs::read(&result).ok().map(|text| serde_json::from_slice(&text).expect("its schema"))
 }
 
 /// The second half of [`run`].
-pub fn finish(arrangement: LabDeployment<'_>, result: Option<LoadResult>) -> Trial {
+pub fn finish(mut arrangement: LabDeployment<'_>, load: Load) -> Trial {
+    let Load { result, usage } = load;
     let sent = result.as_ref().map(sent_load).unwrap_or_default();
-    Trial { observation: Box::new(arrangement).finish(&sent), result }
+    let evidence = arrangement.end_trial(&[DriverLoad { driver: GENERATOR.to_owned(), sent }]);
+    Trial { observation: Observation::new(usage.unwrap_or_default(), evidence), result }
 }
 
 /// What the generator counted. There is no warm-up.

@@ -5,8 +5,9 @@ use super::text;
 use crate::cli::UpArgs;
 use crate::commands::run::{drivers, files::FilesBeside, progress};
 use crate::failure::Failure;
+use experiment::environment::EnvironmentError;
 use experiment::environment::deploy::Argument;
-use experiment::environment::{Arrangement, Environment as _, EnvironmentError};
+use experiment::environment::deploy::{ComponentFailure, Deployment as _, Environment as _, HealthProbe};
 use experiment::{Experiment, MeshKind, Override, Plan, PlannedTrial};
 use lab::deployment::LabDeployment;
 use lab::environment::{LocalLab, Programs};
@@ -115,7 +116,7 @@ fn wait_until_the_end(lab: &Lab, arrangement: &mut LabDeployment<'_>) -> Result<
         if !looks.is_multiple_of(LOOKS_A_SECOND) {
             continue;
         }
-        if let Some((component, how)) = arrangement.failed_component() {
+        if let Some(ComponentFailure { component, how }) = arrangement.health(HealthProbe::Processes) {
             return Err(EnvironmentError::new(format!("keep {component} up"), format!("it {how}")).into());
         }
         // Without it no other command finds the lab.

@@ -6,7 +6,7 @@ use super::follow::{Followed, follow};
 use super::progress::RunProgress;
 use super::verdict::{self, Ending, Observed};
 use experiment::PlannedTrial;
-use experiment::environment::deploy::{Deployment, DriverLoad, Footprint, ServiceCount, TrialEvidence};
+use experiment::environment::deploy::{Deployment, DriverLoad, ServiceCount, TrialEvidence};
 use experiment::environment::{EnvironmentError, LastLines, WindowUsage, in_one_line};
 use experiment::schema::{
     ComponentUsage, DeploymentUse, DriverRecord, LoadResult, Retake, Role, SchedulingUsage, ServiceRecord,
@@ -118,7 +118,7 @@ pub(super) fn record(
     }
     for component in usage.iter_mut().flat_map(|usage| &mut usage.components) {
         if let Some(footprint) = footprints.remove(&component.name) {
-            add_footprint(component, footprint);
+            footprint.add_to(component);
         }
         add_own_switches(component, &drivers);
     }
@@ -186,14 +186,6 @@ fn driver_records(
 fn service_record(count: ServiceCount) -> ServiceRecord {
     let ServiceCount { name, namespace, replicas, requests, components } = count;
     ServiceRecord { name, namespace, replicas, requests, requests_per_s: None, components }
-}
-
-fn add_footprint(component: &mut ComponentUsage, footprint: Footprint) {
-    component.memory_before_load_bytes = footprint.memory_before_load_bytes;
-    component.memory_after_load_bytes = footprint.memory_after_load_bytes;
-    component.memory_anonymous_before_load_bytes = footprint.memory_anonymous_before_load_bytes;
-    component.memory_anonymous_after_load_bytes = footprint.memory_anonymous_after_load_bytes;
-    component.holdings = footprint.holdings;
 }
 
 /// A driver's threads end with its window, before their context switches can be read: it counts them itself.

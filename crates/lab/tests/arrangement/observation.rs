@@ -1,0 +1,22 @@
+//! What was seen of a trial. Shared by all tests that bring deployments up.
+
+use experiment::environment::WindowUsage;
+use experiment::environment::deploy::TrialEvidence;
+
+/// What was seen of a trial.
+pub struct Observation {
+    /// Used in the window, with the footprints of the components; nothing where it was not measured.
+    pub usage: WindowUsage,
+    pub evidence: TrialEvidence,
+}
+
+impl Observation {
+    pub fn new(mut usage: WindowUsage, mut evidence: TrialEvidence) -> Self {
+        for component in &mut usage.components {
+            if let Some(footprint) = evidence.footprints.remove(&component.name) {
+                footprint.add_to(component);
+            }
+        }
+        Self { usage, evidence }
+    }
+}
