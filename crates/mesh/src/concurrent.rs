@@ -1,6 +1,6 @@
 //! Work on many things side by side, with bounded concurrency.
 
-use experiment::environment::EnvironmentError;
+use crate::Result;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -42,8 +42,8 @@ pub fn side_by_side<T: Send, R: Send>(
 /// The same for work that may fail. Items that are waiting when one fails are left out.
 pub fn try_side_by_side<T: Send, R: Send>(
     items: impl IntoIterator<Item = T>,
-    work: impl Fn(T) -> Result<R, EnvironmentError> + Sync,
-) -> Result<Vec<R>, EnvironmentError> {
+    work: impl Fn(T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
     let failed = AtomicBool::new(false);
     let results = side_by_side(items, |item| {
         if failed.load(Ordering::Relaxed) {
@@ -59,6 +59,7 @@ pub fn try_side_by_side<T: Send, R: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use experiment::environment::EnvironmentError;
     use std::sync::Barrier;
 
     #[test]

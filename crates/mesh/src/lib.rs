@@ -18,3 +18,6 @@ pub mod proxy;
 pub mod spans;
 pub mod wait;
 pub mod ztunnel;
+
+/// What most functions return: their error names the operation.
+pub(crate) type Result<T, E = experiment::environment::EnvironmentError> = std::result::Result<T, E>;

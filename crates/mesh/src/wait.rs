@@ -1,5 +1,6 @@
 //! Waiting on state, always bounded.
 
+use crate::Result;
 use experiment::environment::EnvironmentError;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,11 +15,7 @@ const MAX_SLEEP: Duration = Duration::from_millis(500);
 /// Waits until `check` returns a value, for at most `timeout`.
 ///
 /// `check` returns `Ok(None)` for "not yet", and an error if waiting longer is pointless.
-pub fn wait_for<T>(
-    what: &str,
-    timeout: Duration,
-    mut check: impl FnMut() -> Result<Option<T>, EnvironmentError>,
-) -> Result<T, EnvironmentError> {
+pub fn wait_for<T>(what: &str, timeout: Duration, mut check: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let give_up_at = Instant::now() + timeout;
     loop {
         if let Some(value) = check()? {
@@ -44,8 +41,8 @@ pub enum Progress<T, P> {
 pub fn wait_with_progress<T, P: PartialEq>(
     what: &str,
     timeout: Duration,
-    mut check: impl FnMut() -> Result<Progress<T, P>, EnvironmentError>,
-) -> Result<T, EnvironmentError> {
+    mut check: impl FnMut() -> Result<Progress<T, P>>,
+) -> Result<T> {
     let (mut last, mut changed_at) = (None, Instant::now());
     loop {
         let began = Instant::now();

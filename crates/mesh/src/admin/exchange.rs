@@ -21,6 +21,8 @@ use tokio::task::LocalSet;
 /// Time for a long response as a whole: the longest take a minute.
 const WHOLE_RESPONSE_TIMEOUT: Duration = Duration::from_secs(300);
 
+type Result<T, E = AdminCause> = std::result::Result<T, E>;
+
 thread_local! {
     static RUNTIME: OnceCell<Rc<Runtime>> = const { OnceCell::new() };
 }
@@ -42,7 +44,7 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    pub fn new() -> Result<Self, AdminCause> {
+    pub fn new() -> Result<Self> {
         Ok(Self { runtime: runtime().map_err(AdminCause::Connect)?, tasks: LocalSet::new() })
     }
 
@@ -54,7 +56,7 @@ impl Exchange {
         message: Option<Bytes>,
         timeout: Duration,
         max_bytes: usize,
-    ) -> Result<Bytes, AdminCause> {
+    ) -> Result<Bytes> {
         self.within(timeout, async {
             let body = request(connection, path, message).await?.into_body();
             let body = Limited::new(body, max_bytes).collect().await.map_err(|error| {
@@ -68,31 +70,18 @@ impl Exchange {
         })
     }
 
-    pub fn begin(
-        &self,
-        connection: Connection,
-        path: &str,
-        timeout: Duration,
-    ) -> Result<Incoming, AdminCause> {
+    pub fn begin(&self, connection: Connection, path: &str, timeout: Duration) -> Result<Incoming> {
         self.within(timeout, async { Ok(request(connection, path, None).await?.into_body()) })
     }
 
-    fn within<T>(
-        &self,
-        timeout: Duration,
-        exchange: impl Future<Output = Result<T, AdminCause>>,
-    ) -> Result<T, AdminCause> {
+    fn within<T>(&self, timeout: Duration, exchange: impl Future<Output = Result<T>>) -> Result<T> {
         let bounded = async { tokio::time::timeout(timeout, exchange).await };
         let ended = self.tasks.block_on(&self.runtime, bounded);
         ended.unwrap_or(Err(AdminCause::TimedOut(timeout)))
     }
 }
 
-async fn request(
-    connection: Connection,
-    path: &str,
-    message: Option<Bytes>,
-) -> Result<Response<Incoming>, AdminCause> {
+async fn request(connection: Connection, path: &str, message: Option<Bytes>) -> Result<Response<Incoming>> {
     match connection {
         Connection::Tcp(stream) => {
             stream.set_nonblocking(true).map_err(AdminCause::Connect)?;
@@ -111,7 +100,7 @@ async fn request_over(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     path: &str,
     message: Option<Bytes>,
-) -> Result<Response<Incoming>, AdminCause> {
+) -> Result<Response<Incoming>> {
     let broken = |error: hyper::Error| AdminCause::Exchange(Box::new(error));
     let (mut sender, connection) = http1::handshake(stream).await.map_err(broken)?;
     tokio::task::spawn_local(connection);

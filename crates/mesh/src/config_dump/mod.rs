@@ -143,7 +143,6 @@ mod tests {
         }
     }
 
-    /// Counts what comes, and the longest part.
     #[derive(Default)]
     struct Counting {
         bytes: u64,

@@ -16,7 +16,6 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::Read;
 
-/// Endpoints included.
 const DUMP: &str = "/config_dump?include_eds";
 /// The counters that say how many updates were refused. Which of them a proxy keeps is a matter of its configuration.
 const REFUSED: &str = "/stats?format=json&type=Counters&filter=update_rejected$";
@@ -177,7 +176,6 @@ struct Locality {
     lb_endpoints: Length,
 }
 
-/// The whole response: an object whose `configs` is a list of sections.
 #[derive(Clone, Copy)]
 struct Dump<'a, 'c> {
     held: &'a RefCell<Held>,

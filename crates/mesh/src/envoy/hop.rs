@@ -41,7 +41,6 @@ impl Layer {
     }
 }
 
-/// The proxy at the other end of mutual TLS.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Peer {
     Nobody,
@@ -50,7 +49,6 @@ pub enum Peer {
     Previous(String),
 }
 
-/// Where an Envoy takes the load and where it sends it on.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Hop {
     pub layer: Layer,

@@ -16,7 +16,6 @@ pub struct ProxyConfiguration {
     pub protocol: Protocol,
     /// Mutual TLS with the peer proxy; absent: plain text. Ignored by a gateway, which has no peer.
     pub mutual_tls: Option<MutualTls>,
-    /// What it writes of each request, to its standard output.
     pub access_log: AccessLog,
     /// Mark its sockets with this (`SO_MARK`), where the redirect tells its traffic by a mark.
     pub socket_mark: Option<u32>,

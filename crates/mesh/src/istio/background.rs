@@ -4,10 +4,11 @@
 //! istiod has processed all of them, so that none of that work falls into a measured window.
 
 use super::objects::background::{NAMESPACE, object_refs, services};
+use crate::Result;
 use crate::kubernetes::client::ApiClient;
 use crate::kubernetes::workloads::namespace;
 use crate::wait::{Progress, wait_with_progress, with_last_look};
-use experiment::environment::{EnvironmentError, ProgressSink};
+use experiment::environment::ProgressSink;
 use experiment::mesh_settings::Surroundings;
 use std::ops::Range;
 use std::time::Duration;
@@ -37,10 +38,10 @@ impl BackgroundServices {
     pub fn change(
         &mut self,
         api: &ApiClient,
-        metrics: &dyn Fn() -> Result<Vec<u8>, EnvironmentError>,
+        metrics: &dyn Fn() -> Result<Vec<u8>>,
         wanted: Surroundings,
         progress: &ProgressSink,
-    ) -> Result<(), EnvironmentError> {
+    ) -> Result<()> {
         if self.written == wanted && self.uncertain == 0 {
             return Ok(());
         }
@@ -70,14 +71,13 @@ impl BackgroundServices {
     }
 }
 
-/// Waits until istiod has processed the changes of this number of Services and of their addresses.
 fn wait_until_processed(
     api: &ApiClient,
-    metrics: &dyn Fn() -> Result<Vec<u8>, EnvironmentError>,
+    metrics: &dyn Fn() -> Result<Vec<u8>>,
     before: Processed,
     changes: usize,
     progress: &ProgressSink,
-) -> Result<(), EnvironmentError> {
+) -> Result<()> {
     let mut last = 0;
     let what = "istiod has processed the background services";
     let waited = wait_with_progress(what, PROCESSED_TIMEOUT, || {
@@ -103,9 +103,7 @@ struct Processed {
 }
 
 impl Processed {
-    fn fetch(
-        metrics: &dyn Fn() -> Result<Vec<u8>, EnvironmentError>,
-    ) -> Result<Option<Self>, EnvironmentError> {
+    fn fetch(metrics: &dyn Fn() -> Result<Vec<u8>>) -> Result<Option<Self>> {
         Ok(Self::read(&String::from_utf8_lossy(&metrics()?)))
     }
 

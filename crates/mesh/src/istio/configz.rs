@@ -3,6 +3,7 @@
 //! Only objects of Istio's own kinds are listed. Once an object is, whatever istiod sends to a proxy that connects later
 //! agrees with it.
 
+use crate::Result;
 use crate::admin::Admin;
 use crate::kubernetes::object_ref::ObjectRef;
 use crate::wait::{Progress, wait_with_progress};
@@ -18,11 +19,7 @@ const ISTIO_GROUPS: &str = ".istio.io";
 const PROCESSED_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Waits until istiod has processed these objects, as the API returned them. Fails with `check`.
-pub fn wait_until_processed(
-    istiod: &Admin,
-    objects: &[Value],
-    check: impl Fn() -> Result<(), EnvironmentError>,
-) -> Result<(), EnvironmentError> {
+pub fn wait_until_processed(istiod: &Admin, objects: &[Value], check: impl Fn() -> Result<()>) -> Result<()> {
     let mut first = None;
     let waited = wait_with_progress("istiod knows what the experiment asks for", PROCESSED_TIMEOUT, || {
         check()?;

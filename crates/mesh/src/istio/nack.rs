@@ -3,6 +3,7 @@
 //! A proxy that has rejected something runs with an older configuration or with none, and no waiting mends that:
 //! [`check_not_rejected`] is called while one waits.
 
+use crate::Result;
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::ExtraObjects;
 use serde_json::Value;
@@ -84,7 +85,7 @@ impl Nack {
 }
 
 /// Fails if the last [`CHECKED_LINES`] of a proxy's log have a rejection.
-pub fn check_not_rejected(proxy: &str, log_tail: &[String]) -> Result<(), EnvironmentError> {
+pub fn check_not_rejected(proxy: &str, log_tail: &[String]) -> Result<()> {
     first_nack(log_tail).map_or(Ok(()), |refusal| Err(refusal.of(proxy)))
 }
 

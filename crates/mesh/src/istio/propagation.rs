@@ -5,6 +5,7 @@
 
 pub use super::expected::Expected;
 use super::shown::ShownConfiguration;
+use crate::Result;
 use crate::admin::{Admin, AdminError};
 use crate::concurrent::side_by_side;
 use crate::wait::{Progress, wait_with_progress, with_last_look};
@@ -19,7 +20,7 @@ const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub trait Running: fmt::Debug {
     /// Fails, naming `operation`, if the proxy has ended, was stopped, or logged a rejection.
-    fn check(&self, operation: &str) -> Result<(), EnvironmentError>;
+    fn check(&self, operation: &str) -> Result<()>;
 }
 
 #[derive(Debug)]
@@ -37,8 +38,8 @@ pub struct Awaited<'a> {
 pub fn wait_until_propagated(
     awaited: &[Awaited<'_>],
     written_at: Instant,
-    check: impl Fn() -> Result<(), EnvironmentError>,
-) -> Result<BTreeMap<String, f64>, EnvironmentError> {
+    check: impl Fn() -> Result<()>,
+) -> Result<BTreeMap<String, f64>> {
     let mut pending: Vec<Pending<'_>> = awaited.iter().map(Pending::new).collect();
     let mut propagated = BTreeMap::new();
     let mut lacking = String::new();
@@ -111,7 +112,7 @@ mod tests {
     struct GoesOn;
 
     impl Running for GoesOn {
-        fn check(&self, _operation: &str) -> Result<(), EnvironmentError> {
+        fn check(&self, _operation: &str) -> Result<()> {
             Ok(())
         }
     }

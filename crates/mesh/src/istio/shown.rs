@@ -26,7 +26,6 @@ impl<'a> ShownConfiguration<'a> {
         Self { admin, clusters: None, listeners: None, chains: None, routes: None, ztunnel: None }
     }
 
-    /// Number of clusters; 0 if they were not requested.
     pub fn cluster_count(&self) -> usize {
         self.clusters.as_ref().map_or(0, BTreeMap::len)
     }
@@ -85,7 +84,6 @@ impl<'a> ShownConfiguration<'a> {
     }
 }
 
-/// The value, requested if it is not known yet.
 fn once<T>(known: &mut Option<T>, request: impl FnOnce() -> Result<T, AdminError>) -> Result<&T, AdminError> {
     if known.is_none() {
         *known = Some(request()?);

@@ -2,6 +2,7 @@
 //!
 //! ES256, one of the two common algorithms: verifying it costs more than RSA, so reports name it.
 
+use crate::Result;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use experiment::environment::EnvironmentError;
@@ -26,7 +27,7 @@ pub struct TokenIssuer {
 }
 
 impl TokenIssuer {
-    pub fn create() -> Result<Self, EnvironmentError> {
+    pub fn create() -> Result<Self> {
         let random = SystemRandom::new();
         let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random)
             .map_err(|error| error.to_string())
@@ -50,8 +51,7 @@ impl TokenIssuer {
         json!({"keys": [key]}).to_string()
     }
 
-    /// A token that is valid for `valid_for` from `issued_at`.
-    pub fn token(&self, issued_at: Timestamp, valid_for: Duration) -> Result<String, EnvironmentError> {
+    pub fn token(&self, issued_at: Timestamp, valid_for: Duration) -> Result<String> {
         let issued_s = issued_at.as_second();
         let valid_for_s = i64::try_from(valid_for.as_secs()).unwrap_or(i64::MAX);
         let header = json!({"alg": "ES256", "typ": "JWT", "kid": KEY_ID});

@@ -4,6 +4,7 @@
 //! Objects that istiod had processed before it sent are in what it sent: acknowledged, they have taken effect at the proxy.
 
 use super::nack::Nack;
+use crate::Result;
 use crate::admin::Admin;
 use crate::wait::{Progress, wait_with_progress, with_last_look};
 use experiment::environment::EnvironmentError;
@@ -17,14 +18,13 @@ const PATH: &str = "/debug/syncz";
 /// A proxy acknowledges within milliseconds; that of a large mesh takes seconds.
 const ACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits until proxies have acknowledged all that istiod sent them. Each has its component's name, for messages, and the
-/// name by which istiod lists it (`name.namespace`). Fails with `check`, and at once
-/// if a proxy rejects something.
+/// Waits until proxies, each by its component's name and its name at istiod (`name.namespace`), have acknowledged all
+/// that istiod sent them. Fails at once if one rejects something.
 pub fn wait_until_acknowledged(
     istiod: &Admin,
     proxies: &[(&str, &str)],
-    check: impl Fn() -> Result<(), EnvironmentError>,
-) -> Result<(), EnvironmentError> {
+    check: impl Fn() -> Result<()>,
+) -> Result<()> {
     let mut last = String::new();
     let what = "the proxies have taken what istiod sent them";
     let waited = wait_with_progress(what, ACKNOWLEDGED_TIMEOUT, || {
@@ -84,7 +84,6 @@ impl From<Vec<Connection>> for XdsStatus {
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum PendingAck {
-    /// istiod lists no such proxy.
     NotConnected,
     /// It has not responded yet to the last resources of this type, such as `Cluster`.
     Unacknowledged(String),

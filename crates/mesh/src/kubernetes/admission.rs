@@ -5,6 +5,7 @@
 
 use super::client::ApiClient;
 use super::object_ref::ObjectRef;
+use crate::Result;
 use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::ExtraObjects;
@@ -32,12 +33,8 @@ fn is_admission(object: &ObjectRef) -> bool {
     object.group_version().0 == GROUP
 }
 
-/// Deletes the admission objects among `objects` and waits until the API accepts what every deployment begins with. Sends
-/// nothing if there are none.
-pub(super) fn remove_admission_objects(
-    api: &ApiClient,
-    objects: &[ObjectRef],
-) -> Result<(), EnvironmentError> {
+/// Deletes the admission objects among `objects`, if any, and waits until the API accepts what deployments begin with.
+pub(super) fn remove_admission_objects(api: &ApiClient, objects: &[ObjectRef]) -> Result<()> {
     let admission: Vec<ObjectRef> = objects.iter().filter(|object| is_admission(object)).cloned().collect();
     if admission.is_empty() {
         return Ok(());

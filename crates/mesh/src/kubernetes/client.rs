@@ -7,6 +7,7 @@
 use super::object_ref::ObjectRef;
 use super::request::{ApiError, ApiRequest, MAX_RESPONSE_BYTES, send};
 use super::rest_mapper::RestMapper;
+use crate::Result;
 use experiment::environment::{EnvironmentError, in_one_line};
 use futures_util::stream::{self, Stream, StreamExt as _};
 use http::Response;
@@ -41,12 +42,12 @@ pub(super) enum OnError {
 }
 
 /// Requests, or why one cannot be built.
-pub(super) trait Requests: Iterator<Item = Result<ApiRequest, EnvironmentError>> {}
+pub(super) trait Requests: Iterator<Item = Result<ApiRequest>> {}
 
-impl<I: Iterator<Item = Result<ApiRequest, EnvironmentError>>> Requests for I {}
+impl<I: Iterator<Item = Result<ApiRequest>>> Requests for I {}
 
 /// Fails once waiting for a response is pointless.
-type StopCheck = Box<dyn Fn() -> Result<(), EnvironmentError> + Send + Sync>;
+type StopCheck = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
 /// Client of the API. Dropping it ends its thread.
 pub struct ApiClient {
@@ -78,8 +79,8 @@ impl ApiClient {
     /// A client with the credentials of a kubeconfig. It sends nothing yet. Requests fail once `stop_check` does.
     pub fn new(
         kubeconfig: &Value,
-        stop_check: impl Fn() -> Result<(), EnvironmentError> + Send + Sync + 'static,
-    ) -> Result<Self, EnvironmentError> {
+        stop_check: impl Fn() -> Result<()> + Send + Sync + 'static,
+    ) -> Result<Self> {
         let operation = "create a client of the Kubernetes API";
         let kubeconfig: Kubeconfig = serde_json::from_value(kubeconfig.clone())
             .map_err(|error| EnvironmentError::new(operation, error))?;
@@ -115,11 +116,10 @@ impl ApiClient {
         })
     }
 
-    pub fn check_not_stopped(&self) -> Result<(), EnvironmentError> {
+    pub fn check_not_stopped(&self) -> Result<()> {
         (self.stop_check)()
     }
 
-    /// Whether all of the API has started.
     pub fn is_ready(&self) -> bool {
         self.probe(ApiRequest::get("probe readiness of the Kubernetes API", "/readyz"))
     }
@@ -158,7 +158,7 @@ impl ApiClient {
         self.send_within(PROBE_TIMEOUT, request).is_ok()
     }
 
-    pub(super) fn send(&self, request: ApiRequest) -> Result<String, EnvironmentError> {
+    pub(super) fn send(&self, request: ApiRequest) -> Result<String> {
         Ok(self.send_within(RESPONSE_TIMEOUT, request)?)
     }
 
@@ -188,8 +188,7 @@ impl ApiClient {
         }
     }
 
-    /// Sends all requests, some at once, until the first error.
-    pub(super) fn send_all(&self, requests: impl Requests) -> Result<Vec<String>, EnvironmentError> {
+    pub(super) fn send_all(&self, requests: impl Requests) -> Result<Vec<String>> {
         self.send_each(requests, OnError::Stop, &|_| ())
     }
 
@@ -200,7 +199,7 @@ impl ApiClient {
         requests: impl Requests,
         on_error: OnError,
         on_progress: &dyn Fn(usize),
-    ) -> Result<Vec<String>, EnvironmentError> {
+    ) -> Result<Vec<String>> {
         let requests: Vec<ApiRequest> = requests.collect::<Result<_, _>>()?;
         let operations: Vec<String> = requests.iter().map(|request| request.operation.clone()).collect();
         let client = self.client.clone();
@@ -234,9 +233,8 @@ impl ApiClient {
         }
     }
 
-    /// Runs `work` on the client's thread and passes its items to `on_item`, until its end. Fails
-    /// with `on_item`, with the stop check, or if the next item takes longer than `timeout`. What has not ended by then is
-    /// cancelled.
+    /// Runs `work` on the client's thread and passes its items to `on_item`, until its end. Fails with `on_item`, with the
+    /// stop check, or if the next item takes longer than `timeout`, and then cancels `work`.
     fn wait<T: Send + 'static>(
         &self,
         timeout: Duration,
@@ -302,7 +300,7 @@ pub(super) fn bounded<B>(body: B) -> Limited<B> {
     Limited::new(body, MAX_RESPONSE_BYTES)
 }
 
-pub(super) fn parse<T: DeserializeOwned>(response: &str) -> Result<T, EnvironmentError> {
+pub(super) fn parse<T: DeserializeOwned>(response: &str) -> Result<T> {
     serde_json::from_str(response)
         .map_err(|error| EnvironmentError::new("read a response of the Kubernetes API", error))
 }

@@ -1,5 +1,6 @@
 //! References to objects of the API.
 
+use crate::Result;
 use experiment::environment::EnvironmentError;
 use serde_json::Value;
 use std::fmt;
@@ -8,7 +9,6 @@ use std::fmt;
 pub struct ObjectRef {
     /// Such as `v1` or `networking.istio.io/v1`.
     pub api_version: String,
-    /// Such as `Service`.
     pub kind: String,
     /// Absent for cluster-scoped objects.
     pub namespace: Option<String>,
@@ -28,7 +28,7 @@ impl ObjectRef {
         }
     }
 
-    pub fn from_object(object: &Value) -> Result<Self, EnvironmentError> {
+    pub fn from_object(object: &Value) -> Result<Self> {
         let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
         let missing = |field: &str| {
             let start: String = object.to_string().chars().take(120).collect();

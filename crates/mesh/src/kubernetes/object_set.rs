@@ -8,6 +8,7 @@ use super::client::ApiClient;
 use super::object_ref::{ObjectKey, ObjectRef};
 use super::rest_mapper::DEFINITION;
 use super::workloads::{Workload, namespace};
+use crate::Result;
 use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
 use serde_json::Value;
@@ -38,11 +39,7 @@ impl ObjectSet {
         &self.api
     }
 
-    pub fn create_namespaces(
-        &mut self,
-        names: &[&str],
-        labels: &[(&str, &str)],
-    ) -> Result<(), EnvironmentError> {
+    pub fn create_namespaces(&mut self, names: &[&str], labels: &[(&str, &str)]) -> Result<()> {
         let objects: Vec<Value> = names.iter().map(|name| namespace(name, labels)).collect();
         self.apply(&objects)?;
         self.namespaces.extend(names.iter().map(|name| (*name).to_owned()));
@@ -51,7 +48,7 @@ impl ObjectSet {
 
     /// Writes new objects, definitions and namespaces first, and returns them as the API has them. An existing one is
     /// an error: removing the set would remove it too.
-    pub fn apply(&mut self, objects: &[Value]) -> Result<Vec<Value>, EnvironmentError> {
+    pub fn apply(&mut self, objects: &[Value]) -> Result<Vec<Value>> {
         self.note(objects)?;
         // Objects need their namespaces and kinds.
         let comes_first = |object: &&Value| object["kind"] == NAMESPACE || object["kind"] == DEFINITION;
@@ -69,11 +66,7 @@ impl ObjectSet {
     }
 
     /// Writes accounts and running pods of workloads. `on_progress` gets the number of objects written so far.
-    pub fn create_pods(
-        &mut self,
-        workloads: &[&Workload],
-        on_progress: &dyn Fn(usize),
-    ) -> Result<(), EnvironmentError> {
+    pub fn create_pods(&mut self, workloads: &[&Workload], on_progress: &dyn Fn(usize)) -> Result<()> {
         let objects: Vec<Value> = workloads.iter().flat_map(|workload| workload.objects()).collect();
         self.create(&objects, on_progress)?;
         let statuses: Vec<Value> = workloads.iter().flat_map(|workload| workload.pod_statuses()).collect();
@@ -82,30 +75,22 @@ impl ObjectSet {
 
     /// Writes objects of kinds that Kubernetes itself defines, in namespaces of this set: cheaper than [`Self::apply`].
     /// Returns them as the API has them.
-    pub fn create(
-        &mut self,
-        objects: &[Value],
-        on_progress: &dyn Fn(usize),
-    ) -> Result<Vec<Value>, EnvironmentError> {
+    pub fn create(&mut self, objects: &[Value], on_progress: &dyn Fn(usize)) -> Result<Vec<Value>> {
         self.note(objects)?;
         self.api.create(objects, on_progress)
     }
 
     /// Adds objects to the set before they are written: of objects that are refused together, some may be written.
-    fn note(&mut self, objects: &[Value]) -> Result<(), EnvironmentError> {
+    fn note(&mut self, objects: &[Value]) -> Result<()> {
         let references: Vec<ObjectRef> =
             objects.iter().map(ObjectRef::from_object).collect::<Result<_, _>>()?;
         let mut keys = HashSet::with_capacity(references.len());
         for reference in &references {
             let key = reference.key();
             if self.keys.contains(&key) || !keys.insert(key) {
-                return Err(EnvironmentError::new(
-                    format!("apply {reference}"),
-                    "the trial has such an object already",
-                )
-                .with_hint(
-                    "objects of `istio.extra` cannot take the place of those that a trial is made of",
-                ));
+                let hint = "objects of `istio.extra` cannot take the place of those that a trial is made of";
+                let reason = "the trial has such an object already";
+                return Err(EnvironmentError::new(format!("apply {reference}"), reason).with_hint(hint));
             }
         }
         let elsewhere: Vec<ObjectRef> =
@@ -113,11 +98,9 @@ impl ObjectSet {
         let existing = self.api.get_all(&elsewhere)?;
         if let Some((reference, _)) = elsewhere.iter().zip(&existing).find(|(_, existing)| existing.is_some())
         {
-            return Err(EnvironmentError::new(
-                format!("apply {reference}"),
-                "the control plane has such an object already, and would lose it with the trial",
-            )
-            .with_hint("`istio.extra` brings new objects along; give this one another name"));
+            let hint = "`istio.extra` brings new objects along; give this one another name";
+            let reason = "the control plane has such an object already, and would lose it with the trial";
+            return Err(EnvironmentError::new(format!("apply {reference}"), reason).with_hint(hint));
         }
         self.keys.extend(keys);
         self.written.extend(references);
@@ -130,7 +113,7 @@ impl ObjectSet {
 
     /// Removes all objects in the reverse order of their writing, namespaces last. Returns the first error; the other
     /// objects are removed all the same.
-    pub fn remove(&mut self) -> Result<(), EnvironmentError> {
+    pub fn remove(&mut self) -> Result<()> {
         let mut objects = std::mem::take(&mut self.written);
         if objects.is_empty() {
             return Ok(());

@@ -4,7 +4,8 @@ use super::client::{ApiClient, OnError, PROBE_TIMEOUT, parse};
 use super::documents::{documents, name_in};
 use super::object_ref::ObjectRef;
 use super::request::ApiRequest;
-use experiment::environment::{EnvironmentError, in_one_line};
+use crate::Result;
+use experiment::environment::in_one_line;
 use kube::core::Request;
 use kube::core::params::{
     DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy,
@@ -16,12 +17,7 @@ const FIELD_MANAGER: &str = "meshmeter";
 
 impl ApiClient {
     /// Creates the cluster-scoped objects of one kind from a file of YAML documents. They must not exist yet.
-    pub fn create_documents(
-        &self,
-        api_version: &str,
-        kind: &str,
-        yaml: &str,
-    ) -> Result<usize, EnvironmentError> {
+    pub fn create_documents(&self, api_version: &str, kind: &str, yaml: &str) -> Result<usize> {
         let path = self.collection(&ObjectRef::new(api_version, kind, None, ""));
         let requests = documents(yaml).map(|document| {
             let request = http::Request::post(&path)
@@ -35,7 +31,7 @@ impl ApiClient {
 
     /// Makes objects what is given (server-side apply) and returns them as the API has them, in the same order. Unknown
     /// fields are errors.
-    pub fn apply(&self, objects: &[impl Borrow<Value>]) -> Result<Vec<Value>, EnvironmentError> {
+    pub fn apply(&self, objects: &[impl Borrow<Value>]) -> Result<Vec<Value>> {
         objects.iter().for_each(|object| self.mapper().learn(object.borrow()));
         let params = apply_params().validation_strict();
         let requests = objects.iter().map(|object| self.apply_request(object.borrow(), &params));
@@ -67,11 +63,7 @@ impl ApiClient {
     /// Creates objects that most likely do not exist yet, and applies those that do. Cheaper for the API than
     /// [`Self::apply`], which looks for existing objects. Returns them as the API has them, in the same order.
     /// `on_progress` gets the number written so far.
-    pub fn create(
-        &self,
-        objects: &[Value],
-        on_progress: &dyn Fn(usize),
-    ) -> Result<Vec<Value>, EnvironmentError> {
+    pub fn create(&self, objects: &[Value], on_progress: &dyn Fn(usize)) -> Result<Vec<Value>> {
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let requests = objects.iter().map(|object| {
             let (reference, body) = (ObjectRef::from_object(object)?, object.to_string().into_bytes());
@@ -84,7 +76,7 @@ impl ApiClient {
     }
 
     /// Sets the `status` of existing objects: each value names its object and has a field `status`.
-    pub fn apply_status(&self, objects: &[Value]) -> Result<(), EnvironmentError> {
+    pub fn apply_status(&self, objects: &[Value]) -> Result<()> {
         let params = PatchParams::default();
         let requests = objects.iter().map(|object| {
             let reference = ObjectRef::from_object(object)?;
@@ -97,12 +89,12 @@ impl ApiClient {
     }
 
     /// An object; absent if it does not exist.
-    pub fn get(&self, object: &ObjectRef) -> Result<Option<Value>, EnvironmentError> {
+    pub fn get(&self, object: &ObjectRef) -> Result<Option<Value>> {
         Ok(self.get_all(std::slice::from_ref(object))?.pop().flatten())
     }
 
     /// Objects, in the order of `objects`; absent are those that do not exist.
-    pub fn get_all(&self, objects: &[ObjectRef]) -> Result<Vec<Option<Value>>, EnvironmentError> {
+    pub fn get_all(&self, objects: &[ObjectRef]) -> Result<Vec<Option<Value>>> {
         let requests = objects.iter().map(|object| {
             let request = Request::new(self.collection(object)).get(&object.name, &GetParams::default());
             Ok(ApiRequest::new(format!("get {object}"), request)?.ignoring_not_found())
@@ -113,7 +105,7 @@ impl ApiClient {
 
     /// Deletes objects without grace period; absent ones are ignored. Returns the first error; the others are deleted
     /// all the same.
-    pub fn delete(&self, objects: &[ObjectRef], on_progress: &dyn Fn(usize)) -> Result<(), EnvironmentError> {
+    pub fn delete(&self, objects: &[ObjectRef], on_progress: &dyn Fn(usize)) -> Result<()> {
         let params = DeleteParams {
             grace_period_seconds: Some(0),
             propagation_policy: Some(PropagationPolicy::Background),
@@ -127,7 +119,7 @@ impl ApiClient {
     }
 
     /// Finishes the deletion of namespaces. In a cluster, a controller does this once they are empty.
-    pub fn finalize_namespaces(&self, names: &[&str]) -> Result<(), EnvironmentError> {
+    pub fn finalize_namespaces(&self, names: &[&str]) -> Result<()> {
         let requests = names.iter().map(|name| {
             let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []}});
             let resource = Request::new(self.collection(&ObjectRef::new("v1", "Namespace", None, name)));
@@ -139,7 +131,7 @@ impl ApiClient {
     }
 
     /// Removes the finalizers of deleted objects, which no controller of a lab would. Absent objects are ignored.
-    pub fn remove_finalizers(&self, objects: &[ObjectRef]) -> Result<(), EnvironmentError> {
+    pub fn remove_finalizers(&self, objects: &[ObjectRef]) -> Result<()> {
         let (params, patch) =
             (PatchParams::default(), Patch::Merge(json!({"metadata": {"finalizers": null}})));
         let requests = objects.iter().map(|object| {
@@ -150,7 +142,7 @@ impl ApiClient {
         self.send_each(requests, OnError::Continue, &|_| ()).map(drop)
     }
 
-    fn apply_request(&self, object: &Value, params: &PatchParams) -> Result<ApiRequest, EnvironmentError> {
+    fn apply_request(&self, object: &Value, params: &PatchParams) -> Result<ApiRequest> {
         let reference = ObjectRef::from_object(object)?;
         let resource = Request::new(self.collection(&reference));
         let request = resource.patch(&reference.name, params, &Patch::Apply(object));

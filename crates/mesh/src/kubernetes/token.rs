@@ -3,6 +3,7 @@
 use super::client::{ApiClient, parse};
 use super::object_ref::ObjectRef;
 use super::request::ApiRequest;
+use crate::Result;
 use experiment::environment::EnvironmentError;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use kube::core::Request;
@@ -13,12 +14,12 @@ use std::time::Duration;
 const VALIDITY: Duration = Duration::from_secs(90 * 24 * 3600);
 
 impl ApiClient {
-    pub fn token(&self, namespace: &str, account: &str, audience: &str) -> Result<String, EnvironmentError> {
+    pub fn token(&self, namespace: &str, account: &str, audience: &str) -> Result<String> {
         Ok(self.tokens(&[(namespace, account)], audience)?.remove(0))
     }
 
     /// Tokens of service accounts, each given by namespace and name, in their order.
-    pub fn tokens(&self, accounts: &[(&str, &str)], audience: &str) -> Result<Vec<String>, EnvironmentError> {
+    pub fn tokens(&self, accounts: &[(&str, &str)], audience: &str) -> Result<Vec<String>> {
         let requests =
             accounts.iter().map(|(namespace, account)| self.request(namespace, account, audience, None));
         let responses = self.send_all(requests)?;
@@ -30,12 +31,7 @@ impl ApiClient {
     }
 
     /// A token of a service account that is bound to a pod of the same namespace: it shows a ztunnel's node.
-    pub fn pod_token(
-        &self,
-        pod: &ObjectRef,
-        account: &str,
-        audience: &str,
-    ) -> Result<String, EnvironmentError> {
+    pub fn pod_token(&self, pod: &ObjectRef, account: &str, audience: &str) -> Result<String> {
         let bound = BoundObjectReference {
             api_version: Some("v1".to_owned()),
             kind: Some("Pod".to_owned()),
@@ -48,7 +44,7 @@ impl ApiClient {
     }
 
     /// UID of an object: differs from those of earlier objects of this name.
-    pub fn uid(&self, object: &ObjectRef) -> Result<String, EnvironmentError> {
+    pub fn uid(&self, object: &ObjectRef) -> Result<String> {
         let found = self.get(object)?;
         let uid = found.as_ref().and_then(|found| found["metadata"]["uid"].as_str());
         uid.map(ToOwned::to_owned)
@@ -61,7 +57,7 @@ impl ApiClient {
         account: &str,
         audience: &str,
         bound_object_ref: Option<BoundObjectReference>,
-    ) -> Result<ApiRequest, EnvironmentError> {
+    ) -> Result<ApiRequest> {
         let operation = operation(namespace, account);
         let spec = TokenRequestSpec {
             audiences: Some(vec![audience.to_owned()]),
@@ -81,7 +77,7 @@ fn operation(namespace: &str, account: &str) -> String {
     format!("request a token of service account {namespace}/{account}")
 }
 
-fn read(response: &str, namespace: &str, account: &str) -> Result<String, EnvironmentError> {
+fn read(response: &str, namespace: &str, account: &str) -> Result<String> {
     let token = parse::<TokenRequest>(response)?.status.and_then(|status| status.token);
     token.ok_or_else(|| EnvironmentError::new(operation(namespace, account), "the response has no token"))
 }

@@ -54,12 +54,7 @@ impl Workload {
         json!({
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {
-                "name": replica.pod,
-                "namespace": self.namespace,
-                "labels": self.labels,
-                "annotations": annotations,
-            },
+            "metadata": {"name": replica.pod, "namespace": self.namespace, "labels": self.labels, "annotations": annotations},
             "spec": {
                 "nodeName": NODE,
                 "serviceAccountName": self.name,
@@ -87,13 +82,8 @@ impl Workload {
                 "hostIP": replica.address,
                 "conditions": conditions,
                 "containerStatuses": [{
-                    "name": self.name,
-                    "image": IMAGE,
-                    "imageID": "",
-                    "ready": true,
-                    "started": true,
-                    "restartCount": 0,
-                    "state": {"running": {}},
+                    "name": self.name, "image": IMAGE, "imageID": "",
+                    "ready": true, "started": true, "restartCount": 0, "state": {"running": {}},
                 }],
             },
         })

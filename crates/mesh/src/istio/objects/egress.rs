@@ -101,7 +101,6 @@ fn gateway(namespace: &str, external: &str, tls: &str) -> Value {
     object(API, "Gateway", (namespace, GATEWAY), &spec)
 }
 
-/// TLS between sidecar and gateway.
 fn to_gateway(namespace: &str, tls: &Value) -> Value {
     let policy = json!({"portLevelSettings": [{"port": {"number": GATEWAY_PORT}, "tls": tls}]});
     let spec = json!({
@@ -119,7 +118,6 @@ fn passthrough() -> Value {
     }})
 }
 
-/// Route of the gateway for connections whose mutual TLS it terminates.
 fn from_gateway_to(next: &str, port: u16) -> Value {
     json!({"tcp": {
         "match": [{"gateways": [GATEWAY], "port": GATEWAY_PORT}],
@@ -127,7 +125,6 @@ fn from_gateway_to(next: &str, port: u16) -> Value {
     }})
 }
 
-/// Routes from sidecars to the gateway, and from there on.
 fn via_gateway(namespace: &str, external: &str, from_gateway: &Value) -> Value {
     let to_gateway = json!({
         "match": [{"gateways": ["mesh"], "port": EXTERNAL_PORT, "sniHosts": [external]}],

@@ -53,7 +53,6 @@ const POLICY_GROUP: &str = "security.istio.io/";
 /// Marks a policy that is not enforced.
 const DRY_RUN: &str = "istio.io/dry-run";
 
-/// Group and kind that a definition makes cluster-scoped.
 fn defined_cluster_scoped(object: &Value) -> Option<(String, String)> {
     let spec = &object["spec"];
     let is_one = object["kind"] == "CustomResourceDefinition" && spec["scope"] == "Cluster";

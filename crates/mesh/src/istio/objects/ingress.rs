@@ -30,11 +30,9 @@ const KUBERNETES_API: &str = "gateway.networking.k8s.io/v1";
 pub struct Credential<'a> {
     pub certificate: &'a str,
     pub key: &'a str,
-    /// Authority of the clients' certificates.
     pub client_authority: &'a str,
 }
 
-/// Protocol between external clients and the gateway.
 struct ListenerProtocol {
     /// In both kinds of `Gateway`.
     name: &'static str,

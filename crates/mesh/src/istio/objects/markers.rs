@@ -16,7 +16,6 @@ pub struct Markers {
     pub routes_to_service: Vec<String>,
 }
 
-/// Markers in the listeners of every proxy of a namespace that reads requests.
 pub fn for_namespace(spec: &DeploymentSpec, namespace: &str) -> Vec<String> {
     let settings = &*spec.istio;
     let markers = [

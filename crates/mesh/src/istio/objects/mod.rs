@@ -22,8 +22,8 @@ use experiment::environment::DeploymentSpec;
 use serde_json::Value;
 use std::path::Path;
 
-/// Objects that a namespace of the mesh needs, in no order. `wasm_module` is the path at which its proxies find the module
-/// that they run. Mode `none` has no proxy that any of them could reach, and gets none.
+/// Objects that a namespace of the mesh needs, in no order. Its proxies find their module at `wasm_module`. Mode `none`
+/// has no proxy that any of them could reach, and gets none.
 pub fn for_namespace(spec: &DeploymentSpec, namespace: &str, wasm_module: Option<&Path>) -> Vec<Value> {
     if spec.mode == Mode::None {
         return Vec::new();

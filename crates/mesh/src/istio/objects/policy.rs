@@ -28,8 +28,6 @@ pub(super) fn peer_authentication(namespace: &str, mtls: MutualTls) -> Value {
     object(API, "PeerAuthentication", (namespace, "default"), &json!({"mtls": {"mode": mode}}))
 }
 
-/// Rules and tokens before the Service.
-///
 /// A proxy evaluates rules in the order of their names until one allows the request. Only the last one allows what
 /// drivers send, so that all are evaluated.
 pub(super) fn authorization(

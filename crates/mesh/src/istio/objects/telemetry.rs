@@ -6,7 +6,6 @@ use crate::names::service_host;
 use experiment::environment::{AccessLog, DeploymentSpec};
 use serde_json::{Value, json};
 
-/// Service of the span collector, in the control plane's namespace.
 pub const TRACE_COLLECTOR: &str = "trace-collector";
 pub const TRACE_COLLECTOR_PORT: u16 = 4318;
 const TEXT: &str = "meshmeter-text";

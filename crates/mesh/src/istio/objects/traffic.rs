@@ -38,7 +38,6 @@ fn retries(attempts: usize) -> Value {
     if attempts == 0 { json!({"attempts": 0}) } else { json!({"attempts": attempts, "retryOn": RETRIED_ON}) }
 }
 
-/// HTTP/2 between proxies on the way to the Service.
 pub(super) fn http2_upgrade(is_set: bool, subject: &Subject<'_>) -> Option<Value> {
     let http = json!({"h2UpgradePolicy": "UPGRADE"});
     let spec = json!({"host": subject.host(), "trafficPolicy": {"connectionPool": {"http": http}}});

@@ -15,7 +15,6 @@ pub const USE_WAYPOINT_LABEL: (&str, &str) = ("istio.io/use-waypoint", NAME);
 /// Annotation that Istio's CNI agent sets on a pod whose traffic goes through ztunnel.
 pub const REDIRECTED_ANNOTATION: (&str, &str) = ("ambient.istio.io/redirection", "enabled");
 
-/// The Gateway that declares the waypoint, for requests to Services.
 pub fn gateway(namespace: &str) -> Value {
     let spec = json!({
         "gatewayClassName": "istio-waypoint",
