@@ -1,5 +1,5 @@
-//! The certificates of one run: an authority of its own and a certificate with a SPIFFE identity for each proxy; those of
-//! a Kubernetes API, where the lab has one.
+//! The certificates of one run: its own authority, a certificate with a SPIFFE identity per proxy, and those of the
+//! lab's Kubernetes API.
 //!
 //! As in a mesh: ECDSA P-256, identities as URIs (`spiffe://cluster.local/ns/default/sa/client`). The
 //! authority's key never leaves this process. The proxies' keys are written only to the folder that the caller names,

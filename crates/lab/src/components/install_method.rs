@@ -1,4 +1,4 @@
-//! How each component is had: from a wheel, from a Go module, or from the user alone.
+//! Install methods: a wheel, a Go module, or none.
 
 use super::catalog::Component;
 use super::go_program::Program;

@@ -1,4 +1,4 @@
-//! A component that can be used, and why it is this one.
+//! A usable component, and where it comes from.
 
 use super::catalog::Component;
 use super::manifest::{recorded_sha256, sha256_of_file};

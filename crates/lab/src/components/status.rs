@@ -1,4 +1,4 @@
-//! What is known of every component, for `meshmeter lab status`.
+//! State of every component, for `meshmeter lab status`.
 
 use super::install_method::state;
 use super::manifest::{Flaw, Verify};

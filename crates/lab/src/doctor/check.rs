@@ -1,4 +1,4 @@
-//! The result of looking at one thing.
+//! The result of one check.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What works on this machine, what does not, and what to do about it.
+//! Checks of this machine, with remedies.
 //!
 //! Read [`examine`]: it tries each thing that a run needs rather than looking for signs of it, and takes everything down
 //! again. What needs a lab is tried by a child of its own ([`examine_lab`]), since a process that failed to enter a lab

@@ -1,4 +1,4 @@
-//! The real programs that labs run: the installed ones, and those that were named, which are asked for their versions.
+//! The programs that labs run: installed ones, and those that the user named.
 
 use super::check::Check;
 use crate::components::{Component, Installed, Overrides, find, how_to_get, istio_files};
@@ -27,23 +27,19 @@ fn istio(overrides: &Overrides) -> Check {
             let versions = found.iter().map(|part| format!("{} {}", part.component, part.version));
             Check::ok("istio", versions.collect::<Vec<_>>().join(", "))
         }
-        Err(error) => Check::warn(
-            "istio",
-            format!("`mesh: istio` cannot run: {}", in_one_line(&error)),
-            remedy(error, Component::Istiod),
-        ),
+        Err(error) => cannot_run("istio", "`mesh: istio`", error, Component::Istiod),
     }
 }
 
 fn ztunnel(overrides: &Overrides) -> Check {
     match find(Component::Ztunnel, overrides) {
         Ok(ztunnel) => Check::ok("ztunnel", format!("{} at {}", ztunnel.version, ztunnel.path.display())),
-        Err(error) => Check::warn(
-            "ztunnel",
-            format!("the ambient modes cannot run: {}", in_one_line(&error)),
-            remedy(error, Component::Ztunnel),
-        ),
+        Err(error) => cannot_run("ztunnel", "the ambient modes", error, Component::Ztunnel),
     }
+}
+
+fn cannot_run(name: &str, what: &str, error: EnvironmentError, component: Component) -> Check {
+    Check::warn(name, format!("{what} cannot run: {}", in_one_line(&error)), remedy(error, component))
 }
 
 fn remedy(error: EnvironmentError, component: Component) -> String {

@@ -1,4 +1,4 @@
-//! What there is inside a lab. Made by [`crate::enter()`]; copies mean the same lab.
+//! A lab from within, made by [`crate::enter()`]. Clones share it.
 
 use crate::sandbox::cgroup::{LabCgroup, Version};
 use crate::sandbox::container::ContainerUser;
@@ -10,7 +10,7 @@ use crate::sandbox::process_table::ProcessIdentity;
 use crate::sandbox::proxy_user;
 use crate::sandbox::redirect::{PROXY_USER, ProxyIdentity};
 use crate::sandbox::registry::access::Access;
-use crate::sandbox::registry::record::{ContainerNote, Contents, PodNote, Record, Removed};
+use crate::sandbox::registry::record::{ContainerNote, Contents, PodNote, Record};
 use crate::sandbox::registry::status::{LabStatus, status};
 use crate::sandbox::subordinate::NoProxyUser;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
@@ -153,11 +153,6 @@ impl Lab {
 
     pub fn no_cgroup_because(&self) -> Option<&str> {
         self.0.record.no_cgroup_because.as_deref()
-    }
-
-    /// Remains of killed labs, removed before this lab was made.
-    pub fn removed_before(&self) -> &[Removed] {
-        &self.0.record.removed_before
     }
 
     /// Whether SIGINT, SIGTERM or SIGHUP came. A second signal ends meshmeter at once.

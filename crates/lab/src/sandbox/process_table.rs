@@ -1,4 +1,4 @@
-//! What `/proc` says of processes: enough to recognise one later, even if its number was reused.
+//! Processes in `/proc`: enough to recognise one later, even if its number was reused.
 //!
 //! Pure parsing first, reading after it. Memory and context switches are in [`crate::observe`].
 

@@ -1,4 +1,4 @@
-//! The group of one container: joining it, limiting it, reading what it counts.
+//! The group of one container: joining, limiting and reading it.
 
 use super::reading::{self, CpuUsage, Memory, Throttling};
 use super::version::Version;

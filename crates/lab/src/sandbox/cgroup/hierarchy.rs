@@ -1,4 +1,4 @@
-//! Where groups could be made, from `/proc/self/mountinfo` and `/proc/self/cgroup`: pure.
+//! Candidates for a lab's groups, parsed from `/proc/self/mountinfo` and `/proc/self/cgroup` without I/O.
 //!
 //! See cgroups(7), proc_pid_mountinfo(5).
 

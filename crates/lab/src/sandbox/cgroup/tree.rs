@@ -3,6 +3,7 @@
 use super::group::{Cgroup, CgroupDir};
 use super::hierarchy::{self, ParentCgroup};
 use super::version::Version;
+use crate::sandbox::registry::runtime_dir::retry_if_removed;
 use experiment::environment::EnvironmentError;
 use mesh::wait::wait_for;
 use serde::{Deserialize, Serialize};
@@ -134,17 +135,8 @@ fn enable(group: &Path, wanted: &[&str]) -> io::Result<()> {
     Ok(())
 }
 
-/// Like `mkdir -p`; another lab that ends may remove the common directory between two steps, so it retries.
 fn create_all(directory: &Path) -> io::Result<()> {
-    let mut result = Ok(());
-    for _ in 0..8 {
-        result = fs::create_dir_all(directory);
-        match &result {
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            _ => break,
-        }
-    }
-    result
+    retry_if_removed(|| fs::create_dir_all(directory))
 }
 
 impl LabCgroup {

@@ -1,6 +1,6 @@
 //! A supervised process in a pod, with a control group of its own.
 //!
-//! `launch.rs` is what happens between fork and exec; here is what can be asked of the process afterwards.
+//! `launch.rs` starts it; this file queries and ends it.
 
 mod launch;
 mod log;

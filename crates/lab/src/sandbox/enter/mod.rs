@@ -1,4 +1,4 @@
-//! How a command comes to run inside a lab of its own.
+//! Running a command inside its own lab.
 //!
 //! [`enter`] makes two processes of one. The **outer** process is the one that the user started. It writes the lab down
 //! in the registry, makes a PID namespace (and, for an ordinary user, a user namespace), starts the same command again as

@@ -1,4 +1,4 @@
-//! How people use a lab that is held open for them: what `meshmeter lab up` prints and `lab status` repeats.
+//! Access to a lab that is held open: `meshmeter lab up` prints and `lab status` repeats.
 
 use experiment::schema::ComponentVersion;
 use serde::{Deserialize, Serialize};

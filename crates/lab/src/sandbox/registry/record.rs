@@ -1,4 +1,4 @@
-//! What is written down of a lab.
+//! The files of a lab's registry entry.
 
 use super::access::Access;
 use crate::sandbox::cgroup::LabCgroup;

@@ -1,4 +1,4 @@
-//! Where labs are written down: a folder that is ours alone.
+//! The directory in which labs are registered, which is ours alone.
 
 use experiment::environment::EnvironmentError;
 use std::fs;
@@ -100,16 +100,21 @@ fn prepare(runtime: &Path, access: DirAccess) -> io::Result<PathBuf> {
         ));
     }
     let labs = runtime.join("labs");
-    // Another lab that ends may remove them between the two, when it was the last.
+    retry_if_removed(|| make(runtime, access).and_then(|()| make(&labs, access)))?;
+    Ok(labs)
+}
+
+/// Another lab that ends removes common directories, perhaps between two steps of `create`: then it is tried again.
+pub(crate) fn retry_if_removed(create: impl Fn() -> io::Result<()>) -> io::Result<()> {
     let mut result = Ok(());
     for _ in 0..8 {
-        result = make(runtime, access).and_then(|()| make(&labs, access));
+        result = create();
         match &result {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             _ => break,
         }
     }
-    result.map(|()| labs)
+    result
 }
 
 fn make(folder: &Path, access: DirAccess) -> io::Result<()> {

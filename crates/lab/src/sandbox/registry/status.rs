@@ -1,4 +1,4 @@
-//! What labs are up, for `meshmeter lab status`.
+//! The labs that are up, for `meshmeter lab status`.
 
 use super::access::Access;
 use super::record::{Contents, PodNote, Record};
