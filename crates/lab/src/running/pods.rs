@@ -7,7 +7,6 @@ use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use experiment::environment::EnvironmentError;
 use experiment::topology::WorkloadId;
-use mesh::concurrent::side_by_side;
 use mesh::kubernetes::object_ref::ObjectRef;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -136,8 +135,7 @@ impl Pods {
         let of_workloads =
             workloads.into_iter().flat_map(|workload| workload.pods).map(|running| running.pod);
         let pods: Vec<Pod> = of_workloads.chain(std::mem::take(&mut self.infrastructure)).collect();
-        pods.iter().flat_map(Pod::containers).for_each(Container::kill);
-        side_by_side(pods, Pod::close).into_iter().collect()
+        Pod::close_all(pods)
     }
 }
 
