@@ -5,7 +5,8 @@
 //! authority's key never leaves this process. The proxies' keys are written only to the folder that the caller names,
 //! which must be private to the lab; nothing here may be copied to a run's results.
 
-use experiment::environment::{EnvironmentError, ErrorContext as _};
+use crate::Result;
+use experiment::environment::ErrorContext as _;
 use jiff::Timestamp;
 pub use mesh::envoy::credentials::CredentialFiles;
 use rcgen::string::Ia5String;
@@ -40,7 +41,7 @@ pub struct RunAuthority {
 }
 
 impl RunAuthority {
-    pub fn create() -> Result<Self, EnvironmentError> {
+    pub fn create() -> Result<Self> {
         let operation = "make a certificate for the run's authority";
         let mut parameters = dated_parameters();
         parameters.distinguished_name.push(DnType::OrganizationName, "Meshmeter lab");
@@ -51,7 +52,7 @@ impl RunAuthority {
         Ok(Self { issuer: Issuer::new(parameters, key), certificate_pem })
     }
 
-    pub fn issue(&self, identity: &str) -> Result<Credentials, EnvironmentError> {
+    pub fn issue(&self, identity: &str) -> Result<Credentials> {
         let mut parameters = leaf_parameters(ExtendedKeyUsagePurpose::ServerAuth);
         parameters.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
         let name = Ia5String::try_from(identity).context(operation_for(identity))?;
@@ -59,11 +60,7 @@ impl RunAuthority {
         self.sign(identity, &parameters)
     }
 
-    pub fn issue_server(
-        &self,
-        names: &[&str],
-        addresses: &[IpAddr],
-    ) -> Result<Credentials, EnvironmentError> {
+    pub fn issue_server(&self, names: &[&str], addresses: &[IpAddr]) -> Result<Credentials> {
         let subject = names.first().copied().unwrap_or("a server");
         let names = names.iter().map(|name| Ia5String::try_from(*name).map(SanType::DnsName));
         let addresses = addresses.iter().map(|address| Ok(SanType::IpAddress(*address)));
@@ -75,14 +72,14 @@ impl RunAuthority {
         self.sign(subject, &parameters)
     }
 
-    pub fn issue_client(&self, name: &str, group: &str) -> Result<Credentials, EnvironmentError> {
+    pub fn issue_client(&self, name: &str, group: &str) -> Result<Credentials> {
         let mut parameters = leaf_parameters(ExtendedKeyUsagePurpose::ClientAuth);
         parameters.distinguished_name.push(DnType::OrganizationName, group);
         parameters.distinguished_name.push(DnType::CommonName, name);
         self.sign(name, &parameters)
     }
 
-    fn sign(&self, identity: &str, parameters: &CertificateParams) -> Result<Credentials, EnvironmentError> {
+    fn sign(&self, identity: &str, parameters: &CertificateParams) -> Result<Credentials> {
         let key = KeyPair::generate().context(operation_for(identity))?;
         let certificate = parameters.signed_by(&key, &self.issuer).context(operation_for(identity))?;
         Ok(Credentials {
@@ -100,7 +97,7 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    pub fn create() -> Result<Self, EnvironmentError> {
+    pub fn create() -> Result<Self> {
         let key = KeyPair::generate().context(operation_for("signing tokens"))?;
         Ok(Self { private_pem: key.serialize_pem(), public_pem: key.public_key_pem() })
     }
@@ -153,7 +150,7 @@ impl fmt::Debug for Credentials {
 impl Credentials {
     /// Writes the files into `folder`, created if absent with mode 0700. `owner`: user and group that get directory
     /// and files.
-    pub fn write(&self, folder: &Path, owner: Option<u32>) -> Result<CredentialFiles, EnvironmentError> {
+    pub fn write(&self, folder: &Path, owner: Option<u32>) -> Result<CredentialFiles> {
         let write = |path: &Path| format!("write {}", path.display());
         private_folder(folder, owner).context(write(folder))?;
         let files = CredentialFiles::in_folder(folder);

@@ -3,6 +3,7 @@
 //! Read [`LocalLab`] first, then [`crate::deployment`]: what it deploys. Under `mesh: envoy` every proxy has a static file;
 //! under `mesh: istio` a control plane configures them, which lives from its first deployment on ([`crate::istio`]).
 
+use crate::Result;
 use crate::certificates::RunAuthority;
 use crate::components::{Component, Installed, Overrides, find};
 use crate::context::DeploymentContext;
@@ -14,7 +15,7 @@ use crate::observe::host::{Sources, describe};
 use crate::{dataplane, entry, exit, redirect};
 use experiment::dataplane::{DataPlane, ModeParts};
 use experiment::environment::deploy::{Deployment, Environment};
-use experiment::environment::{DeploymentSpec, EnvironmentError, ProgressSink};
+use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext, ProgressSink};
 use experiment::schema::Host;
 use experiment::{MeshKind, Mode};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -58,15 +59,11 @@ pub struct LocalLab {
 
 impl LocalLab {
     /// A place of runs within a lab, with a certificate authority of its own.
-    ///
-    /// # Errors
-    /// Where the machine's processes cannot be seen, or no certificate can be made.
-    pub fn new(lab: Lab, programs: Programs) -> Result<Self, EnvironmentError> {
+    pub fn new(lab: Lab, programs: Programs) -> Result<Self> {
         let host_proc = HostProc::new(lab.outer_proc())?;
         let control_plane_logs = lab.private_dir().join("control-plane-logs");
         let logs = lab.private_dir().join("logs");
-        let authority = RunAuthority::create()
-            .map_err(|error| EnvironmentError::new("make the run's certificate authority", error))?;
+        let authority = RunAuthority::create().context("make the run's certificate authority")?;
         Ok(Self {
             lab,
             programs,
@@ -113,14 +110,8 @@ impl LocalLab {
 
     /// Starts every workload and proxy of the specification and waits until all serve: [`Environment::deploy`] with its type
     /// known, and logs in this directory.
-    ///
-    /// # Errors
-    /// A component does not come up; what had been started is taken down again.
-    pub fn bring_up(
-        &self,
-        spec: &DeploymentSpec,
-        log_dir: &Path,
-    ) -> Result<LabDeployment<'_>, EnvironmentError> {
+    /// If a component does not come up, what had been started is taken down again.
+    pub fn bring_up(&self, spec: &DeploymentSpec, log_dir: &Path) -> Result<LabDeployment<'_>> {
         Environment::check_mode(self, spec.mesh, spec.mode)?;
         deploy(self, spec, log_dir).map_err(|error| match spec.mesh {
             MeshKind::Envoy => error,
@@ -156,13 +147,12 @@ impl LocalLab {
     }
 
     /// The control plane of `mesh: istio`, where one is up.
-    #[must_use]
     pub fn running_control_plane(&self) -> Option<Rc<ControlPlane>> {
         self.control_plane.borrow().clone()
     }
 
     /// Envoy.
-    pub(crate) fn envoy(&self) -> Result<&Installed, EnvironmentError> {
+    pub(crate) fn envoy(&self) -> Result<&Installed> {
         if let Some(envoy) = self.envoy.get() {
             return Ok(envoy);
         }
@@ -186,7 +176,7 @@ impl LocalLab {
     }
 
     /// What `mesh: istio` runs.
-    pub(crate) fn istio_programs(&self) -> Result<&IstioPrograms, EnvironmentError> {
+    pub(crate) fn istio_programs(&self) -> Result<&IstioPrograms> {
         if let Some(programs) = self.istio.get() {
             return Ok(programs);
         }
@@ -195,7 +185,7 @@ impl LocalLab {
     }
 
     /// What the ambient modes run besides.
-    pub(crate) fn ambient_programs(&self) -> Result<&AmbientPrograms, EnvironmentError> {
+    pub(crate) fn ambient_programs(&self) -> Result<&AmbientPrograms> {
         if let Some(programs) = self.ambient.get() {
             return Ok(programs);
         }
@@ -204,7 +194,7 @@ impl LocalLab {
     }
 
     /// The control plane, started where there is none yet or where the last one has died, stands still or hangs.
-    pub(crate) fn control_plane(&self) -> Result<Rc<ControlPlane>, EnvironmentError> {
+    pub(crate) fn control_plane(&self) -> Result<Rc<ControlPlane>> {
         let mut control_plane = self.control_plane.borrow_mut();
         if let Some(running) = control_plane.as_ref() {
             let answers = running.check_answers();
@@ -243,7 +233,7 @@ impl Environment for LocalLab {
         host
     }
 
-    fn check_mode(&self, mesh: MeshKind, mode: Mode) -> Result<(), EnvironmentError> {
+    fn check_mode(&self, mesh: MeshKind, mode: Mode) -> Result<()> {
         let refused = |reason: &str, hint: &str| {
             Err(EnvironmentError::new(format!("run mode {mode}"), reason).with_hint(hint))
         };
@@ -273,11 +263,7 @@ impl Environment for LocalLab {
         }
     }
 
-    fn deploy(
-        &mut self,
-        spec: &DeploymentSpec,
-        label: &str,
-    ) -> Result<Box<dyn Deployment + '_>, EnvironmentError> {
+    fn deploy(&mut self, spec: &DeploymentSpec, label: &str) -> Result<Box<dyn Deployment + '_>> {
         Ok(Box::new(self.bring_up(spec, &self.log_dir(label))?))
     }
 }

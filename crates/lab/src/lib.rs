@@ -39,3 +39,6 @@ pub use sandbox::privileges::Privileges;
 pub use sandbox::redirect::{self, ProxyIdentity, Redirect};
 pub use sandbox::subordinate::NoProxyUser;
 pub use sandbox::{cgroup, exec, process_table, registry};
+
+/// Most functions return this: the error names the operation.
+pub(crate) type Result<T, E = experiment::environment::EnvironmentError> = std::result::Result<T, E>;

@@ -1,6 +1,7 @@
 //! Directories that go with their owner: configuration, keys, sockets; and the directories of logs.
 
-use experiment::environment::{EnvironmentError, ErrorContext as _};
+use crate::Result;
+use experiment::environment::ErrorContext as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +22,6 @@ impl Drop for PrivateDir {
     }
 }
 
-pub(crate) fn create_log_dir(log_dir: &Path) -> Result<(), EnvironmentError> {
+pub(crate) fn create_log_dir(log_dir: &Path) -> Result<()> {
     fs::create_dir_all(log_dir).context(format!("create the log folder {}", log_dir.display()))
 }

@@ -8,24 +8,25 @@ use super::istio_files::{BOOTSTRAP_TEMPLATE, GATEWAY_API_CRDS, ISTIO_CRDS, Istio
 use super::manifest::{Flaw, Verify};
 use super::overrides::{Overrides, how_to_get};
 use super::version;
+use crate::Result;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Finds a program. [`istio_files`] finds the only other component.
-pub fn find(component: Component, overrides: &Overrides) -> Result<Installed, EnvironmentError> {
+pub fn find(component: Component, overrides: &Overrides) -> Result<Installed> {
     find_with(component, overrides, &|name| std::env::var_os(name))
 }
 
 /// Checks every program that an option names, since its user wants nothing without it.
-pub fn check_options(overrides: &Overrides) -> Result<(), EnvironmentError> {
+pub fn check_options(overrides: &Overrides) -> Result<()> {
     Component::ALL
         .into_iter()
         .filter(|component| overrides.naming(*component, &|_| None).is_some())
         .try_for_each(|component| find(component, overrides).map(drop))
 }
 
-pub fn istio_files() -> Result<IstioFiles, EnvironmentError> {
+pub fn istio_files() -> Result<IstioFiles> {
     let package = installed(Component::IstioFiles, &folder()?)?;
     Ok(IstioFiles {
         istio_crds: package.join(ISTIO_CRDS),
@@ -38,7 +39,7 @@ fn find_with(
     component: Component,
     overrides: &Overrides,
     value_of: &dyn Fn(&str) -> Option<OsString>,
-) -> Result<Installed, EnvironmentError> {
+) -> Result<Installed> {
     let (path, origin) = match overrides.naming(component, value_of) {
         Some(named) => named,
         None if component == Component::Ztunnel => {
@@ -57,7 +58,7 @@ fn find_with(
     named(component, &path, origin)
 }
 
-fn named(component: Component, path: &Path, origin: Origin) -> Result<Installed, EnvironmentError> {
+fn named(component: Component, path: &Path, origin: Origin) -> Result<Installed> {
     let path = std::path::absolute(path).context(format!("resolve the path {}", path.display()))?;
     let version = version::ask(component, &path).map_err(|reason| {
         EnvironmentError::new(format!("use {component} at {}", path.display()), reason)
@@ -67,7 +68,7 @@ fn named(component: Component, path: &Path, origin: Origin) -> Result<Installed,
 }
 
 /// Directory of an installed component whose files are unchanged.
-fn installed(component: Component, folder: &Path) -> Result<PathBuf, EnvironmentError> {
+fn installed(component: Component, folder: &Path) -> Result<PathBuf> {
     let package = std::path::absolute(component.package_in(folder))
         .context(format!("resolve the path {}", folder.display()))?;
     let Err(flaw) = state(folder, component, Verify::Quick) else { return Ok(package) };

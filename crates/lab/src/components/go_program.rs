@@ -7,7 +7,8 @@
 use super::catalog::{ISTIO_VERSION, KUBERNETES_VERSION};
 use super::manifest::sha256_of_texts;
 use super::{Component, go_toolchain, supervised_command, version};
-use experiment::environment::{EnvironmentError, ErrorContext as _};
+use crate::Result;
+use experiment::environment::ErrorContext as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,7 @@ pub(super) static ISTIO: Module = Module {
 };
 
 impl Module {
-    pub(super) fn write(&self, parent: &Path) -> Result<PathBuf, EnvironmentError> {
+    pub(super) fn write(&self, parent: &Path) -> Result<PathBuf> {
         let folder = parent.join("module");
         let files = [("go.mod", self.go_mod), ("go.sum", self.go_sum)];
         let write = || {
@@ -106,7 +107,7 @@ impl Program {
         scratch: &Path,
         package: &Path,
         look: &mut dyn FnMut(Duration, &str) -> bool,
-    ) -> Result<String, EnvironmentError> {
+    ) -> Result<String> {
         let module = self.module.write(scratch)?;
         let made_by = go_toolchain::version(go, &module, self.module.go_mod, look)?;
         let program = package.join(self.component.file());

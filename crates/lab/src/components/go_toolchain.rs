@@ -1,6 +1,7 @@
 //! The user's Go: whether it is there, and recent enough for the modules that are built with it.
 
 use super::supervised_command::{self, Unended};
+use crate::Result;
 use experiment::environment::EnvironmentError;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -54,7 +55,7 @@ pub(super) fn version(
     module: &Path,
     go_mod: &str,
     look: &mut dyn FnMut(Duration, &str) -> bool,
-) -> Result<String, EnvironmentError> {
+) -> Result<String> {
     let needed = needed(go_mod);
     let hint = format!(
         "install Go {needed} or later (https://go.dev/dl; Debian 12's own is too old); from 1.21 on, Go fetches a later version \
@@ -102,7 +103,7 @@ mod tests {
 
     const GO_MOD: &str = "module m\n\ngo 1.26.0\n";
 
-    fn ask(script: &str) -> Result<String, EnvironmentError> {
+    fn ask(script: &str) -> Result<String> {
         let folder = tempfile::tempdir().unwrap();
         version(&program(folder.path(), "go", script), folder.path(), GO_MOD, &mut |_, _| true)
     }

@@ -9,6 +9,7 @@ use super::install_dir::{InstallDir, folder};
 use super::install_method::{Tools, expectation, files, make, recipe, state};
 use super::installed::{Installed, Origin};
 use super::manifest::{self, Flaw, Verify};
+use crate::Result;
 use experiment::environment::EnvironmentError;
 use std::fs;
 use std::path::Path;
@@ -64,10 +65,7 @@ pub fn installable() -> impl Iterator<Item = Component> {
 }
 
 /// Installs components; needs no network for those that are there and unchanged. On an error those before it stay.
-pub fn install(
-    components: &[Component],
-    observer: &mut dyn InstallObserver,
-) -> Result<Vec<Installation>, EnvironmentError> {
+pub fn install(components: &[Component], observer: &mut dyn InstallObserver) -> Result<Vec<Installation>> {
     install_into(&folder()?, components, &Tools::default(), observer)
 }
 
@@ -76,7 +74,7 @@ pub(super) fn install_into(
     components: &[Component],
     tools: &Tools,
     observer: &mut dyn InstallObserver,
-) -> Result<Vec<Installation>, EnvironmentError> {
+) -> Result<Vec<Installation>> {
     let mut place = None;
     let mut installations = Vec::new();
     for &component in components {
@@ -122,7 +120,7 @@ fn install_one(
     component: Component,
     tools: &Tools,
     observer: &mut dyn InstallObserver,
-) -> Result<(), EnvironmentError> {
+) -> Result<()> {
     let (verb, usually) = expectation(component);
     observer.news(InstallNews::Started { component, verb, usually });
     let started = Instant::now();

@@ -1,5 +1,6 @@
 //! The folder of components while something is installed: one installation at a time, each put into place in one step.
 
+use crate::Result;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use std::ffi::OsString;
@@ -14,11 +15,11 @@ use tempfile::TempDir;
 pub const FOLDER_VARIABLE: &str = "MESHMETER_COMPONENTS";
 
 /// The folder for components, as the environment variables say.
-pub fn folder() -> Result<PathBuf, EnvironmentError> {
+pub fn folder() -> Result<PathBuf> {
     folder_from(&|name| std::env::var_os(name))
 }
 
-fn folder_from(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<PathBuf, EnvironmentError> {
+fn folder_from(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<PathBuf> {
     let set = |name: &str| non_empty(variable(name));
     set(FOLDER_VARIABLE)
         // The XDG specification says of relative paths that they are to be ignored.
@@ -53,7 +54,7 @@ pub(super) struct InstallDir {
 impl InstallDir {
     /// Creates the directory if absent, waits for another installation to end, and removes remains of killed ones.
     /// `waiting` is called meanwhile; false ends the wait.
-    pub(super) fn take(folder: &Path, waiting: &mut dyn FnMut() -> bool) -> Result<Self, EnvironmentError> {
+    pub(super) fn take(folder: &Path, waiting: &mut dyn FnMut() -> bool) -> Result<Self> {
         let in_folder = |operation: &'static str| {
             move |error: io::Error| EnvironmentError::new(format!("{operation} {}", folder.display()), error)
         };
@@ -63,7 +64,7 @@ impl InstallDir {
         Ok(Self { folder: folder.to_owned(), _lock: lock })
     }
 
-    pub(super) fn unfinished(&self) -> Result<TempDir, EnvironmentError> {
+    pub(super) fn unfinished(&self) -> Result<TempDir> {
         tempfile::Builder::new()
             .prefix(UNFINISHED_PREFIX)
             .tempdir_in(&self.folder)
@@ -72,7 +73,7 @@ impl InstallDir {
 
     /// Gives a filled directory its final name. An existing package is exchanged in the same step, where the file
     /// system can do that, so that there is always one; the old one goes with the temporary directory.
-    pub(super) fn put(&self, filled: &Path, package: &Path) -> Result<(), EnvironmentError> {
+    pub(super) fn put(&self, filled: &Path, package: &Path) -> Result<()> {
         let put = || {
             settle_modes(filled)?;
             if fs::symlink_metadata(package).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
@@ -238,7 +239,7 @@ mod tests {
         assert_eq!(waited, 2);
     }
 
-    fn folder_with(variables: &[(&str, &str)]) -> Result<PathBuf, EnvironmentError> {
+    fn folder_with(variables: &[(&str, &str)]) -> Result<PathBuf> {
         folder_from(&|name| {
             variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
         })

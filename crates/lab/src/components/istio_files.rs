@@ -4,6 +4,7 @@ use super::go_program::ISTIO;
 use super::go_toolchain;
 use super::manifest::sha256_of_texts;
 use super::supervised_command;
+use crate::Result;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use serde::Deserialize;
 use std::ffi::OsStr;
@@ -67,7 +68,7 @@ pub(super) fn copy(
     scratch: &Path,
     package: &Path,
     look: &mut dyn FnMut(Duration, &str) -> bool,
-) -> Result<String, EnvironmentError> {
+) -> Result<String> {
     let module = ISTIO.write(scratch)?;
     let made_by = go_toolchain::version(go, &module, ISTIO.go_mod, look)?;
     let mut command = go_toolchain::command(go, &module);

@@ -3,7 +3,8 @@
 use super::install_method::state;
 use super::manifest::{Flaw, Verify};
 use super::{Component, Origin, Overrides, find, folder, how_to_get};
-use experiment::environment::{EnvironmentError, in_one_line};
+use crate::Result;
+use experiment::environment::in_one_line;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -39,7 +40,7 @@ pub enum ComponentState {
 }
 
 /// Every component; computes the digests of all files.
-pub fn status(overrides: &Overrides) -> Result<Vec<ComponentStatus>, EnvironmentError> {
+pub fn status(overrides: &Overrides) -> Result<Vec<ComponentStatus>> {
     let folder = folder()?;
     Ok(Component::ALL.into_iter().map(|component| status_of(component, &folder, overrides)).collect())
 }

@@ -4,6 +4,7 @@
 //! be killed, the kernel kills the command (what that one has started then ends by itself, in seconds). None of them gets to clear
 //! up, so their callers give them folders for temporary files that go with the installation.
 
+use crate::Result;
 use crate::sandbox::permission::in_child;
 use crate::sandbox::process_end::has_ended_within;
 use experiment::environment::EnvironmentError;
@@ -73,7 +74,7 @@ pub(super) fn run_well(
     hint: &str,
     timeout: Duration,
     look: &mut dyn FnMut(Duration, &str) -> bool,
-) -> Result<Ended, EnvironmentError> {
+) -> Result<Ended> {
     let ended = run(command, timeout, look).map_err(|error| {
         let hint = if matches!(error, Unended::Interrupted) { INTERRUPTED_HINT } else { hint };
         EnvironmentError::new(operation, error).with_hint(hint)

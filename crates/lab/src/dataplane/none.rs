@@ -1,22 +1,22 @@
 //! No proxies: workloads talk directly. Under a control plane they use the addresses of Services, as pods of a cluster
 //! without a mesh do.
 
+use crate::Result;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
 use crate::istio::redirect::{ServiceAddress, service_rules};
 use crate::running::service::SERVICE_PORT;
-use experiment::environment::EnvironmentError;
 use experiment::topology::WorkloadId;
 
 /// No proxies.
 pub(super) struct NoProxies;
 
 impl Part for NoProxies {
-    fn start(&mut self, _rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn start(&mut self, _rollout: &mut Rollout<'_>) -> Result<()> {
         Ok(())
     }
 
-    fn services_have_addresses(&self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn services_have_addresses(&self, rollout: &mut Rollout<'_>) -> Result<()> {
         for id in 0..rollout.topology().workloads.len() {
             let address = |to: WorkloadId| {
                 let service = rollout.pods.workloads[to].service_address?;

@@ -1,6 +1,7 @@
 //! A sidecar in each pod, configured by istiod, traffic redirected by Istio's own rules.
 
 use crate::NoProxyUser;
+use crate::Result;
 use crate::deployment::part::{Part, ProxyId, Station, Stations};
 use crate::deployment::rollout::{AgentStart, Rollout};
 use crate::environment::LocalLab;
@@ -31,10 +32,7 @@ pub(crate) struct Sidecars<'a> {
 }
 
 /// Checks that agents can run here: sidecars, gateways and waypoints.
-///
-/// # Errors
-/// What is missing and how to get it.
-pub(crate) fn check(lab: &LocalLab, mode: Mode) -> Result<(), EnvironmentError> {
+pub(crate) fn check(lab: &LocalLab, mode: Mode) -> Result<()> {
     lab.istio_programs()?;
     redirect::programs()?;
     let Some(NoProxyUser { reason, hint }) = lab.lab().no_proxy_user() else { return Ok(()) };
@@ -57,7 +55,7 @@ impl Part for Sidecars<'_> {
         Membership::Sidecar
     }
 
-    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         let members = rollout.members();
         let places = rollout.places_of(&members);
         let bypassed = bypassed(rollout);

@@ -1,5 +1,6 @@
 //! An Envoy with a static file in each pod, traffic redirected by rules as Istio's: no control plane.
 
+use crate::Result;
 use crate::components::Installed;
 use crate::deployment::part::{Part, ProxyId, Station, Stations};
 use crate::deployment::rollout::Rollout;
@@ -25,10 +26,7 @@ pub(super) struct StaticEnvoys<'a> {
 }
 
 /// Checks that static Envoys can run here.
-///
-/// # Errors
-/// What is missing and how to get it.
-pub(super) fn check(lab: &LocalLab) -> Result<(), EnvironmentError> {
+pub(super) fn check(lab: &LocalLab) -> Result<()> {
     lab.envoy().and_then(|_| redirect::programs()).map(drop)
 }
 
@@ -40,7 +38,7 @@ impl<'a> StaticEnvoys<'a> {
 }
 
 impl Part for StaticEnvoys<'_> {
-    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         let mut wanted: Vec<(PodPlace, String, Position)> = Vec::new();
         for id in rollout.members() {
             let position = position(rollout, id)?;
@@ -67,7 +65,7 @@ impl Part for StaticEnvoys<'_> {
     }
 
     /// What leaves a caller's pod and what enters a callee's goes through their proxies.
-    fn proxies_are_ready(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn proxies_are_ready(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         for (&id, (position, proxies)) in &self.proxies {
             let redirect = match position {
                 Position::ClientSidecar { .. } => Redirect { outbound: true, inbound_ports: Vec::new() },
@@ -97,7 +95,7 @@ impl Part for StaticEnvoys<'_> {
 }
 
 /// Where a workload's proxies stand on the path: a file has room for one callee with one pod, or for callers.
-fn position(rollout: &Rollout<'_>, id: WorkloadId) -> Result<Position, EnvironmentError> {
+fn position(rollout: &Rollout<'_>, id: WorkloadId) -> Result<Position> {
     let callees: Vec<_> = rollout.calls_from(id).flat_map(|call| rollout.endpoints_of(call.to)).collect();
     match (callees.as_slice(), rollout.is_called(id)) {
         (&[service], false) => Ok(Position::ClientSidecar { service }),

@@ -2,6 +2,7 @@
 //! to.
 
 use super::ztunnel::Ztunnels;
+use crate::Result;
 use crate::deployment::part::{Part, ProxyId, Station, Stations};
 use crate::deployment::rollout::Rollout;
 use crate::envoy::hop::{Hop, Layer, Peer};
@@ -10,7 +11,6 @@ use crate::istio::AmbientPrograms;
 use crate::istio::agent::ProxyKind;
 use crate::running::GatewayPod;
 use crate::running::service::SERVICE_PORT;
-use experiment::environment::EnvironmentError;
 use experiment::topology::{Call, WorkloadId};
 use mesh::istio::objects::markers::Markers;
 use mesh::istio::objects::waypoint::{NAME, gateway};
@@ -46,7 +46,7 @@ impl Part for Waypoints<'_> {
         self.ztunnels.membership()
     }
 
-    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         self.ztunnels.start(rollout)?;
         let mut agents = Vec::new();
         for namespace in 0..rollout.mesh().namespaces.names().len() {

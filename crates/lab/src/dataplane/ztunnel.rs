@@ -3,6 +3,7 @@
 //! One ztunnel serves all pods, as on a node of a cluster, or each pod has its own (`istio.ztunnel`). The redirect rules are
 //! Istio's own in both cases.
 
+use crate::Result;
 use crate::deployment::part::{Part, ProxyId, Station, Stations};
 use crate::deployment::rollout::Rollout;
 use crate::environment::LocalLab;
@@ -30,10 +31,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
 /// Checks that ztunnel can run here, as part of this mode.
-///
-/// # Errors
-/// What is missing and how to get it.
-pub(super) fn check(lab: &LocalLab, mode: Mode) -> Result<(), EnvironmentError> {
+pub(super) fn check(lab: &LocalLab, mode: Mode) -> Result<()> {
     let missing = |error: EnvironmentError| {
         let hint = error.hint.clone();
         let missing = EnvironmentError::new(format!("run mode {mode}"), error);
@@ -59,7 +57,7 @@ impl<'a> Ztunnels<'a> {
         Self { programs, through_waypoint, proxies: BTreeMap::new() }
     }
 
-    fn start_shared(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn start_shared(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         let names = rollout.mesh().namespaces.name_files(0);
         let mut pod = rollout.context.lab.create_pod(&PodSpec::new(NAME).with_names(names))?;
         // It is not part of the mesh that it makes.
@@ -85,7 +83,7 @@ impl<'a> Ztunnels<'a> {
         Ok(())
     }
 
-    fn start_per_pod(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn start_per_pod(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         let control_plane = SocketAddrV4::new(rollout.mesh().control_plane.address(), DISCOVERY_PORT);
         self.redirect(rollout, Some(control_plane))?;
         let mesh = rollout.mesh.as_ref().expect("ztunnel is configured by a control plane");
@@ -115,11 +113,7 @@ impl<'a> Ztunnels<'a> {
         Ok(())
     }
 
-    fn redirect(
-        &self,
-        rollout: &mut Rollout<'_>,
-        control_plane: Option<SocketAddrV4>,
-    ) -> Result<(), EnvironmentError> {
+    fn redirect(&self, rollout: &mut Rollout<'_>, control_plane: Option<SocketAddrV4>) -> Result<()> {
         let places = rollout.places_of(&rollout.members());
         let (programs, log_dir) = (self.programs, rollout.context.log_dir);
         rollout.change_pods(&places, |pod| redirect_into_ambient(pod, programs, control_plane, log_dir))
@@ -139,7 +133,7 @@ impl Part for Ztunnels<'_> {
         Membership::Ambient
     }
 
-    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         match rollout.context.spec.istio.ztunnel {
             ZtunnelPlacement::Shared => self.start_shared(rollout),
             ZtunnelPlacement::PerPod => self.start_per_pod(rollout),

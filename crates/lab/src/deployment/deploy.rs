@@ -5,12 +5,13 @@
 use super::part::{Part, ProxyId, Station, Stations};
 use super::rollout::Rollout;
 use super::{Edge, LabDeployment};
+use crate::Result;
 use crate::environment::LocalLab;
 use crate::running::Proxy;
 use crate::running::service::wait_for_services;
 use crate::{dataplane, entry, exit};
 use experiment::dataplane::{DataPlane, ModeParts};
-use experiment::environment::{DeploymentSpec, EnvironmentError};
+use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
 use experiment::schema::ConfigurationPush;
 use experiment::topology::{Call, DriverPlacement};
 use jiff::{SignedDuration, Timestamp};
@@ -42,17 +43,13 @@ pub(crate) fn deploy<'lab>(
     lab: &'lab LocalLab,
     spec: &DeploymentSpec,
     log_dir: &Path,
-) -> Result<LabDeployment<'lab>, EnvironmentError> {
+) -> Result<LabDeployment<'lab>> {
     let deployed = roll_out(lab, spec, log_dir);
     let extra = spec.istio.extra.as_ref();
     deployed.map_err(|error| name_admission_objects(with_objects_behind(error, extra), extra))
 }
 
-fn roll_out<'lab>(
-    lab: &'lab LocalLab,
-    spec: &DeploymentSpec,
-    log_dir: &Path,
-) -> Result<LabDeployment<'lab>, EnvironmentError> {
+fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) -> Result<LabDeployment<'lab>> {
     let ModeParts { data_plane, entry, exit } = spec.mode.parts(spec.mesh);
     let mut parts: Vec<Box<dyn Part + '_>> =
         vec![entry::part(entry, lab)?, dataplane::part(data_plane, lab)?, exit::part(exit)];
@@ -117,7 +114,7 @@ fn roll_out<'lab>(
 }
 
 /// Waits until all proxies are ready. They were all started before.
-fn wait_until_ready(rollout: &Rollout<'_>) -> Result<(), EnvironmentError> {
+fn wait_until_ready(rollout: &Rollout<'_>) -> Result<()> {
     let give_up_at = Instant::now() + READY_TIMEOUT;
     let mut waiting: Vec<&Proxy> = rollout.proxies.iter().collect();
     loop {
@@ -126,9 +123,7 @@ fn wait_until_ready(rollout: &Rollout<'_>) -> Result<(), EnvironmentError> {
         for proxy in waiting {
             rollout.check_goes_on()?;
             Running::check(proxy, &format!("start {}", proxy.name))?;
-            let ready = proxy.counters.is_ready().map_err(|error| {
-                EnvironmentError::new(format!("wait until {} is ready", proxy.name), error)
-            })?;
+            let ready = proxy.counters.is_ready().context(format!("wait until {} is ready", proxy.name))?;
             if ready { proxy.watch_envoy()? } else { still_waiting.push(proxy) }
         }
         waiting = still_waiting;
@@ -161,7 +156,7 @@ impl Written {
 }
 
 /// Writes objects while the proxies are connected, and lets the Services among them resolve.
-fn write(rollout: &mut Rollout<'_>, objects: &[Value]) -> Result<Written, EnvironmentError> {
+fn write(rollout: &mut Rollout<'_>, objects: &[Value]) -> Result<Written> {
     let begun_at = Instant::now();
     let made = rollout.mesh_mut().namespaces.objects.apply(objects)?;
     let written = Written { objects: objects.len(), begun_at, written_at: Instant::now() };
@@ -176,7 +171,7 @@ fn wait_until_configured(
     rollout: &Rollout<'_>,
     expected: Vec<(ProxyId, Vec<Expected>)>,
     written_at: Instant,
-) -> Result<BTreeMap<String, f64>, EnvironmentError> {
+) -> Result<BTreeMap<String, f64>> {
     let awaited = expected.into_iter().filter_map(|(id, expected)| {
         let proxy = &rollout.proxies[id];
         Some(Awaited {
@@ -200,7 +195,7 @@ fn destination(
     rollout: &Rollout<'_>,
     parts: &[Box<dyn Part + '_>],
     driver: &DriverPlacement,
-) -> Result<super::part::Destination, EnvironmentError> {
+) -> Result<super::part::Destination> {
     let own = parts.iter().find_map(|part| part.destination(rollout, driver));
     let mut destination = own.unwrap_or_else(|| super::part::Destination {
         url: rollout.url_of(driver.target),

@@ -2,12 +2,13 @@
 
 use super::LabDeployment;
 use super::part::Destination;
+use crate::Result;
 use crate::certificates::write_private;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::context::{file_name, lab_name};
 use crate::private_dir::PrivateDir;
-use experiment::environment::EnvironmentError;
 use experiment::environment::deploy::{Argument, DriverEnd, DriverEvent, DriverEventKind, DriverStart};
+use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::LoadResult;
 use experiment::topology::Runs;
 use std::collections::{BTreeMap, VecDeque};
@@ -91,29 +92,17 @@ impl Drivers {
 
 impl LabDeployment<'_> {
     /// Starts drivers, each in the first pod of its workload.
-    pub(super) fn start_drivers(&mut self, drivers: &[DriverStart]) -> Result<(), EnvironmentError> {
+    pub(super) fn start_drivers(&mut self, drivers: &[DriverStart]) -> Result<()> {
         self.check_alive("start the drivers")?;
         drivers.iter().try_for_each(|driver| self.start_driver(driver, None))
     }
 
     /// Starts a driver that requests this URL with these arguments, instead of what its place in the topology says.
-    ///
-    /// # Errors
-    /// The topology has no such driver, or it cannot be started.
-    pub fn start_at(
-        &mut self,
-        driver: &DriverStart,
-        url: String,
-        arguments: Vec<String>,
-    ) -> Result<(), EnvironmentError> {
+    pub fn start_at(&mut self, driver: &DriverStart, url: String, arguments: Vec<String>) -> Result<()> {
         self.start_driver(driver, Some(Destination { url, arguments }))
     }
 
-    fn start_driver(
-        &mut self,
-        driver: &DriverStart,
-        destination: Option<Destination>,
-    ) -> Result<(), EnvironmentError> {
+    fn start_driver(&mut self, driver: &DriverStart, destination: Option<Destination>) -> Result<()> {
         let name = &driver.driver;
         let operation = format!("start driver {name}");
         let placements = &self.spec.topology.drivers;
@@ -166,7 +155,7 @@ impl LabDeployment<'_> {
             .name(format!("follow {name}"))
             .spawn(move || followed.follow(events))
             .map(drop)
-            .map_err(|error| EnvironmentError::new(operation, error))
+            .context(operation)
     }
 
     /// Forgets the drivers of the trial before.
@@ -177,13 +166,12 @@ impl LabDeployment<'_> {
 }
 
 /// An argument as it is on the command line. Its file is written to `directory`.
-fn materialise(argument: &Argument, directory: &Path) -> Result<String, EnvironmentError> {
+fn materialise(argument: &Argument, directory: &Path) -> Result<String> {
     match argument {
         Argument::Text(text) => Ok(text.clone()),
         Argument::File { name, content } => {
             let path = directory.join(file_name(name));
-            write_private(&path, content, None)
-                .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))?;
+            write_private(&path, content, None).context(format!("write {}", path.display()))?;
             Ok(path.to_string_lossy().into_owned())
         }
     }

@@ -1,8 +1,8 @@
 //! Components that have failed: they have died, were stopped, or do not respond.
 
 use super::LabDeployment;
+use crate::Result;
 use crate::life;
-use experiment::environment::EnvironmentError;
 use experiment::environment::deploy::{ComponentFailure, HealthProbe};
 
 impl LabDeployment<'_> {
@@ -54,10 +54,7 @@ impl LabDeployment<'_> {
     }
 
     /// Checks that no component has failed.
-    ///
-    /// # Errors
-    /// The first that has, with its last words.
-    pub(super) fn check_alive(&self, operation: &str) -> Result<(), EnvironmentError> {
+    pub(super) fn check_alive(&self, operation: &str) -> Result<()> {
         self.components().try_for_each(|(_, container)| container.check(operation))
     }
 

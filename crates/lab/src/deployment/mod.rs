@@ -19,6 +19,7 @@ use self::driver::Drivers;
 use self::part::{Destination, Station};
 use self::rules::Rules;
 use self::trial::Trial;
+use crate::Result;
 use crate::container::Container;
 use crate::environment::LocalLab;
 use crate::istio::MeshNamespaces;
@@ -29,7 +30,7 @@ use crate::running::{Pods, Proxy, Supporting};
 use experiment::environment::deploy::{
     ComponentFailure, Deployment, DriverEvent, DriverLoad, DriverStart, HealthProbe, TrialEvidence,
 };
-use experiment::environment::{DeploymentSpec, EnvironmentError, Snapshot};
+use experiment::environment::{DeploymentSpec, Snapshot};
 use experiment::schema::{ConfigurationPush, Role};
 use experiment::topology::Call;
 use mesh::admin::Admin;
@@ -94,13 +95,11 @@ impl<'lab> LabDeployment<'lab> {
     }
 
     /// The pod of the first driver.
-    #[must_use]
     pub fn client_pod(&self) -> &Pod {
         self.pod_of(self.spec.topology.drivers.first().map_or(0, |driver| driver.at))
     }
 
     /// The first pod that the first driver offers load to.
-    #[must_use]
     pub fn server_pod(&self) -> &Pod {
         self.pod_of(self.spec.topology.drivers.first().map_or(0, |driver| driver.target))
     }
@@ -110,13 +109,11 @@ impl<'lab> LabDeployment<'lab> {
     }
 
     /// Every pod: those of workloads, then those of proxies that have one to themselves.
-    #[must_use]
     pub fn pods(&self) -> Vec<&Pod> {
         self.parts.pods.all().collect()
     }
 
     /// The first namespace of the mesh that its objects are in; absent where there is no control plane.
-    #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         self.parts.namespaces.as_ref()?.names().first().map(String::as_str)
     }
@@ -128,13 +125,11 @@ impl<'lab> LabDeployment<'lab> {
     }
 
     /// What the first driver requests, as a client in its pod writes it.
-    #[must_use]
     pub fn url(&self) -> String {
         self.parts.destinations.first().map(|destination| destination.url.clone()).unwrap_or_default()
     }
 
     /// What the first driver needs besides its load, as arguments of `meshmeter load`.
-    #[must_use]
     pub fn client_arguments(&self) -> Vec<String> {
         self.parts.destinations.first().map(|destination| destination.arguments.clone()).unwrap_or_default()
     }
@@ -212,11 +207,11 @@ fn watched(name: &str, role: Role, pod: &str, container: &Container, nearest_to_
 }
 
 impl Deployment for LabDeployment<'_> {
-    fn begin_trial(&mut self, label: &str) -> Result<(), EnvironmentError> {
+    fn begin_trial(&mut self, label: &str) -> Result<()> {
         self.begin(&self.lab.log_dir(label))
     }
 
-    fn start(&mut self, drivers: &[DriverStart]) -> Result<(), EnvironmentError> {
+    fn start(&mut self, drivers: &[DriverStart]) -> Result<()> {
         self.start_drivers(drivers)
     }
 
@@ -232,7 +227,7 @@ impl Deployment for LabDeployment<'_> {
         self.drivers.kill(driver);
     }
 
-    fn snapshot(&mut self) -> Result<Snapshot, EnvironmentError> {
+    fn snapshot(&mut self) -> Result<Snapshot> {
         self.check_alive("read the components")?;
         observe::read(&self.watched(), self.lab.host_proc())
     }
@@ -245,7 +240,7 @@ impl Deployment for LabDeployment<'_> {
         self.end(sent)
     }
 
-    fn finish(mut self: Box<Self>) -> Result<(), EnvironmentError> {
+    fn finish(mut self: Box<Self>) -> Result<()> {
         self.parts.pods.close()
     }
 }

@@ -1,9 +1,9 @@
 //! A part of a deployment beside its workloads: a data plane, an entry or an exit.
 
 use super::rollout::Rollout;
+use crate::Result;
 use crate::envoy::proof::Evidence;
 use crate::private_dir::PrivateDir;
-use experiment::environment::EnvironmentError;
 use experiment::topology::{Call, DriverPlacement};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::Membership;
@@ -20,16 +20,10 @@ pub(crate) trait Part {
     }
 
     /// Starts proxies and redirects traffic. Proxies need not be ready yet.
-    ///
-    /// # Errors
-    /// Something does not start.
-    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError>;
+    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()>;
 
     /// Does what needs proxies that are ready.
-    ///
-    /// # Errors
-    /// Something does not start.
-    fn proxies_are_ready(&mut self, _rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn proxies_are_ready(&mut self, _rollout: &mut Rollout<'_>) -> Result<()> {
         Ok(())
     }
 
@@ -39,10 +33,7 @@ pub(crate) trait Part {
     }
 
     /// Does what needs the addresses of Services.
-    ///
-    /// # Errors
-    /// A name or a rule cannot be added.
-    fn services_have_addresses(&self, _rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn services_have_addresses(&self, _rollout: &mut Rollout<'_>) -> Result<()> {
         Ok(())
     }
 

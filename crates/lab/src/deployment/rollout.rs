@@ -1,6 +1,7 @@
 //! A deployment that is coming up: its pods, its proxies and its objects in the API so far.
 
 use super::part::{Part, ProxyId};
+use crate::Result;
 use crate::context::{DeploymentContext, MeshContext, lab_name};
 use crate::environment::LocalLab;
 use crate::istio::agent::{AgentFactory, AgentSpec, INOTIFY_INSTANCES, ProxyKind};
@@ -44,15 +45,12 @@ pub(crate) struct Rollout<'a> {
 
 impl<'a> Rollout<'a> {
     /// Creates every pod of the topology, starts the services, and describes the pods to the API.
-    ///
-    /// # Errors
-    /// Something cannot be created. What had been is dropped, and so taken down.
     pub fn begin(
         lab: &'a LocalLab,
         spec: &'a DeploymentSpec,
         log_dir: &'a Path,
         parts: &[Box<dyn Part + 'a>],
-    ) -> Result<Self, EnvironmentError> {
+    ) -> Result<Self> {
         create_log_dir(log_dir)?;
         let context = lab.deployment_context(spec, log_dir);
         let mesh = (spec.mesh == MeshKind::Istio).then(|| open_mesh(lab, &context)).transpose()?;
@@ -155,7 +153,7 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    fn create_pods(&mut self) -> Result<(), EnvironmentError> {
+    fn create_pods(&mut self) -> Result<()> {
         let (lab, workloads) = (self.context.lab, &self.topology().workloads);
         let mut wanted = Vec::new();
         for (id, workload) in workloads.iter().enumerate() {
@@ -174,7 +172,7 @@ impl<'a> Rollout<'a> {
         Ok(())
     }
 
-    fn start_services(&mut self) -> Result<(), EnvironmentError> {
+    fn start_services(&mut self) -> Result<()> {
         let workloads = &self.context.spec.topology.workloads;
         let factory = ServiceFactory { context: &self.context, external: (EXTERNAL_HOST, EXTERNAL_PORT) };
         let pods = self.pods.workloads.iter_mut().zip(workloads);
@@ -188,7 +186,7 @@ impl<'a> Rollout<'a> {
     }
 
     /// Describes the pods to the API. External services it knows nothing of.
-    fn describe_pods(&mut self, member: Membership) -> Result<(), EnvironmentError> {
+    fn describe_pods(&mut self, member: Membership) -> Result<()> {
         if self.mesh.is_none() {
             return Ok(());
         }
@@ -217,18 +215,12 @@ impl<'a> Rollout<'a> {
     }
 
     /// Tells the API of pods that run.
-    ///
-    /// # Errors
-    /// The API refuses one.
-    pub fn describe(&mut self, workloads: &[&api::Workload]) -> Result<(), EnvironmentError> {
+    pub fn describe(&mut self, workloads: &[&api::Workload]) -> Result<()> {
         self.mesh_mut().namespaces.objects.create_pods(workloads, &|_| ())
     }
 
     /// Creates a pod for a proxy of its own, described to the API where it has a name there.
-    ///
-    /// # Errors
-    /// The pod cannot be created, or the API refuses it.
-    pub fn create_proxy_pod(&mut self, name: &str, namespace: usize) -> Result<usize, EnvironmentError> {
+    pub fn create_proxy_pod(&mut self, name: &str, namespace: usize) -> Result<usize> {
         let spec = PodSpec::new(lab_name(name));
         let files = self.mesh.as_ref().map(|mesh| mesh.namespaces.name_files(namespace));
         let pod = self.context.lab.create_pod(&files.into_iter().fold(spec, PodSpec::with_names))?;
@@ -237,10 +229,7 @@ impl<'a> Rollout<'a> {
     }
 
     /// Starts agents, each in its pod. They need not be ready yet.
-    ///
-    /// # Errors
-    /// A token cannot be had, or an agent does not start.
-    pub fn start_agents(&mut self, agents: Vec<AgentStart>) -> Result<Vec<ProxyId>, EnvironmentError> {
+    pub fn start_agents(&mut self, agents: Vec<AgentStart>) -> Result<Vec<ProxyId>> {
         let mesh = self.mesh.as_ref().expect("agents are configured by a control plane");
         let api = mesh.control_plane.api();
         let running = self.proxies.iter().filter(|proxy| proxy.known_as.is_some()).count();
@@ -274,14 +263,11 @@ impl<'a> Rollout<'a> {
     }
 
     /// Changes these pods side by side.
-    ///
-    /// # Errors
-    /// The first that fails.
     pub fn change_pods(
         &mut self,
         places: &[PodPlace],
-        change: impl Fn(&mut Pod) -> Result<(), EnvironmentError> + Sync,
-    ) -> Result<(), EnvironmentError> {
+        change: impl Fn(&mut Pod) -> Result<()> + Sync,
+    ) -> Result<()> {
         try_side_by_side(self.pods.select(places), change).map(drop)
     }
 
@@ -352,20 +338,14 @@ impl<'a> Rollout<'a> {
 
     /// Writes what the experiment's switches ask for, and waits until istiod has processed it. This comes before the proxies,
     /// as it would be there before them in a cluster: whatever they are told first agrees with it.
-    ///
-    /// # Errors
-    /// The API refuses an object, or istiod does not process it in time.
-    pub fn write_settings(&mut self) -> Result<(), EnvironmentError> {
+    pub fn write_settings(&mut self) -> Result<()> {
         let settings = self.settings_objects();
         let made = self.mesh_mut().namespaces.objects.apply(&settings)?;
         wait_until_processed(&self.mesh().control_plane.istiod(), &made, || self.check_goes_on())
     }
 
     /// Takes over the addresses that the API gave to Services, and lets their names resolve for their callers.
-    ///
-    /// # Errors
-    /// A Service was given no address, or a file of names cannot be written.
-    pub fn resolve_services(&mut self, made: &[Value]) -> Result<(), EnvironmentError> {
+    pub fn resolve_services(&mut self, made: &[Value]) -> Result<()> {
         let addresses = service_addresses(made);
         for id in self.services() {
             if self.workload(id).is_external() {
@@ -387,10 +367,7 @@ impl<'a> Rollout<'a> {
     }
 
     /// For loops that wait: an error once the user has stopped the run, or a part of the control plane has failed.
-    ///
-    /// # Errors
-    /// That one.
-    pub fn check_goes_on(&self) -> Result<(), EnvironmentError> {
+    pub fn check_goes_on(&self) -> Result<()> {
         self.context.lab.check_not_stopped()?;
         self.mesh.as_ref().map_or(Ok(()), |mesh| mesh.control_plane.check("configure the proxies"))
     }
@@ -421,10 +398,7 @@ pub(crate) struct AgentStart {
     pub statistics: Vec<String>,
 }
 
-fn open_mesh<'a>(
-    lab: &'a LocalLab,
-    context: &DeploymentContext<'a>,
-) -> Result<MeshContext<'a>, EnvironmentError> {
+fn open_mesh<'a>(lab: &'a LocalLab, context: &DeploymentContext<'a>) -> Result<MeshContext<'a>> {
     let settings = &context.spec.istio;
     let programs = lab.istio_programs()?;
     let control_plane = lab.control_plane()?;

@@ -4,11 +4,12 @@ use super::footprint::BeforeLoad;
 use super::part::Station;
 use super::rules::Rules;
 use super::{Edge, LabDeployment};
+use crate::Result;
 use crate::life;
 use crate::private_dir::create_log_dir;
 use crate::running::{Proxy, RunningPod, RunningService};
 use experiment::environment::deploy::{DriverLoad, ServiceCount, TrialEvidence};
-use experiment::environment::{EnvironmentError, SentLoad, in_one_line};
+use experiment::environment::{EnvironmentError, ErrorContext, SentLoad, in_one_line};
 use experiment::schema::PathProof;
 use experiment::topology::WorkloadId;
 use mesh::admin::AdminCause;
@@ -72,7 +73,7 @@ impl Trial {
 
 impl LabDeployment<'_> {
     /// Begins a trial with logs in this directory.
-    pub(super) fn begin(&mut self, log_dir: &Path) -> Result<(), EnvironmentError> {
+    pub(super) fn begin(&mut self, log_dir: &Path) -> Result<()> {
         self.check_alive("begin a trial")?;
         create_log_dir(log_dir)?;
         self.forget_drivers();
@@ -82,7 +83,7 @@ impl LabDeployment<'_> {
         self.trial.proxies_before = proxies
             .into_iter()
             .collect::<Result<_, _>>()
-            .map_err(|error| EnvironmentError::new("read the proxies' counters before the trial", error))?;
+            .context("read the proxies' counters before the trial")?;
         self.restore_pooled();
         let services = side_by_side(self.parts.pods.services(), |(running, service)| {
             (running.name.clone(), service.counters.read())

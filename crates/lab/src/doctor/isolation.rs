@@ -1,6 +1,7 @@
 //! Namespaces, control groups and redirection, each by using it once in a scratch pod of this lab.
 
 use super::check::Check;
+use crate::Result;
 use crate::components::{Component, Overrides, find};
 use crate::sandbox::redirect::{OUTBOUND_PORT, PROXY_USER, ProxyIdentity, Redirect};
 use crate::{ContainerSpec, ContainerUser, ErrorOutput, Lab, Pod, PodSpec, Privileges};
@@ -85,7 +86,7 @@ fn process(lab: &Lab, pod: &mut Pod, overrides: &Overrides) -> Check {
     }
 }
 
-fn run_to_end(pod: &mut Pod, spec: &ContainerSpec) -> Result<(), EnvironmentError> {
+fn run_to_end(pod: &mut Pod, spec: &ContainerSpec) -> Result<()> {
     let operation = format!("run {} in a pod", spec.program.display());
     let container = pod.start(spec)?;
     let Some(status) = container.wait(PROGRAM_TIMEOUT) else {

@@ -15,6 +15,7 @@ mod programs;
 
 pub use check::{Check, State};
 
+use crate::Result;
 use crate::components::output_within;
 use crate::environment::{LocalLab, Programs};
 use crate::observe::host;
@@ -81,7 +82,7 @@ pub fn examine(programs: &Programs, floor_time: Duration) -> Diagnosis {
 }
 
 /// Checks a lab from within. `lab` is the result of entering it.
-pub fn examine_lab(lab: Result<Lab, EnvironmentError>, programs: Programs) -> LabDiagnosis {
+pub fn examine_lab(lab: Result<Lab>, programs: Programs) -> LabDiagnosis {
     match lab {
         Ok(lab) => LabDiagnosis {
             checks: isolation::checks(&lab, &programs.overrides),
@@ -102,7 +103,7 @@ fn without_lab(error: &EnvironmentError) -> LabDiagnosis {
 }
 
 /// Runs `meshmeter doctor --within-lab`, which prints a [`LabDiagnosis`] as JSON.
-fn examine_lab_in_child(programs: &Programs) -> Result<LabDiagnosis, EnvironmentError> {
+fn examine_lab_in_child(programs: &Programs) -> Result<LabDiagnosis> {
     let operation = "look at a lab from within";
     let mut command = Command::new(&programs.meshmeter);
     command.args(["doctor", "--within-lab"]).args(programs.overrides.arguments());
@@ -113,7 +114,7 @@ fn examine_lab_in_child(programs: &Programs) -> Result<LabDiagnosis, Environment
     })
 }
 
-fn mode_checks(lab: &Result<LocalLab, EnvironmentError>) -> Vec<ModeCheck> {
+fn mode_checks(lab: &Result<LocalLab>) -> Vec<ModeCheck> {
     let check = |mode| {
         let can_run = match lab {
             Ok(lab) => lab.check_mode(MeshKind::Envoy, mode),

@@ -1,6 +1,7 @@
 //! The programs that labs run: installed ones, and those that the user named.
 
 use super::check::Check;
+use crate::Result;
 use crate::components::{Component, Installed, Overrides, find, how_to_get, istio_files};
 use experiment::environment::{EnvironmentError, in_one_line};
 
@@ -20,7 +21,7 @@ fn envoy(overrides: &Overrides) -> Check {
 
 /// The main job does not need Istio, so its absence is only a warning.
 fn istio(overrides: &Overrides) -> Check {
-    let found: Result<Vec<Installed>, EnvironmentError> =
+    let found: Result<Vec<Installed>> =
         OF_ISTIO.into_iter().map(|component| find(component, overrides)).collect();
     match found.and_then(|found| istio_files().map(|_| found)) {
         Ok(found) => {

@@ -1,14 +1,14 @@
 //! Drivers use the address or the Service of their target, as a workload would.
 
+use crate::Result;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
-use experiment::environment::EnvironmentError;
 
 /// Nothing between drivers and their targets.
 pub(super) struct Direct;
 
 impl Part for Direct {
-    fn start(&mut self, _rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn start(&mut self, _rollout: &mut Rollout<'_>) -> Result<()> {
         Ok(())
     }
 }

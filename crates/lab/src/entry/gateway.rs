@@ -1,5 +1,6 @@
 //! One Envoy with a static file before each target, in a pod of its own.
 
+use crate::Result;
 use crate::components::Installed;
 use crate::deployment::part::{Destination, Part, ProxyId, Station, Stations};
 use crate::deployment::rollout::Rollout;
@@ -39,7 +40,7 @@ impl<'a> StaticGateway<'a> {
 }
 
 impl Part for StaticGateway<'_> {
-    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         for driver in &rollout.topology().drivers {
             let target = driver.target;
             if self.gateways.contains_key(&target) {
@@ -69,7 +70,7 @@ impl Part for StaticGateway<'_> {
         Ok(())
     }
 
-    fn proxies_are_ready(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn proxies_are_ready(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         self.gateways.values().try_for_each(|gateway| {
             let container = &rollout.proxies[gateway.proxy].container;
             let pod = &rollout.pods.infrastructure[gateway.pod];

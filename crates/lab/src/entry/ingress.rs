@@ -4,6 +4,7 @@
 //! certificates by the run's authority) or plain HTTP, and connects to the gateway's pod by the service's public name, as
 //! a load balancer before it would. The gateway's certificate is a Secret that istiod gives it.
 
+use crate::Result;
 use crate::certificates::CredentialFiles;
 use crate::container::ContainerUser;
 use crate::context::lab_name;
@@ -49,7 +50,7 @@ struct Gateway {
 }
 
 impl Part for Ingress {
-    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         let target = only_target(rollout)?;
         let spec = rollout.context.spec;
         // Before the gateway asks: that its account may not read secrets istiod remembers for a minute.
@@ -72,7 +73,7 @@ impl Part for Ingress {
         objects
     }
 
-    fn services_have_addresses(&self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn services_have_addresses(&self, rollout: &mut Rollout<'_>) -> Result<()> {
         let Some(gateway) = &self.gateway else { return Ok(()) };
         rollout.mesh().namespaces.add_name(0, gateway.pod.address(), &[HOST])
     }
@@ -117,7 +118,7 @@ impl Part for Ingress {
 }
 
 /// The workload that drivers offer load to. The gateway has one public name, which leads to one.
-fn only_target(rollout: &Rollout<'_>) -> Result<WorkloadId, EnvironmentError> {
+fn only_target(rollout: &Rollout<'_>) -> Result<WorkloadId> {
     let mut targets: Vec<WorkloadId> =
         rollout.topology().drivers.iter().map(|driver| driver.target).collect();
     targets.dedup();
@@ -131,10 +132,7 @@ fn only_target(rollout: &Rollout<'_>) -> Result<WorkloadId, EnvironmentError> {
 }
 
 /// Makes the gateway's certificate known to the API, and writes what clients show and trust; nothing without TLS.
-fn give_certificates(
-    rollout: &mut Rollout<'_>,
-    tls: IngressTls,
-) -> Result<Option<PrivateDir>, EnvironmentError> {
+fn give_certificates(rollout: &mut Rollout<'_>, tls: IngressTls) -> Result<Option<PrivateDir>> {
     if tls == IngressTls::Off {
         return Ok(None);
     }

@@ -4,16 +4,13 @@ mod direct;
 mod gateway;
 pub(crate) mod ingress;
 
+use crate::Result;
 use crate::deployment::part::Part;
 use crate::environment::LocalLab;
 use experiment::dataplane::Entry;
-use experiment::environment::EnvironmentError;
 
 /// The entry as a part of a deployment.
-///
-/// # Errors
-/// What it runs from is not installed.
-pub(crate) fn part(entry: Entry, lab: &LocalLab) -> Result<Box<dyn Part + '_>, EnvironmentError> {
+pub(crate) fn part(entry: Entry, lab: &LocalLab) -> Result<Box<dyn Part + '_>> {
     Ok(match entry {
         Entry::Direct => Box::new(direct::Direct),
         Entry::Gateway => Box::new(gateway::StaticGateway::new(lab.envoy()?)),
@@ -22,10 +19,7 @@ pub(crate) fn part(entry: Entry, lab: &LocalLab) -> Result<Box<dyn Part + '_>, E
 }
 
 /// Checks that an entry can be had here.
-///
-/// # Errors
-/// What is missing and how to get it.
-pub(crate) fn check(entry: Entry, lab: &LocalLab) -> Result<(), EnvironmentError> {
+pub(crate) fn check(entry: Entry, lab: &LocalLab) -> Result<()> {
     match entry {
         // Ingress gateways are run from what sidecars are.
         Entry::Direct | Entry::Ingress => Ok(()),

@@ -1,6 +1,7 @@
 //! External services, and the egress gateway before them.
 
 use super::{has_gateway, hop_of_gateway, leading, sni_proxy, speaks_mutual_tls};
+use crate::Result;
 use crate::certificates::CredentialFiles;
 use crate::deployment::part::{Destination, Part, ProxyId, Station, Stations};
 use crate::deployment::rollout::Rollout;
@@ -25,7 +26,7 @@ const GATEWAY_PROXY: &str = "egress-gateway";
 pub(super) struct NoExternalServices;
 
 impl Part for NoExternalServices {
-    fn start(&mut self, _rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn start(&mut self, _rollout: &mut Rollout<'_>) -> Result<()> {
         Ok(())
     }
 }
@@ -50,7 +51,7 @@ impl Egress {
 }
 
 impl Part for Egress {
-    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         external(rollout)?;
         if has_gateway(self.exit) {
             let port = ServicePort { name: "tls", port: GATEWAY_PORT };
@@ -63,7 +64,7 @@ impl Part for Egress {
         Ok(())
     }
 
-    fn proxies_are_ready(&mut self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn proxies_are_ready(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         if let Some(gateway) = self.gateway.as_ref().filter(|_| self.exit == Exit::Sni) {
             let destination = rollout.endpoints_of(external(rollout)?)[0];
             let pod = &mut rollout.pods.infrastructure[gateway.pod.pod];
@@ -82,7 +83,7 @@ impl Part for Egress {
         objects
     }
 
-    fn services_have_addresses(&self, rollout: &mut Rollout<'_>) -> Result<(), EnvironmentError> {
+    fn services_have_addresses(&self, rollout: &mut Rollout<'_>) -> Result<()> {
         let address = *rollout.endpoints_of(external(rollout)?)[0].ip();
         rollout.mesh().namespaces.add_name(0, address, &[EXTERNAL_HOST])
     }
@@ -129,7 +130,7 @@ impl Part for Egress {
 }
 
 /// The external service. Its public name leads to one pod.
-fn external(rollout: &Rollout<'_>) -> Result<WorkloadId, EnvironmentError> {
+fn external(rollout: &Rollout<'_>) -> Result<WorkloadId> {
     let external = rollout.services().into_iter().filter(|id| rollout.workload(*id).is_external());
     let external: Vec<WorkloadId> = external.collect();
     match external[..] {

@@ -9,6 +9,7 @@
 mod egress;
 mod sni_proxy;
 
+use crate::Result;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
 use crate::envoy::hop::{Hop, Layer, Peer};
@@ -33,10 +34,7 @@ pub(crate) fn part<'a>(exit: Exit) -> Box<dyn Part + 'a> {
 }
 
 /// Checks that an exit can be had here, as part of this mode.
-///
-/// # Errors
-/// What is missing and how to get it.
-pub(crate) fn check(exit: Exit, mode: Mode) -> Result<(), EnvironmentError> {
+pub(crate) fn check(exit: Exit, mode: Mode) -> Result<()> {
     if exit != Exit::Sni {
         return Ok(());
     }

@@ -5,6 +5,7 @@
 //! lead to addresses by a table in its configuration, not by DNS, since a lab has none. It counts connections and bytes by
 //! the lines of its log, of which it writes one as each connection ends.
 
+use crate::Result;
 use crate::components::answer_within;
 use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
 use crate::context::DeploymentContext;
@@ -13,7 +14,7 @@ use crate::envoy::proof::{Count, Demand, Evidence, ProtocolCounters, Seen, SideC
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::running::{CounterSource, Proxy};
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::HopProtocol;
 use mesh::istio::objects::egress::{EXTERNAL_HOST, SNI_PROXY_PORT};
 use std::collections::BTreeMap;
@@ -50,10 +51,7 @@ pub struct Nginx {
 }
 
 /// Finds nginx and its stream module.
-///
-/// # Errors
-/// Where one of them is missing, or it was built without reading names of servers (`ssl_preread`).
-pub fn find() -> Result<Nginx, EnvironmentError> {
+pub fn find() -> Result<Nginx> {
     let operation = "find nginx, the SNI proxy";
     let missing = |reason: String| EnvironmentError::new(operation, reason).with_hint(HINT);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -91,11 +89,7 @@ fn stream_module(built: &str, is_file: impl Fn(&Path) -> bool) -> Result<Option<
 }
 
 /// Starts it in the gateway's pod and waits until it listens.
-pub fn start(
-    context: &DeploymentContext<'_>,
-    pod: &mut Pod,
-    destination: SocketAddrV4,
-) -> Result<Proxy, EnvironmentError> {
+pub fn start(context: &DeploymentContext<'_>, pod: &mut Pod, destination: SocketAddrV4) -> Result<Proxy> {
     let nginx = find()?;
     let directory = format!("mesh-{}-{NAME}", context.number);
     let files = PrivateDir(context.lab.create_private_dir(&directory, ContainerUser::Proxy)?);
@@ -103,7 +97,7 @@ pub fn start(
     let log = files.path().join("connections.log");
     let content = configuration_file(&nginx, context.spec.proxy.workers, &log, destination);
     crate::certificates::write_private(&configuration, content.as_bytes(), Some(crate::redirect::PROXY_USER))
-        .map_err(|error| EnvironmentError::new(format!("write {}", configuration.display()), error))?;
+        .context(format!("write {}", configuration.display()))?;
     let arguments =
         ["-e", "stderr", "-p", &files.path().to_string_lossy(), "-c", &configuration.to_string_lossy()];
     let container = pod.start(&ContainerSpec {

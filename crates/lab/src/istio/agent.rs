@@ -6,6 +6,7 @@
 //! container `istio-proxy` is one component here. Its folder is private to that user and goes with the proxy.
 
 use super::programs::IstioPrograms;
+use crate::Result;
 use crate::certificates::write_private;
 use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
 use crate::context::{DeploymentContext, file_name, lab_name};
@@ -16,7 +17,7 @@ use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::redirect::PROXY_USER;
 use crate::running::{CounterSource, PodIdentity, Proxy};
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::{ProxyConfiguration, ProxyHeap};
 use mesh::config_dump::DumpCopy;
 use mesh::names::{ADMIN_PORT, STATUS_PORT};
@@ -88,10 +89,7 @@ pub(crate) struct AgentFactory<'a> {
 
 impl AgentFactory<'_> {
     /// Starts an agent in this pod. It need not be ready yet.
-    ///
-    /// # Errors
-    /// A file cannot be written, or it does not start.
-    pub fn start(&self, pod: &mut Pod, spec: &AgentSpec) -> Result<Proxy, EnvironmentError> {
+    pub fn start(&self, pod: &mut Pod, spec: &AgentSpec) -> Result<Proxy> {
         let operation = |error: std::io::Error| {
             EnvironmentError::new(format!("prepare the files of {}", spec.name), error)
         };
@@ -168,16 +166,14 @@ impl AgentFactory<'_> {
         })
     }
 
-    fn write_files(&self, folder: &Path, spec: &AgentSpec, pod: &Pod) -> Result<(), EnvironmentError> {
+    fn write_files(&self, folder: &Path, spec: &AgentSpec, pod: &Pod) -> Result<()> {
         for directory in FOLDERS {
             let path = folder.join(directory);
-            fs::create_dir(&path)
-                .map_err(|error| EnvironmentError::new(format!("make {}", path.display()), error))?;
+            fs::create_dir(&path).context(format!("make {}", path.display()))?;
             self.context.lab.give_to(&path, ContainerUser::Proxy)?;
         }
         let template = &self.programs.files.bootstrap_template;
-        let template = fs::read_to_string(template)
-            .map_err(|error| EnvironmentError::new(format!("read {}", template.display()), error))?;
+        let template = fs::read_to_string(template).context(format!("read {}", template.display()))?;
         // pilot-agent asks it of every waypoint, and only Istio's own build of Envoy has it.
         let template = if self.programs.is_istios_envoy {
             template
@@ -194,9 +190,11 @@ impl AgentFactory<'_> {
             (TEMPLATE_FILE, template.as_bytes()),
         ] {
             let path = folder.join(name);
-            write_private(&path, content, Some(PROXY_USER)).map_err(|error| {
-                EnvironmentError::new(format!("write {} of pod {}", path.display(), pod.name()), error)
-            })?;
+            write_private(&path, content, Some(PROXY_USER)).context(format!(
+                "write {} of pod {}",
+                path.display(),
+                pod.name()
+            ))?;
         }
         Ok(())
     }

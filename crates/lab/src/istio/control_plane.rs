@@ -14,6 +14,7 @@ mod shared;
 
 use super::credentials::{API_PORT, ApiCredentials};
 use super::programs::IstioPrograms;
+use crate::Result;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::envoy::admin::Admin;
 use crate::lab::Lab;
@@ -22,7 +23,7 @@ use crate::pod::{Pod, PodSpec, check_name_places};
 use crate::private_dir::{PrivateDir, create_log_dir};
 use crate::running::Supporting;
 use crate::wait::wait_for;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::Role;
 use mesh::istio::objects::telemetry::TRACE_COLLECTOR_PORT;
 use mesh::istio::{istiod, validation};
@@ -80,15 +81,7 @@ pub struct ControlPlane {
 impl ControlPlane {
     /// Starts everything and waits until istiod is ready to configure proxies. `number` keeps the folders of control
     /// planes that follow each other in one lab apart.
-    ///
-    /// # Errors
-    /// Where a part does not come up in time, with its last words.
-    pub fn start(
-        lab: &Lab,
-        programs: &IstioPrograms,
-        number: usize,
-        log_dir: &Path,
-    ) -> Result<Self, EnvironmentError> {
+    pub fn start(lab: &Lab, programs: &IstioPrograms, number: usize, log_dir: &Path) -> Result<Self> {
         let started_at = Instant::now();
         check_name_places()?;
         create_log_dir(log_dir)?;
@@ -138,31 +131,26 @@ impl ControlPlane {
     }
 
     /// The Kubernetes API.
-    #[must_use]
     pub fn api(&self) -> &Arc<ApiClient> {
         &self.api
     }
 
     /// The pod that all of it runs in.
-    #[must_use]
     pub fn pod(&self) -> &Pod {
         &self.pod
     }
 
     /// The address that proxies reach istiod at.
-    #[must_use]
     pub fn address(&self) -> Ipv4Addr {
         self.pod.address()
     }
 
     /// The certificate of the mesh's authority, PEM: what proxies trust.
-    #[must_use]
     pub fn root_certificate(&self) -> &str {
         &self.root_certificate
     }
 
     /// A kubeconfig of the API's administrator, for programs in the lab's network.
-    #[must_use]
     pub fn kubeconfig(&self) -> &Path {
         &self.credentials.kubeconfig
     }
@@ -173,16 +161,12 @@ impl ControlPlane {
     }
 
     /// How long it took to start.
-    #[must_use]
     pub fn started_in(&self) -> Duration {
         self.started_in
     }
 
     /// An error where a part of it has died or stands still, with its last words.
-    ///
-    /// # Errors
-    /// That one.
-    pub fn check(&self, operation: &str) -> Result<(), EnvironmentError> {
+    pub fn check(&self, operation: &str) -> Result<()> {
         let shared = self.shared.borrow();
         let mut all = self.containers.iter().chain(shared.collector().map(|(_, container)| container));
         all.try_for_each(|container| container.check(operation))
@@ -203,10 +187,7 @@ impl ControlPlane {
     }
 
     /// An error where a part of it does not answer, though it neither died nor stands still: it hangs.
-    ///
-    /// # Errors
-    /// That one, after [`ANSWERS_WITHIN`].
-    pub fn check_answers(&self) -> Result<(), EnvironmentError> {
+    pub fn check_answers(&self) -> Result<()> {
         let operation = "ask the control plane for a sign of life";
         self.check(operation)?;
         let supporting = self.supporting();
@@ -282,7 +263,7 @@ struct Starting<'a> {
 }
 
 impl Starting<'_> {
-    fn etcd(&mut self) -> Result<(), EnvironmentError> {
+    fn etcd(&mut self) -> Result<()> {
         let data = self.folder.join("etcd");
         let client = format!("http://127.0.0.1:{ETCD_PORT}");
         let peer = "http://127.0.0.1:2380";
@@ -304,7 +285,7 @@ impl Starting<'_> {
         self.pod.wait_until_listening(&etcd, ETCD_PORT, READY_WITHIN)
     }
 
-    fn api_server(&mut self, credentials: &ApiCredentials) -> Result<(), EnvironmentError> {
+    fn api_server(&mut self, credentials: &ApiCredentials) -> Result<()> {
         let file = |option: &str, path: &Path| format!("--{option}={}", path.display());
         let arguments = [
             format!("--etcd-servers=http://127.0.0.1:{ETCD_PORT}"),
@@ -331,14 +312,14 @@ impl Starting<'_> {
         self.start(API_SERVER, &program, arguments, garbage_collection()).map(drop)
     }
 
-    fn istiod(&mut self, credentials: &ApiCredentials) -> Result<(), EnvironmentError> {
+    fn istiod(&mut self, credentials: &ApiCredentials) -> Result<()> {
         let mesh = self.folder.join("mesh.json");
         crate::certificates::write_private(
             &mesh,
             istiod::mesh_config(self.programs.is_istios_envoy).to_string().as_bytes(),
             None,
         )
-        .map_err(|error| EnvironmentError::new(format!("write {}", mesh.display()), error))?;
+        .context(format!("write {}", mesh.display()))?;
         let program = self.programs.istiod.path.clone();
         let arguments = istiod::arguments(&credentials.kubeconfig, &mesh);
         self.start(ISTIOD, &program, arguments, istiod::environment(self.programs.is_istios_envoy)).map(drop)
@@ -350,7 +331,7 @@ impl Starting<'_> {
         program: &Path,
         arguments: impl IntoIterator<Item = String>,
         environment: BTreeMap<String, OsString>,
-    ) -> Result<Container, EnvironmentError> {
+    ) -> Result<Container> {
         let container = self.pod.start(&ContainerSpec {
             name: name.to_owned(),
             program: program.to_path_buf(),
@@ -367,7 +348,7 @@ impl Starting<'_> {
     }
 
     /// Whether the API can answer at all, and the user still wants it to.
-    fn api_stop_check(&self) -> impl Fn() -> Result<(), EnvironmentError> + Send + Sync + 'static {
+    fn api_stop_check(&self) -> impl Fn() -> Result<()> + Send + Sync + 'static {
         let (lab, parts) = (self.lab.clone(), self.containers.clone());
         move || {
             lab.check_not_stopped()?;
@@ -376,14 +357,14 @@ impl Starting<'_> {
     }
 
     /// Waits for something of the control plane, none of whose parts may end meanwhile.
-    fn wait_until(&self, what: &str, so: impl Fn() -> bool) -> Result<(), EnvironmentError> {
+    fn wait_until(&self, what: &str, so: impl Fn() -> bool) -> Result<()> {
         wait_for(what, READY_WITHIN, || {
             self.check_alive(what)?;
             Ok(so().then_some(()))
         })
     }
 
-    fn check_alive(&self, what: &str) -> Result<(), EnvironmentError> {
+    fn check_alive(&self, what: &str) -> Result<()> {
         self.lab.check_not_stopped()?;
         for container in &self.containers {
             container.check(format!("wait until {what}"))?;
@@ -391,13 +372,13 @@ impl Starting<'_> {
         Ok(())
     }
 
-    fn wait_until_istiod_is_ready(&self) -> Result<(), EnvironmentError> {
+    fn wait_until_istiod_is_ready(&self) -> Result<()> {
         let istiod = self.pod.admin(ISTIOD, ISTIOD_HTTP_PORT);
         self.wait_until("istiod is ready", || istiod.ask("/ready").is_ok())
     }
 
     /// What istiod puts into every namespace for its pods to mount.
-    fn root_certificate(&self, api: &ApiClient) -> Result<String, EnvironmentError> {
+    fn root_certificate(&self, api: &ApiClient) -> Result<String> {
         let reference = ObjectRef::new("v1", "ConfigMap", Some(SYSTEM_NAMESPACE), "istio-ca-root-cert");
         let what = "istiod gives out its root certificate";
         wait_for(what, READY_WITHIN, || {
@@ -414,11 +395,10 @@ fn garbage_collection() -> BTreeMap<String, OsString> {
 }
 
 /// Definitions of the kinds of objects that Istio and the Gateway API add to the API, as YAML documents.
-fn definitions(programs: &IstioPrograms) -> Result<String, EnvironmentError> {
+fn definitions(programs: &IstioPrograms) -> Result<String> {
     let mut definitions = String::new();
     for file in [&programs.files.istio_crds, &programs.files.gateway_api_crds] {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| EnvironmentError::new(format!("read {}", file.display()), error))?;
+        let text = std::fs::read_to_string(file).context(format!("read {}", file.display()))?;
         definitions.push_str("\n---\n");
         definitions.push_str(&text);
     }
@@ -426,6 +406,6 @@ fn definitions(programs: &IstioPrograms) -> Result<String, EnvironmentError> {
 }
 
 /// Creates the definitions and returns their number.
-fn create_definitions(api: &ApiClient, definitions: &str) -> Result<usize, EnvironmentError> {
+fn create_definitions(api: &ApiClient, definitions: &str) -> Result<usize> {
     api.create_documents("apiextensions.k8s.io/v1", "CustomResourceDefinition", definitions)
 }

@@ -4,10 +4,11 @@
 //! whoever is given the kubeconfig), and a key with which the API signs the tokens of service accounts. All of it lives in
 //! a folder that only the lab's user may enter, and goes with the control plane.
 
+use crate::Result;
 use crate::certificates::{RunAuthority, SigningKey, write_private};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext};
 use mesh::kubernetes::kubeconfig::kubeconfig;
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -40,10 +41,7 @@ pub struct ApiCredentials {
 
 impl ApiCredentials {
     /// Makes everything for an API server at this address, in a folder that is private already.
-    ///
-    /// # Errors
-    /// Where the cryptographic library or the file system refuses.
-    pub fn create(folder: &Path, address: Ipv4Addr) -> Result<Self, EnvironmentError> {
+    pub fn create(folder: &Path, address: Ipv4Addr) -> Result<Self> {
         let failed = |error: EnvironmentError| EnvironmentError::new("make the lab API's credentials", error);
         let authority = RunAuthority::create().map_err(failed)?;
         let names = ["kubernetes.default.svc", "kubernetes.default", "kubernetes", "localhost"];
@@ -60,8 +58,7 @@ impl ApiCredentials {
             kubeconfig("meshmeter", &format!("https://{address}:{API_PORT}"), None, &authority_data, &user);
         let write = |name: &str, content: &str| {
             let path = folder.join(name);
-            write_private(&path, content.as_bytes(), None)
-                .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))?;
+            write_private(&path, content.as_bytes(), None).context(format!("write {}", path.display()))?;
             Ok::<_, EnvironmentError>(path)
         };
         Ok(Self {
@@ -77,7 +74,6 @@ impl ApiCredentials {
 
     /// The same administrator's kubeconfig for an API at another address, which the API's certificate must have among its
     /// names. Everything in it has this name, so that it can stand beside other labs' and clusters' (`KUBECONFIG=a:b`).
-    #[must_use]
     pub fn kubeconfig_at(&self, address: SocketAddr, name: &str, namespace: &str) -> Value {
         let own = &self.kubeconfig_content;
         let authority_data = own["clusters"][0]["cluster"]["certificate-authority-data"].as_str();

@@ -7,12 +7,13 @@
 //! other name fails at once instead of being looked for outside the lab.
 
 use super::control_plane::ControlPlane;
+use crate::Result;
 use crate::container::ContainerUser;
 use crate::context::lab_name;
 use crate::lab::Lab;
 use crate::pod::NameFiles;
 use crate::private_dir::PrivateDir;
-use experiment::environment::EnvironmentError;
+use experiment::environment::ErrorContext;
 use mesh::kubernetes::object_set::ObjectSet;
 use mesh::names::{DISCOVERY_NAME, service_host};
 use std::fs::{self, OpenOptions, Permissions};
@@ -34,16 +35,13 @@ pub struct MeshNamespaces {
 impl MeshNamespaces {
     /// Creates the namespaces of the deployment with this number, with these labels: `mesh-N`, or `mesh-N-NAME` for those
     /// that have a name in the topology.
-    ///
-    /// # Errors
-    /// Their files or the namespaces themselves cannot be made.
     pub fn create(
         lab: &Lab,
         control_plane: &ControlPlane,
         number: usize,
         in_topology: &[&str],
         labels: &[(&str, &str)],
-    ) -> Result<Self, EnvironmentError> {
+    ) -> Result<Self> {
         let name = |name: &&str| {
             if name.is_empty() { format!("mesh-{number}") } else { format!("mesh-{number}-{name}") }
         };
@@ -65,47 +63,34 @@ impl MeshNamespaces {
     }
 
     /// Their names, in the order of the topology.
-    #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
     /// The files by which names resolve in the pods of one of them.
-    #[must_use]
     pub fn name_files(&self, namespace: usize) -> NameFiles {
         let directory = self.directories[namespace].path();
         NameFiles { hosts: directory.join("hosts"), resolver: directory.join("resolv.conf") }
     }
 
     /// Lets names resolve in the pods of a namespace from now on, as the cluster's DNS would.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn add_name(
-        &self,
-        namespace: usize,
-        address: Ipv4Addr,
-        names: &[&str],
-    ) -> Result<(), EnvironmentError> {
+    pub fn add_name(&self, namespace: usize, address: Ipv4Addr, names: &[&str]) -> Result<()> {
         let path = self.name_files(namespace).hosts;
         // Appended to, never replaced: the pods have this very file.
         let appended = OpenOptions::new()
             .append(true)
             .open(&path)
             .and_then(|mut file| file.write_all(format!("{address}\t{}\n", names.join(" ")).as_bytes()));
-        appended.map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
+        appended.context(format!("write {}", path.display()))
     }
 
     /// Lets a Service's names resolve in the namespace of a caller.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub fn add_service_names(
         &self,
         (service, namespace): (&str, usize),
         address: Ipv4Addr,
         caller: usize,
-    ) -> Result<(), EnvironmentError> {
+    ) -> Result<()> {
         let name = &self.names[namespace];
         let whole = service_host(service, name);
         let (with_svc, short) = (format!("{service}.{name}.svc"), format!("{service}.{name}"));
@@ -122,8 +107,8 @@ fn hosts_head(control_plane: Ipv4Addr) -> String {
 }
 
 /// Writes a file that every process of a pod may read.
-fn write_public(path: &Path, content: &str) -> Result<(), EnvironmentError> {
+fn write_public(path: &Path, content: &str) -> Result<()> {
     fs::write(path, content)
         .and_then(|()| fs::set_permissions(path, Permissions::from_mode(0o644)))
-        .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))
+        .context(format!("write {}", path.display()))
 }

@@ -6,10 +6,11 @@
 
 use super::control_plane::ControlPlane;
 use super::credentials::API_PORT;
+use crate::Result;
 use crate::certificates::write_private;
 use crate::lab::Lab;
 use crate::sandbox::port_forward::PortForward;
-use experiment::environment::EnvironmentError;
+use experiment::environment::ErrorContext;
 use mesh::kubernetes::workloads::service_account;
 use mesh::names::{DISCOVERY_PORT, SYSTEM_NAMESPACE};
 use std::net::SocketAddr;
@@ -34,10 +35,7 @@ pub struct OpenedControlPlane {
 
 impl OpenedControlPlane {
     /// Opens it, with a kubeconfig in the lab's folder whose default namespace is `namespace`.
-    ///
-    /// # Errors
-    /// Where the lab has no ports left, the file cannot be written, or the API refuses an account.
-    pub fn open(lab: &Lab, control_plane: &ControlPlane, namespace: &str) -> Result<Self, EnvironmentError> {
+    pub fn open(lab: &Lab, control_plane: &ControlPlane, namespace: &str) -> Result<Self> {
         let api = lab.forward_port(control_plane.pod(), API_PORT)?;
         let discovery = lab.forward_port(control_plane.pod(), DISCOVERY_PORT)?;
         // In a cluster a controller makes one in each namespace.
@@ -47,24 +45,21 @@ impl OpenedControlPlane {
         let content = control_plane.credentials().kubeconfig_at(api.address(), &name, namespace);
         let kubeconfig = lab.private_dir().join(KUBECONFIG);
         write_private(&kubeconfig, content.to_string().as_bytes(), None)
-            .map_err(|error| EnvironmentError::new(format!("write {}", kubeconfig.display()), error))?;
+            .context(format!("write {}", kubeconfig.display()))?;
         Ok(Self { api, discovery, kubeconfig })
     }
 
     /// Where the API answers.
-    #[must_use]
     pub fn api(&self) -> SocketAddr {
         self.api.address()
     }
 
     /// Where istiod answers proxies and `istioctl`.
-    #[must_use]
     pub fn discovery(&self) -> SocketAddr {
         self.discovery.address()
     }
 
     /// The administrator's kubeconfig.
-    #[must_use]
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }

@@ -1,7 +1,8 @@
 //! The programs and files that a mesh of Istio's runs from.
 
+use crate::Result;
 use crate::components::{Component, Installed, IstioFiles, Origin, Overrides, find, istio_files};
-use experiment::environment::EnvironmentError;
+use experiment::environment::ErrorContext;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -39,10 +40,7 @@ pub struct AmbientPrograms {
 
 impl AmbientPrograms {
     /// Finds all of them.
-    ///
-    /// # Errors
-    /// Where one is missing, with how to get it.
-    pub fn find(overrides: &Overrides) -> Result<Self, EnvironmentError> {
+    pub fn find(overrides: &Overrides) -> Result<Self> {
         Ok(Self {
             ztunnel: find(Component::Ztunnel, overrides)?,
             ambient_iptables: find(Component::AmbientIptables, overrides)?,
@@ -52,10 +50,7 @@ impl AmbientPrograms {
 
 impl IstioPrograms {
     /// Finds all of them.
-    ///
-    /// # Errors
-    /// Where one is missing, with how to get it.
-    pub fn find(envoy: &Installed, overrides: &Overrides) -> Result<Self, EnvironmentError> {
+    pub fn find(envoy: &Installed, overrides: &Overrides) -> Result<Self> {
         Ok(Self {
             etcd: find(Component::Etcd, overrides)?,
             api_server: find(Component::ApiServer, overrides)?,
@@ -74,10 +69,10 @@ impl IstioPrograms {
 }
 
 /// Whether an Envoy is Istio's build of it. Its version does not say.
-fn is_istios_build(envoy: &Path) -> Result<bool, EnvironmentError> {
-    File::open(envoy).and_then(|file| holds(file, ISTIOS_OWN)).map_err(|error| {
-        EnvironmentError::new(format!("look whose build of Envoy {} is", envoy.display()), error)
-    })
+fn is_istios_build(envoy: &Path) -> Result<bool> {
+    File::open(envoy)
+        .and_then(|file| holds(file, ISTIOS_OWN))
+        .context(format!("look whose build of Envoy {} is", envoy.display()))
 }
 
 /// Whether these bytes are somewhere in a file, which may be large.

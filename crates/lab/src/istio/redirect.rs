@@ -6,6 +6,7 @@
 //! kube-proxy's rules on a node would have it; here they are in the pod, since a lab's bridge is no router.
 
 use super::programs::{AmbientPrograms, IstioPrograms};
+use crate::Result;
 use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
 use crate::pod::Pod;
 use crate::redirect::{self, INBOUND_PORT, OUTBOUND_PORT, PROXY_USER};
@@ -24,15 +25,12 @@ const REDIRECTED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Installs Istio's rules in a pod, as its injected init container does. Connections to excluded addresses go past the
 /// proxy, as with the annotation `traffic.sidecar.istio.io/excludeOutboundIPRanges`.
-///
-/// # Errors
-/// iptables is absent or refuses; with its last words.
 pub fn redirect_through_sidecar(
     pod: &mut Pod,
     programs: &IstioPrograms,
     log_dir: &Path,
     excluded: &[Ipv4Addr],
-) -> Result<(), EnvironmentError> {
+) -> Result<()> {
     let excluded: Vec<String> = excluded.iter().map(|address| format!("{address}/32")).collect();
     let excluded = excluded.join(",");
     let (outbound, inbound, user) =
@@ -65,15 +63,12 @@ pub fn redirect_through_sidecar(
 ///
 /// A ztunnel that runs in the pod itself marks what it sends for others, but not its own talk with the control plane, which
 /// it would take for the application's: that it finds at `control_plane`, which is left out of the rules.
-///
-/// # Errors
-/// Where iptables is absent or refuses; with its last words.
 pub fn redirect_into_ambient(
     pod: &mut Pod,
     programs: &AmbientPrograms,
     control_plane: Option<SocketAddrV4>,
     log_dir: &Path,
-) -> Result<(), EnvironmentError> {
+) -> Result<()> {
     if let Some(address) = control_plane {
         // First of all, since Istio's rules are appended.
         let (ip, port) = (address.ip(), address.port());
@@ -83,13 +78,7 @@ pub fn redirect_into_ambient(
 }
 
 /// Runs a program in the pod that changes its network and ends.
-fn set_up(
-    pod: &mut Pod,
-    name: &str,
-    program: &Path,
-    arguments: &[&str],
-    log_dir: &Path,
-) -> Result<(), EnvironmentError> {
+fn set_up(pod: &mut Pod, name: &str, program: &Path, arguments: &[&str], log_dir: &Path) -> Result<()> {
     let operation = format!("redirect the traffic of pod {}", pod.name());
     let setup = pod.start(&ContainerSpec {
         name: name.to_owned(),
@@ -131,7 +120,6 @@ pub struct ServiceAddress {
 }
 
 /// The rules that lead Services' addresses to their pods, as `iptables-restore` reads them.
-#[must_use]
 pub fn service_rules(services: &[ServiceAddress]) -> String {
     let mut rules =
         String::from("*nat\n:MESHMETER_SERVICES - [0:0]\n-A OUTPUT -p tcp -j MESHMETER_SERVICES\n");

@@ -1,7 +1,8 @@
 //! The WebAssembly module that an experiment names, made readable for its proxies.
 
+use crate::Result;
 use crate::lab::Lab;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -10,12 +11,9 @@ use std::path::{Path, PathBuf};
 const PREAMBLE: &[u8] = b"\0asm\x01\0\0\0";
 
 /// Where the proxies find the module.
-///
-/// # Errors
-/// Where it cannot be read, or is none. What a proxy thinks of its content, the proxy says.
-pub(crate) fn give_to_proxies(lab: &Lab, file: &Path) -> Result<PathBuf, EnvironmentError> {
+pub(crate) fn give_to_proxies(lab: &Lab, file: &Path) -> Result<PathBuf> {
     let operation = format!("read {}", file.display());
-    let begins = beginning(file).map_err(|error| EnvironmentError::new(operation.clone(), error))?;
+    let begins = beginning(file).context(operation.clone())?;
     if begins != PREAMBLE {
         return Err(EnvironmentError::new(operation, "it is no WebAssembly module")
             .with_hint("`istio.wasm` names a module in binary form, as compilers write it"));

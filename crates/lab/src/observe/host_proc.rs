@@ -1,5 +1,6 @@
 //! The machine as a whole, seen from within the lab.
 
+use crate::Result;
 use experiment::environment::EnvironmentError;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ pub struct HostProc {
 
 impl HostProc {
     /// The machine as this mount of proc shows it; the lab is this process and its descendants.
-    pub fn new(path: &Path) -> Result<Self, EnvironmentError> {
+    pub fn new(path: &Path) -> Result<Self> {
         let failed = |reason: String| {
             EnvironmentError::new(format!("find this process in {}", path.display()), reason)
         };

@@ -17,11 +17,12 @@ pub use component::Watched;
 pub use host_proc::HostProc;
 pub use machine::read_times;
 
-use experiment::environment::{ComponentSnapshot, EnvironmentError, ErrorContext as _, Snapshot};
+use crate::Result;
+use experiment::environment::{ComponentSnapshot, ErrorContext as _, Snapshot};
 
 /// Reads CPU and traffic of every component first, nearest to the window's end, and the machine next, so that the
 /// windows match; then processes and memory.
-pub fn read(watched: &[Watched], host: &HostProc) -> Result<Snapshot, EnvironmentError> {
+pub fn read(watched: &[Watched], host: &HostProc) -> Result<Snapshot> {
     let failed = |what: &str| format!("read the counters of {what}");
     let observer = || observer::read().context(failed("meshmeter"));
     let before = observer()?;

@@ -5,8 +5,9 @@
 //!
 //! Leaves out: the path between pods (mode `none` measures it) and anything under load.
 
+use crate::Result;
 use crate::observe;
-use experiment::environment::{EnvironmentError, ErrorContext as _};
+use experiment::environment::ErrorContext as _;
 use experiment::schema::Floor;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, current_timer_slack, set_current_timer_slack};
 use rustix::time::{Timespec, clock_gettime};
@@ -31,7 +32,7 @@ const WARMUP_ROUNDS: usize = 50;
 const WORK_STEPS: u32 = 80_000;
 
 /// Measures the noise floor in about this time; below half a second, too few samples make 99th percentiles guesses.
-pub fn measure(at_most: Duration) -> Result<Floor, EnvironmentError> {
+pub fn measure(at_most: Duration) -> Result<Floor> {
     let started = Instant::now();
     let stolen_before_s = stolen_s()?;
     let timer_late_us = on_own_thread(|| timer_lateness_us(at_most.mul_f64(TIMER_SHARE)))
@@ -158,7 +159,7 @@ fn fixed_work_us(at_most: Duration) -> Vec<f64> {
 }
 
 /// Steal time of all CPUs together since boot, seconds.
-fn stolen_s() -> Result<f64, EnvironmentError> {
+fn stolen_s() -> Result<f64> {
     let times = observe::read_times(Path::new("/proc")).context("read the time stolen by the hypervisor")?;
     Ok(times.steal.as_secs_f64())
 }

@@ -1,9 +1,9 @@
 //! A gateway under a control plane: a proxy in a pod of its own, with a Service before it.
 
 use super::pods::{PodIdentity, PodPlace};
+use crate::Result;
 use crate::deployment::rollout::{AgentStart, Rollout};
 use crate::istio::agent::ProxyKind;
-use experiment::environment::EnvironmentError;
 use mesh::kubernetes::workloads::{Membership, ServicePort, Workload};
 use serde_json::Value;
 use std::net::Ipv4Addr;
@@ -21,15 +21,12 @@ pub(crate) struct GatewayPod {
 
 impl GatewayPod {
     /// Creates the pod in a namespace of the topology and describes it to the API. `ports` are those of its Service.
-    ///
-    /// # Errors
-    /// The pod cannot be created, or the API refuses it.
     pub fn create(
         rollout: &mut Rollout<'_>,
         (name, namespace): (&str, usize),
         membership: Membership,
         ports: &[ServicePort],
-    ) -> Result<Self, EnvironmentError> {
+    ) -> Result<Self> {
         let pod = rollout.create_proxy_pod(&rollout.qualified(namespace, name), namespace)?;
         let address = rollout.pods.infrastructure[pod].address();
         let in_mesh = rollout.mesh().namespaces.names()[namespace].clone();

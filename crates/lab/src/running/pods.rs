@@ -1,11 +1,11 @@
 //! The pods of a deployment: those of its workloads, and those of proxies that have one to themselves.
 
 use super::service::ServiceCounters;
+use crate::Result;
 use crate::container::Container;
 use crate::life::Question;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
-use experiment::environment::EnvironmentError;
 use experiment::topology::WorkloadId;
 use mesh::kubernetes::object_ref::ObjectRef;
 use std::collections::BTreeMap;
@@ -127,10 +127,8 @@ impl Pods {
     }
 
     /// Takes all down.
-    ///
-    /// # Errors
-    /// Something could not be removed. The rest is removed nevertheless.
-    pub fn close(&mut self) -> Result<(), EnvironmentError> {
+    /// If something cannot be removed, the rest is removed nevertheless.
+    pub fn close(&mut self) -> Result<()> {
         let workloads = std::mem::take(&mut self.workloads);
         let of_workloads =
             workloads.into_iter().flat_map(|workload| workload.pods).map(|running| running.pod);

@@ -1,8 +1,9 @@
 //! A running proxy, whichever kind it is, and what it can be asked.
 
+use crate::Result;
 use crate::container::Container;
 use crate::private_dir::PrivateDir;
-use experiment::environment::EnvironmentError;
+use experiment::environment::ErrorContext;
 use mesh::istio::nack::{CHECKED_LINES, check_not_rejected};
 use mesh::istio::propagation::Running;
 use mesh::proxy::CounterSource;
@@ -35,17 +36,14 @@ pub(crate) struct Proxy {
 impl Proxy {
     /// Makes the end of the Envoy that it started its own end: an agent may take its time to end when its Envoy has, and
     /// nothing passes the proxy from then on.
-    ///
-    /// # Errors
-    /// There is no such process.
-    pub fn watch_envoy(&self) -> Result<(), EnvironmentError> {
+    pub fn watch_envoy(&self) -> Result<()> {
         let Some(program) = &self.envoy else { return Ok(()) };
         let is_envoy = |pid: &i32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == *program);
         let watched = match self.container.processes().into_iter().find(is_envoy) {
             Some(envoy) => self.container.cannot_do_without("Envoy", envoy),
             None => Err(std::io::ErrorKind::NotFound.into()),
         };
-        watched.map_err(|error| EnvironmentError::new(format!("watch the Envoy of {}", self.name), error))
+        watched.context(format!("watch the Envoy of {}", self.name))
     }
 
     /// Its counters, or in words why not. A proxy that has failed is not asked: its response would be long in coming, if it
@@ -62,7 +60,7 @@ impl Proxy {
 }
 
 impl Running for Proxy {
-    fn check(&self, operation: &str) -> Result<(), EnvironmentError> {
+    fn check(&self, operation: &str) -> Result<()> {
         self.container.check(operation)?;
         if self.known_as.is_none() {
             return Ok(());

@@ -1,6 +1,7 @@
 //! The synthetic service in its pods, the same under every mesh.
 
 use super::pods::{Pods, RunningService};
+use crate::Result;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::context::{DeploymentContext, file_name, lab_name};
 use crate::envoy::admin::{Admin, AdminError};
@@ -37,15 +38,7 @@ pub(crate) struct ServiceFactory<'a> {
 
 impl ServiceFactory<'_> {
     /// Starts the service of a workload in one of its pods. It need not listen yet.
-    ///
-    /// # Errors
-    /// It cannot be started.
-    pub fn start(
-        &self,
-        pod: &mut Pod,
-        name: &str,
-        workload: &Workload,
-    ) -> Result<Option<RunningService>, EnvironmentError> {
+    pub fn start(&self, pod: &mut Pod, name: &str, workload: &Workload) -> Result<Option<RunningService>> {
         let Some(settings) = workload.service() else { return Ok(None) };
         let is_http = self.context.spec.protocol.is_http();
         let (port, listens, credentials) = if workload.is_external() {
@@ -78,7 +71,7 @@ impl ServiceFactory<'_> {
     }
 
     /// Arguments of a service that speaks TLS itself, with a certificate of the run's authority.
-    fn tls(&self, name: &str) -> Result<(Vec<String>, PrivateDir), EnvironmentError> {
+    fn tls(&self, name: &str) -> Result<(Vec<String>, PrivateDir)> {
         let failed = |error: EnvironmentError| {
             EnvironmentError::new("make the certificate of the external service", error)
         };
@@ -103,7 +96,7 @@ impl ServiceFactory<'_> {
         name: &str,
         settings: &ServerSettings,
         listens: Vec<String>,
-    ) -> Result<Container, EnvironmentError> {
+    ) -> Result<Container> {
         let arguments = [
             "serve".to_owned(),
             format!("--size={}", settings.payload_bytes),
@@ -139,10 +132,7 @@ fn tcp_sizes(settings: &ServerSettings) -> Vec<String> {
 }
 
 /// Waits until all services listen.
-///
-/// # Errors
-/// One has ended, or does not listen in time.
-pub(crate) fn wait_for_services(pods: &Pods) -> Result<(), EnvironmentError> {
+pub(crate) fn wait_for_services(pods: &Pods) -> Result<()> {
     try_side_by_side(pods.services(), |(running, service)| {
         running.pod.wait_until_listening(&service.container, service.port, READY_TIMEOUT)
     })
@@ -162,9 +152,6 @@ pub(crate) struct ServiceCounters {
 
 impl ServiceCounters {
     /// All counters by name.
-    ///
-    /// # Errors
-    /// No response in time, or not of its shape.
     pub fn read(&self) -> Result<BTreeMap<String, u64>, AdminError> {
         let counted: Counted = self.admin.ask_json(COUNTERS_PATH)?;
         let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;

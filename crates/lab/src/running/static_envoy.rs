@@ -1,6 +1,7 @@
 //! One Envoy with a static file in a pod: its private folder, its process, its readiness.
 
 use super::proxy::Proxy;
+use crate::Result;
 use crate::certificates::{spiffe_identity, write_private};
 use crate::components::Installed;
 use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
@@ -10,7 +11,7 @@ use crate::envoy::bootstrap::{MutualTls, Position, ProxyConfiguration, configura
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::redirect::{PROXY_MARK, PROXY_USER, ProxyIdentity};
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext};
 use mesh::admin::dial::UnixSocket;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -30,10 +31,7 @@ pub(crate) struct StaticEnvoyFactory<'a> {
 
 impl StaticEnvoyFactory<'_> {
     /// Starts a proxy in this pod. It need not be ready yet.
-    ///
-    /// # Errors
-    /// A file cannot be written, or it does not start.
-    pub fn start(&self, pod: &mut Pod, name: &str, position: Position) -> Result<Proxy, EnvironmentError> {
+    pub fn start(&self, pod: &mut Pod, name: &str, position: Position) -> Result<Proxy> {
         let DeploymentContext { lab, spec, number, .. } = self.context;
         let directory = lab_name(&format!("t{number}-{name}"));
         let files = PrivateDir(lab.create_private_dir(&directory, ContainerUser::Proxy)?);
@@ -49,7 +47,7 @@ impl StaticEnvoyFactory<'_> {
             admin_socket: admin_socket.clone(),
         });
         write_private(&file, content.to_string().as_bytes(), self.owner())
-            .map_err(|error| EnvironmentError::new(format!("write {}", file.display()), error))?;
+            .context(format!("write {}", file.display()))?;
         Ok(Proxy {
             name: name.to_owned(),
             pod: pod.name().to_owned(),
@@ -68,7 +66,7 @@ impl StaticEnvoyFactory<'_> {
     }
 
     /// Fresh credentials for a sidecar; a gateway has no peer proxy.
-    fn mutual_tls(&self, position: Position, folder: &Path) -> Result<Option<MutualTls>, EnvironmentError> {
+    fn mutual_tls(&self, position: Position, folder: &Path) -> Result<Option<MutualTls>> {
         let (own, peer) = match position {
             Position::ClientSidecar { .. } => ("client", "server"),
             Position::ServerSidecar { .. } => ("server", "client"),
@@ -83,7 +81,7 @@ impl StaticEnvoyFactory<'_> {
             .authority
             .issue(&identity)
             .and_then(|credentials| credentials.write(&folder.join("credentials"), self.owner()))
-            .map_err(|error| EnvironmentError::new(format!("give {identity} its certificate"), error))?;
+            .context(format!("give {identity} its certificate"))?;
         Ok(Some(MutualTls { credentials, peer_identity: spiffe_identity(peer) }))
     }
 
@@ -109,7 +107,7 @@ impl StaticEnvoyFactory<'_> {
     }
 }
 
-fn admin_socket(folder: &Path) -> Result<PathBuf, EnvironmentError> {
+fn admin_socket(folder: &Path) -> Result<PathBuf> {
     let path = folder.join("admin");
     let length = path.as_os_str().len();
     if length > LONGEST_SOCKET_PATH {

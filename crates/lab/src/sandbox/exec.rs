@@ -4,6 +4,7 @@
 //! an ordinary user the lab's user namespace, in which that user may do everything. It must have one thread. What it starts
 //! there goes with the visitor, and with the lab.
 
+use crate::Result;
 use crate::sandbox::permission::in_child;
 use crate::sandbox::process_table::ProcessIdentity;
 use crate::sandbox::registry::status::{PodNamespaces, PodStatus};
@@ -23,7 +24,7 @@ use std::process::{Child, Command, ExitStatus};
 const PROXY_VARIABLES: [&str; 4] = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"];
 
 /// Runs a command in a pod, with our own terminal, files, directory and environment.
-pub fn run(pod: &PodStatus, mut command: Command) -> Result<ExitStatus, EnvironmentError> {
+pub fn run(pod: &PodStatus, mut command: Command) -> Result<ExitStatus> {
     let program = command.get_program().to_string_lossy().into_owned();
     let operation = format!("run {program} in pod {}", pod.name);
     let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
@@ -57,12 +58,12 @@ pub fn exit_code(status: ExitStatus) -> u8 {
 
 /// Moves the calling process, which must have one thread, into a pod's network. Sockets made before stay where they
 /// were made. Returns a file that becomes readable once the lab has ended.
-pub fn join_network(pod: &PodStatus) -> Result<OwnedFd, EnvironmentError> {
+pub fn join_network(pod: &PodStatus) -> Result<OwnedFd> {
     join(pod, false)
 }
 
 /// Like [`join_network`]; what the process starts also gets the pod's other namespaces.
-fn join(pod: &PodStatus, whole: bool) -> Result<OwnedFd, EnvironmentError> {
+fn join(pod: &PodStatus, whole: bool) -> Result<OwnedFd> {
     let operation = format!("enter pod {}", pod.name);
     let PodNamespaces { holder, user, processes, network, mounts, .. } = &pod.namespaces;
     let open = |path: &Path| {

@@ -1,5 +1,6 @@
 //! inotify instances: the kernel limits them per user, to fewer than the proxies of a large deployment open.
 
+use crate::Result;
 use experiment::environment::EnvironmentError;
 use std::fs;
 
@@ -11,10 +12,7 @@ const RAISED: usize = 8192;
 
 /// Lets a user open this many instances. Root raises the limit where it is lower; it stays raised, since labs beside this one
 /// may have come to rely on it.
-///
-/// # Errors
-/// The limit is lower and cannot be raised.
-pub(crate) fn allow_instances(needed: usize) -> Result<(), EnvironmentError> {
+pub(crate) fn allow_instances(needed: usize) -> Result<()> {
     let text = fs::read_to_string(LIMIT).unwrap_or_default();
     // A kernel without inotify has no limit either: its programs say what they miss.
     let Ok(limit) = text.trim().parse::<usize>() else { return Ok(()) };

@@ -1,5 +1,6 @@
 //! A lab from within, made by [`crate::enter()`]. Clones share it.
 
+use crate::Result;
 use crate::sandbox::cgroup::{LabCgroup, Version};
 use crate::sandbox::container::ContainerUser;
 use crate::sandbox::name::check_name;
@@ -63,7 +64,7 @@ impl Lab {
         outer_proc_file: OwnedFd,
         stop_requested: Arc<AtomicBool>,
         reserved_ports: Vec<TcpListener>,
-    ) -> Result<Self, EnvironmentError> {
+    ) -> Result<Self> {
         let switch = Namespace::open("switch", Origin::Process)?;
         network::set_up_switch(&switch)?;
         let outer_proc = PathBuf::from(format!("/proc/self/fd/{}", outer_proc_file.as_raw_fd()));
@@ -101,9 +102,9 @@ impl Lab {
     }
 
     /// Creates a directory that only `user` can enter (mode 0700).
-    pub fn create_private_dir(&self, name: &str, user: ContainerUser) -> Result<PathBuf, EnvironmentError> {
+    pub fn create_private_dir(&self, name: &str, user: ContainerUser) -> Result<PathBuf> {
         let operation = format!("make the lab's folder {name}");
-        check_name(name).map_err(|reason| EnvironmentError::new(operation.clone(), reason))?;
+        check_name(name).context(operation.clone())?;
         let parent = match user {
             ContainerUser::Proxy => &self.0.proxies_dir,
             _ => &self.0.private_dir,
@@ -116,7 +117,7 @@ impl Lab {
     }
 
     /// Gives a file to the user of such a container; its mode stays.
-    pub fn give_to(&self, path: &Path, user: ContainerUser) -> Result<(), EnvironmentError> {
+    pub fn give_to(&self, path: &Path, user: ContainerUser) -> Result<()> {
         if user == ContainerUser::Proxy && self.0.identity == ProxyIdentity::Uid {
             rustix::fs::chown(path, Some(Uid::from_raw(PROXY_USER)), Some(Gid::from_raw(PROXY_USER)))
                 .map_err(|error| {
@@ -161,14 +162,14 @@ impl Lab {
     }
 
     /// An error once [`Self::stop_requested`].
-    pub fn check_not_stopped(&self) -> Result<(), EnvironmentError> {
+    pub fn check_not_stopped(&self) -> Result<()> {
         if self.stop_requested() {
             return Err(EnvironmentError::new("go on", "meshmeter was asked to stop"));
         }
         Ok(())
     }
 
-    pub fn status(&self) -> Result<LabStatus, EnvironmentError> {
+    pub fn status(&self) -> Result<LabStatus> {
         let mut record = self.0.record.clone();
         // The outer process notes our number after it has started us; the machine's proc tells it too.
         let number = fs::read_link(self.outer_proc().join("self"));
@@ -178,7 +179,7 @@ impl Lab {
         Ok(status(record, self.0.private_dir.clone(), self.outer_proc()))
     }
 
-    pub fn note_access(&self, access: Access) -> Result<(), EnvironmentError> {
+    pub fn note_access(&self, access: Access) -> Result<()> {
         let contents = &mut self.state().contents;
         contents.access = Some(access);
         contents.save_access(&self.0.private_dir)
@@ -221,7 +222,7 @@ impl Lab {
 
     /// Bind-mounts a program below the lab's directory, in the lab's own mount namespace, for the proxy's user, who
     /// may not pass through our home directory. Its name stays, so that process lists show it.
-    pub(crate) fn expose_program(&self, program: &Path) -> Result<PathBuf, EnvironmentError> {
+    pub(crate) fn expose_program(&self, program: &Path) -> Result<PathBuf> {
         let operation = format!("make {} reachable for the proxy's user", program.display());
         let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
         let Some(name) = program.file_name().filter(|_| program.is_absolute()) else {
@@ -247,7 +248,7 @@ impl Lab {
 
     /// A copy of a file for the proxy's user, who may not be able to enter the file's own directory. Later changes of
     /// the file do not reach the copy.
-    pub(crate) fn expose_file(&self, file: &Path) -> Result<PathBuf, EnvironmentError> {
+    pub(crate) fn expose_file(&self, file: &Path) -> Result<PathBuf> {
         let failed = |error: io::Error| {
             EnvironmentError::new(format!("copy {} for the proxies", file.display()), error)
         };
@@ -264,12 +265,7 @@ impl Lab {
         Ok(exposed)
     }
 
-    pub(crate) fn note_pod(
-        &self,
-        number: u16,
-        name: &str,
-        namespace: &Namespace,
-    ) -> Result<(), EnvironmentError> {
+    pub(crate) fn note_pod(&self, number: u16, name: &str, namespace: &Namespace) -> Result<()> {
         let note = PodNote {
             name: name.to_owned(),
             address: network::pod_address(number),
@@ -282,13 +278,7 @@ impl Lab {
         contents.save_pod(&self.0.private_dir, number)
     }
 
-    pub(crate) fn note_container(
-        &self,
-        pod: u16,
-        name: &str,
-        pid: u32,
-        program: &Path,
-    ) -> Result<(), EnvironmentError> {
+    pub(crate) fn note_container(&self, pod: u16, name: &str, pid: u32, program: &Path) -> Result<()> {
         let note = ContainerNote { name: name.to_owned(), pid_in_lab: pid, program: program.to_owned() };
         let contents = &mut self.state().contents;
         if let Some(pod) = contents.pods.get_mut(&pod) {

@@ -5,6 +5,7 @@
 //! kernel to be killed when their parent ends (`PR_SET_PDEATHSIG`), which the kernel ties to the spawning *thread*: this
 //! one ends exactly when the pod does.
 
+use crate::Result;
 use crate::sandbox::interface::{Interface, POD_INTERFACE};
 use crate::sandbox::permission;
 use crate::sandbox::privileges::unshare;
@@ -51,7 +52,7 @@ pub(crate) enum Origin {
 }
 
 impl Namespace {
-    pub(crate) fn open(name: &str, origin: Origin) -> Result<Self, EnvironmentError> {
+    pub(crate) fn open(name: &str, origin: Origin) -> Result<Self> {
         let operation = format!("make the network namespace of {name}");
         let (tasks, received) = mpsc::channel::<Task>();
         let (ready, is_ready) = mpsc::channel();
@@ -94,10 +95,7 @@ impl Namespace {
     }
 
     /// Runs `work` in the namespace and returns its result. Must not be called from within itself.
-    pub(crate) fn run<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, EnvironmentError> {
+    pub(crate) fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         let gone = || {
             EnvironmentError::new(
                 format!("work in the network namespace of {}", self.name),

@@ -4,9 +4,10 @@
 //! multicast snooping, no IPv6 on the wire (its neighbour discovery and router solicitations), loopback with both.
 //! Every lab has a network of its own that no other can reach, so the same addresses serve all.
 
+use crate::Result;
 use crate::sandbox::interface::POD_INTERFACE;
 use crate::sandbox::namespace::Namespace;
-use experiment::environment::{EnvironmentError, ErrorContext as _};
+use experiment::environment::ErrorContext as _;
 use rtnetlink::packet_route::link::{BridgeStpState, InfoBridge, InfoData, InfoVeth, LinkAttribute};
 use rtnetlink::{Handle, LinkBridge, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
 use std::future::Future;
@@ -35,7 +36,7 @@ fn port_name(number: u16) -> String {
     format!("pod{number}")
 }
 
-pub(crate) fn set_up_switch(switch: &Namespace) -> Result<(), EnvironmentError> {
+pub(crate) fn set_up_switch(switch: &Namespace) -> Result<()> {
     in_namespace(switch, "set up the lab's bridge", || {
         disable_ipv6_on_new_interfaces()?;
         with_netlink(async |netlink| {
@@ -52,7 +53,7 @@ pub(crate) fn set_up_switch(switch: &Namespace) -> Result<(), EnvironmentError> 
     })
 }
 
-pub(crate) fn connect_pod(switch: &Namespace, pod: &Namespace, number: u16) -> Result<(), EnvironmentError> {
+pub(crate) fn connect_pod(switch: &Namespace, pod: &Namespace, number: u16) -> Result<()> {
     let operation = format!("connect pod {number} to the lab's bridge");
     in_namespace(pod, &operation, || {
         disable_ipv6_on_new_interfaces()?;
@@ -89,7 +90,7 @@ pub(crate) fn connect_pod(switch: &Namespace, pod: &Namespace, number: u16) -> R
 
 /// Deletes the veth pairs of pods; one that is gone already is fine. The kernel waits for all CPUs when it deletes
 /// links (some 50 ms): once per group of links.
-pub(crate) fn disconnect_pods(switch: &Namespace, numbers: Vec<u16>) -> Result<(), EnvironmentError> {
+pub(crate) fn disconnect_pods(switch: &Namespace, numbers: Vec<u16>) -> Result<()> {
     in_namespace(switch, "disconnect pods from the lab's bridge", move || {
         with_netlink(async |netlink| {
             let mut any = false;
@@ -113,7 +114,7 @@ fn in_namespace(
     namespace: &Namespace,
     operation: &str,
     step: impl FnOnce() -> io::Result<()> + Send + 'static,
-) -> Result<(), EnvironmentError> {
+) -> Result<()> {
     namespace.run(step)?.context(operation)
 }
 

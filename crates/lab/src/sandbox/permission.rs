@@ -1,5 +1,6 @@
 //! Why the kernel refuses namespaces here, and what to do about it.
 
+use crate::Result;
 use crate::sandbox::privileges::unshare;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use rustix::io::Errno;
@@ -108,7 +109,7 @@ pub(crate) fn first_namespaces() -> UnshareFlags {
 }
 
 /// Tries to make a lab's namespaces, in a process of its own.
-pub fn probe() -> Result<(), EnvironmentError> {
+pub fn probe() -> Result<()> {
     let operation = "make namespaces for a lab";
     let namespaces = first_namespaces() | UnshareFlags::NEWNET | UnshareFlags::NEWNS;
     let mut command = Command::new("/proc/self/exe");

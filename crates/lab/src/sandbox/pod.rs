@@ -2,6 +2,7 @@
 //!
 //! Dropping a pod ends its processes and takes its interface, rules, namespace and control groups with it.
 
+use crate::Result;
 use crate::sandbox::container::{self, Container, ContainerSpec, ContainerUser, ENDED_TIMEOUT, Launch};
 use crate::sandbox::lab::Lab;
 use crate::sandbox::name::check_name;
@@ -33,11 +34,11 @@ pub struct PodSpec {
 const NAME_PLACES: [&str; 2] = ["/etc/hosts", "/etc/resolv.conf"];
 
 /// Whether the machine has the files that pods' own name files are mounted on; istiod reads them too.
-pub(crate) fn check_name_places() -> Result<(), EnvironmentError> {
+pub(crate) fn check_name_places() -> Result<()> {
     NAME_PLACES.into_iter().try_for_each(check_name_place)
 }
 
-fn check_name_place(place: &str) -> Result<(), EnvironmentError> {
+fn check_name_place(place: &str) -> Result<()> {
     std::fs::metadata(place).map(drop).map_err(|error| {
         EnvironmentError::new(
             format!("look at {place}, which pods see a file of their own in place of"),
@@ -76,7 +77,7 @@ pub struct Pod {
 
 impl Lab {
     /// May be called from several threads. On an error nothing of the pod remains.
-    pub fn create_pod(&self, spec: &PodSpec) -> Result<Pod, EnvironmentError> {
+    pub fn create_pod(&self, spec: &PodSpec) -> Result<Pod> {
         let failed = |reason: String| EnvironmentError::new(format!("make pod {}", spec.name), reason);
         check_name(&spec.name).map_err(failed)?;
         let number = self.reserve_pod_number(&spec.name).map_err(|reason| failed(reason.to_owned()))?;
@@ -85,7 +86,7 @@ impl Lab {
 }
 
 impl Pod {
-    fn create(lab: &Lab, spec: &PodSpec, number: u16) -> Result<Self, EnvironmentError> {
+    fn create(lab: &Lab, spec: &PodSpec, number: u16) -> Result<Self> {
         let origin = if spec.names.is_some() { Origin::NewWithMounts } else { Origin::New };
         let namespace = Arc::new(Namespace::open(&spec.name, origin)?);
         // From here on, dropping the pod takes down what was set up.
@@ -105,7 +106,7 @@ impl Pod {
         Ok(pod)
     }
 
-    fn mount_names(&self, names: NameFiles) -> Result<(), EnvironmentError> {
+    fn mount_names(&self, names: NameFiles) -> Result<()> {
         let mounted: io::Result<()> = self.run(move || {
             for (file, place) in [names.hosts, names.resolver].iter().zip(NAME_PLACES) {
                 rustix::mount::mount_bind(file, place).map_err(|error| {
@@ -139,9 +140,9 @@ impl Pod {
         &self.containers
     }
 
-    pub fn start(&mut self, spec: &ContainerSpec) -> Result<Container, EnvironmentError> {
+    pub fn start(&mut self, spec: &ContainerSpec) -> Result<Container> {
         let operation = || format!("start {}/{}", self.name, spec.name);
-        check_name(&spec.name).map_err(|reason| EnvironmentError::new(operation(), reason))?;
+        check_name(&spec.name).context(operation())?;
         if self.containers.iter().any(|other| other.name() == spec.name && other.has_exited().is_none()) {
             return Err(EnvironmentError::new(operation(), "the pod has a container of that name already"));
         }
@@ -178,14 +179,14 @@ impl Pod {
         Ok(container)
     }
 
-    pub fn redirect(&self, redirect: &Redirect) -> Result<(), EnvironmentError> {
+    pub fn redirect(&self, redirect: &Redirect) -> Result<()> {
         let rules = redirect::rules(redirect, self.lab.proxy_identity());
         let lock_file = self.iptables_lock();
         self.run(move || redirect::load(&rules, &lock_file))?
     }
 
     /// Loads rules of the pod's network namespace, as `iptables-restore` reads them, beside those that are there.
-    pub(crate) fn load_rules(&self, rules: String) -> Result<(), EnvironmentError> {
+    pub(crate) fn load_rules(&self, rules: String) -> Result<()> {
         let lock_file = self.iptables_lock();
         self.run(move || redirect::load(&rules, &lock_file))?
     }
@@ -203,21 +204,13 @@ impl Pod {
 
     /// Runs `work` on a thread in the pod's network namespace: sockets opened there belong to the pod. Must not be
     /// called from within itself.
-    pub fn run<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, EnvironmentError> {
+    pub fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         self.namespace.run(work)
     }
 
     /// Waits until a process listens on this TCP port of the pod, without connecting to it. If `container` ends
     /// meanwhile, the error has its last log lines.
-    pub fn wait_until_listening(
-        &self,
-        container: &Container,
-        port: u16,
-        at_most: Duration,
-    ) -> Result<(), EnvironmentError> {
+    pub fn wait_until_listening(&self, container: &Container, port: u16, at_most: Duration) -> Result<()> {
         let what = format!("{}/{} listens on port {port}", self.name, container.name());
         wait_for(&what, at_most, || {
             self.lab.check_not_stopped()?;
@@ -228,12 +221,12 @@ impl Pod {
 
     /// Takes the pod down and reports what could not be removed; dropping it does the same silently. The rest is
     /// removed nevertheless.
-    pub fn close(mut self) -> Result<(), EnvironmentError> {
+    pub fn close(mut self) -> Result<()> {
         take_down(std::slice::from_mut(&mut self))
     }
 
     /// Takes pods down together, which takes about as long as one.
-    pub fn close_all(mut pods: Vec<Self>) -> Result<(), EnvironmentError> {
+    pub fn close_all(mut pods: Vec<Self>) -> Result<()> {
         take_down(&mut pods)
     }
 
@@ -251,7 +244,7 @@ impl Drop for Pod {
 
 /// Takes pods down, each step for all of them before the next: the kernel takes about as long to delete one link as to
 /// delete hundreds together.
-fn take_down(pods: &mut [Pod]) -> Result<(), EnvironmentError> {
+fn take_down(pods: &mut [Pod]) -> Result<()> {
     let pods: Vec<&Pod> =
         pods.iter_mut().filter_map(|pod| std::mem::take(&mut pod.open).then_some(&*pod)).collect();
     let Some(Pod { lab, .. }) = pods.first() else { return Ok(()) };
@@ -273,7 +266,7 @@ fn take_down(pods: &mut [Pod]) -> Result<(), EnvironmentError> {
 
 /// Ends and reaps processes of the pods that left the process groups of their containers, found by their network
 /// namespace: as orphans they have fallen to us, the lab's first process.
-fn end_strays(pods: &[&Pod]) -> Result<(), EnvironmentError> {
+fn end_strays(pods: &[&Pod]) -> Result<()> {
     let inode = |pod: &&Pod| Some(rustix::fs::fstat(pod.namespace.file()).ok()?.st_ino);
     let namespaces: BTreeSet<u64> = pods.iter().filter_map(inode).collect();
     let names: Vec<&str> = pods.iter().map(|pod| pod.name()).collect();

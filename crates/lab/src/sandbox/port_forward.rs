@@ -5,6 +5,7 @@
 //! copied to and from connections made within a pod. [`forward`] is that for a process that entered a pod's network
 //! itself. A port that leads into a lab is open to every user of the machine: what it leads to must ask who comes.
 
+use crate::Result;
 use crate::sandbox::lab::Lab;
 use crate::sandbox::namespace::Namespace;
 use crate::sandbox::pod::Pod;
@@ -43,7 +44,7 @@ pub struct PortForward {
 
 impl Lab {
     /// Forwards one of the ports that the lab was entered with to `port` on a pod's loopback.
-    pub fn forward_port(&self, pod: &Pod, port: u16) -> Result<PortForward, EnvironmentError> {
+    pub fn forward_port(&self, pod: &Pod, port: u16) -> Result<PortForward> {
         let operation = || format!("let a port of this machine lead to port {port} of pod {}", pod.name());
         let reserved = self.take_reserved_port().ok_or_else(|| {
             EnvironmentError::new(operation(), "the lab was entered with fewer ports than are asked for")
@@ -83,12 +84,12 @@ impl Drop for PortForward {
     }
 }
 
-pub(crate) fn reserve() -> Result<TcpListener, EnvironmentError> {
+pub(crate) fn reserve() -> Result<TcpListener> {
     listen(0)
 }
 
 /// Listens on the calling thread's loopback; port 0 lets the kernel choose.
-pub fn listen(port: u16) -> Result<TcpListener, EnvironmentError> {
+pub fn listen(port: u16) -> Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
         let port = if port == 0 { "a port".to_owned() } else { format!("port {port}") };
         EnvironmentError::new(format!("listen on {port} of this machine's loopback"), error)
@@ -97,7 +98,7 @@ pub fn listen(port: u16) -> Result<TcpListener, EnvironmentError> {
 
 /// Forwards connections from `listener` to `port` on the loopback of the calling thread's present network, until one
 /// of the files becomes readable; returns that file's index.
-pub fn forward(listener: TcpListener, port: u16, until: Vec<OwnedFd>) -> Result<usize, EnvironmentError> {
+pub fn forward(listener: TcpListener, port: u16, until: Vec<OwnedFd>) -> Result<usize> {
     let operation = format!("pass connections on to port {port}");
     let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
     let connect = || tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port));

@@ -4,13 +4,14 @@
 //! through on the way to its own. In an ordinary user's lab, what it writes belongs to a user who is not that user: after
 //! `kill -9` only root could remove it. So it lies in a file system of the lab's own, which goes with the lab.
 
+use crate::Result;
 use crate::sandbox::permission::{can_change_user, refused};
 use crate::sandbox::privileges::Privileges;
 use crate::sandbox::redirect::PROXY_USER;
 use crate::sandbox::registry::record::Record;
 use crate::sandbox::registry::runtime_dir::RUNTIME_VARIABLE;
 use crate::sandbox::subordinate::NoProxyUser;
-use experiment::environment::{EnvironmentError, ErrorContext as _};
+use experiment::environment::ErrorContext as _;
 use rustix::mount::MountFlags;
 use std::fs;
 use std::io;
@@ -65,7 +66,7 @@ fn is_mapped(map: &str, id: u32) -> bool {
     })
 }
 
-pub(crate) fn mount_folder(private_dir: &Path) -> Result<PathBuf, EnvironmentError> {
+pub(crate) fn mount_folder(private_dir: &Path) -> Result<PathBuf> {
     let operation = "mount a file system for the proxies' files";
     let folder = private_dir.join(FOLDER);
     // Its mode is that of what is mounted there.

@@ -6,6 +6,7 @@
 //! proxy itself sends is told apart by its user (1337, as in Istio) or, where we have one user only, by a mark that it
 //! sets on its sockets. Left out: UDP (DNS capture), IPv6, TPROXY.
 
+use crate::Result;
 use crate::components::output_within;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 pub use mesh::names::{INBOUND_PORT, OUTBOUND_PORT};
@@ -82,7 +83,7 @@ const PROGRAMS: [&str; 3] = ["iptables-restore", "iptables-nft-restore", "iptabl
 pub(crate) const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 
 /// The `iptables-restore` programs of this machine, best first.
-pub fn programs() -> Result<Vec<PathBuf>, EnvironmentError> {
+pub fn programs() -> Result<Vec<PathBuf>> {
     let folders = folders();
     let found = |name: &&str| folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
     let programs: Vec<PathBuf> = PROGRAMS.iter().filter_map(found).collect();
@@ -112,7 +113,7 @@ pub(crate) fn environment(lock_file: &Path) -> BTreeMap<String, OsString> {
         .into()
 }
 
-pub(crate) fn load(rules: &str, lock_file: &Path) -> Result<(), EnvironmentError> {
+pub(crate) fn load(rules: &str, lock_file: &Path) -> Result<()> {
     let mut first_failure = None;
     for program in programs()? {
         match restore(&program, rules, lock_file) {
@@ -131,7 +132,7 @@ pub(crate) fn load(rules: &str, lock_file: &Path) -> Result<(), EnvironmentError
 const SAVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The rules of the calling thread's network namespace, from each installed kind of iptables, without counters.
-pub(crate) fn saved(lock_file: &Path) -> Result<Vec<String>, EnvironmentError> {
+pub(crate) fn saved(lock_file: &Path) -> Result<Vec<String>> {
     let mut rules = Vec::new();
     for program in programs()? {
         let name = program.file_name().unwrap_or_default().to_string_lossy().replace("-restore", "-save");

@@ -81,9 +81,6 @@ impl Admin {
     }
 
     /// A response in JSON to a message in JSON, which is posted.
-    ///
-    /// # Errors
-    /// Fails without a response in time and of that shape.
     pub fn post_json<T: for<'de> Deserialize<'de>>(
         &self,
         path: &str,

@@ -7,7 +7,7 @@ use crate::Result;
 use crate::admin::Admin;
 use crate::kubernetes::object_ref::ObjectRef;
 use crate::wait::{Progress, wait_with_progress};
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -23,9 +23,7 @@ pub fn wait_until_processed(istiod: &Admin, objects: &[Value], check: impl Fn() 
     let mut first = None;
     let waited = wait_with_progress("istiod knows what the experiment asks for", PROCESSED_TIMEOUT, || {
         check()?;
-        let processed: Configz = istiod
-            .ask_long_json(PATH)
-            .map_err(|error| EnvironmentError::new("look at what istiod knows", error))?;
+        let processed: Configz = istiod.ask_long_json(PATH).context("look at what istiod knows")?;
         let missing = processed.missing(objects);
         first = missing.first().copied();
         Ok(if missing.is_empty() { Progress::Done(()) } else { Progress::At(missing.len()) })

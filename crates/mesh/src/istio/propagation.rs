@@ -9,7 +9,7 @@ use crate::Result;
 use crate::admin::{Admin, AdminError};
 use crate::concurrent::side_by_side;
 use crate::wait::{Progress, wait_with_progress, with_last_look};
-use experiment::environment::EnvironmentError;
+use experiment::environment::ErrorContext;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ pub fn wait_until_propagated(
         });
         let mut progress = Vec::new();
         for (proxy, polled) in polled {
-            let clusters = polled.map_err(|error| EnvironmentError::new(operation(proxy.name), error))?;
+            let clusters = polled.context(operation(proxy.name))?;
             match proxy.expected.last() {
                 None => {
                     propagated.insert(proxy.name.to_owned(), written_at.elapsed().as_secs_f64());

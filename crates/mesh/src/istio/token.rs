@@ -5,7 +5,7 @@
 use crate::Result;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext};
 use jiff::Timestamp;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
@@ -35,7 +35,7 @@ impl TokenIssuer {
                 EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document.as_ref(), &random)
                     .map_err(|error| error.to_string())
             })
-            .map_err(|reason| EnvironmentError::new("make a key for tokens", reason))?;
+            .context("make a key for tokens")?;
         Ok(Self { key, random })
     }
 

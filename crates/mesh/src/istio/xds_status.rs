@@ -7,7 +7,7 @@ use super::nack::Nack;
 use crate::Result;
 use crate::admin::Admin;
 use crate::wait::{Progress, wait_with_progress, with_last_look};
-use experiment::environment::EnvironmentError;
+use experiment::environment::ErrorContext;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -29,9 +29,7 @@ pub fn wait_until_acknowledged(
     let what = "the proxies have taken what istiod sent them";
     let waited = wait_with_progress(what, ACKNOWLEDGED_TIMEOUT, || {
         check()?;
-        let status: XdsStatus = istiod
-            .ask_long_json(PATH)
-            .map_err(|error| EnvironmentError::new("look at what istiod sent", error))?;
+        let status: XdsStatus = istiod.ask_long_json(PATH).context("look at what istiod sent")?;
         let mut count = 0;
         for (component, proxy) in proxies {
             match status.pending_ack(proxy) {

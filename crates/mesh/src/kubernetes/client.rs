@@ -8,7 +8,7 @@ use super::object_ref::ObjectRef;
 use super::request::{ApiError, ApiRequest, MAX_RESPONSE_BYTES, send};
 use super::rest_mapper::RestMapper;
 use crate::Result;
-use experiment::environment::{EnvironmentError, in_one_line};
+use experiment::environment::{EnvironmentError, ErrorContext, in_one_line};
 use futures_util::stream::{self, Stream, StreamExt as _};
 use http::Response;
 use http_body_util::Limited;
@@ -82,8 +82,7 @@ impl ApiClient {
         stop_check: impl Fn() -> Result<()> + Send + Sync + 'static,
     ) -> Result<Self> {
         let operation = "create a client of the Kubernetes API";
-        let kubeconfig: Kubeconfig = serde_json::from_value(kubeconfig.clone())
-            .map_err(|error| EnvironmentError::new(operation, error))?;
+        let kubeconfig: Kubeconfig = serde_json::from_value(kubeconfig.clone()).context(operation)?;
         let (stop, stopped) = oneshot::channel();
         let (created, is_created) = mpsc::channel();
         let thread = std::thread::Builder::new()
@@ -97,15 +96,14 @@ impl ApiClient {
                     }
                 };
                 let client = runtime.block_on(client(kubeconfig));
-                let client = client.map_err(|reason| EnvironmentError::new(operation, reason));
+                let client = client.context(operation);
                 if created.send(client.map(|client| (client, runtime.handle().clone()))).is_ok() {
                     // Ends with an error when the other end is dropped.
                     let _ = runtime.block_on(stopped);
                 }
             })
-            .map_err(|error| EnvironmentError::new(operation, error))?;
-        let (client, runtime) =
-            is_created.recv().map_err(|error| EnvironmentError::new(operation, error))??;
+            .context(operation)?;
+        let (client, runtime) = is_created.recv().context(operation)??;
         Ok(Self {
             client,
             mapper: Mutex::default(),
@@ -301,6 +299,5 @@ pub(super) fn bounded<B>(body: B) -> Limited<B> {
 }
 
 pub(super) fn parse<T: DeserializeOwned>(response: &str) -> Result<T> {
-    serde_json::from_str(response)
-        .map_err(|error| EnvironmentError::new("read a response of the Kubernetes API", error))
+    serde_json::from_str(response).context("read a response of the Kubernetes API")
 }

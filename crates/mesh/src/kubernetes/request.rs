@@ -1,7 +1,7 @@
 //! One request to the API, built and sent by kube, with an error that names the operation.
 
 use crate::Result;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext};
 use http_body_util::LengthLimitError;
 use kube::Client;
 use kube::core::Status;
@@ -30,7 +30,7 @@ pub(super) struct ApiRequest {
 
 impl ApiRequest {
     pub fn new(operation: String, request: Result<http::Request<Vec<u8>>, BuildError>) -> Result<Self> {
-        let request = request.map_err(|error| EnvironmentError::new(operation.clone(), error))?;
+        let request = request.context(operation.clone())?;
         Ok(Self { operation, request, ignore_not_found: false, unknown_path: None, on_already_exists: None })
     }
 

@@ -4,7 +4,7 @@ use super::client::{ApiClient, parse};
 use super::object_ref::ObjectRef;
 use super::request::ApiRequest;
 use crate::Result;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext};
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use kube::core::Request;
 use kube::core::params::PostParams;
@@ -65,7 +65,7 @@ impl ApiClient {
             expiration_seconds: i64::try_from(VALIDITY.as_secs()).ok(),
         };
         let body = serde_json::to_vec(&TokenRequest { spec: Some(spec), ..TokenRequest::default() })
-            .map_err(|error| EnvironmentError::new(operation.clone(), error))?;
+            .context(operation.clone())?;
         let accounts = self.collection(&ObjectRef::new("v1", "ServiceAccount", Some(namespace), account));
         let request =
             Request::new(accounts).create_subresource("token", account, &PostParams::default(), body);

@@ -1,6 +1,7 @@
 //! Installations with stand-ins for Go and pip.
 
 use super::*;
+use crate::Result;
 use crate::components::ENVOY_VERSION;
 use crate::components::testing::{pip_unpacking, program};
 use std::cell::Cell;
@@ -69,11 +70,7 @@ fn scene(before_build: &str) -> Scene {
 }
 
 impl Scene {
-    fn install(
-        &self,
-        components: &[Component],
-        listener: &mut Listener,
-    ) -> Result<Vec<Installation>, EnvironmentError> {
+    fn install(&self, components: &[Component], listener: &mut Listener) -> Result<Vec<Installation>> {
         install_into(self.folder.path(), components, &self.tools, listener)
     }
 

@@ -1,12 +1,13 @@
 //! What the trials of a run share in their mesh: the other services around the pair, and where spans are sent.
 
 use super::ControlPlane;
+use crate::Result;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::istio::trace_collector::TraceCollector;
 use crate::lab::Lab;
 use crate::pod::{Pod, PodSpec};
 use experiment::MeshSettings;
-use experiment::environment::{EnvironmentError, ProgressSink};
+use experiment::environment::{ErrorContext, ProgressSink};
 use mesh::istio::background::{BackgroundServices, METRICS_PATH};
 use mesh::istio::objects::telemetry::{TRACE_COLLECTOR, TRACE_COLLECTOR_PORT};
 use mesh::kubernetes::workloads::{Membership, ServicePort, Workload};
@@ -35,23 +36,16 @@ impl Shared {
 impl ControlPlane {
     /// Provides what an experiment's settings need besides the objects of its trials, once. Somebody is told while that takes
     /// long.
-    ///
-    /// # Errors
-    /// Where the API refuses an object or the collector of spans does not start.
     pub(crate) fn provide(
         &self,
         lab: &Lab,
         meshmeter: &Path,
         settings: &MeshSettings,
         progress: &ProgressSink,
-    ) -> Result<(), EnvironmentError> {
+    ) -> Result<()> {
         let mut shared = self.shared.borrow_mut();
         let istiod = self.pod().admin(ISTIOD, ISTIOD_DEBUG_PORT);
-        let metrics = || {
-            istiod
-                .ask_long(METRICS_PATH)
-                .map_err(|error| EnvironmentError::new("look at what istiod has taken up", error))
-        };
+        let metrics = || istiod.ask_long(METRICS_PATH).context("look at what istiod has taken up");
         shared.background.change(self.api(), &metrics, settings.surroundings, progress)?;
         if settings.tracing_fraction.is_some() && shared.collector.is_none() {
             shared.collector = Some(self.start_collector(lab, meshmeter)?);
@@ -66,7 +60,7 @@ impl ControlPlane {
         Some(TraceCollector::new(pod.admin(TRACE_COLLECTOR, TRACE_COLLECTOR_PORT)))
     }
 
-    fn start_collector(&self, lab: &Lab, meshmeter: &Path) -> Result<(Pod, Container), EnvironmentError> {
+    fn start_collector(&self, lab: &Lab, meshmeter: &Path) -> Result<(Pod, Container)> {
         let mut pod = lab.create_pod(&PodSpec::new(TRACE_COLLECTOR))?;
         let container = pod.start(&ContainerSpec {
             name: TRACE_COLLECTOR.to_owned(),

@@ -10,8 +10,9 @@
 mod message;
 
 use self::message::{AddWorkload, Hello, Payload, Request, Response, SnapshotSent, Version, WorkloadInfo};
+use crate::Result;
 use crate::wait::wait_for;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext};
 use prost::Message as _;
 use rustix::io::Errno;
 use rustix::net::{
@@ -61,10 +62,7 @@ pub(crate) struct Connection {
 
 impl NodeAgent {
     /// Listens at this path, which must not exist yet.
-    ///
-    /// # Errors
-    /// Where the socket cannot be made, such as where the path is too long for one.
-    pub fn listen(path: &Path) -> Result<Self, EnvironmentError> {
+    pub fn listen(path: &Path) -> Result<Self> {
         let listen = || {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
@@ -84,14 +82,7 @@ impl NodeAgent {
     }
 
     /// Waits for ztunnel and hands it these pods. `check` is asked again and again whether waiting is of use.
-    ///
-    /// # Errors
-    /// Where ztunnel does not connect or answer in time, speaks something else, or cannot serve a pod; where `check` fails.
-    pub fn hand_over(
-        &self,
-        pods: &[NodePod<'_>],
-        check: &dyn Fn() -> Result<(), EnvironmentError>,
-    ) -> Result<Connection, EnvironmentError> {
+    pub fn hand_over(&self, pods: &[NodePod<'_>], check: &dyn Fn() -> Result<()>) -> Result<Connection> {
         let connection = Connection { socket: self.accept(check)? };
         connection.hello(check)?;
         for pod in pods {
@@ -113,18 +104,17 @@ impl NodeAgent {
         Ok(connection)
     }
 
-    fn accept(&self, check: &dyn Fn() -> Result<(), EnvironmentError>) -> Result<OwnedFd, EnvironmentError> {
+    fn accept(&self, check: &dyn Fn() -> Result<()>) -> Result<OwnedFd> {
         wait_for("ztunnel asks for its pods", ANSWERED_WITHIN, || {
             check()?;
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            not_yet(rustix::net::accept_with(&self.socket, flags))
-                .map_err(|error| EnvironmentError::new("take ztunnel's connection", error))
+            not_yet(rustix::net::accept_with(&self.socket, flags)).context("take ztunnel's connection")
         })
     }
 }
 
 impl Connection {
-    fn hello(&self, check: &dyn Fn() -> Result<(), EnvironmentError>) -> Result<(), EnvironmentError> {
+    fn hello(&self, check: &dyn Fn() -> Result<()>) -> Result<()> {
         let operation = "greet ztunnel";
         let hello: Hello = self.receive(operation, check)?;
         if hello.version() == Version::V1 {
@@ -140,8 +130,8 @@ impl Connection {
         operation: &str,
         payload: Payload,
         file: Option<BorrowedFd<'_>>,
-        check: &dyn Fn() -> Result<(), EnvironmentError>,
-    ) -> Result<(), EnvironmentError> {
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
         let failed = |reason: String| EnvironmentError::new(operation, reason);
         let bytes = Request { payload: Some(payload) }.encode_to_vec();
         let files: &[BorrowedFd<'_>] = file.as_slice();
@@ -164,19 +154,16 @@ impl Connection {
     fn receive<M: prost::Message + Default>(
         &self,
         operation: &str,
-        check: &dyn Fn() -> Result<(), EnvironmentError>,
-    ) -> Result<M, EnvironmentError> {
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<M> {
         let mut buffer = [0; LONGEST_MESSAGE_BYTES];
         let received = wait_for("ztunnel answers", ANSWERED_WITHIN, || {
             check()?;
-            not_yet(rustix::net::recv(&self.socket, &mut buffer, RecvFlags::empty()))
-                .map_err(|error| EnvironmentError::new(operation, error))
+            not_yet(rustix::net::recv(&self.socket, &mut buffer, RecvFlags::empty())).context(operation)
         })?;
         match received {
             (0, _) => Err(EnvironmentError::new(operation, "ztunnel hung up")),
-            (bytes, _) => {
-                M::decode(&buffer[..bytes]).map_err(|error| EnvironmentError::new(operation, error))
-            }
+            (bytes, _) => M::decode(&buffer[..bytes]).context(operation),
         }
     }
 }
@@ -247,7 +234,7 @@ mod tests {
     /// Hands one pod to a ztunnel that does this.
     fn hand_over<T: Send + 'static>(
         ztunnel: impl FnOnce(FakeZtunnel) -> T + Send + 'static,
-    ) -> (Result<Connection, EnvironmentError>, T) {
+    ) -> (Result<Connection>, T) {
         let folder = tempfile::tempdir().unwrap();
         let agent = NodeAgent::listen(&folder.path().join("zds")).unwrap();
         let path = agent.path().to_path_buf();

@@ -6,6 +6,7 @@
 pub(crate) use mesh::ztunnel::metrics;
 
 use super::zds::{Connection, NodeAgent, NodePod};
+use crate::Result;
 use crate::certificates::write_private;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::context::{DeploymentContext, file_name, lab_name};
@@ -14,7 +15,7 @@ use crate::life::Question;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::running::{CounterSource, PodIdentity, Proxy};
-use experiment::environment::{AccessLog, EnvironmentError};
+use experiment::environment::{AccessLog, ErrorContext};
 use experiment::schema::ProxyConfiguration;
 use mesh::config_dump::DumpCopy;
 use mesh::names::{
@@ -66,15 +67,7 @@ pub(crate) struct ServedPod<'a> {
 
 impl ZtunnelFactory<'_> {
     /// Starts one in this pod of its own for these pods and hands them over. It need not be ready yet.
-    ///
-    /// # Errors
-    /// It does not start, or cannot serve a pod.
-    pub fn start_shared(
-        &self,
-        pod: &mut Pod,
-        token: &str,
-        served: Vec<ServedPod<'_>>,
-    ) -> Result<Proxy, EnvironmentError> {
+    pub fn start_shared(&self, pod: &mut Pod, token: &str, served: Vec<ServedPod<'_>>) -> Result<Proxy> {
         let files = self.write_files(NAME, token)?;
         let agent = NodeAgent::listen(&files.path().join("zds"))?;
         let mut environment = self.environment(pod, files.path());
@@ -101,16 +94,13 @@ impl ZtunnelFactory<'_> {
     }
 
     /// Starts one in the pod that it serves. It need not be ready yet.
-    ///
-    /// # Errors
-    /// It does not start.
     pub fn start_dedicated(
         &self,
         name: &str,
         pod: &mut Pod,
         PodIdentity { namespace, pod: pod_name, account, .. }: &PodIdentity,
         token: &str,
-    ) -> Result<Proxy, EnvironmentError> {
+    ) -> Result<Proxy> {
         let files = self.write_files(name, token)?;
         let identity = format!("{namespace}/{pod_name}/{account}");
         let mut environment = self.environment(pod, files.path());
@@ -130,9 +120,8 @@ impl ZtunnelFactory<'_> {
         user: ContainerUser,
         files: &PrivateDir,
         environment: BTreeMap<String, OsString>,
-    ) -> Result<Container, EnvironmentError> {
-        let directory = fs::canonicalize(files.path())
-            .map_err(|error| EnvironmentError::new(format!("find the files of {name}"), error))?;
+    ) -> Result<Container> {
+        let directory = fs::canonicalize(files.path()).context(format!("find the files of {name}"))?;
         pod.start(&ContainerSpec {
             name: lab_name(name),
             program: self.program.to_path_buf(),
@@ -171,13 +160,12 @@ impl ZtunnelFactory<'_> {
         .collect()
     }
 
-    fn write_files(&self, name: &str, token: &str) -> Result<PrivateDir, EnvironmentError> {
+    fn write_files(&self, name: &str, token: &str) -> Result<PrivateDir> {
         let directory = lab_name(&format!("mesh-{}-{name}", self.context.number));
         let files = PrivateDir(self.context.lab.create_private_dir(&directory, ContainerUser::Lab)?);
         for (name, content) in [(TOKEN, token), (ROOT_CERTIFICATE, self.root_certificate)] {
             let path = files.path().join(name);
-            write_private(&path, content.as_bytes(), None)
-                .map_err(|error| EnvironmentError::new(format!("write {}", path.display()), error))?;
+            write_private(&path, content.as_bytes(), None).context(format!("write {}", path.display()))?;
         }
         Ok(files)
     }

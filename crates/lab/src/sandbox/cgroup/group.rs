@@ -2,6 +2,7 @@
 
 use super::reading::{self, CpuUsage, Memory, Throttling};
 use super::version::Version;
+use crate::Result;
 use experiment::environment::EnvironmentError;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
@@ -64,7 +65,7 @@ impl Cgroup {
     }
 
     /// Limits CPU as a pod's `limits.cpu` does: a quota per period of 100 ms.
-    pub fn limit_cpu(&self, cores: f64) -> Result<(), EnvironmentError> {
+    pub fn limit_cpu(&self, cores: f64) -> Result<()> {
         let operation = format!("limit CPU to {cores} cores");
         let quota_us = quota_us(cores).ok_or_else(|| {
             EnvironmentError::new(operation.clone(), "a limit is a number of cores from 0.01 up to 100000")

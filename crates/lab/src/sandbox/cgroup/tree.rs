@@ -3,6 +3,7 @@
 use super::group::{Cgroup, CgroupDir};
 use super::hierarchy::{self, ParentCgroup};
 use super::version::Version;
+use crate::Result;
 use crate::sandbox::registry::runtime_dir::retry_if_removed;
 use experiment::environment::EnvironmentError;
 use mesh::wait::wait_for;
@@ -140,7 +141,7 @@ fn create_all(directory: &Path) -> io::Result<()> {
 }
 
 impl LabCgroup {
-    pub fn create(&self, pod: &str, container: &str) -> Result<Cgroup, EnvironmentError> {
+    pub fn create(&self, pod: &str, container: &str) -> Result<Cgroup> {
         let failed = |error| EnvironmentError::new(format!("make the cgroup of {pod}/{container}"), error);
         let wanted: Vec<&str> = self.enabled.iter().map(String::as_str).collect();
         let mut branches = Vec::new();
@@ -158,14 +159,14 @@ impl LabCgroup {
     }
 
     /// Removes the groups of a pod and its containers; waits, bounded, for killed processes.
-    pub fn remove_pod(&self, pod: &str) -> Result<(), EnvironmentError> {
+    pub fn remove_pod(&self, pod: &str) -> Result<()> {
         self.branches.iter().try_for_each(|branch| remove_soon(&branch.directory.join(pod)))
     }
 }
 
 /// Removes a lab's group with all below it, waiting for killed processes, and the common directory if this was the
 /// last lab. Returns whether there was anything.
-pub fn remove_lab(directory: &Path) -> Result<bool, EnvironmentError> {
+pub fn remove_lab(directory: &Path) -> Result<bool> {
     let was_there = directory.exists();
     remove_soon(directory)?;
     if was_there && let Some(all_labs) = directory.parent() {
@@ -175,7 +176,7 @@ pub fn remove_lab(directory: &Path) -> Result<bool, EnvironmentError> {
     Ok(was_there)
 }
 
-fn remove_soon(directory: &Path) -> Result<(), EnvironmentError> {
+fn remove_soon(directory: &Path) -> Result<()> {
     let operation = || format!("remove the cgroup {}", directory.display());
     wait_for(&format!("no process is left in the cgroup {}", directory.display()), REMOVE_TIMEOUT, || {
         match remove(directory) {

@@ -5,6 +5,7 @@
 //! killed should the pod's thread end.
 
 use super::{Container, ContainerSpec, ContainerUser, ErrorOutput, Process, State};
+use crate::Result;
 use crate::sandbox::cgroup::Cgroup;
 use crate::sandbox::namespace::Namespace;
 use crate::sandbox::permission::in_child;
@@ -31,7 +32,7 @@ pub(crate) struct Launch<'a> {
     pub(crate) program: PathBuf,
 }
 
-pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Container, EnvironmentError> {
+pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Container> {
     let operation = format!("start {}/{} ({})", launch.pod, spec.name, spec.program.display());
     let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
     let rights = Rights::of(spec.user, launch.identity);

@@ -7,6 +7,7 @@ mod log;
 
 pub(crate) use launch::{Launch, start};
 
+use crate::Result;
 use crate::sandbox::cgroup::Cgroup;
 use crate::sandbox::interface::Interface;
 use crate::sandbox::process_end::ends_within;
@@ -178,7 +179,7 @@ impl Container {
     }
 
     /// An error with the last log lines if [`Self::failed`].
-    pub fn check(&self, operation: impl Into<String>) -> Result<(), EnvironmentError> {
+    pub fn check(&self, operation: impl Into<String>) -> Result<()> {
         self.failed().map_or(Ok(()), |how| Err(self.failure(operation, &how)))
     }
 
@@ -219,7 +220,7 @@ impl Container {
 
     /// Sends SIGTERM, and SIGKILL after `grace`. Its children go with it. Fails only for a process stuck in the
     /// kernel.
-    pub fn stop(&self, grace: Duration) -> Result<ExitStatus, EnvironmentError> {
+    pub fn stop(&self, grace: Duration) -> Result<ExitStatus> {
         self.signal(Signal::TERM);
         if let Some(status) = self.wait(grace) {
             return Ok(status);

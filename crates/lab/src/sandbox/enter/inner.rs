@@ -1,5 +1,6 @@
 //! The inner process: see [`super`].
 
+use crate::Result;
 use crate::sandbox::lab::Lab;
 use crate::sandbox::permission::refused;
 use crate::sandbox::port_forward;
@@ -26,7 +27,7 @@ pub(super) const INSIDE_VARIABLE: &str = "MESHMETER_LAB_INSIDE";
 /// do.
 pub(super) const ARMED_FILE: &str = "armed";
 
-pub(super) fn enter(private_dir: PathBuf, ports: usize) -> Result<Lab, EnvironmentError> {
+pub(super) fn enter(private_dir: PathBuf, ports: usize) -> Result<Lab> {
     let operation = "enter the lab";
     if rustix::process::getpid().as_raw_nonzero().get() != 1 {
         return Err(EnvironmentError::new(
@@ -99,7 +100,7 @@ fn open_proc() -> io::Result<OwnedFd> {
 }
 
 /// Mounts a proc for our PID namespace.
-fn mount_proc() -> Result<(), EnvironmentError> {
+fn mount_proc() -> Result<()> {
     let operation = "mount the lab's /proc";
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", private).map_err(|error| refused(operation, error.into()))?;

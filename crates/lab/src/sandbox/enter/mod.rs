@@ -14,8 +14,8 @@ mod inner;
 mod outer;
 
 use self::inner::INSIDE_VARIABLE;
+use crate::Result;
 use crate::sandbox::lab::Lab;
-use experiment::environment::EnvironmentError;
 use std::process::ExitCode;
 
 #[derive(Debug)]
@@ -27,12 +27,12 @@ pub enum Entered {
 
 /// Enters a new lab. Must be called before any thread is started: only a process of one thread can make an ordinary
 /// user's namespaces. `purpose` is shown by `meshmeter lab status`.
-pub fn enter(purpose: &str) -> Result<Entered, EnvironmentError> {
+pub fn enter(purpose: &str) -> Result<Entered> {
     enter_with_ports(purpose, 0)
 }
 
 /// Like [`enter`], with `ports` of the machine's ports to forward: see [`Lab::forward_port`].
-pub fn enter_with_ports(purpose: &str, ports: usize) -> Result<Entered, EnvironmentError> {
+pub fn enter_with_ports(purpose: &str, ports: usize) -> Result<Entered> {
     match std::env::var_os(INSIDE_VARIABLE) {
         Some(directory) => inner::enter(directory.into(), ports).map(Entered::Inside),
         None => outer::enter(purpose).map(Entered::Outside),

@@ -1,6 +1,7 @@
 //! The outer process: see [`super`].
 
 use super::inner::{ARMED_FILE, INSIDE_VARIABLE};
+use crate::Result;
 use crate::sandbox::exec;
 use crate::sandbox::permission::{first_namespaces, in_child, refused};
 use crate::sandbox::privileges::Privileges;
@@ -36,7 +37,7 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 /// it.
 const PASSED_ON: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
-pub(super) fn enter(purpose: &str) -> Result<ExitCode, EnvironmentError> {
+pub(super) fn enter(purpose: &str) -> Result<ExitCode> {
     // First of all, so that no signal finds us with half a lab and the default action.
     let mut signals = Signals::new(PASSED_ON.iter().chain([&SIGCHLD])).context("handle signals")?;
     let removed_before = remove_stale();
@@ -69,7 +70,7 @@ fn record(id: String, purpose: &str, removed_before: Vec<Removed>) -> io::Result
     Record::new(id, purpose, ProcessIdentity::current()?, privileges, removed_before)
 }
 
-fn note_inner(registration: &mut Registration, child: &Child) -> Result<(), EnvironmentError> {
+fn note_inner(registration: &mut Registration, child: &Child) -> Result<()> {
     // It may have ended already, with an error of its own that is worth more than one of ours.
     let Ok(identity) = ProcessIdentity::of(Path::new("/proc"), Pid::from_child(child).as_raw_nonzero().get())
     else {
@@ -80,9 +81,7 @@ fn note_inner(registration: &mut Registration, child: &Child) -> Result<(), Envi
 
 /// Makes the namespaces for the inner process, and returns why an ordinary user's has no user for proxies, if so.
 /// `proxy_user` is absent for root, which has every user. The PID namespace is for our children only.
-fn make_namespaces(
-    proxy_user: Option<Result<Subordinate, NoProxyUser>>,
-) -> Result<Result<(), NoProxyUser>, EnvironmentError> {
+fn make_namespaces(proxy_user: Option<Result<Subordinate, NoProxyUser>>) -> Result<Result<(), NoProxyUser>> {
     let operation = "make namespaces for a lab";
     let failed = |error| refused(operation, error);
     let Some(subordinate) = proxy_user else {
@@ -115,7 +114,7 @@ fn make_namespaces(
     Ok(Err(no_proxy_user))
 }
 
-fn start_inner(directory: &Path) -> Result<Child, EnvironmentError> {
+fn start_inner(directory: &Path) -> Result<Child> {
     let mut arguments = std::env::args_os();
     // The very file that we are, even if another has taken its path since.
     let mut command = Command::new("/proc/self/exe");
@@ -127,11 +126,7 @@ fn start_inner(directory: &Path) -> Result<Child, EnvironmentError> {
     command.spawn().map_err(|error| refused("start the lab's first process", error))
 }
 
-fn supervise(
-    signals: &mut Signals,
-    child: &mut Child,
-    directory: &Path,
-) -> Result<ExitCode, EnvironmentError> {
+fn supervise(signals: &mut Signals, child: &mut Child, directory: &Path) -> Result<ExitCode> {
     let mut asked_to_end = 0;
     let end = pidfd_open(Pid::from_child(child), PidfdFlags::empty())
         .map_err(|error| EnvironmentError::new("wait for the lab", io::Error::from(error)))?;
@@ -154,7 +149,7 @@ fn supervise(
     }
 }
 
-fn wait_until_armed(child: &mut Child, directory: &Path) -> Result<(), EnvironmentError> {
+fn wait_until_armed(child: &mut Child, directory: &Path) -> Result<()> {
     wait_for("the lab's first process handles signals", ARMED_TIMEOUT, || {
         let ended = child.try_wait().context("wait for the lab")?;
         // Its directory may have been removed since.
@@ -172,7 +167,7 @@ fn pass_on(child: &Child, signal: i32) {
     }
 }
 
-fn exit_code(status: ExitStatus, asked_to_end: bool) -> Result<ExitCode, EnvironmentError> {
+fn exit_code(status: ExitStatus, asked_to_end: bool) -> Result<ExitCode> {
     if status.code().is_some() || asked_to_end {
         return Ok(ExitCode::from(exec::exit_code(status)));
     }

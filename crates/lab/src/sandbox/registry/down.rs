@@ -2,6 +2,7 @@
 
 use super::record::{Record, Removed};
 use super::runtime_dir::{self, UNFINISHED, entries};
+use crate::Result;
 use crate::sandbox::cgroup::tree::remove_lab;
 use crate::sandbox::container::ENDED_TIMEOUT;
 use crate::sandbox::process_end::ends_within;
@@ -22,7 +23,7 @@ const UNFINISHED_FOR: SignedDuration = SignedDuration::from_mins(10);
 
 /// Takes down the lab of this name, or all of ours; running ones are asked to end first. One that cannot be taken
 /// down does not keep the others up.
-pub fn down(id: Option<&str>) -> Result<Vec<Removed>, EnvironmentError> {
+pub fn down(id: Option<&str>) -> Result<Vec<Removed>> {
     let mut removed = Vec::new();
     let mut result = Ok(());
     for labs in runtime_dir::existing() {
@@ -76,7 +77,7 @@ fn is_of_another_container(directory: &Path) -> bool {
     Record::load(directory).is_ok_and(|record| !record.is_of_our_pid_namespace())
 }
 
-fn take_down(directory: &Path) -> Result<Removed, EnvironmentError> {
+fn take_down(directory: &Path) -> Result<Removed> {
     let record = match Record::load(directory) {
         Ok(record) => record,
         // It removed itself between our looking and our reading.
@@ -109,7 +110,7 @@ fn take_down(directory: &Path) -> Result<Removed, EnvironmentError> {
 }
 
 /// Ends a lab's processes; the outer process is asked first if it runs.
-fn finish_off(record: &Record) -> Result<(), EnvironmentError> {
+fn finish_off(record: &Record) -> Result<()> {
     if !end(record.outer, Signal::TERM, SHUTDOWN_TIMEOUT)? {
         end(record.outer, Signal::KILL, ENDED_TIMEOUT)?;
     }
@@ -125,7 +126,7 @@ fn finish_off(record: &Record) -> Result<(), EnvironmentError> {
 }
 
 /// Signals a process that still runs and waits for its end; returns whether it is gone.
-fn end(process: ProcessIdentity, signal: Signal, within: Duration) -> Result<bool, EnvironmentError> {
+fn end(process: ProcessIdentity, signal: Signal, within: Duration) -> Result<bool> {
     let operation = || format!("end process {}", process.pid);
     let failed = |error: rustix::io::Errno| EnvironmentError::new(operation(), io::Error::from(error));
     let Some(pid) = process.raw() else { return Ok(true) };
@@ -145,7 +146,7 @@ fn end(process: ProcessIdentity, signal: Signal, within: Duration) -> Result<boo
 }
 
 /// Removes a lab's control groups, then its directory; returns the removed groups. All processes must have ended.
-pub(super) fn remove_entry(directory: &Path, cgroups: &[PathBuf]) -> Result<Vec<PathBuf>, EnvironmentError> {
+pub(super) fn remove_entry(directory: &Path, cgroups: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     for cgroup in cgroups {
         if remove_lab(cgroup)? {

@@ -1,11 +1,12 @@
 //! The files of a lab's registry entry.
 
 use super::access::Access;
+use crate::Result;
 use crate::sandbox::cgroup::LabCgroup;
 use crate::sandbox::privileges::Privileges;
 use crate::sandbox::process_table::ProcessIdentity;
 use crate::sandbox::subordinate::NoProxyUser;
-use experiment::environment::{EnvironmentError, ErrorContext as _};
+use experiment::environment::ErrorContext as _;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -80,12 +81,12 @@ impl Record {
         })
     }
 
-    pub fn load(directory: &Path) -> Result<Self, EnvironmentError> {
+    pub fn load(directory: &Path) -> Result<Self> {
         let path = directory.join(RECORD_FILE);
         read_json(&path).context(format!("read {}", path.display()))
     }
 
-    pub(super) fn save(&self, directory: &Path) -> Result<(), EnvironmentError> {
+    pub(super) fn save(&self, directory: &Path) -> Result<()> {
         let path = directory.join(RECORD_FILE);
         write_json(&path, self).context(format!("write {}", path.display()))
     }
@@ -131,7 +132,7 @@ pub struct ContainerNote {
 
 impl Contents {
     /// Writes a pod's note to the lab's directory, or removes it if the pod is gone.
-    pub(crate) fn save_pod(&self, directory: &Path, number: u16) -> Result<(), EnvironmentError> {
+    pub(crate) fn save_pod(&self, directory: &Path, number: u16) -> Result<()> {
         let pods = directory.join(PODS_FOLDER);
         let path = pods.join(format!("{number}.json"));
         let saved = match self.pods.get(&number) {
@@ -141,7 +142,7 @@ impl Contents {
         saved.context(format!("write {}", path.display()))
     }
 
-    pub(crate) fn save_access(&self, directory: &Path) -> Result<(), EnvironmentError> {
+    pub(crate) fn save_access(&self, directory: &Path) -> Result<()> {
         let path = directory.join(ACCESS_FILE);
         write_json(&path, &self.access).context(format!("write {}", path.display()))
     }

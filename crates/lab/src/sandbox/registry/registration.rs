@@ -3,6 +3,7 @@
 use super::down::{remove_entry, remove_folders_of_all};
 use super::record::Record;
 use super::runtime_dir::{self, DirAccess, UNFINISHED};
+use crate::Result;
 use crate::sandbox::cgroup::tree::Plan;
 use crate::sandbox::process_table::ProcessIdentity;
 use crate::sandbox::subordinate::NoProxyUser;
@@ -20,10 +21,7 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
-    pub(crate) fn new(
-        access: DirAccess,
-        record: impl FnOnce(String) -> io::Result<Record>,
-    ) -> Result<Self, EnvironmentError> {
+    pub(crate) fn new(access: DirAccess, record: impl FnOnce(String) -> io::Result<Record>) -> Result<Self> {
         let failed = |error| EnvironmentError::new("write the lab down", error);
         let id = new_id().map_err(failed)?;
         let mut record = record(id).map_err(failed)?;
@@ -41,7 +39,7 @@ impl Registration {
     }
 
     /// Makes the lab's control group, or records why there is none.
-    pub(crate) fn make_cgroup(&mut self) -> Result<(), EnvironmentError> {
+    pub(crate) fn make_cgroup(&mut self) -> Result<()> {
         let plan = Plan::read(&self.record.id).context("find the machine's control groups")?;
         match plan.establish() {
             Ok(cgroup) => self.record.cgroup = Some(cgroup),
@@ -50,21 +48,21 @@ impl Registration {
         self.record.save(&self.directory)
     }
 
-    pub(crate) fn note_no_proxy_user(&mut self, reason: NoProxyUser) -> Result<(), EnvironmentError> {
+    pub(crate) fn note_no_proxy_user(&mut self, reason: NoProxyUser) -> Result<()> {
         self.record.no_proxy_user = Some(reason);
         self.record.save(&self.directory)
     }
 
-    pub(crate) fn note_inner(&mut self, inner: ProcessIdentity) -> Result<(), EnvironmentError> {
+    pub(crate) fn note_inner(&mut self, inner: ProcessIdentity) -> Result<()> {
         self.record.inner = Some(inner);
         self.record.save(&self.directory)
     }
 
-    pub(crate) fn remove(mut self) -> Result<(), EnvironmentError> {
+    pub(crate) fn remove(mut self) -> Result<()> {
         self.take_down()
     }
 
-    fn take_down(&mut self) -> Result<(), EnvironmentError> {
+    fn take_down(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.removed, true) {
             return Ok(());
         }
@@ -85,7 +83,7 @@ impl Drop for Registration {
 
 /// Creates an entry's directory under its first name. Another lab that ends may remove the common directory just
 /// before: then both are made again, a few times.
-fn make_unfinished(id: &str, access: DirAccess) -> Result<PathBuf, EnvironmentError> {
+fn make_unfinished(id: &str, access: DirAccess) -> Result<PathBuf> {
     let mut tries_left = 8;
     loop {
         let unfinished = runtime_dir::open(access)?.join(format!("{UNFINISHED}{id}"));

@@ -1,5 +1,6 @@
 //! The directory in which labs are registered, which is ours alone.
 
+use crate::Result;
 use experiment::environment::EnvironmentError;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -34,7 +35,7 @@ impl DirAccess {
     }
 }
 
-pub(super) fn open(access: DirAccess) -> Result<PathBuf, EnvironmentError> {
+pub(super) fn open(access: DirAccess) -> Result<PathBuf> {
     let mut refused = EnvironmentError::new("make a folder for the lab", "there is no place for one");
     let mut places = candidates();
     if access == DirAccess::Proxies && !rustix::process::geteuid().is_root() {

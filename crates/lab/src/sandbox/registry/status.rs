@@ -3,9 +3,9 @@
 use super::access::Access;
 use super::record::{Contents, PodNote, Record};
 use super::runtime_dir::{self, entries};
+use crate::Result;
 use crate::sandbox::privileges::Privileges;
 use crate::sandbox::process_table::{self, ProcessIdentity};
-use experiment::environment::EnvironmentError;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -89,7 +89,7 @@ pub struct ContainerStatus {
 }
 
 /// Labs of this user: those that are up, and remains of others.
-pub fn list() -> Result<Vec<LabStatus>, EnvironmentError> {
+pub fn list() -> Result<Vec<LabStatus>> {
     let mut labs = Vec::new();
     for folder in runtime_dir::existing() {
         for directory in entries(&folder) {
