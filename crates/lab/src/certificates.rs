@@ -123,7 +123,6 @@ fn dated_parameters() -> CertificateParams {
     parameters
 }
 
-/// Parameters of a certificate that is no authority.
 fn leaf_parameters(purpose: ExtendedKeyUsagePurpose) -> CertificateParams {
     let mut parameters = dated_parameters();
     parameters.is_ca = IsCa::ExplicitNoCa;

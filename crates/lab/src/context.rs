@@ -8,32 +8,22 @@ use mesh::istio::token::TokenIssuer;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// Name lengths that the lab takes.
 const MAX_NAME_BYTES: usize = 40;
 
-/// What everything in a deployment has in common.
 #[derive(Debug)]
 pub(crate) struct DeploymentContext<'a> {
-    /// The lab that it is in.
     pub lab: &'a Lab,
-    /// The program that is the service and the generator.
     pub meshmeter: &'a Path,
-    /// The run's certificate authority.
     pub authority: &'a RunAuthority,
-    /// The deployment.
     pub spec: &'a DeploymentSpec,
-    /// Logs of its components.
     pub log_dir: &'a Path,
     /// Number of the deployment in its run, from 1.
     pub number: usize,
 }
 
-/// The control plane of a deployment, and its objects there.
 #[derive(Debug)]
 pub(crate) struct MeshContext<'a> {
-    /// What proxies are run from.
     pub programs: &'a IstioPrograms,
-    /// Who configures them.
     pub control_plane: Rc<ControlPlane>,
     /// One namespace per namespace of the topology, in its order.
     pub namespaces: MeshNamespaces,
@@ -43,7 +33,6 @@ pub(crate) struct MeshContext<'a> {
     pub wasm_module: Option<PathBuf>,
 }
 
-/// A component's name as part of a file name.
 pub(crate) fn file_name(component: &str) -> String {
     component.replace('/', "--")
 }

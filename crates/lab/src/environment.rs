@@ -22,7 +22,6 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// What a lab runs.
 #[derive(Clone, Debug)]
 pub struct Programs {
     /// The `meshmeter` binary, which is the service (`serve`) and the generator (`load`).
@@ -31,7 +30,6 @@ pub struct Programs {
     pub overrides: Overrides,
 }
 
-/// One machine as the place of a run.
 #[derive(Debug)]
 pub struct LocalLab {
     lab: Lab,
@@ -51,9 +49,7 @@ pub struct LocalLab {
     control_planes: Cell<usize>,
     /// Where their logs go: they outlive the trial that started them.
     control_plane_logs: PathBuf,
-    /// Logs of deployments and trials.
     logs: PathBuf,
-    /// Receives progress of what takes long.
     progress: ProgressSink,
 }
 
@@ -93,7 +89,6 @@ impl LocalLab {
         self.logs = directory;
     }
 
-    /// The directory of the logs under this label.
     pub(crate) fn log_dir(&self, label: &str) -> PathBuf {
         self.logs.join(label)
     }
@@ -103,7 +98,6 @@ impl LocalLab {
         self.progress = progress;
     }
 
-    /// Receives progress.
     pub(crate) fn progress(&self) -> &ProgressSink {
         &self.progress
     }
@@ -119,7 +113,6 @@ impl LocalLab {
         })
     }
 
-    /// What a new deployment hands to everything that it starts.
     pub(crate) fn deployment_context<'a>(
         &'a self,
         spec: &'a DeploymentSpec,
@@ -151,7 +144,6 @@ impl LocalLab {
         self.control_plane.borrow().clone()
     }
 
-    /// Envoy.
     pub(crate) fn envoy(&self) -> Result<&Installed> {
         if let Some(envoy) = self.envoy.get() {
             return Ok(envoy);
@@ -160,22 +152,18 @@ impl LocalLab {
         Ok(self.envoy.get_or_init(|| envoy))
     }
 
-    /// The machine's own `/proc`.
     pub(crate) fn host_proc(&self) -> &HostProc {
         &self.host_proc
     }
 
-    /// The lab that it is in.
     pub(crate) fn lab(&self) -> &Lab {
         &self.lab
     }
 
-    /// The program that is the service and the generator.
     pub(crate) fn meshmeter(&self) -> &Path {
         &self.programs.meshmeter
     }
 
-    /// What `mesh: istio` runs.
     pub(crate) fn istio_programs(&self) -> Result<&IstioPrograms> {
         if let Some(programs) = self.istio.get() {
             return Ok(programs);
@@ -184,7 +172,6 @@ impl LocalLab {
         Ok(self.istio.get_or_init(|| programs))
     }
 
-    /// What the ambient modes run besides.
     pub(crate) fn ambient_programs(&self) -> Result<&AmbientPrograms> {
         if let Some(programs) = self.ambient.get() {
             return Ok(programs);

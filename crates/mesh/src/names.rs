@@ -14,7 +14,6 @@ pub const DISCOVERY_PORT: u16 = 15012;
 pub const ISTIOD_DEBUG_PORT: u16 = 15014;
 /// istiod's port for readiness, which serves the debug endpoints too.
 pub const ISTIOD_HTTP_PORT: u16 = 8080;
-/// istiod's port for validation webhooks.
 pub const ISTIOD_WEBHOOK_PORT: u16 = 15017;
 /// Audience of the tokens by which proxies authenticate to istiod.
 pub const TOKEN_AUDIENCE: &str = "istio-ca";
@@ -22,7 +21,6 @@ pub const TOKEN_AUDIENCE: &str = "istio-ca";
 pub const ADMIN_PORT: u16 = 15000;
 /// Status and merged metrics of pilot-agent, and metrics of ztunnel.
 pub const STATUS_PORT: u16 = 15020;
-/// Readiness of gateways, waypoints and ztunnel.
 pub const READINESS_PORT: u16 = 15021;
 /// HBONE: mutual TLS with HTTP/2 CONNECT inside, between ztunnels and waypoints.
 pub const HBONE_PORT: u16 = 15008;
@@ -31,7 +29,6 @@ pub const OUTBOUND_PORT: u16 = 15001;
 /// Port of a sidecar or ztunnel that takes inbound connections.
 pub const INBOUND_PORT: u16 = 15006;
 
-/// Fully qualified name of a Service.
 pub fn service_host(service: &str, namespace: &str) -> String {
     format!("{service}.{namespace}.{CLUSTER_DOMAIN}")
 }

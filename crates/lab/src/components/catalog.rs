@@ -16,7 +16,6 @@ pub(super) const KUBERNETES_VERSION: &str = "1.36.3";
 /// pins.
 pub(super) const ISTIO_VERSION: &str = "1.31-dev-eed52ebb66ad";
 
-/// Third-party programs and files of the lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Component {
     Envoy,

@@ -65,7 +65,6 @@ impl Module {
 pub(super) struct Program {
     component: Component,
     module: &'static Module,
-    /// The package of its `main`.
     package: &'static str,
     /// Set by the linker, so that the program states its version.
     variables: Vec<String>,

@@ -43,7 +43,6 @@ pub(super) fn command(go: &str, module: &Path) -> Command {
     command
 }
 
-/// Go's temporary files.
 pub(super) fn temporary_folder(module: &Path) -> PathBuf {
     module.with_file_name("at-work")
 }

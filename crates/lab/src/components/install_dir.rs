@@ -14,7 +14,6 @@ use tempfile::TempDir;
 /// Names the components directory instead of the one in the user's cache.
 pub const FOLDER_VARIABLE: &str = "MESHMETER_COMPONENTS";
 
-/// The folder for components, as the environment variables say.
 pub fn folder() -> Result<PathBuf> {
     folder_from(&|name| std::env::var_os(name))
 }
@@ -38,7 +37,6 @@ fn non_empty(value: Option<OsString>) -> Option<PathBuf> {
     value.filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Prefix of directories that are being filled.
 const UNFINISHED_PREFIX: &str = ".installing-";
 
 /// For another installation into the same directory: a whole one, on a slow machine.

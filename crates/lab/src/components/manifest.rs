@@ -158,8 +158,7 @@ fn modified_ns(metadata: &fs::Metadata) -> i128 {
     i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec())
 }
 
-/// SHA-256, in hexadecimal, of several texts, each preceded by its length so that none can pass for a part of
-/// another.
+/// SHA-256, in hexadecimal, of several texts, each preceded by its length so that none can pass for a part of another.
 pub(crate) fn sha256_of_texts(texts: &[&str]) -> String {
     let mut context = Context::new(&SHA256);
     for text in texts {

@@ -34,7 +34,6 @@ pub(super) fn ask(component: Component, path: &Path) -> Result<String, String> {
         .ok_or_else(|| format!("`{argument}` printed no version of {component}: {:?}", first_line(&text)))
 }
 
-/// Checks that the program runs and is of the pinned version.
 pub(super) fn check_pinned(component: Component, program: &Path) -> Result<(), String> {
     let version = ask(component, program)?;
     let pinned = component.pinned_version().unwrap_or_default();

@@ -15,7 +15,6 @@ use crate::environment::LocalLab;
 use experiment::Mode;
 use experiment::dataplane::DataPlane;
 
-/// The data plane as a part of a deployment.
 pub(crate) fn part(data_plane: DataPlane, lab: &LocalLab) -> Result<Box<dyn Part + '_>> {
     Ok(match data_plane {
         DataPlane::None => Box::new(none::NoProxies),
@@ -26,7 +25,6 @@ pub(crate) fn part(data_plane: DataPlane, lab: &LocalLab) -> Result<Box<dyn Part
     })
 }
 
-/// Checks that a data plane can run here, as part of this mode.
 pub(crate) fn check(data_plane: DataPlane, lab: &LocalLab, mode: Mode) -> Result<()> {
     match data_plane {
         DataPlane::None => Ok(()),

@@ -8,7 +8,6 @@ use crate::istio::redirect::{ServiceAddress, service_rules};
 use crate::running::service::SERVICE_PORT;
 use experiment::topology::WorkloadId;
 
-/// No proxies.
 pub(super) struct NoProxies;
 
 impl Part for NoProxies {

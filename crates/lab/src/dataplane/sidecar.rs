@@ -24,7 +24,6 @@ use mesh::kubernetes::workloads::Membership;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// Sidecars of a deployment.
 pub(crate) struct Sidecars<'a> {
     programs: &'a IstioPrograms,
     /// Of each member, one per pod.
@@ -44,7 +43,6 @@ pub(crate) fn check(lab: &LocalLab, mode: Mode) -> Result<()> {
 }
 
 impl<'a> Sidecars<'a> {
-    /// Sidecars that are run from these programs.
     pub fn new(programs: &'a IstioPrograms) -> Self {
         Self { programs, proxies: BTreeMap::new() }
     }
@@ -149,7 +147,6 @@ pub(crate) fn cluster(rollout: &Rollout<'_>, id: WorkloadId) -> String {
     format!("outbound|{SERVICE_PORT}||{}", rollout.host_of(id))
 }
 
-/// What the caller's sidecar does with a call.
 fn outbound(rollout: &Rollout<'_>, call: Call) -> Hop {
     if rollout.workload(call.to).is_external() {
         return exit::hop_of_caller(rollout, call);
@@ -169,7 +166,6 @@ fn between_proxies(spec: &DeploymentSpec) -> Option<HopProtocol> {
     spec.istio.http2_upgrade.then_some(HopProtocol::Http2)
 }
 
-/// What the callee's sidecar does with a call.
 fn inbound(spec: &DeploymentSpec) -> Hop {
     Hop::inbound(Layer::for_protocol(spec.protocol).between(between_proxies(spec), None), SERVICE_PORT)
 }

@@ -18,20 +18,17 @@ use std::time::Duration;
 /// A proxy listens as soon as it is ready.
 const LISTENING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Static Envoys of a deployment.
 pub(super) struct StaticEnvoys<'a> {
     envoy: &'a Installed,
     /// Of each member, where its proxies stand on the path and which they are, one per pod.
     proxies: BTreeMap<WorkloadId, (Position, Vec<ProxyId>)>,
 }
 
-/// Checks that static Envoys can run here.
 pub(super) fn check(lab: &LocalLab) -> Result<()> {
     lab.envoy().and_then(|_| redirect::programs()).map(drop)
 }
 
 impl<'a> StaticEnvoys<'a> {
-    /// Proxies that run this program.
     pub fn new(envoy: &'a Installed) -> Self {
         Self { envoy, proxies: BTreeMap::new() }
     }

@@ -27,7 +27,6 @@ const PORTS: [ServicePort; 2] = [
 /// The cluster by which it reaches ztunnels, whatever it sends them.
 const TUNNEL_CLUSTER: &str = "connect_originate";
 
-/// Ztunnels and waypoints of a deployment.
 pub(super) struct Waypoints<'a> {
     ztunnels: Ztunnels<'a>,
     /// In the order of the topology's namespaces.
@@ -35,7 +34,6 @@ pub(super) struct Waypoints<'a> {
 }
 
 impl<'a> Waypoints<'a> {
-    /// Ztunnels that run these programs, and waypoints.
     pub fn new(programs: &'a AmbientPrograms) -> Self {
         Self { ztunnels: Ztunnels::new(programs, true), waypoints: Vec::new() }
     }
@@ -100,7 +98,6 @@ fn statistics(rollout: &Rollout<'_>, namespace: usize) -> Vec<String> {
     statistics
 }
 
-/// Services of a namespace that are in the mesh.
 fn services_of(rollout: &Rollout<'_>, namespace: usize) -> Vec<WorkloadId> {
     let services = rollout.services().into_iter();
     services.filter(|id| rollout.is_member(*id) && rollout.namespace_index(*id) == namespace).collect()

@@ -30,7 +30,6 @@ use mesh::names::{DISCOVERY_PORT, SYSTEM_NAMESPACE, TOKEN_AUDIENCE};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
-/// Checks that ztunnel can run here, as part of this mode.
 pub(super) fn check(lab: &LocalLab, mode: Mode) -> Result<()> {
     let missing = |error: EnvironmentError| {
         let hint = error.hint.clone();
@@ -42,17 +41,14 @@ pub(super) fn check(lab: &LocalLab, mode: Mode) -> Result<()> {
     redirect::programs().map(drop)
 }
 
-/// The ztunnels of a deployment.
 pub(super) struct Ztunnels<'a> {
     programs: &'a AmbientPrograms,
-    /// Whether requests go from ztunnel to ztunnel through a waypoint.
     through_waypoint: bool,
     /// Of each member, one per pod. Where one is shared they are all the same.
     proxies: BTreeMap<WorkloadId, Vec<ProxyId>>,
 }
 
 impl<'a> Ztunnels<'a> {
-    /// Ztunnels that run these programs.
     pub fn new(programs: &'a AmbientPrograms, through_waypoint: bool) -> Self {
         Self { programs, through_waypoint, proxies: BTreeMap::new() }
     }

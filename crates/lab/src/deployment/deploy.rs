@@ -29,7 +29,6 @@ use std::time::{Duration, Instant};
 /// A proxy takes about a second; more on a machine that is busy with other things.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Least time between two looks at the proxies.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How far the clocks of whoever issues a token and of whoever verifies it may be apart.
@@ -136,7 +135,6 @@ fn wait_until_ready(rollout: &Rollout<'_>) -> Result<()> {
     }
 }
 
-/// Objects that were written.
 struct Written {
     objects: usize,
     begun_at: Instant,

@@ -20,16 +20,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Lines of what a driver wrote last that are kept.
 const LAST_LINES: usize = 20;
 
-/// Results of drivers, in the directory of a trial's logs.
 const RESULT_FILE: &str = "load.json";
 
 /// Time between two looks whether a driver that has closed its standard error has ended.
 const END_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The drivers of a trial.
 #[derive(Debug)]
 pub(super) struct Drivers {
     running: Vec<RunningDriver>,
@@ -40,10 +37,8 @@ pub(super) struct Drivers {
 #[derive(Debug)]
 struct RunningDriver {
     name: String,
-    /// The name of its pod.
     pod: String,
     container: Container,
-    /// Files that it reads.
     _files: PrivateDir,
 }
 
@@ -73,14 +68,12 @@ impl Drivers {
         }
     }
 
-    /// Kills a driver.
     pub fn kill(&self, driver: &str) {
         if let Some(driver) = self.container(driver) {
             driver.kill();
         }
     }
 
-    /// Kills every driver that still runs.
     pub fn kill_all(&self) {
         self.running.iter().for_each(|driver| driver.container.kill());
     }
@@ -91,7 +84,6 @@ impl Drivers {
 }
 
 impl LabDeployment<'_> {
-    /// Starts drivers, each in the first pod of its workload.
     pub(super) fn start_drivers(&mut self, drivers: &[DriverStart]) -> Result<()> {
         self.check_alive("start the drivers")?;
         drivers.iter().try_for_each(|driver| self.start_driver(driver, None))
@@ -158,7 +150,6 @@ impl LabDeployment<'_> {
             .context(operation)
     }
 
-    /// Forgets the drivers of the trial before.
     pub(super) fn forget_drivers(&mut self) {
         self.drivers.kill_all();
         self.drivers = Drivers::default();

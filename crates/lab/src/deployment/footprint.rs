@@ -15,7 +15,6 @@ use mesh::concurrent::side_by_side;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What was read before the load.
 #[derive(Debug, Default)]
 pub(super) struct BeforeLoad {
     memory: BTreeMap<String, ComponentMemory>,
@@ -76,7 +75,6 @@ impl BeforeLoad {
     }
 }
 
-/// Its configuration, counted and kept.
 fn configuration(
     proxy: &Proxy,
     unresponsive: &BTreeMap<&str, &str>,

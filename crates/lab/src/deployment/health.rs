@@ -6,7 +6,6 @@ use crate::life;
 use experiment::environment::deploy::{ComponentFailure, HealthProbe};
 
 impl LabDeployment<'_> {
-    /// The first component that has failed.
     pub(super) fn failure(&self, probe: HealthProbe) -> Option<ComponentFailure> {
         let failed = || {
             let (component, how) = self.failed()?;
@@ -53,7 +52,6 @@ impl LabDeployment<'_> {
         });
     }
 
-    /// Checks that no component has failed.
     pub(super) fn check_alive(&self, operation: &str) -> Result<()> {
         self.components().try_for_each(|(_, container)| container.check(operation))
     }

@@ -23,7 +23,6 @@ enum Written {
 }
 
 impl KeptConfiguration {
-    /// To be kept in this folder under the component's name.
     pub fn new(name: &str, folder: &Path) -> Self {
         let name = file_name(name);
         Self {

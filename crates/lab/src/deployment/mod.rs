@@ -73,9 +73,7 @@ struct Parts {
 #[derive(Debug)]
 struct Edge {
     call: Call,
-    /// Qualified name of the caller.
     from: String,
-    /// Qualified name of the callee.
     to: String,
     drivers: Vec<String>,
     /// From caller to callee.
@@ -94,7 +92,6 @@ impl<'lab> LabDeployment<'lab> {
         }
     }
 
-    /// The pod of the first driver.
     pub fn client_pod(&self) -> &Pod {
         self.pod_of(self.spec.topology.drivers.first().map_or(0, |driver| driver.at))
     }
@@ -124,7 +121,6 @@ impl<'lab> LabDeployment<'lab> {
             .filter_map(|proxy| Some((proxy.name.as_str(), proxy.pod.as_str(), proxy.counters.admin()?)))
     }
 
-    /// What the first driver requests, as a client in its pod writes it.
     pub fn url(&self) -> String {
         self.parts.destinations.first().map(|destination| destination.url.clone()).unwrap_or_default()
     }

@@ -22,7 +22,6 @@ pub(crate) trait Part {
     /// Starts proxies and redirects traffic. Proxies need not be ready yet.
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()>;
 
-    /// Does what needs proxies that are ready.
     fn proxies_are_ready(&mut self, _rollout: &mut Rollout<'_>) -> Result<()> {
         Ok(())
     }
@@ -32,7 +31,6 @@ pub(crate) trait Part {
         Vec::new()
     }
 
-    /// Does what needs the addresses of Services.
     fn services_have_addresses(&self, _rollout: &mut Rollout<'_>) -> Result<()> {
         Ok(())
     }
@@ -42,12 +40,10 @@ pub(crate) trait Part {
         Vec::new()
     }
 
-    /// Its proxies on the path of a call.
     fn stations(&self, _rollout: &Rollout<'_>, _call: Call) -> Stations {
         Stations::default()
     }
 
-    /// Directories of files that drivers use.
     fn take_directories(&mut self) -> Vec<PrivateDir> {
         Vec::new()
     }
@@ -58,32 +54,25 @@ pub(crate) trait Part {
     }
 }
 
-/// Proxies of one part on the path of a call.
 #[derive(Debug, Default)]
 pub(crate) struct Stations {
     /// Near the caller, in the order in which requests pass them.
     pub at_caller: Vec<Station>,
-    /// Near the callee, in the same order.
     pub at_callee: Vec<Station>,
 }
 
 /// A proxy on the path of a call; or several that share its requests, one per replica.
 #[derive(Clone, Debug)]
 pub(crate) struct Station {
-    /// Name of the proxy, or of all replicas together.
     pub name: String,
-    /// The proxies.
     pub proxies: Vec<ProxyId>,
     /// The end of the path that this is about, where a proxy is at both.
     pub side: Option<&'static str>,
-    /// What of their counters tells of the path.
     pub evidence: Evidence,
 }
 
-/// What a driver requests.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Destination {
-    /// As a client in the driver's pod writes it.
     pub url: String,
     /// What the generator needs besides, as arguments of `meshmeter load`: certificates to trust and to show.
     pub arguments: Vec<String>,

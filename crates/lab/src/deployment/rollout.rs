@@ -31,15 +31,11 @@ use std::path::Path;
 
 /// A deployment that is coming up. Pods are the first to be dropped, and all processes with them; objects the last.
 pub(crate) struct Rollout<'a> {
-    /// Its pods.
     pub pods: Pods,
-    /// Every proxy that was started.
     pub proxies: Vec<Proxy>,
     /// The control plane and the objects there; absent under `mesh: envoy`.
     pub mesh: Option<MeshContext<'a>>,
-    /// What everything in it has in common.
     pub context: DeploymentContext<'a>,
-    /// The mode in its parts.
     pub mode: ModeParts,
 }
 
@@ -64,17 +60,14 @@ impl<'a> Rollout<'a> {
         Ok(rollout)
     }
 
-    /// The topology.
     pub fn topology(&self) -> &'a Topology {
         &self.context.spec.topology
     }
 
-    /// A workload of the topology.
     pub fn workload(&self, id: WorkloadId) -> &'a Workload {
         &self.topology().workloads[id]
     }
 
-    /// Workloads that the data plane is attached to.
     pub fn members(&self) -> Vec<WorkloadId> {
         (0..self.topology().workloads.len()).filter(|id| self.is_member(*id)).collect()
     }
@@ -87,12 +80,10 @@ impl<'a> Rollout<'a> {
         workload.in_mesh && !drives_from_outside
     }
 
-    /// Calls that a workload makes.
     pub fn calls_from(&self, id: WorkloadId) -> impl Iterator<Item = Call> {
         self.topology().calls.iter().copied().filter(move |call| call.from == id)
     }
 
-    /// Whether any workload calls this one.
     pub fn is_called(&self, id: WorkloadId) -> bool {
         self.topology().calls.iter().any(|call| call.to == id)
     }
@@ -109,34 +100,28 @@ impl<'a> Rollout<'a> {
         namespaces.iter().position(|namespace| namespace == name).expect("it is one of the topology's")
     }
 
-    /// The control plane and the objects there.
     pub fn mesh(&self) -> &MeshContext<'a> {
         self.mesh.as_ref().expect("parts that need a control plane are of modes that have one")
     }
 
-    /// The same, to add objects.
     pub fn mesh_mut(&mut self) -> &mut MeshContext<'a> {
         self.mesh.as_mut().expect("parts that need a control plane are of modes that have one")
     }
 
-    /// A workload's namespace in the mesh.
     pub fn mesh_namespace(&self, id: WorkloadId) -> &str {
         &self.mesh().namespaces.names()[self.namespace_index(id)]
     }
 
-    /// The whole name of a workload's Service.
     pub fn host_of(&self, id: WorkloadId) -> String {
         service_host(&self.workload(id).name, self.mesh_namespace(id))
     }
 
-    /// Socket addresses of a workload's pods, where its Service leads.
     pub fn endpoints_of(&self, id: WorkloadId) -> Vec<SocketAddrV4> {
         let port = if self.workload(id).is_external() { EXTERNAL_PORT } else { SERVICE_PORT };
         let pods = self.pods.workloads[id].pods.iter();
         pods.map(|running| SocketAddrV4::new(running.pod.address(), port)).collect()
     }
 
-    /// The places of all pods of these workloads.
     pub fn places_of(&self, workloads: &[WorkloadId]) -> Vec<PodPlace> {
         let places = |id: &WorkloadId| {
             let id = *id;
@@ -214,7 +199,6 @@ impl<'a> Rollout<'a> {
         Ok(())
     }
 
-    /// Tells the API of pods that run.
     pub fn describe(&mut self, workloads: &[&api::Workload]) -> Result<()> {
         self.mesh_mut().namespaces.objects.create_pods(workloads, &|_| ())
     }
@@ -255,14 +239,12 @@ impl<'a> Rollout<'a> {
         Ok(self.add_proxies(started))
     }
 
-    /// Adds started proxies and returns their positions.
     pub fn add_proxies(&mut self, started: Vec<Proxy>) -> Vec<ProxyId> {
         let first = self.proxies.len();
         self.proxies.extend(started);
         (first..self.proxies.len()).collect()
     }
 
-    /// Changes these pods side by side.
     pub fn change_pods(
         &mut self,
         places: &[PodPlace],
@@ -303,7 +285,6 @@ impl<'a> Rollout<'a> {
         self.with_subject(id, |subject| markers::for_service(self.context.spec, subject))
     }
 
-    /// Workloads that have a Service.
     pub fn services(&self) -> Vec<WorkloadId> {
         let workloads = self.topology().workloads.iter().enumerate();
         workloads.filter(|(_, workload)| workload.service().is_some()).map(|(id, _)| id).collect()
@@ -328,7 +309,6 @@ impl<'a> Rollout<'a> {
         objects
     }
 
-    /// Services with the addresses behind them.
     pub fn service_objects(&self) -> Vec<Value> {
         let ports = [ServicePort::for_protocol(self.context.spec.protocol, SERVICE_PORT)];
         let services = self.services().into_iter();
@@ -383,18 +363,12 @@ impl<'a> Rollout<'a> {
     }
 }
 
-/// An agent to start.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentStart {
-    /// Its pod.
     pub place: PodPlace,
-    /// The component's name.
     pub name: String,
-    /// What kind of proxy it is.
     pub kind: ProxyKind,
-    /// Its pod in the API.
     pub identity: PodIdentity,
-    /// Prefixes of the statistics that prove its path.
     pub statistics: Vec<String>,
 }
 
@@ -416,7 +390,6 @@ fn open_mesh<'a>(lab: &'a LocalLab, context: &DeploymentContext<'a>) -> Result<M
     Ok(MeshContext { programs, control_plane, namespaces, tokens, wasm_module })
 }
 
-/// The addresses that the API gave to Services, by namespace and name.
 fn service_addresses(made: &[Value]) -> BTreeMap<(&str, &str), Ipv4Addr> {
     let address = |service: &'_ Value| service["spec"]["clusterIP"].as_str()?.parse().ok();
     let services = made.iter().filter(|object| object["kind"] == "Service");

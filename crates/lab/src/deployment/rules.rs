@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 pub(super) struct Rules(BTreeMap<String, Result<Vec<String>, String>>);
 
 impl Rules {
-    /// Those of these pods now.
     pub fn of<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> Self {
         let rules = side_by_side(pods, |pod| (pod.name().to_owned(), pod.saved_rules()));
         Self(rules.into_iter().collect())

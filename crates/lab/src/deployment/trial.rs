@@ -24,16 +24,13 @@ use std::time::{Duration, Instant};
 /// How long proxies may take, after the drivers' end, to read what had been sent to them.
 const SETTLED_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Time between two looks at their counters.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Counters by name.
 type Counters = BTreeMap<String, u64>;
 
 /// Counters by name, or why they cannot be read.
 type MaybeCounters = Result<Counters, String>;
 
-/// The state of a trial.
 #[derive(Debug)]
 pub(super) struct Trial {
     number: usize,
@@ -48,7 +45,6 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// No trial yet. Logs go to this directory.
     pub fn in_directory(log_dir: &Path) -> Self {
         Self {
             number: 0,
@@ -60,7 +56,6 @@ impl Trial {
         }
     }
 
-    /// Directory of its logs.
     pub fn log_dir(&self) -> &Path {
         &self.log_dir
     }
@@ -72,7 +67,6 @@ impl Trial {
 }
 
 impl LabDeployment<'_> {
-    /// Begins a trial with logs in this directory.
     pub(super) fn begin(&mut self, log_dir: &Path) -> Result<()> {
         self.check_alive("begin a trial")?;
         create_log_dir(log_dir)?;
@@ -123,7 +117,6 @@ impl LabDeployment<'_> {
         }
     }
 
-    /// Ends the trial.
     pub(super) fn end(&mut self, sent: &[DriverLoad]) -> TrialEvidence {
         self.drivers.kill_all();
         let before_load = std::mem::take(&mut self.trial.before_load);
@@ -167,7 +160,6 @@ impl LabDeployment<'_> {
         }
     }
 
-    /// The counters of every pod with a service, by its name.
     fn service_counters(&self) -> BTreeMap<String, MaybeCounters> {
         let read =
             side_by_side(self.parts.pods.services(), |(running, service): (&RunningPod, &RunningService)| {
@@ -188,7 +180,6 @@ impl LabDeployment<'_> {
         read.into_iter().collect()
     }
 
-    /// What each pod of a workload counted.
     fn counted_services(
         &self,
         workload: WorkloadId,
@@ -241,7 +232,6 @@ impl LabDeployment<'_> {
         }
     }
 
-    /// The edges of the deployment with what was counted on them.
     fn edges<'a>(
         &'a self,
         sent: &[SentLoad],
@@ -270,7 +260,6 @@ impl LabDeployment<'_> {
             .collect()
     }
 
-    /// The first station of this name.
     fn station(&self, name: &str) -> Option<&Station> {
         self.parts.edges.iter().flat_map(|edge| &edge.stations).find(|station| station.name == name)
     }
@@ -316,7 +305,6 @@ fn takes_plain_text(proxy: &Proxy, claimed: Accepts, reasons: &mut Vec<String>) 
     takes
 }
 
-/// What the drivers of an edge sent.
 fn sent_on(edge: &Edge, sent: &[DriverLoad]) -> SentLoad {
     let loads = || sent.iter().filter(|load| edge.drivers.contains(&load.driver)).map(|load| &load.sent);
     let requests = loads().map(|sent| sent.requests).sum();

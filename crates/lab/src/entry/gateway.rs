@@ -12,28 +12,22 @@ use experiment::topology::{Call, DriverPlacement, WorkloadId};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Name of the pod and of the proxy.
 const NAME: &str = "gateway";
 
-/// A proxy listens as soon as it is ready.
 const LISTENING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Gateways with static files.
 pub(super) struct StaticGateway<'a> {
     envoy: &'a Installed,
-    /// By the workload behind it.
     gateways: BTreeMap<WorkloadId, Gateway>,
 }
 
 struct Gateway {
     position: Position,
-    /// Its pod among those of proxies.
     pod: usize,
     proxy: ProxyId,
 }
 
 impl<'a> StaticGateway<'a> {
-    /// Gateways that run this program.
     pub fn new(envoy: &'a Installed) -> Self {
         Self { envoy, gateways: BTreeMap::new() }
     }

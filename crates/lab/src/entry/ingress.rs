@@ -25,15 +25,12 @@ use mesh::kubernetes::workloads::{Membership, ServicePort};
 use serde_json::Value;
 use std::path::Path;
 
-/// The gateway's proxy, as a component.
 const GATEWAY_PROXY: &str = "ingress-gateway";
 
-/// The listener of the gateway's port.
 fn listener() -> String {
     format!("0.0.0.0_{PORT}")
 }
 
-/// An ingress gateway.
 #[derive(Debug, Default)]
 pub(super) struct Ingress {
     gateway: Option<Gateway>,
@@ -45,7 +42,6 @@ pub(super) struct Ingress {
 struct Gateway {
     pod: GatewayPod,
     proxy: ProxyId,
-    /// The workload behind it.
     target: WorkloadId,
 }
 

@@ -9,7 +9,6 @@ use crate::deployment::part::Part;
 use crate::environment::LocalLab;
 use experiment::dataplane::Entry;
 
-/// The entry as a part of a deployment.
 pub(crate) fn part(entry: Entry, lab: &LocalLab) -> Result<Box<dyn Part + '_>> {
     Ok(match entry {
         Entry::Direct => Box::new(direct::Direct),
@@ -18,7 +17,6 @@ pub(crate) fn part(entry: Entry, lab: &LocalLab) -> Result<Box<dyn Part + '_>> {
     })
 }
 
-/// Checks that an entry can be had here.
 pub(crate) fn check(entry: Entry, lab: &LocalLab) -> Result<()> {
     match entry {
         // Ingress gateways are run from what sidecars are.

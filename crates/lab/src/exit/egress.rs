@@ -19,7 +19,6 @@ use mesh::kubernetes::workloads::{Membership, ServicePort};
 use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// The gateway's proxy, as a component.
 const GATEWAY_PROXY: &str = "egress-gateway";
 
 /// Nothing leaves the mesh.
@@ -36,7 +35,6 @@ struct Gateway {
     proxy: ProxyId,
 }
 
-/// An external service, and what is on the way to it.
 pub(super) struct Egress {
     exit: Exit,
     gateway: Option<Gateway>,
@@ -44,7 +42,6 @@ pub(super) struct Egress {
 }
 
 impl Egress {
-    /// Calls leave the mesh like this.
     pub fn new(exit: Exit) -> Self {
         Self { exit, gateway: None, sni_proxy: None }
     }

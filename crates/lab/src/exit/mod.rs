@@ -25,7 +25,6 @@ use mesh::istio::propagation::Expected;
 use mesh::names::service_host;
 use std::net::SocketAddrV4;
 
-/// The exit as a part of a deployment.
 pub(crate) fn part<'a>(exit: Exit) -> Box<dyn Part + 'a> {
     match exit {
         Exit::None => Box::new(egress::NoExternalServices),
@@ -33,7 +32,6 @@ pub(crate) fn part<'a>(exit: Exit) -> Box<dyn Part + 'a> {
     }
 }
 
-/// Checks that an exit can be had here, as part of this mode.
 pub(crate) fn check(exit: Exit, mode: Mode) -> Result<()> {
     if exit != Exit::Sni {
         return Ok(());
@@ -51,7 +49,6 @@ pub(crate) fn speaks_mutual_tls(exit: Exit) -> bool {
     matches!(exit, Exit::GatewayMtls | Exit::Sni)
 }
 
-/// What the caller's sidecar does with connections to an external service.
 pub(crate) fn hop_of_caller(rollout: &Rollout<'_>, call: Call) -> Hop {
     let exit = rollout.mode.exit;
     let (peer, cluster) = if has_gateway(exit) {
@@ -63,7 +60,6 @@ pub(crate) fn hop_of_caller(rollout: &Rollout<'_>, call: Call) -> Hop {
     Hop { peer, ..Hop::outbound(Layer::L4, EXTERNAL_PORT, cluster) }
 }
 
-/// What the gateway does with them.
 fn hop_of_gateway(exit: Exit) -> Hop {
     let cluster = if exit == Exit::Sni {
         format!("outbound|{SNI_PROXY_PORT}||{SNI_PROXY_HOST}")

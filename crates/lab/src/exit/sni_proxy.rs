@@ -24,25 +24,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// The component's name.
 pub const NAME: &str = "sni-proxy";
 
 /// It takes some 20 ms.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
-/// How long `nginx -V` may take.
 const VERSION_LIMIT: Duration = Duration::from_secs(20);
 
 /// Connections that a worker takes: two for each of the client's, and as many clients as experiments have.
 const WORKER_CONNECTIONS: usize = 8192;
 
-/// What to do where it is missing.
 const HINT: &str = "install nginx with its stream module; on Debian and Ubuntu: apt-get install nginx-light libnginx-mod-stream";
 
 /// Where systems keep nginx, beside what PATH holds: an ordinary user's has no sbin.
 const FOLDERS: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/sbin"];
 
-/// An nginx that can read names of servers.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Nginx {
     program: PathBuf,
@@ -50,7 +46,6 @@ pub struct Nginx {
     stream_module: Option<PathBuf>,
 }
 
-/// Finds nginx and its stream module.
 pub fn find() -> Result<Nginx> {
     let operation = "find nginx, the SNI proxy";
     let missing = |reason: String| EnvironmentError::new(operation, reason).with_hint(HINT);
@@ -157,7 +152,6 @@ const REFUSED: &str = "connections_refused";
 const RECEIVED_BYTES: &str = "bytes_received";
 const SENT_BYTES: &str = "bytes_sent";
 
-/// What shows that connections passed it.
 pub fn evidence() -> Evidence {
     let seen = StreamCounters {
         connections: CONNECTIONS.to_owned(),

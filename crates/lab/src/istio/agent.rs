@@ -32,14 +32,10 @@ use std::path::Path;
 /// inotify instances that an agent opens, for its certificates.
 pub(crate) const INOTIFY_INSTANCES: usize = 2;
 
-/// What kind of proxy istiod is to configure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ProxyKind {
-    /// Beside an application.
     Sidecar,
-    /// A gateway.
     Router,
-    /// A waypoint.
     Waypoint,
 }
 
@@ -61,27 +57,19 @@ impl ProxyKind {
     }
 }
 
-/// A proxy to start.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentSpec {
-    /// The component's name.
     pub name: String,
-    /// What kind of proxy it is.
     pub kind: ProxyKind,
-    /// Its pod in the API.
     pub identity: PodIdentity,
     /// Prefixes of the statistics that prove its path, besides those that Istio keeps of its own accord.
     pub statistics: Vec<String>,
-    /// Token of its service account.
     pub token: String,
 }
 
-/// Starts the agents of a deployment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AgentFactory<'a> {
-    /// What the deployment has in common.
     pub context: &'a DeploymentContext<'a>,
-    /// What agents are run from.
     pub programs: &'a IstioPrograms,
     /// The certificate of the mesh's authority, PEM.
     pub root_certificate: &'a str,
@@ -200,7 +188,6 @@ impl AgentFactory<'_> {
     }
 }
 
-/// Where the template of Envoy's bootstrap file is, in the agent's folder.
 const TEMPLATE_FILE: &str = "envoy_bootstrap_template.json";
 
 /// The folders that the agent expects below its own, parents first.
@@ -230,7 +217,6 @@ fn arguments(spec: &AgentSpec) -> Vec<OsString> {
     arguments.map(OsString::from).to_vec()
 }
 
-/// The counters of an Envoy that istiod configured.
 #[derive(Debug)]
 struct AgentCounters {
     envoy: Admin,

@@ -41,10 +41,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The pod of the control plane.
 const POD: &str = "control-plane";
 
-/// The names of two of its parts.
 const ETCD: &str = "etcd";
 const API_SERVER: &str = "kube-apiserver";
 
@@ -130,17 +128,14 @@ impl ControlPlane {
         })
     }
 
-    /// The Kubernetes API.
     pub fn api(&self) -> &Arc<ApiClient> {
         &self.api
     }
 
-    /// The pod that all of it runs in.
     pub fn pod(&self) -> &Pod {
         &self.pod
     }
 
-    /// The address that proxies reach istiod at.
     pub fn address(&self) -> Ipv4Addr {
         self.pod.address()
     }
@@ -155,12 +150,10 @@ impl ControlPlane {
         &self.credentials.kubeconfig
     }
 
-    /// Who may talk to the API.
     pub(super) fn credentials(&self) -> &ApiCredentials {
         &self.credentials
     }
 
-    /// How long it took to start.
     pub fn started_in(&self) -> Duration {
         self.started_in
     }
@@ -172,7 +165,6 @@ impl ControlPlane {
         all.try_for_each(|container| container.check(operation))
     }
 
-    /// Where istiod answers.
     pub(crate) fn istiod(&self) -> Admin {
         self.pod.admin(ISTIOD, ISTIOD_HTTP_PORT)
     }
@@ -252,7 +244,6 @@ impl ControlPlane {
     }
 }
 
-/// A control plane that is being started.
 struct Starting<'a> {
     lab: &'a Lab,
     programs: &'a IstioPrograms,
@@ -405,7 +396,6 @@ fn definitions(programs: &IstioPrograms) -> Result<String> {
     Ok(definitions)
 }
 
-/// Creates the definitions and returns their number.
 fn create_definitions(api: &ApiClient, definitions: &str) -> Result<usize> {
     api.create_documents("apiextensions.k8s.io/v1", "CustomResourceDefinition", definitions)
 }

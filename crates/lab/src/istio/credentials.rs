@@ -14,28 +14,19 @@ use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-/// The port of the API.
 pub const API_PORT: u16 = 6443;
 
 /// The API's members may do everything, whatever the rules say (`system:masters`).
 const ADMINISTRATORS: &str = "system:masters";
 
-/// Files that the API server starts with, and what its clients need.
 #[derive(Debug)]
 pub struct ApiCredentials {
-    /// Its certificate.
     pub certificate: PathBuf,
-    /// Its key.
     pub key: PathBuf,
-    /// The authority of its clients.
     pub client_authority: PathBuf,
-    /// What signs tokens of service accounts.
     pub token_signing_key: PathBuf,
-    /// What checks them.
     pub token_checking_key: PathBuf,
-    /// The administrator's kubeconfig.
     pub kubeconfig: PathBuf,
-    /// What that file holds.
     pub kubeconfig_content: Value,
 }
 

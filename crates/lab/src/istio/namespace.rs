@@ -67,7 +67,6 @@ impl MeshNamespaces {
         &self.names
     }
 
-    /// The files by which names resolve in the pods of one of them.
     pub fn name_files(&self, namespace: usize) -> NameFiles {
         let directory = self.directories[namespace].path();
         NameFiles { hosts: directory.join("hosts"), resolver: directory.join("resolv.conf") }

@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 /// How many ports of the machine it takes: what [`crate::enter_with_ports`] is to be told.
 pub const DOORS: usize = 2;
 
-/// In the lab's folder.
 const KUBECONFIG: &str = "kubeconfig";
 
 /// The account by whose tokens `istioctl` shows who it is.
@@ -49,17 +48,14 @@ impl OpenedControlPlane {
         Ok(Self { api, discovery, kubeconfig })
     }
 
-    /// Where the API answers.
     pub fn api(&self) -> SocketAddr {
         self.api.address()
     }
 
-    /// Where istiod answers proxies and `istioctl`.
     pub fn discovery(&self) -> SocketAddr {
         self.discovery.address()
     }
 
-    /// The administrator's kubeconfig.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }

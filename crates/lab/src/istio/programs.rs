@@ -10,18 +10,12 @@ use std::path::Path;
 /// What names a filter that Istio's build of Envoy has, and upstream's has not: part of the program's descriptors.
 const ISTIOS_OWN: &[u8] = b"io.istio.http.peer_metadata";
 
-/// What `mesh: istio` runs.
 #[derive(Clone, Debug)]
 pub struct IstioPrograms {
-    /// What the API keeps its objects in.
     pub etcd: Installed,
-    /// The Kubernetes API.
     pub api_server: Installed,
-    /// Istio's control plane.
     pub istiod: Installed,
-    /// What runs Envoy in a pod.
     pub pilot_agent: Installed,
-    /// Envoy itself.
     pub envoy: Installed,
     /// Whether that Envoy has the filters that only Istio's own build has.
     pub is_istios_envoy: bool,
@@ -29,17 +23,13 @@ pub struct IstioPrograms {
     pub files: IstioFiles,
 }
 
-/// What the ambient modes run besides.
 #[derive(Clone, Debug)]
 pub struct AmbientPrograms {
-    /// The node proxy.
     pub ztunnel: Installed,
-    /// What installs the redirect rules.
     pub ambient_iptables: Installed,
 }
 
 impl AmbientPrograms {
-    /// Finds all of them.
     pub fn find(overrides: &Overrides) -> Result<Self> {
         Ok(Self {
             ztunnel: find(Component::Ztunnel, overrides)?,
@@ -49,7 +39,6 @@ impl AmbientPrograms {
 }
 
 impl IstioPrograms {
-    /// Finds all of them.
     pub fn find(envoy: &Installed, overrides: &Overrides) -> Result<Self> {
         Ok(Self {
             etcd: find(Component::Etcd, overrides)?,

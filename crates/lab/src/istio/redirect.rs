@@ -59,10 +59,9 @@ pub fn redirect_through_sidecar(
     set_up(pod, "istio-init", program, &arguments, log_dir)
 }
 
-/// Installs Istio's rules of ambient mode in a pod, as its CNI agent does.
-///
-/// A ztunnel that runs in the pod itself marks what it sends for others, but not its own talk with the control plane, which
-/// it would take for the application's: that it finds at `control_plane`, which is left out of the rules.
+/// Installs Istio's rules of ambient mode in a pod, as its CNI agent does. A ztunnel that runs in the pod itself marks
+/// what it sends for others, but not its own talk with the control plane, which it would take for the application's:
+/// that it finds at `control_plane`, which is left out of the rules.
 pub fn redirect_into_ambient(
     pod: &mut Pod,
     programs: &AmbientPrograms,
@@ -108,12 +107,9 @@ fn set_up(pod: &mut Pod, name: &str, program: &Path, arguments: &[&str], log_dir
     }
 }
 
-/// A Service's address and the pods behind it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ServiceAddress {
-    /// The Service's own.
     pub service: Ipv4Addr,
-    /// The port that clients use.
     pub port: u16,
     /// Where it leads; of several, each connection to any with the same probability.
     pub endpoints: Vec<SocketAddrV4>,

@@ -8,14 +8,11 @@ use mesh::kubernetes::workloads::{Membership, ServicePort, Workload};
 use serde_json::Value;
 use std::net::Ipv4Addr;
 
-/// A gateway's pod, known to the API.
 #[derive(Debug)]
 pub(crate) struct GatewayPod {
     workload: Workload,
     ports: Vec<ServicePort>,
-    /// Position in the topology of its namespace.
     namespace: usize,
-    /// Its pod among those of proxies.
     pub pod: usize,
 }
 
@@ -52,12 +49,10 @@ impl GatewayPod {
         }
     }
 
-    /// Its Service and what is behind that.
     pub fn service(&self) -> Vec<Value> {
         self.workload.service_objects(&self.ports)
     }
 
-    /// Its address.
     pub fn address(&self) -> Ipv4Addr {
         self.workload.replicas[0].address
     }

@@ -14,25 +14,19 @@ use std::net::Ipv4Addr;
 /// Every pod of a deployment. Dropping it takes them down side by side.
 #[derive(Debug, Default)]
 pub(crate) struct Pods {
-    /// In the order of the topology.
     pub workloads: Vec<RunningWorkload>,
     /// Pods of gateways, waypoints and node proxies.
     pub infrastructure: Vec<Pod>,
 }
 
-/// Where a pod is in a deployment.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum PodPlace {
-    /// A replica of a workload.
     Workload(WorkloadId, usize),
-    /// A pod of [`Pods::infrastructure`].
     Infrastructure(usize),
 }
 
-/// A workload's pods.
 #[derive(Debug, Default)]
 pub(crate) struct RunningWorkload {
-    /// One per replica.
     pub pods: Vec<RunningPod>,
     /// The workload as the API of a control plane has it.
     pub described: Option<mesh::kubernetes::workloads::Workload>,
@@ -40,21 +34,16 @@ pub(crate) struct RunningWorkload {
     pub service_address: Option<Ipv4Addr>,
 }
 
-/// What a pod is in the API of a control plane.
 #[derive(Clone, Debug)]
 pub(crate) struct PodIdentity {
-    /// Its name.
     pub pod: String,
     /// Its service account, and its label `app`.
     pub account: String,
-    /// Its namespace.
     pub namespace: String,
-    /// Its labels.
     pub labels: BTreeMap<String, String>,
 }
 
 impl PodIdentity {
-    /// The identities of a workload's pods.
     pub fn of(workload: &mesh::kubernetes::workloads::Workload) -> impl Iterator<Item = Self> + '_ {
         workload.replicas.iter().map(|replica| Self {
             pod: replica.pod.clone(),
@@ -64,52 +53,40 @@ impl PodIdentity {
         })
     }
 
-    /// The pod's object.
     pub fn object_ref(&self) -> ObjectRef {
         ObjectRef::new("v1", "Pod", Some(&self.namespace), &self.pod)
     }
 }
 
-/// A pod of a workload.
 #[derive(Debug)]
 pub(crate) struct RunningPod {
-    /// The pod.
     pub pod: Pod,
     /// Name of the pod, and of the service in it as a component: `server`, or `pair-1/server-2`.
     pub name: String,
-    /// What it is in the API of a control plane.
     pub identity: Option<PodIdentity>,
     /// The synthetic service; absent where the pod runs none.
     pub service: Option<RunningService>,
 }
 
-/// A running synthetic service.
 #[derive(Debug)]
 pub(crate) struct RunningService {
-    /// Its process.
     pub container: Container,
-    /// The port that it serves at.
     pub port: u16,
-    /// What it responds to as long as it does anything.
     pub sign_of_life: Question,
-    /// Its own counters.
     pub counters: ServiceCounters,
     /// Certificate and key of a service that speaks TLS itself.
     pub credentials: Option<PrivateDir>,
 }
 
 impl Pods {
-    /// All of them.
     pub fn all(&self) -> impl Iterator<Item = &Pod> {
         self.of_workloads().map(|running| &running.pod).chain(&self.infrastructure)
     }
 
-    /// Those of workloads.
     pub fn of_workloads(&self) -> impl Iterator<Item = &RunningPod> {
         self.workloads.iter().flat_map(|workload| &workload.pods)
     }
 
-    /// Synthetic services, each with its pod.
     pub fn services(&self) -> impl Iterator<Item = (&RunningPod, &RunningService)> {
         self.of_workloads().filter_map(|running| Some((running, running.service.as_ref()?)))
     }
@@ -126,8 +103,7 @@ impl Pods {
         places.iter().map(|place| all.remove(place).expect("it is there, and asked for once")).collect()
     }
 
-    /// Takes all down.
-    /// If something cannot be removed, the rest is removed nevertheless.
+    /// Takes all down. If something cannot be removed, the rest is removed nevertheless.
     pub fn close(&mut self) -> Result<()> {
         let workloads = std::mem::take(&mut self.workloads);
         let of_workloads =

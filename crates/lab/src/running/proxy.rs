@@ -12,14 +12,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-/// A running proxy.
 #[derive(Debug)]
 pub(crate) struct Proxy {
-    /// The component's name.
     pub name: String,
-    /// The name of its pod.
     pub pod: String,
-    /// Its process, with all that it starts.
     pub container: Container,
     /// What istiod calls it; absent where istiod does not track what it has acknowledged.
     pub known_as: Option<String>,
@@ -27,9 +23,7 @@ pub(crate) struct Proxy {
     pub envoy: Option<PathBuf>,
     /// Spans that it sends where requests are traced; absent where it sends none.
     pub spans: Option<SentSpans>,
-    /// What it can be asked.
     pub counters: Box<dyn CounterSource>,
-    /// Its configuration and keys.
     pub _files: PrivateDir,
 }
 

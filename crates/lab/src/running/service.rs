@@ -28,9 +28,7 @@ const COUNTERS_PORT: u16 = 8079;
 /// A service starts in milliseconds; more on a machine that is busy with other things.
 const READY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Starts the services of a deployment.
 pub(crate) struct ServiceFactory<'a> {
-    /// What the deployment has in common.
     pub context: &'a DeploymentContext<'a>,
     /// The name in the certificates of external services, and their port.
     pub external: (&'a str, u16),
@@ -131,7 +129,6 @@ fn tcp_sizes(settings: &ServerSettings) -> Vec<String> {
     ]
 }
 
-/// Waits until all services listen.
 pub(crate) fn wait_for_services(pods: &Pods) -> Result<()> {
     try_side_by_side(pods.services(), |(running, service)| {
         running.pod.wait_until_listening(&service.container, service.port, READY_TIMEOUT)
@@ -151,7 +148,6 @@ pub(crate) struct ServiceCounters {
 }
 
 impl ServiceCounters {
-    /// All counters by name.
     pub fn read(&self) -> Result<BTreeMap<String, u64>, AdminError> {
         let counted: Counted = self.admin.ask_json(COUNTERS_PATH)?;
         let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
@@ -165,7 +161,6 @@ impl ServiceCounters {
     }
 }
 
-/// The part of the service's response that is read.
 #[derive(Deserialize)]
 struct Counted {
     requests: u64,

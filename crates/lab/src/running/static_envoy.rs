@@ -20,12 +20,9 @@ use std::path::{Path, PathBuf};
 /// Socket addresses of the Unix domain hold 108 bytes, the last of them zero (unix(7)).
 const LONGEST_SOCKET_PATH: usize = 107;
 
-/// Starts the static Envoys of a deployment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StaticEnvoyFactory<'a> {
-    /// What the deployment has in common.
     pub context: &'a DeploymentContext<'a>,
-    /// The program.
     pub envoy: &'a Installed,
 }
 

@@ -7,13 +7,9 @@ use experiment::schema::Role;
 /// A component that a deployment needs beside its workloads and proxies, such as a part of the control plane.
 #[derive(Clone, Debug)]
 pub(crate) struct Supporting {
-    /// The component's name.
     pub name: String,
-    /// What it is for.
     pub role: Role,
-    /// The name of its pod.
     pub pod: String,
-    /// Its process, with all that it starts.
     pub container: Container,
     /// What it responds to as long as it does anything; absent where it is probed in another way.
     pub sign_of_life: Option<Question>,

@@ -43,7 +43,6 @@ struct Inside {
     proxies_dir: PathBuf,
     /// The machine's own proc, opened before ours was mounted over it.
     outer_proc: PathBuf,
-    /// Keeps `outer_proc` open.
     _outer_proc_file: OwnedFd,
     state: Mutex<Changing>,
     reserved_ports: Mutex<Vec<TcpListener>>,

@@ -20,7 +20,6 @@ struct Facts {
     unprivileged_clone: Option<u64>,
     /// `kernel.apparmor_restrict_unprivileged_userns`, where the distribution has it.
     apparmor_restricts: Option<u64>,
-    /// `user.max_user_namespaces`.
     max_user_namespaces: Option<u64>,
 }
 

@@ -39,7 +39,6 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Whether the process has ended, reaped or not.
     pub fn is_dead(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
     }

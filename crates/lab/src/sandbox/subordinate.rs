@@ -137,7 +137,6 @@ fn not_given(file: &str, names: &[String], user: u32) -> NoProxyUser {
     }
 }
 
-/// A user's names in `/etc/passwd` (passwd(5)).
 fn names_of(passwd: &str, user: u32) -> Vec<String> {
     let user = user.to_string();
     let name = |line: &str| {

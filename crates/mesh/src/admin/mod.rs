@@ -80,7 +80,6 @@ impl Admin {
         self.send(path, None)
     }
 
-    /// A response in JSON to a message in JSON, which is posted.
     pub fn post_json<T: for<'de> Deserialize<'de>>(
         &self,
         path: &str,

@@ -35,7 +35,6 @@ impl<'de, T: Deserialize<'de>, F: FnMut(T)> Visitor<'de> for Each<T, F> {
     }
 }
 
-/// The length of a list, whatever is in it.
 #[derive(Default)]
 pub struct Length(pub u64);
 
@@ -75,7 +74,6 @@ impl<'de, R: ReadEntries> Visitor<'de> for Object<R> {
     }
 }
 
-/// The list of a dump's sections.
 pub struct Sections<R>(pub R);
 
 impl<'de, R: ReadEntries> DeserializeSeed<'de> for Sections<R> {

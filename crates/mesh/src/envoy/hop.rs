@@ -52,7 +52,6 @@ pub enum Peer {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Hop {
     pub layer: Layer,
-    /// Prefix of the connection manager's statistics, on layer 7.
     pub connection_manager: String,
     /// The cluster that the load is sent to. Carried connections count under this name, as in Istio.
     pub cluster: String,

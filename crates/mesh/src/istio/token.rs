@@ -39,7 +39,6 @@ impl TokenIssuer {
         Ok(Self { key, random })
     }
 
-    /// The public key as proxies read it (JWKS).
     pub fn public_keys(&self) -> String {
         let point = self.key.public_key().as_ref();
         debug_assert_eq!((point[0], point.len()), (UNCOMPRESSED, 1 + 2 * COORDINATE_BYTES));

@@ -9,7 +9,6 @@ pub(super) fn documents(yaml: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// `metadata.name` of a document, for messages.
 pub(super) fn name_in(document: &str) -> &str {
     document.lines().find_map(|line| line.strip_prefix("  name: ")).unwrap_or("without a name")
 }

@@ -14,7 +14,6 @@ const IMAGE: &str = "meshmeter/none";
 /// Endpoints that the API accepts in one EndpointSlice.
 const MAX_ENDPOINTS: usize = 1000;
 
-/// A set of identical pods with one service account.
 #[derive(Clone, Debug)]
 pub struct Workload {
     /// Name of the account and of the Service, and value of the label `app`.
@@ -39,7 +38,6 @@ impl Workload {
         Self { name: name.to_owned(), namespace: namespace.to_owned(), replicas, labels, membership }
     }
 
-    /// A workload with a single pod of its name.
     pub fn single(name: &str, namespace: &str, address: Ipv4Addr, membership: Membership) -> Self {
         Self::new(name, namespace, vec![Replica { pod: name.to_owned(), address }], membership)
     }
@@ -170,7 +168,6 @@ impl Membership {
 pub struct ServicePort {
     /// Name that tells Istio the protocol: it begins with `http`, `http2`, `grpc`, `tcp` or `tls`.
     pub name: &'static str,
-    /// Number, at the Service and at the pod.
     pub port: u16,
 }
 
@@ -186,7 +183,6 @@ impl ServicePort {
     }
 }
 
-/// Endpoints of the Service `service`.
 pub(crate) fn endpoint_slice(
     (namespace, name): (&str, &str),
     service: &str,

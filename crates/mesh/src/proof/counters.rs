@@ -39,14 +39,12 @@ pub struct RequestByteCounters {
 }
 
 impl RequestByteCounters {
-    /// Number of requests that the bytes make.
     pub(super) fn requests(&self, rise: impl Fn(&str) -> u64, sent: &SentLoad) -> u64 {
         let Some(each) = sent.request_bytes.filter(|bytes| *bytes > 0.0) else { return 0 };
         let requests = (rise(&self.bytes) as f64 / each).round() as u64;
         if self.added_to { requests.min(sent.requests) } else { requests }
     }
 
-    /// Bytes of these connections that are not requests, in requests.
     pub(super) fn beside_requests(&self, proof: &ProxyProof, sent: &SentLoad) -> u64 {
         if !self.multiplexed {
             return 0;
@@ -71,7 +69,6 @@ pub struct Forwarded {
 }
 
 impl Forwarded {
-    /// Counters of the connection manager with this prefix and of this cluster.
     pub fn through(connection_manager: &str, cluster: &str) -> Self {
         Self {
             errors: ["4xx", "5xx"].map(|kind| format!("http.{connection_manager}.downstream_rq_{kind}")),
@@ -89,7 +86,6 @@ pub enum Encrypted {
     Forwarded,
 }
 
-/// Counters of the protocols on both sides of a proxy.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ProtocolCounters {
     /// Towards the client.
@@ -124,7 +120,6 @@ pub enum Count {
 }
 
 impl ProtocolCounters {
-    /// Counters of an Envoy that reads requests.
     pub fn l7(
         connection_manager: &str,
         cluster: &str,
@@ -150,7 +145,6 @@ impl ProtocolCounters {
         }
     }
 
-    /// Counters of an Envoy that carries connections to this cluster.
     pub fn l4(cluster: &str) -> Self {
         let carried = Count::Connections(format!("tcp.{cluster}.downstream_cx_total"));
         let received = SideCounters {
@@ -177,7 +171,6 @@ fn connections_to(cluster: &str, version: &str) -> String {
     format!("cluster.{cluster}.upstream_cx_{version}_total")
 }
 
-/// Counters of a proxy that carries connections unread.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StreamCounters {
     pub connections: String,
@@ -204,7 +197,6 @@ impl StreamCounters {
         }
     }
 
-    /// Whether the proxy has counted what the service has.
     pub(super) fn hold(&self, service: &CountedService, rise: &impl Fn(&str) -> u64) -> bool {
         let served = service.proof();
         rise(&self.connections) >= served.connections

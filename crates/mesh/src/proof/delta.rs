@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 /// beyond all numbers.
 pub const MAX_COUNT: u64 = 1 << 48;
 
-/// Increase of a counter.
 pub fn delta(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>, name: &str) -> u64 {
     let read = |counters: &BTreeMap<String, u64>| counters.get(name).copied().unwrap_or(0);
     read(after).saturating_sub(read(before)).min(MAX_COUNT)

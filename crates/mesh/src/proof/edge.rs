@@ -65,7 +65,6 @@ pub fn prove_edges(edges: &[Edge<'_>]) -> PathProof {
 }
 
 impl EdgeProxy<'_> {
-    /// The proxy with the sums of its replicas' counters.
     pub fn summed(&self) -> CountedProxy {
         let (before, after) =
             sum(self.replicas.iter().map(|replica| (&replica.name, &replica.before, &replica.after)));
@@ -149,7 +148,6 @@ struct Place {
     proxy: CountedProxy,
 }
 
-/// Finds what edges share, in the order of the edges.
 fn places(edges: &[SummedEdge<'_>]) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     let mut known = BTreeMap::new();
@@ -262,7 +260,6 @@ impl Edges<'_> {
         }
     }
 
-    /// Checks a proxy by what all of its edges sent.
     fn check(&self, place: &Place) -> (ProxyProof, Vec<String>) {
         let Place { members, proxy } = place;
         let sent = self.sent(members.iter().map(|(edge, _)| *edge));
@@ -289,7 +286,6 @@ impl Edges<'_> {
         (proof, reasons)
     }
 
-    /// What was sent over these edges together.
     fn sent(&self, edges: impl Iterator<Item = usize>) -> SentLoad {
         let mut requests = 0_u64;
         let mut bytes = Some(0.0);
@@ -442,7 +438,6 @@ impl Edges<'_> {
         hops
     }
 
-    /// Each reason once, with the edges that it is about.
     fn summary(&self, reasons: &[Vec<String>]) -> Vec<String> {
         let mut edges_of: Vec<(&String, Vec<String>)> = Vec::new();
         for (edge, reasons) in self.edges.iter().zip(reasons) {

@@ -9,7 +9,6 @@ use super::delta::delta;
 use experiment::environment::SentLoad;
 use std::collections::BTreeMap;
 
-/// A proxy's counters that show the path.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Evidence {
     pub seen: Seen,
@@ -36,7 +35,6 @@ pub struct Accepts {
     pub plaintext: bool,
 }
 
-/// How a proxy sees the traffic on the path.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Seen {
     Requests(RequestCounters),
@@ -46,7 +44,6 @@ pub enum Seen {
     Nothing(Vec<String>),
 }
 
-/// A counter that must rise in a trial, or must not.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Demand {
     pub counter: String,
@@ -56,7 +53,6 @@ pub struct Demand {
 }
 
 impl Evidence {
-    /// Evidence without mutual TLS.
     pub fn new(seen: Seen) -> Self {
         Self {
             seen,

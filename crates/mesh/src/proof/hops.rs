@@ -43,7 +43,6 @@ pub(super) fn check_hops(
     hops.collect()
 }
 
-/// Adds the protocols that the proxy's counters show on this side of it.
 fn add_side(counters: &ProtocolCounters, side: &SideCounters, proxy: &CountedProxy, hop: &mut HopProof) {
     let Ok(after) = &proxy.after else { return };
     let is_spoken = |count: &Count| match count {

@@ -32,12 +32,10 @@ impl Explained {
     }
 }
 
-/// Checks a proxy that reads requests.
 pub(super) fn check_read(side: &Side<'_>, counters: &RequestCounters, reasons: &mut Vec<String>) {
     check_count(side, side.counter(&counters.connections), side.before, reasons);
 }
 
-/// Checks a proxy that passes requests' bytes on.
 pub(super) fn check_bytes(side: &Side<'_>, counters: &RequestByteCounters, reasons: &mut Vec<String>) {
     let beside = counters.beside_requests(side.proof, side.sent);
     let none_of_them = beside.saturating_add(max_allowance(side.proof.requests_expected));

@@ -13,12 +13,10 @@ use std::collections::BTreeMap;
 const REJECTED_SUFFIX: &str = ".update_rejected";
 const SCRIPT_ERRORS_SUFFIX: &str = ".lua.errors";
 
-/// A proxy at its place, and what it is checked against.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Side<'a> {
     pub proxy: &'a CountedProxy,
     pub proof: &'a ProxyProof,
-    /// Requests that should pass the proxy.
     pub sent: &'a SentLoad,
     /// Of the proxies before it.
     pub before: Explained,
@@ -86,7 +84,6 @@ impl Side<'_> {
         self.check_beside_load(reasons);
     }
 
-    /// Increase of a counter.
     pub fn counter(&self, name: &str) -> u64 {
         counter(self.proof, name)
     }

@@ -29,7 +29,6 @@ pub(super) fn check_passed_by(proof: &ProxyProof, reasons: &mut Vec<String>) {
     }
 }
 
-/// Checks a proxy against the service, and against the proxy before it.
 pub(super) fn check_carried(side: &Side<'_>, reasons: &mut Vec<String>) {
     let Side { proof, nearer, service, .. } = *side;
     let (name, Some(streams)) = (&proof.name, proof.streams) else { return };
@@ -78,7 +77,6 @@ pub(super) fn check_carried(side: &Side<'_>, reasons: &mut Vec<String>) {
     }
 }
 
-/// Checks that the service has the requests that were sent.
 pub(super) fn check_service(service: &CountedService, sent: u64, retries: u64, reasons: &mut Vec<String>) {
     if let Err(reason) = &service.after {
         reasons.push(format!("the service could not be asked for its counters: {reason}"));

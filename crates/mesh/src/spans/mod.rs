@@ -72,7 +72,6 @@ impl TraceCollector {
     }
 }
 
-/// Spans of a proxy.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SentSpans {
     /// `service.name`; the replicas of a workload share it.

@@ -42,7 +42,6 @@ fn check(fraction: f64, proxy: &TracedProxy) -> Option<String> {
         .then(|| format!("{spans} spans of {name} arrived, though it traced {traced} requests"))
 }
 
-/// Expected tracing.
 #[derive(Debug)]
 pub struct Tracing {
     /// Of requests, 0 to 1.

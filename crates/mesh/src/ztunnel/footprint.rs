@@ -36,7 +36,6 @@ struct Held {
     endpoints: u64,
     workloads: u64,
     policies: u64,
-    /// Identities with a certificate.
     certificates: u64,
 }
 

@@ -49,12 +49,10 @@ impl Stream<'_> {
         format!("{self}.connections.mutual_tls")
     }
 
-    /// Counter of bytes from client to server.
     pub fn request_bytes(&self) -> String {
         format!("{self}.request_bytes")
     }
 
-    /// Counter of bytes from server to client.
     pub fn response_bytes(&self) -> String {
         format!("{self}.response_bytes")
     }
@@ -85,7 +83,6 @@ pub fn counters(text: &str) -> BTreeMap<String, u64> {
     counters
 }
 
-/// The counter that a line adds to.
 fn counted(line: &str) -> Option<(String, u64)> {
     let (family, rest) = line.split_once('{')?;
     // ztunnel names directions as seen from the server: what it received are requests.

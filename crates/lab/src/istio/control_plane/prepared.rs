@@ -36,7 +36,6 @@ const KINDS: [&str; 6] = [
     "/registry/roles/",
 ];
 
-/// Definitions of custom resources.
 const DEFINITIONS: &str = "/registry/apiextensions.k8s.io/customresourcedefinitions/";
 
 /// Bounds of a transaction: etcd takes 128 operations of 1.5 MiB together. Base64 makes a third more of them.
@@ -53,12 +52,9 @@ pub(super) struct StoredObject {
     value: String,
 }
 
-/// What the file holds.
 #[derive(Debug, Deserialize, Serialize)]
 struct Contents {
-    /// Digest of what the objects were made from.
     made_from: String,
-    /// Digest of the objects.
     sha256: String,
     objects: Vec<StoredObject>,
 }

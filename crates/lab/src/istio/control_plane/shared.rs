@@ -19,7 +19,6 @@ use std::time::Duration;
 /// The collector starts in milliseconds; more on a machine that is busy with other things.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
-/// What there is so far.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     background: BackgroundServices,

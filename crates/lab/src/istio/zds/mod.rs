@@ -32,22 +32,16 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
 /// No message of ztunnel's is longer but one with a long error, which may be cut.
 const LONGEST_MESSAGE_BYTES: usize = 4096;
 
-/// A pod to hand over.
 #[derive(Clone, Debug)]
 pub(super) struct NodePod<'a> {
     /// The `metadata.uid` of its object.
     pub uid: String,
-    /// Its name.
     pub name: &'a str,
-    /// Its namespace in the API.
     pub namespace: &'a str,
-    /// Its service account.
     pub service_account: &'a str,
-    /// Its network namespace.
     pub network: BorrowedFd<'a>,
 }
 
-/// The socket that ztunnel asks at.
 #[derive(Debug)]
 pub(super) struct NodeAgent {
     socket: OwnedFd,
@@ -76,7 +70,6 @@ impl NodeAgent {
         Ok(Self { socket, path: path.to_path_buf() })
     }
 
-    /// Where it listens.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -124,7 +117,6 @@ impl Connection {
         Err(EnvironmentError::new(operation, spoken).with_hint("another version of ztunnel is needed"))
     }
 
-    /// Sends a request and waits for the answer.
     fn tell(
         &self,
         operation: &str,
@@ -189,7 +181,6 @@ mod tests {
     use std::os::linux::fs::MetadataExt as _;
     use std::thread::JoinHandle;
 
-    /// A ztunnel's end of the socket.
     struct FakeZtunnel(OwnedFd);
 
     impl FakeZtunnel {
@@ -209,7 +200,6 @@ mod tests {
             rustix::net::send(&self.0, bytes, SendFlags::NOSIGNAL).unwrap();
         }
 
-        /// The next request and the inode of the file that came along.
         fn hear(&self) -> (Payload, Option<u64>) {
             let mut bytes = [0; 1024];
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

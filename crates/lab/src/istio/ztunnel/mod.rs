@@ -34,18 +34,14 @@ pub const NAME: &str = "ztunnel";
 /// The mark on what it sends, which the redirect rules of ambient mode know it by. A shared one sets it of its own accord.
 const PACKET_MARK: &str = "1337";
 
-/// Starts the ztunnels of a deployment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ZtunnelFactory<'a> {
-    /// What the deployment has in common.
     pub context: &'a DeploymentContext<'a>,
-    /// The program.
     pub program: &'a Path,
     /// The certificate of the mesh's authority, PEM.
     pub root_certificate: &'a str,
 }
 
-/// A ztunnel's interfaces.
 #[derive(Debug)]
 struct Ztunnel {
     admin: Admin,
@@ -55,13 +51,9 @@ struct Ztunnel {
     _pods: Option<Connection>,
 }
 
-/// A pod that a shared ztunnel serves.
 pub(crate) struct ServedPod<'a> {
-    /// The pod.
     pub pod: &'a Pod,
-    /// The pod in the API.
     pub identity: &'a PodIdentity,
-    /// Identity of the pod's object.
     pub uid: String,
 }
 
@@ -171,7 +163,6 @@ impl ZtunnelFactory<'_> {
     }
 }
 
-/// A started ztunnel as a proxy of its deployment.
 fn proxy(name: &str, pod: &Pod, container: Container, files: PrivateDir, pods: Option<Connection>) -> Proxy {
     Proxy {
         name: name.to_owned(),

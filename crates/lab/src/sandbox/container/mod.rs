@@ -46,7 +46,6 @@ pub struct ContainerSpec {
 /// User and capabilities of a process; other capabilities are dropped.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum ContainerUser {
-    /// The user who runs the lab.
     #[default]
     Lab,
     /// User 1337 if possible, else the lab's user with `CAP_NET_ADMIN` in the pod to mark its sockets
@@ -61,7 +60,6 @@ pub enum ContainerUser {
 
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum ErrorOutput {
-    /// The same file as standard output.
     #[default]
     WithOutput,
     /// A file of its own, made with mode 0600 or appended to.
@@ -218,8 +216,7 @@ impl Container {
         status
     }
 
-    /// Sends SIGTERM, and SIGKILL after `grace`. Its children go with it. Fails only for a process stuck in the
-    /// kernel.
+    /// Sends SIGTERM, and SIGKILL after `grace`. Its children go with it. Fails only for a process stuck in the kernel.
     pub fn stop(&self, grace: Duration) -> Result<ExitStatus> {
         self.signal(Signal::TERM);
         if let Some(status) = self.wait(grace) {
@@ -272,7 +269,6 @@ impl Container {
         }
     }
 
-    /// The last lines of each log.
     pub fn log_tail(&self, lines: usize) -> Vec<String> {
         self.0.logs.iter().flat_map(|path| log::tail(path, lines)).collect()
     }

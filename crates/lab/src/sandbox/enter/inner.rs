@@ -23,8 +23,7 @@ use std::sync::atomic::AtomicBool;
 /// Names the lab's registry entry to the inner process.
 pub(super) const INSIDE_VARIABLE: &str = "MESHMETER_LAB_INSIDE";
 
-/// The inner process creates this file once it handles signals; until then it would ignore them, as first processes
-/// do.
+/// The inner process creates this file once it handles signals; until then it would ignore them, as first processes do.
 pub(super) const ARMED_FILE: &str = "armed";
 
 pub(super) fn enter(private_dir: PathBuf, ports: usize) -> Result<Lab> {
@@ -99,7 +98,6 @@ fn open_proc() -> io::Result<OwnedFd> {
     Ok(rustix::fs::open("/proc", flags, Mode::empty())?)
 }
 
-/// Mounts a proc for our PID namespace.
 fn mount_proc() -> Result<()> {
     let operation = "mount the lab's /proc";
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;

@@ -4,8 +4,7 @@ use experiment::schema::ComponentVersion;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// How to use a lab that is held open. Each command is complete, as words, and works from any shell of the lab's
-/// user.
+/// How to use a lab that is held open. Each command is complete, as words, and works from any shell of the lab's user.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Access {
     /// Requested by a client in the client's pod.
@@ -29,8 +28,7 @@ pub struct ProxyAccess {
 
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct ControlPlaneAccess {
-    /// The administrator's kubeconfig, for programs in the machine's own network. Its default namespace is
-    /// `namespace`.
+    /// The administrator's kubeconfig, for programs in the machine's own network. Its default namespace is `namespace`.
     pub kubeconfig: PathBuf,
     /// Address of the Kubernetes API: TLS with the kubeconfig's certificate.
     pub api: String,

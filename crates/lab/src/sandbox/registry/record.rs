@@ -33,7 +33,6 @@ pub struct Record {
     pub privileges: Privileges,
     /// Namespace of the process numbers in this record.
     pid_namespace: PathBuf,
-    /// The process that the user started.
     pub outer: ProcessIdentity,
     /// The lab's first process, as numbered outside; absent until it starts.
     pub inner: Option<ProcessIdentity>,
