@@ -1,9 +1,7 @@
 //! The certificates of one run: its own authority, a certificate with a SPIFFE identity per proxy, and those of the
-//! lab's Kubernetes API.
-//!
-//! As in a mesh: ECDSA P-256, identities as URIs (`spiffe://cluster.local/ns/default/sa/client`). The
-//! authority's key never leaves this process. The proxies' keys are written only to the folder that the caller names,
-//! which must be private to the lab; nothing here may be copied to a run's results.
+//! lab's Kubernetes API. As in a mesh: ECDSA P-256, identities as URIs (`spiffe://cluster.local/ns/default/sa/client`).
+//! The authority's key never leaves this process. The proxies' keys are written only to the folder that the caller
+//! names, which must be private to the lab; nothing here may be copied to a run's results.
 
 use crate::Result;
 use experiment::environment::ErrorContext as _;

@@ -1,5 +1,4 @@
 //! The lab as a place where trials run: `experiment`'s `Environment` on one machine.
-//!
 //! Read [`LocalLab`] first, then [`crate::deployment`]: what it deploys. Under `mesh: envoy` every proxy has a static file;
 //! under `mesh: istio` a control plane configures them, which lives from its first deployment on ([`crate::istio`]).
 
@@ -45,7 +44,6 @@ pub struct LocalLab {
     deployments: Cell<usize>,
     /// The control plane of `mesh: istio`, from its first trial on.
     control_plane: RefCell<Option<Rc<ControlPlane>>>,
-    /// Control planes started so far.
     control_planes: Cell<usize>,
     /// Where their logs go: they outlive the trial that started them.
     control_plane_logs: PathBuf,
@@ -54,7 +52,6 @@ pub struct LocalLab {
 }
 
 impl LocalLab {
-    /// A place of runs within a lab, with a certificate authority of its own.
     pub fn new(lab: Lab, programs: Programs) -> Result<Self> {
         let host_proc = HostProc::new(lab.outer_proc())?;
         let control_plane_logs = lab.private_dir().join("control-plane-logs");
@@ -93,7 +90,6 @@ impl LocalLab {
         self.logs.join(label)
     }
 
-    /// Reports progress while a deployment comes up. For before the first trial.
     pub fn report_progress_to(&mut self, progress: ProgressSink) {
         self.progress = progress;
     }
@@ -255,5 +251,4 @@ impl Environment for LocalLab {
     }
 }
 
-/// What to do where a mode cannot run: nothing stands in for it.
 const RUNNABLE: &str = "`mesh: envoy` runs the modes none, gateway and sidecar";

@@ -3,7 +3,6 @@
 //! Read [`sandbox`] first. Then [`Lab`] (what there is inside), [`Pod`] (a network namespace with an address), [`Container`]
 //! (a supervised process with a cgroup), [`redirect`] (traffic sent through proxies), [`registry`] (what is up on this
 //! machine, and how it is taken down) and [`observe`] (counters of components and machine).
-//!
 //! Leaves out images, volumes, IPv6 between pods, and more than one machine.
 
 // No field here is a contract; documentation that repeats a name would only hide what matters.

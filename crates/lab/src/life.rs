@@ -3,7 +3,6 @@
 //! Each is asked something that costs it next to nothing, all at once; any answer is a sign of life, a refusal too. One
 //! that gives none counts as failed from then on ([`Container::failed`]), so that nobody waits for it again. Nobody asks
 //! in a measured window in which requests are answered.
-//!
 //! Leaves out components that answer no questions (the SNI proxy), a service whose own count proves the path (it would
 //! count the question), and those that go on answering ours alone.
 

@@ -9,7 +9,6 @@ use std::thread;
 /// Threads at most. Most of the work waits: for a process, the kernel or a response.
 const MAX_THREADS: usize = 16;
 
-/// Runs `work` on every item and returns the results in the items' order.
 pub fn side_by_side<T: Send, R: Send>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> R + Sync,

@@ -1,5 +1,4 @@
 //! What Envoy, Istio and Kubernetes are: objects to write, what to wait for, admin interfaces, path proof.
-//!
 //! This crate knows neither processes nor network namespaces: the lab stands on it, and so will a cluster. A caller supplies
 //! the connections (to an admin port, to the Kubernetes API) and gets values back.
 

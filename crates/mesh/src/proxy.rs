@@ -16,7 +16,6 @@ pub trait CounterSource: fmt::Debug + Send + Sync {
 
     fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError>;
 
-    /// Absent if the proxy does not report its heap.
     fn heap(&self) -> Result<Option<ProxyHeap>, AdminError> {
         Ok(None)
     }
@@ -37,7 +36,6 @@ pub trait CounterSource: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Absent without an admin interface.
     fn admin(&self) -> Option<&Admin> {
         None
     }

@@ -132,7 +132,6 @@ impl Component {
         folder.join(version.map_or_else(|| package.to_owned(), |version| format!("{package}-{version}")))
     }
 
-    /// Its first file within [`Component::package_in`]: the program.
     pub(super) fn file(self) -> &'static str {
         self.entry().package.1
     }

@@ -67,7 +67,6 @@ fn named(component: Component, path: &Path, origin: Origin) -> Result<Installed>
     Ok(Installed { component, path, version, origin })
 }
 
-/// Directory of an installed component whose files are unchanged.
 fn installed(component: Component, folder: &Path) -> Result<PathBuf> {
     let package = std::path::absolute(component.package_in(folder))
         .context(format!("resolve the path {}", folder.display()))?;

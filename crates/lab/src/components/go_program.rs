@@ -1,5 +1,4 @@
 //! Programs that are built from Go modules.
-//!
 //! The modules are those of `components/`, embedded: their go.mod and go.sum pin every line of source that goes into a
 //! program, by version and digest, and the module proxy (or whatever GOPROXY names) delivers it. They are written to a
 //! private folder and built there with the user's own Go, whose caches make a second build quick.
@@ -20,7 +19,6 @@ const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
 /// The commit in [`ISTIO_VERSION`].
 const ISTIO_REVISION: &str = "eed52ebb66ad";
 
-/// A module of our own that requires the real ones.
 pub(super) struct Module {
     pub go_mod: &'static str,
     go_sum: &'static str,
@@ -86,7 +84,6 @@ impl Program {
         Some(Self { component, module, package, variables })
     }
 
-    /// Digest of everything that decides the result, except the version of Go.
     pub(super) fn recipe(&self) -> String {
         let mut texts = vec![self.module.go_mod, self.module.go_sum];
         // What another program of the module is made of does not matter to this one.

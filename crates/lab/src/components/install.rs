@@ -1,5 +1,4 @@
 //! Installing components into the components folder.
-//!
 //! Each is made in a folder of its own beside the final ones, which gets its final name in one step, with a record of what
 //! it was made from. So there is never half a component, whatever interrupts the installation; what is finished stays, and
 //! what an interruption left is removed by the next one. What is there is compared with its record and left alone.
@@ -15,7 +14,6 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Follows an installation, and may end it.
 pub trait InstallObserver {
     /// Called ten times a second while something is made.
     fn news(&mut self, news: InstallNews<'_>);
@@ -27,9 +25,7 @@ pub trait InstallObserver {
 pub enum InstallNews<'a> {
     /// Another installation holds the folder.
     Waiting,
-    /// There and unchanged.
     Present(Component),
-    /// There, but not as it must be.
     Flawed {
         component: Component,
         flaw: &'a str,
@@ -59,7 +55,6 @@ pub struct Installation {
     pub already_there: bool,
 }
 
-/// In the order of installation.
 pub fn installable() -> impl Iterator<Item = Component> {
     Component::ALL.into_iter().filter(|component| component.pinned_version().is_some())
 }

@@ -42,7 +42,6 @@ const UNFINISHED_PREFIX: &str = ".installing-";
 /// For another installation into the same directory: a whole one, on a slow machine.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// The components directory, locked by this process.
 pub(super) struct InstallDir {
     folder: PathBuf,
     /// The lock ends with the file's descriptor, however this process ends.

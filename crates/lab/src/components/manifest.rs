@@ -1,5 +1,4 @@
 //! The record beside each installed component: what it was made from, and the digests that its files had then.
-//!
 //! It is written last, so a folder without one is not an installation. [`Verify::Quick`] reads only files whose size or
 //! time of change differ; [`Verify::Thorough`] reads them all.
 
@@ -13,7 +12,6 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 pub(super) const MANIFEST_FILE: &str = "installed.json";
-
 const MANIFEST_SCHEMA: &str = "meshmeter.component/1";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +64,6 @@ pub(super) enum Flaw {
     NotRunnable(PathBuf, u32),
 }
 
-/// Records the files of a component, relative to `package`, beside them.
 pub(super) fn write(
     package: &Path,
     component: Component,

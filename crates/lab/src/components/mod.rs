@@ -1,5 +1,4 @@
 //! The real components that the lab runs: where they are, which versions, and how they get there.
-//!
 //! Read `catalog.rs` for what there is, and [`find`] for how a component is looked for: one that the user named by an
 //! option or a variable ([`Overrides`]), else the installed one in the components folder (`MESHMETER_COMPONENTS`, else
 //! `$XDG_CACHE_HOME/meshmeter/components`, else `~/.cache/meshmeter/components`), which [`install`] fills. Only ztunnel,

@@ -1,5 +1,4 @@
 //! Programs of the user's own in the place of installed ones, so that two builds can be compared.
-//!
 //! An option names one for one command, a variable for all of them; the option goes before the variable. Such a program
 //! may be of any version: the run records which.
 
@@ -17,7 +16,6 @@ pub struct Overrides {
     pub ztunnel: Option<PathBuf>,
 }
 
-/// The variable that names a user's own program.
 pub fn variable(component: Component) -> Option<&'static str> {
     match component {
         Component::Envoy => Some("MESHMETER_ENVOY"),
@@ -29,7 +27,6 @@ pub fn variable(component: Component) -> Option<&'static str> {
 }
 
 impl Overrides {
-    /// The options that name the same programs again: `--envoy PATH` and so on.
     pub fn arguments(&self) -> Vec<OsString> {
         let options =
             Component::ALL.into_iter().filter_map(|component| Some((component, self.option(component)?)));

@@ -31,11 +31,9 @@ pub struct ComponentStatus {
 pub enum ComponentState {
     /// With the recorded digests.
     Installed,
-    /// The user's own, and it runs.
     Named,
     #[default]
     Absent,
-    /// Present, but unusable.
     Flawed,
 }
 

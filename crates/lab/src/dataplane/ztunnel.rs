@@ -1,7 +1,5 @@
-//! ztunnel, the node proxy of ambient mode, on both sides of each call.
-//!
-//! One ztunnel serves all pods, as on a node of a cluster, or each pod has its own (`istio.ztunnel`). The redirect rules are
-//! Istio's own in both cases.
+//! ztunnel, the node proxy of ambient mode, on both sides of each call. One ztunnel serves all pods, as on a node of a
+//! cluster, or each pod has its own (`istio.ztunnel`). The redirect rules are Istio's own in both cases.
 
 use crate::Result;
 use crate::deployment::part::{Part, ProxyId, Station, Stations};

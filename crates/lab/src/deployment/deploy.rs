@@ -1,5 +1,4 @@
 //! Bringing up a deployment: pods, services, proxies and objects, phase by phase, whatever the mode.
-//!
 //! What a mode adds is in its [`Part`]s. Each phase starts everything before it waits for anything.
 
 use super::part::{Part, ProxyId, Station, Stations};
@@ -28,7 +27,6 @@ use std::time::{Duration, Instant};
 
 /// A proxy takes about a second; more on a machine that is busy with other things.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
-
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How far the clocks of whoever issues a token and of whoever verifies it may be apart.
@@ -112,7 +110,6 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
     ))
 }
 
-/// Waits until all proxies are ready. They were all started before.
 fn wait_until_ready(rollout: &Rollout<'_>) -> Result<()> {
     let give_up_at = Instant::now() + READY_TIMEOUT;
     let mut waiting: Vec<&Proxy> = rollout.proxies.iter().collect();
@@ -206,7 +203,6 @@ fn destination(
     Ok(destination)
 }
 
-/// The calls that drivers make, with the proxies on the path of each from caller to callee.
 fn edges(rollout: &Rollout<'_>, parts: &[Box<dyn Part + '_>]) -> Vec<Edge> {
     let mut edges: Vec<Edge> = Vec::new();
     for driver in &rollout.topology().drivers {

@@ -21,7 +21,6 @@ use std::thread;
 use std::time::Duration;
 
 const LAST_LINES: usize = 20;
-
 const RESULT_FILE: &str = "load.json";
 
 /// Time between two looks whether a driver that has closed its standard error has ended.
@@ -50,12 +49,10 @@ impl Default for Drivers {
 }
 
 impl Drivers {
-    /// Name, pod and process of each driver that was started in this trial.
     pub fn containers(&self) -> impl Iterator<Item = (&str, &str, &Container)> {
         self.running.iter().map(|driver| (driver.name.as_str(), driver.pod.as_str(), &driver.container))
     }
 
-    /// The next event of any driver; absent where none comes within `timeout`.
     pub fn next_event(&self, timeout: Duration) -> Option<DriverEvent> {
         self.events.recv_timeout(timeout).ok()
     }

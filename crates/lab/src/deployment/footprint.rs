@@ -1,5 +1,4 @@
 //! What the components of a deployment hold before the load and after it.
-//!
 //! Nothing is asked between the two: the window stays as it is. Afterwards memory comes first, then the proxies' own
 //! account of their heaps, and their configuration last, since telling of it takes memory: it is read once, counted and
 //! kept with the trial's logs. Whatever cannot be read is said in the trial and spoils nothing else of it.

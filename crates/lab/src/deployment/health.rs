@@ -56,7 +56,6 @@ impl LabDeployment<'_> {
         self.components().try_for_each(|(_, container)| container.check(operation))
     }
 
-    /// Whether some proxy on a path is worth nothing as evidence without the services' own counts.
     pub(super) fn needs_service_counts(&self) -> bool {
         let mut stations = self.parts.edges.iter().flat_map(|edge| &edge.stations);
         stations.any(|station| station.evidence.needs_service())

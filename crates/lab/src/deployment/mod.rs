@@ -1,5 +1,4 @@
 //! Running workloads and proxies on one machine: `experiment`'s `Deployment`.
-//!
 //! [`deploy`](deploy()) brings one up, phase by phase; [`part`] is what a mode adds to the workloads. `trial.rs` reads what
 //! a trial leaves as evidence, `driver.rs` runs its drivers, `health.rs` finds components that have failed.
 
@@ -96,7 +95,6 @@ impl<'lab> LabDeployment<'lab> {
         self.pod_of(self.spec.topology.drivers.first().map_or(0, |driver| driver.at))
     }
 
-    /// The first pod that the first driver offers load to.
     pub fn server_pod(&self) -> &Pod {
         self.pod_of(self.spec.topology.drivers.first().map_or(0, |driver| driver.target))
     }
@@ -110,7 +108,6 @@ impl<'lab> LabDeployment<'lab> {
         self.parts.pods.all().collect()
     }
 
-    /// The first namespace of the mesh that its objects are in; absent where there is no control plane.
     pub fn namespace(&self) -> Option<&str> {
         self.parts.namespaces.as_ref()?.names().first().map(String::as_str)
     }
@@ -125,7 +122,6 @@ impl<'lab> LabDeployment<'lab> {
         self.parts.destinations.first().map(|destination| destination.url.clone()).unwrap_or_default()
     }
 
-    /// What the first driver needs besides its load, as arguments of `meshmeter load`.
     pub fn client_arguments(&self) -> Vec<String> {
         self.parts.destinations.first().map(|destination| destination.arguments.clone()).unwrap_or_default()
     }
@@ -144,7 +140,6 @@ impl<'lab> LabDeployment<'lab> {
         order.into_iter().map(|id| &self.parts.proxies[id])
     }
 
-    /// Every component but the drivers, with its name.
     fn components(&self) -> impl Iterator<Item = (&str, &Container)> {
         let proxies = self.proxies().map(|proxy| (proxy.name.as_str(), &proxy.container));
         let services = self.parts.pods.services();
@@ -182,7 +177,6 @@ impl<'lab> LabDeployment<'lab> {
         drivers.chain(proxies).chain(services).chain(supporting).collect()
     }
 
-    /// Whether traffic passes a proxy, by its place on the paths.
     fn faces_network(&self, proxy: &Proxy) -> bool {
         let stations = self.parts.edges.iter().flat_map(|edge| &edge.stations);
         let mut own = stations

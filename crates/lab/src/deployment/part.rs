@@ -14,7 +14,6 @@ pub(crate) type ProxyId = usize;
 
 /// What a mode adds to the workloads of a topology. A deployment calls the methods in their order here.
 pub(crate) trait Part {
-    /// How the API describes the pods of workloads in the mesh.
     fn membership(&self) -> Membership {
         Membership::Outside
     }
@@ -35,7 +34,6 @@ pub(crate) trait Part {
         Ok(())
     }
 
-    /// What its proxies show once their configuration has propagated.
     fn expected(&self, _rollout: &Rollout<'_>) -> Vec<(ProxyId, Vec<Expected>)> {
         Vec::new()
     }

@@ -93,7 +93,6 @@ impl<'a> Rollout<'a> {
         format!("{}-proxy", self.workload(id).qualified_name())
     }
 
-    /// Position of a workload's namespace among those of the topology.
     pub fn namespace_index(&self, id: WorkloadId) -> usize {
         let namespaces = self.topology().namespaces();
         let name = &self.workload(id).namespace;
@@ -170,7 +169,6 @@ impl<'a> Rollout<'a> {
         .map(drop)
     }
 
-    /// Describes the pods to the API. External services it knows nothing of.
     fn describe_pods(&mut self, member: Membership) -> Result<()> {
         if self.mesh.is_none() {
             return Ok(());
@@ -212,7 +210,6 @@ impl<'a> Rollout<'a> {
         Ok(self.pods.infrastructure.len() - 1)
     }
 
-    /// Starts agents, each in its pod. They need not be ready yet.
     pub fn start_agents(&mut self, agents: Vec<AgentStart>) -> Result<Vec<ProxyId>> {
         let mesh = self.mesh.as_ref().expect("agents are configured by a control plane");
         let api = mesh.control_plane.api();
@@ -253,7 +250,6 @@ impl<'a> Rollout<'a> {
         try_side_by_side(self.pods.select(places), change).map(drop)
     }
 
-    /// Passes what the objects of a workload's Service are about.
     pub fn with_subject<T>(&self, id: WorkloadId, use_it: impl FnOnce(&Subject<'_>) -> T) -> T {
         let namespace = self.mesh_namespace(id);
         let calls = self.topology().calls.iter().filter(|call| call.to == id);
@@ -352,7 +348,6 @@ impl<'a> Rollout<'a> {
         self.mesh.as_ref().map_or(Ok(()), |mesh| mesh.control_plane.check("configure the proxies"))
     }
 
-    /// What a driver requests of a workload, as a user would write it.
     pub fn url_of(&self, id: WorkloadId) -> String {
         let protocol = self.context.spec.protocol;
         let host = match &self.mesh {

@@ -1,5 +1,4 @@
 //! Whether a trial's pods still have the rules that they were brought up with.
-//!
 //! Counters tell where requests went. They do not tell that a rule was taken away while connections were open: those stay
 //! on their path, and only the next ones would not. A trial whose rules changed under it is none all the same.
 
@@ -17,7 +16,6 @@ impl Rules {
         Self(rules.into_iter().collect())
     }
 
-    /// In what the rules differ now, in words; nothing where they do not.
     pub fn changes(&self, now: &Self) -> Vec<String> {
         let changed = |(pod, before): (&String, &Result<Vec<String>, String>)| match (before, now.0.get(pod))
         {

@@ -23,12 +23,8 @@ use std::time::{Duration, Instant};
 
 /// How long proxies may take, after the drivers' end, to read what had been sent to them.
 const SETTLED_TIMEOUT: Duration = Duration::from_millis(500);
-
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-
 type Counters = BTreeMap<String, u64>;
-
-/// Counters by name, or why they cannot be read.
 type MaybeCounters = Result<Counters, String>;
 
 #[derive(Debug)]
@@ -264,7 +260,6 @@ impl LabDeployment<'_> {
         self.parts.edges.iter().flat_map(|edge| &edge.stations).find(|station| station.name == name)
     }
 
-    /// What proxies say that they accept, which must be what is claimed.
     fn check_accepted(&self, path: &mut PathProof) {
         for proof in &mut path.proxies {
             let Some(station) = self.station(&proof.name) else { continue };

@@ -4,7 +4,6 @@
 //! again. What needs a lab is tried by a child of its own ([`examine_lab`]), since a process that failed to enter a lab
 //! is of no use for anything else. [`Diagnosis::modes`] is what the lab itself says of each mode, so that the doctor
 //! never promises more than a run keeps.
-//!
 //! Leaves out: the network beyond this machine, and how fast things are beyond the floor.
 
 mod check;

@@ -4,7 +4,6 @@ use crate::Result;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
 
-/// Nothing between drivers and their targets.
 pub(super) struct Direct;
 
 impl Part for Direct {

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 const NAME: &str = "gateway";
-
 const LISTENING_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(super) struct StaticGateway<'a> {

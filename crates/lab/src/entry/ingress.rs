@@ -1,5 +1,4 @@
 //! `ingress`: a client outside the mesh, a gateway, and the service with its sidecar.
-//!
 //! The client is a pod without a proxy. It speaks TLS with the gateway (SIMPLE or MUTUAL,
 //! certificates by the run's authority) or plain HTTP, and connects to the gateway's pod by the service's public name, as
 //! a load balancer before it would. The gateway's certificate is a Secret that istiod gives it.
@@ -153,7 +152,6 @@ fn give_certificates(rollout: &mut Rollout<'_>, tls: IngressTls) -> Result<Optio
     Ok(Some(directory))
 }
 
-/// What the generator trusts and, where the gateway asks for it, shows.
 fn client_arguments(folder: &Path, tls: IngressTls) -> Vec<String> {
     let files = CredentialFiles::in_folder(folder);
     let mut arguments = vec![("--cacert", files.authority)];

@@ -21,7 +21,6 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 const GATEWAY_PROXY: &str = "egress-gateway";
 
-/// Nothing leaves the mesh.
 pub(super) struct NoExternalServices;
 
 impl Part for NoExternalServices {

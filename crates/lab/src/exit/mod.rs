@@ -83,7 +83,6 @@ pub(crate) fn past_the_sidecar() -> Vec<String> {
     ]
 }
 
-/// What the caller's sidecar shows once its configuration has propagated.
 pub(crate) fn expected_of_caller(rollout: &Rollout<'_>, call: Call, hop: &Hop) -> Vec<Expected> {
     if rollout.mode.exit == Exit::Bypass {
         return Vec::new();

@@ -1,9 +1,7 @@
 //! The SNI proxy behind an egress gateway: nginx, which looks at the name of the server in a connection's first message
-//! and leads it there, unread.
-//!
-//! As Istio's documentation has it for wildcard domains: beside the gateway's own proxy in its pod. What differs: names
-//! lead to addresses by a table in its configuration, not by DNS, since a lab has none. It counts connections and bytes by
-//! the lines of its log, of which it writes one as each connection ends.
+//! and leads it there, unread. As Istio's documentation has it for wildcard domains: beside the gateway's own proxy in
+//! its pod. What differs: names lead to addresses by a table in its configuration, not by DNS, since a lab has none. It
+//! counts connections and bytes by the lines of its log, of which it writes one as each connection ends.
 
 use crate::Result;
 use crate::components::answer_within;
@@ -28,12 +26,10 @@ pub const NAME: &str = "sni-proxy";
 
 /// It takes some 20 ms.
 const READY_WITHIN: Duration = Duration::from_secs(20);
-
 const VERSION_LIMIT: Duration = Duration::from_secs(20);
 
 /// Connections that a worker takes: two for each of the client's, and as many clients as experiments have.
 const WORKER_CONNECTIONS: usize = 8192;
-
 const HINT: &str = "install nginx with its stream module; on Debian and Ubuntu: apt-get install nginx-light libnginx-mod-stream";
 
 /// Where systems keep nginx, beside what PATH holds: an ordinary user's has no sbin.
@@ -83,7 +79,6 @@ fn stream_module(built: &str, is_file: impl Fn(&Path) -> bool) -> Result<Option<
     }
 }
 
-/// Starts it in the gateway's pod and waits until it listens.
 pub fn start(context: &DeploymentContext<'_>, pod: &mut Pod, destination: SocketAddrV4) -> Result<Proxy> {
     let nginx = find()?;
     let directory = format!("mesh-{}-{NAME}", context.number);
@@ -172,7 +167,6 @@ pub fn evidence() -> Evidence {
     Evidence { demands: vec![demand], protocols, ..Evidence::new(Seen::Streams(seen)) }
 }
 
-/// Counts by the log of connections that have ended.
 #[derive(Debug)]
 struct ConnectionLog(PathBuf);
 

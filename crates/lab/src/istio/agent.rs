@@ -1,6 +1,5 @@
 //! pilot-agent in a pod, which runs Envoy there: what an injected container (or a gateway's) is given, as files and
 //! environment.
-//!
 //! The agent asks the control plane for a certificate with the token of the pod's service account, hands configuration on
 //! to Envoy, and ends when Envoy does. Both run as user 1337 in one control group: what a cluster would show as the
 //! container `istio-proxy` is one component here. Its folder is private to that user and goes with the proxy.
@@ -76,7 +75,6 @@ pub(crate) struct AgentFactory<'a> {
 }
 
 impl AgentFactory<'_> {
-    /// Starts an agent in this pod. It need not be ready yet.
     pub fn start(&self, pod: &mut Pod, spec: &AgentSpec) -> Result<Proxy> {
         let operation = |error: std::io::Error| {
             EnvironmentError::new(format!("prepare the files of {}", spec.name), error)

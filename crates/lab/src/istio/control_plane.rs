@@ -4,7 +4,6 @@
 //! write (etcd's data, keys, working files) is in one private folder of the lab, which goes with the control plane. Each
 //! is started as soon as what it needs answers. The kinds of Istio's objects are in etcd before kube-apiserver starts
 //! ([`prepared`]), or are created while istiod starts.
-//!
 //! What differs from a cluster: one etcd that does not wait for the disk; no controller manager, scheduler, kubelet or
 //! kube-proxy, so whoever makes a Service also writes its addresses, and pods are what we say they are; istiod is an
 //! administrator of the API. What differs from an Istio as it is installed stands in `mesh::istio::istiod`.
@@ -42,7 +41,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const POD: &str = "control-plane";
-
 const ETCD: &str = "etcd";
 const API_SERVER: &str = "kube-apiserver";
 
@@ -347,7 +345,6 @@ impl Starting<'_> {
         }
     }
 
-    /// Waits for something of the control plane, none of whose parts may end meanwhile.
     fn wait_until(&self, what: &str, so: impl Fn() -> bool) -> Result<()> {
         wait_for(what, READY_WITHIN, || {
             self.check_alive(what)?;

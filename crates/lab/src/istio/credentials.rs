@@ -1,5 +1,4 @@
 //! Who may talk to the lab's API, and how the API shows who it is.
-//!
 //! An authority of the control plane's own: one certificate for the API server, one for its administrator (us, istiod and
 //! whoever is given the kubeconfig), and a key with which the API signs the tokens of service accounts. All of it lives in
 //! a folder that only the lab's user may enter, and goes with the control plane.
@@ -31,7 +30,6 @@ pub struct ApiCredentials {
 }
 
 impl ApiCredentials {
-    /// Makes everything for an API server at this address, in a folder that is private already.
     pub fn create(folder: &Path, address: Ipv4Addr) -> Result<Self> {
         let failed = |error: EnvironmentError| EnvironmentError::new("make the lab API's credentials", error);
         let authority = RunAuthority::create().map_err(failed)?;

@@ -1,7 +1,6 @@
 //! The namespaces of a deployment in the mesh: its objects, and the names that its pods find.
 //!
 //! Each deployment has namespaces of its own, so that nothing of the one before can be taken for its configuration.
-//!
 //! Names resolve by hosts files, one per namespace, that the pods see in place of the machine's own: they list the Services
 //! that the pods call, as a cluster's DNS would answer for them. A resolver file beside it names nobody to ask, so that any
 //! other name fails at once instead of being looked for outside the lab.
@@ -62,7 +61,6 @@ impl MeshNamespaces {
         Ok(Self { names, directories, objects })
     }
 
-    /// Their names, in the order of the topology.
     pub fn names(&self) -> &[String] {
         &self.names
     }
@@ -83,7 +81,6 @@ impl MeshNamespaces {
         appended.context(format!("write {}", path.display()))
     }
 
-    /// Lets a Service's names resolve in the namespace of a caller.
     pub fn add_service_names(
         &self,
         (service, namespace): (&str, usize),

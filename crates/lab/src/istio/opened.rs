@@ -1,5 +1,4 @@
 //! A control plane that the machine can reach: `kubectl` and `istioctl` from the user's own shell.
-//!
 //! Two ports of the machine's loopback lead to the API and to istiod, which both ask who comes: by the certificate that is
 //! in the kubeconfig, and by a service account's token. What answers whoever asks (istiod's debug pages, Envoys' admin
 //! interfaces) stays within the lab, where `meshmeter lab exec` and `lab forward` reach it.
@@ -18,7 +17,6 @@ use std::path::{Path, PathBuf};
 
 /// How many ports of the machine it takes: what [`crate::enter_with_ports`] is to be told.
 pub const DOORS: usize = 2;
-
 const KUBECONFIG: &str = "kubeconfig";
 
 /// The account by whose tokens `istioctl` shows who it is.

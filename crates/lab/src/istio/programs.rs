@@ -51,7 +51,6 @@ impl IstioPrograms {
         })
     }
 
-    /// Those that a mesh without a control plane does not have.
     pub fn control_plane_and_agent(&self) -> [&Installed; 4] {
         [&self.istiod, &self.pilot_agent, &self.api_server, &self.etcd]
     }
@@ -64,7 +63,6 @@ fn is_istios_build(envoy: &Path) -> Result<bool> {
         .context(format!("look whose build of Envoy {} is", envoy.display()))
 }
 
-/// Whether these bytes are somewhere in a file, which may be large.
 fn holds(mut file: impl Read, wanted: &[u8]) -> io::Result<bool> {
     const PIECE_BYTES: usize = 1 << 20;
     let mut piece = Vec::with_capacity(PIECE_BYTES + wanted.len());

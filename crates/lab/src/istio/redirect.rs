@@ -1,5 +1,4 @@
 //! How a pod's connections reach its proxy, or a Service's address: rules in the pod's own network namespace.
-//!
 //! With a sidecar they are those that Istio itself installs: `pilot-agent istio-iptables` runs in the pod as an injected
 //! init container would, with its arguments. In ambient mode they are Istio's too: `components/istio/ambient-iptables` runs
 //! the code by which its CNI agent installs them. Without a proxy, each Service's address leads to the Service's pod, as
@@ -76,7 +75,6 @@ pub fn redirect_into_ambient(
     set_up(pod, "istio-cni", &programs.ambient_iptables.path, &[], log_dir)
 }
 
-/// Runs a program in the pod that changes its network and ends.
 fn set_up(pod: &mut Pod, name: &str, program: &Path, arguments: &[&str], log_dir: &Path) -> Result<()> {
     let operation = format!("redirect the traffic of pod {}", pod.name());
     let setup = pod.start(&ContainerSpec {

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 /// What every module begins with: its mark and the version of the format (WebAssembly core specification, 5.5.16).
 const PREAMBLE: &[u8] = b"\0asm\x01\0\0\0";
 
-/// Where the proxies find the module.
 pub(crate) fn give_to_proxies(lab: &Lab, file: &Path) -> Result<PathBuf> {
     let operation = format!("read {}", file.display());
     let begins = beginning(file).context(operation.clone())?;

@@ -1,5 +1,4 @@
 //! Readings of one component.
-//!
 //! CPU comes from the component's cgroup where it has one: exact, with all processes in it, ended ones included. Otherwise
 //! it comes from `/proc`, which counts in clock ticks. A component with a cgroup is every process in it; without one it is
 //! its process and all that descend from it. A process that ends while it is read is left out.

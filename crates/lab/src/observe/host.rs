@@ -1,5 +1,4 @@
 //! The machine and the versions behind a run, for `host.json`.
-//!
 //! [`Sources`] are the kernel's and the distribution's files as read; [`describe`] makes a [`Host`] of them and does no
 //! I/O. What only the lab knows (cgroups, privileges, redirect) and the measurement floor are filled in by their owners.
 

@@ -1,8 +1,6 @@
 //! Readings of every component and of the machine, as [`Snapshot`]s: two of them make the usage of a window.
-//!
 //! Nothing is read between the window's ends: nothing polls while the generators measure. Start with [`read`];
 //! `component.rs` reads one component, `machine.rs` the machine, `observer.rs` this process; `process.rs` has the parsers.
-//!
 //! Not included: time series within the window, and anything that needs tracing or performance counters.
 
 mod component;

@@ -1,8 +1,6 @@
 //! The noise floor: readings of this machine when there is nothing to measure.
-//!
 //! Read [`measure`]: it spends its time on three things in turn (a timer, a byte over loopback, a fixed piece of work)
 //! and reads what the hypervisor took meanwhile. A difference below these figures cannot be told from the machine itself.
-//!
 //! Leaves out: the path between pods (mode `none` measures it) and anything under load.
 
 use crate::Result;

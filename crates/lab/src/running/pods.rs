@@ -74,7 +74,6 @@ pub(crate) struct RunningService {
     pub port: u16,
     pub sign_of_life: Question,
     pub counters: ServiceCounters,
-    /// Certificate and key of a service that speaks TLS itself.
     pub credentials: Option<PrivateDir>,
 }
 
@@ -91,7 +90,6 @@ impl Pods {
         self.of_workloads().filter_map(|running| Some((running, running.service.as_ref()?)))
     }
 
-    /// These pods, to be changed side by side. None is selected twice.
     pub fn select(&mut self, places: &[PodPlace]) -> Vec<&mut Pod> {
         let workloads = self.workloads.iter_mut().enumerate().flat_map(|(id, workload)| {
             let pods = workload.pods.iter_mut().enumerate();

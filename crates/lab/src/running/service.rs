@@ -35,7 +35,6 @@ pub(crate) struct ServiceFactory<'a> {
 }
 
 impl ServiceFactory<'_> {
-    /// Starts the service of a workload in one of its pods. It need not listen yet.
     pub fn start(&self, pod: &mut Pod, name: &str, workload: &Workload) -> Result<Option<RunningService>> {
         let Some(settings) = workload.service() else { return Ok(None) };
         let is_http = self.context.spec.protocol.is_http();
@@ -68,7 +67,6 @@ impl ServiceFactory<'_> {
         }
     }
 
-    /// Arguments of a service that speaks TLS itself, with a certificate of the run's authority.
     fn tls(&self, name: &str) -> Result<(Vec<String>, PrivateDir)> {
         let failed = |error: EnvironmentError| {
             EnvironmentError::new("make the certificate of the external service", error)

@@ -27,7 +27,6 @@ pub(crate) struct StaticEnvoyFactory<'a> {
 }
 
 impl StaticEnvoyFactory<'_> {
-    /// Starts a proxy in this pod. It need not be ready yet.
     pub fn start(&self, pod: &mut Pod, name: &str, position: Position) -> Result<Proxy> {
         let DeploymentContext { lab, spec, number, .. } = self.context;
         let directory = lab_name(&format!("t{number}-{name}"));

@@ -13,6 +13,5 @@ pub(crate) struct Supporting {
     pub container: Container,
     /// What it responds to as long as it does anything; absent where it is probed in another way.
     pub sign_of_life: Option<Question>,
-    /// Whether the traffic of its pod is shown as its own.
     pub shows_network: bool,
 }

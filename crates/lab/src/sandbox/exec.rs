@@ -1,5 +1,4 @@
 //! Commands in the pods of a lab that is up, from outside of it: what `kubectl exec` is to a cluster.
-//!
 //! A visitor joins the namespaces of a pod: its network, its mounts (and so its names), the lab's process numbers, and for
 //! an ordinary user the lab's user namespace, in which that user may do everything. It must have one thread. What it starts
 //! there goes with the visitor, and with the lab.
@@ -23,7 +22,6 @@ use std::process::{Child, Command, ExitStatus};
 /// Name proxies of the machine's network, which no pod can reach; also known in capitals.
 const PROXY_VARIABLES: [&str; 4] = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"];
 
-/// Runs a command in a pod, with our own terminal, files, directory and environment.
 pub fn run(pod: &PodStatus, mut command: Command) -> Result<ExitStatus> {
     let program = command.get_program().to_string_lossy().into_owned();
     let operation = format!("run {program} in pod {}", pod.name);

@@ -6,7 +6,6 @@ use std::fs;
 
 /// The limit per user. It belongs to the whole machine.
 const LIMIT: &str = "/proc/sys/fs/inotify/max_user_instances";
-
 const RAISED: usize = 8192;
 
 /// Lets a user open this many instances. Root raises the limit where it is lower; it stays raised, since labs beside this one

@@ -146,7 +146,6 @@ impl Lab {
         self.0.record.privileges
     }
 
-    /// Absent where the lab has no cgroups.
     pub fn cgroup_version(&self) -> Option<Version> {
         self.cgroup().map(|cgroup| cgroup.version)
     }
@@ -160,7 +159,6 @@ impl Lab {
         self.0.stop_requested.load(Ordering::Relaxed)
     }
 
-    /// An error once [`Self::stop_requested`].
     pub fn check_not_stopped(&self) -> Result<()> {
         if self.stop_requested() {
             return Err(EnvironmentError::new("go on", "meshmeter was asked to stop"));

@@ -1,9 +1,7 @@
-//! A network namespace held by a thread that lives in it.
-//!
-//! The thread serves three ends at once. What it runs happens inside the namespace, since a namespace belongs to a
-//! thread. What it spawns starts there, with no switch between fork and exec. And the children that it spawns ask the
-//! kernel to be killed when their parent ends (`PR_SET_PDEATHSIG`), which the kernel ties to the spawning *thread*: this
-//! one ends exactly when the pod does.
+//! A network namespace held by a thread that lives in it. The thread serves three ends at once. What it runs happens
+//! inside the namespace, since a namespace belongs to a thread. What it spawns starts there, with no switch between
+//! fork and exec. And the children that it spawns ask the kernel to be killed when their parent ends
+//! (`PR_SET_PDEATHSIG`), which the kernel ties to the spawning *thread*: this one ends exactly when the pod does.
 
 use crate::Result;
 use crate::sandbox::interface::{Interface, POD_INTERFACE};
@@ -22,7 +20,6 @@ use std::thread::JoinHandle;
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// A network namespace and the thread in it. Both end when this is dropped.
 pub(crate) struct Namespace {
     name: String,
     tasks: Mutex<Option<mpsc::Sender<Task>>>,

@@ -1,5 +1,4 @@
 //! Links, addresses and routes, by rtnetlink: a bridge in the lab's own namespace, a veth pair for each pod.
-//!
 //! Set up as a container runtime does it, less what would add noise: no spanning tree and no forwarding delay, no
 //! multicast snooping, no IPv6 on the wire (its neighbour discovery and router solicitations), loopback with both.
 //! Every lab has a network of its own that no other can reach, so the same addresses serve all.
@@ -16,13 +15,11 @@ use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 
-/// The bridge's address and every pod's gateway.
 pub const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 /// The pods' subnet is 10.77.0.0/16.
 pub const PREFIX_LENGTH: u8 = 16;
 /// Every address is used once in a lab's lifetime.
 pub const MAX_PODS: u16 = u16::MAX - 2;
-
 const LEAVING_GROUP: u32 = 1;
 const BRIDGE: &str = "meshmeter0";
 

@@ -86,13 +86,11 @@ fn hint(error: Option<i32>, facts: &Facts) -> Option<&'static str> {
     Some(hint)
 }
 
-/// Whether namespaces can be made without a user namespace.
 pub(crate) fn has_system_administration() -> bool {
     rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN))
 }
 
-/// Whether a process can run as another user, and files be given to it.
 pub(crate) fn can_change_user() -> bool {
     let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::CHOWN;
     rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))

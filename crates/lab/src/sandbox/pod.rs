@@ -1,5 +1,4 @@
 //! A pod: a network namespace with an address on the lab's bridge, and the processes in it.
-//!
 //! Dropping a pod ends its processes and takes its interface, rules, namespace and control groups with it.
 
 use crate::Result;
@@ -135,7 +134,6 @@ impl Pod {
         network::pod_address(self.number)
     }
 
-    /// In the order in which they were started.
     pub fn containers(&self) -> &[Container] {
         &self.containers
     }

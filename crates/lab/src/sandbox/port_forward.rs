@@ -1,5 +1,4 @@
 //! Connections from the machine into a lab: a port of the machine's loopback that leads to a port of a pod.
-//!
 //! Nothing routes between the two networks. A socket stays in the network that it was made in, whatever becomes of its
 //! process: so one is bound to 127.0.0.1 before the lab is entered ([`crate::enter_with_ports`]), and what it accepts is
 //! copied to and from connections made within a pod. [`forward`] is that for a process that entered a pod's network

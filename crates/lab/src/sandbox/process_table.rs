@@ -1,5 +1,4 @@
 //! Processes in `/proc`: enough to recognise one later, even if its number was reused.
-//!
 //! Pure parsing first, reading after it. Memory and context switches are in [`crate::observe`].
 
 use rustix::process::Pid;

@@ -1,5 +1,4 @@
 //! Whether a lab's proxies can have a user of their own, 1337, as in Istio; and where such a user's files are.
-//!
 //! It needs our rights, that user in the map of the lab's user namespace (`subordinate.rs`), and folders that it may pass
 //! through on the way to its own. In an ordinary user's lab, what it writes belongs to a user who is not that user: after
 //! `kill -9` only root could remove it. So it lies in a file system of the lab's own, which goes with the lab.

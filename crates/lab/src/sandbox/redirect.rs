@@ -82,7 +82,6 @@ const PROGRAMS: [&str; 3] = ["iptables-restore", "iptables-nft-restore", "iptabl
 /// Ordinary users often lack these in their PATH.
 pub(crate) const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 
-/// The `iptables-restore` programs of this machine, best first.
 pub fn programs() -> Result<Vec<PathBuf>> {
     let folders = folders();
     let found = |name: &&str| folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());

@@ -3,7 +3,6 @@
 //! A user namespace that its owner maps holds one user, themselves. Two setuid programs of shadow-utils, `newuidmap` and
 //! `newgidmap`, map more: those that `/etc/subuid` and `/etc/subgid` give that owner (subuid(5)), as rootless containers
 //! use them. A lab takes one of each, for its proxies: inside, it has the number that Istio's rules know proxies by.
-//!
 //! The programs must run outside of the namespace, and the namespace is that of the very process that starts them: so
 //! they are started before it is made, behind a shell that waits for a word.
 
@@ -35,7 +34,6 @@ pub(crate) struct Mapping {
     groups: Waiting,
 }
 
-/// A mapping program that waits for its start signal.
 struct Waiting {
     program: PathBuf,
     shell: Child,
@@ -53,7 +51,6 @@ impl Subordinate {
         Ok(Self { user: first("/etc/subuid")?, group: first("/etc/subgid")?, newuidmap, newgidmap })
     }
 
-    /// Prepares both maps, before the namespace is made.
     pub(crate) fn prepare(self) -> io::Result<Mapping> {
         let process = std::process::id();
         let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());

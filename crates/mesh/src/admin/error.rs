@@ -16,7 +16,6 @@ pub struct AdminError {
 
 #[derive(Debug, thiserror::Error)]
 pub enum AdminCause {
-    /// The socket could not be opened, or the runtime not be made.
     #[error("open its admin socket")]
     Connect(#[source] io::Error),
     #[error("enter its pod")]
@@ -29,7 +28,6 @@ pub enum AdminCause {
     TooLong(usize),
     #[error("it answered with status {0}")]
     Status(u16),
-    /// The log that it counts in could not be read.
     #[error("read its log")]
     Log(#[source] io::Error),
     #[error("an answer that cannot be read")]

@@ -1,7 +1,5 @@
-//! One request over one connection, and its response read as it comes.
-//!
-//! The exchanges of a thread share one runtime. The task that drives a connection ends with its exchange, and so the
-//! connection does: none stays open between requests.
+//! One request over one connection, and its response read as it comes. The exchanges of a thread share one runtime. The
+//! task that drives a connection ends with its exchange, and so the connection does: none stays open between requests.
 
 use super::dial::Connection;
 use super::error::AdminCause;
@@ -20,7 +18,6 @@ use tokio::task::LocalSet;
 
 /// Time for a long response as a whole: the longest take a minute.
 const WHOLE_RESPONSE_TIMEOUT: Duration = Duration::from_secs(300);
-
 type Result<T, E = AdminCause> = std::result::Result<T, E>;
 
 thread_local! {

@@ -1,12 +1,10 @@
 //! Liveness: whether a component that runs still responds.
-//!
 //! The request costs the component next to nothing, and any response is a sign of life, be it an error status.
 
 use super::Admin;
 use super::error::AdminCause;
 use std::io;
 
-/// A request that a component responds to as long as it works.
 #[derive(Clone, Debug)]
 pub struct LivenessProbe {
     /// The process that responds; absent if the component has one.

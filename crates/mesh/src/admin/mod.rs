@@ -1,5 +1,4 @@
 //! HTTP to the admin port of a component that runs, over connections that the caller supplies ([`dial`]).
-//!
 //! Every request is bounded in time and in the size of its response, and every error names the component.
 //! Requests are blocking, and a thread's share one runtime: [`crate::concurrent`] sends them to many components side by side.
 //! [`liveness`] is the cheapest request to each.
@@ -62,12 +61,10 @@ impl Admin {
         serde_json::from_slice(&body).map_err(|error| self.error(path, AdminCause::Shape(error)))
     }
 
-    /// A response in JSON that grows with the mesh, read as it comes.
     pub fn ask_long_json<T: for<'de> Deserialize<'de>>(&self, path: &str) -> Result<T, AdminError> {
         self.read(path, |response| serde_json::from_reader(BufReader::new(response)))
     }
 
-    /// A response that grows with the mesh, as a whole.
     pub fn ask_long(&self, path: &str) -> Result<Vec<u8>, AdminError> {
         self.read(path, |response| {
             let mut whole = Vec::new();

@@ -1,5 +1,4 @@
 //! A proxy's configuration dump, read once: counted and copied at the same time, and never held as a whole.
-//!
 //! [`read`] passes every byte through a [`Tee`] to a JSON reader, which tells the tee where something begins that may have to
 //! stay out of the copy (certificates, keys) and, once known, whether it does. [`list`] has the shapes that dumps share.
 
@@ -72,7 +71,6 @@ impl<'c> Tee<'c> {
         passing.state = State::Held(passing.piece.len());
     }
 
-    /// Copies what was held, and what follows.
     pub fn release(&self) {
         self.0.borrow_mut().state = State::Copied;
     }

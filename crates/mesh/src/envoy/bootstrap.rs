@@ -1,5 +1,4 @@
 //! The static configuration of one proxy, shaped as Istio shapes it.
-//!
 //! A sidecar of Istio gets the same listeners, routes and clusters over xDS. Differences stand beside each setting. In
 //! short: Istio's own telemetry and metadata filters are not in upstream Envoy, so they and their cost are absent; there is
 //! one service, where a mesh lists all; traffic for anything else is refused, so that nothing goes past the measurement

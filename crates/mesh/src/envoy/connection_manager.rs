@@ -1,5 +1,4 @@
 //! The HTTP connection manager: the part of a proxy that reads and routes requests, and most of its cost.
-//!
 //! Settings follow Istio's `buildHTTPConnectionManager` (pilot/pkg/networking/core/listener_builder.go).
 
 use super::spec::{Position, ProxyConfiguration, SERVICE_HOST};

@@ -1,5 +1,4 @@
 //! An Envoy's configuration, counted from its dump.
-//!
 //! [`count`] reads a dump as it comes, copies it without its secrets and keeps only counts: a gateway's may have more than
 //! a hundred megabytes. Not counted: filters and filter chains, routes within a scope, and endpoints that a cluster learns
 //! from the connections that pass (`ORIGINAL_DST`). A large dump costs Envoy's main thread seconds and leaves its heap a
@@ -20,7 +19,6 @@ const DUMP: &str = "/config_dump?include_eds";
 /// The counters that say how many updates were refused. Which of them a proxy keeps is a matter of its configuration.
 const REFUSED: &str = "/stats?format=json&type=Counters&filter=update_rejected$";
 
-/// Configuration counts, and a copy of the dump without certificates and keys.
 pub(crate) fn configuration(
     admin: &Admin,
     copy: &mut dyn DumpCopy,
@@ -120,7 +118,6 @@ impl Held {
 struct Entry {
     name: Option<IgnoredAny>,
     active_state: Option<IgnoredAny>,
-    /// The last update was refused.
     error_state: Option<IgnoredAny>,
 }
 

@@ -45,7 +45,6 @@ impl Layer {
 pub enum Peer {
     Nobody,
     Next,
-    /// At the listener of this name.
     Previous(String),
 }
 

@@ -1,5 +1,4 @@
 //! Listeners: where redirected or addressed traffic enters a proxy.
-//!
 //! As in Istio, `virtualOutbound` (port 15001) takes everything that leaves a pod and hands each connection to the listener of
 //! its original destination; `virtualInbound` (port 15006) chooses a filter chain by original port and by TLS.
 

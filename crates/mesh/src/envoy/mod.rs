@@ -1,5 +1,4 @@
 //! Envoy: the static configuration of `mesh: envoy`, and what any Envoy says of itself.
-//!
 //! Read [`hop`] first: where a proxy takes the load and where it sends it, and which counters follow from that.
 //! [`bootstrap`] is the file that a proxy without a control plane is started with, [`footprint`] what it was configured with.
 

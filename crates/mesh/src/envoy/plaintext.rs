@@ -1,5 +1,4 @@
 //! Whether a proxy takes plain text where mutual TLS is spoken, read from the listener that it has in force.
-//!
 //! Pure. A proxy that takes both has a filter chain for each; one that takes mutual TLS alone has none without TLS.
 
 use serde_json::Value;

@@ -26,11 +26,17 @@ pub struct ProxyConfiguration {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Position {
     /// In the client's pod: traffic to `service` is redirected to it.
-    ClientSidecar { service: SocketAddrV4 },
+    ClientSidecar {
+        service: SocketAddrV4,
+    },
     /// In the server's pod: traffic to this port of the pod is redirected to it.
-    ServerSidecar { port: u16 },
-    /// In a pod of its own, addressed by clients.
-    Gateway { port: u16, service: SocketAddrV4 },
+    ServerSidecar {
+        port: u16,
+    },
+    Gateway {
+        port: u16,
+        service: SocketAddrV4,
+    },
 }
 
 #[derive(Clone, Debug)]

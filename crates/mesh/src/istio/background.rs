@@ -1,5 +1,4 @@
 //! Background services, written and removed to what the next deployment asks for.
-//!
 //! Only differences are written: each Service costs the API two objects and milliseconds of CPU. A deployment begins once
 //! istiod has processed all of them, so that none of that work falls into a measured window.
 

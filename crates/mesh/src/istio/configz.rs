@@ -1,7 +1,5 @@
-//! Which objects istiod has processed, from its own list of them.
-//!
-//! Only objects of Istio's own kinds are listed. Once an object is, whatever istiod sends to a proxy that connects later
-//! agrees with it.
+//! Which objects istiod has processed, from its own list of them. Only objects of Istio's own kinds are listed. Once an
+//! object is, whatever istiod sends to a proxy that connects later agrees with it.
 
 use crate::Result;
 use crate::admin::Admin;

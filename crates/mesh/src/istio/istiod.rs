@@ -1,8 +1,6 @@
-//! Settings of istiod, and how they differ from an installed Istio.
-//!
-//! Upstream Envoys lack the filters of Istio's own build: telemetry (`istio_stats`), metadata exchange and ALPN. istiod then
-//! leaves them out, and no figure contains their cost. Sidecars are not injected but started with what an injected container
-//! gets.
+//! Settings of istiod, and how they differ from an installed Istio. Upstream Envoys lack the filters of Istio's own
+//! build: telemetry (`istio_stats`), metadata exchange and ALPN. istiod then leaves them out, and no figure contains
+//! their cost. Sidecars are not injected but started with what an injected container gets.
 
 use super::objects::telemetry::extension_providers;
 use super::validation;

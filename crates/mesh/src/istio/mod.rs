@@ -1,5 +1,4 @@
 //! Istio: the objects that settings become, istiod's settings, and what it and the proxies report.
-//!
 //! Read [`objects`] first. [`configz`] shows which objects istiod has processed, [`xds_status`] what proxies have
 //! acknowledged, [`propagation`] when it has reached them, [`nack`] what they rejected.
 

@@ -1,5 +1,4 @@
 //! Rejected configuration, with the proxy's reason: Envoy counts rejections, and writes the reason to its log alone.
-//!
 //! A proxy that has rejected something runs with an older configuration or with none, and no waiting mends that:
 //! [`check_not_rejected`] is called while one waits.
 
@@ -84,7 +83,6 @@ impl Nack {
     }
 }
 
-/// Fails if the last [`CHECKED_LINES`] of a proxy's log have a rejection.
 pub fn check_not_rejected(proxy: &str, log_tail: &[String]) -> Result<()> {
     first_nack(log_tail).map_or(Ok(()), |refusal| Err(refusal.of(proxy)))
 }
@@ -108,7 +106,6 @@ pub fn with_objects_behind(error: EnvironmentError, extra: Option<&ExtraObjects>
     error.with_hint(format!("of `istio.extra`, this has a part in it: {}", names.join(", ")))
 }
 
-/// Whether the object itself puts configuration of this kind into proxies.
 fn brings(object: &Value, kind: &str) -> bool {
     const OF_LISTENERS: &[&str] =
         &["LISTENER", "FILTER_CHAIN", "NETWORK_FILTER", "HTTP_FILTER", "LISTENER_FILTER"];

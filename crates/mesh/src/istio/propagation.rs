@@ -1,5 +1,4 @@
 //! Propagation: when the configuration that istiod sends has reached the proxies, and how long that took.
-//!
 //! Proxies are polled side by side. What a proxy has shown is not requested again, and its dumps, which may be large, only
 //! once it shows the rest. Read [`super::expected`] first.
 

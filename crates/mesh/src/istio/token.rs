@@ -1,5 +1,4 @@
 //! Tokens (JWT) that drivers send, signed with a key of the run that proxies verify them with.
-//!
 //! ES256, one of the two common algorithms: verifying it costs more than RSA, so reports name it.
 
 use crate::Result;

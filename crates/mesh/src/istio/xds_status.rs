@@ -1,5 +1,4 @@
 //! Acknowledgements of proxies, from istiod's list of connections.
-//!
 //! istiod notes what it sent last of each resource type, what the proxy acknowledged of that, and the error of a NACK.
 //! Objects that istiod had processed before it sent are in what it sent: acknowledged, they have taken effect at the proxy.
 

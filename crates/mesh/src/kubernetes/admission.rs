@@ -1,5 +1,4 @@
 //! Admission webhooks and policies that an experiment brings along.
-//!
 //! One that refuses everything also refuses the deletion of other objects, but the API does not ask it about itself. So these
 //! are deleted first, and the next request waits until the API accepts objects again.
 

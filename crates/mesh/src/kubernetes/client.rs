@@ -1,8 +1,6 @@
-//! Client of the Kubernetes API, for callers that are not asynchronous.
-//!
-//! kube's client lives on a thread of its own, which keeps the network namespace of the thread that creates it. Every
-//! request is bounded in time and every response in size, and every error names the object. An object is namespaced
-//! exactly if it names a namespace.
+//! Client of the Kubernetes API, for callers that are not asynchronous. kube's client lives on a thread of its own,
+//! which keeps the network namespace of the thread that creates it. Every request is bounded in time and every response
+//! in size, and every error names the object. An object is namespaced exactly if it names a namespace.
 
 use super::object_ref::ObjectRef;
 use super::request::{ApiError, ApiRequest, MAX_RESPONSE_BYTES, send};
@@ -41,7 +39,6 @@ pub(super) enum OnError {
     Continue,
 }
 
-/// Requests, or why one cannot be built.
 pub(super) trait Requests: Iterator<Item = Result<ApiRequest>> {}
 
 impl<I: Iterator<Item = Result<ApiRequest>>> Requests for I {}

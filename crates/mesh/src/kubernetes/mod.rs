@@ -1,5 +1,4 @@
 //! The Kubernetes API: its client, sets of objects, and the objects of workloads.
-//!
 //! Read [`object_set`] first (what a deployment writes, and that exactly this is removed again), then [`client`] and `operations.rs`. Only
 //! this folder knows the `kube` crate; objects are [`serde_json::Value`]s everywhere else.
 

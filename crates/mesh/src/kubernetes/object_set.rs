@@ -1,5 +1,4 @@
 //! The objects of one deployment: written through here, and exactly those removed again.
-//!
 //! A lab has no controller that empties a namespace or handles finalizers, so the set does both. Writing or removing n
 //! objects takes O(n) requests with bounded concurrency.
 

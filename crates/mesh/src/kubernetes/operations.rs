@@ -88,7 +88,6 @@ impl ApiClient {
         self.send_all(requests).map(drop)
     }
 
-    /// An object; absent if it does not exist.
     pub fn get(&self, object: &ObjectRef) -> Result<Option<Value>> {
         Ok(self.get_all(std::slice::from_ref(object))?.pop().flatten())
     }

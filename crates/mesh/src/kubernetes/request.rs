@@ -16,7 +16,6 @@ const MAX_SHOWN_CHARACTERS: usize = 300;
 /// The reason that kube gives such an error.
 const NOT_A_STATUS: &str = "Failed to parse error data";
 
-/// A request, and which responses of its kind are not errors.
 pub(super) struct ApiRequest {
     pub operation: String,
     pub request: http::Request<Vec<u8>>,
@@ -49,7 +48,6 @@ impl ApiRequest {
 #[derive(Debug)]
 pub(super) struct ApiError {
     pub operation: String,
-    /// Status of the response; absent without a response.
     pub code: Option<u16>,
     pub reason: String,
 }

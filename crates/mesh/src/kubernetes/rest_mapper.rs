@@ -1,7 +1,5 @@
-//! Paths of objects in the API.
-//!
-//! Kinds are not discovered: their plurals follow the rule that all kinds of Kubernetes, Istio and the Gateway API keep.
-//! The plurals of kinds that an experiment defines come from their definitions.
+//! Paths of objects in the API. Kinds are not discovered: their plurals follow the rule that all kinds of Kubernetes,
+//! Istio and the Gateway API keep. The plurals of kinds that an experiment defines come from their definitions.
 
 use super::object_ref::ObjectRef;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Resource as _};

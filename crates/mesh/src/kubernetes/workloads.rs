@@ -1,5 +1,4 @@
 //! Objects of workloads: their accounts, Pods, Services and EndpointSlices.
-//!
 //! Pure. Pods and EndpointSlices are what the kubelet and the controllers of a cluster would write: a lab has neither.
 
 use crate::istio::objects::waypoint;
@@ -11,7 +10,6 @@ use std::net::Ipv4Addr;
 
 /// The lab's processes have no image.
 const IMAGE: &str = "meshmeter/none";
-/// Endpoints that the API accepts in one EndpointSlice.
 const MAX_ENDPOINTS: usize = 1000;
 
 #[derive(Clone, Debug)]
@@ -100,7 +98,6 @@ impl Workload {
         })
     }
 
-    /// EndpointSlices of its Service, which list all its pods.
     pub fn endpoint_slices(&self, ports: &[ServicePort]) -> Vec<Value> {
         let Self { name, namespace, .. } = self;
         let ports = ports.iter().map(|port| json!({"name": port.name, "port": port.port, "protocol": "TCP"}));
@@ -135,7 +132,6 @@ pub enum Membership {
     Outside,
     /// A sidecar in the pod; other proxies call it with mutual TLS.
     Sidecar,
-    /// Its traffic goes through ztunnel.
     Ambient,
     Waypoint,
 }

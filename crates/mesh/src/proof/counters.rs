@@ -62,7 +62,6 @@ pub struct Forwarded {
     /// Retries included.
     pub requests: String,
     pub connections: String,
-    /// Connections that were never established.
     pub failed_connections: String,
     /// Requests answered with an error, by the proxy itself or by those behind it.
     pub errors: [String; 2],
@@ -88,9 +87,7 @@ pub enum Encrypted {
 
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ProtocolCounters {
-    /// Towards the client.
     pub received: SideCounters,
-    /// Towards the server.
     pub forwarded: SideCounters,
     /// Absent if the proxy does not tell gRPC from other HTTP/2.
     pub grpc: Option<GrpcCounters>,

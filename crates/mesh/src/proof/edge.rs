@@ -1,5 +1,4 @@
 //! Proof of every edge of a topology, by what was sent from one workload to another and what the proxies between them counted.
-//!
 //! Counters of one edge alone are checked against what was sent over it; counters that several edges share (the inbound
 //! listener of a service with several callers, a gateway) against what was sent over all of them. A shared proxy that misses
 //! requests leaves those of its edges unproven whose own counters miss them too, and all of its edges if none do.
@@ -44,7 +43,6 @@ pub struct EdgeProxy<'a> {
     pub replicas: Vec<&'a Replica>,
 }
 
-/// A process of a proxy, with its counters.
 #[derive(Clone, Debug)]
 pub struct Replica {
     /// Unique.
@@ -138,10 +136,8 @@ impl<'a> SummedEdge<'a> {
     }
 }
 
-/// Position of an edge, and of a proxy on it.
 type Member = (usize, usize);
 
-/// Counters of one proxy that one or several edges share.
 struct Place {
     members: Vec<Member>,
     /// Has the counters of all its edges, under the names of the first one's evidence.
@@ -319,7 +315,6 @@ impl Edges<'_> {
         sum
     }
 
-    /// Whether a service behind this proxy was asked what it counted.
     fn is_asked_behind(&self, members: &[Member]) -> bool {
         members.iter().any(|(edge, _)| self.edges[*edge].service.is_some())
     }
@@ -424,7 +419,6 @@ impl Edges<'_> {
         callers.into_values().filter_map(check).collect()
     }
 
-    /// The hops of all edges, each once.
     fn hops(&self, reasons: &mut [Vec<String>]) -> Vec<HopProof> {
         let mut hops: Vec<HopProof> = Vec::new();
         for (edge, reasons) in self.edges.iter().zip(reasons) {

@@ -12,9 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Evidence {
     pub seen: Seen,
-    /// TLS handshakes with the peer proxy; absent without a peer.
     pub handshakes: Option<String>,
-    /// Mutual TLS with the peer is claimed.
     pub tls_expected: bool,
     /// Absent if nothing is claimed of the application's port.
     pub accepts: Option<Accepts>,
@@ -31,7 +29,6 @@ pub struct Evidence {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Accepts {
     pub port: u16,
-    /// Plaintext is accepted, beside mutual TLS or alone.
     pub plaintext: bool,
 }
 

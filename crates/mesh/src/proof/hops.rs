@@ -1,5 +1,4 @@
 //! The protocol of each hop of a path, by the counters of the proxies at its ends.
-//!
 //! Received load is counted by request: the counters that rose in the trial show its protocols. Forwarded load is counted by
 //! connection, which may be older than the trial: there all connections since the proxy's start count. A counter that a proxy
 //! does not keep shows nothing: it is not taken for zero.

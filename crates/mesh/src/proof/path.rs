@@ -64,7 +64,6 @@ mod tests {
     use std::net::{Ipv4Addr, SocketAddrV4};
 
     const SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 3), 8080);
-
     const OUTBOUND: &str = "cluster.outbound|8080||server.default.svc.cluster.local";
 
     fn proxy(position: Position, tls_expected: bool, rises: &[(&str, u64)]) -> CountedProxy {

@@ -1,5 +1,4 @@
 //! Proof of a path by connections and bytes, for proxies that carry requests unread: a client's own TLS, raw TCP, ztunnel.
-//!
 //! If the service has every request, and each proxy carried as many connections as the service accepted, with at least the
 //! bytes that the service moved and as many as the proxy before it, the requests went through all of them.
 

@@ -1,5 +1,4 @@
 //! Collector of the spans of a trial's proxies: counts them by sender and keeps none.
-//!
 //! OTLP over HTTP/1.1 in protobuf, on any path; not gRPC, JSON, compression or TLS. `GET /counters` returns the counts. A
 //! sender is the spans' `service.name`, which istiod makes of a proxy's label `app` and its namespace (`client.mesh-3`), and
 //! so of one trial alone. One thread: a collector's cost is no proxy's cost, and is shown apart.
@@ -34,14 +33,12 @@ const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 pub struct Received {
     /// Requests with spans.
     pub exports: u64,
-    /// Requests that could not be read.
     pub unreadable: u64,
     /// By sender.
     pub spans: BTreeMap<String, u64>,
 }
 
 impl Received {
-    /// Counts an export; false where it cannot be read.
     fn count(&mut self, export: &[u8]) -> bool {
         let Some(counted) = message::spans_by_service(export) else {
             self.unreadable += 1;

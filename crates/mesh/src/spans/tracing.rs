@@ -1,5 +1,4 @@
 //! Proof of tracing: the share of requests that the proxies chose to trace, and a span of each.
-//!
 //! All proxies of a path draw by the request's id, to a ten-thousandth, and trace the same requests. Their count must be as
 //! near to the share as chance allows, and must have arrived as spans: a mesh that did not trace would look cheaper.
 

@@ -1,5 +1,4 @@
 //! A ztunnel's configuration, counted from its dump (`/config_dump`) as it comes: that of all namespaces.
-//!
 //! Not counted: what ztunnel was started with (`config`, `version`), and its heap, which it does not report:
 //! `/debug/pprof/heap` is a profile, which it refuses unless it was started to make one.
 

@@ -39,7 +39,6 @@ impl Dump {
         self.policies.iter().any(|policy| policy.name == name && policy.namespace == namespace)
     }
 
-    /// Whether ztunnel knows a Service with endpoints, behind a waypoint or not.
     pub fn has_service(&self, host: &str, behind_waypoint: bool) -> bool {
         self.services.iter().any(|service| {
             service.hostname == host
@@ -48,7 +47,6 @@ impl Dump {
         })
     }
 
-    /// Whether ztunnel reaches this pod by HBONE.
     pub fn has_ambient_workload(&self, namespace: &str, name: &str) -> bool {
         self.workloads.iter().any(|workload| {
             workload.name == name && workload.namespace == namespace && workload.protocol == "HBONE"

@@ -4,7 +4,6 @@
 //! status is updated several times, and the API is built anew around it. The first start does it and keeps the results, with
 //! the roles and API services that kube-apiserver makes for itself, in a file of the components directory. Later starts
 //! write them to etcd. A file that is damaged, not ours or made from other programs is ignored and made again.
-//!
 //! Only objects of [`KINDS`] are kept: no Secret, ConfigMap, token or object of a run can be among them.
 
 use crate::components::{self, sha256_of_texts};
@@ -59,7 +58,6 @@ struct Contents {
     objects: Vec<StoredObject>,
 }
 
-/// The file of prepared objects, which need not exist.
 #[derive(Debug)]
 pub(super) struct PreparedObjects {
     path: PathBuf,
@@ -121,7 +119,6 @@ impl StoredObject {
         self.key().is_some_and(|key| KINDS.iter().any(|kind| key.starts_with(kind)))
     }
 
-    /// Whether it is a definition whose kind the API serves.
     fn is_established(&self) -> bool {
         if !self.key().is_some_and(|key| key.starts_with(DEFINITIONS)) {
             return false;
@@ -159,7 +156,6 @@ fn transactions(objects: &[StoredObject]) -> Vec<&[StoredObject]> {
     transactions
 }
 
-/// A response of etcd's to a range.
 #[derive(Deserialize)]
 struct Range {
     #[serde(default)]

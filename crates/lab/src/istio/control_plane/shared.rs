@@ -26,7 +26,6 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Where spans are sent, with its pod; once an experiment has traced.
     pub fn collector(&self) -> Option<(&Pod, &Container)> {
         self.collector.as_ref().map(|(pod, container)| (pod, container))
     }
@@ -52,7 +51,6 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Where spans are sent, to be asked what it has; once an experiment has traced.
     pub(crate) fn trace_collector(&self) -> Option<TraceCollector> {
         let shared = self.shared.borrow();
         let (pod, _) = shared.collector()?;

@@ -24,10 +24,8 @@ pub(super) struct Request {
 
 #[derive(Clone, PartialEq, Oneof)]
 pub(super) enum Payload {
-    /// Here is a pod; its network namespace comes along as an open file.
     #[prost(message, tag = "1")]
     Add(AddWorkload),
-    /// These were all pods that there are.
     #[prost(message, tag = "3")]
     SnapshotSent(SnapshotSent),
 }
@@ -61,7 +59,6 @@ pub(super) struct Response {
     pub acknowledgement: Option<Acknowledgement>,
 }
 
-/// Whether a request was carried out.
 #[derive(Clone, Eq, Hash, PartialEq, Message)]
 pub(super) struct Acknowledgement {
     /// Empty, or why not.

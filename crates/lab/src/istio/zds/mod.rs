@@ -4,7 +4,6 @@
 //! network namespace is handed over as an open file, so that it can open its sockets there; it answers each before the
 //! next. A last message says that these were all, and makes it ready. The connection must stay: without it ztunnel calls
 //! itself unready and keeps asking.
-//!
 //! Left out: pods that come and go while it runs. A lab's ztunnel serves the pods of one trial.
 
 mod message;

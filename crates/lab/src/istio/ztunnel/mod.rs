@@ -1,5 +1,4 @@
 //! ztunnel, the node proxy of the ambient modes: what Istio's DaemonSet gives it, as files and environment.
-//!
 //! Shared by the node's pods, as in a cluster, it runs in a pod of its own, is handed theirs by [`super::zds`], and asks
 //! istiod for certificates in their names. One for each pod ("dedicated") runs in that pod, as that pod.
 
@@ -85,7 +84,6 @@ impl ZtunnelFactory<'_> {
         Ok(proxy(NAME, pod, container, files, Some(connection)))
     }
 
-    /// Starts one in the pod that it serves. It need not be ready yet.
     pub fn start_dedicated(
         &self,
         name: &str,
@@ -191,7 +189,6 @@ fn variables<const N: usize>(
 }
 
 impl CounterSource for Ztunnel {
-    /// It has had its first configuration, and all pods.
     fn is_ready(&self) -> Result<bool, AdminError> {
         Ok(self.readiness.ask("/healthz/ready").is_ok())
     }

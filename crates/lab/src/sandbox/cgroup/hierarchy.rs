@@ -1,5 +1,4 @@
 //! Candidates for a lab's groups, parsed from `/proc/self/mountinfo` and `/proc/self/cgroup` without I/O.
-//!
 //! See cgroups(7), proc_pid_mountinfo(5).
 
 use super::version::Version;

@@ -1,5 +1,4 @@
 //! A group's counters, parsed from its files without I/O.
-//!
 //! Version 1: kernel documentation `admin-guide/cgroup-v1/{cpuacct,memory}` and `scheduler/sched-bwc`. Version 2:
 //! `admin-guide/cgroup-v2`, "CPU Interface Files" and "Memory Interface Files".
 

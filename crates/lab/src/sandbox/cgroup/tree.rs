@@ -17,7 +17,6 @@ const ALL_LABS: &str = "meshmeter";
 
 /// A group whose last process was killed is busy until the kernel has reaped it.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(5);
-
 const V2_CONTROLLERS: [&str; 2] = ["cpu", "memory"];
 
 /// Where a lab's groups may be made: written down before the first is made.
@@ -50,7 +49,6 @@ impl Plan {
         Ok(Self { v1, v2 })
     }
 
-    /// Every directory that [`Self::establish`] might make.
     pub fn directories(&self) -> Vec<PathBuf> {
         let v1 = self.v1.iter().flatten().map(|home| home.directory.clone());
         v1.chain(self.v2.iter().cloned()).collect()

@@ -1,8 +1,6 @@
-//! From a specification to a running process.
-//!
-//! The pod's thread forks, so the child starts in the pod's network namespace. Before it becomes the program it joins
-//! its control group (so that everything it ever uses is counted and limited), gives up its rights, and asks to be
-//! killed should the pod's thread end.
+//! From a specification to a running process. The pod's thread forks, so the child starts in the pod's network
+//! namespace. Before it becomes the program it joins its control group (so that everything it ever uses is counted and
+//! limited), gives up its rights, and asks to be killed should the pod's thread end.
 
 use super::{Container, ContainerSpec, ContainerUser, ErrorOutput, Process, State};
 use crate::Result;

@@ -1,5 +1,4 @@
 //! A supervised process in a pod, with a control group of its own.
-//!
 //! `launch.rs` starts it; this file queries and ends it.
 
 mod launch;
@@ -68,7 +67,6 @@ pub enum ErrorOutput {
     Piped,
 }
 
-/// A running process, ended by its pod. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Container(Arc<Process>);
 
@@ -176,7 +174,6 @@ impl Container {
         })
     }
 
-    /// An error with the last log lines if [`Self::failed`].
     pub fn check(&self, operation: impl Into<String>) -> Result<()> {
         self.failed().map_or(Ok(()), |how| Err(self.failure(operation, &how)))
     }
@@ -236,7 +233,6 @@ impl Container {
         self.signal(Signal::INT);
     }
 
-    /// Kills the process group at once, without waiting.
     pub(crate) fn kill(&self) {
         let state = self.state();
         if state.status.is_none() {

@@ -4,7 +4,6 @@
 //! in the registry, makes a PID namespace (and, for an ordinary user, a user namespace), starts the same command again as
 //! that namespace's first process, waits for it, passes signals on, and removes what the kernel does not. The **inner**
 //! process goes on with the command: it holds the lab's own network and mount namespaces and everything in them.
-//!
 //! This is what makes "nothing is left behind" a promise of the kernel and not of ours: when the inner process ends, by
 //! itself or by `kill -9`, the kernel kills every process of its PID namespace and frees its networks and mounts; and it
 //! ends when the outer process does. Only control groups and the registry's folder can outlive a `kill -9` of both, and

@@ -52,7 +52,6 @@ pub fn down(id: Option<&str>) -> Result<Vec<Removed>> {
     }
 }
 
-/// Removes the remains of labs whose outer process was killed.
 pub fn remove_stale() -> Vec<Removed> {
     let mut removed = Vec::new();
     for labs in runtime_dir::existing() {

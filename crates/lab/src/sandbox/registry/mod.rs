@@ -1,5 +1,4 @@
 //! Which labs are up on this machine, and taking them down.
-//!
 //! Each lab has a folder `labs/<id>` with `lab.json` ([`Record`], by the outer process, before anything is made) and
 //! `access.json` and `pods/<number>.json` ([`Contents`], by the inner one: a file per pod, so that a change costs the same
 //! however many there are). `runtime_dir.rs` says where, `registration.rs` is a

@@ -36,7 +36,6 @@ pub struct Record {
     pub outer: ProcessIdentity,
     /// The lab's first process, as numbered outside; absent until it starts.
     pub inner: Option<ProcessIdentity>,
-    /// Every directory where its control groups can be.
     pub cgroup_directories: Vec<PathBuf>,
     pub cgroup: Option<LabCgroup>,
     pub no_cgroup_because: Option<String>,

@@ -12,7 +12,6 @@ pub const RUNTIME_VARIABLE: &str = "MESHMETER_RUNTIME_DIR";
 /// The kernel takes socket paths of 107 bytes. A lab adds `/labs/<id>/` and 40 bytes of its own at most.
 const MAX_PATH_BYTES: usize = 50;
 
-/// Who passes through a lab's directories.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum DirAccess {
     User,
@@ -28,7 +27,6 @@ impl DirAccess {
         }
     }
 
-    /// Creates a directory with this mode, whatever the umask.
     pub(super) fn create(self, folder: &Path) -> io::Result<()> {
         fs::DirBuilder::new().mode(0o700).create(folder)?;
         fs::set_permissions(folder, fs::Permissions::from_mode(self.mode()))
@@ -54,7 +52,6 @@ pub(super) fn open(access: DirAccess) -> Result<PathBuf> {
     Err(refused)
 }
 
-/// The existing directories of ours where labs may be registered.
 pub(super) fn existing() -> Vec<PathBuf> {
     let labs = candidates().into_iter().map(|runtime| runtime.join("labs"));
     labs.filter(|labs| labs.parent().is_some_and(|runtime| check(runtime).is_ok()) && check(labs).is_ok())

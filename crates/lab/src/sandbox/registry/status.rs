@@ -43,7 +43,6 @@ pub struct PodStatus {
 /// A pod's namespaces, as files of the lab's first process.
 #[derive(Clone, Debug, Default)]
 pub struct PodNamespaces {
-    /// The process whose files they are; absent where it has ended.
     pub(crate) holder: Option<ProcessIdentity>,
     pub(crate) user: Option<PathBuf>,
     pub(crate) processes: PathBuf,

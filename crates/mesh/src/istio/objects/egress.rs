@@ -1,8 +1,6 @@
-//! Egress paths to an external service that speaks TLS itself: through the sidecar, an egress gateway, a gateway that is
-//! reached by mutual TLS, and an SNI proxy behind it.
-//!
-//! As in Istio's documentation ("Egress gateways for HTTPS traffic", "Egress using wildcard hosts"). The client's own TLS
-//! ends at the external service in all of them.
+//! Egress paths to an external service that speaks TLS itself: through the sidecar, an egress gateway, a gateway that
+//! is reached by mutual TLS, and an SNI proxy behind it. As in Istio's documentation ("Egress gateways for HTTPS
+//! traffic", "Egress using wildcard hosts"). The client's own TLS ends at the external service in all of them.
 
 use super::subject::object;
 use crate::names::service_host;

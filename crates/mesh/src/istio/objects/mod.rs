@@ -1,5 +1,4 @@
 //! Objects that an experiment's settings become, as in Istio's documentation. Pure: settings and names in, objects out.
-//!
 //! [`for_namespace`] and [`for_service`] are what every deployment of a mesh gets, [`extra`] the experiment's own. Not here:
 //! pods, their accounts and Services ([`crate::kubernetes::workloads`]), and the configuration of the mesh itself, except for
 //! its [`telemetry::extension_providers`].

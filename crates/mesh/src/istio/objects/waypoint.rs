@@ -8,9 +8,7 @@ use serde_json::{Value, json};
 
 pub const NAME: &str = "waypoint";
 pub const GATEWAY_NAME_LABEL: &str = "gateway.networking.k8s.io/gateway-name";
-/// Label of a namespace whose pods are in the ambient mesh.
 pub const AMBIENT_LABEL: (&str, &str) = ("istio.io/dataplane-mode", "ambient");
-/// Label of a namespace whose Services are behind the waypoint.
 pub const USE_WAYPOINT_LABEL: (&str, &str) = ("istio.io/use-waypoint", NAME);
 /// Annotation that Istio's CNI agent sets on a pod whose traffic goes through ztunnel.
 pub const REDIRECTED_ANNOTATION: (&str, &str) = ("ambient.istio.io/redirection", "enabled");
