@@ -25,16 +25,16 @@ use std::rc::Rc;
 pub struct Programs {
     /// The `meshmeter` binary, which is the service (`serve`) and the generator (`load`).
     pub meshmeter: PathBuf,
-    /// The components that the user named in the place of installed ones.
+    /// Components that the user named instead of installed ones.
     pub overrides: Overrides,
 }
 
 #[derive(Debug)]
 pub struct LocalLab {
-    lab: Lab,
+    pub(crate) lab: Lab,
     programs: Programs,
     authority: RunAuthority,
-    host_proc: HostProc,
+    pub(crate) host_proc: HostProc,
     /// Found once: asking Envoy for its version takes longer than a pod.
     envoy: OnceCell<Installed>,
     /// What `mesh: istio` runs, found once too.
@@ -48,7 +48,7 @@ pub struct LocalLab {
     /// Where their logs go: they outlive the trial that started them.
     control_plane_logs: PathBuf,
     logs: PathBuf,
-    progress: ProgressSink,
+    pub(crate) progress: ProgressSink,
 }
 
 impl LocalLab {
@@ -74,14 +74,12 @@ impl LocalLab {
         })
     }
 
-    /// Lets the logs of control planes be written to this folder, which need not exist yet, instead of one that goes with
-    /// the lab. For before the first trial.
+    /// By default logs go with the lab. For use before the first trial; the directory need not exist yet.
     pub fn keep_control_plane_logs_in(&mut self, folder: PathBuf) {
         self.control_plane_logs = folder;
     }
 
-    /// Keeps the logs of deployments and trials in this directory, each under its label, instead of one that goes with the
-    /// lab. For before the first deployment.
+    /// Each deployment and trial has its label's directory in there. For use before the first deployment.
     pub fn keep_logs_in(&mut self, directory: PathBuf) {
         self.logs = directory;
     }
@@ -94,13 +92,7 @@ impl LocalLab {
         self.progress = progress;
     }
 
-    pub(crate) fn progress(&self) -> &ProgressSink {
-        &self.progress
-    }
-
-    /// Starts every workload and proxy of the specification and waits until all serve: [`Environment::deploy`] with its type
-    /// known, and logs in this directory.
-    /// If a component does not come up, what had been started is taken down again.
+    /// [`Environment::deploy`] with a concrete type and log directory. On an error everything started is taken down again.
     pub fn bring_up(&self, spec: &DeploymentSpec, log_dir: &Path) -> Result<LabDeployment<'_>> {
         Environment::check_mode(self, spec.mesh, spec.mode)?;
         deploy(self, spec, log_dir).map_err(|error| match spec.mesh {
@@ -126,8 +118,7 @@ impl LocalLab {
         }
     }
 
-    /// The error of a mode that could not be brought up: that the control plane has died or hangs says more than that a
-    /// webhook does not answer, or that a proxy is not ready.
+    /// A dead or hanging control plane explains more than a webhook that does not respond or a proxy that is not ready.
     fn cause_of(&self, error: EnvironmentError) -> EnvironmentError {
         match self.running_control_plane() {
             Some(control_plane) if !self.lab.stop_requested() => control_plane.cause_of(error),
@@ -146,14 +137,6 @@ impl LocalLab {
         }
         let envoy = find(Component::Envoy, &self.programs.overrides)?;
         Ok(self.envoy.get_or_init(|| envoy))
-    }
-
-    pub(crate) fn host_proc(&self) -> &HostProc {
-        &self.host_proc
-    }
-
-    pub(crate) fn lab(&self) -> &Lab {
-        &self.lab
     }
 
     pub(crate) fn meshmeter(&self) -> &Path {

@@ -17,7 +17,6 @@ pub mod deployment;
 pub mod doctor;
 mod entry;
 pub mod environment;
-pub mod envoy;
 mod exit;
 pub mod istio;
 mod life;

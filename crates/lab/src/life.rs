@@ -7,11 +7,11 @@
 //! count the question), and those that go on answering ours alone.
 
 use crate::container::Container;
-pub(crate) use mesh::admin::RESPONSE_TIMEOUT as SIGN_WITHIN;
-pub(crate) use mesh::admin::liveness::LivenessProbe as Question;
+use mesh::admin::RESPONSE_TIMEOUT;
+use mesh::admin::liveness::LivenessProbe;
 
 /// Probes all components at once and marks unresponsive ones. `meanwhile` probes others in another way.
-pub(crate) fn ask_all(asked: &[(&Container, Question)], meanwhile: impl FnOnce()) {
+pub(crate) fn ask_all(asked: &[(&Container, LivenessProbe)], meanwhile: impl FnOnce()) {
     std::thread::scope(|scope| {
         for (container, question) in asked {
             scope.spawn(|| {
@@ -27,6 +27,6 @@ pub(crate) fn ask_all(asked: &[(&Container, Question)], meanwhile: impl FnOnce()
 /// Marks a component as failed since it, or this process of it, is unresponsive.
 pub(crate) fn mark_silent(container: &Container, process: Option<&str>) {
     let of = process.map_or_else(String::new, |process| format!("its {process} gave "));
-    let seconds = SIGN_WITHIN.as_secs();
+    let seconds = RESPONSE_TIMEOUT.as_secs();
     container.was_found_silent(&format!("is alive and silent: {of}no answer within {seconds} s"));
 }

@@ -4,7 +4,7 @@ use experiment::Protocol;
 use experiment::environment::AccessLog;
 use lab::certificates::{RunAuthority, spiffe_identity};
 use lab::components::{Component, Overrides, find};
-use lab::envoy::bootstrap::{MutualTls, Position, ProxyConfiguration, configuration};
+use mesh::envoy::bootstrap::{MutualTls, Position, ProxyConfiguration, configuration};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::process::Command;

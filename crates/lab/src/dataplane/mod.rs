@@ -1,6 +1,5 @@
 //! Data planes: what carries the traffic of the workloads in the mesh. One file each.
-//! A data plane is a [`Part`]: it starts proxies for each workload in the mesh, redirects traffic through them, and names
-//! what proves that they were on a call's path. A new one is a file here and a line in [`part`] and [`check`].
+//! It starts proxies for workloads, redirects traffic through them, and names the counters that prove a call's path.
 
 mod none;
 pub(crate) mod sidecar;

@@ -1,5 +1,4 @@
-//! No proxies: workloads talk directly. Under a control plane they use the addresses of Services, as pods of a cluster
-//! without a mesh do.
+//! No proxies: workloads talk directly. Under a control plane they use the addresses of Services.
 
 use crate::Result;
 use crate::deployment::part::Part;
@@ -11,10 +10,6 @@ use experiment::topology::WorkloadId;
 pub(super) struct NoProxies;
 
 impl Part for NoProxies {
-    fn start(&mut self, _rollout: &mut Rollout<'_>) -> Result<()> {
-        Ok(())
-    }
-
     fn services_have_addresses(&self, rollout: &mut Rollout<'_>) -> Result<()> {
         for id in 0..rollout.topology().workloads.len() {
             let address = |to: WorkloadId| {

@@ -5,8 +5,6 @@ use crate::Result;
 use crate::deployment::part::{Part, ProxyId, Station, Stations};
 use crate::deployment::rollout::{AgentStart, Rollout};
 use crate::environment::LocalLab;
-use crate::envoy::hop::{Hop, Layer, Peer};
-use crate::envoy::proof::{Accepts, Evidence, Seen};
 use crate::exit;
 use crate::istio::IstioPrograms;
 use crate::istio::agent::ProxyKind;
@@ -18,9 +16,11 @@ use experiment::dataplane::Exit;
 use experiment::environment::{DeploymentSpec, EnvironmentError, MutualTls};
 use experiment::schema::HopProtocol;
 use experiment::topology::{Call, WorkloadId};
+use mesh::envoy::hop::{Hop, Layer, Peer};
 use mesh::istio::objects::markers::Markers;
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::Membership;
+use mesh::proof::{Accepts, Evidence, Seen};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
@@ -34,7 +34,7 @@ pub(crate) struct Sidecars<'a> {
 pub(crate) fn check(lab: &LocalLab, mode: Mode) -> Result<()> {
     lab.istio_programs()?;
     redirect::programs()?;
-    let Some(NoProxyUser { reason, hint }) = lab.lab().no_proxy_user() else { return Ok(()) };
+    let Some(NoProxyUser { reason, hint }) = lab.lab.no_proxy_user() else { return Ok(()) };
     Err(EnvironmentError::new(
         format!("run mode {mode}"),
         format!("Istio's redirect rules know a proxy by its user (1337), which cannot be had here: {reason}"),

@@ -5,13 +5,13 @@ use crate::components::Installed;
 use crate::deployment::part::{Part, ProxyId, Station, Stations};
 use crate::deployment::rollout::Rollout;
 use crate::environment::LocalLab;
-use crate::envoy::bootstrap::Position;
 use crate::redirect::{self, Redirect};
 use crate::running::service::SERVICE_PORT;
 use crate::running::{PodPlace, StaticEnvoyFactory};
 use experiment::environment::EnvironmentError;
 use experiment::topology::{Call, WorkloadId};
 use mesh::concurrent::try_side_by_side;
+use mesh::envoy::bootstrap::Position;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

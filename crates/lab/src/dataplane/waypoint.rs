@@ -1,22 +1,21 @@
-//! ztunnel, with a waypoint per namespace: an Envoy in a pod of its own, which ztunnels send the requests of the namespace
-//! to.
+//! ztunnel with a waypoint per namespace: an Envoy in its own pod, to which ztunnels send the namespace's requests.
 
 use super::ztunnel::Ztunnels;
 use crate::Result;
 use crate::deployment::part::{Part, ProxyId, Station, Stations};
 use crate::deployment::rollout::Rollout;
-use crate::envoy::hop::{Hop, Layer, Peer};
-use crate::envoy::proof::{Count, Evidence};
 use crate::istio::AmbientPrograms;
 use crate::istio::agent::ProxyKind;
 use crate::running::GatewayPod;
 use crate::running::service::SERVICE_PORT;
 use experiment::topology::{Call, WorkloadId};
+use mesh::envoy::hop::{Hop, Layer, Peer};
 use mesh::istio::objects::markers::Markers;
 use mesh::istio::objects::waypoint::{NAME, gateway};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, ServicePort};
 use mesh::names::{HBONE_PORT, READINESS_PORT};
+use mesh::proof::{Count, Evidence};
 
 /// The ports of its Service, as Istio's gateway controller makes it: its readiness and HBONE.
 const PORTS: [ServicePort; 2] = [
@@ -87,8 +86,7 @@ impl Part for Waypoints<'_> {
     }
 }
 
-/// Prefixes of the statistics that prove the paths through a namespace's waypoint, and of those on its connections to
-/// ztunnels.
+/// Prefixes of the statistics that prove paths through a namespace's waypoint and its connections to ztunnels.
 fn statistics(rollout: &Rollout<'_>, namespace: usize) -> Vec<String> {
     let hops = services_of(rollout, namespace).into_iter().map(|id| hop(rollout, id));
     let mut statistics: Vec<String> = hops.flat_map(|hop| hop.statistics()).collect();
@@ -113,8 +111,7 @@ fn expected(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<Expected> {
     expected
 }
 
-/// What it does with calls to a service. The cluster and the filter chain of a Service have the same name. TLS counts on
-/// connections from ztunnel; that those to the callee's ztunnel are by mutual TLS too, the latter shows.
+/// The cluster and the filter chain of a Service have the same name. TLS counts on connections from ztunnel only.
 fn hop(rollout: &Rollout<'_>, id: WorkloadId) -> Hop {
     let layer = Layer::for_protocol(rollout.context.spec.protocol);
     let read_as = match layer {

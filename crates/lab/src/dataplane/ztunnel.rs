@@ -5,9 +5,6 @@ use crate::Result;
 use crate::deployment::part::{Part, ProxyId, Station, Stations};
 use crate::deployment::rollout::Rollout;
 use crate::environment::LocalLab;
-use crate::envoy::proof::{
-    Count, Demand, Evidence, ProtocolCounters, RequestByteCounters, Seen, SideCounters,
-};
 use crate::istio::AmbientPrograms;
 use crate::istio::redirect::redirect_into_ambient;
 use crate::istio::ztunnel::metrics::{Side, Stream};
@@ -25,6 +22,7 @@ use mesh::istio::objects::{extra, policy, waypoint};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, Workload};
 use mesh::names::{DISCOVERY_PORT, SYSTEM_NAMESPACE, TOKEN_AUDIENCE};
+use mesh::proof::{Count, Demand, Evidence, ProtocolCounters, RequestByteCounters, Seen, SideCounters};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
@@ -192,8 +190,7 @@ fn expected(rollout: &Rollout<'_>, behind_waypoint: bool) -> Vec<Expected> {
     expected
 }
 
-/// What shows that requests passed the ztunnel of the caller's side and that of the callee's. A waypoint adds headers to
-/// each request that it reads.
+/// Evidence that requests passed the ztunnels of both sides. A waypoint adds headers to requests that it reads.
 fn evidence(
     protocol: Protocol,
     (from, to): ((&str, &str), (&str, &str)),

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How far the clocks of whoever issues a token and of whoever verifies it may be apart.
+/// Allowed difference between the clocks of a token's issuer and verifier.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(60);
 
 /// Tokens outlive any trial.
@@ -159,9 +159,8 @@ fn write(rollout: &mut Rollout<'_>, objects: &[Value]) -> Result<Written> {
     Ok(written)
 }
 
-/// Waits until every proxy shows all that is expected of it, and then until it has acknowledged all that istiod sent it:
-/// what objects of the experiment's own mean for it is in that. Returns for each proxy the seconds until it showed what is
-/// expected.
+/// Waits until every proxy shows what is expected of it and has acknowledged everything that istiod sent, which includes
+/// the experiment's own objects. Returns the seconds until each proxy showed what is expected.
 fn wait_until_configured(
     rollout: &Rollout<'_>,
     expected: Vec<(ProxyId, Vec<Expected>)>,

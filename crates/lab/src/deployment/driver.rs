@@ -57,8 +57,7 @@ impl Drivers {
         self.events.recv_timeout(timeout).ok()
     }
 
-    /// Tells a driver to end early and keep what it has. One that is stopped is killed: it can keep nothing, and hears no
-    /// signal.
+    /// Lets a driver end early and save its results. A stopped driver handles no signal and is killed.
     pub fn interrupt(&self, driver: &str) {
         if let Some(driver) = self.container(driver) {
             if driver.stands_still().is_some() { driver.kill() } else { driver.interrupt() }
@@ -101,9 +100,9 @@ impl LabDeployment<'_> {
         let Destination { url, arguments: client_arguments } =
             destination.unwrap_or_else(|| self.parts.destinations[index].clone());
         let at = placements[index].at;
-        let directory = lab_name(&format!("{name}-files-{}", self.trial.number()));
-        let directory = PrivateDir(self.lab.lab().create_private_dir(&directory, ContainerUser::Lab)?);
-        let result = self.trial.log_dir().join(match placements.len() {
+        let directory = lab_name(&format!("{name}-files-{}", self.trial.number));
+        let directory = PrivateDir(self.lab.lab.create_private_dir(&directory, ContainerUser::Lab)?);
+        let result = self.trial.log_dir.join(match placements.len() {
             1 => RESULT_FILE.to_owned(),
             _ => format!("{}.{RESULT_FILE}", file_name(name)),
         });
@@ -126,7 +125,7 @@ impl LabDeployment<'_> {
             cpu_limit_cores,
             user: ContainerUser::Lab,
             working_directory: None,
-            output_log: self.trial.log_dir().join(format!("{}.log", file_name(name))),
+            output_log: self.trial.log_dir.join(format!("{}.log", file_name(name))),
             error_output: ErrorOutput::Piped,
         })?;
         let events = container.take_error_output();

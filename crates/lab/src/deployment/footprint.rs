@@ -1,15 +1,14 @@
-//! What the components of a deployment hold before the load and after it.
-//! Nothing is asked between the two: the window stays as it is. Afterwards memory comes first, then the proxies' own
-//! account of their heaps, and their configuration last, since telling of it takes memory: it is read once, counted and
-//! kept with the trial's logs. Whatever cannot be read is said in the trial and spoils nothing else of it.
+//! Memory, heaps and configuration of a deployment's components before and after the load.
+//! Nothing is read during the load. Configuration is read last, since a proxy's dump takes memory, and kept with the logs.
+//! Readings that fail are recorded in the trial and do not invalidate it.
 
 use super::kept_configuration::KeptConfiguration;
-use crate::envoy::admin::AdminError;
 use crate::observe::Watched;
 use crate::running::Proxy;
 use experiment::environment::deploy::Footprint;
 use experiment::environment::{ComponentMemory, in_one_line};
 use experiment::schema::{ProxyConfiguration, ProxyHeap, ProxyHoldings, Role};
+use mesh::admin::AdminError;
 use mesh::concurrent::side_by_side;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,8 +25,7 @@ impl BeforeLoad {
         Self { memory: memory(watched), heaps: heaps(proxies) }
     }
 
-    /// Reads everything again, after the load. The configurations are kept in the directory. `unresponsive` are proxies that
-    /// did not respond before, with the reason: they are not asked again.
+    /// Reads everything again, after the load, without proxies that were `unresponsive` (with the reason).
     pub fn complete(
         mut self,
         proxies: &[&Proxy],
@@ -100,8 +98,7 @@ fn heaps(proxies: &[&Proxy]) -> BTreeMap<String, Result<Option<ProxyHeap>, Strin
     .collect()
 }
 
-/// Its response. A proxy that has died or was stopped is not asked: its status says more than its silence; nor is one that
-/// did not respond before.
+/// Proxies that have died, were stopped or did not respond before are not queried: their status says more.
 fn ask<T>(
     proxy: &Proxy,
     unresponsive: &BTreeMap<&str, &str>,

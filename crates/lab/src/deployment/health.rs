@@ -38,16 +38,16 @@ impl LabDeployment<'_> {
             proxy.counters.liveness_probes().into_iter().map(|question| (&proxy.container, question))
         });
         let supporting = self.parts.supporting.iter();
-        let supporting = supporting.filter_map(|other| Some((&other.container, other.sign_of_life.clone()?)));
+        let supporting = supporting.filter_map(|other| Some((&other.container, other.liveness.clone()?)));
         // A service whose own count is needed would count the question too: it is asked for that count later.
         let services = self.parts.pods.services().filter(|_| !self.needs_service_counts());
-        let services = services.map(|(_, service)| (&service.container, service.sign_of_life.clone()));
+        let services = services.map(|(_, service)| (&service.container, service.liveness.clone()));
         let asked: Vec<_> = proxies.chain(services).chain(supporting).collect();
         let control_plane = self.lab.running_control_plane();
         let control_plane = control_plane.filter(|_| !self.parts.supporting.is_empty());
         life::ask_all(&asked, || {
             if let Some(control_plane) = control_plane {
-                control_plane.ask_api_for_sign_of_life();
+                control_plane.probe_api();
             }
         });
     }

@@ -8,8 +8,8 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// A proxy's configuration on its way to `NAME.configuration.json.gz`, compressed as it comes. There is no file before
-/// the first byte, and none that is not whole. Where it cannot be had, a file says why: a trial is none the worse for it.
+/// A proxy's configuration, compressed into `NAME.configuration.json.gz` as it is read. Incomplete files are removed; if
+/// there is no configuration, a file says why, and the trial stays valid.
 pub(super) struct KeptConfiguration {
     path: PathBuf,
     why_not: PathBuf,

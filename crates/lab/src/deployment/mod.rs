@@ -50,8 +50,7 @@ pub struct LabDeployment<'lab> {
     trial: Trial,
 }
 
-/// What a deployment consists of. Pods come first, so that they, and all processes with them, are the first to be dropped;
-/// the objects of the mesh go last.
+/// Fields are dropped in this order: pods with all processes first, the objects of the mesh last.
 #[derive(Debug)]
 struct Parts {
     pods: Pods,
@@ -148,8 +147,7 @@ impl<'lab> LabDeployment<'lab> {
         proxies.chain(services).chain(supporting)
     }
 
-    /// What is watched: the drivers first, then along the paths. The component nearest to a pod's interface shows the pod's
-    /// traffic.
+    /// Drivers first, then along the paths. The component nearest to a pod's interface shows the pod's traffic.
     fn watched(&self) -> Vec<Watched> {
         let mut pods_shown: Vec<&str> = Vec::new();
         let mut proxies = Vec::new();
@@ -219,7 +217,7 @@ impl Deployment for LabDeployment<'_> {
 
     fn snapshot(&mut self) -> Result<Snapshot> {
         self.check_alive("read the components")?;
-        observe::read(&self.watched(), self.lab.host_proc())
+        observe::read(&self.watched(), &self.lab.host_proc)
     }
 
     fn health(&mut self, probe: HealthProbe) -> Option<ComponentFailure> {

@@ -2,11 +2,11 @@
 
 use super::rollout::Rollout;
 use crate::Result;
-use crate::envoy::proof::Evidence;
 use crate::private_dir::PrivateDir;
 use experiment::topology::{Call, DriverPlacement};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::Membership;
+use mesh::proof::Evidence;
 use serde_json::Value;
 
 /// Position of a proxy in [`Rollout::proxies`].
@@ -19,7 +19,9 @@ pub(crate) trait Part {
     }
 
     /// Starts proxies and redirects traffic. Proxies need not be ready yet.
-    fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()>;
+    fn start(&mut self, _rollout: &mut Rollout<'_>) -> Result<()> {
+        Ok(())
+    }
 
     fn proxies_are_ready(&mut self, _rollout: &mut Rollout<'_>) -> Result<()> {
         Ok(())

@@ -312,8 +312,7 @@ impl<'a> Rollout<'a> {
         described.flat_map(|workload| workload.service_objects(&ports)).collect()
     }
 
-    /// Writes what the experiment's switches ask for, and waits until istiod has processed it. This comes before the proxies,
-    /// as it would be there before them in a cluster: whatever they are told first agrees with it.
+    /// Writes the settings' objects before proxies start, as in a cluster, and waits until istiod has processed them.
     pub fn write_settings(&mut self) -> Result<()> {
         let settings = self.settings_objects();
         let made = self.mesh_mut().namespaces.objects.apply(&settings)?;
@@ -371,7 +370,7 @@ fn open_mesh<'a>(lab: &'a LocalLab, context: &DeploymentContext<'a>) -> Result<M
     let settings = &context.spec.istio;
     let programs = lab.istio_programs()?;
     let control_plane = lab.control_plane()?;
-    control_plane.provide(context.lab, context.meshmeter, settings, lab.progress())?;
+    control_plane.provide(context.lab, context.meshmeter, settings, &lab.progress)?;
     let tokens = settings.authorization.jwt.then(TokenIssuer::create).transpose()?;
     let wasm_module =
         settings.wasm.as_ref().map(|file| wasm_module::give_to_proxies(context.lab, file)).transpose()?;

@@ -1,6 +1,6 @@
 //! Whether a trial's pods still have the rules that they were brought up with.
-//! Counters tell where requests went. They do not tell that a rule was taken away while connections were open: those stay
-//! on their path, and only the next ones would not. A trial whose rules changed under it is none all the same.
+//! Counters do not show that a rule was removed while connections were open: only new connections would leave the path.
+//! A trial whose rules changed is invalid all the same.
 
 use crate::pod::Pod;
 use mesh::concurrent::side_by_side;

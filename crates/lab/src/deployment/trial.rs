@@ -29,8 +29,9 @@ type MaybeCounters = Result<Counters, String>;
 
 #[derive(Debug)]
 pub(super) struct Trial {
-    number: usize,
-    log_dir: PathBuf,
+    /// Its number in the deployment, from 1.
+    pub number: usize,
+    pub log_dir: PathBuf,
     /// Of each proxy of the deployment, in its order.
     proxies_before: Vec<Counters>,
     /// The same before the first trial, of connections that may be older than this one.
@@ -50,15 +51,6 @@ impl Trial {
             services_before: BTreeMap::new(),
             before_load: BeforeLoad::default(),
         }
-    }
-
-    pub fn log_dir(&self) -> &Path {
-        &self.log_dir
-    }
-
-    /// Its number in the deployment, from 1.
-    pub fn number(&self) -> usize {
-        self.number
     }
 }
 
@@ -131,7 +123,7 @@ impl LabDeployment<'_> {
         let edges = self.edges(&sent, &counted, &replicas);
         let mut path = prove_edges(&edges);
         if let Some(tracing) = &self.parts.tracing {
-            let is_over = || self.lab.lab().stop_requested() || self.failed().is_some();
+            let is_over = || self.lab.lab.stop_requested() || self.failed().is_some();
             tracing.prove(&edges, &mut path, is_over);
         }
         path.reasons.extend(self.rules.changes(&Rules::of(self.parts.pods.all())));
@@ -208,8 +200,7 @@ impl LabDeployment<'_> {
         counts.collect()
     }
 
-    /// Reads the proxies' counters until they hold every request that was sent, or [`SETTLED_TIMEOUT`] has passed: a
-    /// generator may be gone while its last requests still lie in sockets.
+    /// Waits up to [`SETTLED_TIMEOUT`] for counters of all requests: the last may still be in sockets when drivers end.
     fn counters_after(&self, sent: &[SentLoad], services: &[Vec<CountedService>]) -> Vec<Replica> {
         let deadline = Instant::now() + SETTLED_TIMEOUT;
         loop {

@@ -4,11 +4,11 @@ use crate::Result;
 use crate::components::Installed;
 use crate::deployment::part::{Destination, Part, ProxyId, Station, Stations};
 use crate::deployment::rollout::Rollout;
-use crate::envoy::bootstrap::Position;
 use crate::running::service::SERVICE_PORT;
 use crate::running::{PodPlace, StaticEnvoyFactory};
 use experiment::environment::EnvironmentError;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
+use mesh::envoy::bootstrap::Position;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

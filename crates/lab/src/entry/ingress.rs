@@ -10,17 +10,17 @@ use crate::context::lab_name;
 use crate::dataplane::sidecar::{before_sidecar, cluster};
 use crate::deployment::part::{Destination, Part, ProxyId, Station, Stations};
 use crate::deployment::rollout::Rollout;
-use crate::envoy::hop::Hop;
-use crate::envoy::proof::{Demand, Evidence};
 use crate::istio::agent::ProxyKind;
 use crate::private_dir::PrivateDir;
 use crate::running::GatewayPod;
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::IngressTls;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
+use mesh::envoy::hop::Hop;
 use mesh::istio::objects::ingress::{self, Credential, HOST, PORT};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, ServicePort};
+use mesh::proof::{Demand, Evidence};
 use serde_json::Value;
 use std::path::Path;
 
@@ -183,8 +183,7 @@ fn expected(rollout: &Rollout<'_>, target: WorkloadId) -> Vec<Expected> {
     expected
 }
 
-/// Beside what its hop shows, the gateway speaks TLS with the client where that is asked for; with `mutual`, with no client
-/// that has no certificate.
+/// The hop's evidence, and TLS with the client if configured; with `mutual`, every client has a certificate.
 fn evidence(hop: &Hop, mtls: bool, tls: IngressTls) -> Evidence {
     let listener = format!("listener.{}", listener());
     let mut demands = vec![Demand {

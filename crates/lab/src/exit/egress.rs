@@ -23,11 +23,7 @@ const GATEWAY_PROXY: &str = "egress-gateway";
 
 pub(super) struct NoExternalServices;
 
-impl Part for NoExternalServices {
-    fn start(&mut self, _rollout: &mut Rollout<'_>) -> Result<()> {
-        Ok(())
-    }
-}
+impl Part for NoExternalServices {}
 
 struct Gateway {
     pod: GatewayPod,

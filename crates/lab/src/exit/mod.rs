@@ -1,10 +1,8 @@
-//! Exits: how calls leave the mesh for external services, which speak TLS themselves as a database would: past the
-//! caller's sidecar, through it, or through an egress gateway.
+//! Exits: how calls leave the mesh for external services: past the caller's sidecar, through it, or by an egress gateway.
 //!
-//! An external service is a pod that the mesh knows only as a ServiceEntry says. Callers have a sidecar and speak TLS
-//! through it to the service, so all proxies carry connections that they do not read. What the service counted is what they
-//! are held against. With [`Exit::Bypass`] the callers' redirect rules leave the service's address out, and their idle
-//! sidecars must have carried nothing.
+//! An external service is a pod that the mesh knows only by a ServiceEntry. Callers speak TLS with it, so proxies carry
+//! opaque TCP and are checked against the service's own count. With [`Exit::Bypass`] redirect rules exclude the service's
+//! address, and the callers' sidecars must have carried nothing.
 
 mod egress;
 mod sni_proxy;
@@ -12,12 +10,12 @@ mod sni_proxy;
 use crate::Result;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
-use crate::envoy::hop::{Hop, Layer, Peer};
 use crate::redirect::OUTBOUND_PORT;
 use experiment::Mode;
 use experiment::dataplane::Exit;
 use experiment::environment::EnvironmentError;
 use experiment::topology::Call;
+use mesh::envoy::hop::{Hop, Layer, Peer};
 use mesh::istio::objects::egress::{
     EXTERNAL_HOST, EXTERNAL_PORT, GATEWAY, GATEWAY_PORT, SNI_PROXY_HOST, SNI_PROXY_PORT, SUBSET,
 };

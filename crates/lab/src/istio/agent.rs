@@ -1,5 +1,4 @@
-//! pilot-agent in a pod, which runs Envoy there: what an injected container (or a gateway's) is given, as files and
-//! environment.
+//! pilot-agent in a pod, which runs Envoy: files and environment as an injected container's or a gateway's.
 //! The agent asks the control plane for a certificate with the token of the pod's service account, hands configuration on
 //! to Envoy, and ends when Envoy does. Both run as user 1337 in one control group: what a cluster would show as the
 //! container `istio-proxy` is one component here. Its folder is private to that user and goes with the proxy.
@@ -9,16 +8,16 @@ use crate::Result;
 use crate::certificates::write_private;
 use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
 use crate::context::{DeploymentContext, file_name, lab_name};
-use crate::envoy::admin::{Admin, AdminError};
-use crate::envoy::plaintext;
-use crate::life::Question;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::redirect::PROXY_USER;
 use crate::running::{CounterSource, PodIdentity, Proxy};
 use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::{ProxyConfiguration, ProxyHeap};
+use mesh::admin::liveness::LivenessProbe;
+use mesh::admin::{Admin, AdminError};
 use mesh::config_dump::DumpCopy;
+use mesh::envoy::plaintext;
 use mesh::names::{ADMIN_PORT, STATUS_PORT};
 use mesh::names::{CLUSTER_DOMAIN, DISCOVERY_NAME, DISCOVERY_PORT, NODE};
 use mesh::spans::SentSpans;
@@ -137,8 +136,7 @@ impl AgentFactory<'_> {
         variables.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect()
     }
 
-    /// What a mesh's `defaultConfig` would say, with the statistics that prove the path switched on: Istio keeps few of
-    /// its own accord.
+    /// A mesh's `defaultConfig`, with the statistics that prove the path: Istio enables few by default.
     fn proxy_config(&self, spec: &AgentSpec, envoy: &Path) -> Value {
         json!({
             "binaryPath": envoy,
@@ -245,8 +243,9 @@ impl CounterSource for AgentCounters {
         Ok(plaintext::accepts_plaintext(&listeners, port))
     }
 
-    fn liveness_probes(&self) -> Vec<Question> {
-        let question = |of, admin: &Admin, path| Question { process: Some(of), admin: admin.clone(), path };
+    fn liveness_probes(&self) -> Vec<LivenessProbe> {
+        let question =
+            |of, admin: &Admin, path| LivenessProbe { process: Some(of), admin: admin.clone(), path };
         // The agent knows no such page, and says so without asking Envoy.
         vec![question("Envoy", &self.envoy, "/ready"), question("pilot-agent", &self.agent, "/")]
     }

@@ -15,15 +15,17 @@ use super::credentials::{API_PORT, ApiCredentials};
 use super::programs::IstioPrograms;
 use crate::Result;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
-use crate::envoy::admin::Admin;
 use crate::lab::Lab;
-use crate::life::{self, Question, SIGN_WITHIN};
+use crate::life;
 use crate::pod::{Pod, PodSpec, check_name_places};
 use crate::private_dir::{PrivateDir, create_log_dir};
 use crate::running::Supporting;
 use crate::wait::wait_for;
 use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::Role;
+use mesh::admin::Admin;
+use mesh::admin::RESPONSE_TIMEOUT;
+use mesh::admin::liveness::LivenessProbe;
 use mesh::istio::objects::telemetry::TRACE_COLLECTOR_PORT;
 use mesh::istio::{istiod, validation};
 use mesh::kubernetes::client::ApiClient;
@@ -75,8 +77,7 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts everything and waits until istiod is ready to configure proxies. `number` keeps the folders of control
-    /// planes that follow each other in one lab apart.
+    /// Starts everything and waits until istiod is ready. `number` distinguishes the directories of a lab's control planes.
     pub fn start(lab: &Lab, programs: &IstioPrograms, number: usize, log_dir: &Path) -> Result<Self> {
         let started_at = Instant::now();
         check_name_places()?;
@@ -168,8 +169,8 @@ impl ControlPlane {
     }
 
     /// Marks kube-apiserver as failed where it gives no sign of life. Its port speaks TLS only.
-    pub(crate) fn ask_api_for_sign_of_life(&self) {
-        if !self.api.responds_within(SIGN_WITHIN)
+    pub(crate) fn probe_api(&self) {
+        if !self.api.responds_within(RESPONSE_TIMEOUT)
             && let Some(container) = self.containers.iter().find(|container| container.name() == API_SERVER)
         {
             life::mark_silent(container, None);
@@ -181,11 +182,9 @@ impl ControlPlane {
         let operation = "ask the control plane for a sign of life";
         self.check(operation)?;
         let supporting = self.supporting();
-        let asked: Vec<_> = supporting
-            .iter()
-            .filter_map(|part| Some((&part.container, part.sign_of_life.clone()?)))
-            .collect();
-        life::ask_all(&asked, || self.ask_api_for_sign_of_life());
+        let asked: Vec<_> =
+            supporting.iter().filter_map(|part| Some((&part.container, part.liveness.clone()?))).collect();
+        life::ask_all(&asked, || self.probe_api());
         self.check(operation)?;
         // All are alive. Whether they can do their work is another question.
         let istiod = self.istiod();
@@ -208,13 +207,13 @@ impl ControlPlane {
         }
     }
 
-    fn sign_of_life(&self, part: &Container) -> Option<Question> {
+    fn liveness(&self, part: &Container) -> Option<LivenessProbe> {
         let (port, path) = match part.name() {
             ETCD => (ETCD_PORT, "/version"),
             ISTIOD => (ISTIOD_HTTP_PORT, "/ready"),
             _ => return None,
         };
-        Some(Question { process: None, admin: self.pod.admin(part.name(), port), path })
+        Some(LivenessProbe { process: None, admin: self.pod.admin(part.name(), port), path })
     }
 
     /// Its parts as components of a deployment. The pod's traffic is nearly all istiod's.
@@ -224,13 +223,13 @@ impl ControlPlane {
             role: Role::ControlPlane,
             pod: self.pod.name().to_owned(),
             container: container.clone(),
-            sign_of_life: self.sign_of_life(container),
+            liveness: self.liveness(container),
             shows_network: container.name() == ISTIOD,
         };
         let shared = self.shared.borrow();
         let collector = shared.collector().map(|(pod, container)| Supporting {
             pod: pod.name().to_owned(),
-            sign_of_life: Some(Question {
+            liveness: Some(LivenessProbe {
                 process: None,
                 admin: pod.admin(container.name(), TRACE_COLLECTOR_PORT),
                 path: "/counters",

@@ -1,4 +1,4 @@
-//! Who may talk to the lab's API, and how the API shows who it is.
+//! Credentials of the lab's API and of its clients.
 //! An authority of the control plane's own: one certificate for the API server, one for its administrator (us, istiod and
 //! whoever is given the kubeconfig), and a key with which the API signs the tokens of service accounts. All of it lives in
 //! a folder that only the lab's user may enter, and goes with the control plane.

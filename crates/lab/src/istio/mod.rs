@@ -18,11 +18,6 @@ mod zds;
 pub(crate) mod ztunnel;
 
 pub use control_plane::ControlPlane;
-pub use mesh::istio::{nack as refusal, propagation as in_force};
-pub use mesh::kubernetes::client::ApiClient as Api;
-pub use mesh::kubernetes::object_ref::ObjectRef as Reference;
-pub use mesh::names::ISTIOD_DEBUG_PORT as DEBUG_PORT;
-pub use mesh::spans as trace_collector;
 pub use namespace::MeshNamespaces;
 pub use opened::{DOORS, OpenedControlPlane};
 pub use programs::{AmbientPrograms, IstioPrograms};

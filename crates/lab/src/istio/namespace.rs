@@ -32,8 +32,7 @@ pub struct MeshNamespaces {
 }
 
 impl MeshNamespaces {
-    /// Creates the namespaces of the deployment with this number, with these labels: `mesh-N`, or `mesh-N-NAME` for those
-    /// that have a name in the topology.
+    /// Creates `mesh-N` with the deployment's number, or `mesh-N-NAME` per named namespace of the topology.
     pub fn create(
         lab: &Lab,
         control_plane: &ControlPlane,

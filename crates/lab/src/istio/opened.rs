@@ -1,7 +1,6 @@
 //! A control plane that the machine can reach: `kubectl` and `istioctl` from the user's own shell.
-//! Two ports of the machine's loopback lead to the API and to istiod, which both ask who comes: by the certificate that is
-//! in the kubeconfig, and by a service account's token. What answers whoever asks (istiod's debug pages, Envoys' admin
-//! interfaces) stays within the lab, where `meshmeter lab exec` and `lab forward` reach it.
+//! Two ports of the machine's loopback lead to the API and to istiod, which authenticate clients. Interfaces without
+//! authentication (istiod's debug pages, Envoys' admin) stay in the lab: see `meshmeter lab exec` and `lab forward`.
 
 use super::control_plane::ControlPlane;
 use super::credentials::API_PORT;

@@ -22,8 +22,7 @@ const EXCLUDED_INBOUND: &str = "15090,15021,15020";
 /// It takes some 100 ms.
 const REDIRECTED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Installs Istio's rules in a pod, as its injected init container does. Connections to excluded addresses go past the
-/// proxy, as with the annotation `traffic.sidecar.istio.io/excludeOutboundIPRanges`.
+/// Installs Istio's rules as its init container does; excluded addresses are as in `excludeOutboundIPRanges`.
 pub fn redirect_through_sidecar(
     pod: &mut Pod,
     programs: &IstioPrograms,
@@ -58,9 +57,8 @@ pub fn redirect_through_sidecar(
     set_up(pod, "istio-init", program, &arguments, log_dir)
 }
 
-/// Installs Istio's rules of ambient mode in a pod, as its CNI agent does. A ztunnel that runs in the pod itself marks
-/// what it sends for others, but not its own talk with the control plane, which it would take for the application's:
-/// that it finds at `control_plane`, which is left out of the rules.
+/// Installs Istio's rules of ambient mode in a pod, as its CNI agent does. A ztunnel in the pod does not mark its own
+/// connections to the control plane, so the rules exclude `control_plane`.
 pub fn redirect_into_ambient(
     pod: &mut Pod,
     programs: &AmbientPrograms,

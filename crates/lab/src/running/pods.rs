@@ -3,10 +3,10 @@
 use super::service::ServiceCounters;
 use crate::Result;
 use crate::container::Container;
-use crate::life::Question;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use experiment::topology::WorkloadId;
+use mesh::admin::liveness::LivenessProbe;
 use mesh::kubernetes::object_ref::ObjectRef;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -72,7 +72,7 @@ pub(crate) struct RunningPod {
 pub(crate) struct RunningService {
     pub container: Container,
     pub port: u16,
-    pub sign_of_life: Question,
+    pub liveness: LivenessProbe,
     pub counters: ServiceCounters,
     pub credentials: Option<PrivateDir>,
 }

@@ -28,8 +28,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Makes the end of the Envoy that it started its own end: an agent may take its time to end when its Envoy has, and
-    /// nothing passes the proxy from then on.
+    /// Treats the end of the agent's Envoy as the proxy's end: agents may end much later, and nothing passes meanwhile.
     pub fn watch_envoy(&self) -> Result<()> {
         let Some(program) = &self.envoy else { return Ok(()) };
         let is_envoy = |pid: &i32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == *program);
@@ -40,8 +39,7 @@ impl Proxy {
         watched.context(format!("watch the Envoy of {}", self.name))
     }
 
-    /// Its counters, or in words why not. A proxy that has failed is not asked: its response would be long in coming, if it
-    /// came.
+    /// Its counters, or why not. A failed proxy is not queried: it would respond late or never.
     pub fn counters_or_reason(&self) -> Result<BTreeMap<String, u64>, String> {
         let failed = || self.container.failed().map(|how| format!("it {how}"));
         match failed() {

@@ -4,15 +4,15 @@ use super::pods::{Pods, RunningService};
 use crate::Result;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::context::{DeploymentContext, file_name, lab_name};
-use crate::envoy::admin::{Admin, AdminError};
-use crate::envoy::proof::CountedService;
-use crate::life::Question;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use experiment::environment::{EnvironmentError, ServerSettings, TCP_REQUEST_BYTES};
 use experiment::topology::Workload;
 use experiment::units::{format_duration, format_fraction};
+use mesh::admin::liveness::LivenessProbe;
+use mesh::admin::{Admin, AdminError};
 use mesh::concurrent::try_side_by_side;
+use mesh::proof::CountedService;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -52,7 +52,7 @@ impl ServiceFactory<'_> {
         Ok(Some(RunningService {
             container,
             port,
-            sign_of_life: Question { process: None, admin: admin.clone(), path: COUNTERS_PATH },
+            liveness: LivenessProbe { process: None, admin: admin.clone(), path: COUNTERS_PATH },
             counters: ServiceCounters { admin, asked: AtomicU64::new(0) },
             credentials,
         }))

@@ -1,8 +1,8 @@
 //! Components that are neither on the path nor the application.
 
 use crate::container::Container;
-use crate::life::Question;
 use experiment::schema::Role;
+use mesh::admin::liveness::LivenessProbe;
 
 /// A component that a deployment needs beside its workloads and proxies, such as a part of the control plane.
 #[derive(Clone, Debug)]
@@ -12,6 +12,6 @@ pub(crate) struct Supporting {
     pub pod: String,
     pub container: Container,
     /// What it responds to as long as it does anything; absent where it is probed in another way.
-    pub sign_of_life: Option<Question>,
+    pub liveness: Option<LivenessProbe>,
     pub shows_network: bool,
 }

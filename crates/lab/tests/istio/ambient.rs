@@ -13,7 +13,7 @@ use experiment::{MeshKind, MeshSettings, Mode};
 use lab::Lab;
 use lab::components::Overrides;
 use lab::environment::{LocalLab, Programs};
-use lab::istio::Reference;
+use mesh::kubernetes::object_ref::ObjectRef;
 use rustix::process::Signal;
 use std::sync::Arc;
 
@@ -112,7 +112,7 @@ pub fn nothing_of_an_ambient_trial_is_left(lab: &Lab, place: &LocalLab) {
     let arrangement = bring_up_mode(place, Mode::AmbientWaypoint, logs.path());
     assert_eq!(folders(lab).len(), 3, "the namespace, ztunnel and the waypoint");
     let control_plane = place.running_control_plane().expect("it configured the proxies");
-    let ztunnel = Reference::new("v1", "Pod", Some("istio-system"), "ztunnel");
+    let ztunnel = ObjectRef::new("v1", "Pod", Some("istio-system"), "ztunnel");
     assert!(control_plane.api().get(&ztunnel).expect("the API answers").is_some());
     drop(arrangement);
     assert_eq!(control_plane.api().get(&ztunnel).expect("the API answers"), None);

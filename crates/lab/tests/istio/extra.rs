@@ -8,7 +8,7 @@ use experiment::mesh_settings::ExtraObjects;
 use experiment::{MeshSettings, Mode};
 use lab::Lab;
 use lab::environment::LocalLab;
-use lab::istio::Reference;
+use mesh::kubernetes::object_ref::ObjectRef;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ pub fn what_extra_makes_elsewhere_goes_with_its_trial(_lab: &Lab, place: &LocalL
         let trial = trial(place, &with_extra(mode, &objects), |_| {
             let control_plane = place.running_control_plane().expect("it configured the proxies");
             for object in &objects {
-                let reference = Reference::from_object(object).expect("it names itself");
+                let reference = ObjectRef::from_object(object).expect("it names itself");
                 assert!(
                     control_plane.api().get(&reference).expect("the API answers").is_some(),
                     "{reference}"
@@ -75,7 +75,7 @@ pub fn what_extra_makes_elsewhere_goes_with_its_trial(_lab: &Lab, place: &LocalL
         );
         let control_plane = place.running_control_plane().expect("it lives on");
         for object in &objects {
-            let reference = Reference::from_object(object).expect("it names itself");
+            let reference = ObjectRef::from_object(object).expect("it names itself");
             let left = control_plane.api().get(&reference).expect("the API answers");
             assert_eq!(left, None, "{mode} left {reference}");
         }

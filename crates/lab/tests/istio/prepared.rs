@@ -2,7 +2,7 @@
 
 use lab::components::{folder, istio_files};
 use lab::environment::LocalLab;
-use lab::istio::Reference;
+use mesh::kubernetes::object_ref::ObjectRef;
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ pub fn check_replaced(place: &LocalLab) {
 /// The control plane has all kinds from an earlier start: they are older than the first object of its own.
 pub fn check_started_from(place: &LocalLab) {
     let created = |object: &Value| object["metadata"]["creationTimestamp"].as_str().map(str::to_owned);
-    let namespace = object(place, &Reference::new("v1", "Namespace", None, "istio-system"));
+    let namespace = object(place, &ObjectRef::new("v1", "Namespace", None, "istio-system"));
     for definition in definitions(place) {
         assert!(created(&definition) < created(&namespace), "{}", definition["metadata"]["name"]);
     }
@@ -44,7 +44,7 @@ fn definitions(place: &LocalLab) -> Vec<Value> {
         texts.iter().flat_map(|text| text.lines()).filter_map(|line| line.strip_prefix("  name: ")).collect();
     assert!(names.len() > 20, "{names:?}");
     let definition = |name: &&str| {
-        let reference = Reference::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, name);
+        let reference = ObjectRef::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, name);
         let definition = object(place, &reference);
         let conditions = definition["status"]["conditions"].as_array().expect("it has a status");
         let established =
@@ -55,7 +55,7 @@ fn definitions(place: &LocalLab) -> Vec<Value> {
     names.iter().map(definition).collect()
 }
 
-fn object(place: &LocalLab, reference: &Reference) -> Value {
+fn object(place: &LocalLab, reference: &ObjectRef) -> Value {
     let control_plane = place.running_control_plane().expect("it configured the proxies");
     let found = control_plane.api().get(reference).expect("the API answers");
     found.unwrap_or_else(|| panic!("there is no {reference}"))

@@ -6,7 +6,7 @@ use experiment::Mode;
 use experiment::environment::in_one_line;
 use lab::Lab;
 use lab::environment::LocalLab;
-use lab::istio::Reference;
+use mesh::kubernetes::object_ref::ObjectRef;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -28,15 +28,15 @@ pub fn nothing_of_a_trial_is_left(lab: &Lab, place: &LocalLab) {
     let url = arrangement.url();
     let namespace = url.split('.').nth(1).expect("a URL with the namespace in it").to_owned();
     let control_plane = place.running_control_plane().expect("it configured the proxies");
-    let service = Reference::new("v1", "Service", Some(&namespace), "server");
+    let service = ObjectRef::new("v1", "Service", Some(&namespace), "server");
     assert!(control_plane.api().get(&service).expect("the API answers").is_some());
     drop(arrangement);
     assert_eq!(folders(lab), Vec::<PathBuf>::new());
     for reference in [
         service,
-        Reference::new("v1", "Pod", Some(&namespace), "client"),
-        Reference::new("security.istio.io/v1", "PeerAuthentication", Some(&namespace), "default"),
-        Reference::new("v1", "Namespace", None, &namespace),
+        ObjectRef::new("v1", "Pod", Some(&namespace), "client"),
+        ObjectRef::new("security.istio.io/v1", "PeerAuthentication", Some(&namespace), "default"),
+        ObjectRef::new("v1", "Namespace", None, &namespace),
     ] {
         let left = control_plane.api().get(&reference).expect("the API answers");
         assert_eq!(left, None, "{reference}");

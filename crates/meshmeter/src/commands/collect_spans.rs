@@ -8,6 +8,6 @@ use std::process::ExitCode;
 /// Runs the command.
 pub fn run(args: &CollectSpansArgs) -> Result<ExitCode, Failure> {
     let listener = TcpListener::bind(args.listen).map_err(|error| Failure::environment(&error))?;
-    lab::istio::trace_collector::collect(listener).map_err(|error| Failure::environment(&error))?;
+    mesh::spans::collect(listener).map_err(|error| Failure::environment(&error))?;
     Ok(ExitCode::SUCCESS)
 }

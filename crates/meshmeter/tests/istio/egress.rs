@@ -9,7 +9,7 @@ use experiment::schema::Role;
 use experiment::{Mode, Protocol};
 use lab::Pod;
 use lab::environment::LocalLab;
-use lab::istio::Reference;
+use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::names::ADMIN_PORT;
 use rustix::process::Signal;
 
@@ -85,7 +85,7 @@ pub fn without_its_rule_the_gateway_is_not_on_the_path(place: &LocalLab) {
     let trial = trial(place, &spec(Mode::EgressGateway), |arrangement| {
         let control_plane = place.running_control_plane().expect("it configured the proxies");
         let namespace = namespace_of(arrangement.client_pod());
-        let rule = Reference::new("networking.istio.io/v1", "VirtualService", Some(&namespace), "external");
+        let rule = ObjectRef::new("networking.istio.io/v1", "VirtualService", Some(&namespace), "external");
         control_plane.api().delete(&[rule], &|_| ()).expect("there is such a rule");
         let to_gateway =
             format!("\"cluster\": \"outbound|8443|external|egress.{namespace}.svc.cluster.local\"");

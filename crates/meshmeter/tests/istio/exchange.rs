@@ -3,8 +3,8 @@
 use lab::Pod;
 use lab::deployment::LabDeployment;
 use lab::environment::LocalLab;
-use lab::istio::Reference;
 use mesh::istio::objects::{ingress, waypoint};
+use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::names::ADMIN_PORT;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -51,7 +51,7 @@ impl Target {
     pub fn service(place: &LocalLab, arrangement: &LabDeployment<'_>) -> Self {
         let namespace = namespace(arrangement);
         let control_plane = place.running_control_plane().expect("it configured the proxies");
-        let service = Reference::new("v1", "Service", Some(&namespace), "server");
+        let service = ObjectRef::new("v1", "Service", Some(&namespace), "server");
         let service = control_plane.api().get(&service).expect("the API answers").expect("it is there");
         let address: Ipv4Addr = service["spec"]["clusterIP"].as_str().unwrap().parse().unwrap();
         let host = format!("server.{namespace}.svc.cluster.local");

@@ -1,7 +1,8 @@
 //! `lab up --mesh istio`: its API from the machine, by the kubeconfig that is printed.
 
 use crate::held::{Held, Registry, good};
-use lab::istio::{Api, Reference};
+use mesh::kubernetes::client::ApiClient;
+use mesh::kubernetes::object_ref::ObjectRef;
 use serde_json::{Value, json};
 use std::fs;
 use std::net::TcpStream;
@@ -27,11 +28,11 @@ fn objects_are_changed_from_the_machine_and_take_effect() {
     assert!(address.starts_with("127.0.0.1:"), "{address}");
 
     // By the machine's own network, since this process is in no lab.
-    let api = Api::new(&kubeconfig, || Ok(())).expect("a kubeconfig");
+    let api = ApiClient::new(&kubeconfig, || Ok(())).expect("a kubeconfig");
     let namespace = access["namespace"].as_str().expect("client and server are in one");
     assert_eq!(kubeconfig["contexts"][0]["context"]["namespace"], namespace);
     for pod in ["client", "server"] {
-        let pod = api.get(&Reference::new("v1", "Pod", Some(namespace), pod)).expect("the API answers");
+        let pod = api.get(&ObjectRef::new("v1", "Pod", Some(namespace), pod)).expect("the API answers");
         let pod = pod.expect("it is there");
         assert_eq!(pod["status"]["containerStatuses"][0]["ready"], true, "{pod}");
     }
@@ -45,7 +46,7 @@ fn objects_are_changed_from_the_machine_and_take_effect() {
     // Nobody without the certificate.
     let mut stranger = kubeconfig.clone();
     stranger["users"][0]["user"] = json!({});
-    let refused = Api::new(&stranger, || Ok(())).expect("a kubeconfig").get(&Reference::new(
+    let refused = ApiClient::new(&stranger, || Ok(())).expect("a kubeconfig").get(&ObjectRef::new(
         "v1",
         "Namespace",
         None,

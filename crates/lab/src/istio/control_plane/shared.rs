@@ -3,7 +3,6 @@
 use super::ControlPlane;
 use crate::Result;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
-use crate::istio::trace_collector::TraceCollector;
 use crate::lab::Lab;
 use crate::pod::{Pod, PodSpec};
 use experiment::MeshSettings;
@@ -12,6 +11,7 @@ use mesh::istio::background::{BackgroundServices, METRICS_PATH};
 use mesh::istio::objects::telemetry::{TRACE_COLLECTOR, TRACE_COLLECTOR_PORT};
 use mesh::kubernetes::workloads::{Membership, ServicePort, Workload};
 use mesh::names::{ISTIOD, ISTIOD_DEBUG_PORT, SYSTEM_NAMESPACE};
+use mesh::spans::TraceCollector;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -32,8 +32,7 @@ impl Shared {
 }
 
 impl ControlPlane {
-    /// Provides what an experiment's settings need besides the objects of its trials, once. Somebody is told while that takes
-    /// long.
+    /// Provides, once, what an experiment's settings need besides the objects of its trials.
     pub(crate) fn provide(
         &self,
         lab: &Lab,

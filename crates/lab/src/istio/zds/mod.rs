@@ -1,9 +1,8 @@
 //! How a ztunnel that is shared by a node's pods learns of them: the side of Istio's CNI agent.
 //!
-//! ztunnel connects to a Unix socket of sequenced packets (`INPOD_UDS`) and says hello. It is then told of each pod, whose
-//! network namespace is handed over as an open file, so that it can open its sockets there; it answers each before the
-//! next. A last message says that these were all, and makes it ready. The connection must stay: without it ztunnel calls
-//! itself unready and keeps asking.
+//! ztunnel connects to a Unix socket of sequenced packets (`INPOD_UDS`) and sends a hello. It receives a message per pod,
+//! with the pod's network namespace as an open file, and responds to each before the next. A last message makes it ready.
+//! Without the connection ztunnel is unready and reconnects.
 //! Left out: pods that come and go while it runs. A lab's ztunnel serves the pods of one trial.
 
 mod message;
@@ -24,8 +23,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// ztunnel connects within milliseconds of its start and answers each message within some more; it opens listeners in the
-/// pod before it does.
+/// ztunnel connects and responds within milliseconds; it opens listeners in the pod before it responds.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
 
 /// No message of ztunnel's is longer but one with a long error, which may be cut.

@@ -9,13 +9,13 @@ use crate::Result;
 use crate::certificates::write_private;
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::context::{DeploymentContext, file_name, lab_name};
-use crate::envoy::admin::{Admin, AdminError};
-use crate::life::Question;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::running::{CounterSource, PodIdentity, Proxy};
 use experiment::environment::{AccessLog, ErrorContext};
 use experiment::schema::ProxyConfiguration;
+use mesh::admin::liveness::LivenessProbe;
+use mesh::admin::{Admin, AdminError};
 use mesh::config_dump::DumpCopy;
 use mesh::names::{
     ADMIN_PORT, DISCOVERY_NAME, DISCOVERY_PORT, NODE, READINESS_PORT, STATUS_PORT, SYSTEM_NAMESPACE,
@@ -202,8 +202,8 @@ impl CounterSource for Ztunnel {
         self.admin.read("/config_dump", |answer| footprint::count(answer, copy)).map(Some)
     }
 
-    fn liveness_probes(&self) -> Vec<Question> {
-        vec![Question { process: None, admin: self.readiness.clone(), path: "/healthz/ready" }]
+    fn liveness_probes(&self) -> Vec<LivenessProbe> {
+        vec![LivenessProbe { process: None, admin: self.readiness.clone(), path: "/healthz/ready" }]
     }
 
     fn admin(&self) -> Option<&Admin> {

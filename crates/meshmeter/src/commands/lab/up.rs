@@ -11,9 +11,10 @@ use experiment::environment::deploy::{ComponentFailure, Deployment as _, Environ
 use experiment::{Experiment, MeshKind, Override, Plan, PlannedTrial};
 use lab::deployment::LabDeployment;
 use lab::environment::{LocalLab, Programs};
-use lab::istio::{ControlPlane, DEBUG_PORT, DOORS, OpenedControlPlane};
+use lab::istio::{ControlPlane, DOORS, OpenedControlPlane};
 use lab::registry::{Access, ControlPlaneAccess, LabStatus, ProxyAccess};
 use lab::{Entered, Lab};
+use mesh::names::ISTIOD_DEBUG_PORT;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -191,7 +192,7 @@ impl Words {
 }
 
 fn proxies(commands: &Commands, arrangement: &LabDeployment<'_>) -> Vec<ProxyAccess> {
-    let proxy = |(name, pod, admin): (&str, &str, &lab::envoy::admin::Admin)| ProxyAccess {
+    let proxy = |(name, pod, admin): (&str, &str, &mesh::admin::Admin)| ProxyAccess {
         name: name.to_owned(),
         pod: pod.to_owned(),
         config_dump: commands.in_pod(pod).curl(admin.curl_arguments("/config_dump?include_eds")),
@@ -208,7 +209,7 @@ fn control_plane_access(
 ) -> ControlPlaneAccess {
     let name = control_plane.pod().name();
     let pod = lab.pods.iter().find(|pod| pod.name == name);
-    let debug = format!("http://localhost:{DEBUG_PORT}/debug/syncz");
+    let debug = format!("http://localhost:{ISTIOD_DEBUG_PORT}/debug/syncz");
     ControlPlaneAccess {
         kubeconfig: opened.kubeconfig().to_owned(),
         api: format!("https://{}", opened.api()),
