@@ -145,8 +145,7 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Writes the files into `folder`, created if absent with mode 0700. `owner`: user and group that get directory
-    /// and files.
+    /// Writes the files into `folder`, created if absent with mode 0700. `owner`: user and group of directory and files.
     pub fn write(&self, folder: &Path, owner: Option<u32>) -> Result<CredentialFiles> {
         let write = |path: &Path| format!("write {}", path.display());
         private_folder(folder, owner).context(write(folder))?;

@@ -12,8 +12,7 @@ const LONG_CHECK: Duration = Duration::from_millis(50);
 /// Bounds the time until a signal is handled, however long a check takes.
 const MAX_SLEEP: Duration = Duration::from_millis(500);
 
-/// Waits until `check` returns a value, for at most `timeout`. `check` returns `Ok(None)` for "not yet", and an error
-/// if waiting longer is pointless.
+/// Waits up to `timeout` until `check` returns a value. `Ok(None)` means "not yet"; an error ends the wait.
 pub fn wait_for<T>(what: &str, timeout: Duration, mut check: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let give_up_at = Instant::now() + timeout;
     loop {

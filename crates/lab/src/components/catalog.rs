@@ -12,8 +12,7 @@ const ETCD_VERSION: &str = "3.6.8";
 /// As `components/kubernetes/go.mod` pins it.
 pub(super) const KUBERNETES_VERSION: &str = "1.36.3";
 
-/// The release that Istio's source was to become (its file VERSION), and the commit that `components/istio/go.mod`
-/// pins.
+/// The release that Istio's source was to become (its file VERSION), and the commit in `components/istio/go.mod`.
 pub(super) const ISTIO_VERSION: &str = "1.31-dev-eed52ebb66ad";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

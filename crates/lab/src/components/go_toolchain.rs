@@ -10,8 +10,7 @@ use std::time::Duration;
 /// Takes a moment, unless Go first fetches another version of itself, some 70 MB.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// User settings that would change what is built, or for which machine. Set rather than removed: variables go before
-/// the settings file (`go env -w`).
+/// User settings that would change the build. Set rather than removed: variables override the settings file (`go env -w`).
 const SETTINGS: [(&str, &str); 7] = [
     ("GOWORK", "off"),
     ("GOFLAGS", "-mod=readonly"),

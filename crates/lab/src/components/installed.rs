@@ -37,8 +37,7 @@ impl Origin {
 }
 
 impl Installed {
-    /// As results record it. [`find`] has compared an installed program with its recorded digest; another's is taken
-    /// here, and absent if it cannot be read.
+    /// As results record it. A user's own program is hashed here; its digest is absent if it cannot be read.
     pub fn recorded(&self) -> ComponentVersion {
         let of_the_installation = || {
             let package =

@@ -87,8 +87,7 @@ pub(super) fn write(
     Ok(record)
 }
 
-/// Compares a directory with its record, and the record with the recipe and the required files. The error is the
-/// first flaw found.
+/// Compares a directory with its record, and the record with recipe and required files. The error is the first flaw found.
 pub(super) fn check(
     package: &Path,
     component: Component,

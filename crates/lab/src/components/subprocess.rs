@@ -16,8 +16,7 @@ const KEPT_BYTES: u64 = 256 * 1024;
 /// Time for the streams to end after the command: a process that it left behind may hold them.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A command that only prints something may be idle this long: not running, nor waiting for a CPU or a disk, as on a
-/// busy machine.
+/// Allowed idleness of a command that only prints: neither running nor waiting for a CPU or a disk.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 

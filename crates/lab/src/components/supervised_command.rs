@@ -185,8 +185,7 @@ impl Lines {
         self.locked().back().cloned()
     }
 
-    /// All lines, once the command has ended. The reader may be a moment behind; a process left behind may hold the
-    /// stream for ever.
+    /// All lines, once the command has ended. The reader may lag; a process left behind may hold the stream for ever.
     fn take(self) -> Vec<String> {
         let deadline = Instant::now() + GRACE;
         while Arc::strong_count(&self.0) > 1 && Instant::now() < deadline {

@@ -52,8 +52,7 @@ const SERVICE_ADDRESSES: &str = "10.78.0.0/16";
 /// etcd's port, on the loopback of the pod.
 const ETCD_PORT: u16 = 2379;
 
-/// Of etcd and kube-apiserver, whose memory and CPU time are no result: Go collects garbage half as often. istiod keeps
-/// Go's own default.
+/// For etcd and kube-apiserver, whose CPU time is no result: half as many garbage collections. istiod keeps Go's default.
 const GARBAGE_COLLECTION: (&str, &str) = ("GOGC", "200");
 
 /// How long each of the three may take to answer. Together they take some 8 s on two free cores.

@@ -67,8 +67,7 @@ impl Watched {
         grouped.unwrap_or_else(|| process_table::descendants(Path::new("/proc"), self.pid))
     }
 
-    /// `processes`: resident and anonymous memory of each, bytes. A group without its controller (version 2, not
-    /// delegated) has no memory counters.
+    /// `processes`: resident and anonymous bytes of each, for groups without memory counters (version 2, not delegated).
     fn sum_memory(&self, processes: impl Iterator<Item = (u64, u64)>) -> ComponentMemory {
         let group = self.cgroup.as_ref().and_then(|cgroup| cgroup.memory().ok());
         let (resident, anonymous) =

@@ -57,8 +57,7 @@ fn on_own_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Re
     })
 }
 
-/// How late an absolute high-resolution timer wakes this thread, microseconds, sorted. The thread's timer slack becomes
-/// 1 ns.
+/// Lateness of an absolute high-resolution timer, microseconds, sorted. The thread's timer slack becomes 1 ns.
 fn timer_lateness_us(at_most: Duration) -> io::Result<Vec<f64>> {
     set_current_timer_slack(Some(NonZeroU64::MIN))?;
     debug_assert_eq!(current_timer_slack().ok(), Some(1));

@@ -101,8 +101,7 @@ fn join(pod: &PodStatus, whole: bool) -> Result<OwnedFd> {
     Ok(process)
 }
 
-/// Signals from the terminal reach the command by themselves, as it is in our process group; others are sent to us
-/// alone.
+/// Signals from the terminal reach the command directly, as it is in our process group; others are sent to us alone.
 fn pass_on(child: &Child, signal: i32) {
     let from_terminal = io::stdin().is_terminal() || io::stderr().is_terminal();
     if signal == SIGCHLD || (from_terminal && (signal == SIGINT || signal == SIGQUIT)) {

@@ -243,8 +243,7 @@ impl Lab {
         Ok(exposed)
     }
 
-    /// A copy of a file for the proxy's user, who may not be able to enter the file's own directory. Later changes of
-    /// the file do not reach the copy.
+    /// A copy of a file for the proxy's user, who may not be able to enter its directory. Later changes are not copied.
     pub(crate) fn expose_file(&self, file: &Path) -> Result<PathBuf> {
         let failed = |error: io::Error| {
             EnvironmentError::new(format!("copy {} for the proxies", file.display()), error)

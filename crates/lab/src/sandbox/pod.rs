@@ -200,8 +200,7 @@ impl Pod {
         self.lab.private_dir().join("xtables.lock")
     }
 
-    /// Runs `work` on a thread in the pod's network namespace: sockets opened there belong to the pod. Must not be
-    /// called from within itself.
+    /// Runs `work` on a thread in the pod's network namespace, where its sockets are opened. Not reentrant.
     pub fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         self.namespace.run(work)
     }
@@ -217,8 +216,7 @@ impl Pod {
         })
     }
 
-    /// Takes the pod down and reports what could not be removed; dropping it does the same silently. The rest is
-    /// removed nevertheless.
+    /// Takes the pod down and reports what could not be removed, after removing the rest; dropping does the same silently.
     pub fn close(mut self) -> Result<()> {
         take_down(std::slice::from_mut(&mut self))
     }
@@ -240,8 +238,7 @@ impl Drop for Pod {
     }
 }
 
-/// Takes pods down, each step for all of them before the next: the kernel takes about as long to delete one link as to
-/// delete hundreds together.
+/// Takes pods down step by step for all: the kernel deletes hundreds of links in about the time of one.
 fn take_down(pods: &mut [Pod]) -> Result<()> {
     let pods: Vec<&Pod> =
         pods.iter_mut().filter_map(|pod| std::mem::take(&mut pod.open).then_some(&*pod)).collect();

@@ -42,8 +42,7 @@ impl Stat {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
 
-    /// Whether a signal has stopped the process. One held by a debugger does not count: it may continue in the next
-    /// instant.
+    /// Whether a signal has stopped the process. One held by a debugger does not count: it may continue at any moment.
     pub fn is_stopped(&self) -> bool {
         self.state == 'T'
     }
@@ -108,8 +107,7 @@ impl ProcessIdentity {
             .is_ok_and(|stat| stat.start_time_ticks == self.start_time_ticks && !stat.is_dead())
     }
 
-    /// Whether this very process still exists, even dead: the first of several threads may have ended, and show the
-    /// process so, before the others.
+    /// Whether this very process still exists, even dead: its first thread may have ended before the others.
     pub fn is_there(&self, proc: &Path) -> bool {
         stat(proc, self.pid).is_ok_and(|stat| stat.start_time_ticks == self.start_time_ticks)
     }

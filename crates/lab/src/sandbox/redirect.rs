@@ -104,8 +104,7 @@ pub(crate) fn search_path() -> OsString {
     std::env::join_paths(folders()).unwrap_or_default()
 }
 
-/// Environment of programs that call iptables by name: its PATH, and a lock file that an ordinary user may write to
-/// (`iptables-legacy` has none for them).
+/// Environment of programs that call iptables by name: PATH, and a lock file that ordinary users may write to.
 pub(crate) fn environment(lock_file: &Path) -> BTreeMap<String, OsString> {
     [("PATH", search_path()), ("XTABLES_LOCKFILE", lock_file.into())]
         .map(|(name, value)| (name.to_owned(), value))

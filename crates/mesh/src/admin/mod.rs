@@ -20,8 +20,7 @@ use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Timeout of a response, and of a sign of life. A proxy under full load responds in milliseconds: its main thread does
-/// little else.
+/// Timeout of a response, also of a liveness probe. A proxy under full load responds in milliseconds.
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout of the first piece of a long response: a proxy makes the whole of it first, at some 15 MB per second.
 const LONG_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);

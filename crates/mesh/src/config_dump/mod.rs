@@ -11,8 +11,7 @@ use std::io::{self, BufReader, Read};
 /// Bytes collected before they are copied.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Where a dump is copied to as it is read. The reading goes on whether or not it can be written: a copy remembers by
-/// itself that it could not.
+/// Destination of a dump as it is read. Reading goes on if writing fails: the copy remembers the failure.
 pub trait DumpCopy {
     fn push(&mut self, part: &[u8]);
 }

@@ -45,8 +45,7 @@ const KEPT: &str = "downstream_cx_total downstream_rq_total downstream_rq_http1_
     upstream_cx_total grpc.total upstream_cx_connect_fail upstream_cx_http1_total upstream_cx_http2_total \
     upstream_cx_http3_total upstream_rq_total upstream_rq_retry";
 
-/// Istio keeps nearly all of Envoy's own statistics out, since each costs memory and a little time. Tags are
-/// never asked for.
+/// Istio excludes nearly all of Envoy's own statistics, since each costs memory and time. Tags are never read.
 fn statistics(position: Position) -> Value {
     let names = [
         format!("http.{}", position.statistics_prefix()),

@@ -51,8 +51,7 @@ fn service_listener(proxy: &ProxyConfiguration, port: u16) -> Value {
     })
 }
 
-/// One filter chain, for the application's port: with TLS alone (Istio's `STRICT`), or in plain text alone. Anything
-/// else matches no chain and is closed.
+/// One filter chain, for the application's port: TLS alone (Istio's `STRICT`) or plaintext alone. Anything else is closed.
 fn virtual_inbound(proxy: &ProxyConfiguration, port: u16) -> Value {
     let mut chain = json!({
         "name": format!("0.0.0.0_{port}"),

@@ -12,8 +12,7 @@ use experiment::mesh_settings::Surroundings;
 use std::ops::Range;
 use std::time::Duration;
 
-/// istiod processes changes within milliseconds, or once it has computed its next push, which takes seconds in a large
-/// mesh.
+/// istiod processes changes within milliseconds, or after computing its next push: seconds in a large mesh.
 const PROCESSED_TIMEOUT: Duration = Duration::from_secs(120);
 pub const METRICS_PATH: &str = "/metrics";
 
@@ -32,8 +31,7 @@ struct Change {
 }
 
 impl BackgroundServices {
-    /// Makes the background services what is wanted, and waits until istiod has processed the change. `metrics` reads
-    /// istiod's metrics.
+    /// Changes the background services and waits until istiod has processed that. `metrics` reads istiod's metrics.
     pub fn change(
         &mut self,
         api: &ApiClient,

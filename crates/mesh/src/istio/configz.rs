@@ -54,8 +54,7 @@ struct Metadata {
 }
 
 impl Configz {
-    /// Those of these objects, as the API returned them, that istiod has not processed in this generation. Kinds that are
-    /// not Istio's own are skipped.
+    /// Objects, as the API returned them, that istiod has not processed in this generation. Only Istio's own kinds count.
     fn missing<'a>(&self, objects: &'a [Value]) -> Vec<&'a Value> {
         let is_missing = |object: &&Value| {
             let wanted = ProcessedObject::deserialize(*object);

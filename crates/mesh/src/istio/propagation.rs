@@ -32,8 +32,7 @@ pub struct Awaited<'a> {
     pub expected: Vec<Expected>,
 }
 
-/// Waits until every proxy shows all that is expected and returns the seconds since `written_at` of each. `check` runs
-/// before every poll.
+/// Waits until every proxy shows all that is expected; returns each one's seconds since `written_at`. `check` may fail it.
 pub fn wait_until_propagated(
     awaited: &[Awaited<'_>],
     written_at: Instant,

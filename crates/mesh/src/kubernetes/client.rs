@@ -23,8 +23,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tower::util::MapResponseLayer;
 
-/// Of many requests, time until the next response. There is no bound for all of them: ten thousand Services take minutes
-/// on a busy machine.
+/// Of many requests, time until the next response. Their sum has no bound: ten thousand Services take minutes.
 const NEXT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time until the response to a probe: an API that is starting may drop one request and answer the next.

@@ -72,8 +72,7 @@ impl ObjectSet {
         self.api.apply_status(&statuses)
     }
 
-    /// Writes objects of kinds that Kubernetes itself defines, in namespaces of this set: cheaper than [`Self::apply`].
-    /// Returns them as the API has them.
+    /// Creates objects of Kubernetes' own kinds in namespaces of this set and returns them: cheaper than [`Self::apply`].
     pub fn create(&mut self, objects: &[Value], on_progress: &dyn Fn(usize)) -> Result<Vec<Value>> {
         self.note(objects)?;
         self.api.create(objects, on_progress)
@@ -110,8 +109,7 @@ impl ObjectSet {
         object.namespace.as_ref().is_some_and(|namespace| self.namespaces.contains(namespace))
     }
 
-    /// Removes all objects in the reverse order of their writing, namespaces last. Returns the first error; the other
-    /// objects are removed all the same.
+    /// Removes all objects, last written first, namespaces last. Returns the first error after removing the others.
     pub fn remove(&mut self) -> Result<()> {
         let mut objects = std::mem::take(&mut self.written);
         if objects.is_empty() {

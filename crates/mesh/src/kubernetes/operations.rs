@@ -29,8 +29,7 @@ impl ApiClient {
         self.send_all(requests).map(|responses| responses.len())
     }
 
-    /// Makes objects what is given (server-side apply) and returns them as the API has them, in the same order. Unknown
-    /// fields are errors.
+    /// Server-side apply; returns the objects as the API has them, in the same order. Unknown fields are errors.
     pub fn apply(&self, objects: &[impl Borrow<Value>]) -> Result<Vec<Value>> {
         objects.iter().for_each(|object| self.mapper().learn(object.borrow()));
         let params = apply_params().validation_strict();
@@ -102,8 +101,7 @@ impl ApiClient {
         responses.iter().map(|text| (!text.is_empty()).then(|| parse(text)).transpose()).collect()
     }
 
-    /// Deletes objects without grace period; absent ones are ignored. Returns the first error; the others are deleted
-    /// all the same.
+    /// Deletes objects without grace period, ignoring absent ones. Returns the first error after deleting the others.
     pub fn delete(&self, objects: &[ObjectRef], on_progress: &dyn Fn(usize)) -> Result<()> {
         let params = DeleteParams {
             grace_period_seconds: Some(0),

@@ -184,8 +184,7 @@ fn merge(shared: &mut CountedProxy, other: &CountedProxy) {
     }
 }
 
-/// All counters of an evidence but those of protocols, in an order that depends on its shape alone. The first one shows
-/// how much of the traffic the proxy sees.
+/// All counters of an evidence except protocols', in an order that depends on its shape alone; the first counts traffic.
 fn counter_names<'a>(evidence: &'a Evidence) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     let mut add = |counters: &[&'a String]| names.extend(counters.iter().map(|name| name.as_str()));

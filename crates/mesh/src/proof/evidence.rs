@@ -1,5 +1,4 @@
-//! What of a proxy's counters tells of the path, whatever kind of proxy it is. Of an Envoy it follows from its
-//! [`crate::envoy::hop::Hop`].
+//! The counters of a proxy that prove its path. An Envoy's follow from its [`crate::envoy::hop::Hop`].
 
 use super::counted::CountedService;
 use super::counters::{
@@ -84,8 +83,7 @@ impl Evidence {
         requests.map(|counters| counters.connections.as_str()).into_iter().chain(handshakes).chain(forwarded)
     }
 
-    /// Whether the proxy has counted all that it will count of a trial: the generator may be gone while its last
-    /// requests still lie in sockets.
+    /// Whether the proxy has counted the whole trial: the last requests may be in sockets when the generator ends.
     pub fn has_settled(
         &self,
         before: &BTreeMap<String, u64>,

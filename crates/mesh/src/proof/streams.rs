@@ -10,8 +10,7 @@ use experiment::schema::{ProxyProof, StreamProof};
 
 /// Bytes that proxies next to each other may differ by, as a share of all: what lay in sockets when the generator ended.
 const BYTES_APART_FRACTION: f64 = 0.01;
-/// The same where there is little traffic: the first message of a TLS connection, which a proxy that reads names of
-/// servers counts or does not.
+/// The same with little traffic: a proxy that reads server names may or may not count a connection's first TLS message.
 const BYTES_APART_PER_CONNECTION: u64 = 4096;
 
 /// Connections that a proxy carried although the path leads past it.

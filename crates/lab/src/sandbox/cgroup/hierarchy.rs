@@ -90,8 +90,7 @@ pub fn parse_memberships(text: &str) -> Vec<Membership> {
         .collect()
 }
 
-/// Our own group's directory in each version 1 hierarchy that the lab needs; nothing if a controller is not mounted
-/// as version 1.
+/// Our own group's directory in each version 1 hierarchy that the lab needs; nothing if a controller is not mounted there.
 pub fn v1_homes(mounts: &[Mount], memberships: &[Membership]) -> Option<Vec<ParentCgroup>> {
     let mut homes: Vec<ParentCgroup> = Vec::new();
     for wanted in V1_CONTROLLERS {
@@ -117,8 +116,7 @@ pub fn v2_candidates(mounts: &[Mount], memberships: &[Membership]) -> Vec<PathBu
     own.ancestors().take_while(|folder| folder.starts_with(&mount.point)).map(Path::to_owned).collect()
 }
 
-/// A group's directory. The mount's root stands in for a group outside the mounted part (a container sees it as
-/// `/../…`).
+/// A group's directory. The mount's root stands in for a group outside the mounted part (`/../…` in a container).
 fn folder(mount: &Mount, group: &str) -> PathBuf {
     let below = Path::new(group).strip_prefix(&mount.root).unwrap_or(Path::new(""));
     if below.components().any(|part| part == std::path::Component::ParentDir) || below.as_os_str().is_empty()

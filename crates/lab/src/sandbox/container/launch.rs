@@ -86,8 +86,7 @@ fn command(program: &Path, spec: &ContainerSpec, rights: &Rights) -> io::Result<
     Ok(command)
 }
 
-/// Our own PATH and the directories of system programs: a PATH often lacks them, and Istio's programs look for
-/// iptables there.
+/// Our own PATH and the directories of system programs, where Istio's programs look for iptables.
 fn search_path() -> OsString {
     let mut path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
     for folder in SYSTEM_FOLDERS {
@@ -97,8 +96,7 @@ fn search_path() -> OsString {
     path
 }
 
-/// A log to append to. A process of another user may also open it as `/dev/stdout`, as proxies do with an access log:
-/// its group may write.
+/// A log to append to. Its group may write: proxies of another user open it as `/dev/stdout` for access logs.
 fn log_file(path: &Path, rights: &Rights) -> io::Result<File> {
     let named =
         |error: io::Error| io::Error::new(error.kind(), format!("log file {}: {error}", path.display()));

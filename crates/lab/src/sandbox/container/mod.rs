@@ -47,11 +47,9 @@ pub struct ContainerSpec {
 pub enum ContainerUser {
     #[default]
     Lab,
-    /// User 1337 if possible, else the lab's user with `CAP_NET_ADMIN` in the pod to mark its sockets
-    /// ([`crate::ProxyIdentity`]).
+    /// User 1337 if possible, else the lab's user with `CAP_NET_ADMIN` to mark its sockets ([`crate::ProxyIdentity`]).
     Proxy,
-    /// The user who runs the lab, with `CAP_NET_ADMIN` and `CAP_NET_RAW` for the rules of the pod's network, as a
-    /// pod's init container.
+    /// The lab's user with `CAP_NET_ADMIN` and `CAP_NET_RAW` for the pod's rules, as a pod's init container.
     NetworkSetup,
     /// [`ContainerUser::NetworkSetup`] with `CAP_SYS_ADMIN`, to open sockets in other pods: as Istio runs ztunnel.
     NodeProxy,

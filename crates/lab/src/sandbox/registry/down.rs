@@ -21,8 +21,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Unfinished entries younger than this may still be in the making.
 const UNFINISHED_FOR: SignedDuration = SignedDuration::from_mins(10);
 
-/// Takes down the lab of this name, or all of ours; running ones are asked to end first. One that cannot be taken
-/// down does not keep the others up.
+/// Takes down the lab of this name, or all of ours, after asking running ones to end. A failure does not stop the others.
 pub fn down(id: Option<&str>) -> Result<Vec<Removed>> {
     let mut removed = Vec::new();
     let mut result = Ok(());

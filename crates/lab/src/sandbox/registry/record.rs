@@ -95,8 +95,7 @@ impl Record {
         fs::read_link(OWN_PID_NAMESPACE).is_ok_and(|namespace| namespace == self.pid_namespace)
     }
 
-    /// Whether it runs, as seen in this mount of proc. The kernel kills the inner processes with the outer one, if
-    /// not in the same instant.
+    /// Whether it runs, as seen in this mount of proc. Inner processes may outlive the outer one for an instant.
     pub fn is_running(&self, proc: &Path) -> bool {
         self.outer.is_alive(proc)
     }

@@ -70,8 +70,7 @@ pub(super) fn entries(labs: &Path) -> Vec<PathBuf> {
     entries
 }
 
-/// Best first, for directories that only the user passes. The choice may depend on how the user logged in, so all are
-/// searched later.
+/// Best first, for directories that only the user passes. The choice may depend on the login, so all are searched later.
 fn candidates() -> Vec<PathBuf> {
     if let Some(folder) = std::env::var_os(RUNTIME_VARIABLE) {
         return vec![folder.into()];

@@ -1,5 +1,4 @@
-//! Background services: Services without callers or pods. Every proxy is told of them, which costs memory, and CPU
-//! whenever one of them changes.
+//! Background services, without callers or pods. Every proxy learns of them, which costs memory, and CPU on each change.
 
 use super::subject::object;
 use crate::kubernetes::object_ref::ObjectRef;

@@ -21,8 +21,7 @@ const API: &str = "networking.istio.io/v1";
 /// Subset of the gateway's endpoints with the TLS settings of this egress path.
 pub const SUBSET: &str = "external";
 
-/// Objects of an egress path to the external service with these addresses. `egress-bypass` has none: the mesh does not
-/// know of the service.
+/// Objects of an egress path to the external service with these addresses; none for `egress-bypass`.
 pub fn objects(exit: Exit, namespace: &str, servers: &[Ipv4Addr]) -> Vec<Value> {
     match exit {
         Exit::Sidecar => vec![external_service(namespace, servers)],

@@ -1,5 +1,4 @@
-//! Filters that the experiment adds to proxies: Lua and WebAssembly, by Istio's `TrafficExtension`, which applies to
-//! sidecars, gateways and waypoints.
+//! Filters that the experiment adds to sidecars, gateways and waypoints: Lua and WebAssembly, by `TrafficExtension`.
 
 use super::subject::object;
 use super::waypoint;

@@ -17,8 +17,7 @@ pub const PORT: u16 = 8443;
 pub const CREDENTIAL: &str = "ingress-credential";
 /// Statuses that the Gateway API's route retries, besides Istio's defaults. Statuses of gRPC are not among them.
 const RETRIED_CODES: [u16; 4] = [500, 502, 503, 504];
-/// With this request header, Envoy's router retries statuses of gRPC too. Envoy removes it from external requests before
-/// the route's own filters set it.
+/// With this request header, Envoy retries gRPC statuses too. Envoy removes it from external requests before it is set.
 const RETRIED_GRPC_HEADER: &str = "x-envoy-retry-grpc-on";
 /// gRPC status of injected errors.
 const RETRIED_GRPC_STATUS: &str = "internal";

@@ -28,8 +28,7 @@ pub(super) fn peer_authentication(namespace: &str, mtls: MutualTls) -> Value {
     object(API, "PeerAuthentication", (namespace, "default"), &json!({"mtls": {"mode": mode}}))
 }
 
-/// A proxy evaluates rules in the order of their names until one allows the request. Only the last one allows what
-/// drivers send, so that all are evaluated.
+/// A proxy evaluates rules by name until one allows the request. Only the last allows drivers, so that all are evaluated.
 pub(super) fn authorization(
     spec: &DeploymentSpec,
     subject: &Subject<'_>,
