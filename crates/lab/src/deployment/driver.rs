@@ -60,7 +60,7 @@ impl Drivers {
     /// Lets a driver end early and save its results. A stopped driver handles no signal and is killed.
     pub fn interrupt(&self, driver: &str) {
         if let Some(driver) = self.container(driver) {
-            if driver.stands_still().is_some() { driver.kill() } else { driver.interrupt() }
+            if driver.stopped().is_some() { driver.kill() } else { driver.interrupt() }
         }
     }
 

@@ -26,7 +26,7 @@ impl LabDeployment<'_> {
         let mut components = self.components().map(|(name, container)| (name, container.failed()));
         components.find_map(failed).or_else(|| {
             let mut drivers = self.drivers.containers().map(|(name, _, driver)| {
-                (name, driver.has_exited().map_or_else(|| driver.stands_still(), |_| None))
+                (name, driver.has_exited().map_or_else(|| driver.stopped(), |_| None))
             });
             drivers.find_map(failed)
         })

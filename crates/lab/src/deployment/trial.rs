@@ -129,7 +129,7 @@ impl LabDeployment<'_> {
         path.reasons.extend(self.rules.changes(&Rules::of(self.parts.pods.all())));
         let failed = || self.components().filter(|(_, container)| container.failed().is_some());
         let log_tails = failed().map(|(name, container)| (name.to_owned(), container.last_lines())).collect();
-        let hints = failed().map(|(_, container)| container.where_all_is_that_it_said()).collect();
+        let hints = failed().map(|(_, container)| container.log_hint()).collect();
         let unresponsive = replicas.iter();
         let unresponsive: BTreeMap<&str, &str> = unresponsive
             .filter_map(|replica| Some((replica.name.as_str(), replica.after.as_ref().err()?.as_str())))

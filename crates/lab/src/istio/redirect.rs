@@ -88,7 +88,7 @@ fn set_up(pod: &mut Pod, name: &str, program: &Path, arguments: &[&str], log_dir
     })?;
     let ended = wait_for(&format!("{name} has ended"), REDIRECTED_WITHIN, || {
         pod.lab().check_not_stopped()?;
-        match setup.stands_still() {
+        match setup.stopped() {
             Some(how) => Err(EnvironmentError::new(operation.clone(), format!("{name} {how}"))),
             None => Ok(setup.has_exited()),
         }

@@ -33,7 +33,7 @@ impl Proxy {
         let Some(program) = &self.envoy else { return Ok(()) };
         let is_envoy = |pid: &i32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == *program);
         let watched = match self.container.processes().into_iter().find(is_envoy) {
-            Some(envoy) => self.container.cannot_do_without("Envoy", envoy),
+            Some(envoy) => self.container.requires("Envoy", envoy),
             None => Err(std::io::ErrorKind::NotFound.into()),
         };
         watched.context(format!("watch the Envoy of {}", self.name))

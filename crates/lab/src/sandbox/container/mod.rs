@@ -121,7 +121,7 @@ impl Container {
     }
 
     /// Declares a child process indispensable: its end makes [`Self::failed`], even if the container itself goes on.
-    pub(crate) fn cannot_do_without(&self, name: &str, pid: i32) -> io::Result<()> {
+    pub(crate) fn requires(&self, name: &str, pid: i32) -> io::Result<()> {
         let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
         let file = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
         self.indispensable().push((name.to_owned(), file));
@@ -135,7 +135,7 @@ impl Container {
         if let Some(failure) = self.0.failure.get() {
             return Some(failure.clone());
         }
-        let failure = self.died_or_stands_still()?;
+        let failure = self.died_or_stopped()?;
         Some(self.0.failure.get_or_init(|| failure).clone())
     }
 
@@ -144,7 +144,7 @@ impl Container {
         let _ = self.failed().is_none() && self.0.failure.set(how.to_owned()).is_ok();
     }
 
-    fn died_or_stands_still(&self) -> Option<String> {
+    fn died_or_stopped(&self) -> Option<String> {
         let missing = self.indispensable().iter().find_map(|(name, file)| {
             ends_within(file, Duration::ZERO).then(|| format!("its {name} has ended"))
         });
@@ -155,12 +155,12 @@ impl Container {
             }
             (Some(status), _) => Some(format!("has died: {status}")),
             (None, Some(missing)) => Some(format!("has died: {missing}")),
-            (None, None) => self.stands_still(),
+            (None, None) => self.stopped(),
         }
     }
 
     /// A process of the container that a signal has stopped, as a phrase after the container's name.
-    pub(crate) fn stands_still(&self) -> Option<String> {
+    pub(crate) fn stopped(&self) -> Option<String> {
         let proc = Path::new("/proc");
         let stopped = |pid: &i32| process_table::stat(proc, *pid).is_ok_and(|stat| stat.is_stopped());
         let pid = self.processes().into_iter().find(stopped)?;
@@ -275,11 +275,11 @@ impl Container {
         let tail = self.log_tail(3);
         let words = if tail.is_empty() { String::new() } else { format!(": {}", tail.join(" / ")) };
         EnvironmentError::new(operation, format!("{}/{} {how}{words}", self.0.pod, self.0.name))
-            .with_hint(self.where_all_is_that_it_said())
+            .with_hint(self.log_hint())
             .about_component(self.name(), self.last_lines())
     }
 
-    pub(crate) fn where_all_is_that_it_said(&self) -> String {
+    pub(crate) fn log_hint(&self) -> String {
         let logs: Vec<String> = self.0.logs.iter().map(|path| path.display().to_string()).collect();
         format!("all that {} said is in {}", self.0.name, logs.join(" and "))
     }
