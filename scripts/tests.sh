@@ -14,7 +14,7 @@ waiting=(meshmeter/run_istio)
 components=(meshmeter/istio lab/istio meshmeter/lab_up meshmeter/run lab/arrangement lab/lab)
 # Afterwards, for they measure how evenly requests are sent: little CPU, much time.
 measuring=(load/engine load/engine_on_epoll load/several_servers load/several_servers_on_epoll load/schedules)
-searching=(meshmeter/load_search meshmeter/load_schedules)
+searching=(meshmeter/load_search meshmeter/load_schedules meshmeter/load_objective)
 # Alone: it holds the CPU of programs against each other.
 comparing=(meshmeter/benchmarks)
 

@@ -8,12 +8,10 @@ use std::fs;
 const LIMIT: &str = "/proc/sys/fs/inotify/max_user_instances";
 const RAISED: usize = 8192;
 
-/// Lets a user open this many instances. Root raises the limit where it is lower; it stays raised, since labs beside this one
-/// may have come to rely on it.
+/// Lets a user open this many instances. Root raises the limit where it is lower; [`restore`] puts it back when the lab ends.
 pub(crate) fn allow_instances(needed: usize) -> Result<()> {
-    let text = fs::read_to_string(LIMIT).unwrap_or_default();
     // A kernel without inotify has no limit either: its programs say what they miss.
-    let Ok(limit) = text.trim().parse::<usize>() else { return Ok(()) };
+    let Some(limit) = limit() else { return Ok(()) };
     if limit >= needed {
         return Ok(());
     }
@@ -23,4 +21,36 @@ pub(crate) fn allow_instances(needed: usize) -> Result<()> {
         EnvironmentError::new("open the inotify instances of the proxies", reason)
             .with_hint(format!("as root: `sysctl fs.inotify.max_user_instances={raised}`"))
     })
+}
+
+/// The limit now; absent where the kernel has none.
+pub(crate) fn limit() -> Option<usize> {
+    fs::read_to_string(LIMIT).ok()?.trim().parse().ok()
+}
+
+/// Puts the limit back to what it was before a lab that has ended, unless another lab may rely on it or somebody else has
+/// changed it meanwhile.
+pub(crate) fn restore(before: Option<usize>, other_labs: bool) {
+    if let Some(before) = to_restore(before, limit(), other_labs) {
+        // An ordinary user did not raise it either.
+        let _ = fs::write(LIMIT, before.to_string());
+    }
+}
+
+fn to_restore(before: Option<usize>, now: Option<usize>, other_labs: bool) -> Option<usize> {
+    before.filter(|before| !other_labs && now.is_some_and(|now| now >= RAISED && now > *before))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limit_that_a_lab_raised_is_restored() {
+        assert_eq!(to_restore(Some(128), Some(RAISED), false), Some(128));
+        assert_eq!(to_restore(Some(128), Some(RAISED), true), None);
+        assert_eq!(to_restore(Some(128), Some(256), false), None);
+        assert_eq!(to_restore(Some(RAISED), Some(RAISED), false), None);
+        assert_eq!(to_restore(None, None, false), None);
+    }
 }

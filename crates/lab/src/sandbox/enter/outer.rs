@@ -3,6 +3,7 @@
 use super::inner::{ARMED_FILE, INSIDE_VARIABLE};
 use crate::Result;
 use crate::sandbox::exec;
+use crate::sandbox::inotify;
 use crate::sandbox::permission::{first_namespaces, in_child, refused};
 use crate::sandbox::privileges::Privileges;
 use crate::sandbox::privileges::unshare;
@@ -12,6 +13,7 @@ use crate::sandbox::registry::down::remove_stale;
 use crate::sandbox::registry::record::{Record, Removed};
 use crate::sandbox::registry::registration::Registration;
 use crate::sandbox::registry::runtime_dir::DirAccess;
+use crate::sandbox::registry::status;
 use crate::sandbox::subordinate::{NoProxyUser, Subordinate};
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use mesh::wait::wait_for;
@@ -40,6 +42,7 @@ const PASSED_ON: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 pub(super) fn enter(purpose: &str) -> Result<ExitCode> {
     // First of all, so that no signal finds us with half a lab and the default action.
     let mut signals = Signals::new(PASSED_ON.iter().chain([&SIGCHLD])).context("handle signals")?;
+    let inotify_limit = inotify::limit();
     let removed_before = remove_stale();
     let proxy_user = first_namespaces().contains(UnshareFlags::NEWUSER).then(Subordinate::find);
     let access = if let Some(Err(_)) = proxy_user { DirAccess::User } else { DirAccess::Proxies };
@@ -57,6 +60,8 @@ pub(super) fn enter(purpose: &str) -> Result<ExitCode> {
     let _ = child.kill();
     let _ = child.wait();
     let removed = registration.remove();
+    let other_labs = status::list().map_or(true, |labs| labs.iter().any(|lab| lab.running));
+    inotify::restore(inotify_limit, other_labs);
     let status = result?;
     removed.map(|()| status)
 }
