@@ -10,6 +10,7 @@
 
 mod admin_port;
 pub mod certificates;
+mod component_name;
 pub mod components;
 mod context;
 mod dataplane;
@@ -20,6 +21,7 @@ pub mod environment;
 mod exit;
 pub mod istio;
 mod life;
+mod local_lab;
 pub mod observe;
 mod private_dir;
 mod running;

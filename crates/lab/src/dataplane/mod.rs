@@ -9,7 +9,7 @@ mod ztunnel;
 
 use crate::Result;
 use crate::deployment::part::Part;
-use crate::environment::LocalLab;
+use crate::local_lab::LocalLab;
 use experiment::Mode;
 use experiment::dataplane::DataPlane;
 

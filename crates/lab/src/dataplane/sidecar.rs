@@ -2,13 +2,14 @@
 
 use crate::NoProxyUser;
 use crate::Result;
-use crate::deployment::part::{Part, ProxyId, Station, Stations};
+use crate::deployment::part::Part;
 use crate::deployment::rollout::{AgentStart, Rollout};
-use crate::environment::LocalLab;
+use crate::deployment::station::{ProxyId, Station, Stations};
 use crate::exit;
 use crate::istio::IstioPrograms;
 use crate::istio::agent::ProxyKind;
 use crate::istio::redirect::redirect_through_sidecar;
+use crate::local_lab::LocalLab;
 use crate::redirect;
 use crate::running::service::SERVICE_PORT;
 use experiment::Mode;
@@ -105,9 +106,9 @@ impl Part for Sidecars<'_> {
         };
         let mtls = rollout.context.spec.proxy.mtls.is_spoken();
         let at_caller = match rollout.mode.exit {
-            Exit::Bypass => Evidence::new(Seen::Nothing(exit::past_the_sidecar())),
+            Exit::Bypass => Evidence::new(Seen::Nothing(exit::hops::past_the_sidecar())),
             Exit::None => outbound(rollout, call).evidence(mtls),
-            exit => outbound(rollout, call).evidence(exit::speaks_mutual_tls(exit)),
+            exit => outbound(rollout, call).evidence(exit::hops::speaks_mutual_tls(exit)),
         };
         let at_callee = inbound(rollout.context.spec).evidence(mtls);
         let at_callee = Evidence { accepts: Some(taken(rollout.context.spec)), ..at_callee };
@@ -135,7 +136,7 @@ fn statistics(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<String> {
         prefixes.extend(inbound(rollout.context.spec).statistics());
     }
     if rollout.mode.exit != Exit::None {
-        prefixes.extend(exit::past_the_sidecar());
+        prefixes.extend(exit::hops::past_the_sidecar());
     }
     prefixes.sort();
     prefixes.dedup();
@@ -149,7 +150,7 @@ pub(crate) fn cluster(rollout: &Rollout<'_>, id: WorkloadId) -> String {
 
 fn outbound(rollout: &Rollout<'_>, call: Call) -> Hop {
     if rollout.workload(call.to).is_external() {
-        return exit::hop_of_caller(rollout, call);
+        return exit::hops::hop_of_caller(rollout, call);
     }
     let peer = if rollout.is_member(call.to) { Peer::Next } else { Peer::Nobody };
     let layer = before_sidecar(rollout.context.spec);
@@ -174,7 +175,7 @@ fn expected_of_caller(rollout: &Rollout<'_>, call: Call) -> Vec<Expected> {
     let markers = rollout.markers(call.to);
     let hop = outbound(rollout, call);
     let mut expected = if rollout.workload(call.to).is_external() {
-        exit::expected_of_caller(rollout, call, &hop)
+        exit::hops::expected_of_caller(rollout, call, &hop)
     } else {
         let listens_at = match hop.layer {
             Layer::L7 { .. } => Ipv4Addr::UNSPECIFIED,

@@ -2,9 +2,10 @@
 
 use crate::Result;
 use crate::components::Installed;
-use crate::deployment::part::{Part, ProxyId, Station, Stations};
+use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
-use crate::environment::LocalLab;
+use crate::deployment::station::{ProxyId, Station, Stations};
+use crate::local_lab::LocalLab;
 use crate::redirect::{self, Redirect};
 use crate::running::service::SERVICE_PORT;
 use crate::running::{PodPlace, StaticEnvoyFactory};

@@ -2,8 +2,9 @@
 
 use super::ztunnel::Ztunnels;
 use crate::Result;
-use crate::deployment::part::{Part, ProxyId, Station, Stations};
+use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
+use crate::deployment::station::{ProxyId, Station, Stations};
 use crate::istio::AmbientPrograms;
 use crate::istio::agent::ProxyKind;
 use crate::running::GatewayPod;

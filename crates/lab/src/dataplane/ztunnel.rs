@@ -2,13 +2,14 @@
 //! cluster, or each pod has its own (`istio.ztunnel`). The redirect rules are Istio's own in both cases.
 
 use crate::Result;
-use crate::deployment::part::{Part, ProxyId, Station, Stations};
+use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
-use crate::environment::LocalLab;
+use crate::deployment::station::{ProxyId, Station, Stations};
 use crate::istio::AmbientPrograms;
 use crate::istio::redirect::redirect_into_ambient;
 use crate::istio::ztunnel::metrics::{Side, Stream};
 use crate::istio::ztunnel::{NAME, ServedPod, ZtunnelFactory};
+use crate::local_lab::LocalLab;
 use crate::pod::PodSpec;
 use crate::redirect;
 use crate::running::{PodIdentity, PodPlace, Proxy};

@@ -1,13 +1,13 @@
 //! Bringing up a deployment: pods, services, proxies and objects, phase by phase, whatever the mode.
 //! What a mode adds is in its [`Part`]s. Each phase starts everything before it waits for anything.
 
-use super::part::{Part, ProxyId, Station, Stations};
+use super::part::Part;
 use super::rollout::Rollout;
+use super::station::{ProxyId, Station, Stations};
 use super::{Edge, LabDeployment};
 use crate::Result;
-use crate::environment::LocalLab;
+use crate::local_lab::LocalLab;
 use crate::running::Proxy;
-use crate::running::service::wait_for_services;
 use crate::{dataplane, entry, exit};
 use experiment::dataplane::{DataPlane, ModeParts};
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
@@ -18,6 +18,7 @@ use mesh::istio::nack::with_objects_behind;
 use mesh::istio::propagation::{Awaited, Expected, Running, wait_until_propagated};
 use mesh::istio::xds_status::wait_until_acknowledged;
 use mesh::kubernetes::admission::name_admission_objects;
+use mesh::kubernetes::workloads::Membership;
 use mesh::spans::tracing::Tracing;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -50,7 +51,9 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
     let ModeParts { data_plane, entry, exit } = spec.mode.parts(spec.mesh);
     let mut parts: Vec<Box<dyn Part + '_>> =
         vec![entry::part(entry, lab)?, dataplane::part(data_plane, lab)?, exit::part(exit)];
-    let mut rollout = Rollout::begin(lab, spec, log_dir, &parts)?;
+    let member =
+        parts.iter().map(|part| part.membership()).find(|membership| *membership != Membership::Outside);
+    let mut rollout = Rollout::begin(lab, spec, log_dir, member.unwrap_or(Membership::Outside))?;
     // Without a proxy nothing waits for them, and they are written with the Services.
     let settings_come_first = rollout.mesh.is_some() && data_plane != DataPlane::None;
     if settings_come_first {
@@ -79,7 +82,7 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
             push = Some(written.push(wait_until_configured(&rollout, expected, written.written_at)?));
         }
     }
-    wait_for_services(&rollout.pods)?;
+    rollout.pods.wait_for_services()?;
     let destinations = rollout.topology().drivers.iter();
     let destinations =
         destinations.map(|driver| destination(&rollout, &parts, driver)).collect::<Result<_, _>>()?;
@@ -189,9 +192,9 @@ fn destination(
     rollout: &Rollout<'_>,
     parts: &[Box<dyn Part + '_>],
     driver: &DriverPlacement,
-) -> Result<super::part::Destination> {
+) -> Result<super::station::Destination> {
     let own = parts.iter().find_map(|part| part.destination(rollout, driver));
-    let mut destination = own.unwrap_or_else(|| super::part::Destination {
+    let mut destination = own.unwrap_or_else(|| super::station::Destination {
         url: rollout.url_of(driver.target),
         arguments: Vec::new(),
     });

@@ -1,11 +1,11 @@
 //! Drivers: load generators as processes in pods, their events and their results.
 
 use super::LabDeployment;
-use super::part::Destination;
+use super::station::Destination;
 use crate::Result;
 use crate::certificates::write_private;
+use crate::component_name::{file_name, lab_name};
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
-use crate::context::{file_name, lab_name};
 use crate::private_dir::PrivateDir;
 use experiment::environment::deploy::{Argument, DriverEnd, DriverEvent, DriverEventKind, DriverStart};
 use experiment::environment::{EnvironmentError, ErrorContext};

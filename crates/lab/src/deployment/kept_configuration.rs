@@ -1,6 +1,6 @@
 //! The configuration that a proxy had in a trial, kept with the trial's logs: what the experiment's switches came to.
 
-use crate::context::file_name;
+use crate::component_name::file_name;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use mesh::config_dump::DumpCopy;

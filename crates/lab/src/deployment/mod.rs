@@ -10,18 +10,19 @@ mod kept_configuration;
 pub(crate) mod part;
 pub(crate) mod rollout;
 mod rules;
+pub(crate) mod station;
 mod trial;
 
 pub(crate) use deploy::deploy;
 
 use self::driver::Drivers;
-use self::part::{Destination, Station};
 use self::rules::Rules;
+use self::station::{Destination, Station};
 use self::trial::Trial;
 use crate::Result;
 use crate::container::Container;
-use crate::environment::LocalLab;
 use crate::istio::MeshNamespaces;
+use crate::local_lab::LocalLab;
 use crate::observe::{self, Watched};
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;

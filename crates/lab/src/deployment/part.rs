@@ -1,16 +1,13 @@
 //! A part of a deployment beside its workloads: a data plane, an entry or an exit.
 
 use super::rollout::Rollout;
+use super::station::{Destination, ProxyId, Stations};
 use crate::Result;
 use crate::private_dir::PrivateDir;
 use experiment::topology::{Call, DriverPlacement};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::Membership;
-use mesh::proof::Evidence;
 use serde_json::Value;
-
-/// Position of a proxy in [`Rollout::proxies`].
-pub(crate) type ProxyId = usize;
 
 /// What a mode adds to the workloads of a topology. A deployment calls the methods in their order here.
 pub(crate) trait Part {
@@ -52,28 +49,4 @@ pub(crate) trait Part {
     fn destination(&self, _rollout: &Rollout<'_>, _driver: &DriverPlacement) -> Option<Destination> {
         None
     }
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Stations {
-    /// Near the caller, in the order in which requests pass them.
-    pub at_caller: Vec<Station>,
-    pub at_callee: Vec<Station>,
-}
-
-/// A proxy on the path of a call; or several that share its requests, one per replica.
-#[derive(Clone, Debug)]
-pub(crate) struct Station {
-    pub name: String,
-    pub proxies: Vec<ProxyId>,
-    /// The end of the path that this is about, where a proxy is at both.
-    pub side: Option<&'static str>,
-    pub evidence: Evidence,
-}
-
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Destination {
-    pub url: String,
-    /// What the generator needs besides, as arguments of `meshmeter load`: certificates to trust and to show.
-    pub arguments: Vec<String>,
 }

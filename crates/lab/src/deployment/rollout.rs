@@ -1,11 +1,12 @@
 //! A deployment that is coming up: its pods, its proxies and its objects in the API so far.
 
-use super::part::{Part, ProxyId};
+use super::station::ProxyId;
 use crate::Result;
-use crate::context::{DeploymentContext, MeshContext, lab_name};
-use crate::environment::LocalLab;
+use crate::component_name::lab_name;
+use crate::context::{DeploymentContext, MeshContext};
 use crate::istio::agent::{AgentFactory, AgentSpec, INOTIFY_INSTANCES, ProxyKind};
 use crate::istio::{MeshNamespaces, wasm_module};
+use crate::local_lab::LocalLab;
 use crate::pod::{Pod, PodSpec};
 use crate::private_dir::create_log_dir;
 use crate::running::service::{SERVICE_PORT, ServiceFactory};
@@ -40,12 +41,13 @@ pub(crate) struct Rollout<'a> {
 }
 
 impl<'a> Rollout<'a> {
-    /// Creates every pod of the topology, starts the services, and describes the pods to the API.
+    /// Creates every pod of the topology, starts the services, and describes the pods to the API: workloads in the mesh as
+    /// `member`.
     pub fn begin(
         lab: &'a LocalLab,
         spec: &'a DeploymentSpec,
         log_dir: &'a Path,
-        parts: &[Box<dyn Part + 'a>],
+        member: Membership,
     ) -> Result<Self> {
         create_log_dir(log_dir)?;
         let context = lab.deployment_context(spec, log_dir);
@@ -54,9 +56,7 @@ impl<'a> Rollout<'a> {
         let mut rollout = Self { pods: Pods::default(), proxies: Vec::new(), mesh, context, mode };
         rollout.create_pods()?;
         rollout.start_services()?;
-        let memberships: Vec<Membership> = parts.iter().map(|part| part.membership()).collect();
-        let member = memberships.into_iter().find(|membership| *membership != Membership::Outside);
-        rollout.describe_pods(member.unwrap_or(Membership::Outside))?;
+        rollout.describe_pods(member)?;
         Ok(rollout)
     }
 

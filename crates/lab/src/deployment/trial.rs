@@ -1,8 +1,8 @@
 //! A trial of a deployment: counters before it and after it, and what they prove.
 
 use super::footprint::BeforeLoad;
-use super::part::Station;
 use super::rules::Rules;
+use super::station::Station;
 use super::{Edge, LabDeployment};
 use crate::Result;
 use crate::life;

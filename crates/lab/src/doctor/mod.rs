@@ -16,7 +16,7 @@ pub use check::{Check, State};
 
 use crate::Result;
 use crate::components::output_within;
-use crate::environment::{LocalLab, Programs};
+use crate::local_lab::{LocalLab, Programs};
 use crate::observe::host;
 use crate::observe::noise_floor;
 use crate::sandbox::lab::Lab;

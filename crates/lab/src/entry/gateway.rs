@@ -2,8 +2,9 @@
 
 use crate::Result;
 use crate::components::Installed;
-use crate::deployment::part::{Destination, Part, ProxyId, Station, Stations};
+use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
+use crate::deployment::station::{Destination, ProxyId, Station, Stations};
 use crate::running::service::SERVICE_PORT;
 use crate::running::{PodPlace, StaticEnvoyFactory};
 use experiment::environment::EnvironmentError;

@@ -5,11 +5,12 @@
 
 use crate::Result;
 use crate::certificates::CredentialFiles;
+use crate::component_name::lab_name;
 use crate::container::ContainerUser;
-use crate::context::lab_name;
 use crate::dataplane::sidecar::{before_sidecar, cluster};
-use crate::deployment::part::{Destination, Part, ProxyId, Station, Stations};
+use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
+use crate::deployment::station::{Destination, ProxyId, Station, Stations};
 use crate::istio::agent::ProxyKind;
 use crate::private_dir::PrivateDir;
 use crate::running::GatewayPod;

@@ -6,7 +6,7 @@ pub(crate) mod ingress;
 
 use crate::Result;
 use crate::deployment::part::Part;
-use crate::environment::LocalLab;
+use crate::local_lab::LocalLab;
 use experiment::dataplane::Entry;
 
 pub(crate) fn part(entry: Entry, lab: &LocalLab) -> Result<Box<dyn Part + '_>> {

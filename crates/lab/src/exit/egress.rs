@@ -1,10 +1,12 @@
 //! External services, and the egress gateway before them.
 
-use super::{has_gateway, hop_of_gateway, leading, sni_proxy, speaks_mutual_tls};
+use super::hops::{has_gateway, hop_of_gateway, leading, speaks_mutual_tls};
+use super::sni_proxy;
 use crate::Result;
 use crate::certificates::CredentialFiles;
-use crate::deployment::part::{Destination, Part, ProxyId, Station, Stations};
+use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
+use crate::deployment::station::{Destination, ProxyId, Station, Stations};
 use crate::istio::agent::ProxyKind;
 use crate::running::GatewayPod;
 use experiment::Protocol;

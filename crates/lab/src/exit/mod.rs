@@ -5,23 +5,14 @@
 //! address, and the callers' sidecars must have carried nothing.
 
 mod egress;
+pub(crate) mod hops;
 mod sni_proxy;
 
 use crate::Result;
 use crate::deployment::part::Part;
-use crate::deployment::rollout::Rollout;
-use crate::redirect::OUTBOUND_PORT;
 use experiment::Mode;
 use experiment::dataplane::Exit;
 use experiment::environment::EnvironmentError;
-use experiment::topology::Call;
-use mesh::envoy::hop::{Hop, Layer, Peer};
-use mesh::istio::objects::egress::{
-    EXTERNAL_HOST, EXTERNAL_PORT, GATEWAY, GATEWAY_PORT, SNI_PROXY_HOST, SNI_PROXY_PORT, SUBSET,
-};
-use mesh::istio::propagation::Expected;
-use mesh::names::service_host;
-use std::net::SocketAddrV4;
 
 pub(crate) fn part<'a>(exit: Exit) -> Box<dyn Part + 'a> {
     match exit {
@@ -36,67 +27,4 @@ pub(crate) fn check(exit: Exit, mode: Mode) -> Result<()> {
     }
     let found = sni_proxy::find();
     found.map(drop).map_err(|error| EnvironmentError { operation: format!("run mode {mode}"), ..error })
-}
-
-fn has_gateway(exit: Exit) -> bool {
-    matches!(exit, Exit::Gateway | Exit::GatewayMtls | Exit::Sni)
-}
-
-/// Whether the sidecar speaks mutual TLS with the gateway, around the client's own TLS.
-pub(crate) fn speaks_mutual_tls(exit: Exit) -> bool {
-    matches!(exit, Exit::GatewayMtls | Exit::Sni)
-}
-
-pub(crate) fn hop_of_caller(rollout: &Rollout<'_>, call: Call) -> Hop {
-    let exit = rollout.mode.exit;
-    let (peer, cluster) = if has_gateway(exit) {
-        let gateway = service_host(GATEWAY, rollout.mesh_namespace(call.from));
-        (Peer::Next, format!("outbound|{GATEWAY_PORT}|{SUBSET}|{gateway}"))
-    } else {
-        (Peer::Nobody, external_cluster())
-    };
-    Hop { peer, ..Hop::outbound(Layer::L4, EXTERNAL_PORT, cluster) }
-}
-
-fn hop_of_gateway(exit: Exit) -> Hop {
-    let cluster = if exit == Exit::Sni {
-        format!("outbound|{SNI_PROXY_PORT}||{SNI_PROXY_HOST}")
-    } else {
-        external_cluster()
-    };
-    let peer = Peer::Previous(format!("0.0.0.0_{GATEWAY_PORT}"));
-    Hop { peer, ..Hop::outbound(Layer::L4, GATEWAY_PORT, cluster) }
-}
-
-fn external_cluster() -> String {
-    format!("outbound|{EXTERNAL_PORT}||{EXTERNAL_HOST}")
-}
-
-/// What counts in a sidecar that traffic should have gone past: everything that is redirected arrives here, known or not.
-pub(crate) fn past_the_sidecar() -> Vec<String> {
-    vec![
-        format!("listener.0.0.0.0_{OUTBOUND_PORT}.downstream_cx_total"),
-        "cluster.PassthroughCluster.upstream_cx_total".to_owned(),
-        "cluster.BlackHoleCluster.upstream_cx_total".to_owned(),
-    ]
-}
-
-pub(crate) fn expected_of_caller(rollout: &Rollout<'_>, call: Call, hop: &Hop) -> Vec<Expected> {
-    if rollout.mode.exit == Exit::Bypass {
-        return Vec::new();
-    }
-    let gateway = rollout.pods.infrastructure.first().filter(|_| has_gateway(rollout.mode.exit));
-    let next = match gateway {
-        Some(gateway) => vec![SocketAddrV4::new(gateway.address(), GATEWAY_PORT)],
-        None => rollout.endpoints_of(call.to),
-    };
-    leading(hop, EXTERNAL_PORT, next)
-}
-
-/// That a proxy takes connections at this port and leads them to these addresses.
-fn leading(hop: &Hop, port: u16, next: Vec<SocketAddrV4>) -> Vec<Expected> {
-    let endpoints = next.into_iter().map(|next| Expected::Endpoint(hop.cluster.clone(), next));
-    endpoints
-        .chain([Expected::Listener(format!("0.0.0.0_{port}")), Expected::route(hop, EXTERNAL_HOST)])
-        .collect()
 }

@@ -6,8 +6,9 @@
 use super::programs::IstioPrograms;
 use crate::Result;
 use crate::certificates::write_private;
+use crate::component_name::{file_name, lab_name};
 use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
-use crate::context::{DeploymentContext, file_name, lab_name};
+use crate::context::DeploymentContext;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::redirect::PROXY_USER;

@@ -7,8 +7,8 @@
 
 use super::control_plane::ControlPlane;
 use crate::Result;
+use crate::component_name::lab_name;
 use crate::container::ContainerUser;
-use crate::context::lab_name;
 use crate::lab::Lab;
 use crate::pod::NameFiles;
 use crate::private_dir::PrivateDir;

@@ -1,12 +1,10 @@
 //! The pods of a deployment: those of its workloads, and those of proxies that have one to themselves.
 
-use super::service::ServiceCounters;
+use super::service::{READY_TIMEOUT, RunningService};
 use crate::Result;
-use crate::container::Container;
 use crate::pod::Pod;
-use crate::private_dir::PrivateDir;
 use experiment::topology::WorkloadId;
-use mesh::admin::liveness::LivenessProbe;
+use mesh::concurrent::try_side_by_side;
 use mesh::kubernetes::object_ref::ObjectRef;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -68,15 +66,6 @@ pub(crate) struct RunningPod {
     pub service: Option<RunningService>,
 }
 
-#[derive(Debug)]
-pub(crate) struct RunningService {
-    pub container: Container,
-    pub port: u16,
-    pub liveness: LivenessProbe,
-    pub counters: ServiceCounters,
-    pub credentials: Option<PrivateDir>,
-}
-
 impl Pods {
     pub fn all(&self) -> impl Iterator<Item = &Pod> {
         self.of_workloads().map(|running| &running.pod).chain(&self.infrastructure)
@@ -88,6 +77,14 @@ impl Pods {
 
     pub fn services(&self) -> impl Iterator<Item = (&RunningPod, &RunningService)> {
         self.of_workloads().filter_map(|running| Some((running, running.service.as_ref()?)))
+    }
+
+    /// Waits until every service listens.
+    pub fn wait_for_services(&self) -> Result<()> {
+        try_side_by_side(self.services(), |(running, service)| {
+            running.pod.wait_until_listening(&service.container, service.port, READY_TIMEOUT)
+        })
+        .map(drop)
     }
 
     pub fn select(&mut self, places: &[PodPlace]) -> Vec<&mut Pod> {

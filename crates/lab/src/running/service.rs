@@ -1,9 +1,9 @@
 //! The synthetic service in its pods, the same under every mesh.
 
-use super::pods::{Pods, RunningService};
 use crate::Result;
+use crate::component_name::{file_name, lab_name};
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
-use crate::context::{DeploymentContext, file_name, lab_name};
+use crate::context::DeploymentContext;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use experiment::environment::{EnvironmentError, ServerSettings, TCP_REQUEST_BYTES};
@@ -11,7 +11,6 @@ use experiment::topology::Workload;
 use experiment::units::{format_duration, format_fraction};
 use mesh::admin::liveness::LivenessProbe;
 use mesh::admin::{Admin, AdminError};
-use mesh::concurrent::try_side_by_side;
 use mesh::proof::CountedService;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -26,7 +25,16 @@ pub(crate) const SERVICE_PORT: u16 = 8080;
 const COUNTERS_PORT: u16 = 8079;
 
 /// A service starts in milliseconds; more on a machine that is busy with other things.
-const READY_TIMEOUT: Duration = Duration::from_secs(20);
+pub(super) const READY_TIMEOUT: Duration = Duration::from_secs(20);
+
+#[derive(Debug)]
+pub(crate) struct RunningService {
+    pub container: Container,
+    pub port: u16,
+    pub liveness: LivenessProbe,
+    pub counters: ServiceCounters,
+    pub credentials: Option<PrivateDir>,
+}
 
 pub(crate) struct ServiceFactory<'a> {
     pub context: &'a DeploymentContext<'a>,
@@ -125,13 +133,6 @@ fn tcp_sizes(settings: &ServerSettings) -> Vec<String> {
         format!("--tcp-request-size={TCP_REQUEST_BYTES}"),
         format!("--tcp-reply-size={}", settings.payload_bytes.max(1)),
     ]
-}
-
-pub(crate) fn wait_for_services(pods: &Pods) -> Result<()> {
-    try_side_by_side(pods.services(), |(running, service)| {
-        running.pod.wait_until_listening(&service.container, service.port, READY_TIMEOUT)
-    })
-    .map(drop)
 }
 
 /// Where a service returns what it counted (`docs/service.md`).

@@ -3,9 +3,10 @@
 use super::proxy::Proxy;
 use crate::Result;
 use crate::certificates::{spiffe_identity, write_private};
+use crate::component_name::{file_name, lab_name};
 use crate::components::Installed;
 use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
-use crate::context::{DeploymentContext, file_name, lab_name};
+use crate::context::DeploymentContext;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::redirect::{PROXY_MARK, PROXY_USER, ProxyIdentity};
