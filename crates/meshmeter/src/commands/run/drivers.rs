@@ -54,16 +54,28 @@ pub(super) fn start_lead(planned: &PlannedTrial) -> Duration {
     }
 }
 
-/// Every driver of the topology. Several open their windows at the same instant, counted from `now`.
+/// Every driver of the topology. Several open their windows together, counted from `now`: evenly spread over the time between
+/// two requests of one of them, since drivers that send at the same instants would be late by each other.
 pub(super) fn starts(planned: &PlannedTrial, now: Timestamp) -> Vec<DriverStart> {
     let drivers = &planned.spec.topology.drivers;
     let start_at = (drivers.len() > 1).then(|| now + start_lead(planned) + planned.warmup);
-    let start = |(number, driver): (u64, &experiment::topology::DriverPlacement)| DriverStart {
+    let phase = phase_step(planned.load.rate, drivers.len());
+    let start = |(number, driver): (u32, &experiment::topology::DriverPlacement)| DriverStart {
         driver: driver.name.clone(),
         // Each has arrivals of its own.
-        arguments: arguments(planned, planned.generator_seed.wrapping_add(number), start_at),
+        arguments: arguments(
+            planned,
+            planned.generator_seed.wrapping_add(number.into()),
+            start_at.map(|instant| instant + phase * number),
+        ),
     };
     (0..).zip(drivers).map(start).collect()
+}
+
+/// Time by which the first request of a driver follows that of the driver before it. Closed loops have no common pace.
+fn phase_step(rate: Option<f64>, drivers: usize) -> Duration {
+    let step_s = rate.map_or(0.0, |rate| 1.0 / (rate * drivers as f64));
+    Duration::try_from_secs_f64(step_s).unwrap_or_default()
 }
 
 /// Arguments of `meshmeter load`, but for those that the deployment adds.

@@ -10,6 +10,7 @@ use experiment::environment::{LastLines, ServerSettings};
 use experiment::schema::{LoadResult, Role, TrialOutcome, TrialRecord, Verdict};
 use experiment::topology::pair;
 use experiment::{Experiment, Fresh, Mode};
+use jiff::Timestamp;
 use report::folder::{Existing, TRIALS_FILE};
 use std::fs;
 use std::sync::Arc;
@@ -535,8 +536,13 @@ mod several_drivers {
             let text = text_of(driver);
             text.split(' ').skip_while(|word| *word != name).nth(1).map(str::to_owned)
         };
-        let starts: Vec<_> = drivers.iter().map(|driver| option(driver, "--start-at")).collect();
-        assert!(starts[0].is_some() && starts.iter().all(|start| *start == starts[0]), "{starts:?}");
+        let start =
+            |driver: &DriverStart| option(driver, "--start-at").unwrap().parse::<Timestamp>().unwrap();
+        let starts: Vec<Timestamp> = drivers.iter().map(start).collect();
+        // Evenly spread over the 5 ms between two requests of one driver: they never send at the same instant.
+        let steps: Vec<i128> =
+            starts.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_nanos()).collect();
+        assert_eq!(steps, [1_666_667; 2], "{starts:?}");
         assert_ne!(option(&drivers[0], "--seed"), option(&drivers[1], "--seed"), "arrivals of their own");
     }
 
