@@ -1,8 +1,8 @@
-//! What a mode expands to: the data plane of the workloads in the mesh, the way into it and the way out of it.
+//! The parts of a mode: the data plane of the workloads in the mesh, the way into it and the way out of it.
 
 use crate::mode::{MeshKind, Mode};
 
-/// What carries the traffic of the workloads in the mesh.
+/// Proxies that carry the traffic of the workloads in the mesh.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum DataPlane {
     /// No proxy.

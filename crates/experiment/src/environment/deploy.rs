@@ -109,7 +109,7 @@ pub enum HealthProbe {
 pub struct ComponentFailure {
     /// The component's name.
     pub component: String,
-    /// What happened to it.
+    /// The failure in words that continue after the name.
     pub how: String,
 }
 
@@ -132,7 +132,7 @@ pub enum Argument {
     File {
         /// File name without folders.
         name: String,
-        /// Its content.
+        /// Bytes of the file.
         content: Vec<u8>,
     },
 }
@@ -142,7 +142,7 @@ pub enum Argument {
 pub struct DriverEvent {
     /// The driver's name in the topology.
     pub driver: String,
-    /// What it reports.
+    /// Kind of the event, with its content.
     pub kind: DriverEventKind,
 }
 
@@ -173,22 +173,22 @@ pub struct DriverEnd {
 pub struct DriverLoad {
     /// The driver's name in the topology.
     pub driver: String,
-    /// What it sent.
+    /// Requests over the whole trial.
     pub sent: SentLoad,
 }
 
-/// What a deployment saw of one trial, beside the snapshots.
+/// Evidence of one trial, beside the snapshots.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrialEvidence {
     /// Proof of the path.
     pub path: PathProof,
-    /// What each workload that serves requests counted.
+    /// Requests counted by each workload that serves them.
     pub services: Vec<ServiceCount>,
     /// By component: memory before and after load, and what proxies hold.
     pub footprints: BTreeMap<String, Footprint>,
     /// Last log lines of components that failed.
     pub log_tails: BTreeMap<String, Vec<String>>,
-    /// What to do about them.
+    /// Remedies for these failures.
     pub hints: Vec<String>,
     /// Time until the configuration had propagated; absent without a control plane.
     pub push: Option<ConfigurationPush>,
@@ -220,7 +220,7 @@ pub struct Footprint {
     pub memory_anonymous_before_load_bytes: Option<u64>,
     /// Anonymous memory after the drivers had ended, bytes.
     pub memory_anonymous_after_load_bytes: Option<u64>,
-    /// What a proxy says of itself; absent for what is not a proxy.
+    /// Configuration and heap as reported by the proxy; absent for other components.
     pub holdings: Option<ProxyHoldings>,
 }
 
