@@ -93,13 +93,19 @@ impl TopologySettings {
     pub fn topology(
         &self,
         mode: Mode,
+        protocol: Protocol,
         server: &ServerSettings,
         client_cpu_limit_cores: Option<f64>,
     ) -> Topology {
         match self.shape {
-            TopologyShape::Pair => {
-                pair(self.namespaces, self.replicas, server, mode.is_egress(), client_cpu_limit_cores)
-            }
+            TopologyShape::Pair => pair(
+                self.namespaces,
+                self.replicas,
+                protocol,
+                server,
+                mode.is_egress(),
+                client_cpu_limit_cores,
+            ),
         }
     }
 }

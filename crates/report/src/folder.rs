@@ -281,6 +281,7 @@ mod tests {
             result: None,
             drivers: Vec::new(),
             services: Vec::new(),
+            edges: Vec::new(),
             components: vec![],
             path: PathProof::default(),
             machine: None,

@@ -117,6 +117,7 @@ fn cell(key: &PlannedCell, objective: &Objective, trials: &TrialsByCell<'_>) -> 
         errors: error_fraction(all.iter().filter_map(|trial| Some(&trial.result.as_ref()?.requests))),
         drivers: drivers::drivers(objective, all, places),
         services: services::services(all),
+        edges: Vec::new(),
         components: components(&valid),
         totals: totals::totals(&valid),
         path: path(&valid, all),

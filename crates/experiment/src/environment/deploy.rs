@@ -16,6 +16,7 @@ use super::spec::DeploymentSpec;
 use crate::mode::{MeshKind, Mode};
 use crate::schema::component::ComponentUsage;
 use crate::schema::configuration::ConfigurationPush;
+use crate::schema::edge::EdgeRecord;
 use crate::schema::event::LoadEvent;
 use crate::schema::holdings::ProxyHoldings;
 use crate::schema::host::Host;
@@ -184,6 +185,8 @@ pub struct TrialEvidence {
     pub path: PathProof,
     /// Requests counted by each workload that serves them.
     pub services: Vec<ServiceCount>,
+    /// Calls between services, counted by the callers; those of drivers are in the drivers' results.
+    pub edges: Vec<EdgeRecord>,
     /// By component: memory before and after load, and what proxies hold.
     pub footprints: BTreeMap<String, Footprint>,
     /// Last log lines of components that failed.

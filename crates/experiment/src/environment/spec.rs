@@ -36,7 +36,14 @@ impl DeploymentSpec {
         Self {
             mesh,
             mode,
-            topology: Arc::new(pair(1, 1, &ServerSettings::default(), mode.is_egress(), None)),
+            topology: Arc::new(pair(
+                1,
+                1,
+                Protocol::default(),
+                &ServerSettings::default(),
+                mode.is_egress(),
+                None,
+            )),
             protocol: Protocol::default(),
             proxy: ProxySettings::default(),
             istio: Arc::default(),

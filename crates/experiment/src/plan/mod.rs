@@ -107,7 +107,12 @@ fn spec(experiment: &Experiment, mode: Mode) -> DeploymentSpec {
     DeploymentSpec {
         mesh: experiment.mesh,
         mode,
-        topology: Arc::new(experiment.topology.topology(mode, &experiment.server, cpu_limit)),
+        topology: Arc::new(experiment.topology.topology(
+            mode,
+            experiment.load.protocol,
+            &experiment.server,
+            cpu_limit,
+        )),
         protocol: experiment.load.protocol,
         proxy: experiment.proxy.clone(),
         istio: Arc::clone(&experiment.istio),
@@ -282,7 +287,14 @@ mod tests {
     #[test]
     fn large_topologies_are_deployed_per_mode_by_default() {
         let default_for = |namespaces| {
-            let topology = pair(namespaces, 1, &crate::environment::ServerSettings::default(), false, None);
+            let topology = pair(
+                namespaces,
+                1,
+                crate::protocol::Protocol::default(),
+                &crate::environment::ServerSettings::default(),
+                false,
+                None,
+            );
             let spec = DeploymentSpec::new(MeshKind::Istio, Mode::Sidecar);
             Fresh::default_for(&DeploymentSpec { topology: Arc::new(topology), ..spec })
         };

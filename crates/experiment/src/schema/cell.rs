@@ -2,6 +2,7 @@
 
 use super::component_summary::{ComponentSummary, RoleTotal};
 use super::driver::DriverSummary;
+use super::edge::EdgeSummary;
 use super::estimate::{AddedLatency, Estimate, Percentiles};
 use super::factor::{CellKey, Conditions, Factors};
 use super::load_point::LoadPoint;
@@ -43,6 +44,9 @@ pub struct Cell {
     /// What each service served and used, in the order of the topology; empty in results of earlier versions.
     #[serde(default)]
     pub services: Vec<ServiceSummary>,
+    /// Calls between services, in the order of the topology; empty where services call no others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edges: Vec<EdgeSummary>,
     /// What each component used.
     pub components: Vec<ComponentSummary>,
     /// What all components of a role used together: of the proxies and of the control plane.

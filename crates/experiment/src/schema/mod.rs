@@ -5,6 +5,7 @@ pub(crate) mod component;
 mod component_summary;
 pub(crate) mod configuration;
 mod driver;
+pub(crate) mod edge;
 mod estimate;
 pub(crate) mod event;
 pub(crate) mod factor;
@@ -32,6 +33,7 @@ pub use component::{ComponentUsage, NetworkUsage, ProcessUsage, Role, Scheduling
 pub use component_summary::{ComponentSummary, RoleTotal};
 pub use configuration::ConfigurationPush;
 pub use driver::{DriverObjective, DriverRecord, DriverSummary, DriverView};
+pub use edge::{EdgeRecord, EdgeSummary};
 pub use estimate::{AddedLatency, Estimate, Percentiles};
 pub use event::LoadEvent;
 pub use factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors};

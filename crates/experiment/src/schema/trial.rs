@@ -3,6 +3,7 @@
 use super::component::{ComponentUsage, Role};
 use super::configuration::ConfigurationPush;
 use super::driver::{DriverRecord, DriverView};
+use super::edge::EdgeRecord;
 use super::factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors};
 use super::load::LoadResult;
 use super::load_point::LoadPoint;
@@ -54,6 +55,9 @@ pub struct TrialRecord {
     /// same view of all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceRecord>,
+    /// Calls between services; empty where services call no others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edges: Vec<EdgeRecord>,
     /// What each component used in the generator's measured window.
     pub components: Vec<ComponentUsage>,
     /// Proof that the requests took the path that the mode names.

@@ -4,11 +4,15 @@
 //! data plane attaches to a workload is in [`crate::dataplane`], what runs a topology is behind
 //! [`crate::environment`].
 
+pub mod distribution;
 pub(crate) mod pair;
+pub mod script;
 
 pub use pair::{PAIR_CLIENT, PAIR_DRIVER, PAIR_SERVER, pair};
 
+use crate::protocol::Protocol;
 use crate::settings::service::ServerSettings;
+use script::ScriptedService;
 
 /// Position of a workload in [`Topology::workloads`].
 pub type WorkloadId = usize;
@@ -35,6 +39,10 @@ pub struct Workload {
     pub namespace: String,
     /// Number of pods.
     pub replicas: usize,
+    /// Protocol of the requests to it.
+    pub protocol: Protocol,
+    /// Requests and limits of each pod's application container.
+    pub resources: Resources,
     /// What each pod runs.
     pub runs: Runs,
     /// Whether it belongs to the mesh where the mode has one. Only members get a proxy.
@@ -53,6 +61,23 @@ pub enum Runs {
     Service(ServerSettings),
     /// The synthetic service outside the mesh: it speaks TLS itself, and calls to it take the mode's exit.
     ExternalService(ServerSettings),
+    /// A service whose endpoints have scripts (`meshmeter serve --topology`).
+    Scripted(ScriptedService),
+    /// A database that speaks MongoDB's protocol over TLS, outside the mesh: queries to it take the mode's exit.
+    Database,
+}
+
+/// What a container reserves and may use; absent: nothing, or no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Resources {
+    /// CPU that it reserves, cores.
+    pub cpu_request_cores: Option<f64>,
+    /// CPU limit, cores.
+    pub cpu_limit_cores: Option<f64>,
+    /// Memory that it reserves, bytes.
+    pub memory_request_bytes: Option<u64>,
+    /// Memory limit, bytes.
+    pub memory_limit_bytes: Option<u64>,
 }
 
 /// An edge: one workload sends requests to another.
@@ -73,6 +98,8 @@ pub struct DriverPlacement {
     pub at: WorkloadId,
     /// The workload that it offers load to.
     pub target: WorkloadId,
+    /// Path of the endpoint that it requests.
+    pub endpoint: String,
 }
 
 impl Workload {
@@ -98,14 +125,29 @@ impl Workload {
     pub fn service(&self) -> Option<&ServerSettings> {
         match &self.runs {
             Runs::Service(settings) | Runs::ExternalService(settings) => Some(settings),
-            Runs::Drivers { .. } => None,
+            Runs::Drivers { .. } | Runs::Scripted(_) | Runs::Database => None,
         }
+    }
+
+    /// Its endpoints with their scripts; absent where it has none.
+    #[must_use]
+    pub fn script(&self) -> Option<&ScriptedService> {
+        match &self.runs {
+            Runs::Scripted(service) => Some(service),
+            _ => None,
+        }
+    }
+
+    /// Whether it answers requests.
+    #[must_use]
+    pub fn serves(&self) -> bool {
+        !matches!(self.runs, Runs::Drivers { .. })
     }
 
     /// Whether it stands outside the mesh by its nature.
     #[must_use]
     pub fn is_external(&self) -> bool {
-        matches!(self.runs, Runs::ExternalService(_))
+        matches!(self.runs, Runs::ExternalService(_) | Runs::Database)
     }
 }
 
@@ -126,6 +168,12 @@ impl Topology {
     #[must_use]
     pub fn pods(&self) -> usize {
         self.workloads.iter().map(|workload| workload.replicas).sum()
+    }
+
+    /// Position of the workload of this qualified name.
+    #[must_use]
+    pub fn find(&self, qualified_name: &str) -> Option<WorkloadId> {
+        self.workloads.iter().position(|workload| workload.qualified_name() == qualified_name)
     }
 
     /// The driver of this name.

@@ -1,6 +1,8 @@
 //! `pair`: one client with a load generator, one server; or that in each of several namespaces.
 
-use super::{Call, DriverPlacement, Runs, Topology, Workload};
+use super::script::DEFAULT_ENDPOINT;
+use super::{Call, DriverPlacement, Resources, Runs, Topology, Workload};
+use crate::protocol::Protocol;
 use crate::settings::service::ServerSettings;
 
 /// Name of the client of a pair.
@@ -18,6 +20,7 @@ pub const PAIR_DRIVER: &str = "generator";
 pub fn pair(
     namespaces: usize,
     replicas: usize,
+    protocol: Protocol,
     server: &ServerSettings,
     external: bool,
     client_cpu_limit_cores: Option<f64>,
@@ -33,6 +36,8 @@ pub fn pair(
                 name: PAIR_CLIENT.to_owned(),
                 namespace: namespace.clone(),
                 replicas: 1,
+                protocol,
+                resources: Resources::default(),
                 runs: Runs::Drivers { cpu_limit_cores: client_cpu_limit_cores },
                 in_mesh: true,
             },
@@ -40,6 +45,8 @@ pub fn pair(
                 name: PAIR_SERVER.to_owned(),
                 namespace: namespace.clone(),
                 replicas,
+                protocol,
+                resources: Resources::default(),
                 runs,
                 in_mesh: !external,
             },
@@ -47,7 +54,12 @@ pub fn pair(
         topology.calls.push(Call { from: client, to });
         let name =
             if namespace.is_empty() { PAIR_DRIVER.to_owned() } else { format!("{namespace}/{PAIR_DRIVER}") };
-        topology.drivers.push(DriverPlacement { name, at: client, target: to });
+        topology.drivers.push(DriverPlacement {
+            name,
+            at: client,
+            target: to,
+            endpoint: DEFAULT_ENDPOINT.to_owned(),
+        });
     }
     topology
 }
@@ -58,7 +70,7 @@ mod tests {
 
     #[test]
     fn single_pair_has_plain_names() {
-        let topology = pair(1, 1, &ServerSettings::default(), false, None);
+        let topology = pair(1, 1, Protocol::default(), &ServerSettings::default(), false, None);
         let names: Vec<String> = topology.workloads.iter().flat_map(Workload::pod_names).collect();
         assert_eq!(names, ["client", "server"]);
         assert_eq!(topology.drivers[0].name, "generator");
@@ -67,7 +79,7 @@ mod tests {
 
     #[test]
     fn pairs_in_several_namespaces_have_qualified_names() {
-        let topology = pair(2, 2, &ServerSettings::default(), false, None);
+        let topology = pair(2, 2, Protocol::default(), &ServerSettings::default(), false, None);
         assert_eq!(topology.namespaces(), ["pair-1", "pair-2"]);
         assert_eq!(topology.pods(), 6);
         let server: Vec<String> = topology.workloads[3].pod_names().collect();

@@ -141,6 +141,7 @@ impl LabDeployment<'_> {
         TrialEvidence {
             path,
             services: self.service_counts(&services),
+            edges: Vec::new(),
             footprints,
             log_tails,
             hints,

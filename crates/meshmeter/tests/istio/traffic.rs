@@ -38,7 +38,7 @@ fn risen(trial: &Trial, proxy: &str, prefix: &str, suffix: &str) -> u64 {
 fn failing(mode: Mode, retries: Option<usize>) -> DeploymentSpec {
     let server = ServerSettings { error_fraction: 0.2, ..ServerSettings::default() };
     let istio = MeshSettings { retries, ..MeshSettings::default() };
-    let topology = Arc::new(pair(1, 1, &server, false, None));
+    let topology = Arc::new(pair(1, 1, Protocol::default(), &server, false, None));
     DeploymentSpec { server, topology, istio: Arc::new(istio), ..spec(mode) }
 }
 

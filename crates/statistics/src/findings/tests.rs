@@ -106,6 +106,7 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
         }),
         drivers: Vec::new(),
         services: Vec::new(),
+        edges: Vec::new(),
         components,
         path: PathProof {
             proven: true,

@@ -38,6 +38,7 @@ fn trial(index: usize, repeat: usize, mode: Mode, reasons: &[&str]) -> TrialReco
         result: Some(result),
         drivers: Vec::new(),
         services: Vec::new(),
+        edges: Vec::new(),
         components: vec![],
         path: experiment::schema::PathProof::default(),
         machine: Some(MachineUsage { cpus: 2, busy_cores: 1.0, ..MachineUsage::default() }),

@@ -96,6 +96,7 @@ fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) -> TrialRec
         result,
         drivers,
         services,
+        edges: Vec::new(),
         components,
         path: PathProof { proven: true, ..PathProof::default() },
         machine: None,

@@ -111,7 +111,7 @@ pub(super) fn record(
     run: TrialRun,
 ) -> (TrialRecord, Option<EnvironmentError>) {
     let TrialRun { ending, mut drivers, mut usage, evidence, failure } = run;
-    let TrialEvidence { path, services, mut footprints, log_tails, hints, push } = evidence;
+    let TrialEvidence { path, services, edges, mut footprints, log_tails, hints, push } = evidence;
     if drivers.is_empty() {
         drivers =
             planned.spec.topology.drivers.iter().map(|driver| DriverRun::without_end(&driver.name)).collect();
@@ -145,6 +145,7 @@ pub(super) fn record(
         result: merged.ok().flatten(),
         drivers,
         services: services.into_iter().map(service_record).collect(),
+        edges,
         components,
         path,
         machine,

@@ -1,0 +1,156 @@
+//! Scripts: what a service of an application does per request.
+
+use super::WorkloadId;
+use super::distribution::Distribution;
+use std::time::Duration;
+
+/// Path of the endpoint that a service has if its file names none.
+pub const DEFAULT_ENDPOINT: &str = "/";
+
+/// Time after which a call has failed, if its file does not say.
+pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// A service with endpoints. Over TCP, which has no paths, only [`DEFAULT_ENDPOINT`] is reached.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ScriptedService {
+    /// Paths are unique; one at least.
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// Requests to one path, and what is done for each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Endpoint {
+    /// Path of HTTP requests, from `/`. gRPC: [`grpc_method`].
+    pub path: String,
+    /// Done one after the other before the response.
+    pub steps: Vec<Step>,
+    /// Size of the response body, bytes.
+    pub response_bytes: Distribution,
+    /// Fraction of requests that are answered with an error after their steps, 0 to 1.
+    pub error_fraction: f64,
+}
+
+impl Default for Endpoint {
+    fn default() -> Self {
+        Self {
+            path: DEFAULT_ENDPOINT.to_owned(),
+            steps: Vec::new(),
+            response_bytes: Distribution::Fixed(0.0),
+            error_fraction: 0.0,
+        }
+    }
+}
+
+/// A step of a script.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// A request to another service.
+    Call(CallStep),
+    /// An operation on a database.
+    Query(QueryStep),
+    /// All at once; ends when the last has ended.
+    Parallel(Vec<Step>),
+    /// One after the other: a branch of [`Step::Parallel`].
+    Sequence(Vec<Step>),
+    /// Waits, seconds.
+    Sleep(Distribution),
+    /// Computes, seconds of CPU time.
+    Compute(Distribution),
+    /// Holds so much memory until the response, bytes.
+    Hold(Distribution),
+}
+
+/// A request to another service. One that fails, or is answered with an error, makes the caller's own response an error.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallStep {
+    /// The callee.
+    pub to: WorkloadId,
+    /// Path of one of its endpoints.
+    pub endpoint: String,
+    /// Size of the request body, bytes. Over TCP a request has a size of its own.
+    pub request_bytes: Distribution,
+    /// Fraction of executions in which the call is made, 0 to 1.
+    pub probability: f64,
+    /// Further attempts after one that failed.
+    pub retries: u32,
+    /// Limit of each attempt.
+    pub timeout: Duration,
+}
+
+/// An operation on a database.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryStep {
+    /// The database.
+    pub to: WorkloadId,
+    /// What is done.
+    pub operation: QueryOperation,
+    /// Name of the collection. Collections that are read are filled before the service is ready.
+    pub collection: String,
+    /// Documents per operation.
+    pub documents: u32,
+    /// Size of each document, bytes.
+    pub document_bytes: u32,
+    /// Fraction of executions in which the query is made, 0 to 1.
+    pub probability: f64,
+    /// Limit of the operation.
+    pub timeout: Duration,
+}
+
+/// Operations on a database.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum QueryOperation {
+    /// Finds documents by key.
+    Find,
+    /// Inserts documents.
+    Insert,
+    /// Changes a field of documents by key.
+    Update,
+}
+
+/// Method of gRPC requests to an endpoint: `/meshmeter.v1.Echo/Unary` for `/`, `/meshmeter.v1.Echo/list` for `/list`.
+/// Messages are those of `Unary`, whatever the method.
+#[must_use]
+pub fn grpc_method(endpoint: &str) -> String {
+    match endpoint.trim_start_matches('/') {
+        "" => "/meshmeter.v1.Echo/Unary".to_owned(),
+        method => format!("/meshmeter.v1.Echo/{method}"),
+    }
+}
+
+impl ScriptedService {
+    /// The endpoint of this path.
+    #[must_use]
+    pub fn endpoint(&self, path: &str) -> Option<&Endpoint> {
+        self.endpoints.iter().find(|endpoint| endpoint.path == path)
+    }
+
+    /// Every workload that its scripts call or query, in the order of the first mention.
+    #[must_use]
+    pub fn callees(&self) -> Vec<WorkloadId> {
+        let mut callees = Vec::new();
+        for endpoint in &self.endpoints {
+            for step in &endpoint.steps {
+                step.each_callee(&mut |callee| {
+                    if !callees.contains(&callee) {
+                        callees.push(callee);
+                    }
+                });
+            }
+        }
+        callees
+    }
+}
+
+impl Step {
+    /// Visits the callee of each call and query in it.
+    pub fn each_callee(&self, visit: &mut dyn FnMut(WorkloadId)) {
+        match self {
+            Self::Call(call) => visit(call.to),
+            Self::Query(query) => visit(query.to),
+            Self::Parallel(steps) | Self::Sequence(steps) => {
+                steps.iter().for_each(|step| step.each_callee(visit));
+            }
+            Self::Sleep(_) | Self::Compute(_) | Self::Hold(_) => {}
+        }
+    }
+}
