@@ -111,7 +111,8 @@ fn plan(text: &str) -> Plan {
 
 /// The same plan with a driver in each of several namespaces.
 fn with_drivers(drivers: usize, plan: Plan) -> Plan {
-    let topology = Arc::new(pair(drivers, 2, Protocol::default(), &ServerSettings::default(), false, None));
+    let topology =
+        Arc::new(pair(drivers, 2, experiment::Protocol::default(), &ServerSettings::default(), false, None));
     let mut plan = plan;
     for trial in &mut plan.trials {
         trial.spec.topology = Arc::clone(&topology);
