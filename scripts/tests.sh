@@ -67,7 +67,6 @@ done < <(sed -n 's/^{"reason":"compiler-artifact",.*"manifest_path":"\([^"]*\)\/
 run_named "${waiting[@]}" &
 run_named "${components[@]}" &
 run_named "${others[@]}"
-[[ $# -gt 0 ]] || run 'documentation' . "$cargo" test --locked --workspace --doc
 wait
 run_named "${searching[@]}" &
 run_named "${measuring[@]}"
