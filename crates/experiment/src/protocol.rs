@@ -1,5 +1,6 @@
 //! Protocols between generator, proxies and service.
 
+use crate::topology::script::grpc_method;
 use std::fmt;
 
 /// Protocol of the generator and of every hop of the path.
@@ -44,13 +45,13 @@ impl Protocol {
         }
     }
 
-    /// The path of every request to the synthetic service: of gRPC its method.
+    /// Path of requests to an endpoint: of gRPC its method.
     #[must_use]
-    pub fn path(self) -> &'static str {
+    pub fn path(self, endpoint: &str) -> String {
         match self {
-            Self::Http1 | Self::Http2 => "/",
-            Self::Grpc => "/meshmeter.v1.Echo/Unary",
-            Self::Tcp => "",
+            Self::Http1 | Self::Http2 => endpoint.to_owned(),
+            Self::Grpc => grpc_method(endpoint),
+            Self::Tcp => String::new(),
         }
     }
 

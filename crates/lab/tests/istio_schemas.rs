@@ -18,7 +18,8 @@ const SUBJECT: Subject<'_> = Subject {
     service: "server",
     port: 8080,
     callers: &[ServiceAccount { namespace: "mesh-1", name: "client" }],
-    path: "/",
+    protocol: Protocol::Http1,
+    endpoints: &["/"],
 };
 const CREDENTIAL: Credential<'_> =
     Credential { certificate: "[certificate]", key: "[key]", client_authority: "[authority]" };
@@ -94,9 +95,12 @@ fn the_schemas_of_istio_and_of_the_gateway_api_allow_every_object() {
             objects.extend(all_of(Mode::Ingress, &ingress));
             let tcp =
                 spec_of(Protocol::Tcp, Mode::Ingress, &format!("\n  ingress: {{tls: {mtls}, api: {api}}}"));
-            objects.extend(ingress::objects(&tcp, &SUBJECT));
+            objects.extend(ingress::objects(&tcp, &Subject { protocol: Protocol::Tcp, ..SUBJECT }));
             let grpc = format!("\n  retries: 3\n  ingress: {{tls: {mtls}, api: {api}}}");
-            objects.extend(ingress::objects(&spec_of(Protocol::Grpc, Mode::Ingress, &grpc), &SUBJECT));
+            objects.extend(ingress::objects(
+                &spec_of(Protocol::Grpc, Mode::Ingress, &grpc),
+                &Subject { protocol: Protocol::Grpc, ..SUBJECT },
+            ));
         }
     }
     for mode in MeshKind::Istio.modes() {

@@ -15,7 +15,8 @@ const SUBJECT: Subject<'_> = Subject {
     service: "server",
     port: 8080,
     callers: &[ServiceAccount { namespace: "mesh-1", name: "client" }],
-    path: "/",
+    protocol: Protocol::Http1,
+    endpoints: &["/"],
 };
 const CREDENTIAL: Credential<'_> =
     Credential { certificate: "[certificate]", key: "[key]", client_authority: "[authority]" };
@@ -116,9 +117,9 @@ fn ingress_gateway_for_tcp_has_objects_of_either_api() {
         for tls in ["off", "simple", "mutual"] {
             let spec =
                 spec_of(Protocol::Tcp, Mode::Ingress, &format!("\n  ingress: {{tls: {tls}, api: {api}}}"));
-            let name = ingress::port_name(&spec);
+            let name = ingress::port_name(Protocol::Tcp, spec.istio.ingress.tls);
             assert_eq!(name, if tls == "off" { "tcp" } else { "tls" });
-            let objects = ingress::objects(&spec, &SUBJECT);
+            let objects = ingress::objects(&spec, &Subject { protocol: Protocol::Tcp, ..SUBJECT });
             insta::assert_snapshot!(format!("ingress-tcp-{api}-{tls}"), listed(&objects));
         }
     }

@@ -17,16 +17,10 @@ pub struct DeploymentSpec {
     pub mode: Mode,
     /// Workloads, calls and drivers.
     pub topology: Arc<Topology>,
-    /// Protocol of every hop of the path.
-    pub protocol: Protocol,
     /// Switches of the proxies.
     pub proxy: ProxySettings,
     /// Switches of Istio.
     pub istio: Arc<MeshSettings>,
-    /// The synthetic service.
-    pub server: ServerSettings,
-    /// CPU limit of the generator, cores; absent: none.
-    pub client_cpu_limit_cores: Option<f64>,
 }
 
 impl DeploymentSpec {
@@ -44,11 +38,16 @@ impl DeploymentSpec {
                 mode.is_egress(),
                 None,
             )),
-            protocol: Protocol::default(),
             proxy: ProxySettings::default(),
             istio: Arc::default(),
-            server: ServerSettings::default(),
-            client_cpu_limit_cores: None,
         }
+    }
+
+    /// The same with this protocol of requests to every workload.
+    #[must_use]
+    pub fn with_protocol(mut self, protocol: Protocol) -> Self {
+        let workloads = &mut Arc::make_mut(&mut self.topology).workloads;
+        workloads.iter_mut().for_each(|workload| workload.protocol = protocol);
+        self
     }
 }

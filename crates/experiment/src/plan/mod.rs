@@ -103,7 +103,6 @@ impl Plan {
 
 /// What the environment prepares for a mode.
 fn spec(experiment: &Experiment, mode: Mode) -> DeploymentSpec {
-    let cpu_limit = experiment.client_cpu_limit_cores;
     DeploymentSpec {
         mesh: experiment.mesh,
         mode,
@@ -111,13 +110,10 @@ fn spec(experiment: &Experiment, mode: Mode) -> DeploymentSpec {
             mode,
             experiment.load.protocol,
             &experiment.server,
-            cpu_limit,
+            experiment.client_cpu_limit_cores,
         )),
-        protocol: experiment.load.protocol,
         proxy: experiment.proxy.clone(),
         istio: Arc::clone(&experiment.istio),
-        server: experiment.server.clone(),
-        client_cpu_limit_cores: cpu_limit,
     }
 }
 

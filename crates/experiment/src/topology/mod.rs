@@ -12,7 +12,7 @@ pub use pair::{PAIR_CLIENT, PAIR_DRIVER, PAIR_SERVER, pair};
 
 use crate::protocol::Protocol;
 use crate::settings::service::ServerSettings;
-use script::ScriptedService;
+use script::{DEFAULT_ENDPOINT, ScriptedService};
 
 /// Position of a workload in [`Topology::workloads`].
 pub type WorkloadId = usize;
@@ -41,7 +41,7 @@ pub struct Workload {
     pub replicas: usize,
     /// Protocol of the requests to it.
     pub protocol: Protocol,
-    /// Requests and limits of each pod's application container.
+    /// Requests and limits of each pod's application container, or of each driver.
     pub resources: Resources,
     /// What each pod runs.
     pub runs: Runs,
@@ -53,10 +53,7 @@ pub struct Workload {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Runs {
     /// Nothing of its own: drivers are started in it.
-    Drivers {
-        /// CPU limit of each driver, cores; absent: none.
-        cpu_limit_cores: Option<f64>,
-    },
+    Drivers,
     /// The synthetic service (`meshmeter serve`).
     Service(ServerSettings),
     /// The synthetic service outside the mesh: it speaks TLS itself, and calls to it take the mode's exit.
@@ -125,7 +122,7 @@ impl Workload {
     pub fn service(&self) -> Option<&ServerSettings> {
         match &self.runs {
             Runs::Service(settings) | Runs::ExternalService(settings) => Some(settings),
-            Runs::Drivers { .. } | Runs::Scripted(_) | Runs::Database => None,
+            Runs::Drivers | Runs::Scripted(_) | Runs::Database => None,
         }
     }
 
@@ -138,10 +135,22 @@ impl Workload {
         }
     }
 
+    /// Size of a reply over TCP, bytes, on which both ends agree.
+    #[must_use]
+    pub fn tcp_reply_bytes(&self) -> u64 {
+        let endpoint = self.script().and_then(|script| script.endpoint(DEFAULT_ENDPOINT));
+        let bytes = match (self.service(), endpoint) {
+            (Some(settings), _) => settings.payload_bytes,
+            (None, Some(endpoint)) => endpoint.response_bytes.mean() as u64,
+            (None, None) => 0,
+        };
+        bytes.max(1)
+    }
+
     /// Whether it answers requests.
     #[must_use]
     pub fn serves(&self) -> bool {
-        !matches!(self.runs, Runs::Drivers { .. })
+        !matches!(self.runs, Runs::Drivers)
     }
 
     /// Whether it stands outside the mesh by its nature.
@@ -174,6 +183,12 @@ impl Topology {
     #[must_use]
     pub fn find(&self, qualified_name: &str) -> Option<WorkloadId> {
         self.workloads.iter().position(|workload| workload.qualified_name() == qualified_name)
+    }
+
+    /// The workload that the first driver offers load to.
+    #[must_use]
+    pub fn target(&self) -> Option<&Workload> {
+        Some(&self.workloads[self.drivers.first()?.target])
     }
 
     /// The driver of this name.

@@ -26,6 +26,7 @@ pub fn pair(
     client_cpu_limit_cores: Option<f64>,
 ) -> Topology {
     let mut topology = Topology { name: "pair".to_owned(), ..Topology::default() };
+    let limit = |cpu_limit_cores| Resources { cpu_limit_cores, ..Resources::default() };
     for number in 1..=namespaces {
         let namespace = if namespaces == 1 { String::new() } else { format!("pair-{number}") };
         let (client, to) = (topology.workloads.len(), topology.workloads.len() + 1);
@@ -37,8 +38,8 @@ pub fn pair(
                 namespace: namespace.clone(),
                 replicas: 1,
                 protocol,
-                resources: Resources::default(),
-                runs: Runs::Drivers { cpu_limit_cores: client_cpu_limit_cores },
+                resources: limit(client_cpu_limit_cores),
+                runs: Runs::Drivers,
                 in_mesh: true,
             },
             Workload {
@@ -46,7 +47,7 @@ pub fn pair(
                 namespace: namespace.clone(),
                 replicas,
                 protocol,
-                resources: Resources::default(),
+                resources: limit(server.cpu_limit_cores),
                 runs,
                 in_mesh: !external,
             },

@@ -110,7 +110,7 @@ impl Part for Sidecars<'_> {
             Exit::None => outbound(rollout, call).evidence(mtls),
             exit => outbound(rollout, call).evidence(exit::hops::speaks_mutual_tls(exit)),
         };
-        let at_callee = inbound(rollout.context.spec).evidence(mtls);
+        let at_callee = inbound(rollout, call.to).evidence(mtls);
         let at_callee = Evidence { accepts: Some(taken(rollout.context.spec)), ..at_callee };
         Stations {
             at_caller: station(call.from, at_caller).into_iter().collect(),
@@ -133,7 +133,7 @@ fn statistics(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<String> {
     let mut prefixes: Vec<String> =
         rollout.calls_from(id).flat_map(|call| outbound(rollout, call).statistics()).collect();
     if rollout.is_called(id) {
-        prefixes.extend(inbound(rollout.context.spec).statistics());
+        prefixes.extend(inbound(rollout, id).statistics());
     }
     if rollout.mode.exit != Exit::None {
         prefixes.extend(exit::hops::past_the_sidecar());
@@ -153,13 +153,13 @@ fn outbound(rollout: &Rollout<'_>, call: Call) -> Hop {
         return exit::hops::hop_of_caller(rollout, call);
     }
     let peer = if rollout.is_member(call.to) { Peer::Next } else { Peer::Nobody };
-    let layer = before_sidecar(rollout.context.spec);
+    let layer = before_sidecar(rollout, call.to);
     Hop { peer, ..Hop::outbound(layer, SERVICE_PORT, cluster(rollout, call.to)) }
 }
 
-/// How a proxy handles the load that sends it to a sidecar.
-pub(crate) fn before_sidecar(spec: &DeploymentSpec) -> Layer {
-    Layer::for_protocol(spec.protocol).between(None, between_proxies(spec))
+/// How a proxy handles requests that it sends to the sidecar of a workload.
+pub(crate) fn before_sidecar(rollout: &Rollout<'_>, id: WorkloadId) -> Layer {
+    rollout.layer(id).between(None, between_proxies(rollout.context.spec))
 }
 
 /// What proxies speak with each other, where that is not what the client speaks.
@@ -167,8 +167,9 @@ fn between_proxies(spec: &DeploymentSpec) -> Option<HopProtocol> {
     spec.istio.http2_upgrade.then_some(HopProtocol::Http2)
 }
 
-fn inbound(spec: &DeploymentSpec) -> Hop {
-    Hop::inbound(Layer::for_protocol(spec.protocol).between(between_proxies(spec), None), SERVICE_PORT)
+fn inbound(rollout: &Rollout<'_>, id: WorkloadId) -> Hop {
+    let between_proxies = between_proxies(rollout.context.spec);
+    Hop::inbound(rollout.layer(id).between(between_proxies, None), SERVICE_PORT)
 }
 
 fn expected_of_caller(rollout: &Rollout<'_>, call: Call) -> Vec<Expected> {
@@ -200,7 +201,7 @@ fn expected_of_callee(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<Expected> {
     let spec = rollout.context.spec;
     let Markers { every_listener, before_service, .. } = rollout.markers(id);
     let mut expected = vec![
-        Expected::Cluster(inbound(spec).cluster),
+        Expected::Cluster(inbound(rollout, id).cluster),
         Expected::FilterChain(format!("0.0.0.0_{SERVICE_PORT}")),
     ];
     expected.extend(every_listener.into_iter().chain(before_service).map(Expected::InListeners));

@@ -9,6 +9,7 @@ use crate::local_lab::LocalLab;
 use crate::redirect::{self, Redirect};
 use crate::running::service::SERVICE_PORT;
 use crate::running::{PodPlace, StaticEnvoyFactory};
+use experiment::Protocol;
 use experiment::environment::EnvironmentError;
 use experiment::topology::{Call, WorkloadId};
 use mesh::concurrent::try_side_by_side;
@@ -37,10 +38,10 @@ impl<'a> StaticEnvoys<'a> {
 
 impl Part for StaticEnvoys<'_> {
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
-        let mut wanted: Vec<(PodPlace, String, Position)> = Vec::new();
+        let mut wanted: Vec<(PodPlace, String, (Position, Protocol))> = Vec::new();
         for id in rollout.members() {
             let position = position(rollout, id)?;
-            self.proxies.insert(id, (position, Vec::new()));
+            self.proxies.insert(id, (position.0, Vec::new()));
             let pods = rollout.pods.workloads[id].pods.iter();
             let names = pods.map(|running| format!("{}-proxy", running.name));
             wanted.extend(
@@ -82,7 +83,7 @@ impl Part for StaticEnvoys<'_> {
         let spec = rollout.context.spec;
         let station = |id: WorkloadId| {
             let (position, proxies) = self.proxies.get(&id)?;
-            let evidence = position.evidence(spec.protocol, spec.proxy.mtls.is_spoken());
+            let evidence = position.evidence(rollout.workload(call.to).protocol, spec.proxy.mtls.is_spoken());
             Some(Station { name: rollout.proxy_name(id), proxies: proxies.clone(), side: None, evidence })
         };
         Stations {
@@ -93,11 +94,15 @@ impl Part for StaticEnvoys<'_> {
 }
 
 /// Where a workload's proxies stand on the path: a file has room for one callee with one pod, or for callers.
-fn position(rollout: &Rollout<'_>, id: WorkloadId) -> Result<Position> {
-    let callees: Vec<_> = rollout.calls_from(id).flat_map(|call| rollout.endpoints_of(call.to)).collect();
+fn position(rollout: &Rollout<'_>, id: WorkloadId) -> Result<(Position, Protocol)> {
+    let endpoints =
+        |call: Call| rollout.endpoints_of(call.to).into_iter().map(move |endpoint| (call, endpoint));
+    let callees: Vec<_> = rollout.calls_from(id).flat_map(endpoints).collect();
     match (callees.as_slice(), rollout.is_called(id)) {
-        (&[service], false) => Ok(Position::ClientSidecar { service }),
-        ([], _) => Ok(Position::ServerSidecar { port: SERVICE_PORT }),
+        (&[(call, service)], false) => {
+            Ok((Position::ClientSidecar { service }, rollout.workload(call.to).protocol))
+        }
+        ([], _) => Ok((Position::ServerSidecar { port: SERVICE_PORT }, rollout.workload(id).protocol)),
         _ => Err(EnvironmentError::new(
             format!("configure the sidecars of {}", rollout.workload(id).qualified_name()),
             "a static file knows one callee with one pod",

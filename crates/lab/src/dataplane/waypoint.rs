@@ -114,7 +114,7 @@ fn expected(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<Expected> {
 
 /// The cluster and the filter chain of a Service have the same name. TLS counts on connections from ztunnel only.
 fn hop(rollout: &Rollout<'_>, id: WorkloadId) -> Hop {
-    let layer = Layer::for_protocol(rollout.context.spec.protocol);
+    let layer = rollout.layer(id);
     let read_as = match layer {
         Layer::L7 { .. } => "http",
         Layer::L4 => "tcp",

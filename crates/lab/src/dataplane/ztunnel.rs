@@ -143,7 +143,7 @@ impl Part for Ztunnels<'_> {
     fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
         let end = |id| (rollout.workload(id).name.as_str(), rollout.mesh_namespace(id));
         let ends = (end(call.from), end(call.to));
-        let (source, destination) = evidence(rollout.context.spec.protocol, ends, self.through_waypoint);
+        let (source, destination) = evidence(rollout.workload(call.to).protocol, ends, self.through_waypoint);
         let is_shared = rollout.context.spec.istio.ztunnel == ZtunnelPlacement::Shared;
         let station = |id: WorkloadId, side: &'static str, evidence: Evidence| {
             let proxies = self.proxies.get(&id)?.clone();

@@ -195,7 +195,7 @@ fn destination(
 ) -> Result<super::station::Destination> {
     let own = parts.iter().find_map(|part| part.destination(rollout, driver));
     let mut destination = own.unwrap_or_else(|| super::station::Destination {
-        url: rollout.url_of(driver.target),
+        url: rollout.url(driver, &rollout.authority_of(driver.target), false),
         arguments: Vec::new(),
     });
     if let Some(tokens) = rollout.mesh.as_ref().and_then(|mesh| mesh.tokens.as_ref()) {

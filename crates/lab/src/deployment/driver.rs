@@ -10,7 +10,6 @@ use crate::private_dir::PrivateDir;
 use experiment::environment::deploy::{Argument, DriverEnd, DriverEvent, DriverEventKind, DriverStart};
 use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::LoadResult;
-use experiment::topology::Runs;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -112,17 +111,13 @@ impl LabDeployment<'_> {
         }
         arguments.extend(["--progress=json".to_owned(), format!("--json={}", result.display())]);
         arguments.extend(client_arguments);
-        let cpu_limit_cores = match self.spec.topology.workloads[at].runs {
-            Runs::Drivers { cpu_limit_cores } => cpu_limit_cores,
-            _ => None,
-        };
         let pod = &mut self.parts.pods.workloads[at].pods[0].pod;
         let container = pod.start(&ContainerSpec {
             name: lab_name(name),
             program: self.lab.meshmeter().to_path_buf(),
             arguments: arguments.into_iter().map(Into::into).collect(),
             environment: BTreeMap::new(),
-            cpu_limit_cores,
+            cpu_limit_cores: self.spec.topology.workloads[at].resources.cpu_limit_cores,
             user: ContainerUser::Lab,
             working_directory: None,
             output_log: self.trial.log_dir.join(format!("{}.log", file_name(name))),

@@ -15,8 +15,10 @@ use crate::sandbox::inotify::allow_instances;
 use experiment::MeshKind;
 use experiment::dataplane::{Entry, ModeParts};
 use experiment::environment::{DeploymentSpec, EnvironmentError};
-use experiment::topology::{Call, Runs, Topology, Workload, WorkloadId};
+use experiment::topology::script::DEFAULT_ENDPOINT;
+use experiment::topology::{Call, DriverPlacement, Runs, Topology, Workload, WorkloadId};
 use mesh::concurrent::try_side_by_side;
+use mesh::envoy::hop::Layer;
 use mesh::istio::configz::wait_until_processed;
 use mesh::istio::objects::egress::{EXTERNAL_HOST, EXTERNAL_PORT};
 use mesh::istio::objects::markers::{self, Markers};
@@ -75,8 +77,7 @@ impl<'a> Rollout<'a> {
     /// Whether the data plane is attached to a workload. Drivers of an entry from outside the mesh are outside it.
     pub fn is_member(&self, id: WorkloadId) -> bool {
         let workload = self.workload(id);
-        let drives_from_outside =
-            self.mode.entry != Entry::Direct && matches!(workload.runs, Runs::Drivers { .. });
+        let drives_from_outside = self.mode.entry != Entry::Direct && matches!(workload.runs, Runs::Drivers);
         workload.in_mesh && !drives_from_outside
     }
 
@@ -267,12 +268,15 @@ impl<'a> Rollout<'a> {
             })
             .collect();
         callers.dedup();
+        let workload = self.workload(id);
+        let endpoints = workload.script().map(|script| script.endpoints.iter().map(|one| one.path.as_str()));
         use_it(&Subject {
             namespace,
-            service: &self.workload(id).name,
+            service: &workload.name,
             port: SERVICE_PORT,
             callers: &callers,
-            path: self.context.spec.protocol.path(),
+            protocol: workload.protocol,
+            endpoints: &endpoints.map_or_else(|| vec![DEFAULT_ENDPOINT], Iterator::collect),
         })
     }
 
@@ -306,10 +310,12 @@ impl<'a> Rollout<'a> {
     }
 
     pub fn service_objects(&self) -> Vec<Value> {
-        let ports = [ServicePort::for_protocol(self.context.spec.protocol, SERVICE_PORT)];
         let services = self.services().into_iter();
-        let described = services.filter_map(|id| self.pods.workloads[id].described.as_ref());
-        described.flat_map(|workload| workload.service_objects(&ports)).collect()
+        let described = services.filter_map(|id| Some((id, self.pods.workloads[id].described.as_ref()?)));
+        let objects = |(id, described): (WorkloadId, &api::Workload)| {
+            described.service_objects(&[ServicePort::for_protocol(self.workload(id).protocol, SERVICE_PORT)])
+        };
+        described.flat_map(objects).collect()
     }
 
     /// Writes the settings' objects before proxies start, as in a cluster, and waits until istiod has processed them.
@@ -347,13 +353,24 @@ impl<'a> Rollout<'a> {
         self.mesh.as_ref().map_or(Ok(()), |mesh| mesh.control_plane.check("configure the proxies"))
     }
 
-    pub fn url_of(&self, id: WorkloadId) -> String {
-        let protocol = self.context.spec.protocol;
+    /// Where callers find a service: host and port.
+    pub fn authority_of(&self, id: WorkloadId) -> String {
         let host = match &self.mesh {
             Some(_) => self.host_of(id),
             None => self.pods.workloads[id].pods[0].pod.address().to_string(),
         };
-        format!("{}://{host}:{SERVICE_PORT}{}", protocol.scheme(false), protocol.path())
+        format!("{host}:{SERVICE_PORT}")
+    }
+
+    /// What a driver requests from this authority.
+    pub fn url(&self, driver: &DriverPlacement, authority: &str, over_tls: bool) -> String {
+        let protocol = self.workload(driver.target).protocol;
+        format!("{}://{authority}{}", protocol.scheme(over_tls), protocol.path(&driver.endpoint))
+    }
+
+    /// How a proxy reads requests to a workload.
+    pub fn layer(&self, id: WorkloadId) -> Layer {
+        Layer::for_protocol(self.workload(id).protocol)
     }
 }
 

@@ -11,6 +11,7 @@ use experiment::environment::EnvironmentError;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
 use mesh::envoy::bootstrap::Position;
 use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
 use std::time::Duration;
 
 const NAME: &str = "gateway";
@@ -53,10 +54,14 @@ impl Part for StaticGateway<'_> {
                 }
             };
             let position = Position::Gateway { port: SERVICE_PORT, service };
+            let protocol = rollout.workload(target).protocol;
             let factory = StaticEnvoyFactory { context: &rollout.context, envoy: self.envoy };
             let places = [PodPlace::Infrastructure(pod)];
-            let started =
-                rollout.pods.select(&places).into_iter().map(|pod| factory.start(pod, &name, position));
+            let started = rollout
+                .pods
+                .select(&places)
+                .into_iter()
+                .map(|pod| factory.start(pod, &name, (position, protocol)));
             let started = started.collect::<Result<_, _>>()?;
             let proxy = rollout.add_proxies(started)[0];
             self.gateways.insert(target, Gateway { position, pod, proxy });
@@ -77,7 +82,7 @@ impl Part for StaticGateway<'_> {
             name: rollout.proxies[*proxy].name.clone(),
             proxies: vec![*proxy],
             side: None,
-            evidence: position.evidence(rollout.context.spec.protocol, false),
+            evidence: position.evidence(rollout.workload(call.to).protocol, false),
         };
         Stations {
             at_caller: self.gateways.get(&call.to).map(station).into_iter().collect(),
@@ -87,9 +92,7 @@ impl Part for StaticGateway<'_> {
 
     fn destination(&self, rollout: &Rollout<'_>, driver: &DriverPlacement) -> Option<Destination> {
         let pod = &rollout.pods.infrastructure[self.gateways.get(&driver.target)?.pod];
-        let protocol = rollout.context.spec.protocol;
-        let (scheme, path) = (protocol.scheme(false), protocol.path());
-        let url = format!("{scheme}://{}:{SERVICE_PORT}{path}", pod.address());
+        let url = rollout.url(driver, &SocketAddrV4::new(pod.address(), SERVICE_PORT).to_string(), false);
         Some(Destination { url, ..Destination::default() })
     }
 }

@@ -51,7 +51,10 @@ impl Part for Ingress {
         let spec = rollout.context.spec;
         // Before the gateway asks: that its account may not read secrets istiod remembers for a minute.
         self.client_files = give_certificates(rollout, spec.istio.ingress.tls)?;
-        let port = ServicePort { name: ingress::port_name(spec), port: PORT };
+        let port = ServicePort {
+            name: ingress::port_name(rollout.workload(target).protocol, spec.istio.ingress.tls),
+            port: PORT,
+        };
         // It stands at the edge of the mesh: what it speaks with those who call it, its Gateway says.
         let pod = GatewayPod::create(rollout, (ingress::NAME, 0), Membership::Outside, &[port])?;
         let statistics = statistics(&hop(rollout, target));
@@ -94,12 +97,10 @@ impl Part for Ingress {
         Stations { at_caller: before_target.map(station).collect(), ..Stations::default() }
     }
 
-    fn destination(&self, rollout: &Rollout<'_>, _driver: &DriverPlacement) -> Option<Destination> {
-        let spec = rollout.context.spec;
-        let tls = spec.istio.ingress.tls;
-        let (scheme, path) = (spec.protocol.scheme(tls != IngressTls::Off), spec.protocol.path());
+    fn destination(&self, rollout: &Rollout<'_>, driver: &DriverPlacement) -> Option<Destination> {
+        let tls = rollout.context.spec.istio.ingress.tls;
         Some(Destination {
-            url: format!("{scheme}://{HOST}:{PORT}{path}"),
+            url: rollout.url(driver, &format!("{HOST}:{PORT}"), tls != IngressTls::Off),
             arguments: self
                 .client_files
                 .iter()
@@ -164,7 +165,7 @@ fn client_arguments(folder: &Path, tls: IngressTls) -> Vec<String> {
 
 /// What the gateway does with the load. It speaks mutual TLS with the sidecar behind it.
 fn hop(rollout: &Rollout<'_>, target: WorkloadId) -> Hop {
-    Hop::outbound(before_sidecar(rollout.context.spec), PORT, cluster(rollout, target))
+    Hop::outbound(before_sidecar(rollout, target), PORT, cluster(rollout, target))
 }
 
 /// Prefixes of the statistics that prove its path, the client's TLS included.

@@ -117,7 +117,7 @@ impl Part for Egress {
         let service = rollout.pods.workloads[driver.target].pods.first()?.service.as_ref()?;
         let files = CredentialFiles::in_folder(service.credentials.as_ref()?.path());
         Some(Destination {
-            url: url(rollout.context.spec.protocol),
+            url: url(rollout.workload(driver.target).protocol),
             arguments: vec![format!("--cacert={}", files.authority.display())],
         })
     }

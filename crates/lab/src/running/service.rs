@@ -45,15 +45,15 @@ pub(crate) struct ServiceFactory<'a> {
 impl ServiceFactory<'_> {
     pub fn start(&self, pod: &mut Pod, name: &str, workload: &Workload) -> Result<Option<RunningService>> {
         let Some(settings) = workload.service() else { return Ok(None) };
-        let is_http = self.context.spec.protocol.is_http();
+        let is_http = workload.protocol.is_http();
         let (port, listens, credentials) = if workload.is_external() {
-            let (listens, credentials) = self.tls(name)?;
+            let (listens, credentials) = self.tls(name, is_http)?;
             (self.external.1, listens, Some(credentials))
         } else {
-            (SERVICE_PORT, self.clear_text(), None)
+            (SERVICE_PORT, clear_text(is_http), None)
         };
-        let sizes = if is_http { Vec::new() } else { tcp_sizes(settings) };
-        let container = self.process(pod, name, settings, [listens, sizes].concat())?;
+        let sizes = if is_http { Vec::new() } else { tcp_sizes(workload) };
+        let container = self.process(pod, name, workload, settings, [listens, sizes].concat())?;
         // An external service speaks TLS at its own port.
         let asked_at = if is_http && !workload.is_external() { SERVICE_PORT } else { COUNTERS_PORT };
         let admin = pod.admin(name, asked_at);
@@ -66,16 +66,7 @@ impl ServiceFactory<'_> {
         }))
     }
 
-    fn clear_text(&self) -> Vec<String> {
-        let address = format!("0.0.0.0:{SERVICE_PORT}");
-        if self.context.spec.protocol.is_http() {
-            vec![format!("--listen={address}")]
-        } else {
-            vec![listen_for_questions(), format!("--tcp-listen={address}")]
-        }
-    }
-
-    fn tls(&self, name: &str) -> Result<(Vec<String>, PrivateDir)> {
+    fn tls(&self, name: &str, is_http: bool) -> Result<(Vec<String>, PrivateDir)> {
         let failed = |error: EnvironmentError| {
             EnvironmentError::new("make the certificate of the external service", error)
         };
@@ -84,7 +75,7 @@ impl ServiceFactory<'_> {
         let directory = lab_name(&format!("t{}-{name}-credentials", self.context.number));
         let directory = PrivateDir(self.context.lab.create_private_dir(&directory, ContainerUser::Lab)?);
         let files = credentials.write(directory.path(), None).map_err(failed)?;
-        let option = if self.context.spec.protocol.is_http() { "--tls-listen" } else { "--tcp-tls-listen" };
+        let option = if is_http { "--tls-listen" } else { "--tcp-tls-listen" };
         let arguments = vec![
             listen_for_questions(),
             format!("{option}=0.0.0.0:{port}"),
@@ -98,6 +89,7 @@ impl ServiceFactory<'_> {
         &self,
         pod: &mut Pod,
         name: &str,
+        workload: &Workload,
         settings: &ServerSettings,
         listens: Vec<String>,
     ) -> Result<Container> {
@@ -113,12 +105,21 @@ impl ServiceFactory<'_> {
             program: self.context.meshmeter.to_path_buf(),
             arguments: arguments.into_iter().map(Into::into).collect(),
             environment: BTreeMap::new(),
-            cpu_limit_cores: settings.cpu_limit_cores,
+            cpu_limit_cores: workload.resources.cpu_limit_cores,
             user: ContainerUser::Lab,
             working_directory: None,
             output_log: self.context.log_dir.join(format!("{}.log", file_name(name))),
             error_output: ErrorOutput::WithOutput,
         })
+    }
+}
+
+fn clear_text(is_http: bool) -> Vec<String> {
+    let address = format!("0.0.0.0:{SERVICE_PORT}");
+    if is_http {
+        vec![format!("--listen={address}")]
+    } else {
+        vec![listen_for_questions(), format!("--tcp-listen={address}")]
     }
 }
 
@@ -128,10 +129,10 @@ fn listen_for_questions() -> String {
 }
 
 /// What generator and service agree on where the bytes do not say it.
-fn tcp_sizes(settings: &ServerSettings) -> Vec<String> {
+fn tcp_sizes(workload: &Workload) -> Vec<String> {
     vec![
         format!("--tcp-request-size={TCP_REQUEST_BYTES}"),
-        format!("--tcp-reply-size={}", settings.payload_bytes.max(1)),
+        format!("--tcp-reply-size={}", workload.tcp_reply_bytes()),
     ]
 }
 

@@ -10,6 +10,7 @@ use crate::context::DeploymentContext;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::redirect::{PROXY_MARK, PROXY_USER, ProxyIdentity};
+use experiment::Protocol;
 use experiment::environment::{EnvironmentError, ErrorContext};
 use mesh::admin::Admin;
 use mesh::admin::dial::UnixSocket;
@@ -28,7 +29,12 @@ pub(crate) struct StaticEnvoyFactory<'a> {
 }
 
 impl StaticEnvoyFactory<'_> {
-    pub fn start(&self, pod: &mut Pod, name: &str, position: Position) -> Result<Proxy> {
+    pub fn start(
+        &self,
+        pod: &mut Pod,
+        name: &str,
+        (position, protocol): (Position, Protocol),
+    ) -> Result<Proxy> {
         let DeploymentContext { lab, spec, number, .. } = self.context;
         let directory = lab_name(&format!("t{number}-{name}"));
         let files = PrivateDir(lab.create_private_dir(&directory, ContainerUser::Proxy)?);
@@ -37,7 +43,7 @@ impl StaticEnvoyFactory<'_> {
         let content = configuration(&ProxyConfiguration {
             name: name.to_owned(),
             position,
-            protocol: spec.protocol,
+            protocol,
             mutual_tls: self.mutual_tls(position, files.path())?,
             access_log: spec.proxy.access_log,
             socket_mark: (lab.proxy_identity() == ProxyIdentity::Mark).then_some(PROXY_MARK),

@@ -130,7 +130,7 @@ pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &mut LocalL
 
 /// The generator of this test speaks HTTP/1.1 alone.
 pub fn another_protocol_than_is_asked_shows(_lab: &Lab, place: &mut LocalLab) {
-    let trial = trial(place, &DeploymentSpec { protocol: Protocol::Http2, ..spec(Mode::Gateway) }, |_| ());
+    let trial = trial(place, &spec(Mode::Gateway).with_protocol(Protocol::Http2), |_| ());
     let path = &trial.observation.evidence.path;
     assert!(!path.proven);
     let why = "client and gateway spoke HTTP/1.1 with each other, though the experiment asks for HTTP/2 on this hop";

@@ -16,7 +16,7 @@ const PLACEMENTS: [(ZtunnelPlacement, &[&str], [&str; 2]); 2] = [
 ];
 
 fn ambient(mode: Mode, protocol: Protocol, istio: MeshSettings) -> DeploymentSpec {
-    DeploymentSpec { protocol, istio: Arc::new(istio), ..spec(mode) }
+    DeploymentSpec { istio: Arc::new(istio), ..spec(mode) }.with_protocol(protocol)
 }
 
 fn placed(ztunnel: ZtunnelPlacement) -> MeshSettings {

@@ -16,7 +16,7 @@ pub fn counted(place: &LocalLab, spec: &DeploymentSpec, query: &str) -> (Trial, 
     let logs = LogFolder::create();
     let mut arrangement = bring_up(place, spec, logs.path());
     let mut client_arguments = arrangement.client_arguments();
-    match spec.protocol {
+    match spec.topology.target().expect("it has a driver").protocol {
         Protocol::Http2 => client_arguments.push("--http=2".to_owned()),
         Protocol::Grpc => {
             // Asked for its methods, the service would see a call that is none of the load.

@@ -3,7 +3,6 @@
 use crate::cases::LogFolder;
 use crate::death::{check_named, container, end};
 use crate::trial::{CONNECTIONS, LIMIT, REQUESTS, bring_up, run, spec, trial};
-use experiment::environment::DeploymentSpec;
 use experiment::environment::deploy::Environment as _;
 use experiment::schema::Role;
 use experiment::{Mode, Protocol};
@@ -74,7 +73,7 @@ pub fn every_way_out_proves_its_path(place: &LocalLab) {
 
 pub fn whatever_is_spoken_goes_out(place: &LocalLab) {
     for protocol in [Protocol::Http2, Protocol::Grpc, Protocol::Tcp] {
-        let spec = DeploymentSpec { protocol, ..spec(Mode::EgressGatewayMtls) };
+        let spec = spec(Mode::EgressGatewayMtls).with_protocol(protocol);
         let trial = trial(place, &spec, |_| ());
         trial.check_proven(protocol.name(), &["client-proxy", "egress-gateway"]);
     }

@@ -16,7 +16,7 @@ const SIDECARS: [&str; 2] = ["client-proxy", "server-proxy"];
 
 pub fn raw_tcp(mode: Mode, mtls: MutualTls) -> DeploymentSpec {
     let proxy = ProxySettings { mtls, ..ProxySettings::default() };
-    DeploymentSpec { protocol: Protocol::Tcp, proxy, ..spec(mode) }
+    DeploymentSpec { proxy, ..spec(mode) }.with_protocol(Protocol::Tcp)
 }
 
 /// All connections passed the proxy with all their bytes, and the service had every request.
@@ -163,7 +163,7 @@ pub fn ingress_leads_raw_tcp(place: &LocalLab) {
     for api in [IngressApi::Istio, IngressApi::Kubernetes] {
         for tls in [IngressTls::Off, IngressTls::Simple, IngressTls::Mutual] {
             let what = format!("{api:?} {tls:?}");
-            let spec = DeploymentSpec { protocol: Protocol::Tcp, ..ingress(tls, api) };
+            let spec = ingress(tls, api).with_protocol(Protocol::Tcp);
             let trial = trial(place, &spec, |_| ());
             trial.check_proven(&what, &["ingress-gateway", "server-proxy"]);
             assert_eq!(

@@ -44,7 +44,7 @@ fn together(place: &LocalLab, mode: Mode, protocol: Protocol) {
     let module = folder.path().join("adds-a-header.wasm");
     fs::write(&module, wasm::adds_a_header()).expect("it is writable");
     let proxy = ProxySettings { access_log: AccessLog::Json, ..ProxySettings::default() };
-    let spec = DeploymentSpec { protocol, proxy, ..switched(mode, every_switch(&module)) };
+    let spec = DeploymentSpec { proxy, ..switched(mode, every_switch(&module)) }.with_protocol(protocol);
     let arrangement = bring_up(place, &spec, folder.path());
     let mut client_arguments = arrangement.client_arguments();
     client_arguments.extend(of_protocol(protocol, folder.path()));

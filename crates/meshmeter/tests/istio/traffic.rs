@@ -39,7 +39,7 @@ fn failing(mode: Mode, retries: Option<usize>) -> DeploymentSpec {
     let server = ServerSettings { error_fraction: 0.2, ..ServerSettings::default() };
     let istio = MeshSettings { retries, ..MeshSettings::default() };
     let topology = Arc::new(pair(1, 1, Protocol::default(), &server, false, None));
-    DeploymentSpec { server, topology, istio: Arc::new(istio), ..spec(mode) }
+    DeploymentSpec { topology, istio: Arc::new(istio), ..spec(mode) }
 }
 
 /// Eleven attempts fail together once in fifty million requests.
@@ -65,14 +65,14 @@ fn check_retried(place: &LocalLab, what: &str, spec: &DeploymentSpec, protocol: 
 
 pub fn what_fails_is_tried_again(place: &LocalLab) {
     check_retried(place, "sidecar", &failing(Mode::Sidecar, Some(RETRIES)), "http/1.1");
-    let grpc = DeploymentSpec { protocol: Protocol::Grpc, ..failing(Mode::Sidecar, Some(RETRIES)) };
+    let grpc = failing(Mode::Sidecar, Some(RETRIES)).with_protocol(Protocol::Grpc);
     check_retried(place, "gRPC", &grpc, "grpc");
     for api in [IngressApi::Istio, IngressApi::Kubernetes] {
         let ingress = IngressSettings { api, ..IngressSettings::default() };
         let istio = MeshSettings { retries: Some(RETRIES), ingress, ..MeshSettings::default() };
         let spec = DeploymentSpec { istio: Arc::new(istio), ..failing(Mode::Ingress, None) };
         check_retried(place, &format!("ingress, {api:?}"), &spec, "http/1.1");
-        let grpc = DeploymentSpec { protocol: Protocol::Grpc, ..spec };
+        let grpc = spec.with_protocol(Protocol::Grpc);
         check_retried(place, &format!("ingress, {api:?}, gRPC"), &grpc, "grpc");
     }
 }
@@ -145,7 +145,7 @@ fn check_spoken(place: &LocalLab, mode: Mode) {
         [(Protocol::Http1, "http/1.1"), (Protocol::Http2, "http/2"), (Protocol::Grpc, "grpc")]
     {
         let what = format!("{mode}, {protocol}");
-        let spec = DeploymentSpec { protocol, ..spec(mode) };
+        let spec = spec(mode).with_protocol(protocol);
         let (trial, service) = counted(place, &spec, "");
         let path = &trial.observation.evidence.path;
         assert!(path.proven, "{what}: {:?}", path.reasons);

@@ -248,8 +248,8 @@ fn sent_load(result: &LoadResult) -> SentLoad {
 }
 
 /// What the generator has to be told of a protocol. Files that it needs are written to `logs`.
-fn options(protocol: Protocol, logs: &Path) -> Vec<String> {
-    match protocol {
+fn options(spec: &DeploymentSpec, logs: &Path) -> Vec<String> {
+    match spec.topology.target().expect("it has a driver").protocol {
         Protocol::Http1 => Vec::new(),
         Protocol::Grpc => {
             // Asked for its methods, the service would see calls that are none of the load.
@@ -285,7 +285,7 @@ fn trial_for(
     let logs = LogFolder::create();
     let mut arrangement = bring_up(place, spec, logs.path());
     tamper(&arrangement);
-    let client_arguments = [arrangement.client_arguments(), options(spec.protocol, logs.path())].concat();
+    let client_arguments = [arrangement.client_arguments(), options(spec, logs.path())].concat();
     let url = arrangement.url();
     let result = load_for(at_most, &mut arrangement, logs.path(), url, &client_arguments);
     finish(arrangement, result)

@@ -40,8 +40,8 @@ struct ListenerProtocol {
     route_kind: &'static str,
 }
 
-fn listener_protocol(spec: &DeploymentSpec) -> ListenerProtocol {
-    let (name, port_name, route_kind) = match (spec.protocol.is_http(), spec.istio.ingress.tls) {
+fn listener_protocol(protocol: Protocol, tls: IngressTls) -> ListenerProtocol {
+    let (name, port_name, route_kind) = match (protocol.is_http(), tls) {
         (true, IngressTls::Off) => ("HTTP", "http", "HTTPRoute"),
         (true, IngressTls::Simple | IngressTls::Mutual) => ("HTTPS", "https", "HTTPRoute"),
         (false, IngressTls::Off) => (TCP, "tcp", "TCPRoute"),
@@ -54,15 +54,15 @@ fn listener_protocol(spec: &DeploymentSpec) -> ListenerProtocol {
 const TCP: &str = "TCP";
 
 /// Name of the gateway's port at its Service, which tells Istio the protocol.
-pub fn port_name(spec: &DeploymentSpec) -> &'static str {
-    listener_protocol(spec).port_name
+pub fn port_name(protocol: Protocol, tls: IngressTls) -> &'static str {
+    listener_protocol(protocol, tls).port_name
 }
 
 pub fn objects(spec: &DeploymentSpec, subject: &Subject<'_>) -> Vec<Value> {
     match spec.istio.ingress.api {
-        IngressApi::Istio => vec![istio_gateway(spec, subject.namespace), istio_route(spec, subject)],
+        IngressApi::Istio => vec![istio_gateway(spec, subject), istio_route(spec, subject)],
         IngressApi::Kubernetes => {
-            vec![kubernetes_gateway(spec, subject.namespace), kubernetes_route(spec, subject)]
+            vec![kubernetes_gateway(spec, subject), kubernetes_route(spec, subject)]
         }
     }
 }
@@ -92,10 +92,11 @@ pub fn credential(ingress: IngressSettings, namespace: &str, credential: &Creden
     ]
 }
 
-fn istio_gateway(spec: &DeploymentSpec, namespace: &str) -> Value {
+fn istio_gateway(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
     let tls = spec.istio.ingress.tls;
+    let protocol = listener_protocol(subject.protocol, tls);
     let mut server = json!({
-        "port": {"number": PORT, "name": port_name(spec), "protocol": listener_protocol(spec).name},
+        "port": {"number": PORT, "name": protocol.port_name, "protocol": protocol.name},
         "hosts": [HOST],
     });
     if tls != IngressTls::Off {
@@ -103,12 +104,12 @@ fn istio_gateway(spec: &DeploymentSpec, namespace: &str) -> Value {
         server["tls"] = json!({"mode": mode, "credentialName": CREDENTIAL});
     }
     let spec = json!({"selector": {"app": NAME}, "servers": [server]});
-    object(ISTIO_API, "Gateway", (namespace, NAME), &spec)
+    object(ISTIO_API, "Gateway", (subject.namespace, NAME), &spec)
 }
 
 fn istio_route(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
     let mut route = json!({"hosts": [HOST], "gateways": [NAME]});
-    if spec.protocol.is_http() {
+    if subject.protocol.is_http() {
         route["http"] = json!([traffic::route(&spec.istio, subject)]);
     } else {
         route["tcp"] = json!([{"match": [{"port": PORT}], "route": [traffic::destination(subject)]}]);
@@ -117,15 +118,16 @@ fn istio_route(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
 }
 
 /// Refers to a running gateway by its Service; otherwise Istio would create a Deployment.
-fn kubernetes_gateway(spec: &DeploymentSpec, namespace: &str) -> Value {
+fn kubernetes_gateway(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
     let tls = spec.istio.ingress.tls;
+    let protocol = listener_protocol(subject.protocol, tls);
     let mut listener = json!({
-        "name": port_name(spec),
+        "name": protocol.port_name,
         "port": PORT,
-        "protocol": listener_protocol(spec).name,
+        "protocol": protocol.name,
         "allowedRoutes": {"namespaces": {"from": "Same"}},
     });
-    if listener_protocol(spec).name != TCP {
+    if protocol.name != TCP {
         listener["hostname"] = json!(HOST);
     }
     if tls != IngressTls::Off {
@@ -136,10 +138,10 @@ fn kubernetes_gateway(spec: &DeploymentSpec, namespace: &str) -> Value {
     }
     let spec = json!({
         "gatewayClassName": "istio",
-        "addresses": [{"type": "Hostname", "value": service_host(NAME, namespace)}],
+        "addresses": [{"type": "Hostname", "value": service_host(NAME, subject.namespace)}],
         "listeners": [listener],
     });
-    object(KUBERNETES_API, "Gateway", (namespace, NAME), &spec)
+    object(KUBERNETES_API, "Gateway", (subject.namespace, NAME), &spec)
 }
 
 fn kubernetes_route(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
@@ -150,14 +152,14 @@ fn kubernetes_route(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
     }
     if let Some(attempts) = settings.retries {
         rule["retry"] = json!({"attempts": attempts, "codes": RETRIED_CODES});
-        if spec.protocol == Protocol::Grpc && attempts > 0 {
+        if subject.protocol == Protocol::Grpc && attempts > 0 {
             let header = json!({"name": RETRIED_GRPC_HEADER, "value": RETRIED_GRPC_STATUS});
             rule["filters"] =
                 json!([{"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": [header]}}]);
         }
     }
     let mut route = json!({"parentRefs": [{"name": NAME}], "rules": [rule]});
-    let protocol = listener_protocol(spec);
+    let protocol = listener_protocol(subject.protocol, spec.istio.ingress.tls);
     if protocol.name != TCP {
         route["hostnames"] = json!([HOST]);
     }

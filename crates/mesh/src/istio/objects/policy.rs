@@ -39,11 +39,14 @@ pub(super) fn authorization(
         attach(&mut policy, spec, subject.service);
         object(API, kind, (subject.namespace, name), &policy)
     };
-    let last_path = (settings.identities == 0).then_some(subject.path);
+    let allows_paths = settings.identities == 0;
     let paths = rules(PATH_RULES, subject.service, settings.paths, |number, is_last| {
-        let path =
-            last_path.filter(|_| is_last).map_or_else(|| format!("/elsewhere/{number}"), ToOwned::to_owned);
-        json!({"to": [{"operation": {"paths": [path]}}]})
+        let paths = if is_last && allows_paths {
+            subject.endpoints.iter().map(|endpoint| subject.protocol.path(endpoint)).collect()
+        } else {
+            vec![format!("/elsewhere/{number}")]
+        };
+        json!({"to": [{"operation": {"paths": paths}}]})
     });
     let identities = rules(IDENTITY_RULES, subject.service, settings.identities, |number, is_last| {
         let principal =

@@ -1,6 +1,7 @@
 //! What policies and routes are about: a Service, its callers, and how it is requested.
 
 use crate::names::service_host;
+use experiment::Protocol;
 use serde_json::{Value, json};
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -10,7 +11,9 @@ pub struct Subject<'a> {
     pub service: &'a str,
     pub port: u16,
     pub callers: &'a [ServiceAccount<'a>],
-    pub path: &'a str,
+    pub protocol: Protocol,
+    /// Paths of its endpoints.
+    pub endpoints: &'a [&'a str],
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -146,7 +146,7 @@ fn load(
     folder: &Path,
 ) -> Result<Vec<String>, EnvironmentError> {
     let mut words: Vec<String> = ["load", "--rate", "100", "--duration", "10s"].map(str::to_owned).to_vec();
-    for argument in drivers::protocol_arguments(trial) {
+    for argument in trial.spec.topology.target().map(drivers::protocol_arguments).unwrap_or_default() {
         words.push(match argument {
             Argument::Text(text) => text,
             Argument::File { name, content } => {

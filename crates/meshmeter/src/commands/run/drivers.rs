@@ -3,6 +3,7 @@
 use experiment::environment::deploy::{Argument, DriverEnd, DriverLoad, DriverStart};
 use experiment::environment::{SentLoad, TCP_REQUEST_BYTES};
 use experiment::schema::{LoadResult, MergedPart};
+use experiment::topology::Workload;
 use experiment::units::format_duration;
 use experiment::{PlannedTrial, Protocol};
 use jiff::Timestamp;
@@ -67,6 +68,7 @@ pub(super) fn starts(planned: &PlannedTrial, now: Timestamp) -> Vec<DriverStart>
             planned,
             planned.generator_seed.wrapping_add(number.into()),
             start_at.map(|instant| instant + phase * number),
+            &planned.spec.topology.workloads[driver.target],
         ),
     };
     (0..).zip(drivers).map(start).collect()
@@ -79,7 +81,12 @@ fn phase_step(rate: Option<f64>, drivers: usize) -> Duration {
 }
 
 /// Arguments of `meshmeter load`, but for those that the deployment adds.
-fn arguments(planned: &PlannedTrial, seed: u64, start_at: Option<Timestamp>) -> Vec<Argument> {
+fn arguments(
+    planned: &PlannedTrial,
+    seed: u64,
+    start_at: Option<Timestamp>,
+    target: &Workload,
+) -> Vec<Argument> {
     let load = &planned.load;
     let (kind, amount) = match (load.rate, load.clients) {
         (Some(rate), _) => ("--rate", rate.to_string()),
@@ -99,13 +106,13 @@ fn arguments(planned: &PlannedTrial, seed: u64, start_at: Option<Timestamp>) -> 
     let options = options.into_iter();
     let options =
         options.flat_map(|(option, value)| [Argument::Text(option.to_owned()), Argument::Text(value)]);
-    options.chain(protocol_arguments(planned)).collect()
+    options.chain(protocol_arguments(target)).collect()
 }
 
 /// What the protocol needs that the URL does not say.
-pub(crate) fn protocol_arguments(planned: &PlannedTrial) -> Vec<Argument> {
+pub(crate) fn protocol_arguments(target: &Workload) -> Vec<Argument> {
     let text = |text: &str| Argument::Text(text.to_owned());
-    match planned.spec.protocol {
+    match target.protocol {
         Protocol::Http1 => Vec::new(),
         Protocol::Http2 => vec![text("--http"), text("2")],
         // Reflection would send requests to the service that are not part of the load.
@@ -117,7 +124,7 @@ pub(crate) fn protocol_arguments(planned: &PlannedTrial) -> Vec<Argument> {
             text("--body-size"),
             Argument::Text(TCP_REQUEST_BYTES.to_string()),
             text("--reply-size"),
-            Argument::Text(planned.load.payload_bytes.max(1).to_string()),
+            Argument::Text(target.tcp_reply_bytes().to_string()),
         ],
     }
 }
