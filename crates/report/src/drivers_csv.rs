@@ -1,10 +1,11 @@
-//! Drivers and services as comma-separated values: one line per driver or service of each cell, under a line of names.
+//! Drivers, services and calls between services as comma-separated values: one line per driver, service or edge of each
+//! cell, under a line of names.
 //!
 //! Estimates have four columns: themselves, `_low` and `_high` of the 95 % confidence interval, and `_n`, the number of
 //! trials. A field is empty where there is no such figure. Times are in microseconds.
 
 use crate::csv_fields::{estimate_fields, factor_fields, line, load_fields};
-use experiment::schema::{Cell, DriverSummary, Estimate, ServiceSummary, Summary};
+use experiment::schema::{Cell, DriverSummary, EdgeSummary, Estimate, Percentiles, ServiceSummary, Summary};
 
 /// The drivers of a run.
 #[must_use]
@@ -16,6 +17,12 @@ pub fn drivers(summary: &Summary) -> String {
 #[must_use]
 pub fn services(summary: &Summary) -> String {
     table(summary, |cell| cell.services.iter().map(service).collect())
+}
+
+/// The calls between the services of a run.
+#[must_use]
+pub fn edges(summary: &Summary) -> String {
+    table(summary, |cell| cell.edges.iter().map(edge).collect())
 }
 
 type Fields = Vec<(String, String)>;
@@ -47,10 +54,7 @@ fn driver(driver: &DriverSummary) -> Fields {
         ("objective", objective.to_owned()),
         ("errors", driver.errors.to_string()),
     ]);
-    fields.extend(counted("p50_us", times.map(|times| times.p50)));
-    fields.extend(counted("p90_us", times.map(|times| times.p90)));
-    fields.extend(counted("p99_us", times.map(|times| times.p99)));
-    fields.extend(counted("p99.9_us", times.map(|times| times.p99_9)));
+    fields.extend(percentiles(times));
     fields.extend(counted("rate_completed", driver.rate_completed));
     fields
 }
@@ -63,7 +67,33 @@ fn service(service: &ServiceSummary) -> Fields {
     ]);
     fields.extend(counted("requests_per_s", service.requests_per_s));
     fields.extend(counted("cpu_cores", service.cpu_cores));
+    fields.extend(counted("proxy_cpu_cores", service.proxy_cpu_cores));
     fields
+}
+
+fn edge(edge: &EdgeSummary) -> Fields {
+    let mut fields = texts([
+        ("from", edge.from.clone()),
+        ("to", edge.to.clone()),
+        ("proven", edge.proven.to_string()),
+        ("errors", edge.errors.to_string()),
+    ]);
+    fields.extend(counted("requests_per_s", edge.requests_per_s));
+    fields.extend(percentiles(edge.response_time_us));
+    fields
+}
+
+fn percentiles(times: Option<Percentiles>) -> Fields {
+    let of = |read: fn(Percentiles) -> Estimate| times.map(read);
+    [
+        ("p50_us", of(|times| times.p50)),
+        ("p90_us", of(|times| times.p90)),
+        ("p99_us", of(|times| times.p99)),
+        ("p99.9_us", of(|times| times.p99_9)),
+    ]
+    .into_iter()
+    .flat_map(|(name, estimate)| counted(name, estimate))
+    .collect()
 }
 
 fn texts<const N: usize>(fields: [(&str, String); N]) -> Fields {
@@ -108,6 +138,15 @@ mod tests {
             replicas: 2,
             requests_per_s: Some(p50),
             cpu_cores: None,
+            proxy_cpu_cores: Some(p50),
+        }];
+        summary.cells[0].edges = vec![EdgeSummary {
+            from: "a/web".to_owned(),
+            to: "a/list".to_owned(),
+            requests_per_s: Some(p50),
+            response_time_us: Some(times),
+            errors: 0.25,
+            proven: true,
         }];
         summary
     }
@@ -137,8 +176,16 @@ mod tests {
     #[test]
     fn every_service_has_a_line() {
         let table = services(&summary());
-        let names = ["service", "namespace", "replicas", "requests_per_s", "requests_per_s_n", "cpu_cores"];
-        assert_eq!(columns(&table, &names, 1), ["web", "a", "2", "200.5", "4", ""]);
+        let names = [
+            "service",
+            "namespace",
+            "replicas",
+            "requests_per_s",
+            "requests_per_s_n",
+            "cpu_cores",
+            "proxy_cpu_cores",
+        ];
+        assert_eq!(columns(&table, &names, 1), ["web", "a", "2", "200.5", "4", "", "200.5"]);
         assert_eq!(table.lines().count(), 2);
     }
 
@@ -147,5 +194,16 @@ mod tests {
         let text = include_str!("../tests/fixture/summary.json");
         let older: Summary = serde_json::from_str(text).expect("the kept summary is good");
         assert_eq!((drivers(&older), services(&older)), (String::new(), String::new()));
+    }
+
+    #[test]
+    fn every_edge_has_a_line() {
+        let table = edges(&summary());
+        let names = ["from", "to", "proven", "errors", "requests_per_s", "p50_us", "p50_us_n", "p99_us_low"];
+        assert_eq!(
+            columns(&table, &names, 1),
+            ["a/web", "a/list", "true", "0.25", "200.5", "200.5", "4", "190"]
+        );
+        assert_eq!(table.lines().count(), 2);
     }
 }

@@ -1,15 +1,17 @@
 //! From trials to cells: estimates with intervals for every mode × factors × load.
 //!
 //! Only valid trials enter estimates; every trial enters the counts and the errors. Read [`estimates`] first; [`components`],
-//! [`holdings`] and [`totals`] are usage, [`drivers`] and [`services`] are each driver and service, [`comparison`] is mode
-//! against mode, and [`factors`] is figures against a factor.
+//! [`holdings`] and [`totals`] are usage, [`drivers`], [`services`] and [`edges`] are each driver, service and call between
+//! services, [`comparison`] is mode against mode, and [`factors`] is figures against a factor.
 
 mod comparison;
 mod components;
 mod drivers;
+mod edges;
 mod estimates;
 mod factors;
 mod holdings;
+mod readings;
 mod services;
 mod totals;
 
@@ -117,7 +119,7 @@ fn cell(key: &PlannedCell, objective: &Objective, trials: &TrialsByCell<'_>) -> 
         errors: error_fraction(all.iter().filter_map(|trial| Some(&trial.result.as_ref()?.requests))),
         drivers: drivers::drivers(objective, all, places),
         services: services::services(all),
-        edges: Vec::new(),
+        edges: edges::edges(all),
         components: components(&valid),
         totals: totals::totals(&valid),
         path: path(&valid, all),
@@ -158,3 +160,5 @@ fn path(valid: &[&TrialRecord], all: &[&TrialRecord]) -> CellPath {
 
 #[cfg(test)]
 mod driver_tests;
+#[cfg(test)]
+mod edge_tests;

@@ -34,7 +34,7 @@ pub struct EdgeSummary {
     pub from: String,
     /// Qualified name of the called workload.
     pub to: String,
-    /// Requests per second over the whole trial, warm-up included.
+    /// Requests per second in the measured window, made from the count of the whole trial as those of services are.
     pub requests_per_s: Option<Estimate>,
     /// Response time that the caller saw over the whole trial.
     pub response_time_us: Option<Percentiles>,

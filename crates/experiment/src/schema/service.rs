@@ -37,4 +37,8 @@ pub struct ServiceSummary {
     pub requests_per_s: Option<Estimate>,
     /// Mean CPU of its pods' application containers together, cores; proxies are not in it.
     pub cpu_cores: Option<Estimate>,
+    /// Mean CPU of the proxies in its pods together, cores; absent where its pods have none of their own. Proxies that
+    /// several pods share are components alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy_cpu_cores: Option<Estimate>,
 }

@@ -27,6 +27,10 @@ pub struct ReportArgs {
     /// mode and load
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub services_csv: Option<PathBuf>,
+    /// Write requests per second, response times and errors of the calls between services to this file as comma-separated
+    /// values: a line per edge of each mode and load
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub edges_csv: Option<PathBuf>,
     /// Print the summary as JSON instead of a table
     #[arg(long)]
     pub json: bool,

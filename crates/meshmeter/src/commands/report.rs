@@ -26,6 +26,7 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     write_csv("latencies", args.latency_csv.as_deref(), || report::cells_csv::table(&run.summary))?;
     write_csv("drivers", args.drivers_csv.as_deref(), || report::drivers_csv::drivers(&run.summary))?;
     write_csv("services", args.services_csv.as_deref(), || report::drivers_csv::services(&run.summary))?;
+    write_csv("edges", args.edges_csv.as_deref(), || report::drivers_csv::edges(&run.summary))?;
     Ok(ExitCode::SUCCESS)
 }
 

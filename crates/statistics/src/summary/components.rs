@@ -3,26 +3,34 @@
 use super::estimates::estimate;
 use super::holdings;
 use experiment::schema::{ComponentSummary, ComponentUsage, ProxyHoldings, Role, TrialRecord};
+use std::collections::HashMap;
+
+/// What a component used in each trial, with the responses per second in it.
+type Usages<'a> = Vec<(&'a ComponentUsage, f64)>;
 
 /// Every component, in the order in which the trials list them.
 pub(super) fn components(valid: &[&TrialRecord]) -> Vec<ComponentSummary> {
-    let mut keys: Vec<(&str, Role)> = Vec::new();
-    for usage in valid.iter().flat_map(|trial| &trial.components) {
-        if !keys.contains(&(usage.name.as_str(), usage.role)) {
-            keys.push((&usage.name, usage.role));
+    let mut positions: HashMap<(&str, Role), usize> = HashMap::new();
+    let mut all: Vec<((&str, Role), Usages<'_>)> = Vec::new();
+    for (trial, result) in valid.iter().filter_map(|trial| Some((trial, trial.result.as_ref()?))) {
+        for usage in &trial.components {
+            let key = (usage.name.as_str(), usage.role);
+            let position = *positions.entry(key).or_insert_with(|| {
+                all.push((key, Vec::new()));
+                all.len() - 1
+            });
+            all[position].1.push((usage, result.rate.completed));
         }
     }
-    keys.into_iter().filter_map(|(name, role)| component(name, role, valid)).collect()
+    all.into_iter().filter_map(|((name, role), usages)| component(name, role, &usages, valid)).collect()
 }
 
-fn component(name: &str, role: Role, valid: &[&TrialRecord]) -> Option<ComponentSummary> {
-    let usages: Vec<(&ComponentUsage, f64)> = valid
-        .iter()
-        .filter_map(|trial| {
-            let usage = trial.components.iter().find(|usage| usage.name == name && usage.role == role)?;
-            Some((usage, trial.result.as_ref()?.rate.completed))
-        })
-        .collect();
+fn component(
+    name: &str,
+    role: Role,
+    usages: &[(&ComponentUsage, f64)],
+    valid: &[&TrialRecord],
+) -> Option<ComponentSummary> {
     let each = |read: &dyn Fn(&ComponentUsage, f64) -> Option<f64>| {
         estimate(usages.iter().filter_map(|(usage, rate)| read(usage, *rate)))
     };

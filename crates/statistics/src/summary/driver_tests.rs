@@ -15,10 +15,10 @@ use std::time::Duration;
 
 const EXPERIMENT: &str = "{name: t, modes: [none], load: {rate: 100, duration: 10s, warmup: 2s}, repeats: 5, \
                           objective: {p99: 2ms, errors: 1%}}";
-const WINDOW_S: f64 = 10.0;
-const WARMUP_REQUESTS: u64 = 200;
+pub(super) const WINDOW_S: f64 = 10.0;
+pub(super) const WARMUP_REQUESTS: u64 = 200;
 
-fn result(rate: f64, median_us: f64) -> LoadResult {
+pub(super) fn result(rate: f64, median_us: f64) -> LoadResult {
     let mut times = LatencyHistogram::new();
     let count = (rate * WINDOW_S) as u64;
     for request in 0..count {
@@ -108,7 +108,9 @@ fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) -> TrialRec
 }
 
 /// Five tenants, the fifth three times as slow, in five trials. `change` is given the tenant and the trial of each driver.
-fn five_tenants(change: impl Fn(usize, usize, &mut DriverRecord)) -> (Experiment, Vec<TrialRecord>) {
+pub(super) fn five_tenants(
+    change: impl Fn(usize, usize, &mut DriverRecord),
+) -> (Experiment, Vec<TrialRecord>) {
     let experiment = Experiment::parse(EXPERIMENT, "test").expect("a good experiment");
     let load = Plan::new(&experiment, 1).trials[0].load.clone();
     let trials = (0..5).map(|index| {
@@ -124,11 +126,11 @@ fn five_tenants(change: impl Fn(usize, usize, &mut DriverRecord)) -> (Experiment
     (experiment, trials)
 }
 
-fn summary(experiment: &Experiment, trials: Vec<TrialRecord>) -> Summary {
+pub(super) fn summary(experiment: &Experiment, trials: Vec<TrialRecord>) -> Summary {
     summarize(experiment, 1, 5, &Host::default(), &retakes::settle(trials))
 }
 
-fn spoil(driver: &mut DriverRecord, reason: &str) {
+pub(super) fn spoil(driver: &mut DriverRecord, reason: &str) {
     driver.verdict = Verdict { valid: false, reasons: vec![reason.to_owned()], ..Verdict::default() };
 }
 

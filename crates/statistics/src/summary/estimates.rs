@@ -29,8 +29,13 @@ pub(super) fn resolution_us(value_us: f64) -> f64 {
 }
 
 pub(super) fn percentiles(results: &[&LoadResult]) -> Option<Percentiles> {
+    percentiles_of(&results.iter().map(|result| &result.response_time_us).collect::<Vec<_>>())
+}
+
+/// Of the times of each trial.
+pub(super) fn percentiles_of(times: &[&HistogramSummary]) -> Option<Percentiles> {
     let estimate = |read: fn(&HistogramSummary) -> f64| {
-        let values: Vec<f64> = results.iter().map(|result| read(&result.response_time_us)).collect();
+        let values: Vec<f64> = times.iter().map(|times| read(times)).collect();
         let greatest = values.iter().copied().fold(0.0, f64::max);
         interval::mean(&values, resolution_us(greatest)).map(not_below_zero)
     };

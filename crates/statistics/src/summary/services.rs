@@ -1,83 +1,85 @@
-//! What each service of a cell served and used.
-//!
-//! A service counts over the whole trial, warm-up included. Where the environment did not read its counter at both ends of
-//! the window, the rate in the window is its count times what the drivers sent per second in the window, over what they
-//! sent in the whole trial. The drivers of a service are those of its namespace, or all where its namespace has none.
+//! What each service of a cell served and used, and what the proxies in its pods used.
 
 use super::estimates::estimate;
-use experiment::schema::{DriverView, Role, ServiceRecord, ServiceSummary, TrialRecord};
-use std::collections::BTreeMap;
+use super::readings::{Readings, WindowRates};
+use experiment::schema::{ComponentUsage, Role, ServiceRecord, ServiceSummary, TrialRecord};
+use std::collections::{BTreeMap, HashMap};
 
 /// Every service of the trials of a cell, in the order in which the trials list them.
 pub(super) fn services(trials: &[&TrialRecord]) -> Vec<ServiceSummary> {
-    let mut positions: BTreeMap<(String, String), usize> = BTreeMap::new();
-    let mut services: Vec<(ServiceRecord, BTreeMap<usize, Reading>)> = Vec::new();
+    let mut readings = Readings::new();
+    let mut replicas: HashMap<(String, String), usize> = HashMap::new();
     for trial in trials {
-        let drivers = trial.drivers();
-        let cores: BTreeMap<&str, f64> = trial
-            .components
-            .iter()
-            .filter(|usage| usage.role == Role::App)
-            .map(|usage| (usage.name.as_str(), usage.cpu_cores()))
-            .collect();
+        let rates = WindowRates::new(trial.drivers());
+        let cpu = PodCpu::new(&trial.components);
         for service in trial.services().iter() {
             let key = (service.namespace.clone(), service.name.clone());
-            let position = *positions.entry(key).or_insert_with(|| {
-                services.push((service.clone(), BTreeMap::new()));
-                services.len() - 1
-            });
-            if let Some(reading) = Reading::new(service, &drivers, &cores) {
-                // The first take in which it is valid, as for drivers.
-                services[position].1.entry(trial.repeat).or_insert(reading);
-            }
+            replicas.entry(key.clone()).or_insert(service.replicas);
+            let rate_per_request = rates.of(&service.namespace);
+            let reading = rate_per_request.map(|rate| Reading::new(service, rate, &cpu));
+            readings.add(key, trial.repeat, reading);
         }
     }
-    services.into_iter().map(|(service, readings)| summary(service, &readings)).collect()
-}
-
-fn summary(service: ServiceRecord, readings: &BTreeMap<usize, Reading>) -> ServiceSummary {
-    ServiceSummary {
-        name: service.name,
-        namespace: service.namespace,
-        replicas: service.replicas,
-        requests_per_s: estimate(readings.values().filter_map(|reading| reading.requests_per_s)),
-        cpu_cores: estimate(readings.values().filter_map(|reading| reading.cpu_cores)),
-    }
+    let summary = |(key, readings): ((String, String), BTreeMap<usize, Reading>)| {
+        let each = |read: fn(&Reading) -> Option<f64>| estimate(readings.values().filter_map(read));
+        ServiceSummary {
+            replicas: replicas[&key],
+            requests_per_s: each(|reading| reading.requests_per_s),
+            cpu_cores: each(|reading| reading.cpu_cores),
+            proxy_cpu_cores: each(|reading| reading.proxy_cpu_cores),
+            namespace: key.0,
+            name: key.1,
+        }
+    };
+    readings.into_iter().map(summary).collect()
 }
 
 /// A service in one trial whose drivers are valid.
 struct Reading {
     requests_per_s: Option<f64>,
     cpu_cores: Option<f64>,
+    proxy_cpu_cores: Option<f64>,
 }
 
 impl Reading {
-    /// Absent where a driver of the service is not valid.
-    fn new(service: &ServiceRecord, drivers: &[DriverView<'_>], cores: &BTreeMap<&str, f64>) -> Option<Self> {
-        let is_own = |driver: &&DriverView<'_>| driver.namespace == service.namespace;
-        let mut own: Vec<&DriverView<'_>> = drivers.iter().filter(is_own).collect();
-        if own.is_empty() {
-            own = drivers.iter().collect();
-        }
-        if !own.iter().all(|driver| driver.is_valid()) {
-            return None;
-        }
-        let counted = || Some(service.requests? as f64 * window_rate_per_request(&own)?);
+    fn new(service: &ServiceRecord, rate_per_request: f64, cpu: &PodCpu<'_>) -> Self {
+        let counted = || service.requests.map(|requests| requests as f64 * rate_per_request);
         // Of some of its pods it would not be a sum.
-        let pods = service.components.iter().map(|name| cores.get(name.as_str()).copied());
-        Some(Self {
-            requests_per_s: service.requests_per_s.or_else(counted),
-            cpu_cores: pods.sum::<Option<f64>>().filter(|_| !service.components.is_empty()),
-        })
+        let sum = |cores: &dyn Fn(&str) -> Option<f64>| {
+            let pods = service.components.iter().map(|component| cores(component));
+            pods.sum::<Option<f64>>().filter(|_| !service.components.is_empty())
+        };
+        Self {
+            requests_per_s: service.requests_per_s.or_else(counted).filter(|rate| rate.is_finite()),
+            cpu_cores: sum(&|component| cpu.application(component)),
+            proxy_cpu_cores: sum(&|component| cpu.proxies(component)),
+        }
     }
 }
 
-/// Requests per second in the window for each request of the whole trial, of these drivers together.
-fn window_rate_per_request(drivers: &[&DriverView<'_>]) -> Option<f64> {
-    let (mut in_window_per_s, mut in_trial) = (0.0, 0.0);
-    for result in drivers.iter().filter_map(|driver| driver.result) {
-        in_window_per_s += result.requests.sent as f64 / result.duration_s;
-        in_trial += (result.warmup.sent + result.requests.sent) as f64;
+/// CPU in each pod of a trial, cores.
+struct PodCpu<'a> {
+    applications: HashMap<&'a str, &'a ComponentUsage>,
+    /// By pod.
+    proxies: HashMap<&'a str, f64>,
+}
+
+impl<'a> PodCpu<'a> {
+    fn new(components: &'a [ComponentUsage]) -> Self {
+        let of = |role| components.iter().filter(move |usage| usage.role == role);
+        let mut proxies: HashMap<&str, f64> = HashMap::new();
+        for (usage, pod) in of(Role::Proxy).filter_map(|usage| Some((usage, usage.pod.as_deref()?))) {
+            *proxies.entry(pod).or_default() += usage.cpu_cores();
+        }
+        Self { applications: of(Role::App).map(|usage| (usage.name.as_str(), usage)).collect(), proxies }
     }
-    Some(in_window_per_s / in_trial).filter(|rate| rate.is_finite())
+
+    fn application(&self, component: &str) -> Option<f64> {
+        self.applications.get(component).map(|usage| usage.cpu_cores())
+    }
+
+    /// Of the proxies in the pod of this application; absent where it has none.
+    fn proxies(&self, component: &str) -> Option<f64> {
+        self.proxies.get(self.applications.get(component)?.pod.as_deref()?).copied()
+    }
 }

@@ -1,0 +1,157 @@
+//! Calls between the services of five tenants: `a` calls `b1` and `b2`, each of which calls `c`.
+
+use super::driver_tests::{WARMUP_REQUESTS, WINDOW_S, five_tenants, result, spoil, summary};
+use super::*;
+use experiment::schema::{
+    ComponentUsage, DriverRecord, EdgeProof, EdgeRecord, EdgeSummary, Role, ServiceRecord, ServiceSummary,
+};
+
+const EDGES: [(&str, &str); 4] = [("a", "b1"), ("a", "b2"), ("b1", "c"), ("b2", "c")];
+/// What the driver of a tenant sends in a trial, warm-up included.
+const SENT: u64 = 1000 + WARMUP_REQUESTS;
+
+fn edge(tenant: usize, (from, to): (&str, &str), median_us: f64) -> EdgeRecord {
+    EdgeRecord {
+        from: format!("tenant-{tenant}/{from}"),
+        to: format!("tenant-{tenant}/{to}"),
+        requests: SENT,
+        answered: SENT,
+        connections: 4,
+        response_time_us: Some(result(100.0, median_us).response_time_us),
+        ..EdgeRecord::default()
+    }
+}
+
+fn service(tenant: usize, name: &str) -> ServiceRecord {
+    ServiceRecord {
+        name: name.to_owned(),
+        namespace: format!("tenant-{tenant}"),
+        replicas: 1,
+        requests: Some(if name == "c" { 2 * SENT } else { SENT }),
+        requests_per_s: None,
+        components: vec![format!("tenant-{tenant}/{name}")],
+    }
+}
+
+/// A service of 0.05 cores and its sidecar of 0.1 cores in one pod.
+fn pod(service: &ServiceRecord) -> [ComponentUsage; 2] {
+    let name = &service.components[0];
+    let usage = |name: &str, role, cpu_user_s| ComponentUsage {
+        pod: Some(service.components[0].replace('/', "--")),
+        cpu_user_s,
+        ..ComponentUsage::of(name, role, WINDOW_S)
+    };
+    [usage(name, Role::App, 0.5), usage(&format!("{name}-proxy"), Role::Proxy, 1.0)]
+}
+
+fn tiered(change: impl Fn(usize, usize, &mut DriverRecord)) -> (Experiment, Vec<TrialRecord>) {
+    let (experiment, mut trials) = five_tenants(change);
+    for trial in &mut trials {
+        let tenants = || 1..=5;
+        trial.services =
+            tenants().flat_map(|tenant| ["a", "b1", "b2", "c"].map(|name| service(tenant, name))).collect();
+        trial.components = trial.services.iter().flat_map(pod).collect();
+        let shared = ComponentUsage {
+            pod: Some("ztunnel".to_owned()),
+            cpu_user_s: 5.0,
+            ..ComponentUsage::of("ztunnel", Role::Proxy, WINDOW_S)
+        };
+        trial.components.push(shared);
+        let median_us = 200.0 + 2.0 * trial.index as f64;
+        trial.edges =
+            tenants().flat_map(|tenant| EDGES.map(|edge| self::edge(tenant, edge, median_us))).collect();
+    }
+    (experiment, trials)
+}
+
+fn find<'a>(edges: &'a [EdgeSummary], from: &str, to: &str) -> &'a EdgeSummary {
+    edges.iter().find(|edge| edge.from == from && edge.to == to).expect("the edge")
+}
+
+#[test]
+fn edges_and_services_add_up_as_the_graph_says() {
+    let (experiment, trials) = tiered(|_, _, _| {});
+    let summary = summary(&experiment, trials);
+    let cell = &summary.cells[0];
+    assert_eq!((cell.edges.len(), cell.services.len()), (20, 20));
+    let names: Vec<&str> = cell.edges[..4].iter().map(|edge| edge.to.as_str()).collect();
+    assert_eq!(
+        names,
+        ["tenant-1/b1", "tenant-1/b2", "tenant-1/c", "tenant-1/c"],
+        "in the order of the topology"
+    );
+    let per_s = |service: &ServiceSummary| service.requests_per_s.unwrap().estimate;
+    let [a, b1, b2, c] = &cell.services[..4] else { panic!("four services") };
+    assert!((per_s(a) - 100.0).abs() < 1e-9, "{a:?}");
+    assert!((per_s(c) / (per_s(b1) + per_s(b2)) - 1.0).abs() < 0.01);
+    assert!((per_s(c) / (2.0 * per_s(a)) - 1.0).abs() < 0.01);
+    let into_c: f64 = cell
+        .edges
+        .iter()
+        .filter(|edge| edge.to == "tenant-1/c")
+        .map(|edge| edge.requests_per_s.unwrap().estimate)
+        .sum();
+    assert!((into_c / per_s(c) - 1.0).abs() < 1e-9, "edges count as services do");
+    let edge = find(&cell.edges, "tenant-1/a", "tenant-1/b1");
+    let times = edge.response_time_us.unwrap();
+    assert_eq!((times.p50.n, edge.errors, edge.proven), (5, 0.0, true));
+    assert!(times.p50.low.unwrap() < 204.0 && 204.0 < times.p50.high.unwrap(), "{times:?}");
+    assert!(times.p99.estimate > times.p50.estimate);
+}
+
+#[test]
+fn proxies_in_the_pods_of_a_service_are_its_own_and_shared_ones_are_not() {
+    let (experiment, mut trials) = tiered(|_, _, _| {});
+    for trial in &mut trials {
+        trial.components.retain(|usage| usage.name != "tenant-5/c-proxy");
+    }
+    let summary = summary(&experiment, trials);
+    let services = &summary.cells[0].services;
+    assert!(services[..19].iter().all(|service| {
+        let (own, proxies) = (service.cpu_cores.unwrap(), service.proxy_cpu_cores.unwrap());
+        (own.estimate - 0.05).abs() < 1e-9 && (proxies.estimate - 0.1).abs() < 1e-9 && proxies.n == 5
+    }));
+    assert_eq!(services[19].proxy_cpu_cores, None);
+}
+
+#[test]
+fn failures_count_in_every_trial_and_proof_in_the_valid_ones() {
+    let (experiment, mut trials) = tiered(|tenant, index, driver| {
+        if tenant == 2 && index == 0 {
+            spoil(driver, "schedule-lag: late");
+        }
+    });
+    trials[0].edges[4].failed = SENT / 2;
+    // Of tenant 3, in a valid trial.
+    let unproven = EdgeProof {
+        from: "tenant-3/b1".to_owned(),
+        to: "tenant-3/c".to_owned(),
+        proven: false,
+        reasons: vec!["nothing was counted".to_owned()],
+    };
+    trials[1].path.edges = vec![unproven.clone()];
+    // And of tenant 4, in the one that is not.
+    trials[0].path.edges =
+        vec![EdgeProof { from: "tenant-4/b1".to_owned(), to: "tenant-4/c".to_owned(), ..unproven }];
+    let summary = summary(&experiment, trials);
+    let edges = &summary.cells[0].edges;
+    let spoiled = find(edges, "tenant-2/a", "tenant-2/b1");
+    assert_eq!(spoiled.requests_per_s.unwrap().n, 4, "its own driver was late once");
+    assert!((spoiled.errors - 0.1).abs() < 1e-9, "{}", spoiled.errors);
+    assert_eq!(find(edges, "tenant-1/a", "tenant-1/b1").requests_per_s.unwrap().n, 5);
+    let unproven: Vec<&str> =
+        edges.iter().filter(|edge| !edge.proven).map(|edge| edge.from.as_str()).collect();
+    assert_eq!(unproven, ["tenant-3/b1"]);
+}
+
+#[test]
+fn edges_whose_callers_measure_no_time_have_counts_alone() {
+    let (experiment, mut trials) = tiered(|_, _, _| {});
+    for edge in trials.iter_mut().flat_map(|trial| &mut trial.edges) {
+        edge.response_time_us = None;
+        edge.requests = 0;
+    }
+    let summary = summary(&experiment, trials);
+    let edge = &summary.cells[0].edges[0];
+    assert_eq!((edge.response_time_us, edge.requests_per_s.unwrap().estimate, edge.errors), (None, 0.0, 0.0));
+}
