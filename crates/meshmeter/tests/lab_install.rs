@@ -47,9 +47,8 @@ impl Scene {
             .args(arguments)
             .env("PATH", path)
             .env("MESHMETER_COMPONENTS", self.components.path());
-        for variable in ["MESHMETER_ENVOY", "MESHMETER_ISTIOD", "MESHMETER_PILOT_AGENT", "MESHMETER_ZTUNNEL"]
-        {
-            command.env_remove(variable);
+        for component in ["ENVOY", "ISTIOD", "PILOT_AGENT", "ZTUNNEL", "FERRETDB", "MONGOD"] {
+            command.env_remove(format!("MESHMETER_{component}"));
         }
         command
     }

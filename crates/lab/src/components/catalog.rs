@@ -15,6 +15,9 @@ pub(super) const KUBERNETES_VERSION: &str = "1.36.3";
 /// The release that Istio's source was to become (its file VERSION), and the commit in `components/istio/go.mod`.
 pub(super) const ISTIO_VERSION: &str = "1.31-dev-eed52ebb66ad";
 
+/// As `components/ferretdb/go.mod` pins it.
+const FERRETDB_VERSION: &str = "1.24.0";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Component {
     Envoy,
@@ -24,7 +27,9 @@ pub enum Component {
     PilotAgent,
     IstioFiles,
     AmbientIptables,
+    FerretDb,
     Ztunnel,
+    Mongod,
 }
 
 struct Entry {
@@ -38,7 +43,7 @@ struct Entry {
 
 impl Component {
     /// In the order in which they are shown and installed.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Envoy,
         Self::Etcd,
         Self::ApiServer,
@@ -46,7 +51,9 @@ impl Component {
         Self::Istiod,
         Self::PilotAgent,
         Self::AmbientIptables,
+        Self::FerretDb,
         Self::Ztunnel,
+        Self::Mongod,
     ];
 
     fn entry(self) -> Entry {
@@ -85,6 +92,13 @@ impl Component {
                 "redirects a pod's traffic as Istio's CNI agent does",
                 ("ambient-iptables", "ambient-iptables"),
             ),
+            Self::FerretDb => entry(
+                "ferretdb",
+                Some(FERRETDB_VERSION),
+                "the database of topologies that have one: MongoDB's protocol over SQLite",
+                ("ferretdb", "ferretdb"),
+            ),
+            Self::Mongod => entry("mongod", None, "MongoDB, in the place of ferretdb", ("mongod", "mongod")),
             Self::Ztunnel => {
                 entry("ztunnel", None, "Istio's node proxy, for the ambient modes", ("ztunnel", "ztunnel"))
             }
@@ -114,7 +128,8 @@ impl Component {
             Self::AmbientIptables => "Go module istio.io/istio, with a main of Meshmeter's".to_owned(),
             Self::PilotAgent => "Go module istio.io/istio".to_owned(),
             Self::IstioFiles => "Go modules istio.io/istio and sigs.k8s.io/gateway-api".to_owned(),
-            Self::Ztunnel => "no registry: your own".to_owned(),
+            Self::FerretDb => format!("Go module github.com/FerretDB/FerretDB v{FERRETDB_VERSION}"),
+            Self::Ztunnel | Self::Mongod => "no registry: your own".to_owned(),
         }
     }
 

@@ -18,6 +18,12 @@ pub fn find(component: Component, overrides: &Overrides) -> Result<Installed> {
     find_with(component, overrides, &|name| std::env::var_os(name))
 }
 
+/// The program of a topology's databases: the user's own MongoDB if one was named, else FerretDB.
+pub fn find_database(overrides: &Overrides) -> Result<Installed> {
+    let named = overrides.name_one(Component::Mongod);
+    find(if named { Component::Mongod } else { Component::FerretDb }, overrides)
+}
+
 /// Checks every program that an option names, since its user wants nothing without it.
 pub fn check_options(overrides: &Overrides) -> Result<()> {
     Component::ALL
@@ -42,6 +48,11 @@ fn find_with(
 ) -> Result<Installed> {
     let (path, origin) = match overrides.naming(component, value_of) {
         Some(named) => named,
+        None if component == Component::Mongod => {
+            return Err(
+                EnvironmentError::new("find mongod", "none was named").with_hint(how_to_get(component))
+            );
+        }
         None if component == Component::Ztunnel => {
             let path = in_search_path(component.name(), value_of("PATH")).ok_or_else(|| {
                 EnvironmentError::new("find ztunnel", "none was named, and PATH has none")

@@ -16,6 +16,12 @@ use std::time::Duration;
 /// kube-apiserver takes some four minutes on two idle cores.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
 
+const BUILD_HINT: &str =
+    "a first build needs the Go module proxy (network, GOPROXY), some 5 GB in Go's caches and 3 GB of memory";
+
+/// `v` and the version in the catalog.
+const FERRETDB_VERSION_TEXT: &str = "v1.24.0\n";
+
 /// The commit in [`ISTIO_VERSION`].
 const ISTIO_REVISION: &str = "eed52ebb66ad";
 
@@ -24,12 +30,24 @@ pub(super) struct Module {
     go_sum: &'static str,
     /// Path and text.
     sources: &'static [(&'static str, &'static str)],
+    /// Path and text of files that a release of a required module has and the module does not. The module's vendor
+    /// directory is made for them: Go replaces no file in its module cache.
+    vendored: &'static [(&'static str, &'static str)],
 }
 
 static KUBERNETES: Module = Module {
     go_mod: include_str!("../../../../components/kubernetes/go.mod"),
     go_sum: include_str!("../../../../components/kubernetes/go.sum"),
     sources: &[],
+    vendored: &[],
+};
+
+/// Without a version FerretDB's main package refuses to start.
+static FERRETDB: Module = Module {
+    go_mod: include_str!("../../../../components/ferretdb/go.mod"),
+    go_sum: include_str!("../../../../components/ferretdb/go.sum"),
+    sources: &[],
+    vendored: &[("github.com/FerretDB/FerretDB/build/version/version.txt", FERRETDB_VERSION_TEXT)],
 };
 
 /// Also the module that [`super::istio_files`] come from.
@@ -40,6 +58,7 @@ pub(super) static ISTIO: Module = Module {
         ("ambient-iptables/main.go", include_str!("../../../../components/istio/ambient-iptables/main.go")),
         ("istiod/main.go", include_str!("../../../../components/istio/istiod/main.go")),
     ],
+    vendored: &[],
 };
 
 impl Module {
@@ -58,12 +77,31 @@ impl Module {
         write().context(format!("write the Go module {}", folder.display()))?;
         Ok(folder)
     }
+
+    fn vendor(
+        &self,
+        go: &str,
+        module: &Path,
+        operation: &str,
+        look: &mut dyn FnMut(Duration, &str) -> bool,
+    ) -> Result<()> {
+        let mut command = go_toolchain::command(go, module);
+        command.args(["mod", "vendor"]);
+        supervised_command::run_well(&mut command, operation, BUILD_HINT, BUILD_TIMEOUT, look)?;
+        for (path, text) in self.vendored {
+            let path = module.join("vendor").join(path);
+            fs::write(&path, text).context(format!("write {}", path.display()))?;
+        }
+        Ok(())
+    }
 }
 
 pub(super) struct Program {
     component: Component,
     module: &'static Module,
     package: &'static str,
+    /// Build tags.
+    tags: &'static str,
     /// Set by the linker, so that the program states its version.
     variables: Vec<String>,
 }
@@ -79,9 +117,12 @@ impl Program {
             Component::Istiod => (&ISTIO, "./istiod", istio_variables()),
             Component::AmbientIptables => (&ISTIO, "./ambient-iptables", istio_variables()),
             Component::PilotAgent => (&ISTIO, "istio.io/istio/pilot/cmd/pilot-agent", istio_variables()),
-            Component::Envoy | Component::IstioFiles | Component::Ztunnel => return None,
+            Component::FerretDb => (&FERRETDB, "github.com/FerretDB/FerretDB/cmd/ferretdb", Vec::new()),
+            Component::Envoy | Component::IstioFiles | Component::Ztunnel | Component::Mongod => return None,
         };
-        Some(Self { component, module, package, variables })
+        // The lab's database keeps its data in SQLite.
+        let tags = if component == Component::FerretDb { "ferretdb_no_postgresql" } else { "" };
+        Some(Self { component, module, package, tags, variables })
     }
 
     pub(super) fn recipe(&self) -> String {
@@ -93,6 +134,9 @@ impl Program {
         );
         let flags = self.linker_flags();
         texts.extend([self.package, &flags]);
+        if !self.module.vendored.is_empty() {
+            texts.extend(self.module.vendored.iter().map(|(_, text)| *text).chain([self.tags]));
+        }
         sha256_of_texts(&texts)
     }
 
@@ -107,12 +151,18 @@ impl Program {
         let module = self.module.write(scratch)?;
         let made_by = go_toolchain::version(go, &module, self.module.go_mod, look)?;
         let program = package.join(self.component.file());
-        let mut command = go_toolchain::command(go, &module);
-        command.args(["build", "-trimpath", "-buildvcs=false", "-ldflags", &self.linker_flags(), "-o"]);
-        command.arg(&program).arg(self.package);
         let operation = format!("build {} with {made_by}", self.component);
-        let hint = "a first build needs the Go module proxy (network, GOPROXY), some 5 GB in Go's caches and 3 GB of memory";
-        supervised_command::run_well(&mut command, &operation, hint, BUILD_TIMEOUT, look)?;
+        let mut command = go_toolchain::command(go, &module);
+        command.args(["build", "-trimpath", "-buildvcs=false", "-ldflags", &self.linker_flags()]);
+        if !self.tags.is_empty() {
+            command.args(["-tags", self.tags]);
+        }
+        if !self.module.vendored.is_empty() {
+            self.module.vendor(go, &module, &operation, look)?;
+            command.arg("-mod=vendor");
+        }
+        command.arg("-o").arg(&program).arg(self.package);
+        supervised_command::run_well(&mut command, &operation, BUILD_HINT, BUILD_TIMEOUT, look)?;
         version::check_pinned(self.component, &program)
             .context(format!("run the {} that was built", self.component))?;
         Ok(made_by)
@@ -167,11 +217,13 @@ mod tests {
             ISTIO.go_mod.lines().find(|line| line.trim_start().starts_with("istio.io/istio v")).unwrap();
         assert!(istio.trim_end().ends_with(ISTIO_REVISION), "{istio}");
         assert!(ISTIO_VERSION.ends_with(ISTIO_REVISION));
+        assert!(requires(&FERRETDB, "github.com/FerretDB/FerretDB", &version(Component::FerretDb)));
+        assert_eq!(FERRETDB_VERSION_TEXT.trim(), version(Component::FerretDb));
     }
 
     #[test]
     fn every_module_says_which_go_it_needs() {
-        for module in [&KUBERNETES, &ISTIO] {
+        for module in [&KUBERNETES, &ISTIO, &FERRETDB] {
             assert!(module.go_mod.lines().any(|line| line.starts_with("go 1.")));
         }
     }
@@ -180,6 +232,6 @@ mod tests {
     fn recipes_differ() {
         let built = Component::ALL.into_iter().filter_map(Program::of);
         let recipes: std::collections::BTreeSet<String> = built.map(|program| program.recipe()).collect();
-        assert_eq!(recipes.len(), 5);
+        assert_eq!(recipes.len(), 6);
     }
 }

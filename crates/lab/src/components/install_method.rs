@@ -79,7 +79,8 @@ pub(super) fn files(component: Component) -> &'static [&'static str] {
         Component::Istiod => &["istiod"],
         Component::PilotAgent => &["pilot-agent"],
         Component::AmbientIptables => &["ambient-iptables"],
-        Component::Ztunnel => &[],
+        Component::FerretDb => &["ferretdb"],
+        Component::Ztunnel | Component::Mongod => &[],
     }
 }
 
@@ -87,11 +88,11 @@ pub(super) fn files(component: Component) -> &'static [&'static str] {
 pub(super) fn expectation(component: Component) -> (&'static str, &'static str) {
     match component {
         Component::Envoy => ("fetching", "half a minute, 50 MB"),
-        Component::Etcd => ("building", "a minute"),
+        Component::Etcd | Component::FerretDb => ("building", "a minute"),
         Component::ApiServer => ("building", "4 minutes"),
         Component::IstioFiles => ("fetching", "half a minute"),
         Component::Istiod => ("building", "4 minutes"),
         Component::PilotAgent | Component::AmbientIptables => ("building", "half a minute"),
-        Component::Ztunnel => ("fetching", "no time"),
+        Component::Ztunnel | Component::Mongod => ("fetching", "no time"),
     }
 }

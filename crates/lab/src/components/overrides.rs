@@ -14,6 +14,9 @@ pub struct Overrides {
     pub istiod: Option<PathBuf>,
     pub pilot_agent: Option<PathBuf>,
     pub ztunnel: Option<PathBuf>,
+    pub ferretdb: Option<PathBuf>,
+    /// Run in FerretDB's place.
+    pub mongod: Option<PathBuf>,
 }
 
 pub fn variable(component: Component) -> Option<&'static str> {
@@ -22,6 +25,8 @@ pub fn variable(component: Component) -> Option<&'static str> {
         Component::Istiod => Some("MESHMETER_ISTIOD"),
         Component::PilotAgent => Some("MESHMETER_PILOT_AGENT"),
         Component::Ztunnel => Some("MESHMETER_ZTUNNEL"),
+        Component::FerretDb => Some("MESHMETER_FERRETDB"),
+        Component::Mongod => Some("MESHMETER_MONGOD"),
         Component::Etcd | Component::ApiServer | Component::IstioFiles | Component::AmbientIptables => None,
     }
 }
@@ -39,6 +44,8 @@ impl Overrides {
             Component::Istiod => self.istiod.as_ref(),
             Component::PilotAgent => self.pilot_agent.as_ref(),
             Component::Ztunnel => self.ztunnel.as_ref(),
+            Component::FerretDb => self.ferretdb.as_ref(),
+            Component::Mongod => self.mongod.as_ref(),
             Component::Etcd | Component::ApiServer | Component::IstioFiles | Component::AmbientIptables => {
                 None
             }
@@ -69,6 +76,11 @@ pub fn how_to_get(component: Component) -> String {
         Component::Ztunnel => {
             return "no package registry has ztunnel: take it out of Istio's image istio/ztunnel or build \
                     github.com/istio/ztunnel, and name it with --ztunnel, MESHMETER_ZTUNNEL or in PATH"
+                .to_owned();
+        }
+        Component::Mongod => {
+            return "no package registry has mongod: name MongoDB's own with --mongod or MESHMETER_MONGOD; without it, \
+                    FerretDB is the database"
                 .to_owned();
         }
         _ => "`meshmeter lab install` builds it",

@@ -48,6 +48,8 @@ fn parse(component: Component, text: &str) -> Option<&str> {
         Component::Istiod | Component::PilotAgent | Component::AmbientIptables | Component::Ztunnel => {
             istio(text)
         }
+        Component::FerretDb => numbered(text.trim_start().strip_prefix("version: v")?),
+        Component::Mongod => numbered(text.trim_start().strip_prefix("db version v")?),
         Component::IstioFiles => None,
     }
 }
@@ -102,6 +104,8 @@ mod tests {
             (Component::Istiod, istio, "1.29.1"),
             (Component::PilotAgent, istio, "1.29.1"),
             (Component::Ztunnel, unnamed, "15a147d"),
+            (Component::FerretDb, "version: v1.24.0\ncommit: unknown\n", "1.24.0"),
+            (Component::Mongod, "db version v8.0.4\nBuild Info: {\n", "8.0.4"),
         ];
         for (component, printed, version) in cases {
             assert_eq!(parse(component, printed), Some(version), "{component}");

@@ -2,14 +2,14 @@
 
 use super::check::Check;
 use crate::Result;
-use crate::components::{Component, Installed, Overrides, find, how_to_get, istio_files};
+use crate::components::{Component, Installed, Overrides, find, find_database, how_to_get, istio_files};
 use experiment::environment::{EnvironmentError, in_one_line};
 
 const OF_ISTIO: [Component; 4] =
     [Component::Etcd, Component::ApiServer, Component::Istiod, Component::PilotAgent];
 
 pub(super) fn checks(overrides: &Overrides) -> Vec<Check> {
-    vec![envoy(overrides), istio(overrides), ztunnel(overrides)]
+    vec![envoy(overrides), istio(overrides), ztunnel(overrides), database(overrides)]
 }
 
 fn envoy(overrides: &Overrides) -> Check {
@@ -39,6 +39,16 @@ fn ztunnel(overrides: &Overrides) -> Check {
     }
 }
 
+fn database(overrides: &Overrides) -> Check {
+    match find_database(overrides) {
+        Ok(database) => {
+            let Installed { component, version, path, .. } = database;
+            Check::ok("database", format!("{component} {version} at {}", path.display()))
+        }
+        Err(error) => cannot_run("database", "topologies with a database", error, Component::FerretDb),
+    }
+}
+
 fn cannot_run(name: &str, what: &str, error: EnvironmentError, component: Component) -> Check {
     Check::warn(name, format!("{what} cannot run: {}", in_one_line(&error)), remedy(error, component))
 }
@@ -60,11 +70,13 @@ mod tests {
             istiod: nowhere("istiod"),
             pilot_agent: nowhere("pilot-agent"),
             ztunnel: nowhere("ztunnel"),
+            ferretdb: nowhere("ferretdb"),
+            mongod: None,
         };
         let checks = checks(&overrides);
         assert_eq!(
             checks.iter().map(|check| check.state).collect::<Vec<_>>(),
-            [State::Missing, State::Warn, State::Warn]
+            [State::Missing, State::Warn, State::Warn, State::Warn]
         );
         assert!(checks[1].fact.starts_with("`mesh: istio` cannot run: use "), "{}", checks[1].fact);
         assert_eq!(

@@ -23,6 +23,14 @@ pub struct OverrideArgs {
     /// Use this ztunnel, which cannot be installed from here [env: MESHMETER_ZTUNNEL, then PATH]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     ztunnel: Option<PathBuf>,
+
+    /// Use this FerretDB as the database [env: MESHMETER_FERRETDB]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
+    ferretdb: Option<PathBuf>,
+
+    /// Use this MongoDB as the database, in FerretDB's place [env: MESHMETER_MONGOD]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
+    mongod: Option<PathBuf>,
 }
 
 impl From<&OverrideArgs> for Overrides {
@@ -32,6 +40,8 @@ impl From<&OverrideArgs> for Overrides {
             istiod: args.istiod.clone(),
             pilot_agent: args.pilot_agent.clone(),
             ztunnel: args.ztunnel.clone(),
+            ferretdb: args.ferretdb.clone(),
+            mongod: args.mongod.clone(),
         }
     }
 }

@@ -46,6 +46,8 @@ pub fn a_wrong_program_is_named() {
         ("--istiod", "MESHMETER_ISTIOD"),
         ("--pilot-agent", "MESHMETER_PILOT_AGENT"),
         ("--ztunnel", "MESHMETER_ZTUNNEL"),
+        ("--ferretdb", "MESHMETER_FERRETDB"),
+        ("--mongod", "MESHMETER_MONGOD"),
     ] {
         for (path, why) in [
             (&other, "printed no version of"),
