@@ -1,7 +1,7 @@
 //! Reports: terminal, HTML and the run folder; and a load's result in the forms of other programs.
 //!
 //! Read [`folder`] for the files of a run, [`terminal`] and [`html`] for the two faces of its result, [`format`] for how
-//! numbers look in both, [`cells_csv`], [`components_csv`], [`drivers_csv`], [`csv`], [`hdr`], [`fortio`] and
+//! numbers look in both, [`graph`] for drawings of a topology, [`cells_csv`], [`components_csv`], [`drivers_csv`], [`csv`], [`hdr`], [`fortio`] and
 //! [`exposition`] for what other programs read. Estimates come from crate `statistics`; here they are only shown.
 
 pub mod cells_csv;
@@ -15,6 +15,7 @@ pub mod exposition;
 pub mod folder;
 pub mod format;
 pub mod fortio;
+pub mod graph;
 pub mod hdr;
 pub mod holdings;
 pub mod html;

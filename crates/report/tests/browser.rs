@@ -6,6 +6,10 @@
 
 mod fixture;
 
+use experiment::Protocol;
+use experiment::settings::service::ServerSettings;
+use experiment::topology::pair;
+use report::graph::{self, CallFigures, Figures, Folding};
 use report::html::render;
 use report::svg::escape;
 use serde::Deserialize;
@@ -47,6 +51,30 @@ fn reports_are_whole_on_a_phone_and_on_a_wide_screen() {
         assert!(page.charts * 3 <= page.texts, "{}: charts without words", page.name);
     }
     assert!(seen[0].charts >= 8, "{:?}", seen[0]);
+    assert_eq!(errors, Vec::<String>::new(), "errors on the console");
+}
+
+#[test]
+fn topologies_are_drawn_whole() {
+    let topology = pair(3, 2, Protocol::Grpc, &ServerSettings::default(), false, None);
+    let figures =
+        CallFigures { lines: vec!["120/s".to_owned(), "p99 1.2 ms".to_owned()], ..CallFigures::default() };
+    let figures = Figures {
+        calls: topology.calls.iter().map(|call| (*call, figures.clone())).collect(),
+        ..Figures::default()
+    };
+    let page = |folding| {
+        format!(
+            r#"<!doctype html><body><h1 id="headline">x</h1><div class="scroll" style="overflow-x:auto">{}</div>"#,
+            graph::draw_file(&topology, &folding, &figures)
+        )
+    };
+    let folded = page(Folding::of_identical_namespaces(&topology));
+    let (seen, errors) = look_at(&[("folded", folded), ("all", page(Folding::none(&topology)))]);
+    assert_eq!(seen.len(), 2 * WIDTHS.len());
+    for page in &seen {
+        assert!(page.problems.is_empty(), "{}: {:#?}", page.name, page.problems);
+    }
     assert_eq!(errors, Vec::<String>::new(), "errors on the console");
 }
 

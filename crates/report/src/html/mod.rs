@@ -28,9 +28,11 @@ pub fn render(run: &RunData) -> String {
 }
 
 /// Embedded, so that the command is one file too.
-const TEMPLATES: [(&str, &str); 7] = [
+const TEMPLATES: [(&str, &str); 9] = [
     ("report.html", include_str!("../../templates/report.html")),
     ("style.css", include_str!("../../templates/style.css")),
+    ("colours.css", include_str!("../../templates/colours.css")),
+    ("graph.css", include_str!("../../templates/graph.css")),
     ("parts.html", include_str!("../../templates/parts.html")),
     ("results.html", include_str!("../../templates/results.html")),
     ("drivers.html", include_str!("../../templates/drivers.html")),

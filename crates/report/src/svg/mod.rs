@@ -154,7 +154,7 @@ impl Drawing {
                 (-0.4, 0.0),
             ]),
         };
-        let tip = if tip.is_empty() { String::new() } else { format!("<title>{}</title>", escape(tip)) };
+        let tip = tip_element(tip);
         let _ = if marker == Marker::Circle {
             write!(
                 self.body,
@@ -166,6 +166,17 @@ impl Drawing {
         } else {
             write!(self.body, r#"<path class="{class}" d="{path}">{tip}</path>"#)
         };
+    }
+
+    /// A shape by its path data, with a tip that browsers show on pointing at it.
+    pub(crate) fn path(&mut self, data: &str, class: &str, tip: &str) {
+        let _ = write!(self.body, r#"<path class="{class}" d="{data}">{}</path>"#, tip_element(tip));
+    }
+
+    /// A line of a width of its own by its path data.
+    pub(crate) fn stroke(&mut self, data: &str, class: &str, width: f64, tip: &str) {
+        let (width, tip) = (short(width), tip_element(tip));
+        let _ = write!(self.body, r#"<path class="{class}" stroke-width="{width}" d="{data}">{tip}</path>"#);
     }
 
     /// A text on its baseline.
@@ -185,6 +196,11 @@ impl Drawing {
             short(y),
             escape(text)
         );
+    }
+
+    /// The elements alone.
+    pub(crate) fn into_body(self) -> String {
+        self.body
     }
 
     /// The element. `id` is unique in the page; the title and the description are what a screen reader says.
@@ -235,12 +251,16 @@ pub fn fitted(text: &str, width: f64) -> String {
     text.chars().take(characters).chain(['…']).collect()
 }
 
+fn tip_element(tip: &str) -> String {
+    if tip.is_empty() { String::new() } else { format!("<title>{}</title>", escape(tip)) }
+}
+
 fn finite(points: &[(f64, f64)]) -> bool {
     points.iter().all(|(x, y)| x.is_finite() && y.is_finite())
 }
 
 /// One decimal is finer than any screen.
-fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     let text = format!("{value:.1}");
     let text = text.strip_suffix(".0").unwrap_or(&text);
     if text == "-0" { "0".to_owned() } else { text.to_owned() }

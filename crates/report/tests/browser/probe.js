@@ -39,7 +39,7 @@ function look(frame) {
   }
   const headline = document.getElementById("headline")?.getBoundingClientRect();
   if (!headline || headline.height === 0 || headline.bottom > 900) problems.push("the headline is not in sight");
-  for (const chart of document.querySelectorAll("svg.chart")) problems.push(...chartProblems(chart));
+  for (const chart of document.querySelectorAll("svg.chart, svg.graph")) problems.push(...chartProblems(chart));
   const fetched = page.performance.getEntriesByType("resource").map((entry) => `fetched: ${entry.name}`);
   return {
     name: frame.title,
