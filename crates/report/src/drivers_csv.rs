@@ -118,7 +118,17 @@ mod tests {
         assert!(summary.cells[0].drivers.is_empty(), "it was made before there were several");
         let estimate = Estimate { estimate: 200.5, low: Some(190.0), high: None, n: 4 };
         let [p50, p99] = [estimate, Estimate { n: 0, ..estimate }];
-        let times = Percentiles { mean: None, p50, p90: p50, p95: None, p99, p99_9: p50 };
+        let times = Percentiles {
+            mean: None,
+            p50,
+            p75: None,
+            p90: p50,
+            p95: None,
+            p99,
+            p99_9: p50,
+            p99_99: None,
+            max: None,
+        };
         summary.cells[0].drivers = ["a", "b"]
             .map(|name| DriverSummary {
                 name: format!("{name}/generator"),

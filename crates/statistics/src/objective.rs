@@ -3,10 +3,12 @@
 use crate::findings::words;
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use experiment::schema::{
-    BoundResult, Cell, DriverObjective, DriverSummary, Estimate, LoadResult, ObjectiveResult, Summary,
+    BoundResult, Cell, DriverObjective, DriverSummary, Estimate, LoadResult, ObjectiveResult, Percentiles,
+    Summary,
 };
 use experiment::units::format_fraction;
-use experiment::{Experiment, Objective};
+use experiment::{Experiment, Objective, TimeFigure};
+use std::time::Duration;
 
 /// How a run ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -83,14 +85,20 @@ pub(crate) fn misses(experiment: &Experiment, cell: &Cell) -> Vec<String> {
         return vec![format!("{place}: no valid trial ({})", cell.verdict)];
     };
     let mut misses = Vec::new();
-    for (name, _, bound) in objective.percentiles() {
-        let measured = percentile(response, name);
-        if measured.estimate > bound.as_secs_f64() * 1e6 {
-            misses.push(format!(
-                "{place}: {name} is {}, above {}",
+    for (figure, bound) in objective.times() {
+        match response.figure(figure) {
+            Some(measured) if measured.estimate > bound_us(bound) => misses.push(format!(
+                "{place}: {} is {}, above {}",
+                figure.name(),
                 words::latency(&measured),
                 words::bound(bound)
-            ));
+            )),
+            None if figure == TimeFigure::Max => {
+                misses.push(format!(
+                    "{place}: some requests had no response, which a bound of max does not allow"
+                ));
+            }
+            _ => {}
         }
     }
     if let Some(bound) = objective.errors.filter(|bound| cell.errors > *bound) {
@@ -111,12 +119,14 @@ fn missing_drivers(objective: &Objective, cell: &Cell) -> Option<String> {
     if cell.drivers.len() < 2 || missed.is_empty() {
         return None;
     }
-    let bound = objective.percentiles().last().map_or("p99", |(name, _, _)| name);
-    let time = |driver: &DriverSummary| driver.response_time_us.map(|response| percentile(&response, bound));
+    let figure = objective.times().last().map_or(TimeFigure::P99, |(figure, _)| figure);
+    let time = |driver: &DriverSummary| driver.response_time_us?.figure(figure);
     let slowest = missed.iter().filter_map(|driver| Some((driver, time(driver)?)));
-    let slowest = slowest
-        .max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate))
-        .map(|(driver, time)| format!(", the slowest {} ({bound} {})", driver.name, words::latency(&time)));
+    let slowest = slowest.max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate)).map(
+        |(driver, time)| {
+            format!(", the slowest {} ({} {})", driver.name, figure.name(), words::latency(&time))
+        },
+    );
     Some(format!(
         "{} of {} drivers missed it{}",
         missed.len(),
@@ -135,11 +145,9 @@ pub(crate) fn driver_objective(
         return None;
     }
     let too_many_errors = objective.errors.is_some_and(|bound| driver.errors > bound);
-    let times = objective.percentiles().map(|(name, _, bound)| {
+    let times = objective.times().map(|(figure, bound)| {
         let response = driver.response_time_us.as_ref();
-        response.map_or(DriverObjective::NotShown, |response| {
-            within(&percentile(response, name), bound.as_secs_f64() * 1e6)
-        })
+        response.map_or(DriverObjective::NotShown, |response| within(response, figure, bound_us(bound)))
     });
     let all: Vec<DriverObjective> = times.collect();
     Some(if saturated || too_many_errors || all.contains(&DriverObjective::Missed) {
@@ -151,20 +159,17 @@ pub(crate) fn driver_objective(
     })
 }
 
-/// How an interval lies to the greatest value that is good.
-fn within(measured: &Estimate, bound: f64) -> DriverObjective {
-    match (measured.low, measured.high) {
-        (Some(low), _) if low > bound => DriverObjective::Missed,
-        (_, Some(high)) if high <= bound => DriverObjective::Met,
+/// How an interval lies to the greatest value that is good. The greatest response time of all needs no interval.
+fn within(response: &Percentiles, figure: TimeFigure, bound_us: f64) -> DriverObjective {
+    match response.figure(figure) {
+        Some(max) if figure == TimeFigure::Max && max.estimate <= bound_us => DriverObjective::Met,
+        _ if figure == TimeFigure::Max => DriverObjective::Missed,
+        Some(Estimate { low: Some(low), .. }) if low > bound_us => DriverObjective::Missed,
+        Some(Estimate { high: Some(high), .. }) if high <= bound_us => DriverObjective::Met,
         _ => DriverObjective::NotShown,
     }
 }
 
-fn percentile(response: &experiment::schema::Percentiles, name: &str) -> Estimate {
-    match name {
-        "p50" => response.p50,
-        "p90" => response.p90,
-        "p99" => response.p99,
-        _ => response.p99_9,
-    }
+fn bound_us(bound: Duration) -> f64 {
+    bound.as_secs_f64() * 1e6
 }

@@ -4,7 +4,7 @@ use super::given::Given;
 use super::mesh_checks;
 use crate::definition::{Experiment, LoadLevels};
 use crate::diagnostic::ExperimentError;
-use crate::objective::SAMPLES_BEYOND_A_PERCENTILE;
+use crate::objective::{SAMPLES_BEYOND_A_PERCENTILE, TimeFigure};
 use crate::units::{format_duration, format_rate};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(super) const MAX_TRIALS: usize = 100_000;
 pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     rates(experiment, given)?;
     connections(experiment, given)?;
-    objective_order(given)?;
+    objective_order(experiment, given)?;
     objective_resolution(experiment, given)?;
     delays(experiment, given)?;
     mesh_checks::contradictions(experiment, given)?;
@@ -88,12 +88,12 @@ fn connections(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     }
 }
 
-/// A higher percentile is never the smaller one.
-fn objective_order(given: &Given<'_>) -> Result<()> {
+/// A higher percentile is never the smaller one, nor is the greatest response time.
+fn objective_order(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let mut lower: Option<(&str, Duration)> = None;
-    for key in ["p50", "p90", "p99", "p99.9"] {
+    for (figure, bound) in experiment.objective.times().filter(|(figure, _)| *figure != TimeFigure::Mean) {
+        let key = figure.name();
         let Some(field) = given.objective.field(key)? else { continue };
-        let bound = field.quantity(crate::units::parse_duration)?;
         if let Some((name, least)) = lower.filter(|(_, least)| bound < *least) {
             return Err(field.place().error(
                 format!(
@@ -111,7 +111,8 @@ fn objective_order(given: &Given<'_>) -> Result<()> {
 
 /// A percentile that rests on a handful of requests answers nothing.
 fn objective_resolution(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
-    for (key, percentile, bound) in experiment.objective.percentiles() {
+    for (figure, bound) in experiment.objective.times() {
+        let key = figure.name();
         let Some(field) = given.objective.field(key)? else { continue };
         if bound > experiment.load.timeout {
             return Err(field.place().error(
@@ -119,7 +120,11 @@ fn objective_resolution(experiment: &Experiment, given: &Given<'_>) -> Result<()
                 "expected at most `load.timeout`: no response can be slower",
             ));
         }
-        let LoadLevels::Open { rates, .. } = &experiment.load.levels else { continue };
+        let (Some(percentile), LoadLevels::Open { rates, .. }) =
+            (figure.percentile(), &experiment.load.levels)
+        else {
+            continue;
+        };
         let lowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
         let beyond_fraction = 1.0 - percentile / 100.0;
         let requests = lowest * experiment.load.duration.as_secs_f64();

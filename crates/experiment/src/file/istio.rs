@@ -42,6 +42,8 @@ pub(super) fn settings(section: &Section<'_>, files: &dyn Files) -> Result<MeshS
         timeout: section.field("timeout")?.map(|field| whole_milliseconds(&field)).transpose()?,
         http2_upgrade: switch(section, "http2-upgrade")?,
         sidecar_scope: switch(section, "sidecar-scope")?,
+        dns_capture: switch(section, "dns-capture")?,
+        dns_auto_allocate: switch(section, "dns-auto-allocate")?,
         surroundings: surroundings(&section.section("surroundings")?)?,
         ingress: ingress(&section.section("ingress")?)?,
         ztunnel: section.field("ztunnel")?.map_or(Ok(ZtunnelPlacement::default()), |field| {

@@ -178,6 +178,16 @@ fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<
             "expected with a mode that has sidecars: it scopes what they are told",
         ));
     }
+    if let Some(field) = given
+        .istio
+        .field("dns-auto-allocate")?
+        .filter(|_| experiment.istio.dns_auto_allocate && !experiment.istio.dns_capture)
+    {
+        return Err(field.key_place.error(
+            "`istio.dns-auto-allocate` says nothing here",
+            "expected with `istio.dns-capture`: the addresses are for names that proxies answer",
+        ));
+    }
     let surroundings = given.istio.section("surroundings")?;
     // Among several sizes of the mesh there may be none at all.
     let has_services =

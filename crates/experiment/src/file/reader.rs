@@ -287,10 +287,15 @@ fn seed(field: &Field<'_>) -> Result<u64> {
 fn objective(section: &Section<'_>) -> Result<Objective> {
     let bound = |key| section.field(key)?.map(|field| field.positive_duration()).transpose();
     Ok(Objective {
+        mean: bound("mean")?,
         p50: bound("p50")?,
+        p75: bound("p75")?,
         p90: bound("p90")?,
+        p95: bound("p95")?,
         p99: bound("p99")?,
         p99_9: bound("p99.9")?,
+        p99_99: bound("p99.99")?,
+        max: bound("max")?,
         errors: section.field("errors")?.map(|field| field.quantity(parse_fraction)).transpose()?,
         ..Objective::default()
     })

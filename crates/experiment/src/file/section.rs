@@ -49,7 +49,7 @@ pub(super) const SECTIONS: [(&str, &[&str]); 13] = [
             "threads",
         ],
     ),
-    ("objective", &["p50", "p90", "p99", "p99.9", "errors"]),
+    ("objective", &["mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99", "max", "errors"]),
     ("proxy", &["workers", "mtls", "access-log", "cpu"]),
     (
         "istio",
@@ -62,6 +62,8 @@ pub(super) const SECTIONS: [(&str, &[&str]); 13] = [
             "timeout",
             "http2-upgrade",
             "sidecar-scope",
+            "dns-capture",
+            "dns-auto-allocate",
             "surroundings",
             "ingress",
             "ztunnel",

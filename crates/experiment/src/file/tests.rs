@@ -27,7 +27,7 @@ load:
 repeats: 3
 retakes: 2
 seed: 18446744073709551615
-objective: {p50: 5ms, p90: 10ms, p99: 20ms, p99.9: 1.5s, errors: 0.1%}
+objective: {mean: 6ms, p50: 5ms, p90: 10ms, p99: 20ms, p99.9: 1.5s, max: 2s, errors: 0.1%}
 proxy: {workers: 4, mtls: off, access-log: json, cpu: 500m}
 server: {delay: 1ms, error-rate: 5%, cpu: 2}
 client: {cpu: 0.5}
@@ -48,6 +48,8 @@ istio:
   retries: 3
   timeout: 2s
   sidecar-scope: true
+  dns-capture: on
+  dns-auto-allocate: on
   surroundings: {services: 100, endpoints: 3}
   ingress: {tls: mutual, api: kubernetes}
   ztunnel: per-pod
@@ -102,6 +104,7 @@ fn every_key_is_read_and_the_rest_has_defaults() {
     assert_eq!(full.proxy.mtls, MutualTls::Off);
     assert_eq!(full.load.duration, Duration::from_secs(90));
     assert_eq!(full.objective.p99_9, Some(Duration::from_millis(1500)));
+    assert_eq!(full.objective.max, Some(Duration::from_secs(2)));
     assert_eq!(full.server.payload_bytes, 2000);
     assert_eq!(full.seed, Some(u64::MAX));
     assert_eq!((full.repeats, full.retakes), (3, 2));
@@ -260,6 +263,7 @@ fn what_a_mesh_or_a_mode_cannot_do_is_refused_where_it_stands() {
         with("istio", "ambient-waypoint", "load: {rate: 1000, protocol: tcp}\nistio: {lua: on}"),
         with("istio", "ingress", "load: {rate: 1000, protocol: tcp}\nistio: {authorization: {jwt: on}}"),
         with("istio", "none, ambient", &format!("{load}istio: {{sidecar-scope: true}}")),
+        with("istio", "sidecar", &format!("{load}istio: {{dns-auto-allocate: on}}")),
         with("istio", "none, sidecar", &format!("{load}istio: {{ztunnel: shared}}")),
         with("istio", "ingress, ambient-waypoint", &format!("{load}istio: {{http2-upgrade: on}}")),
         with("istio", "sidecar", "load: {rate: 1000, protocol: grpc}\nistio: {http2-upgrade: on}"),
@@ -356,6 +360,7 @@ fn wrong_files_say_where_and_what_was_expected() {
         "name: x\nmodes: [none]\nload: {rate: 100, duration: 10s}\nobjective: {p99.9: 5ms}\n",
         "name: x\nmodes: [none]\nload: {rate: 1000}\nobjective: {p50: 5ms, p99: 4ms}\n",
         "name: x\nmodes: [none]\nload: {rate: 1000, timeout: 1s}\nobjective: {p99: 2s}\n",
+        "name: x\nmodes: [none]\nload: {rate: 1000}\nobjective: {p99: 20ms, max: 10ms}\n",
         "name: x\nmodes: [none]\nload: {rate: 1000, timeout: 1s}\nserver: {delay: 1s}\n",
         "name: x\nmodes: [none]\nload: {rate: 1000}\nrepeats: 0\n",
         "name: x\nmodes: [none]\nload: {rate: 1000}\nrepeats:\n",

@@ -5,14 +5,16 @@ use super::overrides::split_key;
 use crate::definition::{Experiment, Factor, Fresh, LoadLevels, TopologySettings};
 use crate::diagnostic::Source;
 use crate::mode::{MeshKind, Mode};
+use crate::objective::TimeFigure;
 use crate::published::{PublishedSource, ReferenceValue};
 use crate::schema::factor::FactorValue;
 use crate::settings::istio::{IngressApi, IngressTls, LuaScript, MeshSettings, ZtunnelPlacement};
 use crate::settings::proxy::{AccessLog, MutualTls};
 use crate::units::in_files::{ByteSize, CpuCores, Fraction, TimeSpan};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The whole file. What is absent has no value to show: no limit, no seed, no bound.
 #[derive(Serialize)]
@@ -69,16 +71,17 @@ struct LoadView {
 
 #[derive(Serialize)]
 struct ObjectiveView {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    p50: Option<TimeSpan>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    p90: Option<TimeSpan>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    p99: Option<TimeSpan>,
-    #[serde(rename = "p99.9", skip_serializing_if = "Option::is_none")]
-    p99_9: Option<TimeSpan>,
+    #[serde(flatten, serialize_with = "bounds_in_order")]
+    times: Vec<(TimeFigure, Duration)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<Fraction>,
+}
+
+fn bounds_in_order<S: Serializer>(
+    times: &[(TimeFigure, Duration)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(times.iter().map(|(figure, bound)| (figure.name(), TimeSpan(*bound))))
 }
 
 #[derive(Serialize)]
@@ -108,6 +111,10 @@ struct IstioView<'a> {
     #[serde(rename = "http2-upgrade", skip_serializing_if = "std::ops::Not::not")]
     http2_upgrade: bool,
     sidecar_scope: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dns_capture: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dns_auto_allocate: bool,
     surroundings: SurroundingsView,
     #[serde(skip_serializing_if = "Option::is_none")]
     ingress: Option<IngressView>,
@@ -229,10 +236,7 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
         retakes: experiment.retakes,
         seed: experiment.seed,
         objective: (!objective.is_empty()).then(|| ObjectiveView {
-            p50: objective.p50.map(TimeSpan),
-            p90: objective.p90.map(TimeSpan),
-            p99: objective.p99.map(TimeSpan),
-            p99_9: objective.p99_9.map(TimeSpan),
+            times: objective.times().collect(),
             errors: objective.errors.map(Fraction),
         }),
         proxy: ProxyView {
@@ -323,6 +327,8 @@ fn istio(experiment: &Experiment) -> IstioView<'_> {
         timeout: settings.timeout.map(TimeSpan),
         http2_upgrade: settings.http2_upgrade,
         sidecar_scope: settings.sidecar_scope && experiment.modes.iter().any(|mode| mode.has_sidecars()),
+        dns_capture: settings.dns_capture,
+        dns_auto_allocate: settings.dns_auto_allocate,
         surroundings: SurroundingsView {
             services: surroundings.services,
             endpoints: experiment

@@ -1,5 +1,6 @@
 //! Estimates over trials.
 
+use crate::objective::TimeFigure;
 use serde::{Deserialize, Serialize};
 
 /// An estimate with its 95 % confidence interval.
@@ -57,6 +58,9 @@ pub struct Percentiles {
     pub mean: Option<Estimate>,
     /// Median.
     pub p50: Estimate,
+    /// 75th percentile; absent in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p75: Option<Estimate>,
     /// 90th percentile.
     pub p90: Estimate,
     /// 95th percentile; absent in results of earlier versions.
@@ -67,6 +71,30 @@ pub struct Percentiles {
     /// 99.9th percentile.
     #[serde(rename = "p99.9")]
     pub p99_9: Estimate,
+    /// 99.99th percentile; absent where fewer than ten requests of some trial lie beyond it.
+    #[serde(rename = "p99.99", default, skip_serializing_if = "Option::is_none")]
+    pub p99_99: Option<Estimate>,
+    /// The greatest of all trials, without an interval; absent where a request had no response, which ranks above all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<Estimate>,
+}
+
+impl Percentiles {
+    /// A figure; absent where there is none.
+    #[must_use]
+    pub fn figure(&self, figure: TimeFigure) -> Option<Estimate> {
+        match figure {
+            TimeFigure::Mean => self.mean,
+            TimeFigure::P50 => Some(self.p50),
+            TimeFigure::P75 => self.p75,
+            TimeFigure::P90 => Some(self.p90),
+            TimeFigure::P95 => self.p95,
+            TimeFigure::P99 => Some(self.p99),
+            TimeFigure::P99_9 => Some(self.p99_9),
+            TimeFigure::P99_99 => self.p99_99,
+            TimeFigure::Max => self.max,
+        }
+    }
 }
 
 /// Differences of percentiles to mode `none`, microseconds.

@@ -27,6 +27,10 @@ pub struct MeshSettings {
     pub http2_upgrade: bool,
     /// Proxies are told only of what their own namespace needs (the `Sidecar` resource).
     pub sidecar_scope: bool,
+    /// Agents of proxies run a DNS server with the names that istiod sends them.
+    pub dns_capture: bool,
+    /// istiod gives services without an address one of its own.
+    pub dns_auto_allocate: bool,
     /// Other services of the mesh.
     pub surroundings: Surroundings,
     /// The ingress gateway.

@@ -134,7 +134,13 @@ impl AgentFactory<'_> {
             ("ISTIO_META_WORKLOAD_NAME", spec.identity.account.clone()),
             ("ISTIO_META_APP_CONTAINERS", spec.identity.account.clone()),
         ];
-        variables.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect()
+        let istio = &self.context.spec.istio;
+        let dns = [
+            istio.dns_capture.then(|| ("ISTIO_META_DNS_CAPTURE", "true".to_owned())),
+            istio.dns_auto_allocate.then(|| ("ISTIO_META_DNS_AUTO_ALLOCATE", "true".to_owned())),
+        ];
+        let variables = variables.into_iter().chain(dns.into_iter().flatten());
+        variables.map(|(name, value)| (name.to_owned(), value.into())).collect()
     }
 
     /// A mesh's `defaultConfig`, with the statistics that prove the path: Istio enables few by default.

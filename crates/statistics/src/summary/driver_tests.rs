@@ -233,6 +233,36 @@ fn an_objective_is_met_missed_or_not_shown_by_the_interval() {
 }
 
 #[test]
+fn bounds_of_mean_and_max_hold_for_each_driver() {
+    use DriverObjective::{Met, Missed};
+    let (experiment, trials) = five_tenants(|tenant, index, driver| {
+        let result = driver.result.as_mut().unwrap();
+        match tenant {
+            // One slow request in one trial, which no interval would show.
+            2 if index == 3 => result.response_time_us.max = 9000.0,
+            // Without a response a request is slower than any bound.
+            3 if index == 1 => result.requests.failed = 1,
+            _ => {}
+        }
+    });
+    let objective: Objective = "mean=1ms,max=2ms".parse().unwrap();
+    let experiment = Experiment { objective, ..experiment };
+    let summary = summary(&experiment, trials);
+    let drivers = &summary.cells[0].drivers;
+    assert_eq!(objectives(drivers), [Met, Missed, Missed, Met, Missed]);
+    assert_eq!(drivers[1].response_time_us.unwrap().max, Some(Estimate { n: 5, ..Estimate::single(9000.0) }));
+    assert_eq!(drivers[2].response_time_us.unwrap().max, None);
+    let ObjectiveOutcome::Failed(misses) = objective_met(&experiment, &summary) else {
+        panic!("{drivers:?}")
+    };
+    let text = misses.join("\n");
+    assert!(
+        text.contains("3 of 5 drivers missed it, the slowest tenant-2/generator (max 9.00 ms)"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_single_trial_shows_no_objective() {
     let (experiment, mut trials) = five_tenants(|_, _, _| {});
     trials.truncate(1);

@@ -1,6 +1,8 @@
 //! Estimates over the trials of a cell.
 
 use crate::interval;
+use experiment::TimeFigure;
+use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use experiment::schema::{Estimate, HistogramSummary, LoadResult, Percentiles, RequestCounts};
 use std::collections::BTreeMap;
 
@@ -28,24 +30,40 @@ pub(super) fn resolution_us(value_us: f64) -> f64 {
     (value_us / 1024.0).max(0.5)
 }
 
+/// Figures of the response time.
 pub(super) fn percentiles(results: &[&LoadResult]) -> Option<Percentiles> {
-    percentiles_of(&results.iter().map(|result| &result.response_time_us).collect::<Vec<_>>())
+    clock_percentiles(results, |result| &result.response_time_us)
+}
+
+/// Figures of one of a result's distributions. A request without a response ranks above all others.
+pub(super) fn clock_percentiles(
+    results: &[&LoadResult],
+    times: fn(&LoadResult) -> &HistogramSummary,
+) -> Option<Percentiles> {
+    let all = percentiles_of(&results.iter().map(|result| times(result)).collect::<Vec<_>>())?;
+    let is_answered = |result: &&LoadResult| result.requests.failed + result.requests.unsent == 0;
+    Some(Percentiles { max: all.max.filter(|_| results.iter().all(is_answered)), ..all })
 }
 
 /// Of the times of each trial.
 pub(super) fn percentiles_of(times: &[&HistogramSummary]) -> Option<Percentiles> {
-    let estimate = |read: fn(&HistogramSummary) -> f64| {
-        let values: Vec<f64> = times.iter().map(|times| read(times)).collect();
+    let estimate = |figure: TimeFigure| {
+        let values: Vec<f64> = times.iter().map(|times| figure.of(times)).collect();
         let greatest = values.iter().copied().fold(0.0, f64::max);
         interval::mean(&values, resolution_us(greatest)).map(not_below_zero)
     };
+    let resolves_p99_99 = times.iter().all(|times| times.count as f64 * 1e-4 >= SAMPLES_BEYOND_A_PERCENTILE);
+    let greatest = times.iter().map(|times| times.max).reduce(f64::max);
     Some(Percentiles {
-        mean: estimate(|histogram| histogram.mean),
-        p50: estimate(|histogram| histogram.p50)?,
-        p90: estimate(|histogram| histogram.p90)?,
-        p95: estimate(|histogram| histogram.p95),
-        p99: estimate(|histogram| histogram.p99)?,
-        p99_9: estimate(|histogram| histogram.p99_9)?,
+        mean: estimate(TimeFigure::Mean),
+        p50: estimate(TimeFigure::P50)?,
+        p75: estimate(TimeFigure::P75),
+        p90: estimate(TimeFigure::P90)?,
+        p95: estimate(TimeFigure::P95),
+        p99: estimate(TimeFigure::P99)?,
+        p99_9: estimate(TimeFigure::P99_9)?,
+        p99_99: estimate(TimeFigure::P99_99).filter(|_| resolves_p99_99),
+        max: greatest.map(|max| Estimate { n: times.len(), ..Estimate::single(max) }),
     })
 }
 
