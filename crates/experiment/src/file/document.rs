@@ -11,16 +11,19 @@ use serde_saphyr::{Error, Location, Options, Spanned};
 use std::fmt;
 use std::sync::Arc;
 
+/// Levels of lists and maps: scripts of a topology nest deepest.
+const MAX_DEPTH: usize = 40;
+
 /// A value with its place.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) place: Place,
-    pub(super) value: Value,
+pub(crate) struct Node {
+    pub(crate) place: Place,
+    pub(crate) value: Value,
 }
 
 impl Node {
     /// The entries of a map; none of anything else.
-    pub(super) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[Entry] {
         match &self.value {
             Value::Map(entries) => entries,
             _ => &[],
@@ -30,7 +33,7 @@ impl Node {
 
 /// What a node holds.
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub(crate) enum Value {
     /// Nothing, or `null`.
     Empty,
     /// Text as written, without its quotes.
@@ -41,21 +44,21 @@ pub(super) enum Value {
 
 /// A key with its value.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) key: String,
-    pub(super) key_place: Place,
-    pub(super) node: Node,
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) key_place: Place,
+    pub(crate) node: Node,
 }
 
 /// Reads the text of a source.
-pub(super) fn read(source: &Arc<Source>) -> Result<Node, Box<ExperimentError>> {
+pub(crate) fn read(source: &Arc<Source>) -> Result<Node, Box<ExperimentError>> {
     serde_saphyr::from_str_with_options::<RawNode>(&source.text, options())
         .map(|raw| raw.into_node(source))
         .map_err(|error| syntax_error(&error, source))
 }
 
 /// Reads documents that are objects of Kubernetes.
-pub(super) fn objects(source: &Arc<Source>) -> Result<Vec<serde_json::Value>, Box<ExperimentError>> {
+pub(crate) fn objects(source: &Arc<Source>) -> Result<Vec<serde_json::Value>, Box<ExperimentError>> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_depth: 64,
@@ -77,7 +80,7 @@ pub(super) fn objects(source: &Arc<Source>) -> Result<Vec<serde_json::Value>, Bo
 }
 
 /// Writes a value as YAML.
-pub(super) fn write(value: &impl Serialize) -> String {
+pub(crate) fn write(value: &impl Serialize) -> String {
     serde_saphyr::to_string(value).expect("strings, numbers, lists and maps can be written")
 }
 
@@ -85,16 +88,16 @@ pub(super) fn write(value: &impl Serialize) -> String {
 fn options() -> Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
-            max_depth: 16,
-            flow_nesting_limit: 16,
-            max_events: 100_000,
-            max_nodes: 50_000,
+            max_depth: MAX_DEPTH,
+            flow_nesting_limit: MAX_DEPTH,
+            max_events: 1_000_000,
+            max_nodes: 500_000,
             max_aliases: 100,
             max_anchors: 100,
             max_documents: 2,
         },
         alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: 10_000,
+            max_total_replayed_events: 100_000,
             max_replay_stack_depth: 8,
         },
         duplicate_keys: DuplicateKeyPolicy::Error,
@@ -118,7 +121,7 @@ fn syntax_error(error: &Error, source: &Arc<Source>) -> Box<ExperimentError> {
             place.error("merge keys (`<<`) are not read", "expected the keys themselves")
         }
         Error::MultipleDocuments { .. } => {
-            place.error("there is a second document", "expected one experiment in one file")
+            place.error("there is a second document", "expected one document in one file")
         }
         Error::Budget { .. }
         | Error::AliasReplayLimitExceeded { .. }

@@ -10,7 +10,7 @@
 //! `docs/experiment-file.md` lists every key and every check.
 
 mod checks;
-mod document;
+pub(crate) mod document;
 mod factors;
 mod given;
 mod istio;
@@ -19,8 +19,8 @@ mod named_files;
 mod overrides;
 mod published;
 mod reader;
-mod section;
-mod suggestion;
+pub(crate) mod section;
+pub(crate) mod suggestion;
 mod writer;
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
 
 /// Every section of the file with its keys.
-pub(super) const SECTIONS: [(&str, &[&str]); 13] = [
+pub(crate) const SECTIONS: [(&str, &[&str]); 13] = [
     (
         "",
         &[
@@ -80,9 +80,9 @@ pub(super) const SECTIONS: [(&str, &[&str]); 13] = [
 ];
 
 /// A map of the file.
-pub(super) struct Section<'a> {
+pub(crate) struct Section<'a> {
     /// The dotted key of the map; empty for the whole file.
-    path: &'static str,
+    path: String,
     /// The key that the map belongs to, or the start of the file.
     place: Place,
     entries: &'a [Entry],
@@ -90,50 +90,52 @@ pub(super) struct Section<'a> {
 
 impl<'a> Section<'a> {
     /// The whole file.
-    pub(super) fn root(node: &'a Node) -> Result<Self> {
-        Self::of(node, "", node.place.clone())
+    pub(crate) fn root(node: &'a Node) -> Result<Self> {
+        Self::of(node, "", keys_of(""), node.place.clone())
     }
 
-    fn of(node: &'a Node, path: &'static str, place: Place) -> Result<Self> {
+    /// A map with these keys; `path` names it in messages, and errors of what is missing point at `place`.
+    pub(crate) fn of(node: &'a Node, path: &str, known: &[&'static str], place: Place) -> Result<Self> {
         let entries = match &node.value {
             Value::Map(entries) => entries.as_slice(),
             Value::Empty => &[],
-            _ if path.is_empty() => {
-                return Err(node.place.error("this is no experiment", "expected keys such as `name:`"));
-            }
             _ => {
-                let first: Vec<&str> = keys_of(path).iter().copied().take(2).collect();
+                let first: Vec<&str> = known.iter().copied().take(2).collect();
+                if path.is_empty() {
+                    return Err(node
+                        .place
+                        .error("this is not a map", format!("expected keys such as {}", listed(&first))));
+                }
                 return Err(node.place.error(
                     format!("`{path}` is not a map"),
                     format!("expected keys such as {}", listed(&first)),
                 ));
             }
         };
-        let known = keys_of(path);
         if let Some(unknown) = entries.iter().find(|entry| !known.contains(&entry.key.as_str())) {
-            return Err(unknown_key(path, &unknown.key, &unknown.key_place));
+            return Err(unknown_key(path, known, &unknown.key, &unknown.key_place));
         }
-        Ok(Self { path, place, entries })
+        Ok(Self { path: path.to_owned(), place, entries })
     }
 
     /// The section under a key; an absent one has no entries.
-    pub(super) fn section(&self, key: &str) -> Result<Self> {
+    pub(crate) fn section(&self, key: &str) -> Result<Self> {
         let dotted = self.dotted(key);
         let known = SECTIONS.iter().find(|(section, _)| *section == dotted);
         let (path, _) = *known.expect("the reader asks for sections of the table alone");
         match self.entries.iter().find(|entry| entry.key == key) {
-            Some(entry) => Self::of(&entry.node, path, entry.key_place.clone()),
-            None => Ok(Self { path, place: self.place.clone(), entries: &[] }),
+            Some(entry) => Self::of(&entry.node, path, keys_of(path), entry.key_place.clone()),
+            None => Ok(Self { path: path.to_owned(), place: self.place.clone(), entries: &[] }),
         }
     }
 
     /// The first key that is given, dotted, and its place.
-    pub(super) fn first_key(&self) -> Option<(String, &'a Place)> {
+    pub(crate) fn first_key(&self) -> Option<(String, &'a Place)> {
         self.entries.first().map(|entry| (self.dotted(&entry.key), &entry.key_place))
     }
 
     /// The value of a key, where it is given. A key without a value is an error.
-    pub(super) fn field(&self, key: &str) -> Result<Option<Field<'a>>> {
+    pub(crate) fn field(&self, key: &str) -> Result<Option<Field<'a>>> {
         let Some(entry) = self.entries.iter().find(|entry| entry.key == key) else { return Ok(None) };
         let field = Field { path: self.dotted(key), key_place: &entry.key_place, node: &entry.node };
         match field.node.value {
@@ -145,12 +147,12 @@ impl<'a> Section<'a> {
     }
 
     /// The value of a key that must be given.
-    pub(super) fn required(&self, key: &str, example: &str) -> Result<Field<'a>> {
+    pub(crate) fn required(&self, key: &str, example: &str) -> Result<Field<'a>> {
         self.field(key)?.ok_or_else(|| self.missing(&format!("`{}`", self.dotted(key)), example))
     }
 
     /// Something that must be given is not.
-    pub(super) fn missing(&self, what: &str, example: &str) -> Box<ExperimentError> {
+    pub(crate) fn missing(&self, what: &str, example: &str) -> Box<ExperimentError> {
         self.place.error(format!("{what} is missing"), format!("expected here, for example `{example}`"))
     }
 
@@ -160,29 +162,29 @@ impl<'a> Section<'a> {
 }
 
 /// The value of a key.
-pub(super) struct Field<'a> {
+pub(crate) struct Field<'a> {
     /// The dotted key, for messages.
-    pub(super) path: String,
-    pub(super) key_place: &'a Place,
-    node: &'a Node,
+    pub(crate) path: String,
+    pub(crate) key_place: &'a Place,
+    pub(crate) node: &'a Node,
 }
 
 impl<'a> Field<'a> {
-    pub(super) fn place(&self) -> &'a Place {
+    pub(crate) fn place(&self) -> &'a Place {
         &self.node.place
     }
 
-    pub(super) fn is_map(&self) -> bool {
+    pub(crate) fn is_map(&self) -> bool {
         matches!(self.node.value, Value::Map(_))
     }
 
     /// The text of a scalar.
-    pub(super) fn text(&self) -> Result<&'a str> {
+    pub(crate) fn text(&self) -> Result<&'a str> {
         self.scalar(self.node).map(|item| item.text)
     }
 
     /// A scalar, or every scalar of a list that is not empty.
-    pub(super) fn one_or_list(&self) -> Result<Vec<Item<'a>>> {
+    pub(crate) fn one_or_list(&self) -> Result<Vec<Item<'a>>> {
         let Value::List(items) = &self.node.value else { return Ok(vec![self.scalar(self.node)?]) };
         if items.is_empty() {
             return Err(self
@@ -193,8 +195,8 @@ impl<'a> Field<'a> {
     }
 
     /// A map, or every map of a list, as a section of the table.
-    pub(super) fn sections(&self, path: &'static str) -> Result<Vec<Section<'a>>> {
-        let section = |node: &'a Node| Section::of(node, path, node.place.clone());
+    pub(crate) fn sections(&self, path: &'static str) -> Result<Vec<Section<'a>>> {
+        let section = |node: &'a Node| Section::of(node, path, keys_of(path), node.place.clone());
         match &self.node.value {
             Value::List(items) => items.iter().map(section).collect(),
             _ => Ok(vec![section(self.node)?]),
@@ -202,17 +204,17 @@ impl<'a> Field<'a> {
     }
 
     /// The value read by a parser of [`crate::units`].
-    pub(super) fn quantity<T>(&self, parse: impl Fn(&str) -> std::result::Result<T, UnitError>) -> Result<T> {
+    pub(crate) fn quantity<T>(&self, parse: impl Fn(&str) -> std::result::Result<T, UnitError>) -> Result<T> {
         self.scalar(self.node)?.quantity(&self.path, parse)
     }
 
     /// A whole number in a range.
-    pub(super) fn whole(&self, range: std::ops::RangeInclusive<usize>) -> Result<usize> {
+    pub(crate) fn whole(&self, range: std::ops::RangeInclusive<usize>) -> Result<usize> {
         self.scalar(self.node)?.whole(&self.path, range)
     }
 
     /// A duration above 0 and at most 24 h.
-    pub(super) fn positive_duration(&self) -> Result<Duration> {
+    pub(crate) fn positive_duration(&self) -> Result<Duration> {
         let duration = self.quantity(parse_duration)?;
         if duration.is_zero() || duration > MAX_DURATION {
             return Err(self
@@ -223,7 +225,7 @@ impl<'a> Field<'a> {
     }
 
     /// One of several words.
-    pub(super) fn choice<T: Copy>(&self, choices: &[(&'static str, T)]) -> Result<T> {
+    pub(crate) fn choice<T: Copy>(&self, choices: &[(&'static str, T)]) -> Result<T> {
         self.scalar(self.node)?.choice(&self.path, choices)
     }
 
@@ -243,13 +245,13 @@ impl<'a> Field<'a> {
 
 /// A scalar with its place.
 #[derive(Clone, Copy)]
-pub(super) struct Item<'a> {
-    pub(super) text: &'a str,
-    pub(super) place: &'a Place,
+pub(crate) struct Item<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) place: &'a Place,
 }
 
 impl Item<'_> {
-    pub(super) fn quantity<T>(
+    pub(crate) fn quantity<T>(
         &self,
         path: &str,
         parse: impl Fn(&str) -> std::result::Result<T, UnitError>,
@@ -262,7 +264,7 @@ impl Item<'_> {
         })
     }
 
-    pub(super) fn whole(&self, path: &str, range: std::ops::RangeInclusive<usize>) -> Result<usize> {
+    pub(crate) fn whole(&self, path: &str, range: std::ops::RangeInclusive<usize>) -> Result<usize> {
         let number = self.text.trim().parse::<usize>().ok();
         number.filter(|number| range.contains(number)).ok_or_else(|| {
             self.place.error(
@@ -272,7 +274,7 @@ impl Item<'_> {
         })
     }
 
-    pub(super) fn choice<T: Copy>(&self, path: &str, choices: &[(&'static str, T)]) -> Result<T> {
+    pub(crate) fn choice<T: Copy>(&self, path: &str, choices: &[(&'static str, T)]) -> Result<T> {
         if let Some((_, choice)) = choices.iter().find(|(name, _)| *name == self.text) {
             return Ok(*choice);
         }
@@ -293,12 +295,12 @@ fn keys_of(path: &str) -> &'static [&'static str] {
 }
 
 /// Whether a section has a key.
-pub(super) fn check_key(section: &str, key: &str, place: &Place) -> Result<()> {
-    if keys_of(section).contains(&key) { Ok(()) } else { Err(unknown_key(section, key, place)) }
+pub(crate) fn check_key(section: &str, key: &str, place: &Place) -> Result<()> {
+    let known = keys_of(section);
+    if known.contains(&key) { Ok(()) } else { Err(unknown_key(section, known, key, place)) }
 }
 
-fn unknown_key(section: &str, key: &str, place: &Place) -> Box<ExperimentError> {
-    let known = keys_of(section);
+fn unknown_key(section: &str, known: &[&str], key: &str, place: &Place) -> Box<ExperimentError> {
     let shown = crate::units::shortened(key);
     if known.is_empty() {
         let sections: Vec<&str> =
@@ -321,7 +323,8 @@ fn unknown_key(section: &str, key: &str, place: &Place) -> Box<ExperimentError> 
     {
         return error.with_hint(format!("did you mean `{name}.{}`?", crate::units::shortened(rest)));
     }
-    match SECTIONS.iter().find(|(other, keys)| *other != section && keys.contains(&key)) {
+    let elsewhere = |(other, keys): &&(&str, &[&str])| *other != section && keys.contains(&key);
+    match SECTIONS.iter().filter(|_| known == keys_of(section)).find(elsewhere) {
         Some(("", _)) => error.with_hint(format!("`{shown}` belongs at the top of the file")),
         Some((other, _)) => error.with_hint(format!("`{shown}` belongs under `{other}`")),
         None => error,
@@ -329,12 +332,12 @@ fn unknown_key(section: &str, key: &str, place: &Place) -> Box<ExperimentError> 
 }
 
 /// `a, b or c`, each in backticks.
-pub(super) fn alternatives(names: &[&str]) -> String {
+pub(crate) fn alternatives(names: &[&str]) -> String {
     joined(names, "or")
 }
 
 /// `a, b and c`, each in backticks.
-pub(super) fn listed(names: &[&str]) -> String {
+pub(crate) fn listed(names: &[&str]) -> String {
     joined(names, "and")
 }
 

@@ -1,7 +1,7 @@
 //! "Did you mean": the known word nearest to one that is not known.
 
 /// The known word that differs least, where it differs by a slip of the fingers.
-pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Comparing is quadratic in the length: no known word is this long. Of two letters one slip leaves too little: `no` is not `on`.
     if word.len() > 64 || word.len() < 3 {
         return None;

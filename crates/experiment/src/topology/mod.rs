@@ -4,7 +4,10 @@
 //! data plane attaches to a workload is in [`crate::dataplane`], what runs a topology is behind
 //! [`crate::environment`].
 
+mod arrange;
 pub mod distribution;
+pub mod expected;
+pub mod file;
 pub(crate) mod pair;
 pub mod script;
 

@@ -144,11 +144,30 @@ impl ScriptedService {
 impl Step {
     /// Visits the callee of each call and query in it.
     pub fn each_callee(&self, visit: &mut dyn FnMut(WorkloadId)) {
-        match self {
+        self.each_leaf(&mut |step| match step {
             Self::Call(call) => visit(call.to),
             Self::Query(query) => visit(query.to),
+            _ => {}
+        });
+    }
+
+    /// Visits every step in it that has no steps of its own.
+    pub fn each_leaf(&self, visit: &mut dyn FnMut(&Self)) {
+        match self {
             Self::Parallel(steps) | Self::Sequence(steps) => {
-                steps.iter().for_each(|step| step.each_callee(visit));
+                steps.iter().for_each(|step| step.each_leaf(visit));
+            }
+            step => visit(step),
+        }
+    }
+
+    /// Replaces the callee of each call and query in it.
+    pub(super) fn map_callees(&mut self, map: &dyn Fn(WorkloadId) -> WorkloadId) {
+        match self {
+            Self::Call(call) => call.to = map(call.to),
+            Self::Query(query) => query.to = map(query.to),
+            Self::Parallel(steps) | Self::Sequence(steps) => {
+                steps.iter_mut().for_each(|step| step.map_callees(map));
             }
             Self::Sleep(_) | Self::Compute(_) | Self::Hold(_) => {}
         }

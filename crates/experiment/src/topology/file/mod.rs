@@ -1,0 +1,82 @@
+//! Topology files: YAML in, a checked [`Topology`] out, and back.
+//!
+//! Two dialects are read: Meshmeter's own, and isotope's ([`dialect`]). [`reader`] reads services, databases, drivers and
+//! clients, [`steps`] the scripts; [`links`] checks calls once every service is known. [`writer`] writes a topology in
+//! Meshmeter's own format, which reads back to the same value.
+
+mod dialect;
+mod links;
+mod names;
+mod reader;
+mod steps;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+use super::Topology;
+use crate::diagnostic::{ExperimentError, Place, Source};
+use crate::file::document;
+use std::sync::Arc;
+
+pub(crate) use writer::view;
+
+/// Size limit of a topology file, bytes.
+pub const MAX_FILE_BYTES: usize = 1 << 20;
+/// Services, databases and clients of a file.
+pub const MAX_WORKLOADS: usize = 10_000;
+/// Pods of a topology.
+pub const MAX_PODS: usize = 100_000;
+/// Pods of a workload.
+pub const MAX_REPLICAS: usize = 1_000;
+/// Size of a request or a response, bytes.
+pub const MAX_BODY_BYTES: u64 = 1 << 30;
+/// Levels of parallel branches and sequences in a script.
+pub const MAX_NESTING: usize = 12;
+
+/// A topology file as read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TopologyFile {
+    /// Its topology.
+    pub topology: Topology,
+    /// Parts of the file that have no effect, in sentences.
+    pub notes: Vec<String>,
+}
+
+impl TopologyFile {
+    /// Reads a topology file, Meshmeter's own or isotope's. The file's name is for messages, and names a topology that has
+    /// no name of its own.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with the file, with its place.
+    pub fn read(text: &str, file_name: &str) -> Result<Self, Box<ExperimentError>> {
+        if text.len() > MAX_FILE_BYTES {
+            let source = Source { name: file_name.into(), text: String::new() };
+            let place = Place { source: Arc::new(source), span: 0..0 };
+            return Err(place.error(
+                format!("the file is too large: {} bytes", text.len()),
+                "a topology file has at most 1 MiB",
+            ));
+        }
+        let source = Arc::new(Source { name: file_name.to_owned(), text: text.to_owned() });
+        reader::read(&document::read(&source)?, &names::from_file_name(file_name))
+    }
+}
+
+/// Reads a topology file, Meshmeter's own or isotope's. The file's name is for messages, and names a topology that has no
+/// name of its own.
+///
+/// # Errors
+/// The first thing that is wrong with the file, with its place.
+pub fn read(text: &str, file_name: &str) -> Result<Topology, Box<ExperimentError>> {
+    TopologyFile::read(text, file_name).map(|file| file.topology)
+}
+
+impl Topology {
+    /// The topology as a file in Meshmeter's own format. Whatever [`read`] gave reads back to the same value. A synthetic
+    /// service without a script becomes an endpoint that does the same.
+    #[must_use]
+    pub fn to_yaml(&self) -> String {
+        document::write(&view(self))
+    }
+}
