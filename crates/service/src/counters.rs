@@ -54,8 +54,13 @@ impl Counters {
     /// The counters as a JSON object with the names of the fields, on one line; what belongs to a protocol under its name.
     #[must_use]
     pub fn to_json(&self) -> String {
+        format!("{{{}}}\n", self.json_fields())
+    }
+
+    /// The fields of [`Self::to_json`].
+    pub(crate) fn json_fields(&self) -> String {
         let mut json = format!(
-            "{{\"requests\":{},\"errors\":{},\"rejected\":{},\
+            "\"requests\":{},\"errors\":{},\"rejected\":{},\
              \"connections_accepted\":{},\"connections_open\":{},\
              \"bytes_received\":{},\"bytes_sent\":{},\"protocols\":{{",
             self.requests,
@@ -79,7 +84,7 @@ impl Counters {
             );
         }
         let (handshakes, failed) = (self.tls_handshakes, self.tls_handshakes_failed);
-        let _ = writeln!(json, "}},\"tls\":{{\"handshakes\":{handshakes},\"failed\":{failed}}}}}");
+        let _ = write!(json, "}},\"tls\":{{\"handshakes\":{handshakes},\"failed\":{failed}}}");
         json
     }
 
@@ -149,12 +154,17 @@ impl ProtocolTally {
 pub(crate) struct Count(AtomicU64);
 
 impl Count {
+    /// Lowers the count by one that was counted too early.
+    pub(crate) fn take_back(&self) {
+        self.0.store(self.0.load(Relaxed) - 1, Relaxed);
+    }
+
     /// Raises the count. A load and a store, cheaper than an atomic addition: only one thread writes.
     pub(crate) fn add(&self, amount: u64) {
         self.0.store(self.0.load(Relaxed) + amount, Relaxed);
     }
 
-    fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 }

@@ -14,6 +14,7 @@ mod counters;
 mod grpc;
 mod http1;
 mod http2;
+pub mod node;
 mod opening;
 mod output;
 mod query;

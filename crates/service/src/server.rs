@@ -159,7 +159,7 @@ impl Server {
     }
 }
 
-fn kernel(operation: &'static str, source: std::io::Error) -> ServeError {
+pub(crate) fn kernel(operation: &'static str, source: std::io::Error) -> ServeError {
     ServeError::Kernel { operation, source }
 }
 
@@ -203,7 +203,7 @@ fn receptions(settings: &Settings) -> Result<Arc<[Reception]>, ServeError> {
     settings.listeners.iter().map(of).collect()
 }
 
-fn listen(address: SocketAddr) -> io::Result<OwnedFd> {
+pub(crate) fn listen(address: SocketAddr) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let listener = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;

@@ -18,9 +18,9 @@ pub const TCP_REPLY_MODULUS: u8 = 251;
 const STEPS_PER_TURN: usize = 32;
 /// Composed bytes at which requests that came together are no longer answered together.
 const SEND_AT_BYTES: usize = 16 * 1024;
-const PATTERN_BYTES: usize = TCP_REPLY_MODULUS as usize * 64;
+pub(crate) const PATTERN_BYTES: usize = TCP_REPLY_MODULUS as usize * 64;
 /// Replies are this again and again from its start.
-static PATTERN: [u8; PATTERN_BYTES] = pattern();
+pub(crate) static PATTERN: [u8; PATTERN_BYTES] = pattern();
 
 const fn pattern() -> [u8; PATTERN_BYTES] {
     let mut bytes = [0; PATTERN_BYTES];

@@ -2,10 +2,10 @@
 //!
 //! Each message is preceded by five bytes: whether it is compressed, and its length (grpc/grpc, `doc/PROTOCOL-HTTP2.md`).
 
+use super::message::{FilledMessage, PREFIX_BYTES, message_with_filler};
 use super::status::{Code, Status};
 use crate::http2::{Broken, Exchange, capacity, filler_piece};
-use crate::response::COPIED_MAX_BYTES;
-use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use h2::{RecvStream, SendStream};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Response};
@@ -14,8 +14,6 @@ use std::future::poll_fn;
 
 /// Longest message that is received, bytes.
 const MESSAGE_MAX_BYTES: usize = 16 * 1024 * 1024;
-/// Length of what precedes a message.
-const PREFIX_BYTES: usize = 5;
 
 /// Why a call ends before its method has come to its end.
 #[derive(Debug)]
@@ -141,33 +139,20 @@ impl Call {
         message: &impl Message,
         filler: Option<(u32, u64)>,
     ) -> Result<(), Failure> {
-        let mut bytes = BytesMut::zeroed(PREFIX_BYTES);
-        message.encode(&mut bytes).expect("there is room in memory that grows");
-        let filler_bytes = filler.map_or(0, |(field, length)| {
-            prost::encoding::encode_key(field, prost::encoding::WireType::LengthDelimited, &mut bytes);
-            prost::encoding::encode_varint(length, &mut bytes);
-            length
-        });
-        let length = (bytes.len() - PREFIX_BYTES) as u64 + filler_bytes;
-        let Ok(length) = u32::try_from(length) else {
+        let Some(message) = message_with_filler(message, filler) else {
             let status = Status::new(Code::InvalidArgument, "no message can be so long");
             return Err(Failure::Status(status));
         };
-        (&mut bytes[1..PREFIX_BYTES]).put_u32(length);
-        let mut filler_at = 0;
-        if filler_bytes <= COPIED_MAX_BYTES {
-            bytes.extend_from_slice(&filler_piece(0, filler_bytes as usize));
-            filler_at = filler_bytes;
-        }
+        let FilledMessage { head: mut bytes, mut filler_at, mut filler_left } = message;
         let stream = self.open()?;
-        let mut bytes = bytes.freeze();
         while !bytes.is_empty() {
             let piece = bytes.split_to(capacity(stream, bytes.len() as u64).await?);
             stream.send_data(piece, false)?;
         }
-        while filler_at < filler_bytes {
-            let piece = filler_piece(filler_at, capacity(stream, filler_bytes - filler_at).await?);
+        while filler_left > 0 {
+            let piece = filler_piece(filler_at, capacity(stream, filler_left).await?);
             filler_at += piece.len() as u64;
+            filler_left -= piece.len() as u64;
             stream.send_data(piece, false)?;
         }
         Ok(())

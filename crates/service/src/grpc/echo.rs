@@ -6,8 +6,8 @@ use crate::settings::Answer;
 use bytes::Bytes;
 
 pub(super) const SERVICE: &str = "meshmeter.v1.Echo";
-/// Number of the field `EchoReply.payload`.
-const PAYLOAD_FIELD: u32 = 1;
+/// Number of the field `payload` in `EchoRequest` and `EchoReply`.
+pub(crate) const PAYLOAD_FIELD: u32 = 1;
 
 /// A method of the service.
 /// The file that describes the service, for clients that do not ask it.

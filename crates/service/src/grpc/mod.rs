@@ -8,10 +8,14 @@
 mod call;
 mod echo;
 mod health;
+mod message;
 mod reflection;
 mod status;
 
+pub(crate) use echo::PAYLOAD_FIELD;
 pub use echo::PROTO as ECHO_PROTO;
+pub(crate) use message::{FilledMessage, message_with_filler};
+pub(crate) use status::{Code, Status};
 
 use crate::http2::{Answering, Exchange, Kind};
 use crate::settings::Answer;
@@ -20,7 +24,6 @@ use h2::RecvStream;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
 use http::{Response, StatusCode};
-use status::{Code, Status};
 
 /// Whether a request is a gRPC call, well-formed or not.
 pub(crate) fn is_call(head: &Parts) -> bool {

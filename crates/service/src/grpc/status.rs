@@ -6,13 +6,14 @@ use std::borrow::Cow;
 
 /// Status codes that the service itself ends calls with.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Code {
+pub(crate) enum Code {
     Ok = 0,
     InvalidArgument = 3,
     NotFound = 5,
     ResourceExhausted = 8,
     Unimplemented = 12,
     Internal = 13,
+    Unavailable = 14,
 }
 
 /// Greatest code that there is: UNAUTHENTICATED.
@@ -20,15 +21,15 @@ pub(super) const CODE_MAX: u32 = 16;
 
 /// A code and a message in plain ASCII.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Status {
+pub(crate) struct Status {
     code: u32,
     message: Cow<'static, str>,
 }
 
 impl Status {
-    pub(super) const OK: Self = Self { code: Code::Ok as u32, message: Cow::Borrowed("") };
+    pub(crate) const OK: Self = Self { code: Code::Ok as u32, message: Cow::Borrowed("") };
 
-    pub(super) fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
         Self { code: code as u32, message: message.into() }
     }
 
@@ -38,7 +39,7 @@ impl Status {
     }
 
     /// The fields that say it, whether in trailers or in a head without anything behind it.
-    pub(super) fn write(&self, fields: &mut HeaderMap) {
+    pub(crate) fn write(&self, fields: &mut HeaderMap) {
         fields.insert(HeaderName::from_static("grpc-status"), HeaderValue::from(self.code));
         if !self.message.is_empty() {
             fields.insert(HeaderName::from_static("grpc-message"), encoded(&self.message));

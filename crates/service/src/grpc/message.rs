@@ -1,0 +1,39 @@
+//! Messages as bytes: the prefix, and a field of filler that is not copied where it is long.
+
+use crate::http2::filler_piece;
+use crate::response::COPIED_MAX_BYTES;
+use bytes::{BufMut as _, Bytes, BytesMut};
+use prost::Message;
+
+/// Length of what precedes a message.
+pub(super) const PREFIX_BYTES: usize = 5;
+
+/// The start of a message in bytes, and the filler behind it: from which place, and how long.
+pub(crate) struct FilledMessage {
+    pub head: Bytes,
+    pub filler_at: u64,
+    pub filler_left: u64,
+}
+
+/// A message with another field of bytes behind it, which is filler: its number and its length. Absent where it is too
+/// long to be a message.
+pub(crate) fn message_with_filler(
+    message: &impl Message,
+    filler: Option<(u32, u64)>,
+) -> Option<FilledMessage> {
+    let mut bytes = BytesMut::zeroed(PREFIX_BYTES);
+    message.encode(&mut bytes).expect("there is room in memory that grows");
+    let filler_bytes = filler.map_or(0, |(field, length)| {
+        prost::encoding::encode_key(field, prost::encoding::WireType::LengthDelimited, &mut bytes);
+        prost::encoding::encode_varint(length, &mut bytes);
+        length
+    });
+    let length = (bytes.len() - PREFIX_BYTES) as u64 + filler_bytes;
+    (&mut bytes[1..PREFIX_BYTES]).put_u32(u32::try_from(length).ok()?);
+    let mut filler_at = 0;
+    if filler_bytes <= COPIED_MAX_BYTES {
+        bytes.extend_from_slice(&filler_piece(0, filler_bytes as usize));
+        filler_at = filler_bytes;
+    }
+    Some(FilledMessage { head: bytes.freeze(), filler_at, filler_left: filler_bytes - filler_at })
+}

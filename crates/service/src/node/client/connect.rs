@@ -1,0 +1,24 @@
+//! Opening connections.
+
+use super::{CallFailure, Callee};
+use crate::node::stream::CountedStream;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use tokio::net::{TcpStream, lookup_host};
+
+/// Opens a connection. The system's resolver looks up names, on a thread of its own.
+pub(super) async fn connect(callee: &Callee) -> Result<CountedStream, CallFailure> {
+    let place = &callee.spec().place;
+    let failed = |error: io::Error| CallFailure(format!("connect to {}: {error}", place.authority));
+    let stream = match place.host.parse::<IpAddr>() {
+        Ok(address) => TcpStream::connect(SocketAddr::new(address, place.port)).await,
+        Err(_) => {
+            let addresses = lookup_host((place.host.as_str(), place.port)).await.map_err(failed)?;
+            TcpStream::connect(&addresses.collect::<Vec<_>>()[..]).await
+        }
+    };
+    let stream = stream.map_err(failed)?;
+    stream.set_nodelay(true).map_err(failed)?;
+    Ok(CountedStream::opened(stream, Arc::clone(&callee.tally), callee.index))
+}

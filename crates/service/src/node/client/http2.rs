@@ -1,0 +1,69 @@
+//! HTTP/2 and gRPC: one connection, which carries every call at once.
+
+use super::connect::connect;
+use super::response::{describe, receive};
+use super::{CallFailure, Callee, OutgoingCall};
+use crate::node::body::FillerBody;
+use crate::node::server::LocalExecutor;
+use crate::node::tally::Attempt;
+use experiment::protocol::Protocol;
+use h2::Reason;
+use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::sync::Mutex;
+use tokio::task::spawn_local;
+
+type Connection = SendRequest<FillerBody>;
+
+/// The connection to one callee. Calls that come while it is opened wait for it.
+#[derive(Default)]
+pub(super) struct Multiplexed {
+    connection: Mutex<Option<Connection>>,
+}
+
+impl Multiplexed {
+    pub(super) async fn call(
+        &self,
+        callee: &Callee,
+        call: &OutgoingCall<'_>,
+        attempt: &mut Attempt<'_>,
+    ) -> Result<(), CallFailure> {
+        let mut is_second = false;
+        loop {
+            let mut connection = self.connection(callee).await?;
+            attempt.sent();
+            match connection.try_send_request(callee.request(call)).await {
+                Ok(response) => return receive(response, callee.spec().protocol == Protocol::Grpc).await,
+                Err(error) if error.message().is_some() => attempt.unwritten(),
+                Err(error) if !is_second && is_refused(error.error()) => attempt.resent(),
+                Err(error) => return Err(CallFailure(describe(error.error()))),
+            }
+            if is_second {
+                return Err(CallFailure("the connection was closed at once".to_owned()));
+            }
+            is_second = true;
+        }
+    }
+
+    async fn connection(&self, callee: &Callee) -> Result<Connection, CallFailure> {
+        let mut open = self.connection.lock().await;
+        if let Some(connection) = open.as_ref().filter(|connection| !connection.is_closed()) {
+            return Ok(connection.clone());
+        }
+        let stream = connect(callee).await?;
+        let failed = |error: hyper::Error| CallFailure(describe(&error));
+        let (connection, driver) =
+            Builder::new(LocalExecutor).handshake(TokioIo::new(stream)).await.map_err(failed)?;
+        // Requests on it learn how it ended.
+        spawn_local(async { drop(driver.await) });
+        Ok(open.insert(connection).clone())
+    }
+}
+
+/// The callee says that it has not begun with the request.
+fn is_refused(error: &hyper::Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<h2::Error>());
+    cause.is_some_and(|cause| {
+        cause.is_remote() && (cause.is_go_away() || cause.reason() == Some(Reason::REFUSED_STREAM))
+    })
+}

@@ -1,0 +1,35 @@
+//! Responses: read whole, thrown away, judged.
+
+use super::{CallFailure, grpc_call};
+use http::Response;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+
+/// Reads a response to its end.
+pub(super) async fn receive(response: Response<Incoming>, is_grpc: bool) -> Result<(), CallFailure> {
+    let status = response.status();
+    let mut ended = if is_grpc { grpc_call::status(response.headers()) } else { None };
+    let mut body = response.into_body();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| CallFailure(format!("the response: {}", describe(&error))))?;
+        if let Some(trailers) = frame.trailers_ref().filter(|_| is_grpc) {
+            ended = grpc_call::status(trailers).or(ended);
+        }
+    }
+    if !status.is_success() {
+        return Err(CallFailure(format!("status {}", status.as_u16())));
+    }
+    match ended {
+        _ if !is_grpc => Ok(()),
+        Some(ended) => ended.map_err(CallFailure),
+        None => Err(CallFailure("a response without grpc-status".to_owned())),
+    }
+}
+
+/// An error with its cause: hyper keeps the two apart.
+pub(super) fn describe(error: &hyper::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,75 @@
+//! Raw TCP: requests and replies of sizes that both sides have from the topology.
+
+use super::connect::connect;
+use super::{CallFailure, Callee};
+use crate::node::stream::CountedStream;
+use crate::node::tally::Attempt;
+use crate::response::FILLER;
+use experiment::settings::service::TCP_REQUEST_BYTES;
+use std::cell::RefCell;
+use std::io;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+/// What of a reply is read at once.
+const READ_BYTES: usize = 16 * 1024;
+
+/// Idle connections to one callee.
+#[derive(Default)]
+pub(super) struct Pool {
+    idle: RefCell<Vec<CountedStream>>,
+}
+
+impl Pool {
+    pub(super) async fn call(&self, callee: &Callee, attempt: &mut Attempt<'_>) -> Result<(), CallFailure> {
+        let mut reused = self.take_idle();
+        loop {
+            let is_reused = reused.is_some();
+            let mut connection = match reused.take() {
+                Some(connection) => connection,
+                None => connect(callee).await?,
+            };
+            attempt.sent();
+            match exchange(&mut connection, callee.spec().tcp_reply_bytes).await {
+                Ok(()) => {
+                    self.idle.borrow_mut().push(connection);
+                    return Ok(());
+                }
+                Err(Failure { received: 0, .. }) if is_reused => attempt.resent(),
+                Err(Failure { received, error }) => {
+                    return Err(CallFailure(format!("{error} after {received} bytes of the reply")));
+                }
+            }
+        }
+    }
+
+    fn take_idle(&self) -> Option<CountedStream> {
+        loop {
+            let connection = self.idle.borrow_mut().pop()?;
+            if !connection.is_stale() {
+                return Some(connection);
+            }
+        }
+    }
+}
+
+struct Failure {
+    received: u64,
+    error: io::Error,
+}
+
+/// Sends a request and receives its reply.
+async fn exchange(connection: &mut CountedStream, reply_bytes: u64) -> Result<(), Failure> {
+    let failed = |received| move |error| Failure { received, error };
+    connection.write_all(&FILLER[..TCP_REQUEST_BYTES as usize]).await.map_err(failed(0))?;
+    let mut received = 0;
+    // Room for one read, whatever the size of the reply.
+    let mut room = vec![0; READ_BYTES.min(reply_bytes as usize)];
+    while received < reply_bytes {
+        let wanted = room.len().min((reply_bytes - received) as usize);
+        match connection.read(&mut room[..wanted]).await.map_err(failed(received))? {
+            0 => return Err(failed(received)(io::Error::other("the connection was closed"))),
+            bytes => received += bytes as u64,
+        }
+    }
+    Ok(())
+}

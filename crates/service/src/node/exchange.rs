@@ -1,0 +1,98 @@
+//! One request to the node, and what it counts as in the end.
+
+use super::tally::Outcome;
+use super::worker::Worker;
+use crate::counters::{ProtocolTally, Tally};
+use std::fmt;
+use std::rc::Rc;
+
+/// What a request counts as.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Kind {
+    Http1,
+    Http2,
+    Grpc,
+    Tcp,
+}
+
+impl Kind {
+    pub(crate) fn tally(self, tally: &Tally) -> &ProtocolTally {
+        match self {
+            Self::Http1 => &tally.http1,
+            Self::Http2 => &tally.http2,
+            Self::Grpc => &tally.grpc,
+            Self::Tcp => &tally.tcp,
+        }
+    }
+}
+
+/// A request from its beginning to the end of its response. Dropped before, it has failed, or never came whole.
+pub(crate) struct Exchange {
+    worker: Rc<Worker>,
+    kind: Kind,
+    state: State,
+    /// Memory that its script holds until the response.
+    _held: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum State {
+    Receiving,
+    Received,
+    Answered,
+}
+
+impl Exchange {
+    pub(crate) fn new(worker: &Rc<Worker>, kind: Kind) -> Self {
+        Self { worker: Rc::clone(worker), kind, state: State::Receiving, _held: Vec::new() }
+    }
+
+    /// The request was read whole.
+    pub(crate) fn received(&mut self) {
+        self.state = State::Received;
+        self.tally().requests.add(1);
+    }
+
+    /// Keeps memory until the response.
+    pub(crate) fn hold(&mut self, held: Vec<Vec<u8>>) {
+        self._held = held;
+    }
+
+    /// Its outcome is known; the response is still to be sent. `endpoint`: index, absent where there is none.
+    pub(crate) fn decided(&self, endpoint: Option<usize>, outcome: Outcome) {
+        let tally = &self.worker.tally;
+        match endpoint {
+            Some(endpoint) => tally.endpoints[endpoint][outcome as usize].add(1),
+            None => tally.unknown.add(1),
+        }
+        if endpoint.is_some() && outcome == Outcome::Injected {
+            tally.inbound.errors.add(1);
+        }
+    }
+
+    /// All of the response went to the connection.
+    pub(crate) fn answered(&mut self) {
+        self.state = State::Answered;
+    }
+
+    fn tally(&self) -> &ProtocolTally {
+        self.kind.tally(&self.worker.tally.inbound)
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        let tally = self.tally();
+        match self.state {
+            State::Receiving => tally.incomplete.add(1),
+            State::Received => tally.failed.add(1),
+            State::Answered => tally.answered.add(1),
+        }
+    }
+}
+
+impl fmt::Debug for Exchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exchange").field("kind", &self.kind).field("state", &self.state).finish()
+    }
+}

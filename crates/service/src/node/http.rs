@@ -1,0 +1,169 @@
+//! Requests over HTTP/1.1, HTTP/2 and gRPC, told apart by the first bytes of a connection.
+
+use super::application::Application;
+use super::body::{FillerBody, ReplyBody};
+use super::exchange::{Exchange, Kind};
+use super::script::{Answer, PassedFields, execute};
+use super::server::{LocalExecutor, Stopping};
+use super::stream::CountedStream;
+use super::tally::Outcome;
+use super::worker::Worker;
+use crate::grpc::{Code, PAYLOAD_FIELD, Status, message_with_filler};
+use futures_util::future::{Either, select};
+use http::header::{CONNECTION, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use hyper_util::server::conn::auto::Builder;
+use std::cell::Cell;
+use std::error::Error;
+use std::pin::pin;
+use std::rc::Rc;
+
+/// Requests that a client may have at work on one connection in HTTP/2.
+const MAX_STREAMS: u32 = 1024;
+
+/// Serves one connection to its end.
+pub(crate) async fn serve(stream: CountedStream, worker: Rc<Worker>, mut stopping: Stopping) {
+    let is_counted = Cell::new(false);
+    let service = service_fn(|request: Request<Incoming>| {
+        let kind = kind(&request);
+        if !is_counted.replace(true) {
+            let of_connection = if kind == Kind::Http1 { kind } else { Kind::Http2 };
+            of_connection.tally(&worker.tally.inbound).connections.add(1);
+        }
+        answer(Rc::clone(&worker), kind, request)
+    });
+    let mut builder = Builder::new(LocalExecutor);
+    builder.http2().max_concurrent_streams(MAX_STREAMS);
+    let connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let ended = match select(connection, pin!(stopping.closing())).await {
+        Either::Left((ended, _)) => ended,
+        Either::Right(((), mut connection)) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if ended.is_err_and(|error| error.downcast_ref().is_some_and(hyper::Error::is_parse)) {
+        worker.tally.inbound.rejected.add(1);
+    }
+}
+
+fn kind(request: &Request<Incoming>) -> Kind {
+    let media_type = request.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    if media_type.starts_with(b"application/grpc") {
+        Kind::Grpc
+    } else if request.version() == Version::HTTP_2 {
+        Kind::Http2
+    } else {
+        Kind::Http1
+    }
+}
+
+/// Answers a request. An error ends its connection, or its stream in HTTP/2: the request never came whole.
+async fn answer(
+    worker: Rc<Worker>,
+    kind: Kind,
+    request: Request<Incoming>,
+) -> Result<Response<ReplyBody>, Box<dyn Error + Send + Sync>> {
+    let (head, mut body) = request.into_parts();
+    let mut exchange = Exchange::new(&worker, kind);
+    while let Some(frame) = body.frame().await {
+        frame?;
+    }
+    exchange.received();
+    let endpoint = endpoint(&worker.application, kind, &head);
+    let (mut response, body) = match endpoint {
+        None => {
+            exchange.decided(None, Outcome::Answered);
+            unknown_endpoint(kind, &head)
+        }
+        Some(index) => {
+            let endpoint = &worker.application.endpoints[index].endpoint;
+            let answer = execute(&worker, endpoint, PassedFields::of(&head.headers)).await;
+            exchange.decided(Some(index), answer.outcome);
+            let response = if kind == Kind::Grpc { grpc_response(&answer) } else { http_response(&answer) };
+            exchange.hold(answer.held);
+            response
+        }
+    };
+    if worker.is_stopping.get() && kind == Kind::Http1 {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    if head.method == Method::HEAD {
+        exchange.answered();
+    }
+    Ok(response.map(|()| body.answering(exchange)))
+}
+
+/// Index of the endpoint of a request.
+fn endpoint(application: &Application, kind: Kind, head: &Parts) -> Option<usize> {
+    let path = head.uri.path();
+    application.endpoints.iter().position(|offered| match kind {
+        Kind::Grpc => offered.grpc_method == path,
+        Kind::Http1 | Kind::Http2 | Kind::Tcp => offered.endpoint.path == path,
+    })
+}
+
+type Reply = (Response<()>, FillerBody);
+
+fn unknown_endpoint(kind: Kind, head: &Parts) -> Reply {
+    let text = format!("there is no endpoint {}", head.uri.path());
+    if kind == Kind::Grpc {
+        return grpc_status(&Status::new(Code::Unimplemented, text));
+    }
+    text_response(StatusCode::NOT_FOUND, text)
+}
+
+fn http_response(answer: &Answer) -> Reply {
+    let status = match answer.outcome {
+        Outcome::Answered => StatusCode::OK,
+        Outcome::Injected => StatusCode::INTERNAL_SERVER_ERROR,
+        Outcome::CalleeFailed => return text_response(StatusCode::BAD_GATEWAY, answer.reason.clone()),
+    };
+    (text_head(status), FillerBody::filler(answer.response_bytes))
+}
+
+fn text_response(status: StatusCode, mut text: String) -> Reply {
+    text.push('\n');
+    (text_head(status), FillerBody::text(text))
+}
+
+fn text_head(status: StatusCode) -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    response
+}
+
+fn grpc_response(answer: &Answer) -> Reply {
+    match answer.outcome {
+        Outcome::Injected => return grpc_status(&Status::new(Code::Internal, "injected error")),
+        Outcome::CalleeFailed => return grpc_status(&Status::new(Code::Unavailable, answer.reason.clone())),
+        Outcome::Answered => {}
+    }
+    match message_with_filler(&(), Some((PAYLOAD_FIELD, answer.response_bytes))) {
+        Some(message) => {
+            let mut trailers = HeaderMap::with_capacity(1);
+            Status::OK.write(&mut trailers);
+            (grpc_head(), FillerBody::message(message).with_trailers(trailers))
+        }
+        None => grpc_status(&Status::new(Code::Internal, "no message can be so long")),
+    }
+}
+
+/// A response without a message: its head has the status.
+fn grpc_status(status: &Status) -> Reply {
+    let mut response = grpc_head();
+    status.write(response.headers_mut());
+    (response, FillerBody::default())
+}
+
+fn grpc_head() -> Response<()> {
+    let mut response = Response::new(());
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    response
+}

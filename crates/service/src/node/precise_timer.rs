@@ -1,0 +1,113 @@
+//! Sleeping for less than a millisecond, and to within some microseconds: the runtime's own timers have ticks of 1 ms.
+//!
+//! One timer of the kernel per worker rings for the sleeper that is due first.
+
+use super::server::watched;
+use rustix::fd::OwnedFd;
+use rustix::io;
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
+    timerfd_create, timerfd_settime,
+};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+
+const NS_IN_S: u64 = 1_000_000_000;
+
+/// A worker's timer.
+#[derive(Debug)]
+pub(crate) struct PreciseTimer {
+    timer: AsyncFd<OwnedFd>,
+    /// By due time, and a number that makes keys unique.
+    sleepers: RefCell<BTreeMap<(u64, u64), Waker>>,
+    next_number: Cell<u64>,
+}
+
+impl PreciseTimer {
+    /// In a runtime.
+    pub(crate) fn new() -> std::io::Result<Self> {
+        let timer =
+            timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        Ok(Self { timer: watched(timer)?, sleepers: RefCell::default(), next_number: Cell::new(0) })
+    }
+
+    /// Wakes sleepers for as long as it is polled.
+    pub(crate) async fn run(&self) -> std::io::Result<()> {
+        loop {
+            let mut ready = self.timer.readable().await?;
+            // It fails where the timer was set anew since it rang.
+            let _ = io::read(&self.timer, &mut [0; 8]);
+            ready.clear_ready();
+            self.wake();
+        }
+    }
+
+    /// Waits for this long.
+    pub(crate) fn sleep(&self, duration: Duration) -> PreciseSleep<'_> {
+        let duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let number = self.next_number.get();
+        self.next_number.set(number + 1);
+        PreciseSleep { timer: self, key: (now_ns().saturating_add(duration_ns), number) }
+    }
+
+    fn wake(&self) {
+        let sleepers = self.sleepers.borrow();
+        let due = sleepers.range(..=(now_ns(), u64::MAX)).map(|(_, waker)| waker);
+        due.for_each(Waker::wake_by_ref);
+        let next = sleepers.range((now_ns(), u64::MAX)..).next().map(|((due_ns, _), _)| *due_ns);
+        drop(sleepers);
+        if let Some(due_ns) = next {
+            self.ring_at(due_ns);
+        }
+    }
+
+    fn ring_at(&self, due_ns: u64) {
+        let due = Timespec {
+            tv_sec: i64::try_from(due_ns / NS_IN_S).unwrap_or(i64::MAX),
+            tv_nsec: (due_ns % NS_IN_S) as i64,
+        };
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: due };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once)
+            .expect("a timer can be set to any time");
+    }
+}
+
+/// See [`PreciseTimer::sleep`].
+#[derive(Debug)]
+pub(crate) struct PreciseSleep<'t> {
+    timer: &'t PreciseTimer,
+    key: (u64, u64),
+}
+
+impl Future for PreciseSleep<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if now_ns() >= self.key.0 {
+            return Poll::Ready(());
+        }
+        let mut sleepers = self.timer.sleepers.borrow_mut();
+        let is_new = sleepers.insert(self.key, context.waker().clone()).is_none();
+        let is_first = sleepers.first_key_value().is_some_and(|(first, _)| *first == self.key);
+        drop(sleepers);
+        if is_new && is_first {
+            self.timer.ring_at(self.key.0);
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for PreciseSleep<'_> {
+    fn drop(&mut self) {
+        self.timer.sleepers.borrow_mut().remove(&self.key);
+    }
+}
+
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * NS_IN_S + now.tv_nsec as u64
+}

@@ -1,0 +1,167 @@
+//! Scripts: the steps of one request, in sequence and in parallel.
+
+use super::client::{CallFailure, OutgoingCall};
+use super::tally::Outcome;
+use super::worker::Worker;
+use experiment::topology::distribution::Distribution;
+use experiment::topology::script::{CallStep, Endpoint, Step};
+use futures_util::future::{LocalBoxFuture, join_all};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use rustix::time::{ClockId, clock_gettime};
+use std::cell::RefCell;
+use std::hint;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Rounds of spinning between two looks at the clock of the thread, which is a system call: about a microsecond.
+const SPINS_PER_LOOK: u32 = 1000;
+/// Memory is held in pages of this size, each touched.
+const PAGE_BYTES: usize = 4096;
+
+/// Why a step failed, in words for the response.
+#[derive(Debug)]
+pub(crate) struct StepFailure(pub String);
+
+/// What a request is to be answered with.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub outcome: Outcome,
+    pub response_bytes: u64,
+    /// Why a step failed.
+    pub reason: String,
+    /// Memory to hold until the response.
+    pub held: Vec<Vec<u8>>,
+}
+
+/// Header fields that callees get as the caller got them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PassedFields(Vec<(HeaderName, HeaderValue)>);
+
+impl PassedFields {
+    /// W3C Trace Context and Baggage, B3 (single and multiple), the identifier of a request as proxies write it, and the token that policies of a mesh may
+    /// ask for at every hop.
+    pub(crate) fn of(fields: &HeaderMap) -> Self {
+        let is_passed = |name: &HeaderName| {
+            matches!(
+                name.as_str(),
+                "traceparent" | "tracestate" | "baggage" | "b3" | "x-request-id" | "authorization"
+            ) || name.as_str().starts_with("x-b3-")
+        };
+        let passed = fields.iter().filter(|(name, _)| is_passed(name));
+        Self(passed.map(|(name, value)| (name.clone(), value.clone())).collect())
+    }
+
+    pub(crate) fn write(&self, fields: &mut HeaderMap) {
+        for (name, value) in &self.0 {
+            fields.append(name.clone(), value.clone());
+        }
+    }
+}
+
+/// Runs the script of an endpoint.
+pub(crate) async fn execute(worker: &Rc<Worker>, endpoint: &Endpoint, passed: PassedFields) -> Answer {
+    let execution = Execution { worker, passed, held: RefCell::default() };
+    let ended = execution.sequence(&endpoint.steps).await;
+    let response_bytes = worker.amount(&endpoint.response_bytes) as u64;
+    let (outcome, reason) = match ended {
+        Err(StepFailure(reason)) => (Outcome::CalleeFailed, reason),
+        Ok(()) if worker.happens(endpoint.error_fraction) => (Outcome::Injected, String::new()),
+        Ok(()) => (Outcome::Answered, String::new()),
+    };
+    Answer { outcome, response_bytes, reason, held: execution.held.into_inner() }
+}
+
+struct Execution<'w> {
+    worker: &'w Rc<Worker>,
+    passed: PassedFields,
+    held: RefCell<Vec<Vec<u8>>>,
+}
+
+impl Execution<'_> {
+    async fn sequence(&self, steps: &[Step]) -> Result<(), StepFailure> {
+        for step in steps {
+            self.step(step).await?;
+        }
+        Ok(())
+    }
+
+    /// Boxed, since steps hold steps.
+    fn step<'s>(&'s self, step: &'s Step) -> LocalBoxFuture<'s, Result<(), StepFailure>> {
+        match step {
+            Step::Call(call) => Box::pin(self.call(call)),
+            Step::Query(query) => Box::pin(async {
+                if self.worker.happens(query.probability) {
+                    self.worker.databases.run(query).await?;
+                }
+                Ok(())
+            }),
+            // Every branch comes to its end, so that what was sent does not hang on which failed first.
+            Step::Parallel(steps) => Box::pin(async {
+                let ended = join_all(steps.iter().map(|step| self.step(step))).await;
+                ended.into_iter().collect()
+            }),
+            Step::Sequence(steps) => Box::pin(self.sequence(steps)),
+            Step::Sleep(duration) => Box::pin(async {
+                self.worker.timer.sleep(self.duration(duration)).await;
+                Ok(())
+            }),
+            Step::Compute(duration) => Box::pin(async {
+                compute(self.duration(duration));
+                Ok(())
+            }),
+            Step::Hold(bytes) => Box::pin(async {
+                self.held.borrow_mut().push(touched(self.worker.amount(bytes) as usize));
+                Ok(())
+            }),
+        }
+    }
+
+    async fn call(&self, step: &CallStep) -> Result<(), StepFailure> {
+        if !self.worker.happens(step.probability) {
+            return Ok(());
+        }
+        let callee = self.worker.callee(step.to);
+        let mut call = OutgoingCall {
+            endpoint: &step.endpoint,
+            request_bytes: self.worker.amount(&step.request_bytes) as u64,
+            passed: &self.passed,
+            repeats: false,
+        };
+        let mut attempts_left = step.retries;
+        loop {
+            let failure = match timeout(step.timeout, callee.call(&call)).await {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(failure)) => failure,
+                Err(_) => CallFailure(format!("no response within {:?}", step.timeout)),
+            };
+            if attempts_left == 0 {
+                return Err(StepFailure(format!("{}: {}", callee.name(), failure.0)));
+            }
+            attempts_left -= 1;
+            call.repeats = true;
+        }
+    }
+
+    fn duration(&self, seconds: &Distribution) -> Duration {
+        Duration::try_from_secs_f64(self.worker.amount(seconds)).unwrap_or(Duration::MAX)
+    }
+}
+
+/// Takes this much CPU time of the thread.
+fn compute(duration: Duration) {
+    let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
+    let end = used().saturating_add(duration);
+    while used() < end {
+        for _ in 0..SPINS_PER_LOOK {
+            hint::black_box(());
+        }
+    }
+}
+
+/// Memory with every page in place.
+fn touched(bytes: usize) -> Vec<u8> {
+    let mut memory = vec![0; bytes];
+    memory.iter_mut().step_by(PAGE_BYTES).for_each(|byte| *byte = hint::black_box(1));
+    memory
+}

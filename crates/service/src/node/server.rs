@@ -1,0 +1,265 @@
+//! Binding and running: from settings to workers, and to an end that loses nothing.
+
+use super::admin::{self, Admin};
+use super::application::Application;
+use super::query::Databases;
+use super::settings::NodeSettings;
+use super::stream::CountedStream;
+use super::tally::{NodeTally, WorkerTally};
+use super::worker::Worker;
+use super::{http, tcp};
+use crate::counters::Counters;
+use crate::server::{ServeError, kernel, listen};
+use experiment::protocol::Protocol;
+use futures_util::future::{Either, select};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{LocalSet, spawn_local};
+use tokio::time::{sleep, timeout};
+
+/// How long accepting rests when there is no room for another connection.
+const ACCEPT_REST: Duration = Duration::from_millis(20);
+/// For so long after the end was asked for, idle connections stay open, for requests that are under way; then they are closed.
+const LINGER: Duration = Duration::from_millis(200);
+/// For so long after that, requests at work may come to their end.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A node that listens; [`Node::run`] answers.
+#[derive(Debug)]
+pub struct Node {
+    application: Arc<Application>,
+    databases: Arc<Databases>,
+    tally: NodeTally,
+    listener: std::net::TcpListener,
+    admin_listener: std::net::TcpListener,
+    address: SocketAddr,
+    admin_address: SocketAddr,
+}
+
+impl Node {
+    /// Checks everything and listens. Callees need not be there yet: connections to them are opened on demand.
+    ///
+    /// # Errors
+    /// Where the service or its scripts make no sense, or an address cannot be listened on.
+    pub fn bind(settings: &NodeSettings) -> Result<Self, ServeError> {
+        let application = Application::new(settings)?;
+        let databases = Databases::new(&application)?;
+        let bound = |address: SocketAddr| {
+            let listener = listen(address).map_err(io::Error::from).map(std::net::TcpListener::from);
+            let listener = listener.and_then(|listener| Ok((listener.local_addr()?, listener)));
+            listener.map_err(|source| ServeError::Listen { address, source })
+        };
+        let (address, listener) = bound(settings.listen)?;
+        let (admin_address, admin_listener) = bound(settings.admin_listen)?;
+        Ok(Self {
+            tally: NodeTally::new(&application, settings.threads),
+            application: Arc::new(application),
+            databases: Arc::new(databases),
+            listener,
+            admin_listener,
+            address,
+            admin_address,
+        })
+    }
+
+    /// Where it takes requests, as the start of a URL.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let scheme = if self.application.protocol == Protocol::Tcp { "tcp" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// Where it takes requests.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where it shows counts, metrics and health.
+    #[must_use]
+    pub fn admin_address(&self) -> SocketAddr {
+        self.admin_address
+    }
+
+    /// Answers until `stop` can be read or was closed at its other end (a pipe, an eventfd). Then it accepts no more
+    /// connections, finishes the requests at work, for 5 s at most, and returns what was counted. The first worker runs on the calling thread.
+    ///
+    /// # Errors
+    /// Where a thread cannot be started or the kernel lacks something.
+    pub fn run(self, stop: impl AsFd) -> Result<Counters, ServeError> {
+        let tally = self.tally.clone();
+        let stop = stop.as_fd();
+        thread::scope(|scope| {
+            let mut inboxes = Vec::new();
+            let mut threads = Vec::new();
+            for index in 1..self.tally.workers.len() {
+                let (inbox, connections) = mpsc::unbounded_channel();
+                inboxes.push(inbox);
+                let node = &self;
+                let serve = move || on_runtime(node.serve_handed(index, connections));
+                let thread = thread::Builder::new().name(format!("node-{index}")).spawn_scoped(scope, serve);
+                threads.push(thread.map_err(|error| kernel("start a thread", error))?);
+            }
+            on_runtime(self.serve_first(stop, inboxes))?;
+            for thread in threads {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            }
+            Ok(tally.inbound())
+        })
+    }
+
+    /// The first worker: it accepts, and hands each connection to the worker that has fewest.
+    async fn serve_first(
+        &self,
+        stop: BorrowedFd<'_>,
+        inboxes: Vec<mpsc::UnboundedSender<TcpStreamOnItsWay>>,
+    ) -> io::Result<()> {
+        let connections = Connections::new(self, 0)?;
+        let admin_listener = TcpListener::from_std(self.admin_listener.try_clone()?)?;
+        spawn_local(admin::serve(admin_listener, Admin::new(self.tally.clone(), &self.application)));
+        let listener = TcpListener::from_std(self.listener.try_clone()?)?;
+        let hand_out = |stream: TcpStream| {
+            self.tally.workers[0].inbound.connections_accepted.add(1);
+            let open = |worker: &WorkerTally| worker.inbound.connections_open.load(Relaxed);
+            let workers = self.tally.workers.iter().enumerate();
+            let (index, worker) =
+                workers.min_by_key(|(_, worker)| open(worker)).expect("there is one worker at least");
+            worker.inbound.connections_open.fetch_add(1, Relaxed);
+            match index.checked_sub(1) {
+                None => connections.serve(stream),
+                // The worker ends only once its inbox is closed.
+                Some(other) => drop(stream.into_std().map(|stream| inboxes[other].send(stream))),
+            }
+        };
+        let stop = watched(stop.try_clone_to_owned()?)?;
+        let mut stopped = pin!(stop.readable());
+        loop {
+            match select(pin!(listener.accept()), stopped.as_mut()).await {
+                Either::Left((Ok((stream, _)), _)) => hand_out(stream),
+                Either::Left((Err(_), _)) => {
+                    let _ = select(pin!(sleep(ACCEPT_REST)), stopped.as_mut()).await;
+                }
+                Either::Right(_) => break,
+            }
+        }
+        // Clients hold those that the kernel has accepted for open.
+        while let Some(Ok((stream, _))) = futures_util::FutureExt::now_or_never(listener.accept()) {
+            hand_out(stream);
+        }
+        drop(listener);
+        drop(inboxes);
+        connections.finish().await;
+        Ok(())
+    }
+
+    /// Another worker.
+    async fn serve_handed(
+        &self,
+        index: usize,
+        mut inbox: mpsc::UnboundedReceiver<TcpStreamOnItsWay>,
+    ) -> io::Result<()> {
+        let connections = Connections::new(self, index)?;
+        while let Some(stream) = inbox.recv().await {
+            connections.serve(TcpStream::from_std(stream)?);
+        }
+        connections.finish().await;
+        Ok(())
+    }
+}
+
+/// A connection between two runtimes.
+type TcpStreamOnItsWay = std::net::TcpStream;
+
+/// Runs a worker on a runtime of its own.
+fn on_runtime(worker: impl Future<Output = io::Result<()>>) -> Result<(), ServeError> {
+    let failed = |error| kernel("set up an event loop", error);
+    let runtime: Runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(failed)?;
+    let tasks = LocalSet::new();
+    let ended = tasks.block_on(&runtime, worker).map_err(failed);
+    // A resolver that hangs does not keep the node.
+    runtime.shutdown_background();
+    ended
+}
+
+/// The accepted connections of one worker.
+struct Connections {
+    worker: Rc<Worker>,
+    is_tcp: bool,
+    closing: watch::Sender<bool>,
+}
+
+impl Connections {
+    fn new(node: &Node, index: usize) -> io::Result<Self> {
+        let worker =
+            Rc::new(Worker::new(index, &node.application, &node.tally.workers[index], &node.databases)?);
+        let timer = Rc::clone(&worker);
+        spawn_local(async move { timer.timer.run().await });
+        let is_tcp = node.application.protocol == Protocol::Tcp;
+        Ok(Self { worker, is_tcp, closing: watch::Sender::new(false) })
+    }
+
+    /// Serves a connection; the acceptor has counted it.
+    fn serve(&self, stream: TcpStream) {
+        let worker = Rc::clone(&self.worker);
+        let stream = CountedStream::accepted(stream, Arc::clone(&worker.tally));
+        let stopping = Stopping(self.closing.subscribe());
+        if self.is_tcp {
+            spawn_local(tcp::serve(stream, worker, stopping));
+        } else {
+            spawn_local(http::serve(stream, worker, stopping));
+        }
+    }
+
+    /// Lets every connection come to its end.
+    async fn finish(&self) {
+        self.worker.is_stopping.set(true);
+        if timeout(LINGER, self.closing.closed()).await.is_err() {
+            self.closing.send_replace(true);
+            // Those that are not done by then are cut off, and counted so.
+            let _ = timeout(FINISH_TIMEOUT, self.closing.closed()).await;
+        }
+    }
+}
+
+/// Tells a connection to come to its end.
+#[derive(Debug)]
+pub(crate) struct Stopping(watch::Receiver<bool>);
+
+impl Stopping {
+    /// Waits until idle connections are closed.
+    pub(crate) async fn closing(&mut self) {
+        // The sender lives until all connections have ended.
+        let _ = self.0.wait_for(|closing| *closing).await;
+    }
+}
+
+/// A descriptor whose readiness to be read is watched, in a runtime.
+#[allow(unsafe_code)]
+pub(crate) fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: the result owns the descriptor, so that it is open and the same for as long as it is watched.
+    let watched = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
+    watched.map_err(io::Error::from)
+}
+
+/// Runs futures of hyper on the thread that made them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LocalExecutor;
+
+impl<F: Future + 'static> hyper::rt::Executor<F> for LocalExecutor {
+    fn execute(&self, future: F) {
+        spawn_local(async { drop(future.await) });
+    }
+}

@@ -1,0 +1,270 @@
+//! What a node counts, per worker: requests to it by outcome, and calls that it made by callee.
+
+use super::application::Application;
+use crate::counters::{Count, Counters, Tally};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
+use serde_json::{Map, Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Significant digits of response times.
+const DIGITS: u8 = 3;
+/// Response times above this are counted as this: one hour.
+const MAX_RESPONSE_TIME: Duration = Duration::from_secs(3600);
+
+/// How a request was answered.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Outcome {
+    /// As its script says.
+    Answered,
+    /// With an error that the error rate injected.
+    Injected,
+    /// With an error, since a call or a query failed.
+    CalleeFailed,
+}
+
+impl Outcome {
+    pub(crate) const ALL: [Self; 3] = [Self::Answered, Self::Injected, Self::CalleeFailed];
+}
+
+/// One worker's counts.
+#[derive(Debug)]
+pub(crate) struct WorkerTally {
+    pub inbound: Arc<Tally>,
+    /// Requests to each endpoint by [`Outcome`].
+    pub endpoints: Vec<[Count; Outcome::ALL.len()]>,
+    /// Requests to no endpoint.
+    pub unknown: Count,
+    /// In the order of [`Application::callees`], databases behind them.
+    pub calls: Vec<CallTally>,
+}
+
+impl WorkerTally {
+    pub(crate) fn new(application: &Application) -> Self {
+        let callees = application.callees.len() + application.databases.len();
+        Self {
+            inbound: Arc::default(),
+            endpoints: application.endpoints.iter().map(|_| <[Count; _]>::default()).collect(),
+            unknown: Count::default(),
+            calls: (0..callees).map(|_| CallTally::default()).collect(),
+        }
+    }
+}
+
+/// One worker's counts of calls to one callee. Sent = answered + failed + resent + those under way.
+#[derive(Debug)]
+pub(crate) struct CallTally {
+    pub sent: Count,
+    pub answered: Count,
+    pub failed: Count,
+    pub retries: Count,
+    /// Sent on a connection that the callee was closing, and sent again on another.
+    pub resent: Count,
+    /// Attempts that found no connection.
+    pub unsent: Count,
+    pub connections: Count,
+    pub connections_open: AtomicUsize,
+    pub bytes_sent: Count,
+    pub bytes_received: Count,
+    /// Of those answered.
+    response_time_us: Mutex<Histogram<u64>>,
+}
+
+impl Default for CallTally {
+    fn default() -> Self {
+        Self {
+            sent: Count::default(),
+            answered: Count::default(),
+            failed: Count::default(),
+            retries: Count::default(),
+            resent: Count::default(),
+            unsent: Count::default(),
+            connections: Count::default(),
+            connections_open: AtomicUsize::new(0),
+            bytes_sent: Count::default(),
+            bytes_received: Count::default(),
+            response_time_us: Mutex::new(histogram()),
+        }
+    }
+}
+
+/// It grows with the greatest value.
+fn histogram() -> Histogram<u64> {
+    Histogram::new(DIGITS).expect("three digits are possible")
+}
+
+/// An attempt at a call. Dropped before the response was received, it has failed, or was never sent.
+#[derive(Debug)]
+pub(crate) struct Attempt<'t> {
+    tally: &'t CallTally,
+    repeats: bool,
+    state: AttemptState,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum AttemptState {
+    Unsent,
+    Sent { at: Instant },
+    Answered,
+}
+
+impl<'t> Attempt<'t> {
+    /// `repeats`: the call has failed before.
+    pub(crate) fn new(tally: &'t CallTally, repeats: bool) -> Self {
+        Self { tally, repeats, state: AttemptState::Unsent }
+    }
+
+    /// The request goes to a connection.
+    pub(crate) fn sent(&mut self) {
+        self.tally.sent.add(1);
+        if self.repeats {
+            self.tally.retries.add(1);
+        }
+        self.state = AttemptState::Sent { at: Instant::now() };
+    }
+
+    /// The connection ended before anything of the request was written.
+    pub(crate) fn unwritten(&mut self) {
+        self.tally.sent.take_back();
+        if self.repeats {
+            self.tally.retries.take_back();
+        }
+        self.state = AttemptState::Unsent;
+    }
+
+    /// The callee was closing the connection: the request will be sent on another.
+    pub(crate) fn resent(&mut self) {
+        self.tally.resent.add(1);
+        self.state = AttemptState::Unsent;
+    }
+
+    /// The whole response was received, and is no error.
+    pub(crate) fn answered(mut self) {
+        if let AttemptState::Sent { at } = self.state {
+            self.tally.answered.add(1);
+            let us = at.elapsed().min(MAX_RESPONSE_TIME).as_micros() as u64;
+            let mut histogram = self.tally.response_time_us.lock().unwrap_or_else(PoisonError::into_inner);
+            histogram.saturating_record(us.max(1));
+        }
+        self.state = AttemptState::Answered;
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        match self.state {
+            AttemptState::Unsent => self.tally.unsent.add(1),
+            AttemptState::Sent { .. } => self.tally.failed.add(1),
+            AttemptState::Answered => {}
+        }
+    }
+}
+
+/// The counts of all workers.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeTally {
+    /// Qualified names in the order of [`WorkerTally::calls`].
+    pub callees: Vec<String>,
+    pub workers: Arc<[Arc<WorkerTally>]>,
+}
+
+/// Calls to one callee, of all workers.
+#[derive(Debug)]
+pub(crate) struct CallCounters {
+    pub sent: u64,
+    pub answered: u64,
+    pub failed: u64,
+    pub retries: u64,
+    pub resent: u64,
+    pub unsent: u64,
+    pub connections: u64,
+    pub connections_open: u64,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    pub response_time_us: Histogram<u64>,
+}
+
+impl NodeTally {
+    pub(crate) fn new(application: &Application, threads: usize) -> Self {
+        let callees = application.callees.iter().map(|callee| &callee.name);
+        let databases = application.databases.iter().map(|database| &database.name);
+        Self {
+            callees: callees.chain(databases).cloned().collect(),
+            workers: (0..threads).map(|_| Arc::new(WorkerTally::new(application))).collect(),
+        }
+    }
+
+    /// Requests to the node.
+    pub(crate) fn inbound(&self) -> Counters {
+        let tallies: Vec<Arc<Tally>> =
+            self.workers.iter().map(|worker| Arc::clone(&worker.inbound)).collect();
+        Counters::sum(&tallies)
+    }
+
+    /// Sum of one count over the workers.
+    pub(crate) fn sum(&self, count: impl Fn(&WorkerTally) -> u64) -> u64 {
+        self.workers.iter().map(|worker| count(worker)).sum()
+    }
+
+    pub(crate) fn calls(&self, callee: usize) -> CallCounters {
+        let sum = |count: fn(&CallTally) -> &Count| self.sum(|worker| count(&worker.calls[callee]).get());
+        let mut response_time_us = histogram();
+        for worker in &*self.workers {
+            let of_worker =
+                worker.calls[callee].response_time_us.lock().unwrap_or_else(PoisonError::into_inner);
+            response_time_us.add(&*of_worker).expect("it resizes itself");
+        }
+        CallCounters {
+            sent: sum(|calls| &calls.sent),
+            answered: sum(|calls| &calls.answered),
+            failed: sum(|calls| &calls.failed),
+            retries: sum(|calls| &calls.retries),
+            resent: sum(|calls| &calls.resent),
+            unsent: sum(|calls| &calls.unsent),
+            connections: sum(|calls| &calls.connections),
+            connections_open: self.sum(|worker| worker.calls[callee].connections_open.load(Relaxed) as u64),
+            bytes_sent: sum(|calls| &calls.bytes_sent),
+            bytes_received: sum(|calls| &calls.bytes_received),
+            response_time_us,
+        }
+    }
+
+    /// All counts as a JSON object on one line.
+    pub(crate) fn to_json(&self) -> String {
+        let calls: Map<String, Value> = self
+            .callees
+            .iter()
+            .enumerate()
+            .map(|(index, name)| (name.clone(), self.calls(index).to_json()))
+            .collect();
+        format!("{{{},\"calls\":{}}}\n", self.inbound().json_fields(), Value::Object(calls))
+    }
+}
+
+impl CallCounters {
+    fn to_json(&self) -> Value {
+        json!({
+            "sent": self.sent,
+            "answered": self.answered,
+            "failed": self.failed,
+            "retries": self.retries,
+            "resent": self.resent,
+            "unsent": self.unsent,
+            "connections": self.connections,
+            "connections_open": self.connections_open,
+            "bytes_sent": self.bytes_sent,
+            "bytes_received": self.bytes_received,
+            "response_time_us": encoded(&self.response_time_us),
+        })
+    }
+}
+
+fn encoded(histogram: &Histogram<u64>) -> String {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new().serialize(histogram, &mut bytes).expect("writing to memory does not fail");
+    STANDARD.encode(bytes)
+}

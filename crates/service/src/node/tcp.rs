@@ -1,0 +1,77 @@
+//! Raw TCP: requests of a fixed size, each answered with a reply of a fixed size, as the echo server's are.
+
+use super::application::tcp_reply_bytes;
+use super::exchange::{Exchange, Kind};
+use super::script::{PassedFields, execute};
+use super::server::Stopping;
+use super::stream::CountedStream;
+use super::tally::Outcome;
+use super::worker::Worker;
+use crate::tcp::{PATTERN, PATTERN_BYTES};
+use experiment::settings::service::TCP_REQUEST_BYTES;
+use futures_util::future::{Either, select};
+use std::io;
+use std::pin::pin;
+use std::rc::Rc;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+/// What is read at once.
+const READ_BYTES: usize = 4 * 1024;
+
+/// Serves one connection to its end. An error of the script ends it without a reply: there is no other way to say it.
+pub(crate) async fn serve(mut stream: CountedStream, worker: Rc<Worker>, mut stopping: Stopping) {
+    Kind::Tcp.tally(&worker.tally.inbound).connections.add(1);
+    // The client is gone: what is cut off has been counted.
+    let _ = answer_all(&mut stream, &worker, &mut stopping).await;
+    let _ = stream.shutdown().await;
+}
+
+async fn answer_all(
+    stream: &mut CountedStream,
+    worker: &Rc<Worker>,
+    stopping: &mut Stopping,
+) -> io::Result<()> {
+    let mut room = [0; READ_BYTES];
+    // Bytes received of requests that were not answered yet.
+    let mut received = 0;
+    loop {
+        let request = (received > 0).then(|| Exchange::new(worker, Kind::Tcp));
+        while received < TCP_REQUEST_BYTES {
+            received += match &request {
+                None => match select(pin!(stream.read(&mut room)), pin!(stopping.closing())).await {
+                    Either::Left((read, _)) => read?,
+                    Either::Right(_) => 0,
+                },
+                Some(_) => stream.read(&mut room).await?,
+            } as u64;
+            if received == 0 {
+                return Ok(());
+            }
+        }
+        let mut exchange = request.unwrap_or_else(|| Exchange::new(worker, Kind::Tcp));
+        received -= TCP_REQUEST_BYTES;
+        exchange.received();
+        if !answer(stream, worker, exchange).await? {
+            return Ok(());
+        }
+    }
+}
+
+/// Answers one request; false where the answer is the end of the connection.
+async fn answer(stream: &mut CountedStream, worker: &Rc<Worker>, mut exchange: Exchange) -> io::Result<bool> {
+    let endpoint = &worker.application.endpoints[0].endpoint;
+    let answer = execute(worker, endpoint, PassedFields::default()).await;
+    exchange.decided(Some(0), answer.outcome);
+    if answer.outcome != Outcome::Answered {
+        return Ok(false);
+    }
+    exchange.hold(answer.held);
+    let mut left = tcp_reply_bytes(endpoint);
+    while left > 0 {
+        let piece = left.min(PATTERN_BYTES as u64);
+        stream.write_all(&PATTERN[..piece as usize]).await?;
+        left -= piece;
+    }
+    exchange.answered();
+    Ok(true)
+}

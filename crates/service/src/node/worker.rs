@@ -1,0 +1,82 @@
+//! What the requests of one worker share.
+
+use super::application::Application;
+use super::client::Callee;
+use super::precise_timer::PreciseTimer;
+use super::query::Databases;
+use super::tally::WorkerTally;
+use experiment::topology::WorkloadId;
+use experiment::topology::distribution::Distribution;
+use rand::rngs::SmallRng;
+use rand::{RngExt as _, SeedableRng as _};
+use std::cell::{Cell, RefCell};
+use std::f64::consts::TAU;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+/// What the requests of one worker share. Everything in it is of one thread.
+pub(crate) struct Worker {
+    pub application: Arc<Application>,
+    pub tally: Arc<WorkerTally>,
+    pub timer: PreciseTimer,
+    pub databases: Arc<Databases>,
+    /// The node ends: connections are closed behind the next response.
+    pub is_stopping: Cell<bool>,
+    callees: Vec<Callee>,
+    random: RefCell<SmallRng>,
+}
+
+impl Worker {
+    /// In a runtime. `index`: of the worker.
+    pub(crate) fn new(
+        index: usize,
+        application: &Arc<Application>,
+        tally: &Arc<WorkerTally>,
+        databases: &Arc<Databases>,
+    ) -> io::Result<Self> {
+        let random = match application.seed {
+            Some(seed) => SmallRng::seed_from_u64(seed.wrapping_add(index as u64)),
+            None => rand::make_rng(),
+        };
+        let callees = (0..application.callees.len()).map(|index| Callee::new(index, application, tally));
+        Ok(Self {
+            application: Arc::clone(application),
+            tally: Arc::clone(tally),
+            timer: PreciseTimer::new()?,
+            databases: Arc::clone(databases),
+            is_stopping: Cell::new(false),
+            callees: callees.collect(),
+            random: RefCell::new(random),
+        })
+    }
+
+    /// The callee that is this workload.
+    pub(crate) fn callee(&self, id: WorkloadId) -> &Callee {
+        let index = self.application.callees.iter().position(|callee| callee.id == id);
+        &self.callees[index.expect("scripts call nothing else")]
+    }
+
+    /// Whether chance has it.
+    pub(crate) fn happens(&self, probability: f64) -> bool {
+        probability >= 1.0 || (probability > 0.0 && self.random.borrow_mut().random::<f64>() < probability)
+    }
+
+    /// An amount of a distribution.
+    pub(crate) fn amount(&self, distribution: &Distribution) -> f64 {
+        if let Some(amount) = distribution.fixed() {
+            return amount;
+        }
+        let mut random = self.random.borrow_mut();
+        // Box and Muller's: two uniform draws make a normal one.
+        let (uniform, angle): (f64, f64) = (random.random(), random.random());
+        let normal = (-2.0 * (1.0 - uniform).ln()).sqrt() * (TAU * angle).cos();
+        distribution.draw(uniform, normal)
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,4 @@
+//! Nodes as a graph: real servers on loopback.
+
+mod calls;
+mod graph;
