@@ -1,4 +1,5 @@
-//! Drivers and services of cells that have several: the same figures for the terminal and for HTML.
+//! Drivers of cells that have several: the same figures for the terminal and for HTML. [`crate::services`] and
+//! [`crate::edges`] are made alike.
 //!
 //! A cell of a single driver and a single service has no such table: their figures are those of the cell and of its
 //! components.
@@ -6,8 +7,15 @@
 use crate::conditions::ConditionLabels;
 use crate::format::{self, Interval, TimeUnit};
 use experiment::Mode;
-use experiment::schema::{Cell, DriverObjective, DriverSummary, Estimate, ServiceSummary, Summary};
+use experiment::schema::{Cell, DriverObjective, DriverSummary, Estimate, Summary};
 use serde::Serialize;
+use statistics::copies::Spread;
+
+/// Tables of more rows than this show the first [`MAX_ROWS`], or copies together.
+pub const MAX_UNFOLDED_ROWS: usize = 8;
+
+/// Rows of a table that shows the first alone.
+pub const MAX_ROWS: usize = 5;
 
 /// What each driver measured.
 #[derive(Clone, Debug, Serialize)]
@@ -20,13 +28,6 @@ pub struct DriverTable {
     pub cells: Vec<Group<DriverRow>>,
 }
 
-/// What each service served and used.
-#[derive(Clone, Debug, Serialize)]
-pub struct ServiceTable {
-    /// One per cell of several services.
-    pub cells: Vec<Group<ServiceRow>>,
-}
-
 /// The rows of one cell.
 #[derive(Clone, Debug, Serialize)]
 pub struct Group<Row> {
@@ -36,8 +37,40 @@ pub struct Group<Row> {
     pub mode: &'static str,
     /// All rows in a sentence.
     pub headline: String,
-    /// Slowest driver first; the service with most CPU first.
+    /// What the rows are, where they are not all: such as `The 5 slowest`.
+    pub selection: Option<String>,
+    /// Rows are copies of several namespaces together: figures are medians over copies, ranges those of copies.
+    pub folded: bool,
+    /// Slowest driver or edge first; the service with most CPU first.
     pub rows: Vec<Row>,
+    /// Every row, where `rows` are not.
+    pub all: Vec<Row>,
+}
+
+/// Rows of a cell before they are labelled.
+pub(crate) struct Rows<Row> {
+    pub(crate) headline: String,
+    pub(crate) selection: Option<String>,
+    pub(crate) folded: bool,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) all: Vec<Row>,
+}
+
+impl<Row: Clone> Rows<Row> {
+    /// All where they are few; else the copies that they are, where these are fewer, or the first. `order` says what
+    /// comes first, as `slowest`.
+    pub(crate) fn new(headline: String, all: Vec<Row>, copies: Vec<Row>, order: &str) -> Self {
+        if all.len() <= MAX_UNFOLDED_ROWS {
+            return Self { headline, selection: None, folded: false, rows: all, all: Vec::new() };
+        }
+        let folded = !copies.is_empty() && copies.len() < all.len();
+        let mut rows = if folded { copies } else { all.clone() };
+        let selection = (rows.len() > MAX_UNFOLDED_ROWS).then(|| {
+            rows.truncate(MAX_ROWS);
+            format!("The {MAX_ROWS} {order}")
+        });
+        Self { headline, selection, folded, rows, all }
+    }
 }
 
 /// A driver.
@@ -61,21 +94,6 @@ pub struct DriverRow {
     pub objective: String,
 }
 
-/// A service.
-#[derive(Clone, Debug, Serialize)]
-pub struct ServiceRow {
-    /// Its name, with its namespace where it has one.
-    pub name: String,
-    /// Empty in a topology of a single namespace.
-    pub namespace: String,
-    /// Number of pods.
-    pub replicas: usize,
-    /// Requests per second.
-    pub requests: Interval,
-    /// CPU of its pods' applications, cores.
-    pub cores: Interval,
-}
-
 impl DriverTable {
     /// The table of a run; absent where no cell has several drivers.
     #[must_use]
@@ -84,30 +102,24 @@ impl DriverTable {
         let drivers = || cells.iter().flat_map(|cell| &cell.drivers);
         let unit = TimeUnit::for_times(drivers().filter_map(|driver| Some(p99(driver)?.estimate)));
         let has_objective = drivers().any(|driver| driver.objective.is_some());
-        let groups = groups(summary, &cells, |cell| (driver_headline(cell, unit), driver_rows(cell, unit)));
+        let rows = |cell: &Cell| {
+            Rows::new(driver_headline(cell, unit), driver_rows(cell, unit), Vec::new(), "slowest")
+        };
+        let groups = groups(summary, &cells, rows);
         (!cells.is_empty()).then_some(Self { unit: unit.symbol(), has_objective, cells: groups })
     }
 }
 
-impl ServiceTable {
-    /// The table of a run; absent where no cell has several services.
-    #[must_use]
-    pub fn new(summary: &Summary) -> Option<Self> {
-        let cells: Vec<&Cell> = summary.cells.iter().filter(|cell| cell.services.len() > 1).collect();
-        let groups = groups(summary, &cells, |cell| (service_headline(cell), service_rows(cell)));
-        (!cells.is_empty()).then_some(Self { cells: groups })
-    }
-}
-
-fn groups<Row>(
+pub(crate) fn groups<Row>(
     summary: &Summary,
     cells: &[&Cell],
-    read: impl Fn(&Cell) -> (String, Vec<Row>),
+    read: impl Fn(&Cell) -> Rows<Row>,
 ) -> Vec<Group<Row>> {
     let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
     let group = |cell: &&Cell| {
-        let (headline, rows) = read(cell);
-        Group { load: labels.label(cell.conditions()), mode: Mode::name(cell.mode), headline, rows }
+        let Rows { headline, selection, folded, rows, all } = read(cell);
+        let load = labels.label(cell.conditions());
+        Group { load, mode: Mode::name(cell.mode), headline, selection, folded, rows, all }
     };
     cells.iter().map(group).collect()
 }
@@ -144,14 +156,16 @@ fn driver_rows(cell: &Cell, unit: TimeUnit) -> Vec<DriverRow> {
     slowest_first(cell).into_iter().map(row).collect()
 }
 
-/// `5 drivers: p99 0.98 to 2.31 ms, slowest tenant-5/generator; objective met by 3, missed by 1, not shown for 1`.
+/// `5 drivers: p99 0.98 to 2.31 ms, median 1.12 ms, slowest tenant-5/generator; objective met by 3, missed by 1, not shown for 1`.
 fn driver_headline(cell: &Cell, unit: TimeUnit) -> String {
     let mut text = format!("{} drivers", cell.drivers.len());
     let measured: Vec<(&DriverSummary, Estimate)> =
         slowest_first(cell).into_iter().filter_map(|driver| Some((driver, p99(driver)?))).collect();
     if let (Some((slowest, most)), Some((_, least))) = (measured.first(), measured.last()) {
         let (name, least) = (qualified(&slowest.namespace, &slowest.name), unit.number(least.estimate));
-        text += &format!(": p99 {least} to {}, slowest {name}", unit.time(most.estimate));
+        let median = Spread::new(measured.iter().map(|(_, p99)| p99.estimate));
+        let median = median.map_or_else(String::new, |spread| unit.time(spread.median));
+        text += &format!(": p99 {least} to {}, median {median}, slowest {name}", unit.time(most.estimate));
     }
     let without = cell.drivers.len() - measured.len();
     if without > 0 {
@@ -175,41 +189,28 @@ fn driver_headline(cell: &Cell, unit: TimeUnit) -> String {
     text
 }
 
-fn service_rows(cell: &Cell) -> Vec<ServiceRow> {
-    let mut services: Vec<&ServiceSummary> = cell.services.iter().collect();
-    let cores = |service: &ServiceSummary| service.cpu_cores.map_or(0.0, |cores| cores.estimate);
-    services.sort_by(|one, other| cores(other).total_cmp(&cores(one)));
-    let row = |service: &ServiceSummary| ServiceRow {
-        name: qualified(&service.namespace, &service.name),
-        namespace: service.namespace.clone(),
-        replicas: service.replicas,
-        requests: interval(service.requests_per_s, Interval::new),
-        cores: interval(service.cpu_cores, format::cores_interval),
-    };
-    services.into_iter().map(row).collect()
-}
-
-/// `10 services: 1500 requests/s and 0.42 cores in all`.
-fn service_headline(cell: &Cell) -> String {
-    let sum = |read: fn(&ServiceSummary) -> Option<Estimate>| {
-        let estimates = cell.services.iter().filter_map(|service| Some(read(service)?.estimate));
-        estimates.reduce(|sum, next| sum + next)
-    };
-    let served =
-        sum(|service| service.requests_per_s).map(|rate| format!("{} requests/s", format::digits(rate)));
-    let used = sum(|service| service.cpu_cores).map(|cores| format!("{} cores", format::cores_number(cores)));
-    let figures: Vec<String> = served.into_iter().chain(used).collect();
-    let all = if figures.is_empty() { String::new() } else { format!(": {} in all", figures.join(" and ")) };
-    format!("{} services{all}", cell.services.len())
-}
-
-fn interval(estimate: Option<Estimate>, read: impl Fn(&Estimate) -> Interval) -> Interval {
+pub(crate) fn interval(estimate: Option<Estimate>, read: impl Fn(&Estimate) -> Interval) -> Interval {
     let absent = || Interval { estimate: format::ABSENT.to_owned(), range: None };
     estimate.as_ref().map_or_else(absent, read)
 }
 
+/// The median over copies with their range.
+pub(crate) fn over_copies(
+    estimates: impl IntoIterator<Item = Option<Estimate>>,
+    read: impl Fn(&Estimate) -> Interval,
+) -> Interval {
+    let figures = estimates.into_iter().flatten().map(|estimate| estimate.estimate);
+    interval(Spread::new(figures).map(|spread| as_estimate(&spread)), read)
+}
+
+/// A spread as figures with ranges are written.
+pub(crate) fn as_estimate(spread: &Spread) -> Estimate {
+    let (low, high) = (Some(spread.least), Some(spread.greatest));
+    Estimate { estimate: spread.median, low, high, n: spread.copies }
+}
+
 /// A name with its namespace, which the names of drivers may have already.
-fn qualified(namespace: &str, name: &str) -> String {
+pub(crate) fn qualified(namespace: &str, name: &str) -> String {
     let has_it = name.strip_prefix(namespace).is_some_and(|rest| rest.starts_with('/'));
     if namespace.is_empty() || has_it { name.to_owned() } else { format!("{namespace}/{name}") }
 }

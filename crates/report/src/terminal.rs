@@ -14,9 +14,11 @@ pub use style::Options;
 pub(crate) use style::plain;
 
 use crate::conditions::ConditionLabels;
-use crate::drivers::{DriverTable, ServiceTable};
+use crate::drivers::DriverTable;
+use crate::edges::EdgeTable;
 use crate::format;
 use crate::holdings::HoldingsTable;
+use crate::services::ServiceTable;
 use crate::table::ResultTable;
 use experiment::schema::{Cell, PublishedFigure, Summary};
 use result_table::load_table;
@@ -51,7 +53,8 @@ pub fn render(summary: &Summary, options: Options) -> String {
     }
     let drivers = DriverTable::new(summary).map(|table| drivers::drivers(&table, options));
     let services = ServiceTable::new(summary).map(|table| drivers::services(&table, options));
-    for line in drivers.into_iter().chain(services).flatten() {
+    let edges = EdgeTable::new(summary).map(|table| drivers::edges(&table, options));
+    for line in drivers.into_iter().chain(services).chain(edges).flatten() {
         let _ = writeln!(text, "{line}");
     }
     if let Some(held) = HoldingsTable::new(summary) {

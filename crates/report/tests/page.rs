@@ -160,13 +160,36 @@ fn several_drivers_and_services_have_sections_of_their_own() {
         page.split("<section id=\"drivers\">").nth(1).unwrap().split("</section>").next().unwrap().to_owned()
     };
     assert_eq!(drivers(&five).matches("<details open>").count(), 2);
+    assert_eq!(drivers(&five).matches("<details>").count(), 0);
     let fifty = drivers(&page(&fixture::run(fixture::tenant_trials(50))));
+    assert_eq!(fifty.matches("<details open>").count(), 2, "the slowest of two cells");
     assert_eq!(
         (fifty.matches("<details>").count(), fifty.matches("<tr><th scope=\"row\">").count()),
-        (2, 100)
+        (2, 2 * 5 + 100)
     );
     let pair = page(&fixture::run(fixture::usual_trials()));
     assert!(!has_section(&pair, "drivers") && !has_section(&pair, "services"));
+}
+
+#[test]
+fn calls_between_services_have_a_section_and_older_runs_have_none() {
+    let five = page(&fixture::run(fixture::tiered::tiered_trials(5)));
+    let edges = section(&five, "edges");
+    assert_eq!(edges.matches("<figure>").count(), 1, "a chart for the only load");
+    assert_eq!(edges.matches(">20 edges: ").count() + edges.matches(": 20 edges: ").count(), 2, "{edges}");
+    for text in
+        ["All 20 edges", "slowest tiered-5/a → tiered-5/b2", "5 of 5", "medians with the range over copies"]
+    {
+        assert!(edges.contains(&shown(text)), "the page does not say {text:?}");
+    }
+    let services = section(&five, "services");
+    assert!(
+        services.contains("CPU of proxies") && services.contains("of the proxies in their pods"),
+        "{services}"
+    );
+    let without = page(&fixture::run(fixture::tenant_trials(5)));
+    assert!(!has_section(&without, "edges"));
+    assert!(!section(&without, "services").contains("CPU of proxies"));
 }
 
 #[test]

@@ -97,6 +97,22 @@ fn fifty_drivers_take_few_lines() {
 }
 
 #[test]
+fn calls_between_services_are_folded_over_namespaces() {
+    let summary = summary(fixture::tiered::tiered_trials(5));
+    for width in [60, 100, 160] {
+        text(&summary, width);
+    }
+    let shown = |width| {
+        let text = text(&summary, width);
+        let at = text.find("Services\n").expect("the section");
+        let end = text.find("What each proxy holds").unwrap_or(text.len());
+        text[at..end].to_owned()
+    };
+    insta::assert_snapshot!("services_and_calls_at_80_columns", shown(80));
+    insta::assert_snapshot!("services_and_calls_at_120_columns", shown(120));
+}
+
+#[test]
 fn one_mode_alone_has_nothing_to_compare() {
     let text = text(&summary(fixture::trials(&[Mode::Sidecar], &[1000.0], 3)), 80);
     assert!(!text.contains("added"), "{text}");

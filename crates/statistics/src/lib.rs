@@ -2,8 +2,10 @@
 //!
 //! Read [`summary`] for how trials become cells, [`interval`] for the intervals, [`findings`] for the sentences,
 //! [`curve`] for whole distributions, [`objective`] for the exit status, [`search`] for the highest rate that holds an
-//! objective, [`retakes`] for which trials are taken again, [`merge`] for the results of several generators.
+//! objective, [`retakes`] for which trials are taken again, [`merge`] for the results of several generators, [`copies`] for
+//! folding what namespaces have alike.
 
+pub mod copies;
 pub mod curve;
 pub mod findings;
 pub mod histogram;

@@ -1,12 +1,12 @@
-//! Drivers and services on a terminal, where a cell has several: a line per cell, and a table of the few that matter most.
+//! Drivers, services and the calls between them on a terminal, where a cell has several: a line per cell, and a table of
+//! the few that matter most, or of copies together.
 
 use super::style::{Options, WIDE, bold, plain, wrap};
-use crate::drivers::{DriverTable, Group, ServiceTable};
+use crate::drivers::{DriverTable, Group};
+use crate::edges::EdgeTable;
 use crate::format::Interval;
+use crate::services::ServiceTable;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
-
-/// Rows shown per cell: the others are in the report.
-const MAX_ROWS: usize = 5;
 
 /// The drivers' section, its heading first.
 pub(super) fn drivers(table: &DriverTable, options: Options) -> Vec<String> {
@@ -16,7 +16,8 @@ pub(super) fn drivers(table: &DriverTable, options: Options) -> Vec<String> {
     if table.has_objective {
         header.push("objective".to_owned());
     }
-    section("Drivers", "slowest", &table.cells, &header, options, |row| {
+    let all = "`meshmeter report DIR --drivers-csv FILE`";
+    section(("Drivers", all), &table.cells, &header, options, |row| {
         let mut cells = vec![plain(&row.name)];
         cells.extend([&row.p50, &row.p99, &row.completed].map(|figure| shown(figure, options)));
         if table.has_objective {
@@ -28,17 +29,41 @@ pub(super) fn drivers(table: &DriverTable, options: Options) -> Vec<String> {
 
 /// The services' section, its heading first.
 pub(super) fn services(table: &ServiceTable, options: Options) -> Vec<String> {
-    let header = ["service", "pods", "requests/s", "CPU, cores"].map(str::to_owned);
-    section("Services", "with most CPU", &table.cells, &header, options, |row| {
-        let mut cells = vec![plain(&row.name), row.replicas.to_string()];
+    let mut header = ["service", "pods", "requests/s", "CPU, cores"].map(str::to_owned).to_vec();
+    if table.has_proxies {
+        header.extend(["proxies, cores", "in all"].map(str::to_owned));
+    }
+    let all = "`meshmeter report DIR --services-csv FILE`";
+    section(("Services", all), &table.cells, &header, options, |row| {
+        let mut cells = vec![copies(plain(&row.name), row.copies), row.replicas.to_string()];
         cells.extend([&row.requests, &row.cores].map(|figure| shown(figure, options)));
+        if table.has_proxies {
+            cells.extend([shown(&row.proxy_cores, options), row.total_cores.clone()]);
+        }
         cells
     })
 }
 
+/// The section of calls between services, its heading first.
+pub(super) fn edges(table: &EdgeTable, options: Options) -> Vec<String> {
+    let (p50, p99) = (format!("p50, {}", table.unit), format!("p99, {}", table.unit));
+    let header = ["call", "requests/s", &p50, &p99, "errors", "proven"].map(str::to_owned);
+    let all = "`meshmeter report DIR --edges-csv FILE`";
+    section(("Calls between services", all), &table.cells, &header, options, |row| {
+        let mut cells = vec![copies(plain(&format!("{} → {}", row.from, row.to)), row.copies)];
+        cells.extend([&row.requests, &row.p50, &row.p99].map(|figure| shown(figure, options)));
+        cells.extend([row.errors.clone(), row.proven.clone()]);
+        cells
+    })
+}
+
+fn copies(name: String, copies: usize) -> String {
+    if copies == 1 { name } else { format!("{name} ×{copies}") }
+}
+
+/// `(heading, all)`: `all` says how every row is had.
 fn section<Row>(
-    heading: &str,
-    order: &str,
+    (heading, all): (&str, &str),
     groups: &[Group<Row>],
     header: &[String],
     options: Options,
@@ -46,18 +71,21 @@ fn section<Row>(
 ) -> Vec<String> {
     let mut lines = vec![bold(heading, options)];
     for group in groups {
-        let more = match group.rows.len() {
-            rows if rows > MAX_ROWS => format!(". The {MAX_ROWS} {order}:"),
-            _ => String::new(),
+        let range = if options.width >= WIDE { " with their range" } else { "" };
+        let what = match (&group.selection, group.folded) {
+            (None, false) => String::new(),
+            (None, true) => format!(". Copies together, medians{range}:"),
+            (Some(first), false) => format!(". {first}:"),
+            (Some(first), true) => format!(". Copies together, medians{range}. {first}:"),
         };
-        let headline = format!("{} at {}: {}{more}", group.mode, group.load, group.headline);
+        let headline = format!("{} at {}: {}{what}", group.mode, group.load, group.headline);
         lines.extend(wrap(&plain(&headline), options.width));
         let mut drawn = Table::new();
         drawn.load_style(presets::NOTHING);
         drawn.set_content_arrangement(ContentArrangement::Dynamic);
         drawn.set_width(u16::try_from(options.width.clamp(40, 400)).unwrap_or(80));
         drawn.set_header(header);
-        for row in group.rows.iter().take(MAX_ROWS) {
+        for row in &group.rows {
             drawn.add_row(cells(row).into_iter().map(Cell::new));
         }
         for index in 1..drawn.column_count() {
@@ -66,6 +94,12 @@ fn section<Row>(
             }
         }
         lines.extend(drawn.trim_fmt().lines().map(str::to_owned));
+        lines.push(String::new());
+    }
+    if groups.iter().any(|group| !group.all.is_empty()) {
+        // Close to the last table.
+        lines.pop();
+        lines.extend(wrap(&format!("All of them: {all}"), options.width));
         lines.push(String::new());
     }
     lines

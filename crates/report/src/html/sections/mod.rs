@@ -2,6 +2,7 @@
 
 mod asked;
 mod context;
+mod edges;
 mod evidence;
 mod factors;
 mod holdings;
@@ -15,8 +16,10 @@ mod tables;
 mod throughput;
 mod trials;
 
-use crate::drivers::{DriverTable, ServiceTable};
+use crate::drivers::DriverTable;
+use crate::edges::EdgeTable;
 use crate::run::RunData;
+use crate::services::ServiceTable;
 use context::{Context, Figure};
 use legend::LegendEntry;
 use serde::Serialize;
@@ -37,6 +40,8 @@ pub struct Page {
     sizes: Option<sizes::SizeSection>,
     drivers: Option<DriverTable>,
     services: Option<ServiceTable>,
+    edges: Option<EdgeTable>,
+    edge_charts: Vec<Figure>,
     trials: Option<trials::TrialSection>,
     left_out: trials::LeftOut,
     path: Option<evidence::PathSection>,
@@ -64,6 +69,8 @@ impl Page {
             sizes: sizes::sizes(&context),
             drivers: DriverTable::new(&run.summary),
             services: ServiceTable::new(&run.summary),
+            edges: EdgeTable::new(&run.summary),
+            edge_charts: edges::charts(&context),
             trials: trials::trials(&context),
             left_out: trials::LeftOut::new(&context),
             path: evidence::path(&context),

@@ -1,0 +1,168 @@
+//! Calls between services: requests, response times that the callers saw, errors, proof of the path.
+
+use crate::drivers::{Group, Rows, groups, interval, over_copies};
+use crate::format::{self, Interval, TimeUnit};
+use experiment::schema::{Cell, EdgeSummary, Estimate, Percentiles, Summary};
+use serde::Serialize;
+use statistics::copies::{Spread, grouped, local_name};
+
+/// Edges that are named in a headline.
+const MAX_NAMED: usize = 3;
+
+/// What each edge carried.
+#[derive(Clone, Debug, Serialize)]
+pub struct EdgeTable {
+    /// Unit of every time in it.
+    pub unit: &'static str,
+    /// One per cell with edges.
+    pub cells: Vec<Group<EdgeRow>>,
+}
+
+/// An edge, or its copies in several namespaces.
+#[derive(Clone, Debug, Serialize)]
+pub struct EdgeRow {
+    /// The caller; of copies without its namespace.
+    pub from: String,
+    /// The callee; of copies without its namespace.
+    pub to: String,
+    /// Edges in this row.
+    pub copies: usize,
+    /// Requests per second.
+    pub requests: Interval,
+    /// Median response time, in the table's unit.
+    pub p50: Interval,
+    /// 99th percentile of the response time, in the table's unit.
+    pub p99: Interval,
+    /// Failed requests, as a percentage; of copies the greatest.
+    pub errors: String,
+    /// `yes`, `no`, or of how many copies.
+    pub proven: String,
+    /// Whether all of them are proven.
+    pub all_proven: bool,
+}
+
+/// Edges that have the same services at their ends, but for the namespace.
+pub(crate) struct EdgeGroup<'a> {
+    pub(crate) edges: Vec<&'a EdgeSummary>,
+}
+
+impl EdgeTable {
+    /// The table of a run; absent where services call no others.
+    #[must_use]
+    pub fn new(summary: &Summary) -> Option<Self> {
+        let cells: Vec<&Cell> = summary.cells.iter().filter(|cell| !cell.edges.is_empty()).collect();
+        let unit = unit(&cells);
+        let rows = |cell: &Cell| {
+            let all = all(cell).iter().map(|group| group.row(unit)).collect();
+            let copies = edge_groups(cell).iter().map(|group| group.row(unit)).collect();
+            Rows::new(headline(cell, unit), all, copies, "slowest")
+        };
+        (!cells.is_empty()).then(|| Self { unit: unit.symbol(), cells: groups(summary, &cells, rows) })
+    }
+}
+
+/// The unit of these cells' times.
+pub(crate) fn unit(cells: &[&Cell]) -> TimeUnit {
+    let edges = cells.iter().flat_map(|cell| &cell.edges);
+    TimeUnit::for_times(edges.filter_map(|edge| Some(edge.response_time_us?.p99.estimate)))
+}
+
+/// Every edge by itself, the slowest first.
+fn all(cell: &Cell) -> Vec<EdgeGroup<'_>> {
+    slowest_first(cell.edges.iter().map(|edge| EdgeGroup { edges: vec![edge] }).collect())
+}
+
+/// Copies together, the slowest first.
+pub(crate) fn edge_groups(cell: &Cell) -> Vec<EdgeGroup<'_>> {
+    let ends = |edge: &EdgeSummary| (local_name(&edge.from).to_owned(), local_name(&edge.to).to_owned());
+    let groups = grouped(&cell.edges, ends);
+    slowest_first(groups.into_iter().map(|(_, edges)| EdgeGroup { edges }).collect())
+}
+
+fn slowest_first(mut groups: Vec<EdgeGroup<'_>>) -> Vec<EdgeGroup<'_>> {
+    let time = |group: &EdgeGroup<'_>| group.spread(|times| times.p99).map_or(0.0, |spread| spread.median);
+    groups.sort_by(|one, other| time(other).total_cmp(&time(one)));
+    groups
+}
+
+impl EdgeGroup<'_> {
+    /// Over the copies.
+    pub(crate) fn spread(&self, read: fn(Percentiles) -> Estimate) -> Option<Spread> {
+        Spread::new(self.edges.iter().filter_map(|edge| Some(read(edge.response_time_us?).estimate)))
+    }
+
+    /// Caller and callee, without namespaces where there are several.
+    pub(crate) fn ends(&self) -> (&str, &str) {
+        match self.edges.as_slice() {
+            [only] => (&only.from, &only.to),
+            copies => copies.first().map_or(("", ""), |edge| (local_name(&edge.from), local_name(&edge.to))),
+        }
+    }
+
+    /// The interval of one edge; of copies the median with their range.
+    pub(crate) fn time(&self, read: fn(Percentiles) -> Estimate, unit: TimeUnit) -> Interval {
+        self.figure(|edge| edge.response_time_us.map(read), |estimate| unit.interval(estimate))
+    }
+
+    fn figure(
+        &self,
+        read: impl Fn(&EdgeSummary) -> Option<Estimate>,
+        text: impl Fn(&Estimate) -> Interval,
+    ) -> Interval {
+        match self.edges.as_slice() {
+            [only] => interval(read(only), text),
+            copies => over_copies(copies.iter().map(|edge| read(edge)), text),
+        }
+    }
+
+    fn row(&self, unit: TimeUnit) -> EdgeRow {
+        let (from, to) = self.ends();
+        let (copies, proven) = (self.edges.len(), self.edges.iter().filter(|edge| edge.proven).count());
+        let errors = self.edges.iter().map(|edge| edge.errors).fold(0.0, f64::max);
+        EdgeRow {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            copies,
+            requests: self.figure(|edge| edge.requests_per_s, Interval::new),
+            p50: self.time(|times| times.p50, unit),
+            p99: self.time(|times| times.p99, unit),
+            errors: format::percent(errors),
+            proven: match (copies, proven) {
+                (1, 1) => "yes".to_owned(),
+                (1, _) => "no".to_owned(),
+                _ => format!("{proven} of {copies}"),
+            },
+            all_proven: proven == copies,
+        }
+    }
+}
+
+/// `20 edges: 2000 requests/s in all, slowest tenant-3/b1 → tenant-3/c (p99 2.31 ms)`.
+fn headline(cell: &Cell, unit: TimeUnit) -> String {
+    let mut text = format::counted(cell.edges.len() as u64, "edge", "edges");
+    let rates = cell.edges.iter().filter_map(|edge| Some(edge.requests_per_s?.estimate));
+    if let Some(rate) = rates.reduce(|sum, next| sum + next) {
+        text += &format!(": {} requests/s in all", format::digits(rate));
+    }
+    let slowest = all(cell).into_iter().next();
+    if let Some((slowest, p99)) =
+        slowest.and_then(|slowest| Some((slowest.edges[0], slowest.spread(|times| times.p99)?)))
+    {
+        text += &format!(", slowest {} (p99 {})", arrow(slowest), unit.time(p99.median));
+    }
+    let with = |what: &str, edges: Vec<&EdgeSummary>| match edges.len() {
+        0 => String::new(),
+        count => {
+            let more =
+                if count > MAX_NAMED { format!(" and {} more", count - MAX_NAMED) } else { String::new() };
+            let named: Vec<String> = edges.iter().take(MAX_NAMED).map(|edge| arrow(edge)).collect();
+            format!("; {what} {}{more}", named.join(", "))
+        }
+    };
+    text += &with("errors on", cell.edges.iter().filter(|edge| edge.errors > 0.0).collect());
+    text + &with("not proven:", cell.edges.iter().filter(|edge| !edge.proven).collect())
+}
+
+fn arrow(edge: &EdgeSummary) -> String {
+    format!("{} → {}", edge.from, edge.to)
+}

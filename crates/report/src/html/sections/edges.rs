@@ -1,0 +1,71 @@
+//! Response times of the calls between services, mode beside mode.
+
+use super::context::{Context, Figure};
+use crate::edges::{EdgeGroup, edge_groups, unit};
+use crate::format::TimeUnit;
+use crate::html::charts::rows::{Line, Mark, Row, RowChart};
+use crate::html::style::ModeStyle;
+use experiment::schema::{Cell, Conditions};
+
+/// Edges in a chart: the slowest.
+const MAX_EDGES: usize = 12;
+
+/// A chart per load, edges of all copies together; none where services call no others.
+pub fn charts(context: &Context) -> Vec<Figure> {
+    let cells: Vec<&Cell> = context.run.summary.cells.iter().filter(|cell| !cell.edges.is_empty()).collect();
+    let unit = unit(&cells);
+    let charts = context.conditions.all().enumerate().filter_map(|(index, at)| {
+        let chart = chart(context, at, unit)?;
+        let svg = chart.draw(&format!("edges-{index}"), "Response time of calls between services");
+        Some(Figure { caption: format!("Median of each call at {}", context.conditions.label(at)), svg })
+    });
+    charts.collect()
+}
+
+fn chart(context: &Context, at: Conditions<'_>, unit: TimeUnit) -> Option<RowChart> {
+    let cells: Vec<(&Cell, Vec<EdgeGroup<'_>>)> =
+        context.cells_of(at).into_iter().map(|cell| (cell, edge_groups(cell))).collect();
+    let mut ends: Vec<(&str, &str)> = Vec::new();
+    for group in cells.iter().rev().flat_map(|(_, groups)| groups) {
+        if ends.len() < MAX_EDGES && !ends.contains(&group.ends()) {
+            ends.push(group.ends());
+        }
+    }
+    let mut lines = Vec::new();
+    for ends in ends {
+        let of_modes = cells
+            .iter()
+            .filter_map(|(cell, groups)| Some((*cell, groups.iter().find(|group| group.ends() == ends)?)));
+        let rows: Vec<Line> =
+            of_modes.filter_map(|(cell, group)| Some(Line::Row(row(cell, group, unit)?))).collect();
+        if !rows.is_empty() {
+            lines.push(Line::Heading(format!("{} → {}", ends.0, ends.1)));
+            lines.extend(rows);
+        }
+    }
+    let axis = format!("{} that the caller saw", unit.symbol());
+    let chart = RowChart { axis, lines, shared: Vec::new(), may_be_logarithmic: true };
+    (!chart.lines.is_empty()).then_some(chart)
+}
+
+fn row(cell: &Cell, group: &EdgeGroup<'_>, unit: TimeUnit) -> Option<Row> {
+    let style = ModeStyle::of(cell.mode);
+    let scaled = |us: f64| us / unit.us();
+    let spread = group.spread(|times| times.p50)?;
+    let interval = match group.edges.as_slice() {
+        [only] => only.response_time_us.and_then(|times| times.p50.low.zip(times.p50.high)),
+        _ => Some((spread.least, spread.greatest)),
+    };
+    let p99 = group.spread(|times| times.p99)?;
+    Some(Row {
+        label: cell.mode.name().to_owned(),
+        symbol: Some((style.marker, style.class)),
+        value: format!("{}, p99 {}", group.time(|times| times.p50, unit).text(), unit.number(p99.median)),
+        mark: Mark::Whisker {
+            estimate: scaled(spread.median),
+            interval: interval.map(|(low, high)| (scaled(low), scaled(high))),
+            marker: style.marker,
+            class: style.class,
+        },
+    })
+}

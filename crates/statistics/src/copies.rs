@@ -1,0 +1,192 @@
+//! Copies: what identical namespaces and replicas have alike, and what tells hundreds of components apart in few lines.
+
+use experiment::schema::{Cell, ComponentSummary, Role};
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// Lists of more items than this are folded.
+pub const MAX_UNFOLDED: usize = 12;
+
+/// What the figures of copies spread over. Figures that are not finite are left out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Number of figures.
+    pub copies: usize,
+    /// Least figure.
+    pub least: f64,
+    /// Median figure.
+    pub median: f64,
+    /// Greatest figure.
+    pub greatest: f64,
+    /// All together.
+    pub sum: f64,
+}
+
+impl Spread {
+    /// Absent where there is no figure.
+    pub fn new(figures: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut figures: Vec<f64> = figures.into_iter().filter(|figure| figure.is_finite()).collect();
+        figures.sort_unstable_by(f64::total_cmp);
+        let middle = figures.len() / 2;
+        Some(Self {
+            copies: figures.len(),
+            least: *figures.first()?,
+            median: match figures.len() % 2 {
+                0 => f64::midpoint(figures[middle - 1], figures[middle]),
+                _ => figures[middle],
+            },
+            greatest: *figures.last()?,
+            sum: figures.iter().sum(),
+        })
+    }
+}
+
+/// A qualified name without its namespace.
+#[must_use]
+pub fn local_name(qualified_name: &str) -> &str {
+    qualified_name.rsplit_once('/').map_or(qualified_name, |(_, name)| name)
+}
+
+/// Items by key, in the order of the first of each.
+pub fn grouped<'a, T, Key: Clone + Eq + Hash>(
+    items: impl IntoIterator<Item = &'a T>,
+    key: impl Fn(&T) -> Key,
+) -> Vec<(Key, Vec<&'a T>)> {
+    let mut positions: HashMap<Key, usize> = HashMap::new();
+    let mut groups: Vec<(Key, Vec<&T>)> = Vec::new();
+    for item in items {
+        let key = key(item);
+        let position = *positions.entry(key.clone()).or_insert_with(|| {
+            groups.push((key, Vec::new()));
+            groups.len() - 1
+        });
+        groups[position].1.push(item);
+    }
+    groups
+}
+
+/// Components that are alike.
+#[derive(Clone, Debug)]
+pub struct ComponentGroup<'a> {
+    /// The component's name where it is one; else what they share, such as `a-proxy`.
+    pub name: String,
+    /// What they are for.
+    pub role: Role,
+    /// In the order of the cell; one at least.
+    pub components: Vec<&'a ComponentSummary>,
+}
+
+/// Names of components without what tells copies apart: namespace and number of the pod.
+#[derive(Clone, Debug, Default)]
+pub struct CopyNames {
+    /// Workload of each pod whose name has a number.
+    of_numbered_pods: HashMap<String, String>,
+}
+
+/// What follows the pod's name in the name of a proxy in it.
+const PROXY_SUFFIXES: [&str; 2] = ["-proxy", "-ztunnel"];
+
+impl CopyNames {
+    /// Of a cell, whose services tell which pods are numbered.
+    #[must_use]
+    pub fn new(cell: &Cell) -> Self {
+        let numbered = cell.services.iter().filter(|service| service.replicas > 1);
+        let pods = numbered.flat_map(|service| {
+            (1..=service.replicas).map(|number| {
+                let pod = format!("{}-{number}", service.name);
+                let qualified = match service.namespace.as_str() {
+                    "" => pod,
+                    namespace => format!("{namespace}/{pod}"),
+                };
+                (qualified, service.name.clone())
+            })
+        });
+        Self { of_numbered_pods: pods.collect() }
+    }
+
+    /// Such as `a-proxy` of `shop-1/a-2-proxy`.
+    #[must_use]
+    pub fn of(&self, component: &str) -> String {
+        let suffix =
+            PROXY_SUFFIXES.into_iter().find(|suffix| component.ends_with(suffix)).unwrap_or_default();
+        let pod = component.strip_suffix(suffix).unwrap_or(component);
+        match self.of_numbered_pods.get(pod) {
+            Some(workload) => format!("{workload}{suffix}"),
+            None => local_name(component).to_owned(),
+        }
+    }
+}
+
+/// The components of a cell, each by itself where they are few; else those of one role and workload together, or of one role
+/// where these are still many.
+#[must_use]
+pub fn component_groups(cell: &Cell) -> Vec<ComponentGroup<'_>> {
+    folded(cell, cell.components.iter().collect())
+}
+
+/// The same of the components of one role.
+#[must_use]
+pub fn groups_of_role(cell: &Cell, role: Role) -> Vec<ComponentGroup<'_>> {
+    folded(cell, cell.components.iter().filter(|component| component.role == role).collect())
+}
+
+fn folded<'a>(cell: &Cell, components: Vec<&'a ComponentSummary>) -> Vec<ComponentGroup<'a>> {
+    if components.len() <= MAX_UNFOLDED {
+        return groups(components, |component| component.name.clone());
+    }
+    let names = CopyNames::new(cell);
+    let by_workload = groups(components.clone(), |component| names.of(&component.name));
+    let is_pods = |component: &ComponentSummary| {
+        matches!(component.role, Role::App | Role::Generator)
+            || PROXY_SUFFIXES.iter().any(|suffix| component.name.ends_with(suffix))
+    };
+    let rest = by_workload.iter().filter(|group| is_pods(group.components[0])).count();
+    if rest <= 2 * MAX_UNFOLDED {
+        return by_workload;
+    }
+    groups(components, |component| match component.role {
+        _ if !is_pods(component) => names.of(&component.name),
+        Role::App => "services".to_owned(),
+        Role::Generator => "drivers".to_owned(),
+        _ => "proxies of pods".to_owned(),
+    })
+}
+
+fn groups<'a>(
+    components: Vec<&'a ComponentSummary>,
+    name: impl Fn(&ComponentSummary) -> String,
+) -> Vec<ComponentGroup<'a>> {
+    grouped(components, |component| (component.role, name(component)))
+        .into_iter()
+        .map(|((role, name), components)| match components.as_slice() {
+            [only] => ComponentGroup { name: only.name.clone(), role, components },
+            _ => ComponentGroup { name, role, components },
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spread_is_of_finite_figures() {
+        let spread = Spread::new([4.0, 1.0, f64::NAN, 3.0, 2.0]).unwrap();
+        assert_eq!((spread.copies, spread.least, spread.median, spread.greatest), (4, 1.0, 2.5, 4.0));
+        assert!((spread.sum - 10.0).abs() < 1e-9);
+        assert_eq!(Spread::new([5.0, 1.0, 3.0]).map(|spread| spread.median), Some(3.0));
+        assert_eq!(Spread::new([f64::INFINITY]), None);
+    }
+
+    #[test]
+    fn names_of_copies_lose_namespace_and_number() {
+        let names = CopyNames {
+            of_numbered_pods: [("shop-1/web-2", "web"), ("web-1", "web")]
+                .map(|(pod, workload)| (pod.to_owned(), workload.to_owned()))
+                .into(),
+        };
+        let short = ["shop-1/web-2", "shop-1/web-2-proxy", "web-1-ztunnel", "shop-2/list-2", "ztunnel"]
+            .map(|name| names.of(name));
+        assert_eq!(short, ["web", "web-proxy", "web-ztunnel", "list-2", "ztunnel"]);
+    }
+}
