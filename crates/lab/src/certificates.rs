@@ -29,8 +29,8 @@ pub(crate) const VALIDITY: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Clocks may differ; Istio backdates its certificates as much.
 const BACKDATED: Duration = Duration::from_secs(120);
 
-pub fn spiffe_identity(service_account: &str) -> String {
-    format!("spiffe://{TRUST_DOMAIN}/ns/default/sa/{service_account}")
+pub fn spiffe_identity(namespace: &str, service_account: &str) -> String {
+    format!("spiffe://{TRUST_DOMAIN}/ns/{namespace}/sa/{service_account}")
 }
 
 pub struct RunAuthority {
@@ -194,7 +194,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let authority = RunAuthority::create().unwrap();
         let files = authority
-            .issue(&spiffe_identity("client"))
+            .issue(&spiffe_identity("default", "client"))
             .unwrap()
             .write(&folder.path().join("client"), None)
             .unwrap();
@@ -207,7 +207,7 @@ mod tests {
         }
         openssl(&["x509", "-in", certificate, "-noout", "-checkend", "2592000"]);
 
-        let other = RunAuthority::create().unwrap().issue(&spiffe_identity("client")).unwrap();
+        let other = RunAuthority::create().unwrap().issue(&spiffe_identity("default", "client")).unwrap();
         let other = other.write(&folder.path().join("other"), None).unwrap();
         let refused = Command::new("openssl")
             .args(["verify", "-CAfile", trusted, other.certificate.to_str().unwrap()])
@@ -220,7 +220,8 @@ mod tests {
     fn keys_are_closed_to_all_but_their_owner_and_never_overwritten_or_shown() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("client");
-        let credentials = RunAuthority::create().unwrap().issue(&spiffe_identity("client")).unwrap();
+        let credentials =
+            RunAuthority::create().unwrap().issue(&spiffe_identity("default", "client")).unwrap();
         let files = credentials.write(&place, None).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&place), 0o700);

@@ -2,37 +2,59 @@
 
 use experiment::Protocol;
 use experiment::environment::AccessLog;
-use lab::certificates::{RunAuthority, spiffe_identity};
+use lab::certificates::{CredentialFiles, RunAuthority};
 use lab::components::{Component, Overrides, find};
-use mesh::envoy::bootstrap::{MutualTls, Position, ProxyConfiguration, configuration};
+use mesh::envoy::bootstrap::{Callee, Inbound, Position, ProxyConfiguration, configuration};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::process::Command;
 
 const SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, 3), 8080);
 
-fn positions() -> [(&'static str, Position); 3] {
+fn host(name: &str) -> String {
+    format!("{name}.default.svc.cluster.local")
+}
+
+fn identity(name: &str) -> String {
+    format!("spiffe://cluster.local/ns/default/sa/{name}")
+}
+
+fn callee(protocol: Protocol) -> Callee {
+    let identity = Some(identity("server"));
+    Callee { host: host("server"), protocol, address: SERVICE, endpoints: vec![SERVICE], identity }
+}
+
+/// Positions in a pair, and in the middle of a graph.
+fn positions(protocol: Protocol) -> [(&'static str, Position); 4] {
+    let inbound = Inbound { host: host("server"), port: 8080, callers: vec![identity("client")] };
+    let endpoints = [4, 5].map(|number| SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, number), 8080));
+    let address = SocketAddrV4::new(Ipv4Addr::new(10, 78, 0, 1), 8080);
+    let others = [
+        Callee { host: host("replicated"), address, endpoints: endpoints.into(), ..callee(Protocol::Grpc) },
+        Callee { host: host("outside"), address: endpoints[0], identity: None, ..callee(Protocol::Http1) },
+    ];
+    let callees = vec![callee(protocol)];
     [
-        ("client-proxy", Position::ClientSidecar { service: SERVICE }),
-        ("server-proxy", Position::ServerSidecar { port: 8080 }),
-        ("gateway", Position::Gateway { port: 8080, service: SERVICE }),
+        ("client-proxy", Position::Sidecar { inbound: None, callees: callees.clone() }),
+        ("server-proxy", Position::Sidecar { inbound: Some(inbound.clone()), callees: Vec::new() }),
+        (
+            "middle-proxy",
+            Position::Sidecar { inbound: Some(inbound), callees: [callees, others.into()].concat() },
+        ),
+        ("gateway", Position::Gateway { port: 8080, callee: Callee { identity: None, ..callee(protocol) } }),
     ]
 }
 
-/// Credentials written to `folder`, as the proxy at this position has them.
-fn mutual_tls(folder: &Path, name: &str) -> MutualTls {
-    let (own, peer) = if name == "client-proxy" { ("client", "server") } else { ("server", "client") };
-    let credentials = RunAuthority::create().unwrap().issue(&spiffe_identity(own)).unwrap();
-    let credentials = credentials.write(&folder.join("credentials"), None).unwrap();
-    MutualTls { credentials, peer_identity: spiffe_identity(peer) }
+fn credentials(folder: &Path) -> CredentialFiles {
+    let credentials = RunAuthority::create().unwrap().issue(&identity("own")).unwrap();
+    credentials.write(&folder.join("credentials"), None).unwrap()
 }
 
 fn proxy(folder: &Path, name: &str, position: Position) -> ProxyConfiguration {
     ProxyConfiguration {
         name: name.to_owned(),
         position,
-        protocol: Protocol::Http1,
-        mutual_tls: Some(mutual_tls(folder, name)),
+        credentials: Some(credentials(folder)),
         access_log: AccessLog::Off,
         socket_mark: None,
         admin_socket: folder.join("admin"),
@@ -43,14 +65,15 @@ fn proxy(folder: &Path, name: &str, position: Position) -> ProxyConfiguration {
 fn envoy_accepts_every_configuration() {
     let envoy = find(Component::Envoy, &Overrides::default())
         .expect("this test needs Envoy: `meshmeter lab install`");
-    for (name, position) in positions() {
+    for (name, position) in positions(Protocol::Http1) {
         let folder = tempfile::tempdir().unwrap();
         let full = proxy(folder.path(), name, position);
+        let http2 = positions(Protocol::Http2).into_iter().find(|(other, _)| *other == name).unwrap().1;
         for variant in [
             full.clone(),
             ProxyConfiguration { access_log: AccessLog::Text, socket_mark: Some(1337), ..full.clone() },
-            ProxyConfiguration { access_log: AccessLog::Json, mutual_tls: None, ..full.clone() },
-            ProxyConfiguration { protocol: Protocol::Http2, ..full },
+            ProxyConfiguration { access_log: AccessLog::Json, credentials: None, ..full.clone() },
+            ProxyConfiguration { position: http2, ..full },
         ] {
             let path = folder.path().join("envoy.json");
             std::fs::write(&path, configuration(&variant).to_string()).unwrap();
@@ -69,7 +92,8 @@ fn envoy_accepts_every_configuration() {
 
 #[test]
 fn configurations_are_as_a_mesh_would_have_them() {
-    for (name, position) in positions() {
+    let of_a_pair = positions(Protocol::Http1).into_iter().filter(|(name, _)| *name != "middle-proxy");
+    for (name, position) in of_a_pair {
         let folder = tempfile::tempdir().unwrap();
         let value = configuration(&proxy(folder.path(), name, position));
         let text = serde_json::to_string_pretty(&value).unwrap();
@@ -81,10 +105,10 @@ fn configurations_are_as_a_mesh_would_have_them() {
 #[test]
 fn switches_change_what_they_name_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
-    let full = proxy(folder.path(), "client-proxy", positions()[0].1);
+    let full = proxy(folder.path(), "client-proxy", positions(Protocol::Http1)[0].1.clone());
     let of = |proxy: &ProxyConfiguration| configuration(proxy).to_string();
 
-    let plain = of(&ProxyConfiguration { mutual_tls: None, ..full.clone() });
+    let plain = of(&ProxyConfiguration { credentials: None, ..full.clone() });
     assert!(!plain.contains("transport_sockets.tls") && of(&full).contains("transport_sockets.tls"));
 
     let marked = of(&ProxyConfiguration { socket_mark: Some(1337), ..full.clone() });

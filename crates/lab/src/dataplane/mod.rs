@@ -3,7 +3,7 @@
 
 mod none;
 pub(crate) mod sidecar;
-mod static_envoy;
+pub(crate) mod static_envoy;
 mod waypoint;
 mod ztunnel;
 

@@ -5,19 +5,22 @@ use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
 use crate::istio::redirect::{ServiceAddress, service_rules};
 use crate::running::service::SERVICE_PORT;
-use experiment::topology::WorkloadId;
 
 pub(super) struct NoProxies;
 
 impl Part for NoProxies {
     fn services_have_addresses(&self, rollout: &mut Rollout<'_>) -> Result<()> {
         for id in 0..rollout.topology().workloads.len() {
-            let address = |to: WorkloadId| {
-                let service = rollout.pods.workloads[to].service_address?;
-                Some(ServiceAddress { service, port: SERVICE_PORT, endpoints: rollout.endpoints_of(to) })
-            };
-            let services: Vec<ServiceAddress> =
-                rollout.calls_from(id).filter_map(|call| address(call.to)).collect();
+            let services = rollout.calls_from(id).filter(|call| !rollout.workload(call.to).is_external());
+            let services = services.map(|call| ServiceAddress {
+                service: rollout.service_address(call.to),
+                port: SERVICE_PORT,
+                endpoints: rollout.endpoints_of(call.to),
+            });
+            // A pod's own address leads to it already.
+            let services: Vec<ServiceAddress> = services
+                .filter(|address| !address.endpoints.iter().any(|endpoint| *endpoint.ip() == address.service))
+                .collect();
             if !services.is_empty() {
                 let rules = service_rules(&services);
                 let places = rollout.places_of(&[id]);

@@ -1,24 +1,30 @@
 //! An Envoy with a static file in each pod, traffic redirected by rules as Istio's: no control plane.
 
 use crate::Result;
+use crate::certificates::spiffe_identity;
 use crate::components::Installed;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
 use crate::deployment::station::{ProxyId, Station, Stations};
 use crate::local_lab::LocalLab;
 use crate::redirect::{self, Redirect};
+use crate::running::StaticEnvoyFactory;
 use crate::running::service::SERVICE_PORT;
-use crate::running::{PodPlace, StaticEnvoyFactory};
-use experiment::Protocol;
 use experiment::environment::EnvironmentError;
 use experiment::topology::{Call, WorkloadId};
 use mesh::concurrent::try_side_by_side;
-use mesh::envoy::bootstrap::Position;
+use mesh::envoy::bootstrap::{Callee, Inbound, Position};
+use mesh::envoy::hop::Hop;
+use mesh::names::service_host;
 use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
 use std::time::Duration;
 
 /// A proxy listens as soon as it is ready.
 const LISTENING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The namespace of workloads that have none, in names and identities.
+const NAMESPACE: &str = "default";
 
 pub(super) struct StaticEnvoys<'a> {
     envoy: &'a Installed,
@@ -38,27 +44,28 @@ impl<'a> StaticEnvoys<'a> {
 
 impl Part for StaticEnvoys<'_> {
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
-        let mut wanted: Vec<(PodPlace, String, (Position, Protocol))> = Vec::new();
-        for id in rollout.members() {
+        let members = rollout.members();
+        let mut wanted = Vec::new();
+        for &id in &members {
             let position = position(rollout, id)?;
-            self.proxies.insert(id, (position.0, Vec::new()));
+            self.proxies.insert(id, (position.clone(), Vec::new()));
             let pods = rollout.pods.workloads[id].pods.iter();
-            let names = pods.map(|running| format!("{}-proxy", running.name));
+            let identity = identity(rollout, id);
             wanted.extend(
-                rollout.places_of(&[id]).into_iter().zip(names).map(|(place, name)| (place, name, position)),
+                pods.map(|running| {
+                    (id, format!("{}-proxy", running.name), position.clone(), identity.clone())
+                }),
             );
         }
-        let places: Vec<PodPlace> = wanted.iter().map(|(place, ..)| *place).collect();
+        let places = rollout.places_of(&members);
         let factory = StaticEnvoyFactory { context: &rollout.context, envoy: self.envoy };
-        let pods = rollout.pods.select(&places).into_iter().zip(&wanted);
-        let started =
-            try_side_by_side(pods, |(pod, (_, name, position))| factory.start(pod, name, *position))?;
-        for (place, proxy) in places.into_iter().zip(rollout.add_proxies(started)) {
-            if let PodPlace::Workload(id, _) = place
-                && let Some((_, proxies)) = self.proxies.get_mut(&id)
-            {
-                proxies.push(proxy);
-            }
+        let pods = rollout.pods.select(&places).into_iter().zip(wanted);
+        let started = try_side_by_side(pods, |(pod, (id, name, position, identity))| {
+            Ok((id, factory.start(pod, &name, position, Some(&identity))?))
+        })?;
+        let (workloads, started): (Vec<WorkloadId>, Vec<_>) = started.into_iter().unzip();
+        for (id, proxy) in workloads.into_iter().zip(rollout.add_proxies(started)) {
+            self.proxies.entry(id).and_modify(|(_, proxies)| proxies.push(proxy));
         }
         Ok(())
     }
@@ -66,13 +73,21 @@ impl Part for StaticEnvoys<'_> {
     /// What leaves a caller's pod and what enters a callee's goes through their proxies.
     fn proxies_are_ready(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         for (&id, (position, proxies)) in &self.proxies {
-            let redirect = match position {
-                Position::ClientSidecar { .. } => Redirect { outbound: true, inbound_ports: Vec::new() },
-                _ => Redirect { outbound: false, inbound_ports: vec![SERVICE_PORT] },
+            let Position::Sidecar { inbound, callees } = position else { continue };
+            let external = rollout.calls_from(id).filter(|call| rollout.workload(call.to).is_external());
+            let redirect = Redirect {
+                outbound: !callees.is_empty(),
+                excluded: external
+                    .flat_map(|call| rollout.endpoints_of(call.to))
+                    .map(|endpoint| *endpoint.ip())
+                    .collect(),
+                inbound_ports: inbound.iter().map(|inbound| inbound.port).collect(),
             };
             for (running, proxy) in rollout.pods.workloads[id].pods.iter().zip(proxies) {
                 let container = &rollout.proxies[*proxy].container;
-                running.pod.wait_until_listening(container, position.listening_port(), LISTENING_TIMEOUT)?;
+                for port in position.listening_ports() {
+                    running.pod.wait_until_listening(container, port, LISTENING_TIMEOUT)?;
+                }
             }
             rollout.change_pods(&rollout.places_of(&[id]), |pod| pod.redirect(&redirect))?;
         }
@@ -80,33 +95,65 @@ impl Part for StaticEnvoys<'_> {
     }
 
     fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
-        let spec = rollout.context.spec;
-        let station = |id: WorkloadId| {
-            let (position, proxies) = self.proxies.get(&id)?;
-            let evidence = position.evidence(rollout.workload(call.to).protocol, spec.proxy.mtls.is_spoken());
+        let mtls = rollout.context.spec.proxy.mtls.is_spoken();
+        let station = |id: WorkloadId, hop: Hop| {
+            let (_, proxies) = self.proxies.get(&id)?;
+            let evidence = hop.evidence(mtls);
             Some(Station { name: rollout.proxy_name(id), proxies: proxies.clone(), side: None, evidence })
         };
+        // Calls of external services are not redirected.
+        let Ok(callee) = callee(rollout, call.to) else { return Stations::default() };
+        let inbound = Hop::inbound(rollout.layer(call.to), SERVICE_PORT);
         Stations {
-            at_caller: station(call.from).into_iter().collect(),
-            at_callee: station(call.to).into_iter().collect(),
+            at_caller: station(call.from, callee.hop()).into_iter().collect(),
+            at_callee: station(call.to, inbound).into_iter().collect(),
         }
     }
 }
 
-/// Where a workload's proxies stand on the path: a file has room for one callee with one pod, or for callers.
-fn position(rollout: &Rollout<'_>, id: WorkloadId) -> Result<(Position, Protocol)> {
-    let endpoints =
-        |call: Call| rollout.endpoints_of(call.to).into_iter().map(move |endpoint| (call, endpoint));
-    let callees: Vec<_> = rollout.calls_from(id).flat_map(endpoints).collect();
-    match (callees.as_slice(), rollout.is_called(id)) {
-        (&[(call, service)], false) => {
-            Ok((Position::ClientSidecar { service }, rollout.workload(call.to).protocol))
-        }
-        ([], _) => Ok((Position::ServerSidecar { port: SERVICE_PORT }, rollout.workload(id).protocol)),
-        _ => Err(EnvironmentError::new(
-            format!("configure the sidecars of {}", rollout.workload(id).qualified_name()),
-            "a static file knows one callee with one pod",
-        )
-        .with_hint("`mesh: istio` has sidecars for any topology")),
+fn position(rollout: &Rollout<'_>, id: WorkloadId) -> Result<Position> {
+    let callees = rollout.calls_from(id).filter(|call| !rollout.workload(call.to).is_external());
+    let callees: Vec<Callee> = callees.map(|call| callee(rollout, call.to)).collect::<Result<_>>()?;
+    let callers = rollout.calls_to(id).filter(|call| rollout.is_member(call.from));
+    let inbound = Inbound {
+        host: host(rollout, id),
+        port: SERVICE_PORT,
+        callers: callers.map(|call| identity(rollout, call.from)).collect(),
+    };
+    let takes_requests = rollout.workload(id).serves();
+    Ok(Position::Sidecar { inbound: takes_requests.then_some(inbound), callees })
+}
+
+/// A service as the proxies before it know it.
+pub(crate) fn callee(rollout: &Rollout<'_>, id: WorkloadId) -> Result<Callee> {
+    let workload = rollout.workload(id);
+    let endpoints = rollout.endpoints_of(id);
+    if workload.is_external() || !workload.protocol.is_http() {
+        let reason = format!("{} speaks no HTTP in clear text", workload.qualified_name());
+        return Err(EnvironmentError::new("configure Envoys with static files", reason)
+            .with_hint("`mesh: istio` carries any protocol"));
     }
+    Ok(Callee {
+        host: host(rollout, id),
+        protocol: workload.protocol,
+        address: SocketAddrV4::new(rollout.service_address(id), SERVICE_PORT),
+        endpoints,
+        identity: rollout.is_member(id).then(|| identity(rollout, id)),
+    })
+}
+
+fn names<'a>(rollout: &Rollout<'a>, id: WorkloadId) -> (&'a str, &'a str) {
+    let workload = rollout.workload(id);
+    let namespace = if workload.namespace.is_empty() { NAMESPACE } else { &workload.namespace };
+    (namespace, &workload.name)
+}
+
+fn host(rollout: &Rollout<'_>, id: WorkloadId) -> String {
+    let (namespace, name) = names(rollout, id);
+    service_host(name, namespace)
+}
+
+fn identity(rollout: &Rollout<'_>, id: WorkloadId) -> String {
+    let (namespace, name) = names(rollout, id);
+    spiffe_identity(namespace, name)
 }

@@ -12,7 +12,7 @@ use crate::{dataplane, entry, exit};
 use experiment::dataplane::{DataPlane, ModeParts};
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
 use experiment::schema::ConfigurationPush;
-use experiment::topology::{Call, DriverPlacement};
+use experiment::topology::DriverPlacement;
 use jiff::{SignedDuration, Timestamp};
 use mesh::istio::nack::with_objects_behind;
 use mesh::istio::propagation::{Awaited, Expected, Running, wait_until_propagated};
@@ -66,21 +66,21 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
     for part in &mut parts {
         part.proxies_are_ready(&mut rollout)?;
     }
-    let mut push = None;
+    let (mut written, mut push) = (None, None);
     if rollout.mesh.is_some() {
         let mut objects = rollout.service_objects();
         if !settings_come_first {
             objects.extend(rollout.settings_objects());
         }
         objects.extend(parts.iter().flat_map(|part| part.objects(&rollout)));
-        let written = write(&mut rollout, &objects)?;
-        for part in &parts {
-            part.services_have_addresses(&mut rollout)?;
-        }
-        if !rollout.proxies.is_empty() {
-            let expected = parts.iter().flat_map(|part| part.expected(&rollout)).collect();
-            push = Some(written.push(wait_until_configured(&rollout, expected, written.written_at)?));
-        }
+        written = Some(write(&mut rollout, &objects)?);
+    }
+    for part in &parts {
+        part.services_have_addresses(&mut rollout)?;
+    }
+    if let Some(written) = written.filter(|_| !rollout.proxies.is_empty()) {
+        let expected = parts.iter().flat_map(|part| part.expected(&rollout)).collect();
+        push = Some(written.push(wait_until_configured(&rollout, expected, written.written_at)?));
     }
     rollout.pods.wait_for_services()?;
     let destinations = rollout.topology().drivers.iter();
@@ -207,12 +207,9 @@ fn destination(
 
 fn edges(rollout: &Rollout<'_>, parts: &[Box<dyn Part + '_>]) -> Vec<Edge> {
     let mut edges: Vec<Edge> = Vec::new();
-    for driver in &rollout.topology().drivers {
-        let call = Call { from: driver.at, to: driver.target };
-        if let Some(edge) = edges.iter_mut().find(|edge| edge.call == call) {
-            edge.drivers.push(driver.name.clone());
-            continue;
-        }
+    let calls = (0..rollout.topology().workloads.len()).flat_map(|id| rollout.calls_from(id));
+    for call in calls {
+        let drivers = rollout.drivers_of(call);
         let mut stations: Vec<Station> = Vec::new();
         let mut at_callee: Vec<Station> = Vec::new();
         for part in parts {
@@ -223,7 +220,7 @@ fn edges(rollout: &Rollout<'_>, parts: &[Box<dyn Part + '_>]) -> Vec<Edge> {
         }
         stations.extend(at_callee);
         let [from, to] = [call.from, call.to].map(|id| rollout.workload(id).qualified_name());
-        edges.push(Edge { call, from, to, drivers: vec![driver.name.clone()], stations });
+        edges.push(Edge { call, from, to, drivers, stations });
     }
     edges
 }

@@ -28,9 +28,12 @@ use mesh::istio::token::TokenIssuer;
 use mesh::kubernetes::workloads::{self as api, Membership, Replica, ServicePort};
 use mesh::names::{TOKEN_AUDIENCE, service_host};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
+
+/// Of services with several pods, without a control plane that would give them one.
+const FIRST_SERVICE_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
 
 /// A deployment that is coming up. Pods are the first to be dropped, and all processes with them; objects the last.
 pub(crate) struct Rollout<'a> {
@@ -40,6 +43,30 @@ pub(crate) struct Rollout<'a> {
     pub mesh: Option<MeshContext<'a>>,
     pub context: DeploymentContext<'a>,
     pub mode: ModeParts,
+    namespaces: Vec<&'a str>,
+    /// Of each workload: position of its namespace, and its calls.
+    links: Vec<Links>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Links {
+    namespace: usize,
+    callees: Vec<WorkloadId>,
+    callers: Vec<WorkloadId>,
+}
+
+fn links(topology: &Topology, namespaces: &[&str]) -> Vec<Links> {
+    let positions: HashMap<&str, usize> = namespaces.iter().copied().zip(0..).collect();
+    let namespace = |workload: &Workload| positions[workload.namespace.as_str()];
+    let workloads = topology.workloads.iter();
+    let mut links: Vec<Links> =
+        workloads.map(|workload| Links { namespace: namespace(workload), ..Links::default() }).collect();
+    let calls: BTreeSet<Call> = topology.calls.iter().copied().collect();
+    for Call { from, to } in calls {
+        links[from].callees.push(to);
+        links[to].callers.push(from);
+    }
+    links
 }
 
 impl<'a> Rollout<'a> {
@@ -55,7 +82,10 @@ impl<'a> Rollout<'a> {
         let context = lab.deployment_context(spec, log_dir);
         let mesh = (spec.mesh == MeshKind::Istio).then(|| open_mesh(lab, &context)).transpose()?;
         let mode = spec.mode.parts(spec.mesh);
-        let mut rollout = Self { pods: Pods::default(), proxies: Vec::new(), mesh, context, mode };
+        let namespaces = spec.topology.namespaces();
+        let links = links(&spec.topology, &namespaces);
+        let pods = Pods::default();
+        let mut rollout = Self { pods, proxies: Vec::new(), mesh, context, mode, namespaces, links };
         rollout.create_pods()?;
         rollout.start_services()?;
         rollout.describe_pods(member)?;
@@ -82,11 +112,22 @@ impl<'a> Rollout<'a> {
     }
 
     pub fn calls_from(&self, id: WorkloadId) -> impl Iterator<Item = Call> {
-        self.topology().calls.iter().copied().filter(move |call| call.from == id)
+        self.links[id].callees.iter().map(move |to| Call { from: id, to: *to })
+    }
+
+    pub fn calls_to(&self, id: WorkloadId) -> impl Iterator<Item = Call> {
+        self.links[id].callers.iter().map(move |from| Call { from: *from, to: id })
     }
 
     pub fn is_called(&self, id: WorkloadId) -> bool {
-        self.topology().calls.iter().any(|call| call.to == id)
+        !self.links[id].callers.is_empty()
+    }
+
+    /// Names of the drivers that make a call.
+    pub fn drivers_of(&self, call: Call) -> Vec<String> {
+        let drivers = self.topology().drivers.iter();
+        let drivers = drivers.filter(|driver| Call { from: driver.at, to: driver.target } == call);
+        drivers.map(|driver| driver.name.clone()).collect()
     }
 
     /// Name of a workload's sidecars together; of its sidecar where it has one pod.
@@ -95,9 +136,7 @@ impl<'a> Rollout<'a> {
     }
 
     pub fn namespace_index(&self, id: WorkloadId) -> usize {
-        let namespaces = self.topology().namespaces();
-        let name = &self.workload(id).namespace;
-        namespaces.iter().position(|namespace| namespace == name).expect("it is one of the topology's")
+        self.links[id].namespace
     }
 
     pub fn mesh(&self) -> &MeshContext<'a> {
@@ -132,7 +171,7 @@ impl<'a> Rollout<'a> {
 
     /// Qualifies the name of something that each namespace has one of, such as `pair-1/waypoint`.
     pub fn qualified(&self, namespace: usize, name: &str) -> String {
-        match self.topology().namespaces()[namespace] {
+        match self.namespaces[namespace] {
             "" => name.to_owned(),
             namespace => format!("{namespace}/{name}"),
         }
@@ -253,8 +292,8 @@ impl<'a> Rollout<'a> {
 
     pub fn with_subject<T>(&self, id: WorkloadId, use_it: impl FnOnce(&Subject<'_>) -> T) -> T {
         let namespace = self.mesh_namespace(id);
-        let calls = self.topology().calls.iter().filter(|call| call.to == id);
-        let mut callers: Vec<ServiceAccount<'_>> = calls
+        let mut callers: Vec<ServiceAccount<'_>> = self
+            .calls_to(id)
             .map(|call| match self.mode.entry {
                 // The gateway before the service calls it.
                 Entry::Ingress if !self.is_member(call.from) => {
@@ -337,9 +376,8 @@ impl<'a> Rollout<'a> {
                 EnvironmentError::new(format!("find the address of Service {name}"), "it was given none")
             })?;
             self.pods.workloads[id].service_address = Some(address);
-            let calls = self.topology().calls.iter().filter(|call| call.to == id);
-            let callers: BTreeSet<usize> =
-                calls.map(|call| self.namespace_index(call.from)).chain([namespace]).collect();
+            let callers = self.calls_to(id).map(|call| self.namespace_index(call.from));
+            let callers: BTreeSet<usize> = callers.chain([namespace]).collect();
             for caller in callers {
                 self.mesh().namespaces.add_service_names((name, namespace), address, caller)?;
             }
@@ -353,11 +391,22 @@ impl<'a> Rollout<'a> {
         self.mesh.as_ref().map_or(Ok(()), |mesh| mesh.control_plane.check("configure the proxies"))
     }
 
+    /// Address that callers of a service connect to without a control plane: that of its pod, or one that leads to its pods.
+    pub fn service_address(&self, id: WorkloadId) -> Ipv4Addr {
+        let workload = &self.pods.workloads[id];
+        match &workload.pods[..] {
+            [running] => running.pod.address(),
+            _ => workload
+                .service_address
+                .unwrap_or_else(|| Ipv4Addr::from(u32::from(FIRST_SERVICE_ADDRESS) + id as u32)),
+        }
+    }
+
     /// Where callers find a service: host and port.
     pub fn authority_of(&self, id: WorkloadId) -> String {
         let host = match &self.mesh {
             Some(_) => self.host_of(id),
-            None => self.pods.workloads[id].pods[0].pod.address().to_string(),
+            None => self.service_address(id).to_string(),
         };
         format!("{host}:{SERVICE_PORT}")
     }

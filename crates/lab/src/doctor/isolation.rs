@@ -126,7 +126,7 @@ fn cgroups(lab: &Lab) -> Check {
 }
 
 fn redirection(lab: &Lab, pod: &Pod) -> Check {
-    let redirect = Redirect { outbound: true, inbound_ports: vec![8080] };
+    let redirect = Redirect { outbound: true, inbound_ports: vec![8080], ..Redirect::default() };
     let tried = pod.redirect(&redirect).and_then(|()| pod.run(redirected_to_proxy)).and_then(|destination| {
         let operation = "open a connection through the redirection";
         match destination {

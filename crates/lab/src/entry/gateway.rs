@@ -2,14 +2,15 @@
 
 use crate::Result;
 use crate::components::Installed;
+use crate::dataplane::static_envoy::callee;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
 use crate::deployment::station::{Destination, ProxyId, Station, Stations};
+use crate::running::StaticEnvoyFactory;
 use crate::running::service::SERVICE_PORT;
-use crate::running::{PodPlace, StaticEnvoyFactory};
-use experiment::environment::EnvironmentError;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
 use mesh::envoy::bootstrap::Position;
+use mesh::proof::Evidence;
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::time::Duration;
@@ -23,7 +24,7 @@ pub(super) struct StaticGateway<'a> {
 }
 
 struct Gateway {
-    position: Position,
+    evidence: Evidence,
     pod: usize,
     proxy: ProxyId,
 }
@@ -42,29 +43,18 @@ impl Part for StaticGateway<'_> {
                 continue;
             }
             let namespace = rollout.namespace_index(target);
-            let name = rollout.qualified(namespace, NAME);
+            let is_first = !self.gateways.keys().any(|other| rollout.namespace_index(*other) == namespace);
+            let name =
+                if is_first { NAME.to_owned() } else { format!("{NAME}-{}", rollout.workload(target).name) };
+            let name = rollout.qualified(namespace, &name);
+            let callee = callee(rollout, target)?;
+            let evidence = callee.hop_of_gateway(SERVICE_PORT).evidence(false);
+            let position = Position::Gateway { port: SERVICE_PORT, callee };
             let pod = rollout.create_proxy_pod(&name, namespace)?;
-            let service = match rollout.endpoints_of(target)[..] {
-                [service] => service,
-                _ => {
-                    return Err(EnvironmentError::new(
-                        format!("configure {name}"),
-                        "a static file knows one callee with one pod",
-                    ));
-                }
-            };
-            let position = Position::Gateway { port: SERVICE_PORT, service };
-            let protocol = rollout.workload(target).protocol;
             let factory = StaticEnvoyFactory { context: &rollout.context, envoy: self.envoy };
-            let places = [PodPlace::Infrastructure(pod)];
-            let started = rollout
-                .pods
-                .select(&places)
-                .into_iter()
-                .map(|pod| factory.start(pod, &name, (position, protocol)));
-            let started = started.collect::<Result<_, _>>()?;
-            let proxy = rollout.add_proxies(started)[0];
-            self.gateways.insert(target, Gateway { position, pod, proxy });
+            let started = factory.start(&mut rollout.pods.infrastructure[pod], &name, position, None)?;
+            let proxy = rollout.add_proxies(vec![started])[0];
+            self.gateways.insert(target, Gateway { evidence, pod, proxy });
         }
         Ok(())
     }
@@ -73,21 +63,19 @@ impl Part for StaticGateway<'_> {
         self.gateways.values().try_for_each(|gateway| {
             let container = &rollout.proxies[gateway.proxy].container;
             let pod = &rollout.pods.infrastructure[gateway.pod];
-            pod.wait_until_listening(container, gateway.position.listening_port(), LISTENING_TIMEOUT)
+            pod.wait_until_listening(container, SERVICE_PORT, LISTENING_TIMEOUT)
         })
     }
 
     fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
-        let station = |Gateway { position, proxy, .. }: &Gateway| Station {
+        let station = |Gateway { evidence, proxy, .. }: &Gateway| Station {
             name: rollout.proxies[*proxy].name.clone(),
             proxies: vec![*proxy],
             side: None,
-            evidence: position.evidence(rollout.workload(call.to).protocol, false),
+            evidence: evidence.clone(),
         };
-        Stations {
-            at_caller: self.gateways.get(&call.to).map(station).into_iter().collect(),
-            ..Stations::default()
-        }
+        let gateway = self.gateways.get(&call.to).filter(|_| !rollout.drivers_of(call).is_empty());
+        Stations { at_caller: gateway.map(station).into_iter().collect(), ..Stations::default() }
     }
 
     fn destination(&self, rollout: &Rollout<'_>, driver: &DriverPlacement) -> Option<Destination> {

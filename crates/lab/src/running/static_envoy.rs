@@ -2,7 +2,7 @@
 
 use super::proxy::Proxy;
 use crate::Result;
-use crate::certificates::{spiffe_identity, write_private};
+use crate::certificates::{CredentialFiles, write_private};
 use crate::component_name::{file_name, lab_name};
 use crate::components::Installed;
 use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
@@ -10,11 +10,10 @@ use crate::context::DeploymentContext;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::redirect::{PROXY_MARK, PROXY_USER, ProxyIdentity};
-use experiment::Protocol;
 use experiment::environment::{EnvironmentError, ErrorContext};
 use mesh::admin::Admin;
 use mesh::admin::dial::UnixSocket;
-use mesh::envoy::bootstrap::{MutualTls, Position, ProxyConfiguration, configuration};
+use mesh::envoy::bootstrap::{Position, ProxyConfiguration, configuration};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,11 +28,13 @@ pub(crate) struct StaticEnvoyFactory<'a> {
 }
 
 impl StaticEnvoyFactory<'_> {
+    /// Starts a proxy; a sidecar with the identity of its workload.
     pub fn start(
         &self,
         pod: &mut Pod,
         name: &str,
-        (position, protocol): (Position, Protocol),
+        position: Position,
+        identity: Option<&str>,
     ) -> Result<Proxy> {
         let DeploymentContext { lab, spec, number, .. } = self.context;
         let directory = lab_name(&format!("t{number}-{name}"));
@@ -43,8 +44,7 @@ impl StaticEnvoyFactory<'_> {
         let content = configuration(&ProxyConfiguration {
             name: name.to_owned(),
             position,
-            protocol,
-            mutual_tls: self.mutual_tls(position, files.path())?,
+            credentials: self.credentials(identity, files.path())?,
             access_log: spec.proxy.access_log,
             socket_mark: (lab.proxy_identity() == ProxyIdentity::Mark).then_some(PROXY_MARK),
             admin_socket: admin_socket.clone(),
@@ -68,24 +68,15 @@ impl StaticEnvoyFactory<'_> {
         (self.context.lab.proxy_identity() == ProxyIdentity::Uid).then_some(PROXY_USER)
     }
 
-    /// Fresh credentials for a sidecar; a gateway has no peer proxy.
-    fn mutual_tls(&self, position: Position, folder: &Path) -> Result<Option<MutualTls>> {
-        let (own, peer) = match position {
-            Position::ClientSidecar { .. } => ("client", "server"),
-            Position::ServerSidecar { .. } => ("server", "client"),
-            Position::Gateway { .. } => return Ok(None),
-        };
-        if !self.context.spec.proxy.mtls.is_spoken() {
+    fn credentials(&self, identity: Option<&str>, folder: &Path) -> Result<Option<CredentialFiles>> {
+        let Some(identity) = identity.filter(|_| self.context.spec.proxy.mtls.is_spoken()) else {
             return Ok(None);
-        }
-        let identity = spiffe_identity(own);
-        let credentials = self
-            .context
-            .authority
-            .issue(&identity)
+        };
+        let credentials = self.context.authority.issue(identity);
+        let written = credentials
             .and_then(|credentials| credentials.write(&folder.join("credentials"), self.owner()))
             .context(format!("give {identity} its certificate"))?;
-        Ok(Some(MutualTls { credentials, peer_identity: spiffe_identity(peer) }))
+        Ok(Some(written))
     }
 
     fn container(&self, name: &str, configuration: &Path) -> ContainerSpec {

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -44,6 +45,8 @@ impl ProxyIdentity {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Redirect {
     pub outbound: bool,
+    /// Addresses that are reached past the proxy.
+    pub excluded: Vec<Ipv4Addr>,
     pub inbound_ports: Vec<u16>,
 }
 
@@ -69,6 +72,9 @@ pub fn rules(redirect: &Redirect, identity: ProxyIdentity) -> String {
         let _ = writeln!(rules, "-A MESHMETER_OUTPUT {own} -j RETURN");
         rules.push_str("-A MESHMETER_OUTPUT -o lo -j RETURN\n");
         rules.push_str("-A MESHMETER_OUTPUT -d 127.0.0.1/32 -j RETURN\n");
+        for address in &redirect.excluded {
+            let _ = writeln!(rules, "-A MESHMETER_OUTPUT -d {address}/32 -j RETURN");
+        }
         rules.push_str("-A MESHMETER_OUTPUT -j MESHMETER_REDIRECT\n");
         let _ = writeln!(rules, "-A MESHMETER_REDIRECT -p tcp -j REDIRECT --to-ports {OUTBOUND_PORT}");
     }
@@ -176,7 +182,8 @@ mod tests {
 
     #[test]
     fn a_sidecar_redirects_both_ways() {
-        let redirect = Redirect { outbound: true, inbound_ports: vec![8080] };
+        let excluded = vec![Ipv4Addr::new(10, 77, 0, 9)];
+        let redirect = Redirect { outbound: true, excluded, inbound_ports: vec![8080] };
         insta::assert_snapshot!(rules(&redirect, ProxyIdentity::Uid), @r"
         *nat
         :MESHMETER_INBOUND - [0:0]
@@ -190,6 +197,7 @@ mod tests {
         -A MESHMETER_OUTPUT -m owner --uid-owner 1337 -j RETURN
         -A MESHMETER_OUTPUT -o lo -j RETURN
         -A MESHMETER_OUTPUT -d 127.0.0.1/32 -j RETURN
+        -A MESHMETER_OUTPUT -d 10.77.0.9/32 -j RETURN
         -A MESHMETER_OUTPUT -j MESHMETER_REDIRECT
         -A MESHMETER_REDIRECT -p tcp -j REDIRECT --to-ports 15001
         COMMIT
@@ -205,7 +213,7 @@ mod tests {
 
     #[test]
     fn without_a_user_of_its_own_the_proxy_is_known_by_its_mark() {
-        let rules = rules(&Redirect { outbound: true, inbound_ports: Vec::new() }, ProxyIdentity::Mark);
+        let rules = rules(&Redirect { outbound: true, ..Redirect::default() }, ProxyIdentity::Mark);
         assert!(rules.contains("-A MESHMETER_OUTPUT -m mark --mark 1337 -j RETURN\n"));
         assert!(!rules.contains("INBOUND"));
     }

@@ -92,7 +92,11 @@ fn hold(lab: Lab) -> Result<(), String> {
     let set_up = || {
         let mut client = lab.create_pod(&PodSpec::new("client"))?;
         let mut server = lab.create_pod(&PodSpec::new("server"))?;
-        client.redirect(&lab::Redirect { outbound: true, inbound_ports: vec![8080] })?;
+        client.redirect(&lab::Redirect {
+            outbound: true,
+            inbound_ports: vec![8080],
+            ..lab::Redirect::default()
+        })?;
         client.start(&program(&lab, "app", ContainerUser::Lab, &["role:sleep"]))?;
         client.start(&program(&lab, "proxy", ContainerUser::Proxy, &["role:sleep"]))?;
         let leaver = server.start(&program(&lab, "leaver", ContainerUser::Lab, &["role:leave-stray"]))?;

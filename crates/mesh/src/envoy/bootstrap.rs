@@ -1,20 +1,21 @@
 //! The static configuration of one proxy, shaped as Istio shapes it.
 //! A sidecar of Istio gets the same listeners, routes and clusters over xDS. Differences stand beside each setting. In
-//! short: Istio's own telemetry and metadata filters are not in upstream Envoy, so they and their cost are absent; there is
-//! one service, where a mesh lists all; traffic for anything else is refused, so that nothing goes past the measurement
+//! short: Istio's own telemetry and metadata filters are not in upstream Envoy, so they and their cost are absent; only
+//! callees are listed, where a mesh lists all; traffic for anything else is refused, so that nothing goes past the measurement
 //! unnoticed. Pure: read `listener.rs`, then `connection_manager.rs` and `cluster.rs`.
 
-pub use super::spec::{MutualTls, Position, ProxyConfiguration};
+pub use super::spec::{Callee, Inbound, Position, ProxyConfiguration};
 use super::{cluster, listener};
 use crate::names::{INBOUND_PORT, OUTBOUND_PORT};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 pub fn configuration(proxy: &ProxyConfiguration) -> Value {
     json!({
         "node": {"id": proxy.name, "cluster": "meshmeter"},
         "admin": admin(proxy),
         "overload_manager": overload_manager(),
-        "stats_config": statistics(proxy.position),
+        "stats_config": statistics(&proxy.position),
         "static_resources": {
             "listeners": listener::listeners(proxy),
             "clusters": cluster::clusters(proxy),
@@ -46,13 +47,12 @@ const KEPT: &str = "downstream_cx_total downstream_rq_total downstream_rq_http1_
     upstream_cx_http3_total upstream_rq_total upstream_rq_retry";
 
 /// Istio excludes nearly all of Envoy's own statistics, since each costs memory and time. Tags are never read.
-fn statistics(position: Position) -> Value {
-    let names = [
-        format!("http.{}", position.statistics_prefix()),
-        format!("cluster.{}", position.cluster_name()),
-        format!("listener.0.0.0.0_{INBOUND_PORT}"),
-        format!("listener.0.0.0.0_{OUTBOUND_PORT}"),
-    ];
+fn statistics(position: &Position) -> Value {
+    let hops = position.hops().into_iter();
+    let names =
+        hops.flat_map(|hop| [format!("http.{}", hop.connection_manager), format!("cluster.{}", hop.cluster)]);
+    let listeners = [INBOUND_PORT, OUTBOUND_PORT].map(|port| format!("listener.0.0.0.0_{port}"));
+    let names: BTreeSet<String> = names.chain(listeners).collect();
     let exact =
         names.iter().flat_map(|name| KEPT.split(' ').map(move |statistic| format!("{name}.{statistic}")));
     let patterns: Vec<Value> = exact.map(|name| json!({"exact": name})).collect();

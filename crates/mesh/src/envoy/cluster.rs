@@ -1,6 +1,7 @@
 //! Clusters: where a proxy sends requests on, and the TLS that it speaks there.
 
-use super::spec::{MutualTls, Position, ProxyConfiguration, SERVICE_HOST};
+use super::credentials::CredentialFiles;
+use super::spec::{Callee, Position, ProxyConfiguration};
 use serde_json::{Value, json};
 use std::net::SocketAddrV4;
 
@@ -12,36 +13,36 @@ const INBOUND_SOURCE: &str = "127.0.0.6";
 const UNLIMITED: u32 = u32::MAX;
 
 pub(super) fn clusters(proxy: &ProxyConfiguration) -> Vec<Value> {
-    match proxy.position {
-        Position::ClientSidecar { service } => {
-            vec![service_cluster(proxy, service, proxy.mutual_tls.as_ref()), black_hole()]
-        }
-        Position::ServerSidecar { .. } => vec![application_cluster(proxy)],
-        Position::Gateway { service, .. } => vec![service_cluster(proxy, service, None)],
+    let mut clusters: Vec<Value> =
+        proxy.position.callees().iter().map(|callee| service_cluster(proxy, callee)).collect();
+    if let Position::Sidecar { inbound, callees } = &proxy.position {
+        clusters.extend((!callees.is_empty()).then(black_hole));
+        clusters.extend(inbound.as_ref().map(|inbound| application_cluster(proxy, inbound.port)));
     }
+    clusters
 }
 
 fn black_hole() -> Value {
     json!({"name": BLACK_HOLE, "type": "STATIC", "connect_timeout": "10s"})
 }
 
-/// The service's endpoints. Istio sends them by EDS; here there is one and it stands in the file.
-fn service_cluster(proxy: &ProxyConfiguration, service: SocketAddrV4, tls: Option<&MutualTls>) -> Value {
-    let name = proxy.position.cluster_name();
+/// The service's endpoints. Istio sends them by EDS; here they are in the file.
+fn service_cluster(proxy: &ProxyConfiguration, callee: &Callee) -> Value {
+    let name = callee.cluster_name();
+    let address = |endpoint: &SocketAddrV4| json!({"endpoint": {"address": {"socket_address": {"address": endpoint.ip(), "port_value": endpoint.port()}}}});
+    let endpoints: Vec<Value> = callee.endpoints.iter().map(address).collect();
     // What the service's port is said to speak, and no more: Istio's default (`h2UpgradePolicy: DO_NOT_UPGRADE`).
     let options =
-        if proxy.protocol.multiplexes() { "http2_protocol_options" } else { "http_protocol_options" };
-    let mut cluster = common(proxy, &json!({"explicit_http_config": {options: {}}}));
+        if callee.protocol.multiplexes() { "http2_protocol_options" } else { "http_protocol_options" };
+    let mut cluster = common(&name, &json!({"explicit_http_config": {options: {}}}));
     cluster["type"] = json!("STATIC");
     cluster["lb_policy"] = json!("LEAST_REQUEST");
     cluster["load_assignment"] = json!({
         "cluster_name": name,
-        "endpoints": [{"lb_endpoints": [{"endpoint": {"address": {"socket_address": {
-            "address": service.ip(), "port_value": service.port(),
-        }}}}]}],
+        "endpoints": [{"lb_endpoints": endpoints}],
     });
-    if let Some(tls) = tls {
-        cluster["transport_socket"] = upstream_tls(tls, proxy, service.port());
+    if let (Some(credentials), Some(identity)) = (&proxy.credentials, &callee.identity) {
+        cluster["transport_socket"] = upstream_tls(credentials, callee, identity);
     }
     if let Some(mark) = proxy.socket_mark {
         cluster["upstream_bind_config"] = json!({"socket_options": mark_option(mark)});
@@ -50,10 +51,10 @@ fn service_cluster(proxy: &ProxyConfiguration, service: SocketAddrV4, tls: Optio
 }
 
 /// The application beside a server's sidecar: whatever the connection's original destination was, as Istio has it.
-fn application_cluster(proxy: &ProxyConfiguration) -> Value {
+fn application_cluster(proxy: &ProxyConfiguration, port: u16) -> Value {
     // The application gets what the client's side spoke.
     let protocol = json!({"use_downstream_protocol_config": {"http_protocol_options": {}, "http2_protocol_options": {}}});
-    let mut cluster = common(proxy, &protocol);
+    let mut cluster = common(&format!("inbound|{port}||"), &protocol);
     cluster["type"] = json!("ORIGINAL_DST");
     cluster["lb_policy"] = json!("CLUSTER_PROVIDED");
     cluster["cleanup_interval"] = json!("60s");
@@ -65,11 +66,11 @@ fn application_cluster(proxy: &ProxyConfiguration) -> Value {
     cluster
 }
 
-fn common(proxy: &ProxyConfiguration, protocol: &Value) -> Value {
+fn common(name: &str, protocol: &Value) -> Value {
     let mut options = protocol.clone();
     options["@type"] = json!("type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions");
     json!({
-        "name": proxy.position.cluster_name(),
+        "name": name,
         "connect_timeout": "10s",
         "circuit_breakers": {"thresholds": [{
             "max_connections": UNLIMITED,
@@ -93,29 +94,33 @@ fn mark_option(mark: u32) -> Value {
     }])
 }
 
-fn upstream_tls(tls: &MutualTls, proxy: &ProxyConfiguration, port: u16) -> Value {
-    let protocol = if proxy.protocol.multiplexes() { "h2" } else { "istio-http/1.1" };
+fn upstream_tls(credentials: &CredentialFiles, callee: &Callee, identity: &str) -> Value {
+    let protocol = if callee.protocol.multiplexes() { "h2" } else { "istio-http/1.1" };
     json!({"name": "envoy.transport_sockets.tls", "typed_config": {
         "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
-        "common_tls_context": common_tls(tls, &[protocol]),
-        "sni": format!("outbound_.{port}_._.{SERVICE_HOST}"),
+        "common_tls_context": common_tls(credentials, &[identity], &[protocol]),
+        "sni": format!("outbound_.{}_._.{}", callee.address.port(), callee.host),
     }})
 }
 
-/// TLS 1.2 or 1.3 (Envoy alone would stop at 1.2 as a client) with the run's certificates; the peer must show its identity.
-pub(super) fn common_tls(tls: &MutualTls, protocols: &[&str]) -> Value {
+/// TLS 1.2 or 1.3 (Envoy alone would stop at 1.2 as a client) with the run's certificates; the peer must show one of these identities.
+pub(super) fn common_tls(
+    credentials: &CredentialFiles,
+    peers: &[impl AsRef<str>],
+    protocols: &[&str],
+) -> Value {
+    let peer = |identity: &str| json!({"san_type": "URI", "matcher": {"exact": identity}});
+    let peers: Vec<Value> = peers.iter().map(|identity| peer(identity.as_ref())).collect();
     json!({
         "alpn_protocols": protocols,
         "tls_params": {"tls_minimum_protocol_version": "TLSv1_2", "tls_maximum_protocol_version": "TLSv1_3"},
         "tls_certificates": [{
-            "certificate_chain": {"filename": tls.credentials.certificate},
-            "private_key": {"filename": tls.credentials.key},
+            "certificate_chain": {"filename": credentials.certificate},
+            "private_key": {"filename": credentials.key},
         }],
         "validation_context": {
-            "trusted_ca": {"filename": tls.credentials.authority},
-            "match_typed_subject_alt_names": [{
-                "san_type": "URI", "matcher": {"exact": tls.peer_identity},
-            }],
+            "trusted_ca": {"filename": credentials.authority},
+            "match_typed_subject_alt_names": peers,
         },
     })
 }

@@ -1,15 +1,56 @@
 //! The HTTP connection manager: the part of a proxy that reads and routes requests, and most of its cost.
 //! Settings follow Istio's `buildHTTPConnectionManager` (pilot/pkg/networking/core/listener_builder.go).
 
-use super::spec::{Position, ProxyConfiguration, SERVICE_HOST};
+use super::spec::{Callee, Inbound, Position, ProxyConfiguration, gateway_prefix};
 use experiment::environment::AccessLog;
 use serde_json::{Value, json};
-use std::net::SocketAddrV4;
 
-pub(super) fn filter(proxy: &ProxyConfiguration) -> Value {
-    let mut manager = json!({
+/// Requests of the application to every callee with this port.
+pub(super) fn outbound(proxy: &ProxyConfiguration, port: u16) -> Value {
+    let callees = proxy.position.callees().iter().filter(|callee| callee.address.port() == port);
+    let hosts = callees.map(|callee| {
+        json!({
+            "name": format!("{}:{port}", callee.host),
+            "domains": domains(callee),
+            "routes": [outbound_route(callee)],
+            "include_request_attempt_count": true,
+        })
+    });
+    filter(&manager(proxy, &format!("outbound_0.0.0.0_{port}"), &hosts.collect::<Vec<_>>()))
+}
+
+/// Requests to the application.
+pub(super) fn inbound(proxy: &ProxyConfiguration, Inbound { host, port, .. }: &Inbound) -> Value {
+    let virtual_host = json!({
+        "name": "inbound|http", "domains": ["*"],
+        // Istio lets no route time out on its own on the way in, and retries nothing there.
+        "routes": [{"name": "default", "match": {"prefix": "/"},
+                    "route": {"cluster": format!("inbound|{port}||"), "timeout": "0s"},
+                    "decorator": {"operation": format!("{host}:80/*")}}],
+    });
+    let mut manager = manager(proxy, &format!("inbound_0.0.0.0_{port}"), &[virtual_host]);
+    // The application learns who called: x-forwarded-client-cert.
+    manager["forward_client_cert_details"] = json!("APPEND_FORWARD");
+    manager["set_current_client_cert_details"] = json!({"subject": true, "dns": true, "uri": true});
+    filter(&manager)
+}
+
+/// Requests to a gateway, which serves whatever host its one server is asked for.
+pub(super) fn gateway(proxy: &ProxyConfiguration, port: u16) -> Value {
+    let routes: Vec<Value> = proxy.position.callees().iter().map(outbound_route).collect();
+    let virtual_host =
+        json!({"name": "*", "domains": ["*"], "routes": routes, "include_request_attempt_count": true});
+    filter(&manager(proxy, &gateway_prefix(port), &[virtual_host]))
+}
+
+fn filter(manager: &Value) -> Value {
+    json!({"name": "envoy.filters.network.http_connection_manager", "typed_config": manager})
+}
+
+fn manager(proxy: &ProxyConfiguration, name: &str, virtual_hosts: &[Value]) -> Value {
+    json!({
         "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
-        "stat_prefix": proxy.position.statistics_prefix(),
+        "stat_prefix": name,
         // HTTP/1.1 or HTTP/2, whichever the peer opens with.
         "codec_type": "AUTO",
         "server_name": "istio-envoy",
@@ -29,14 +70,8 @@ pub(super) fn filter(proxy: &ProxyConfiguration) -> Value {
         }},
         "http_filters": http_filters(),
         "access_log": access_log(proxy.access_log),
-        "route_config": route_configuration(proxy.position),
-    });
-    if let Position::ServerSidecar { .. } = proxy.position {
-        // The application learns who called: x-forwarded-client-cert.
-        manager["forward_client_cert_details"] = json!("APPEND_FORWARD");
-        manager["set_current_client_cert_details"] = json!({"subject": true, "dns": true, "uri": true});
-    }
-    json!({"name": "envoy.filters.network.http_connection_manager", "typed_config": manager})
+        "route_config": {"name": name, "validate_clusters": false, "virtual_hosts": virtual_hosts},
+    })
 }
 
 /// Istio's chain less what only its own build has (`istio.metadata_exchange`, `istio.alpn`, `istio.stats`). The filters
@@ -60,51 +95,21 @@ fn http_filters() -> Value {
     ])
 }
 
-fn route_configuration(position: Position) -> Value {
-    let cluster = position.cluster_name();
-    let virtual_host = match position {
-        Position::ClientSidecar { service } => json!({
-            "name": format!("{SERVICE_HOST}:{}", service.port()),
-            "domains": service_domains(service),
-            "routes": [outbound_route(&cluster)],
-            "include_request_attempt_count": true,
-        }),
-        // A gateway serves whatever host its one server is asked for.
-        Position::Gateway { .. } => json!({
-            "name": "*", "domains": ["*"], "routes": [outbound_route(&cluster)],
-            "include_request_attempt_count": true,
-        }),
-        Position::ServerSidecar { .. } => json!({
-            "name": "inbound|http", "domains": ["*"],
-            // Istio lets no route time out on its own on the way in, and retries nothing there.
-            "routes": [{"name": "default", "match": {"prefix": "/"}, "route": {"cluster": cluster, "timeout": "0s"},
-                        "decorator": {"operation": format!("{SERVICE_HOST}:80/*")}}],
-        }),
-    };
-    json!({"name": position.statistics_prefix(), "validate_clusters": false, "virtual_hosts": [virtual_host]})
-}
-
-/// The hosts under which clients of the namespace know the service, and its address. Others get a 404, where Istio
-/// would pass them through: a request that strays must not look like one that was measured.
-fn service_domains(service: SocketAddrV4) -> Vec<String> {
-    let port = service.port();
-    let names = [SERVICE_HOST, "server", "server.default", "server.default.svc"];
-    let mut domains: Vec<String> =
-        names.iter().flat_map(|name| [(*name).to_owned(), format!("{name}:{port}")]).collect();
-    domains.push(service.ip().to_string());
-    domains.push(service.to_string());
-    domains
+/// The service's host and its address. Others get a 404, where Istio would pass them through: a request that strays must
+/// not look like one that was measured.
+fn domains(Callee { host, address, .. }: &Callee) -> [String; 4] {
+    [host.clone(), format!("{host}:{}", address.port()), address.ip().to_string(), address.to_string()]
 }
 
 /// No timeout and Istio's default retries (pilot/pkg/networking/core/route/retry/retry.go): two, for requests that the
 /// upstream cannot have handled. They are counted, and proofs of the path allow for them.
-fn outbound_route(cluster: &str) -> Value {
+fn outbound_route(callee: &Callee) -> Value {
     json!({
         "name": "default",
         "match": {"prefix": "/"},
-        "decorator": {"operation": format!("{SERVICE_HOST}:80/*")},
+        "decorator": {"operation": format!("{}:80/*", callee.host)},
         "route": {
-            "cluster": cluster,
+            "cluster": callee.cluster_name(),
             "timeout": "0s",
             "max_stream_duration": {"max_stream_duration": "0s", "grpc_timeout_header_max": "0s"},
             "retry_policy": {

@@ -2,18 +2,23 @@
 //! As in Istio, `virtualOutbound` (port 15001) takes everything that leaves a pod and hands each connection to the listener of
 //! its original destination; `virtualInbound` (port 15006) chooses a filter chain by original port and by TLS.
 
-use super::spec::{MutualTls, Position, ProxyConfiguration};
+use super::credentials::CredentialFiles;
+use super::spec::{Inbound, Position, ProxyConfiguration};
 use super::{cluster, connection_manager};
 use crate::names::{INBOUND_PORT, OUTBOUND_PORT};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 pub(super) fn listeners(proxy: &ProxyConfiguration) -> Vec<Value> {
-    match proxy.position {
-        Position::ClientSidecar { service } => {
-            vec![virtual_outbound(), service_listener(proxy, service.port())]
+    match &proxy.position {
+        Position::Sidecar { inbound, callees } => {
+            let ports: BTreeSet<u16> = callees.iter().map(|callee| callee.address.port()).collect();
+            let outbound = (!ports.is_empty()).then(virtual_outbound).into_iter();
+            let services = ports.into_iter().map(|port| service_listener(proxy, port));
+            let inbound = inbound.iter().map(|inbound| virtual_inbound(proxy, inbound));
+            outbound.chain(services).chain(inbound).collect()
         }
-        Position::ServerSidecar { port } => vec![virtual_inbound(proxy, port)],
-        Position::Gateway { port, .. } => vec![gateway(proxy, port)],
+        Position::Gateway { port, .. } => vec![gateway(proxy, *port)],
     }
 }
 
@@ -40,29 +45,30 @@ fn virtual_outbound() -> Value {
     })
 }
 
-/// The listener of the service's port: it is bound to no socket and gets its connections from `virtualOutbound`.
+/// The listener of the services' port: it is bound to no socket and gets its connections from `virtualOutbound`.
 fn service_listener(proxy: &ProxyConfiguration, port: u16) -> Value {
     json!({
         "name": format!("0.0.0.0_{port}"),
         "address": any_address(port),
         "bind_to_port": false,
         "traffic_direction": "OUTBOUND",
-        "filter_chains": [{"filters": [connection_manager::filter(proxy)]}],
+        "filter_chains": [{"filters": [connection_manager::outbound(proxy, port)]}],
     })
 }
 
 /// One filter chain, for the application's port: TLS alone (Istio's `STRICT`) or plaintext alone. Anything else is closed.
-fn virtual_inbound(proxy: &ProxyConfiguration, port: u16) -> Value {
+fn virtual_inbound(proxy: &ProxyConfiguration, inbound: &Inbound) -> Value {
+    let port = inbound.port;
     let mut chain = json!({
         "name": format!("0.0.0.0_{port}"),
         "filter_chain_match": {
             "destination_port": port,
-            "transport_protocol": if proxy.mutual_tls.is_some() { "tls" } else { "raw_buffer" },
+            "transport_protocol": if proxy.credentials.is_some() { "tls" } else { "raw_buffer" },
         },
-        "filters": [connection_manager::filter(proxy)],
+        "filters": [connection_manager::inbound(proxy, inbound)],
     });
-    if let Some(tls) = &proxy.mutual_tls {
-        chain["transport_socket"] = downstream_tls(tls);
+    if let Some(credentials) = &proxy.credentials {
+        chain["transport_socket"] = downstream_tls(credentials, &inbound.callers);
     }
     json!({
         "name": "virtualInbound",
@@ -91,15 +97,15 @@ fn gateway(proxy: &ProxyConfiguration, port: u16) -> Value {
         "traffic_direction": "OUTBOUND",
         // Istio's gateways bound what one connection may buffer.
         "per_connection_buffer_limit_bytes": 32768,
-        "filter_chains": [{"filters": [connection_manager::filter(proxy)]}],
+        "filter_chains": [{"filters": [connection_manager::gateway(proxy, port)]}],
     })
 }
 
-/// Only a peer that shows the expected identity, vouched for by the run's authority, gets in.
-fn downstream_tls(tls: &MutualTls) -> Value {
+/// Only a peer that shows an expected identity, vouched for by the run's authority, gets in.
+fn downstream_tls(credentials: &CredentialFiles, callers: &[String]) -> Value {
     json!({"name": "envoy.transport_sockets.tls", "typed_config": {
         "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
-        "common_tls_context": cluster::common_tls(tls, &["istio-http/1.1", "h2", "http/1.1"]),
+        "common_tls_context": cluster::common_tls(credentials, callers, &["istio-http/1.1", "h2", "http/1.1"]),
         "require_client_certificate": true,
     }})
 }

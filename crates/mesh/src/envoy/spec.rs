@@ -3,7 +3,6 @@
 use super::credentials::CredentialFiles;
 use super::hop::{Hop, Layer, Peer};
 use crate::names::{INBOUND_PORT, OUTBOUND_PORT};
-use crate::proof::evidence::Evidence;
 use experiment::Protocol;
 use experiment::environment::AccessLog;
 use std::net::SocketAddrV4;
@@ -13,9 +12,8 @@ use std::path::PathBuf;
 pub struct ProxyConfiguration {
     pub name: String,
     pub position: Position,
-    pub protocol: Protocol,
-    /// Mutual TLS with the peer proxy; absent: plain text. Ignored by a gateway, which has no peer.
-    pub mutual_tls: Option<MutualTls>,
+    /// For mutual TLS with peer proxies; absent: plain text.
+    pub credentials: Option<CredentialFiles>,
     pub access_log: AccessLog,
     /// Mark its sockets with this (`SO_MARK`), where the redirect tells its traffic by a mark.
     pub socket_mark: Option<u32>,
@@ -23,74 +21,93 @@ pub struct ProxyConfiguration {
     pub admin_socket: PathBuf,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Position {
-    /// In the client's pod: traffic to `service` is redirected to it.
-    ClientSidecar {
-        service: SocketAddrV4,
-    },
-    /// In the server's pod: traffic to this port of the pod is redirected to it.
-    ServerSidecar {
-        port: u16,
+    /// In a workload's pod: requests of its application to `callees` are redirected to it, and requests to the pod.
+    Sidecar {
+        inbound: Option<Inbound>,
+        callees: Vec<Callee>,
     },
     Gateway {
         port: u16,
-        service: SocketAddrV4,
+        callee: Callee,
     },
 }
 
-#[derive(Clone, Debug)]
-pub struct MutualTls {
-    pub credentials: CredentialFiles,
-    pub peer_identity: String,
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Inbound {
+    /// Name of the workload's service.
+    pub host: String,
+    pub port: u16,
+    /// Identities of the callers' proxies.
+    pub callers: Vec<String>,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Callee {
+    /// The name that the service would have in a cluster.
+    pub host: String,
+    pub protocol: Protocol,
+    /// Where callers connect.
+    pub address: SocketAddrV4,
+    pub endpoints: Vec<SocketAddrV4>,
+    /// Identity of its proxies; absent where it has none.
+    pub identity: Option<String>,
+}
+
+impl Callee {
+    /// The cluster that requests to it leave through, named as by Istio.
+    pub fn cluster_name(&self) -> String {
+        format!("outbound|{}||{}", self.address.port(), self.host)
+    }
+
+    /// The hop of a sidecar in a caller's pod.
+    pub fn hop(&self) -> Hop {
+        let layer = Layer::for_protocol(self.protocol);
+        let peer = if self.identity.is_some() { Peer::Next } else { Peer::Nobody };
+        Hop { peer, ..Hop::outbound(layer, self.address.port(), self.cluster_name()) }
+    }
+
+    /// The hop of a gateway that listens on this port.
+    pub fn hop_of_gateway(&self, port: u16) -> Hop {
+        Hop { connection_manager: gateway_prefix(port), peer: Peer::Nobody, ..self.hop() }
+    }
+}
+
+/// Statistics prefix of a gateway's connection manager.
+pub(super) fn gateway_prefix(port: u16) -> String {
+    format!("gateway_0.0.0.0_{port}")
 }
 
 impl Position {
-    /// Statistics prefix of the connection manager that requests pass.
-    pub fn statistics_prefix(self) -> String {
+    pub fn listening_ports(&self) -> Vec<u16> {
         match self {
-            Self::ClientSidecar { service } => format!("outbound_0.0.0.0_{}", service.port()),
-            Self::ServerSidecar { port } => format!("inbound_0.0.0.0_{port}"),
-            Self::Gateway { port, .. } => format!("gateway_0.0.0.0_{port}"),
-        }
-    }
-
-    pub fn evidence(self, protocol: Protocol, tls_expected: bool) -> Evidence {
-        self.hop(protocol).evidence(tls_expected)
-    }
-
-    fn hop(self, protocol: Protocol) -> Hop {
-        let peer = match self {
-            Self::ClientSidecar { .. } => Peer::Next,
-            Self::ServerSidecar { .. } => Peer::Previous(format!("0.0.0.0_{INBOUND_PORT}")),
-            Self::Gateway { .. } => Peer::Nobody,
-        };
-        Hop {
-            layer: Layer::for_protocol(protocol),
-            connection_manager: self.statistics_prefix(),
-            cluster: self.cluster_name(),
-            peer,
-        }
-    }
-
-    pub fn listening_port(self) -> u16 {
-        match self {
-            Self::ClientSidecar { .. } => OUTBOUND_PORT,
-            Self::ServerSidecar { .. } => INBOUND_PORT,
-            Self::Gateway { port, .. } => port,
-        }
-    }
-
-    /// The cluster that requests leave through, named as by Istio.
-    pub fn cluster_name(self) -> String {
-        match self {
-            Self::ClientSidecar { service } | Self::Gateway { service, .. } => {
-                format!("outbound|{}||{SERVICE_HOST}", service.port())
+            Self::Sidecar { inbound, callees } => {
+                let outbound = (!callees.is_empty()).then_some(OUTBOUND_PORT);
+                outbound.into_iter().chain(inbound.as_ref().map(|_| INBOUND_PORT)).collect()
             }
-            Self::ServerSidecar { port } => format!("inbound|{port}||"),
+            Self::Gateway { port, .. } => vec![*port],
+        }
+    }
+
+    pub fn callees(&self) -> &[Callee] {
+        match self {
+            Self::Sidecar { callees, .. } => callees,
+            Self::Gateway { callee, .. } => std::slice::from_ref(callee),
+        }
+    }
+
+    /// Its hops: requests to each callee, and those to its own pod.
+    pub(super) fn hops(&self) -> Vec<Hop> {
+        match self {
+            Self::Sidecar { inbound, callees } => {
+                // No counter's name depends on the version of HTTP.
+                let inbound = inbound.as_ref();
+                let inbound =
+                    inbound.map(|inbound| Hop::inbound(Layer::for_protocol(Protocol::Http1), inbound.port));
+                callees.iter().map(Callee::hop).chain(inbound).collect()
+            }
+            Self::Gateway { port, callee } => vec![callee.hop_of_gateway(*port)],
         }
     }
 }
-
-/// The name that the service would have in a cluster.
-pub(super) const SERVICE_HOST: &str = "server.default.svc.cluster.local";

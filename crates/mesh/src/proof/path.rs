@@ -58,23 +58,18 @@ fn explained(proxy: &CountedProxy) -> Explained {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::envoy::bootstrap::Position;
-    use experiment::Protocol;
+    use crate::envoy::hop::{Hop, Layer};
+    use experiment::schema::HopProtocol;
     use std::collections::BTreeMap;
-    use std::net::{Ipv4Addr, SocketAddrV4};
 
-    const SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 3), 8080);
+    const CLUSTER: &str = "outbound|8080||server.default.svc.cluster.local";
+    const LAYER: Layer = Layer::L7 { received: HopProtocol::Http1, forwarded: HopProtocol::Http1 };
     const OUTBOUND: &str = "cluster.outbound|8080||server.default.svc.cluster.local";
 
-    fn proxy(position: Position, tls_expected: bool, rises: &[(&str, u64)]) -> CountedProxy {
-        let name = match position {
-            Position::ClientSidecar { .. } => "client-proxy",
-            Position::ServerSidecar { .. } => "server-proxy",
-            Position::Gateway { .. } => "gateway",
-        };
+    fn proxy(name: &str, hop: &Hop, rises: &[(&str, u64)]) -> CountedProxy {
         let before: BTreeMap<_, _> = rises.iter().map(|(name, _)| ((*name).to_owned(), 7)).collect();
         let after = rises.iter().map(|(name, rise)| ((*name).to_owned(), 7 + rise)).collect();
-        let evidence = position.evidence(Protocol::Http1, tls_expected);
+        let evidence = hop.evidence(true);
         CountedProxy { name: name.to_owned(), side: None, evidence, before, after: Ok(after) }
     }
 
@@ -84,8 +79,8 @@ mod tests {
 
     fn client(requests: u64, handshakes: u64, retries: u64) -> CountedProxy {
         proxy(
-            Position::ClientSidecar { service: SERVICE },
-            true,
+            "client-proxy",
+            &Hop::outbound(LAYER, 8080, CLUSTER.to_owned()),
             &[
                 ("http.outbound_0.0.0.0_8080.downstream_rq_total", requests),
                 ("http.outbound_0.0.0.0_8080.downstream_cx_total", 4),
@@ -99,8 +94,8 @@ mod tests {
 
     fn server(requests: u64, handshakes: u64, refused: u64) -> CountedProxy {
         proxy(
-            Position::ServerSidecar { port: 8080 },
-            true,
+            "server-proxy",
+            &Hop::inbound(LAYER, 8080),
             &[
                 ("http.inbound_0.0.0.0_8080.downstream_rq_total", requests),
                 ("http.inbound_0.0.0.0_8080.downstream_cx_total", 4),

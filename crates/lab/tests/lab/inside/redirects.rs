@@ -30,7 +30,7 @@ fn proxy_once(pod: &Pod, port: u16) -> Result<JoinHandle<SocketAddrV4>, String> 
 fn outbound(lab: &Lab) -> Result<(), String> {
     let client = lab.create_pod(&PodSpec::new("client")).or_fail()?;
     let server = lab.create_pod(&PodSpec::new("server")).or_fail()?;
-    client.redirect(&Redirect { outbound: true, inbound_ports: Vec::new() }).or_fail()?;
+    client.redirect(&Redirect { outbound: true, ..Redirect::default() }).or_fail()?;
     let proxy = proxy_once(&client, OUTBOUND_PORT)?;
     // Nobody listens at the server: only the proxy can have answered.
     ensure(ask(&client, (server.address(), 8080))? == "by proxy", "another answer")?;
@@ -44,7 +44,7 @@ fn outbound(lab: &Lab) -> Result<(), String> {
 fn proxy_is_exempt(lab: &Lab) -> Result<(), String> {
     let mut client = lab.create_pod(&PodSpec::new("client")).or_fail()?;
     let server = lab.create_pod(&PodSpec::new("server")).or_fail()?;
-    client.redirect(&Redirect { outbound: true, inbound_ports: Vec::new() }).or_fail()?;
+    client.redirect(&Redirect { outbound: true, ..Redirect::default() }).or_fail()?;
     let answered = answer_once(&server, 8080, "by server")?;
     let arguments = proxy_connection(lab.proxy_identity(), (server.address(), 8080).into());
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -58,7 +58,7 @@ fn proxy_is_exempt(lab: &Lab) -> Result<(), String> {
 fn inbound(lab: &Lab) -> Result<(), String> {
     let client = lab.create_pod(&PodSpec::new("client")).or_fail()?;
     let server = lab.create_pod(&PodSpec::new("server")).or_fail()?;
-    server.redirect(&Redirect { outbound: false, inbound_ports: vec![8080] }).or_fail()?;
+    server.redirect(&Redirect { inbound_ports: vec![8080], ..Redirect::default() }).or_fail()?;
     let proxy = proxy_once(&server, INBOUND_PORT)?;
     let application = answer_once(&server, 8080, "by application")?;
     ensure(ask(&client, (server.address(), 8080))? == "by proxy", "another answer")?;
