@@ -14,7 +14,7 @@ use experiment::schema::PathProof;
 use experiment::topology::WorkloadId;
 use mesh::admin::AdminCause;
 use mesh::concurrent::side_by_side;
-use mesh::proof::edge::{Edge as CountedEdge, EdgeProxy, Replica, prove_edges};
+use mesh::proof::edge::{Edge as CountedEdge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
 use mesh::proof::{Accepts, CountedService};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -213,7 +213,7 @@ impl LabDeployment<'_> {
                     Replica { name: proxy.name.clone(), before, after }
                 })
                 .collect();
-            if Instant::now() >= deadline || edges_have_settled(&self.edges(sent, services, &replicas)) {
+            if Instant::now() >= deadline || have_settled(&self.edges(sent, services, &replicas)) {
                 return replicas;
             }
             thread::sleep(POLL_INTERVAL);
@@ -231,7 +231,7 @@ impl LabDeployment<'_> {
             .map(|((edge, sent), services)| CountedEdge {
                 from: &edge.from,
                 to: &edge.to,
-                sent: *sent,
+                sent: Sent::Load(*sent),
                 service: services.iter().collect(),
                 proxies: edge
                     .stations
@@ -262,20 +262,6 @@ impl LabDeployment<'_> {
             }
         }
     }
-}
-
-/// Whether the proxies of all edges have counted all that they will count.
-fn edges_have_settled(edges: &[CountedEdge<'_>]) -> bool {
-    edges.iter().all(|edge| {
-        edge.proxies.iter().all(|proxy| {
-            let summed = proxy.summed();
-            // Replicas of a service are told apart by name in its proof alone.
-            let service = edge.service.first().filter(|_| edge.service.len() == 1).copied();
-            summed
-                .after
-                .map_or(true, |after| proxy.evidence.has_settled(&summed.before, &after, &edge.sent, service))
-        })
-    })
 }
 
 /// Whether a proxy says that it accepts plain text; absent where it cannot be asked.

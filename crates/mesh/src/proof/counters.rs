@@ -1,9 +1,8 @@
 //! Counters of a proxy that tell of the path, by what each of them counts.
 
-use super::counted::CountedService;
 use super::delta::counter;
 use experiment::environment::SentLoad;
-use experiment::schema::{HopProtocol, ProxyProof, StreamProof};
+use experiment::schema::{HopProtocol, ProxyProof, ServiceProof, StreamProof};
 
 /// Bytes of a request for the service's counters and of its response, heads included, at most: the service counts them
 /// among its own. Where there is little traffic they weigh more than a response.
@@ -185,19 +184,18 @@ impl StreamCounters {
         }
     }
 
-    pub(super) fn read(&self, service: Option<&CountedService>, rise: impl Fn(&str) -> u64) -> StreamProof {
+    pub(super) fn read(&self, passing: Option<&ServiceProof>, rise: impl Fn(&str) -> u64) -> StreamProof {
         StreamProof {
             connections: rise(&self.connections),
-            connections_expected: service.map_or(0, |service| service.proof().connections),
+            connections_expected: passing.map_or(0, |passing| passing.connections),
             received_bytes: rise(&self.received_bytes),
             sent_bytes: rise(&self.sent_bytes),
         }
     }
 
-    pub(super) fn hold(&self, service: &CountedService, rise: &impl Fn(&str) -> u64) -> bool {
-        let served = service.proof();
-        rise(&self.connections) >= served.connections
-            && rise(&self.received_bytes) + COUNTERS_REQUEST_BYTES >= served.received_bytes
-            && rise(&self.sent_bytes) + COUNTERS_REQUEST_BYTES >= served.sent_bytes
+    pub(super) fn hold(&self, passing: &ServiceProof, rise: &impl Fn(&str) -> u64) -> bool {
+        rise(&self.connections) >= passing.connections
+            && rise(&self.received_bytes) + COUNTERS_REQUEST_BYTES >= passing.received_bytes
+            && rise(&self.sent_bytes) + COUNTERS_REQUEST_BYTES >= passing.sent_bytes
     }
 }

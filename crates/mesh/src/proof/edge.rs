@@ -1,35 +1,51 @@
 //! Proof of every edge of a topology, by what was sent from one workload to another and what the proxies between them counted.
 //! Counters of one edge alone are checked against what was sent over it; counters that several edges share (the inbound
-//! listener of a service with several callers, a gateway) against what was sent over all of them. A shared proxy that misses
-//! requests leaves those of its edges unproven whose own counters miss them too, and all of its edges if none do.
+//! listener of a service with several callers, a gateway) against what was sent over all of them (`place.rs`), and what they
+//! miss is charged to the edges that other counters miss too (`finding.rs`). Services are checked too: each must have
+//! received what drivers and its callers sent.
 
-use super::counted::{CountedProxy, CountedService};
-use super::counters::{Forwarded, RequestByteCounters, RequestCounters, StreamCounters};
+use super::counted::{CallCounters, CountedService};
 use super::delta::{allowance, delta};
 use super::evidence::{Evidence, Seen};
-use super::hops::check_hops;
-use super::path::prove;
+use super::finding::{Finding, charge};
+use super::hops::{check_hops, without_others};
+use super::place::{Member, Place, places};
 use super::requests::Explained;
-use super::side::{self, Side, has_restarted, manner};
-use super::streams;
+use super::side::{self, Side, manner};
+use super::summed::{Replicas, SummedEdge, sum_services};
 use crate::spans::SentSpans;
 use experiment::environment::SentLoad;
-use experiment::schema::{EdgeProof, HopProof, PathProof, ProxyProof, StreamProof};
+use experiment::schema::{EdgeProof, HopProof, PathProof, ProxyProof, ServiceProof, StreamProof};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Edges that a reason names; further ones are counted.
 const MAX_NAMED_EDGES: usize = 3;
+/// Reasons of all edges together; further ones are with their edges.
+const MAX_REASONS: usize = 12;
 
 #[derive(Clone, Debug)]
 pub struct Edge<'a> {
     pub from: &'a str,
     pub to: &'a str,
-    /// Counted by the driver or the calling service.
-    pub sent: SentLoad,
+    pub sent: Sent<'a>,
     /// Counters of all replicas of the callee; empty if not needed.
     pub service: Vec<&'a CountedService>,
     /// From caller to callee.
     pub proxies: Vec<EdgeProxy<'a>>,
+}
+
+/// Requests over an edge in a trial, as counted by those who sent them.
+#[derive(Clone, Copy, Debug)]
+pub enum Sent<'a> {
+    /// By drivers.
+    Load(SentLoad),
+    /// By the pods of a service.
+    Calls {
+        /// Or why they could not be read.
+        counted: Result<CallCounters, &'a str>,
+        /// Requests that the drivers' load should have caused.
+        expected: f64,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -52,214 +68,109 @@ pub struct Replica {
     pub after: Result<BTreeMap<String, u64>, String>,
 }
 
-/// Proves all edges of a trial. An edge without requests is not proven: leave out those over which none were to be sent.
+/// Proves all edges of a trial; the whole path of one that has a single edge. Over an edge from a driver there must have been
+/// requests; over one from a service, if chance alone does not explain that there were none.
 pub fn prove_edges(edges: &[Edge<'_>]) -> PathProof {
-    let edges: Vec<SummedEdge<'_>> = edges.iter().map(SummedEdge::new).collect();
-    match &edges[..] {
-        [] => prove(&[], &SentLoad::default(), None),
-        [edge] => prove(&edge.proxies, &edge.sent, edge.service.as_ref()),
-        _ => Edges { places: places(&edges), edges }.prove(),
-    }
+    Edges::of(edges).prove()
 }
 
-impl EdgeProxy<'_> {
-    pub fn summed(&self) -> CountedProxy {
-        let (before, after) =
-            sum(self.replicas.iter().map(|replica| (&replica.name, &replica.before, &replica.after)));
-        CountedProxy {
-            name: self.name.to_owned(),
-            side: self.side,
-            evidence: self.evidence.clone(),
-            before,
-            after,
-        }
-    }
-}
-
-type Counters = BTreeMap<String, u64>;
-
-/// Sums counters of replicas. One that could not be read, or that started anew, leaves no sum; one alone is taken as it is.
-fn sum<'a>(
-    replicas: impl ExactSizeIterator<Item = (&'a String, &'a Counters, &'a Result<Counters, String>)>,
-) -> (Counters, Result<Counters, String>) {
-    let is_one = replicas.len() == 1;
-    let (mut before, mut after) = (Counters::new(), Ok(Counters::new()));
-    for (name, own_before, own_after) in replicas {
-        let named = |reason: &str| if is_one { reason.to_owned() } else { format!("{name}: {reason}") };
-        add(&mut before, own_before);
-        match (own_after, &mut after) {
-            (Ok(own), Ok(_)) if !is_one && has_restarted(own_before, own) => {
-                after = Err(named("it started anew during the trial: its counters fell"));
-            }
-            (Ok(own), Ok(sum)) => add(sum, own),
-            (Err(reason), Ok(_)) => after = Err(named(reason)),
-            (_, Err(_)) => {}
-        }
-    }
-    (before, after)
-}
-
-fn add(sum: &mut Counters, counters: &Counters) {
-    for (name, count) in counters {
-        let total = sum.entry(name.clone()).or_default();
-        *total = total.saturating_add(*count);
-    }
-}
-
-struct SummedEdge<'a> {
-    from: &'a str,
-    to: &'a str,
-    sent: SentLoad,
-    service: Option<CountedService>,
-    proxies: Vec<CountedProxy>,
-    processes: Vec<Vec<&'a str>>,
-}
-
-impl<'a> SummedEdge<'a> {
-    fn new(edge: &Edge<'a>) -> Self {
-        let service = (!edge.service.is_empty()).then(|| {
-            let name = edge.to.to_owned();
-            let (before, after) =
-                sum(edge.service.iter().map(|service| (&name, &service.before, &service.after)));
-            CountedService { before, after }
-        });
-        let processes =
-            |proxy: &EdgeProxy<'a>| proxy.replicas.iter().map(|replica| replica.name.as_str()).collect();
-        Self {
-            from: edge.from,
-            to: edge.to,
-            sent: edge.sent,
-            service,
-            proxies: edge.proxies.iter().map(EdgeProxy::summed).collect(),
-            processes: edge.proxies.iter().map(processes).collect(),
-        }
-    }
-}
-
-type Member = (usize, usize);
-
-struct Place {
-    members: Vec<Member>,
-    /// Has the counters of all its edges, under the names of the first one's evidence.
-    proxy: CountedProxy,
-}
-
-fn places(edges: &[SummedEdge<'_>]) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
-    let mut known = BTreeMap::new();
-    for (index, edge) in edges.iter().enumerate() {
-        for (position, (proxy, processes)) in edge.proxies.iter().zip(&edge.processes).enumerate() {
-            let key = (processes, proxy.side, counter_names(&proxy.evidence).first().copied());
-            let place = *known.entry(key).or_insert(places.len());
-            match places.get_mut(place) {
-                Some(shared) => {
-                    merge(&mut shared.proxy, proxy);
-                    shared.members.push((index, position));
-                }
-                None => places.push(Place { members: vec![(index, position)], proxy: proxy.clone() }),
-            }
-        }
-    }
-    places
-}
-
-/// Adds the counters of another edge that count apart from those of the edges before it.
-fn merge(shared: &mut CountedProxy, other: &CountedProxy) {
-    let names: Vec<(String, String)> = counter_names(&shared.evidence)
-        .into_iter()
-        .zip(counter_names(&other.evidence))
-        .filter(|(name, own)| name != own)
-        .map(|(name, own)| (name.to_owned(), own.to_owned()))
-        .collect();
-    for (name, own) in names {
-        for (sum, counters) in [
-            (Some(&mut shared.before), Some(&other.before)),
-            (shared.after.as_mut().ok(), other.after.as_ref().ok()),
-        ] {
-            if let (Some(sum), Some(count)) = (sum, counters.and_then(|counters| counters.get(&own))) {
-                let total = sum.entry(name.clone()).or_default();
-                *total = total.saturating_add(*count);
-            }
-        }
-    }
-}
-
-/// All counters of an evidence except protocols', in an order that depends on its shape alone; the first counts traffic.
-fn counter_names<'a>(evidence: &'a Evidence) -> Vec<&'a str> {
-    let mut names: Vec<&str> = Vec::new();
-    let mut add = |counters: &[&'a String]| names.extend(counters.iter().map(|name| name.as_str()));
-    match &evidence.seen {
-        Seen::Requests(RequestCounters {
-            requests,
-            connections,
-            retries,
-            traced,
-            given_up: [first, second],
-        }) => {
-            add(&[requests, connections, retries, traced, first, second]);
-        }
-        Seen::RequestBytes(RequestByteCounters { bytes, response_bytes, connections, .. }) => {
-            add(&[bytes, response_bytes, connections]);
-        }
-        Seen::Streams(StreamCounters { connections, received_bytes, sent_bytes }) => {
-            add(&[connections, received_bytes, sent_bytes]);
-        }
-        Seen::Nothing(counters) => add(&counters.iter().collect::<Vec<_>>()),
-    }
-    evidence.handshakes.iter().chain(&evidence.refused).for_each(|name| add(&[name]));
-    if let Some(Forwarded { requests, connections, failed_connections, errors: [first, second] }) =
-        &evidence.forwarded
-    {
-        add(&[requests, connections, failed_connections, first, second]);
-    }
-    names
+/// Whether the proxies of all edges have counted all that they will count: the last requests may be in sockets when the
+/// drivers end.
+pub fn have_settled(edges: &[Edge<'_>]) -> bool {
+    Edges::of(edges).have_settled()
 }
 
 struct Edges<'a> {
     edges: Vec<SummedEdge<'a>>,
     places: Vec<Place>,
+    /// Position of the place of each member.
+    place_of: BTreeMap<Member, usize>,
+    /// Edges to each callee.
+    callers: BTreeMap<&'a str, Vec<usize>>,
 }
 
-impl Edges<'_> {
-    fn prove(&self) -> PathProof {
-        let mut reasons: Vec<Vec<String>> = vec![Vec::new(); self.edges.len()];
-        for (edge, reasons) in self.edges.iter().zip(&mut reasons) {
-            if edge.sent.requests == 0 && !edge.proxies.is_empty() {
-                reasons.push("no requests were sent: nothing shows their path".to_owned());
-            }
+impl<'a> Edges<'a> {
+    fn of(edges: &[Edge<'a>]) -> Self {
+        let mut known = Replicas::new();
+        let edges: Vec<SummedEdge<'_>> =
+            edges.iter().map(|edge| SummedEdge::new(edge, &mut known, edges.len() == 1)).collect();
+        let places = places(&edges);
+        let members = places.iter().enumerate();
+        let place_of = members.flat_map(|(id, place)| place.members.iter().map(move |member| (*member, id)));
+        let mut callers: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (index, edge) in edges.iter().enumerate() {
+            callers.entry(edge.to).or_default().push(index);
         }
-        let mut shared = Vec::new();
+        Self { place_of: place_of.collect(), places, callers, edges }
+    }
+
+    fn prove(&self) -> PathProof {
+        let mut findings = self.unsent();
         let mut proxies = Vec::new();
         for place in &self.places {
-            let (proof, wrong) = self.check(place);
+            let proof = self.check(place, &mut findings);
+            self.check_groups(place, &mut findings);
             proxies.push(proof);
-            match place.members[..] {
-                [(edge, _)] => reasons[edge].extend(wrong),
-                _ => {
-                    self.check_forwarded_apart(place, &mut reasons);
-                    shared.push((place.members.iter().map(|(edge, _)| *edge).collect(), wrong));
-                }
-            }
         }
-        shared.extend(self.check_services());
-        charge(shared, &mut reasons);
+        findings.extend(self.check_services());
+        let mut reasons = charge(&findings, self.edges.len());
         let hops = self.hops(&mut reasons);
+        let summary = self.summary(&reasons);
+        let is_path = self.edges.len() == 1;
+        let service = self.edges.first().filter(|_| is_path).and_then(|edge| edge.service.as_ref());
+        let edges = self.edges.iter().filter(|_| !is_path).zip(reasons);
         PathProof {
-            proven: reasons.iter().all(Vec::is_empty),
+            proven: summary.is_empty(),
             proxies,
-            reasons: self.summary(&reasons),
-            service: None,
+            reasons: summary,
+            service: service.map(CountedService::proof),
             tracing: None,
             hops,
-            edges: self.edges.iter().zip(reasons).map(edge_proof).collect(),
+            edges: edges.map(edge_proof).collect(),
         }
     }
 
-    fn check(&self, place: &Place) -> (ProxyProof, Vec<String>) {
+    fn have_settled(&self) -> bool {
+        self.places.iter().all(|Place { members, proxy }| {
+            let Ok(after) = &proxy.after else { return true };
+            let rise = |name: &str| delta(&proxy.before, after, name);
+            let edges = || members.iter().map(|(edge, _)| *edge);
+            let sent = self.sent(edges());
+            let awaited = sent.requests.saturating_sub(edges().map(|edge| self.edges[edge].lost()).sum());
+            match &proxy.evidence.seen {
+                Seen::Requests(counters) => rise(&counters.requests) >= awaited,
+                Seen::RequestBytes(counters) => counters.requests(rise, &sent) >= awaited,
+                Seen::Streams(counters) => {
+                    self.passing(members).is_none_or(|passing| counters.hold(&passing, &rise))
+                }
+                Seen::Nothing(_) => true,
+            }
+        })
+    }
+
+    fn unsent(&self) -> Vec<Finding> {
+        let edges = self.edges.iter().enumerate();
+        let finding = |(index, edge): (usize, &SummedEdge<'_>)| {
+            let reason = match edge.unread {
+                Some(reason) => format!("{} could not be asked what it sent: {reason}", edge.from),
+                None if edge.sent.requests > 0 || edge.proxies.is_empty() => return None,
+                None => "no requests were sent: nothing shows their path".to_owned(),
+            };
+            Some(Finding { edges: vec![index], reasons: vec![reason], is_of_all: false })
+        };
+        edges.filter_map(finding).collect()
+    }
+
+    fn check(&self, place: &Place, findings: &mut Vec<Finding>) -> ProxyProof {
         let Place { members, proxy } = place;
-        let sent = self.sent(members.iter().map(|(edge, _)| *edge));
-        let service = self.service_behind(members);
-        let proof = side::read(proxy, &sent, service.as_ref());
+        let edges = place.edges();
+        let (sent, passing) = (self.sent(edges.iter().copied()), self.passing(members));
+        let proof = side::read(proxy, &sent, passing.as_ref());
+        let faults = side::faults(proxy);
+        self.add_of_process(place, faults, true, findings);
+        if proxy.after.is_err() {
+            return proof;
+        }
         let nearer = self.nearer(members);
         let side = Side {
             proxy,
@@ -268,17 +179,39 @@ impl Edges<'_> {
             before: self.explained(members, |(_, position)| 0..position),
             with_own: self.explained(members, |(_, position)| 0..position + 1),
             nearer: nearer.as_ref(),
-            service: service.as_ref(),
+            passing: passing.as_ref(),
         };
         let mut reasons = Vec::new();
-        // The service counts the connections of others too.
-        let is_part = service.is_none() && self.is_asked_behind(members);
-        if is_part && matches!(proxy.evidence.seen, Seen::Streams(_)) {
-            side.check_part(&mut reasons);
-        } else {
-            side.check(&mut reasons);
+        side.check_load(&mut reasons);
+        if self.groups(place).len() == 1 {
+            side.check_tls(&mut reasons);
         }
-        (proof, reasons)
+        findings.push(Finding { edges, reasons, is_of_all: false });
+        let mut reasons = Vec::new();
+        side.check_demands(&mut reasons);
+        self.add_of_process(place, reasons, false, findings);
+        proof
+    }
+
+    /// Adds what concerns a process wherever it is passed.
+    fn add_of_process(
+        &self,
+        place: &Place,
+        reasons: Vec<String>,
+        is_of_all: bool,
+        findings: &mut Vec<Finding>,
+    ) {
+        if reasons.is_empty() {
+            return;
+        }
+        match findings.iter_mut().find(|known| known.is_of_all == is_of_all && known.reasons == reasons) {
+            Some(known) => {
+                known.edges.extend(place.edges());
+                known.edges.sort_unstable();
+                known.edges.dedup();
+            }
+            None => findings.push(Finding { edges: place.edges(), reasons, is_of_all }),
+        }
     }
 
     fn sent(&self, edges: impl Iterator<Item = usize>) -> SentLoad {
@@ -287,17 +220,21 @@ impl Edges<'_> {
         for edge in edges {
             let sent = &self.edges[edge].sent;
             requests = requests.saturating_add(sent.requests);
-            bytes = bytes.zip(sent.request_bytes).map(|(sum, each)| sum + each * sent.requests as f64);
+            let own = sent.request_bytes.or((sent.requests == 0).then_some(0.0));
+            bytes = bytes.zip(own).map(|(sum, each)| sum + each * sent.requests as f64);
         }
-        SentLoad { requests, request_bytes: bytes.map(|bytes| bytes / requests.max(1) as f64) }
+        let is_known = requests > 0;
+        SentLoad { requests, request_bytes: bytes.filter(|_| is_known).map(|bytes| bytes / requests as f64) }
     }
 
-    /// What proxies did with requests, each counted once: those in `range` of each member's edge.
+    /// Why counts may differ from what was sent: what the callers say, and what proxies did with requests, each counted once:
+    /// those in `range` of each member's edge.
     fn explained(&self, members: &[Member], range: impl Fn(Member) -> std::ops::Range<usize>) -> Explained {
         let mut counted = BTreeSet::new();
         let mut sum = Explained::default();
         for member in members {
             let edge = &self.edges[member.0];
+            sum.given_up = sum.given_up.saturating_add(edge.lost());
             for position in range(*member) {
                 let proxy = &edge.proxies[position];
                 let (Seen::Requests(counters), Ok(after)) = (&proxy.evidence.seen, &proxy.after) else {
@@ -314,27 +251,40 @@ impl Edges<'_> {
         sum
     }
 
-    fn is_asked_behind(&self, members: &[Member]) -> bool {
-        members.iter().any(|(edge, _)| self.edges[*edge].service.is_some())
-    }
-
-    /// Counters of the services behind a proxy, if all that they served passed it.
-    fn service_behind(&self, members: &[Member]) -> Option<CountedService> {
+    /// What was to pass a place: counted by the services behind it, if all that they served passes it, and by the callers, as
+    /// far as they count. Absent if nobody can say.
+    fn passing(&self, members: &[Member]) -> Option<ServiceProof> {
         let passing: BTreeSet<usize> = members.iter().map(|(edge, _)| *edge).collect();
-        let services: BTreeMap<&str, &CountedService> = passing
-            .iter()
-            .map(|edge| Some((self.edges[*edge].to, self.edges[*edge].service.as_ref()?)))
-            .collect::<Option<_>>()?;
-        let passes = |(index, edge): (usize, &SummedEdge<'_>)| {
-            !services.contains_key(edge.to) || passing.contains(&index)
-        };
-        let names: Vec<String> = services.keys().map(|name| (*name).to_owned()).collect();
-        let services = names
-            .iter()
-            .zip(services.values())
-            .map(|(name, service)| (name, &service.before, &service.after));
-        let (before, after) = sum(services);
-        self.edges.iter().enumerate().all(passes).then_some(CountedService { before, after })
+        let edges = || passing.iter().map(|edge| &self.edges[*edge]);
+        let behind: BTreeMap<&str, Option<&CountedService>> =
+            edges().map(|edge| (edge.to, edge.service.as_ref())).collect();
+        if behind.values().flatten().any(|service| service.after.is_err()) {
+            return None;
+        }
+        let services: Vec<(&str, &CountedService)> =
+            behind.iter().filter_map(|(name, service)| Some((*name, (*service)?))).collect();
+        let callers = behind.keys().flat_map(|name| &self.callers[name]);
+        let mut callers = callers.filter(|edge| !self.edges[**edge].proxies.is_empty());
+        let is_all = services.len() == behind.len() && callers.all(|edge| passing.contains(edge));
+        let by_services = is_all.then(|| sum_services(&services).proof());
+        let is_called = edges().all(|edge| edge.calls.is_some());
+        let by_callers = (is_called || !is_all && !services.is_empty()).then(|| {
+            edges().map(SummedEdge::passing).fold(ServiceProof::default(), |sum, own| ServiceProof {
+                requests_received: sum.requests_received.saturating_add(own.requests_received),
+                connections: sum.connections.saturating_add(own.connections),
+                received_bytes: sum.received_bytes.saturating_add(own.received_bytes),
+                sent_bytes: sum.sent_bytes.saturating_add(own.sent_bytes),
+            })
+        });
+        match (by_services, by_callers) {
+            (Some(one), Some(other)) => Some(ServiceProof {
+                requests_received: one.requests_received.max(other.requests_received),
+                connections: one.connections.max(other.connections),
+                received_bytes: one.received_bytes.max(other.received_bytes),
+                sent_bytes: one.sent_bytes.max(other.sent_bytes),
+            }),
+            (one, other) => one.or(other),
+        }
     }
 
     /// The proxies that carry the connections of all of these edges just before this place, as one; none if there is none on
@@ -347,7 +297,7 @@ impl Edges<'_> {
                 matches!(self.edges[*edge].proxies[*position].evidence.seen, Seen::Streams(_))
             };
             let nearer = (0..*position).rev().find(is_stream)?;
-            before.insert(self.places.iter().position(|place| place.members.contains(&(*edge, nearer)))?);
+            before.insert(*self.place_of.get(&(*edge, nearer))?);
         }
         let mut proofs = before.iter().map(|place| {
             let Place { members, proxy } = &self.places[*place];
@@ -367,63 +317,123 @@ impl Edges<'_> {
         })
     }
 
-    /// Checks what a shared proxy forwarded over each of its edges, if it counts that apart.
-    fn check_forwarded_apart(&self, place: &Place, reasons: &mut [Vec<String>]) {
-        let forwarded = |(edge, position): Member| {
+    /// The members of a place by the cluster that it forwards them to.
+    fn groups(&self, place: &Place) -> Vec<Vec<Member>> {
+        let mut groups: BTreeMap<Option<&String>, Vec<Member>> = BTreeMap::new();
+        for (edge, position) in &place.members {
+            let forwarded = self.edges[*edge].proxies[*position].evidence.forwarded.as_ref();
+            let cluster = forwarded.map(|forwarded| &forwarded.requests);
+            groups.entry(cluster).or_default().push((*edge, *position));
+        }
+        groups.into_values().collect()
+    }
+
+    /// Checks what a shared proxy forwarded to each of several clusters.
+    fn check_groups(&self, place: &Place, findings: &mut Vec<Finding>) {
+        let groups = self.groups(place);
+        for members in groups.iter().filter(|_| groups.len() > 1) {
+            let (edge, position) = members[0];
             let proxy = &self.edges[edge].proxies[position];
-            let counters = match &proxy.evidence.seen {
-                Seen::Requests(counters) => counters,
-                _ => return None,
-            };
-            Some((proxy, counters, proxy.evidence.forwarded.as_ref()?))
-        };
-        let names = place.members.iter().filter_map(|member| Some(&forwarded(*member)?.2.requests));
-        let mut edges_of: BTreeMap<&String, usize> = BTreeMap::new();
-        names.for_each(|name| *edges_of.entry(name).or_default() += 1);
-        for member in &place.members {
-            let Some((proxy, counters, forwarded)) = forwarded(*member) else { continue };
-            let Ok(after) = &proxy.after else { continue };
-            if edges_of.get(&forwarded.requests) != Some(&1) {
+            let (Seen::Requests(counters), Some(forwarded), Ok(after)) =
+                (&proxy.evidence.seen, &proxy.evidence.forwarded, &proxy.after)
+            else {
                 continue;
-            }
+            };
+            let edges: Vec<usize> = members.iter().map(|(edge, _)| *edge).collect();
+            let sent = self.sent(edges.iter().copied());
+            let with_own = self.explained(members, |(_, position)| 0..position + 1);
             let rise = |name: &String| delta(&proxy.before, after, name);
-            let (expected, count) = (self.edges[member.0].sent.requests, rise(&forwarded.requests));
+            let (expected, count) = (sent.requests, rise(&forwarded.requests));
             let refused: u64 = forwarded.errors.iter().map(rise).fold(0, u64::saturating_add);
-            let given_up = self.explained(&[*member], |(_, position)| 0..position + 1).given_up;
-            let missing =
-                allowance(expected, rise(&counters.connections)).saturating_add(refused.max(given_up));
+            let missing = allowance(expected, rise(&counters.connections))
+                .saturating_add(refused.max(with_own.given_up));
+            let mut reasons = Vec::new();
             if count.saturating_add(missing) < expected || (count == 0 && expected > 0) {
-                let name = proxy.called();
-                let manner = manner(count);
-                reasons[member.0].push(format!("{name} forwarded {count} of {expected} requests: {manner}"));
+                let (name, manner) = (proxy.called(), manner(count));
+                reasons.push(format!("{name} forwarded {count} of {expected} requests: {manner}"));
             }
+            let proof = side::read(proxy, &sent, None);
+            let before = Explained::default();
+            let side =
+                Side { proxy, proof: &proof, sent: &sent, before, with_own, nearer: None, passing: None };
+            side.check_tls(&mut reasons);
+            findings.push(Finding { edges, reasons, is_of_all: false });
         }
     }
 
-    /// Checks each service that was asked by what all of its callers sent: the edges that lead to it, and what is wrong.
-    fn check_services(&self) -> Vec<(Vec<usize>, Vec<String>)> {
-        let mut callers: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (index, edge) in self.edges.iter().enumerate() {
-            callers.entry(edge.to).or_default().push(index);
-        }
-        let check = |edges: Vec<usize>| {
+    /// Checks that each service that was asked received what its callers sent.
+    fn check_services(&self) -> impl Iterator<Item = Finding> + '_ {
+        self.callers.iter().filter_map(|(name, edges)| {
             let service = edges.iter().find_map(|edge| self.edges[*edge].service.as_ref())?;
+            let finding =
+                |reason, is_of_all| Some(Finding { edges: edges.clone(), reasons: vec![reason], is_of_all });
+            let after = match &service.after {
+                Ok(after) => after,
+                Err(reason) => {
+                    return finding(format!("{name} could not be asked for its counters: {reason}"), true);
+                }
+            };
+            if !after.contains_key(CountedService::REQUESTS) {
+                return None;
+            }
+            let (received, sent) =
+                (service.proof().requests_received, self.sent(edges.iter().copied()).requests);
             let ends: Vec<Member> =
                 edges.iter().map(|edge| (*edge, self.edges[*edge].proxies.len())).collect();
-            let retries = self.explained(&ends, |(_, end)| 0..end).retries;
-            let mut reasons = Vec::new();
-            streams::check_service(service, self.sent(edges.iter().copied()).requests, retries, &mut reasons);
-            Some((edges, reasons))
-        };
-        callers.into_values().filter_map(check).collect()
+            let Explained { retries, given_up } = self.explained(&ends, |(_, end)| 0..end);
+            let missing = self.unread_of_drivers(edges, service).saturating_add(given_up);
+            let said = format!("{name} received {received} requests; its callers sent {sent}");
+            if received.saturating_add(missing) < sent {
+                finding(said, false)
+            } else if received > sent.saturating_add(retries) {
+                finding(format!("{said}: something else uses it"), false)
+            } else {
+                None
+            }
+        })
+    }
+
+    /// Requests of drivers that a callee may never have read: one on each connection may be on its way as the drivers end,
+    /// and proxies may have answered some themselves. Services wait for what they called.
+    fn unread_of_drivers(&self, edges: &[usize], service: &CountedService) -> u64 {
+        let driven = edges.iter().map(|edge| &self.edges[*edge]).filter(|edge| edge.calls.is_none());
+        let mut connections = service.proof().connections;
+        let (mut sent, mut refused) = (0_u64, 0_u64);
+        for edge in driven {
+            sent = sent.saturating_add(edge.sent.requests);
+            let Some((proxy, Ok(after))) = edge.proxies.first().map(|proxy| (proxy, &proxy.after)) else {
+                continue;
+            };
+            let rise = |name: &String| delta(&proxy.before, after, name);
+            if let (Seen::Requests(counters), Some(forwarded)) =
+                (&proxy.evidence.seen, &proxy.evidence.forwarded)
+            {
+                connections = connections.saturating_add(rise(&counters.connections));
+                refused = refused.saturating_add(forwarded.errors.iter().map(rise).sum());
+            }
+        }
+        if sent == 0 { 0 } else { allowance(sent, connections).saturating_add(refused) }
     }
 
     fn hops(&self, reasons: &mut [Vec<String>]) -> Vec<HopProof> {
         let mut hops: Vec<HopProof> = Vec::new();
-        for (edge, reasons) in self.edges.iter().zip(reasons) {
-            for hop in check_hops(&edge.proxies, [edge.from, edge.to], reasons) {
-                match hops.iter_mut().find(|known| known.from == hop.from && known.to == hop.to) {
-                    Some(known) => known.add(&hop),
+        let mut known: BTreeMap<(String, String), usize> = BTreeMap::new();
+        for (index, (edge, reasons)) in self.edges.iter().zip(reasons).enumerate() {
+            let others = |position: usize| {
+                let place = &self.places[self.place_of[&(index, position)]];
+                place.members.iter().map(|(edge, position)| &self.edges[*edge].proxies[*position].evidence)
+            };
+            let proxies = edge.proxies.iter().enumerate();
+            let proxies: Vec<_> =
+                proxies.map(|(position, proxy)| without_others(proxy, others(position))).collect();
+            for hop in check_hops(&proxies, [edge.from, edge.to], reasons) {
+                let place = *known.entry((hop.from.clone(), hop.to.clone())).or_insert(hops.len());
+                match hops.get_mut(place) {
+                    Some(known) => {
+                        known.add(&hop);
+                        // Callees of several protocols are behind one proxy.
+                        known.asked = known.asked.filter(|asked| Some(*asked) == hop.asked);
+                    }
                     None => hops.push(hop),
                 }
             }
@@ -432,42 +442,40 @@ impl Edges<'_> {
     }
 
     fn summary(&self, reasons: &[Vec<String>]) -> Vec<String> {
+        if let [reasons] = reasons {
+            return reasons.clone();
+        }
         let mut edges_of: Vec<(&String, Vec<String>)> = Vec::new();
+        let mut known: BTreeMap<&String, usize> = BTreeMap::new();
         for (edge, reasons) in self.edges.iter().zip(reasons) {
             for reason in reasons {
-                let name = format!("{} to {}", edge.from, edge.to);
-                match edges_of.iter_mut().find(|(known, _)| *known == reason) {
+                let place = *known.entry(reason).or_insert(edges_of.len());
+                let name = format!("{} → {}", edge.from, edge.to);
+                match edges_of.get_mut(place) {
                     Some((_, edges)) => edges.push(name),
                     None => edges_of.push((reason, vec![name])),
                 }
             }
         }
+        let further = edges_of.len().saturating_sub(MAX_REASONS);
+        edges_of.truncate(MAX_REASONS);
         let text = |(reason, edges): (&String, Vec<String>)| {
             let named = edges[..edges.len().min(MAX_NAMED_EDGES)].join(", ");
+            let noun = if edges.len() == 1 { "edge" } else { "edges" };
             match edges.len().saturating_sub(MAX_NAMED_EDGES) {
-                0 => format!("{named}: {reason}"),
-                others => format!("{named} and {others} other edges: {reason}"),
+                0 => format!("{noun} {named}: {reason}"),
+                others => format!("{noun} {named} and {others} others: {reason}"),
             }
         };
-        edges_of.into_iter().map(text).collect()
-    }
-}
-
-/// Gives what is wrong with something shared to its edges: to those that are unproven already, else to all.
-fn charge(shared: Vec<(Vec<usize>, Vec<String>)>, reasons: &mut [Vec<String>]) {
-    let is_unproven: Vec<bool> = reasons.iter().map(|reasons| !reasons.is_empty()).collect();
-    for (edges, wrong) in shared {
-        let some_are = edges.iter().any(|edge| is_unproven[*edge]);
-        for edge in edges.into_iter().filter(|edge| !some_are || is_unproven[*edge]) {
-            reasons[edge].extend(wrong.iter().cloned());
+        let mut summary: Vec<String> = edges_of.into_iter().map(text).collect();
+        if further > 0 {
+            let unproven = reasons.iter().filter(|reasons| !reasons.is_empty()).count();
+            summary.push(format!("{further} more reasons; {unproven} edges are not proven"));
         }
+        summary
     }
 }
 
 fn edge_proof((edge, reasons): (&SummedEdge<'_>, Vec<String>)) -> EdgeProof {
     EdgeProof { from: edge.from.to_owned(), to: edge.to.to_owned(), proven: reasons.is_empty(), reasons }
 }
-
-#[cfg(test)]
-#[path = "edge_tests.rs"]
-mod tests;

@@ -1,12 +1,8 @@
 //! The counters of a proxy that prove its path. An Envoy's follow from its [`crate::envoy::hop::Hop`].
 
-use super::counted::CountedService;
 use super::counters::{
-    Encrypted, Forwarded, ProtocolCounters, RequestByteCounters, RequestCounters, StreamCounters,
+    Count, Encrypted, Forwarded, ProtocolCounters, RequestByteCounters, RequestCounters, StreamCounters,
 };
-use super::delta::delta;
-use experiment::environment::SentLoad;
-use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Evidence {
@@ -83,20 +79,41 @@ impl Evidence {
         requests.map(|counters| counters.connections.as_str()).into_iter().chain(handshakes).chain(forwarded)
     }
 
-    /// Whether the proxy has counted the whole trial: the last requests may be in sockets when the generator ends.
-    pub fn has_settled(
-        &self,
-        before: &BTreeMap<String, u64>,
-        after: &BTreeMap<String, u64>,
-        sent: &SentLoad,
-        service: Option<&CountedService>,
-    ) -> bool {
-        let rise = |name: &str| delta(before, after, name);
-        match &self.seen {
-            Seen::Requests(counters) => rise(&counters.requests) >= sent.requests,
-            Seen::RequestBytes(counters) => counters.requests(rise, sent) >= sent.requests,
-            Seen::Streams(counters) => service.is_none_or(|service| counters.hold(service, &rise)),
-            Seen::Nothing(_) => true,
+    /// Counters of the load, each kind of evidence in an order of its own; the first counts traffic. Absent: not counted.
+    pub(super) fn load_counters(&self) -> Vec<Option<&str>> {
+        let mut names: Vec<Option<&str>> = match &self.seen {
+            Seen::Requests(RequestCounters { requests, connections, retries, traced, given_up }) => {
+                [requests, connections, retries, traced, &given_up[0], &given_up[1]]
+                    .map(|name| Some(name.as_str()))
+                    .to_vec()
+            }
+            Seen::RequestBytes(RequestByteCounters { bytes, response_bytes, connections, .. }) => {
+                [bytes, response_bytes, connections].map(|name| Some(name.as_str())).to_vec()
+            }
+            Seen::Streams(StreamCounters { connections, received_bytes, sent_bytes }) => {
+                [connections, received_bytes, sent_bytes].map(|name| Some(name.as_str())).to_vec()
+            }
+            Seen::Nothing(counters) => counters.iter().map(|name| Some(name.as_str())).collect(),
+        };
+        names.extend([self.handshakes.as_deref(), self.refused.as_deref()]);
+        if let Some(Forwarded { requests, connections, failed_connections, errors }) = &self.forwarded {
+            let forwarded = [requests, connections, failed_connections, &errors[0], &errors[1]];
+            names.extend(forwarded.map(|name| Some(name.as_str())));
         }
+        names
+    }
+
+    /// Every counter that it names.
+    pub(super) fn counters(&self) -> impl Iterator<Item = &str> {
+        let ProtocolCounters { received, forwarded, grpc } = &self.protocols;
+        let sides = [received, forwarded].into_iter();
+        let counts = sides.flat_map(|side| side.counters.iter().map(|(_, count)| count).chain(&side.hbone));
+        let of_protocols = counts.map(|count| {
+            let (Count::Requests(name) | Count::Connections(name)) = count;
+            name.as_str()
+        });
+        let of_grpc = grpc.iter().flat_map(|grpc| [grpc.requests.as_str(), &grpc.of_http2]);
+        let demanded = self.demands.iter().map(|demand| demand.counter.as_str());
+        self.load_counters().into_iter().flatten().chain(of_protocols).chain(of_grpc).chain(demanded)
     }
 }

@@ -6,7 +6,7 @@
 use super::counted::CountedProxy;
 use super::counters::{Count, ProtocolCounters, SideCounters};
 use super::delta::{delta, max_allowance};
-use super::evidence::Seen;
+use super::evidence::{Evidence, Seen};
 use experiment::schema::{HopProof, HopProtocol};
 
 /// The protocols of each hop, from client to server, checked against those expected.
@@ -42,6 +42,26 @@ pub(super) fn check_hops(
     hops.collect()
 }
 
+/// A proxy without the counters of protocols that other edges use and this one does not: they may be theirs.
+pub(super) fn without_others<'a>(
+    proxy: &CountedProxy,
+    sharing: impl Iterator<Item = &'a Evidence>,
+) -> CountedProxy {
+    let mut own = proxy.clone();
+    let ProtocolCounters { received, forwarded, .. } = &mut own.evidence.protocols;
+    for evidence in sharing {
+        let other = &evidence.protocols;
+        for (side, other) in [(&mut *received, &other.received), (&mut *forwarded, &other.forwarded)] {
+            let (Some(expected), Some(asked)) = (side.expected, other.expected) else { continue };
+            side.counters.retain(|counter| {
+                let is_others = counter.0.is_as_asked(asked) && other.counters.contains(counter);
+                counter.0.is_as_asked(expected) || !is_others
+            });
+        }
+    }
+    own
+}
+
 fn add_side(counters: &ProtocolCounters, side: &SideCounters, proxy: &CountedProxy, hop: &mut HopProof) {
     let Ok(after) = &proxy.after else { return };
     let is_spoken = |count: &Count| match count {
@@ -50,7 +70,10 @@ fn add_side(counters: &ProtocolCounters, side: &SideCounters, proxy: &CountedPro
     };
     let is_all_grpc = counters.grpc.as_ref().is_some_and(|counters| {
         let grpc = delta(&proxy.before, after, &counters.requests);
-        let all = delta(&proxy.before, after, &counters.of_http2);
+        // A listener of several edges receives those of the others too.
+        let forwarded = proxy.evidence.forwarded.as_ref();
+        let forwarded = forwarded.map(|forwarded| delta(&proxy.before, after, &forwarded.requests));
+        let all = delta(&proxy.before, after, &counters.of_http2).min(forwarded.unwrap_or(u64::MAX));
         grpc > 0 && grpc + max_allowance(all) >= all
     });
     let spoken = side.counters.iter().filter(|(_, count)| is_spoken(count));

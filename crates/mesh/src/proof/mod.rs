@@ -3,25 +3,26 @@
 //! Pure: counters before and after in, [`experiment::schema::PathProof`] out. Each expected proxy must have received and
 //! forwarded every request (`forwarded.rs`), completed TLS handshakes exactly if mutual TLS is claimed, and accepted every
 //! configuration. Each hop must have spoken the expected protocol (`hops.rs`). Read [`edge`] first, which proves every edge of
-//! a topology; [`path`] proves a single one, `side.rs` checks one proxy. [`evidence`] says which counters show the path:
-//! of requests or of their bytes (`requests.rs`), or of connections that are carried unread (`streams.rs`).
+//! a topology; `side.rs` checks one proxy. [`evidence`] says which counters show the path: of requests or of their bytes
+//! (`requests.rs`), or of connections that are carried unread (`streams.rs`).
 
 mod counted;
 pub mod counters;
 pub(crate) mod delta;
 pub mod edge;
 pub mod evidence;
+mod finding;
 mod forwarded;
 mod hops;
-pub mod path;
+mod place;
 mod requests;
 mod side;
 mod streams;
+mod summed;
 
-pub use self::counted::{CountedProxy, CountedService};
+pub use self::counted::{CallCounters, CountedService};
 pub use self::counters::{
     Count, Encrypted, Forwarded, GrpcCounters, ProtocolCounters, RequestByteCounters, RequestCounters,
     SideCounters, StreamCounters,
 };
 pub use self::evidence::{Accepts, Demand, Evidence, Seen};
-pub use self::path::prove;

@@ -1,12 +1,13 @@
 //! One proxy at its place on a path: what it shows, and what of that is wrong.
 
-use super::counted::{CountedProxy, CountedService};
+use super::counted::CountedProxy;
+use super::counters::Encrypted;
 use super::delta::{counter, delta};
-use super::evidence::Seen;
+use super::evidence::{Evidence, Seen};
 use super::requests::Explained;
 use super::{forwarded, requests, streams};
 use experiment::environment::SentLoad;
-use experiment::schema::ProxyProof;
+use experiment::schema::{ProxyProof, ServiceProof};
 use std::collections::BTreeMap;
 
 /// End of the counters of rejected configuration of any kind.
@@ -24,8 +25,8 @@ pub(super) struct Side<'a> {
     pub with_own: Explained,
     /// The nearest proxy before it that carries connections.
     pub nearer: Option<&'a ProxyProof>,
-    /// Counters of the service for the connections that pass the proxy.
-    pub service: Option<&'a CountedService>,
+    /// What was to pass it, as counted behind or before it; absent if nobody counted.
+    pub passing: Option<&'a ServiceProof>,
 }
 
 /// Increases of its counters; empty if they could not be read.
@@ -35,14 +36,14 @@ fn deltas(proxy: &CountedProxy) -> BTreeMap<String, u64> {
     after.into_iter().flat_map(|after| after.keys().map(delta(after))).collect()
 }
 
-/// Proof of a proxy. `service` has counted the connections that pass it.
-pub(super) fn read(proxy: &CountedProxy, sent: &SentLoad, service: Option<&CountedService>) -> ProxyProof {
+/// Proof of a proxy. `passing` was to pass it, as counted behind or before it.
+pub(super) fn read(proxy: &CountedProxy, sent: &SentLoad, passing: Option<&ServiceProof>) -> ProxyProof {
     let counters = deltas(proxy);
     let rise = |name: &str| counters.get(name).copied().unwrap_or(0);
     let (requests_received, requests_expected, streams) = match &proxy.evidence.seen {
         Seen::Requests(counters) => (rise(&counters.requests), sent.requests, None),
         Seen::RequestBytes(counters) => (counters.requests(rise, sent), sent.requests, None),
-        Seen::Streams(counters) => (0, 0, Some(counters.read(service, rise))),
+        Seen::Streams(counters) => (0, 0, Some(counters.read(passing, rise))),
         Seen::Nothing(counters) => (0, 0, Some(streams::passed_by(counters, rise))),
     };
     ProxyProof {
@@ -50,81 +51,90 @@ pub(super) fn read(proxy: &CountedProxy, sent: &SentLoad, service: Option<&Count
         requests_received,
         requests_expected,
         streams,
-        tls_handshakes: proxy.evidence.handshakes.as_deref().map_or(0, rise),
+        tls_handshakes: handshakes(proxy, rise),
         tls_expected: proxy.evidence.tls_expected,
         takes_plain_text: None,
         counters,
     }
 }
 
-pub(super) fn carries(proof: &ProxyProof) -> bool {
-    proof.streams.is_some_and(|streams| streams.connections_expected > 0)
+/// Handshakes in the trial; all before it if every connection is older, as those of services are that keep them.
+fn handshakes(proxy: &CountedProxy, rise: impl Fn(&str) -> u64) -> u64 {
+    let Evidence { handshakes: Some(name), tls_expected, forwarded, encrypted, seen, .. } = &proxy.evidence
+    else {
+        return 0;
+    };
+    let (load, connections) = match seen {
+        Seen::Requests(counters) => (&counters.requests, &counters.connections),
+        Seen::RequestBytes(counters) => (&counters.bytes, &counters.connections),
+        Seen::Streams(counters) => (&counters.received_bytes, &counters.connections),
+        Seen::Nothing(_) => return rise(name),
+    };
+    let connections = match (encrypted, forwarded) {
+        (Some(Encrypted::Forwarded), Some(forwarded)) => &forwarded.connections,
+        _ => connections,
+    };
+    match rise(name) {
+        0 if *tls_expected && rise(connections) == 0 && rise(load) > 0 => {
+            proxy.before.get(name).copied().unwrap_or(0)
+        }
+        rise => rise,
+    }
+}
+
+/// Faults of a proxy as a whole: whatever passes it is not proven.
+pub(super) fn faults(proxy: &CountedProxy) -> Vec<String> {
+    let name = proxy.called();
+    let after = match &proxy.after {
+        Ok(after) => after,
+        Err(reason) => return vec![format!("{name} could not be asked for its counters: {reason}")],
+    };
+    let mut faults = Vec::new();
+    // If a script fails, Envoy lets the request go on as if there were none.
+    let failures = after.keys().filter(|name| name.ends_with(SCRIPT_ERRORS_SUFFIX));
+    let failures: u64 = failures.map(|name| delta(&proxy.before, after, name)).sum();
+    if failures > 0 {
+        faults.push(format!("{name} failed to run the Lua script {failures} times"));
+    }
+    // A proxy that rejects configuration runs with an older one: counted since its start, and none may be.
+    let rejected = after.iter().filter(|(name, count)| name.ends_with(REJECTED_SUFFIX) && **count > 0);
+    faults.extend(rejected.map(|(counter, rejected)| {
+        format!("{name} refused {rejected} updates of its configuration ({counter})")
+    }));
+    faults
+}
+
+/// Whether a counter tells of the proxy as a whole, whatever its path.
+pub(super) fn is_of_fault(counter: &str) -> bool {
+    counter.ends_with(REJECTED_SUFFIX) || counter.ends_with(SCRIPT_ERRORS_SUFFIX)
 }
 
 impl Side<'_> {
-    pub fn check(&self, reasons: &mut Vec<String>) {
-        self.check_read(reasons);
-        if self.proxy.after.is_ok() {
-            match &self.proxy.evidence.seen {
-                Seen::Requests(counters) => requests::check_read(self, counters, reasons),
-                Seen::RequestBytes(counters) => requests::check_bytes(self, counters, reasons),
-                Seen::Streams(_) => streams::check_carried(self, reasons),
-                Seen::Nothing(_) => streams::check_passed_by(self.proof, reasons),
-            }
+    /// Checks what passed it.
+    pub fn check_load(&self, reasons: &mut Vec<String>) {
+        match &self.proxy.evidence.seen {
+            Seen::Requests(counters) => requests::check_read(self, counters, reasons),
+            Seen::RequestBytes(counters) => requests::check_bytes(self, counters, reasons),
+            Seen::Streams(_) => streams::check_carried(self, reasons),
+            Seen::Nothing(_) => streams::check_passed_by(self.proof, reasons),
         }
-        self.check_beside_load(reasons);
+        forwarded::check_forwarded(self, reasons);
     }
 
-    /// Checks that part of the load passed a proxy whose expected connections are known only together with others'.
-    pub fn check_part(&self, reasons: &mut Vec<String>) {
-        self.check_read(reasons);
-        if self.proxy.after.is_ok() && self.proof.streams.is_some_and(|streams| streams.connections == 0) {
-            reasons.push(format!("{} carried no connection: traffic did not pass it", self.proof.name));
+    /// Checks counters that do not tell edges apart: any of those that pass it may have raised them.
+    pub fn check_demands(&self, reasons: &mut Vec<String>) {
+        for demand in &self.proxy.evidence.demands {
+            if (self.counter(&demand.counter) > 0) != demand.rises {
+                reasons.push(format!("{} {}", self.proxy.called(), demand.otherwise));
+            }
         }
-        self.check_beside_load(reasons);
     }
 
     pub fn counter(&self, name: &str) -> u64 {
         counter(self.proof, name)
     }
 
-    fn check_beside_load(&self, reasons: &mut Vec<String>) {
-        let Ok(after) = &self.proxy.after else { return };
-        forwarded::check_forwarded(self, reasons);
-        self.check_tls(reasons);
-        forwarded::check_encrypted(self, reasons);
-        let name = self.proxy.called();
-        for demand in &self.proxy.evidence.demands {
-            if (self.counter(&demand.counter) > 0) != demand.rises {
-                reasons.push(format!("{name} {}", demand.otherwise));
-            }
-        }
-        // If a script fails, Envoy lets the request go on as if there were none.
-        let failures = self.proof.counters.iter().filter(|(name, _)| name.ends_with(SCRIPT_ERRORS_SUFFIX));
-        let failures: u64 = failures.map(|(_, count)| count).sum();
-        if failures > 0 {
-            reasons.push(format!("{name} failed to run the Lua script {failures} times"));
-        }
-        // A proxy that rejects configuration runs with an older one: counted since its start, and none may be.
-        let rejected = after.iter().filter(|(name, count)| name.ends_with(REJECTED_SUFFIX) && **count > 0);
-        for (counter, rejected) in rejected {
-            reasons.push(format!("{name} refused {rejected} updates of its configuration ({counter})"));
-        }
-    }
-
-    /// A proxy whose counters fell has restarted: it is not the one that was asked before.
-    fn check_read(&self, reasons: &mut Vec<String>) {
-        let (proxy, name) = (self.proxy, self.proxy.called());
-        match &proxy.after {
-            Err(reason) => reasons.push(format!("{name} could not be asked for its counters: {reason}")),
-            Ok(after) if has_restarted(&proxy.before, after) => {
-                reasons.push(format!("{name} started anew during the trial: its counters fell"));
-            }
-            Ok(_) => {}
-        }
-    }
-
-    fn check_tls(&self, reasons: &mut Vec<String>) {
+    pub fn check_tls(&self, reasons: &mut Vec<String>) {
         let (name, handshakes) = (self.proxy.called(), self.proof.tls_handshakes);
         if self.proof.tls_expected && handshakes == 0 {
             reasons.push(format!(
@@ -140,11 +150,8 @@ impl Side<'_> {
         if refused > 0 {
             reasons.push(format!("{name} refused {refused} connections that did not come as its mode wants them (plain text for TLS, or the reverse)"));
         }
+        forwarded::check_encrypted(self, reasons);
     }
-}
-
-pub(super) fn has_restarted(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> bool {
-    before.iter().any(|(name, before)| after.get(name).is_some_and(|after| after < before))
 }
 
 /// What it means that only `count` of what was expected passed a proxy.

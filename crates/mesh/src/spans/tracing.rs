@@ -118,7 +118,7 @@ fn traced<'a>(edges: &[Edge<'a>]) -> Vec<(TracedProxy, &'a SentSpans)> {
 mod tests {
     use super::*;
     use crate::envoy::hop::{Hop, Layer};
-    use crate::proof::edge::Replica;
+    use crate::proof::edge::{Replica, Sent};
     use experiment::Protocol;
     use experiment::environment::SentLoad;
 
@@ -144,7 +144,7 @@ mod tests {
         let edge = |from, to, evidence| Edge {
             from,
             to,
-            sent: SentLoad::default(),
+            sent: Sent::Load(SentLoad::default()),
             service: Vec::new(),
             proxies: vec![EdgeProxy {
                 name: "b",

@@ -156,7 +156,7 @@ pub fn callers_of_raw_tcp_are_known_by_their_identity(place: &LocalLab) {
     let refused = trial_of_refusals(place, &with(Some(denial())), |_| ());
     assert_eq!(refused.answered(), 0);
     let reasons = refused.observation.evidence.path.reasons.join("\n");
-    assert!(reasons.contains("the service counted 0 of "), "{reasons}");
+    assert!(reasons.contains("server received 0 requests; its callers sent "), "{reasons}");
 }
 
 pub fn ingress_leads_raw_tcp(place: &LocalLab) {

@@ -1,8 +1,12 @@
 //! Edges with counters of their own, and with shared ones.
 
-use super::*;
-use crate::envoy::hop::{Hop, Layer};
 use experiment::Protocol;
+use experiment::environment::SentLoad;
+use experiment::schema::PathProof;
+use mesh::envoy::hop::{Hop, Layer};
+use mesh::proof::Evidence;
+use mesh::proof::edge::{Edge, EdgeProxy, Replica, Sent, prove_edges};
+use std::collections::BTreeMap;
 
 const TLS: bool = true;
 
@@ -49,7 +53,7 @@ fn prove(sidecars: &[(&str, &[Replica])], edges: &[(&str, &str, u64)]) -> PathPr
         .map(|((from, to, requests), [near, far])| Edge {
             from,
             to,
-            sent: SentLoad { requests: *requests, request_bytes: Some(70.0) },
+            sent: Sent::Load(SentLoad { requests: *requests, request_bytes: Some(70.0) }),
             service: Vec::new(),
             proxies: vec![
                 EdgeProxy { name: from, side: None, evidence: near, spans: None, replicas: replicas(from) },
@@ -95,8 +99,10 @@ fn shared_listeners_are_held_against_the_sum_of_their_edges() {
 fn bypassed_sidecar_names_its_edge_alone() {
     let proof = tier(&[("b1", 1000), ("b2", 1000)], sidecar("b1", 1000, &[]), 1000);
     assert_eq!(unproven(&proof), ["b1 to c"]);
-    assert_eq!(proof.reasons[0], "b1 to c: b1 saw 0 of 1000 requests: traffic did not pass it");
-    assert!(proof.reasons.iter().any(|reason| reason.starts_with("b1 to c: c saw 1000 of 2000 requests")));
+    assert_eq!(proof.reasons[0], "edge b1 → c: b1 saw 0 of 1000 requests: traffic did not pass it");
+    assert!(
+        proof.reasons.iter().any(|reason| reason.starts_with("edge b1 → c: c saw 1000 of 2000 requests"))
+    );
 }
 
 #[test]
@@ -105,7 +111,7 @@ fn edge_of_a_shared_caller_is_named_by_what_was_forwarded_over_it() {
     assert_eq!(unproven(&proof), ["a to b1"]);
     assert!(
         proof.reasons.iter().any(|reason| reason
-            == "a to b1: a forwarded 500 of 1000 requests: part of the traffic did not pass it"),
+            == "edge a → b1: a forwarded 500 of 1000 requests: part of the traffic did not pass it"),
         "{:?}",
         proof.reasons
     );
@@ -116,7 +122,7 @@ fn what_only_a_shared_listener_misses_leaves_all_its_edges_unproven() {
     let proof = tier(&[("b1", 1000), ("b2", 1000)], sidecar("b1", 1000, &[("c", 1000)]), 1500);
     assert_eq!(unproven(&proof), ["b1 to c", "b2 to c"]);
     assert!(
-        proof.reasons[0].starts_with("b1 to c, b2 to c: c saw 1500 of 2000 requests"),
+        proof.reasons[0].starts_with("edges b1 → c, b2 → c: c saw 1500 of 2000 requests"),
         "{:?}",
         proof.reasons
     );
@@ -137,22 +143,4 @@ fn replicas_are_summed_and_one_that_is_silent_is_named() {
         of(&[first, second]).reasons,
         ["server could not be asked for its counters: server-proxy-2: no answer within 5000 ms"]
     );
-}
-
-#[test]
-fn single_edge_is_proven_as_a_path() {
-    let client = [sidecar("client", 0, &[("server", 900)])];
-    let server = [sidecar("server", 800, &[])];
-    let proof = prove(&[("client", &client), ("server", &server)], &[("client", "server", 900)]);
-    let counted =
-        [(&client[0], outbound("server")), (&server[0], inbound())].map(|(replica, evidence)| CountedProxy {
-            name: replica.name.clone(),
-            side: None,
-            evidence,
-            before: replica.before.clone(),
-            after: replica.after.clone(),
-        });
-    let sent = SentLoad { requests: 900, request_bytes: Some(70.0) };
-    assert_eq!(proof, super::prove(&counted, &sent, None));
-    assert!(!proof.proven);
 }

@@ -1,0 +1,70 @@
+//! Places: a proxy, or the replicas of one, where the requests of one or several edges pass it.
+
+use super::counted::CountedProxy;
+use super::summed::SummedEdge;
+use std::collections::BTreeMap;
+
+/// An edge, and the position of a proxy on it.
+pub(super) type Member = (usize, usize);
+
+pub(super) struct Place {
+    pub members: Vec<Member>,
+    /// Has the counters of all its edges, under the names of the first one's evidence.
+    pub proxy: CountedProxy,
+}
+
+impl Place {
+    pub fn edges(&self) -> Vec<usize> {
+        self.members.iter().map(|(edge, _)| *edge).collect()
+    }
+}
+
+/// Each place once. Edges share one if the first counter of their evidence is the same.
+pub(super) fn places(edges: &[SummedEdge<'_>]) -> Vec<Place> {
+    let mut places: Vec<Place> = Vec::new();
+    let mut known = BTreeMap::new();
+    for (index, edge) in edges.iter().enumerate() {
+        for (position, (proxy, processes)) in edge.proxies.iter().zip(&edge.processes).enumerate() {
+            let key = (processes, proxy.side, proxy.evidence.load_counters().first().copied().flatten());
+            let place = *known.entry(key).or_insert(places.len());
+            match places.get_mut(place) {
+                Some(shared) => {
+                    shared.members.push((index, position));
+                    let members = &shared.members[..];
+                    merge(&mut shared.proxy, proxy, |name| {
+                        let others = members.iter().rev().skip(1);
+                        let mut others = others.map(|(edge, position)| &edges[*edge].proxies[*position]);
+                        others.any(|other| other.evidence.load_counters().contains(&Some(name)))
+                    });
+                }
+                None => places.push(Place { members: vec![(index, position)], proxy: proxy.clone() }),
+            }
+        }
+    }
+    places
+}
+
+/// Adds the counters of another edge that count apart from those of the edges before it.
+fn merge(shared: &mut CountedProxy, other: &CountedProxy, is_merged: impl Fn(&str) -> bool) {
+    if shared.evidence.handshakes.is_none() {
+        shared.evidence.handshakes.clone_from(&other.evidence.handshakes);
+        shared.evidence.tls_expected = other.evidence.tls_expected;
+    }
+    let pairs = shared.evidence.load_counters().into_iter().zip(other.evidence.load_counters());
+    let names: Vec<(String, String)> = pairs
+        .filter_map(|(name, own)| Some((name?, own?)))
+        .filter(|(_, own)| !is_merged(own))
+        .map(|(name, own)| (name.to_owned(), own.to_owned()))
+        .collect();
+    for (name, own) in names {
+        for (sum, counters) in [
+            (Some(&mut shared.before), Some(&other.before)),
+            (shared.after.as_mut().ok(), other.after.as_ref().ok()),
+        ] {
+            if let (Some(sum), Some(count)) = (sum, counters.and_then(|counters| counters.get(&own))) {
+                let total = sum.entry(name.clone()).or_default();
+                *total = total.saturating_add(*count);
+            }
+        }
+    }
+}
