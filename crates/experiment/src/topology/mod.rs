@@ -1,7 +1,7 @@
 //! Topology: workloads, the calls between them, and the drivers that offer load.
 //!
-//! Pure values. [`pair()`] is the built-in topology of one client and one server; other shapes are files beside it. What a
-//! data plane attaches to a workload is in [`crate::dataplane`], what runs a topology is behind
+//! Pure values. Built-in topologies are in [`shapes`], files in [`mod@file`], and what follows from the scripts alone in
+//! [`expected`]. What a data plane attaches to a workload is in [`crate::dataplane`], what runs a topology is behind
 //! [`crate::environment`].
 
 mod arrange;
@@ -10,6 +10,7 @@ pub mod expected;
 pub mod file;
 pub(crate) mod pair;
 pub mod script;
+pub mod shapes;
 
 pub use pair::{PAIR_CLIENT, PAIR_DRIVER, PAIR_SERVER, pair};
 

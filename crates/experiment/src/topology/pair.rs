@@ -1,6 +1,7 @@
 //! `pair`: one client with a load generator, one server; or that in each of several namespaces.
 
 use super::script::DEFAULT_ENDPOINT;
+use super::shapes::Shape;
 use super::{Call, DriverPlacement, Resources, Runs, Topology, Workload};
 use crate::protocol::Protocol;
 use crate::settings::service::ServerSettings;
@@ -25,45 +26,49 @@ pub fn pair(
     external: bool,
     client_cpu_limit_cores: Option<f64>,
 ) -> Topology {
-    let mut topology = Topology { name: "pair".to_owned(), ..Topology::default() };
-    let limit = |cpu_limit_cores| Resources { cpu_limit_cores, ..Resources::default() };
-    for number in 1..=namespaces {
-        let namespace = if namespaces == 1 { String::new() } else { format!("pair-{number}") };
-        let (client, to) = (topology.workloads.len(), topology.workloads.len() + 1);
-        let runs =
-            if external { Runs::ExternalService(server.clone()) } else { Runs::Service(server.clone()) };
-        topology.workloads.extend([
-            Workload {
-                name: PAIR_CLIENT.to_owned(),
-                namespace: namespace.clone(),
-                replicas: 1,
-                protocol,
-                resources: limit(client_cpu_limit_cores),
-                runs: Runs::Drivers,
-                in_mesh: true,
-            },
-            Workload {
-                name: PAIR_SERVER.to_owned(),
-                namespace: namespace.clone(),
-                replicas,
-                protocol,
-                resources: limit(server.cpu_limit_cores),
-                runs,
-                in_mesh: !external,
-            },
-        ]);
-        topology.calls.push(Call { from: client, to });
-        let name =
-            if namespace.is_empty() { PAIR_DRIVER.to_owned() } else { format!("{namespace}/{PAIR_DRIVER}") };
-        topology.drivers.push(DriverPlacement {
-            name,
-            at: client,
-            target: to,
+    let workload = |name: &str, replicas, runs, in_mesh, cpu_limit_cores| Workload {
+        name: name.to_owned(),
+        namespace: String::new(),
+        replicas,
+        protocol,
+        resources: Resources { cpu_limit_cores, ..Resources::default() },
+        runs,
+        in_mesh,
+    };
+    let runs = if external { Runs::ExternalService(server.clone()) } else { Runs::Service(server.clone()) };
+    let pair = Topology {
+        name: PAIR.name.to_owned(),
+        workloads: vec![
+            workload(PAIR_CLIENT, 1, Runs::Drivers, true, client_cpu_limit_cores),
+            workload(PAIR_SERVER, replicas, runs, !external, server.cpu_limit_cores),
+        ],
+        calls: vec![Call { from: 0, to: 1 }],
+        drivers: vec![DriverPlacement {
+            name: PAIR_DRIVER.to_owned(),
+            at: 0,
+            target: 1,
             endpoint: DEFAULT_ENDPOINT.to_owned(),
-        });
-    }
-    topology
+        }],
+    };
+    pair.copies(namespaces)
 }
+
+pub(super) static PAIR: Shape = Shape {
+    name: "pair",
+    summary: "one client and one server",
+    parameters: &[],
+    is_plain: true,
+    make: |settings| {
+        Ok(pair(
+            1,
+            settings.replicas,
+            settings.protocol,
+            settings.server,
+            settings.external,
+            settings.client_cpu_limit_cores,
+        ))
+    },
+};
 
 #[cfg(test)]
 mod tests {

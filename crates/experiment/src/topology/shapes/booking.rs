@@ -1,0 +1,70 @@
+//! `booking`: an airline's booking app of four services, each with its data in an external database, after Acme Air
+//! (STUDIES: `egress`). The mean payload is 620 bytes.
+//!
+//! A request to `main` checks the session; most then search flights, some book one.
+
+use super::Shape;
+use super::draft::{Draft, call_endpoint, call_sometimes, endpoint, query};
+use super::parameter::CLIENT_IN_MESH;
+use crate::protocol::Protocol;
+use crate::topology::script::QueryOperation::{Find, Insert, Update};
+
+/// Mean payload of the study, bytes.
+const PAYLOAD_BYTES: u32 = 620;
+/// Request bodies: a form with a few fields.
+const FORM_BYTES: u32 = 120;
+const DOCUMENT_BYTES: u32 = 300;
+
+pub(super) static BOOKING: Shape = Shape {
+    name: "booking",
+    summary: "an airline's booking app: main, auth, flight and booking, with a database outside the mesh",
+    parameters: &[CLIENT_IN_MESH],
+    is_plain: false,
+    make: |settings| {
+        let mut draft = Draft::new("booking", settings);
+        let (main, auth, flight, booking, db) = (0, 1, 2, 3, 4);
+        let find = |collection: &str, documents| query(db, Find, collection, documents, DOCUMENT_BYTES);
+        draft.service(
+            "main",
+            Protocol::Http1,
+            vec![endpoint(
+                "/",
+                vec![
+                    call_endpoint(auth, "/session", FORM_BYTES),
+                    call_sometimes(flight, "/query", FORM_BYTES, 0.8),
+                    call_sometimes(booking, "/book", FORM_BYTES, 0.2),
+                ],
+                PAYLOAD_BYTES,
+            )],
+        );
+        draft.service(
+            "auth",
+            Protocol::Http1,
+            vec![endpoint("/session", vec![find("sessions", 1)], PAYLOAD_BYTES)],
+        );
+        draft.service(
+            "flight",
+            Protocol::Http1,
+            vec![
+                endpoint("/query", vec![find("segments", 1), find("flights", 2)], PAYLOAD_BYTES),
+                endpoint("/reward", vec![find("segments", 1)], PAYLOAD_BYTES),
+            ],
+        );
+        draft.service(
+            "booking",
+            Protocol::Http1,
+            vec![endpoint(
+                "/book",
+                vec![
+                    query(db, Insert, "bookings", 1, DOCUMENT_BYTES),
+                    call_endpoint(flight, "/reward", FORM_BYTES),
+                    query(db, Update, "customers", 1, DOCUMENT_BYTES),
+                ],
+                PAYLOAD_BYTES,
+            )],
+        );
+        draft.database("db");
+        draft.driver(main, "/");
+        Ok(draft.done())
+    },
+};
