@@ -21,7 +21,7 @@ pub use load::{
 };
 pub use report::ReportArgs;
 pub use run::RunArgs;
-pub use serve::{ServeArgs, TlsArgs};
+pub use serve::{NodeArgs, ServeArgs, TlsArgs};
 
 use clap::{Parser, Subcommand};
 

@@ -1,8 +1,10 @@
 //! Options of `meshmeter serve`.
 
+mod node;
 mod tcp;
 mod tls;
 
+pub use node::NodeArgs;
 pub use tcp::TcpArgs;
 pub use tls::TlsArgs;
 
@@ -26,15 +28,19 @@ TLS with a certificate made for the purpose:
     meshmeter serve --tls --tls-ca-out ca.pem
     curl --cacert ca.pem https://localhost:8443/
 Counts since the start, for each protocol:
-    curl http://127.0.0.1:8080/meshmeter/counters";
+    curl http://127.0.0.1:8080/meshmeter/counters
+One service of a topology, which calls another:
+    meshmeter serve --topology shop.yaml --service web --connect cart=127.0.0.1:8081
+    curl http://127.0.0.1:8079/metrics";
 
 /// See the command's help.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ServeArgs {
     /// Address and port to listen on for HTTP/1.1, HTTP/2 and gRPC in clear text; port 0 takes any free one
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080", value_parser = parse_address)]
-    pub listen: SocketAddr,
+    /// [default: 127.0.0.1:8080; a service of a topology: 0.0.0.0:8080]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address)]
+    pub listen: Option<SocketAddr>,
 
     /// Size of the response body, or of a gRPC reply's payload, such as 1024, 1KB (1000 bytes) or 1KiB (1024)
     #[arg(long, value_name = "SIZE", default_value = "1KiB", value_parser = parse_size)]
@@ -82,7 +88,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     pub idle_timeout: Duration,
 
-    /// Seed of the choice of requests that are answered with an error [default: another one each time]
+    /// Seed of the choice of requests that are answered with an error, and of all that a script draws [default: another one each time]
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
 
@@ -91,6 +97,9 @@ pub struct ServeArgs {
 
     #[command(flatten)]
     pub tcp: TcpArgs,
+
+    #[command(flatten)]
+    pub node: NodeArgs,
 }
 
 pub(super) fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {

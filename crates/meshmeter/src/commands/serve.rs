@@ -4,6 +4,7 @@
 //! counts at the end go to standard error.
 
 mod listeners;
+mod node;
 mod program_pages;
 
 use crate::cli::ServeArgs;
@@ -11,15 +12,19 @@ use crate::failure::Failure;
 use crate::open_files;
 use service::{Answer, ServeError, Server, Settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use std::fmt::Display;
 use std::io::{self, PipeReader, Write as _};
 use std::process::ExitCode;
 
 /// Runs the command.
 pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     open_files::raise_limit();
+    if let (Some(topology), Some(service)) = (&args.node.topology, &args.node.service) {
+        return node::run(args, topology, service);
+    }
     let stop = signals().map_err(|error| Failure::environment(&error))?;
     let server = Server::bind(&settings(args)?).map_err(|error| failure(&error))?;
-    announce(&server).map_err(|error| Failure::environment(&error))?;
+    announce(server.listeners()).map_err(|error| Failure::environment(&error))?;
     program_pages::unmap_touched();
     let counters = server.run(stop).map_err(|error| failure(&error))?;
     anstream::eprintln!("served {} requests, {} bytes", counters.requests, counters.bytes_sent);
@@ -65,10 +70,9 @@ fn signals() -> io::Result<PipeReader> {
     Ok(stop)
 }
 
-fn announce(server: &Server) -> io::Result<()> {
+fn announce(listeners: impl IntoIterator<Item = impl Display>) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    let lines: String =
-        server.listeners().iter().map(|listener| format!("listening on {listener}\n")).collect();
+    let lines: String = listeners.into_iter().map(|listener| format!("listening on {listener}\n")).collect();
     // At once: whoever reads the first line only may be gone before another is written.
     stdout.write_all(lines.as_bytes())?;
     stdout.flush()

@@ -6,6 +6,8 @@ use service::{Listener, Protocol, Tls, TlsError};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+/// Where HTTP is served in clear text unless options say otherwise.
+const HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 /// Where HTTPS is served unless options say otherwise.
 const HTTPS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8443);
 /// What a certificate made here is for unless options say otherwise.
@@ -19,7 +21,7 @@ pub fn of(args: &ServeArgs) -> Result<(Vec<Listener>, Option<Tls>), Failure> {
     let asked = *tls || tls_cert.is_some();
     let https = tls_listen.or((asked && over_tcp.is_none()).then_some(HTTPS));
     let listener = |protocol, tls| move |address| Listener { address, protocol, tls };
-    let listeners: Vec<Listener> = Some(args.listen)
+    let listeners: Vec<Listener> = Some(args.listen.unwrap_or(HTTP))
         .map(listener(Protocol::Http, false))
         .into_iter()
         .chain(https.map(listener(Protocol::Http, true)))
