@@ -81,6 +81,14 @@ pub struct Resources {
     pub memory_limit_bytes: Option<u64>,
 }
 
+impl Resources {
+    /// No more than a limit of CPU, or nothing.
+    #[must_use]
+    pub fn cpu_limit(cpu_limit_cores: Option<f64>) -> Self {
+        Self { cpu_limit_cores, ..Self::default() }
+    }
+}
+
 /// An edge: one workload sends requests to another.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Call {

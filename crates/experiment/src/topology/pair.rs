@@ -31,7 +31,7 @@ pub fn pair(
         namespace: String::new(),
         replicas,
         protocol,
-        resources: Resources { cpu_limit_cores, ..Resources::default() },
+        resources: Resources::cpu_limit(cpu_limit_cores),
         runs,
         in_mesh,
     };

@@ -87,8 +87,8 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
     let destinations =
         destinations.map(|driver| destination(&rollout, &parts, driver)).collect::<Result<_, _>>()?;
     let edges = edges(&rollout, &parts);
-    let _directories = parts.iter_mut().flat_map(|part| part.take_directories()).collect();
-    let Rollout { pods, proxies, mesh, .. } = rollout;
+    let Rollout { pods, proxies, mesh, directories: mut _directories, .. } = rollout;
+    _directories.extend(parts.iter_mut().flat_map(|part| part.take_directories()));
     let tracing = mesh.as_ref().and_then(|mesh| {
         let fraction = spec.istio.tracing_fraction?;
         Some(Tracing { fraction, collector: mesh.control_plane.trace_collector()? })

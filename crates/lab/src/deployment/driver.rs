@@ -117,7 +117,7 @@ impl LabDeployment<'_> {
             program: self.lab.meshmeter().to_path_buf(),
             arguments: arguments.into_iter().map(Into::into).collect(),
             environment: BTreeMap::new(),
-            cpu_limit_cores: self.spec.topology.workloads[at].resources.cpu_limit_cores,
+            limits: self.spec.topology.workloads[at].resources,
             user: ContainerUser::Lab,
             working_directory: None,
             output_log: self.trial.log_dir.join(format!("{}.log", file_name(name))),

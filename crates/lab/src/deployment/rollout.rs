@@ -3,18 +3,19 @@
 use super::station::ProxyId;
 use crate::Result;
 use crate::component_name::lab_name;
+use crate::container::ContainerUser;
 use crate::context::{DeploymentContext, MeshContext};
 use crate::istio::agent::{AgentFactory, AgentSpec, INOTIFY_INSTANCES, ProxyKind};
 use crate::istio::{MeshNamespaces, wasm_module};
 use crate::local_lab::LocalLab;
 use crate::pod::{Pod, PodSpec};
-use crate::private_dir::create_log_dir;
+use crate::private_dir::{PrivateDir, create_log_dir};
 use crate::running::service::{SERVICE_PORT, ServiceFactory};
 use crate::running::{PodIdentity, PodPlace, Pods, Proxy, RunningPod, RunningWorkload};
 use crate::sandbox::inotify::allow_instances;
 use experiment::MeshKind;
 use experiment::dataplane::{Entry, ModeParts};
-use experiment::environment::{DeploymentSpec, EnvironmentError};
+use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
 use experiment::topology::script::DEFAULT_ENDPOINT;
 use experiment::topology::{Call, DriverPlacement, Runs, Topology, Workload, WorkloadId};
 use mesh::concurrent::try_side_by_side;
@@ -29,6 +30,7 @@ use mesh::kubernetes::workloads::{self as api, Membership, Replica, ServicePort}
 use mesh::names::{TOKEN_AUDIENCE, service_host};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 
@@ -43,6 +45,8 @@ pub(crate) struct Rollout<'a> {
     pub mesh: Option<MeshContext<'a>>,
     pub context: DeploymentContext<'a>,
     pub mode: ModeParts,
+    /// They go with the deployment.
+    pub directories: Vec<PrivateDir>,
     namespaces: Vec<&'a str>,
     /// Of each workload: position of its namespace, and its calls.
     links: Vec<Links>,
@@ -84,8 +88,8 @@ impl<'a> Rollout<'a> {
         let mode = spec.mode.parts(spec.mesh);
         let namespaces = spec.topology.namespaces();
         let links = links(&spec.topology, &namespaces);
-        let pods = Pods::default();
-        let mut rollout = Self { pods, proxies: Vec::new(), mesh, context, mode, namespaces, links };
+        let (pods, proxies, directories) = Default::default();
+        let mut rollout = Self { pods, proxies, mesh, context, mode, directories, namespaces, links };
         rollout.create_pods()?;
         rollout.start_services()?;
         rollout.describe_pods(member)?;
@@ -197,16 +201,33 @@ impl<'a> Rollout<'a> {
     }
 
     fn start_services(&mut self) -> Result<()> {
-        let workloads = &self.context.spec.topology.workloads;
-        let factory = ServiceFactory { context: &self.context, external: (EXTERNAL_HOST, EXTERNAL_PORT) };
-        let pods = self.pods.workloads.iter_mut().zip(workloads);
-        let pods =
-            pods.flat_map(|(running, workload)| running.pods.iter_mut().map(move |pod| (pod, workload)));
-        try_side_by_side(pods, |(running, workload)| {
-            running.service = factory.start(&mut running.pod, &running.name, workload)?;
+        let directory = lab_name(&format!("t{}-topology", self.context.number));
+        let directory = PrivateDir(self.context.lab.create_private_dir(&directory, ContainerUser::Lab)?);
+        let file = directory.path().join("topology.yaml");
+        let topology = self.topology();
+        if topology.workloads.iter().any(|workload| workload.script().is_some()) {
+            fs::write(&file, topology.to_yaml()).context(format!("write {}", file.display()))?;
+        }
+        self.directories.push(directory);
+        let workloads = topology.workloads.iter().zip((0..).map(|id| self.connect_options(id)));
+        let workloads: Vec<_> = workloads.collect();
+        let external = (EXTERNAL_HOST, EXTERNAL_PORT);
+        let factory = ServiceFactory { context: &self.context, external, topology: &file };
+        let pods = self.pods.workloads.iter_mut().zip(&workloads);
+        let pods = pods.flat_map(|(running, wanted)| running.pods.iter_mut().map(move |pod| (pod, wanted)));
+        try_side_by_side(pods, |(running, (workload, connect))| {
+            running.service = factory.start(&mut running.pod, &running.name, workload, connect)?;
             Ok(())
         })
         .map(drop)
+    }
+
+    /// Where a service with a script finds its callees. Their names need not resolve yet.
+    fn connect_options(&self, id: WorkloadId) -> Vec<String> {
+        let option = |call: Call| {
+            format!("--connect={}={}", self.workload(call.to).qualified_name(), self.authority_of(call.to))
+        };
+        self.calls_from(id).map(option).collect()
     }
 
     fn describe_pods(&mut self, member: Membership) -> Result<()> {
@@ -326,7 +347,7 @@ impl<'a> Rollout<'a> {
 
     pub fn services(&self) -> Vec<WorkloadId> {
         let workloads = self.topology().workloads.iter().enumerate();
-        workloads.filter(|(_, workload)| workload.service().is_some()).map(|(id, _)| id).collect()
+        workloads.filter(|(_, workload)| workload.serves()).map(|(id, _)| id).collect()
     }
 
     /// Objects that the experiment's switches ask for. Those of its own that are in no namespace of the mesh are there once.
@@ -404,11 +425,11 @@ impl<'a> Rollout<'a> {
 
     /// Where callers find a service: host and port.
     pub fn authority_of(&self, id: WorkloadId) -> String {
-        let host = match &self.mesh {
-            Some(_) => self.host_of(id),
-            None => self.service_address(id).to_string(),
-        };
-        format!("{host}:{SERVICE_PORT}")
+        match &self.mesh {
+            _ if self.workload(id).is_external() => self.endpoints_of(id)[0].to_string(),
+            Some(_) => format!("{}:{SERVICE_PORT}", self.host_of(id)),
+            None => format!("{}:{SERVICE_PORT}", self.service_address(id)),
+        }
     }
 
     /// What a driver requests from this authority.

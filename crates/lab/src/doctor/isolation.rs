@@ -7,6 +7,7 @@ use crate::sandbox::redirect::{OUTBOUND_PORT, PROXY_USER, ProxyIdentity, Redirec
 use crate::{ContainerSpec, ContainerUser, ErrorOutput, Lab, Pod, PodSpec, Privileges};
 use experiment::environment::in_one_line;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
+use experiment::topology::Resources;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::ip_original_dst;
 use std::collections::BTreeMap;
@@ -73,7 +74,7 @@ fn process(lab: &Lab, pod: &mut Pod, overrides: &Overrides) -> Check {
         program: program.clone(),
         arguments: vec!["--version".into()],
         environment: BTreeMap::new(),
-        cpu_limit_cores: lab.cgroup_version().map(|_| CPU_LIMIT_CORES),
+        limits: Resources::cpu_limit(lab.cgroup_version().map(|_| CPU_LIMIT_CORES)),
         user: ContainerUser::Proxy,
         working_directory: None,
         output_log: lab.private_dir().join("doctor.log"),

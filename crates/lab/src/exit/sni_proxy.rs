@@ -12,6 +12,7 @@ use crate::private_dir::PrivateDir;
 use crate::running::{CounterSource, Proxy};
 use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::HopProtocol;
+use experiment::topology::Resources;
 use mesh::admin::{AdminCause, AdminError};
 use mesh::istio::objects::egress::{EXTERNAL_HOST, SNI_PROXY_PORT};
 use mesh::proof::{Count, Demand, Evidence, ProtocolCounters, Seen, SideCounters, StreamCounters};
@@ -95,7 +96,7 @@ pub fn start(context: &DeploymentContext<'_>, pod: &mut Pod, destination: Socket
         program: nginx.program,
         arguments: arguments.map(Into::into).to_vec(),
         environment: BTreeMap::new(),
-        cpu_limit_cores: context.spec.proxy.cpu_limit_cores,
+        limits: Resources::cpu_limit(context.spec.proxy.cpu_limit_cores),
         user: ContainerUser::Proxy,
         working_directory: None,
         output_log: context.log_dir.join(format!("{NAME}.log")),

@@ -15,6 +15,7 @@ use crate::redirect::PROXY_USER;
 use crate::running::{CounterSource, PodIdentity, Proxy};
 use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::{ProxyConfiguration, ProxyHeap};
+use experiment::topology::Resources;
 use mesh::admin::liveness::LivenessProbe;
 use mesh::admin::{Admin, AdminError};
 use mesh::config_dump::DumpCopy;
@@ -89,7 +90,7 @@ impl AgentFactory<'_> {
             program: self.programs.pilot_agent.path.clone(),
             arguments: arguments(spec),
             environment: self.environment(spec, pod, &envoy),
-            cpu_limit_cores: self.context.spec.proxy.cpu_limit_cores,
+            limits: Resources::cpu_limit(self.context.spec.proxy.cpu_limit_cores),
             user: ContainerUser::Proxy,
             working_directory: Some(fs::canonicalize(files.path()).map_err(operation)?),
             output_log: self.context.log_dir.join(format!("{}.log", file_name(&spec.name))),

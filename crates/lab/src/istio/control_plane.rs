@@ -23,6 +23,7 @@ use crate::running::Supporting;
 use crate::wait::wait_for;
 use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::Role;
+use experiment::topology::Resources;
 use mesh::admin::Admin;
 use mesh::admin::RESPONSE_TIMEOUT;
 use mesh::admin::liveness::LivenessProbe;
@@ -324,7 +325,7 @@ impl Starting<'_> {
             program: program.to_path_buf(),
             arguments: arguments.into_iter().map(OsString::from).collect(),
             environment,
-            cpu_limit_cores: None,
+            limits: Resources::default(),
             user: ContainerUser::Lab,
             working_directory: Some(self.folder.to_path_buf()),
             output_log: self.log_dir.join(format!("{name}.log")),

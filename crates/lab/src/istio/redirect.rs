@@ -11,6 +11,7 @@ use crate::pod::Pod;
 use crate::redirect::{self, INBOUND_PORT, OUTBOUND_PORT, PROXY_USER};
 use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
+use experiment::topology::Resources;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
@@ -80,7 +81,7 @@ fn set_up(pod: &mut Pod, name: &str, program: &Path, arguments: &[&str], log_dir
         program: program.to_path_buf(),
         arguments: arguments.iter().map(Into::into).collect(),
         environment: redirect::environment(&pod.iptables_lock()),
-        cpu_limit_cores: None,
+        limits: Resources::default(),
         user: ContainerUser::NetworkSetup,
         working_directory: None,
         output_log: log_dir.join(format!("{}-init.log", pod.name())),

@@ -1,4 +1,4 @@
-//! The synthetic service in its pods, the same under every mesh.
+//! Services in their pods, the same under every mesh: the synthetic service, and nodes of a graph with their scripts.
 
 use crate::Result;
 use crate::component_name::{file_name, lab_name};
@@ -7,7 +7,7 @@ use crate::context::DeploymentContext;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use experiment::environment::{EnvironmentError, ServerSettings, TCP_REQUEST_BYTES};
-use experiment::topology::Workload;
+use experiment::topology::{Runs, Workload};
 use experiment::units::{format_duration, format_fraction};
 use mesh::admin::liveness::LivenessProbe;
 use mesh::admin::{Admin, AdminError};
@@ -15,13 +15,14 @@ use mesh::proof::CountedService;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The port of services, and of a gateway before them.
 pub(crate) const SERVICE_PORT: u16 = 8080;
 
-/// Where a service is asked what it counted, on the loopback of its pod, while [`SERVICE_PORT`] speaks no HTTP.
+/// Where a service is asked what it counted, on the loopback of its pod, unless it answers at [`SERVICE_PORT`] too.
 const COUNTERS_PORT: u16 = 8079;
 
 /// A service starts in milliseconds; more on a machine that is busy with other things.
@@ -40,28 +41,71 @@ pub(crate) struct ServiceFactory<'a> {
     pub context: &'a DeploymentContext<'a>,
     /// The name in the certificates of external services, and their port.
     pub external: (&'a str, u16),
+    /// File of the topology, for services with scripts.
+    pub topology: &'a Path,
 }
 
 impl ServiceFactory<'_> {
-    pub fn start(&self, pod: &mut Pod, name: &str, workload: &Workload) -> Result<Option<RunningService>> {
-        let Some(settings) = workload.service() else { return Ok(None) };
-        let is_http = workload.protocol.is_http();
-        let (port, listens, credentials) = if workload.is_external() {
-            let (listens, credentials) = self.tls(name, is_http)?;
-            (self.external.1, listens, Some(credentials))
-        } else {
-            (SERVICE_PORT, clear_text(is_http), None)
-        };
-        let sizes = if is_http { Vec::new() } else { tcp_sizes(workload) };
-        let container = self.process(pod, name, workload, settings, [listens, sizes].concat())?;
-        // An external service speaks TLS at its own port.
-        let asked_at = if is_http && !workload.is_external() { SERVICE_PORT } else { COUNTERS_PORT };
+    /// Starts what a pod of a workload runs, if anything. `connect` are the options by which it finds its callees.
+    pub fn start(
+        &self,
+        pod: &mut Pod,
+        name: &str,
+        workload: &Workload,
+        connect: &[String],
+    ) -> Result<Option<RunningService>> {
+        let (mut port, mut asked_at, mut credentials) = (SERVICE_PORT, COUNTERS_PORT, None);
+        let mut arguments = vec!["serve".to_owned()];
+        match &workload.runs {
+            Runs::Drivers => return Ok(None),
+            Runs::Database => {
+                return Err(EnvironmentError::new(format!("start {name}"), "a lab runs no database"));
+            }
+            Runs::Scripted(_) => {
+                arguments.extend([
+                    format!("--topology={}", self.topology.display()),
+                    format!("--service={}", workload.qualified_name()),
+                    format!("--listen=0.0.0.0:{SERVICE_PORT}"),
+                    format!("--admin-listen={}:{COUNTERS_PORT}", Ipv4Addr::LOCALHOST),
+                ]);
+                arguments.extend_from_slice(connect);
+            }
+            Runs::Service(settings) => {
+                arguments.extend(synthetic(settings, workload));
+                if workload.protocol.is_http() {
+                    arguments.push(format!("--listen=0.0.0.0:{SERVICE_PORT}"));
+                    asked_at = SERVICE_PORT;
+                } else {
+                    arguments
+                        .extend([listen_for_questions(), format!("--tcp-listen=0.0.0.0:{SERVICE_PORT}")]);
+                }
+            }
+            Runs::ExternalService(settings) => {
+                arguments.extend(synthetic(settings, workload));
+                let (listens, directory) = self.tls(name, workload.protocol.is_http())?;
+                arguments.extend(listens);
+                (port, credentials) = (self.external.1, Some(directory));
+            }
+        }
+        let container = pod.start(&ContainerSpec {
+            name: lab_name(name),
+            program: self.context.meshmeter.to_path_buf(),
+            arguments: arguments.into_iter().map(Into::into).collect(),
+            environment: BTreeMap::new(),
+            limits: workload.resources,
+            user: ContainerUser::Lab,
+            working_directory: None,
+            output_log: self.context.log_dir.join(format!("{}.log", file_name(name))),
+            error_output: ErrorOutput::WithOutput,
+        })?;
         let admin = pod.admin(name, asked_at);
+        // A node counts no questions.
+        let asked = workload.script().is_none().then(AtomicU64::default);
         Ok(Some(RunningService {
             container,
             port,
             liveness: LivenessProbe { process: None, admin: admin.clone(), path: COUNTERS_PATH },
-            counters: ServiceCounters { admin, asked: AtomicU64::new(0) },
+            counters: ServiceCounters { admin, asked },
             credentials,
         }))
     }
@@ -84,56 +128,27 @@ impl ServiceFactory<'_> {
         ];
         Ok((arguments, directory))
     }
-
-    fn process(
-        &self,
-        pod: &mut Pod,
-        name: &str,
-        workload: &Workload,
-        settings: &ServerSettings,
-        listens: Vec<String>,
-    ) -> Result<Container> {
-        let arguments = [
-            "serve".to_owned(),
-            format!("--size={}", settings.payload_bytes),
-            format!("--delay={}", format_duration(settings.delay)),
-            format!("--error-rate={}", format_fraction(settings.error_fraction)),
-        ];
-        let arguments: Vec<String> = arguments.into_iter().chain(listens).collect();
-        pod.start(&ContainerSpec {
-            name: lab_name(name),
-            program: self.context.meshmeter.to_path_buf(),
-            arguments: arguments.into_iter().map(Into::into).collect(),
-            environment: BTreeMap::new(),
-            cpu_limit_cores: workload.resources.cpu_limit_cores,
-            user: ContainerUser::Lab,
-            working_directory: None,
-            output_log: self.context.log_dir.join(format!("{}.log", file_name(name))),
-            error_output: ErrorOutput::WithOutput,
-        })
-    }
 }
 
-fn clear_text(is_http: bool) -> Vec<String> {
-    let address = format!("0.0.0.0:{SERVICE_PORT}");
-    if is_http {
-        vec![format!("--listen={address}")]
-    } else {
-        vec![listen_for_questions(), format!("--tcp-listen={address}")]
+/// What the synthetic service does, whatever it listens for. Where bytes do not say it, generator and service agree on sizes.
+fn synthetic(settings: &ServerSettings, workload: &Workload) -> Vec<String> {
+    let mut arguments = vec![
+        format!("--size={}", settings.payload_bytes),
+        format!("--delay={}", format_duration(settings.delay)),
+        format!("--error-rate={}", format_fraction(settings.error_fraction)),
+    ];
+    if !workload.protocol.is_http() {
+        arguments.extend([
+            format!("--tcp-request-size={TCP_REQUEST_BYTES}"),
+            format!("--tcp-reply-size={}", workload.tcp_reply_bytes()),
+        ]);
     }
+    arguments
 }
 
 /// In clear text such a service responds on its loopback alone, when it is asked for its counters.
 fn listen_for_questions() -> String {
     format!("--listen={}:{COUNTERS_PORT}", Ipv4Addr::LOCALHOST)
-}
-
-/// What generator and service agree on where the bytes do not say it.
-fn tcp_sizes(workload: &Workload) -> Vec<String> {
-    vec![
-        format!("--tcp-request-size={TCP_REQUEST_BYTES}"),
-        format!("--tcp-reply-size={}", workload.tcp_reply_bytes()),
-    ]
 }
 
 /// Where a service returns what it counted (`docs/service.md`).
@@ -143,14 +158,14 @@ const COUNTERS_PATH: &str = "/meshmeter/counters";
 #[derive(Debug)]
 pub(crate) struct ServiceCounters {
     admin: Admin,
-    /// Each question comes on a connection of its own, which the service counts.
-    asked: AtomicU64,
+    /// Questions so far, where the service counts them: each comes on a connection of its own.
+    asked: Option<AtomicU64>,
 }
 
 impl ServiceCounters {
     pub fn read(&self) -> Result<BTreeMap<String, u64>, AdminError> {
         let counted: Counted = self.admin.ask_json(COUNTERS_PATH)?;
-        let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let asked = self.asked.as_ref().map_or(0, |asked| asked.fetch_add(1, Ordering::Relaxed) + 1);
         let counters = [
             (CountedService::REQUESTS, counted.requests),
             (CountedService::CONNECTIONS, counted.connections_accepted.saturating_sub(asked)),

@@ -11,6 +11,7 @@ use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::redirect::{PROXY_MARK, PROXY_USER, ProxyIdentity};
 use experiment::environment::{EnvironmentError, ErrorContext};
+use experiment::topology::Resources;
 use mesh::admin::Admin;
 use mesh::admin::dial::UnixSocket;
 use mesh::envoy::bootstrap::{Position, ProxyConfiguration, configuration};
@@ -92,7 +93,7 @@ impl StaticEnvoyFactory<'_> {
             program: self.envoy.path.clone(),
             arguments,
             environment: BTreeMap::new(),
-            cpu_limit_cores: self.context.spec.proxy.cpu_limit_cores,
+            limits: Resources::cpu_limit(self.context.spec.proxy.cpu_limit_cores),
             user: ContainerUser::Proxy,
             working_directory: None,
             output_log: self.context.log_dir.join(format!("{}.log", file_name(name))),

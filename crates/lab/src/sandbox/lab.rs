@@ -210,10 +210,10 @@ impl Lab {
         let reason = self.no_cgroup_because().unwrap_or("none can be made");
         EnvironmentError::new(
             operation,
-            format!("a CPU limit needs control groups, and there are none here: {reason}"),
+            format!("a limit needs control groups, and there are none here: {reason}"),
         )
         .with_hint(
-            "run as root, or under `systemd-run --user --scope -p Delegate=yes`, or leave the CPU limits out",
+            "run as root, or under `systemd-run --user --scope -p Delegate=yes`, or leave the limits out",
         )
     }
 

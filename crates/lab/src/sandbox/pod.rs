@@ -10,6 +10,7 @@ use crate::sandbox::redirect::{self, PROXY_USER, ProxyIdentity, Redirect};
 use crate::sandbox::registry::runtime_dir::RUNTIME_VARIABLE;
 use crate::sandbox::{network, process_table};
 use experiment::environment::{EnvironmentError, ErrorContext as _, in_one_line};
+use experiment::topology::Resources;
 use mesh::wait::wait_for;
 use rustix::process::{Pid, Signal, WaitOptions};
 use std::collections::BTreeSet;
@@ -147,9 +148,11 @@ impl Pod {
         // One that has ended makes room; its cgroup goes on counting.
         self.containers.retain(|other| other.name() != spec.name);
         let cgroup = self.lab.cgroup().map(|cgroup| cgroup.create(&self.name, &spec.name)).transpose()?;
-        if let Some(cores) = spec.cpu_limit_cores {
+        let Resources { cpu_limit_cores, memory_limit_bytes, .. } = spec.limits;
+        if cpu_limit_cores.is_some() || memory_limit_bytes.is_some() {
             let Some(cgroup) = &cgroup else { return Err(self.lab.no_cgroup_for(&operation())) };
-            cgroup.limit_cpu(cores)?;
+            cpu_limit_cores.map_or(Ok(()), |cores| cgroup.limit_cpu(cores))?;
+            memory_limit_bytes.map_or(Ok(()), |bytes| cgroup.limit_memory(bytes))?;
         }
         let identity = self.lab.proxy_identity();
         let program = if spec.user == ContainerUser::Proxy && identity == ProxyIdentity::Uid {

@@ -2,6 +2,7 @@
 
 use crate::cases::LogFolder;
 use experiment::schema::Role;
+use experiment::topology::Resources;
 use lab::environment::LocalLab;
 use lab::observe::{self, HostProc, Watched};
 use lab::{ContainerSpec, ContainerUser, ErrorOutput, Lab, PodSpec, Privileges, wait_for};
@@ -22,7 +23,7 @@ pub fn a_known_burn_is_read_by_both_sources(lab: &Lab, _place: &mut LocalLab) {
             program: std::env::current_exe().expect("a running program has a path"),
             arguments: vec!["burn".into(), BURN_MS.to_string().into(), go.clone().into()],
             environment: BTreeMap::new(),
-            cpu_limit_cores: None,
+            limits: Resources::default(),
             user: ContainerUser::Lab,
             working_directory: None,
             output_log: log.clone(),

@@ -1,6 +1,7 @@
 //! What the test binary does when it is not the harness.
 
 use crate::{explain, inside};
+use experiment::topology::Resources;
 use lab::registry;
 use lab::{ContainerSpec, ContainerUser, Entered, ErrorOutput, Lab, PodSpec, ProxyIdentity};
 use rustix::process::{Pid, Signal};
@@ -121,7 +122,7 @@ pub fn program(lab: &Lab, name: &str, user: ContainerUser, arguments: &[&str]) -
         program: std::env::current_exe().expect("proc is mounted"),
         arguments: arguments.iter().map(Into::into).collect(),
         environment: BTreeMap::new(),
-        cpu_limit_cores: None,
+        limits: Resources::default(),
         user,
         working_directory: None,
         output_log: log_path(lab, name),

@@ -7,6 +7,7 @@ use crate::lab::Lab;
 use crate::pod::{Pod, PodSpec};
 use experiment::MeshSettings;
 use experiment::environment::{ErrorContext, ProgressSink};
+use experiment::topology::Resources;
 use mesh::istio::background::{BackgroundServices, METRICS_PATH};
 use mesh::istio::objects::telemetry::{TRACE_COLLECTOR, TRACE_COLLECTOR_PORT};
 use mesh::kubernetes::workloads::{Membership, ServicePort, Workload};
@@ -65,7 +66,7 @@ impl ControlPlane {
                 .map(Into::into)
                 .to_vec(),
             environment: BTreeMap::new(),
-            cpu_limit_cores: None,
+            limits: Resources::default(),
             user: ContainerUser::Lab,
             working_directory: None,
             output_log: self.log_dir.join(format!("{TRACE_COLLECTOR}.log")),

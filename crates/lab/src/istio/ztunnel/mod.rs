@@ -15,6 +15,7 @@ use crate::private_dir::PrivateDir;
 use crate::running::{CounterSource, PodIdentity, Proxy};
 use experiment::environment::{AccessLog, ErrorContext};
 use experiment::schema::ProxyConfiguration;
+use experiment::topology::Resources;
 use mesh::admin::liveness::LivenessProbe;
 use mesh::admin::{Admin, AdminError};
 use mesh::config_dump::DumpCopy;
@@ -118,7 +119,7 @@ impl ZtunnelFactory<'_> {
             program: self.program.to_path_buf(),
             arguments: ["proxy", "ztunnel"].map(OsString::from).to_vec(),
             environment,
-            cpu_limit_cores: self.context.spec.proxy.cpu_limit_cores,
+            limits: Resources::cpu_limit(self.context.spec.proxy.cpu_limit_cores),
             user,
             working_directory: Some(directory),
             output_log: self.context.log_dir.join(format!("{}.log", file_name(name))),

@@ -90,6 +90,17 @@ impl Cgroup {
         })
     }
 
+    /// Limits memory as a pod's `limits.memory` does.
+    pub fn limit_memory(&self, bytes: u64) -> Result<()> {
+        let file = match self.version {
+            Version::V1 => "memory.limit_in_bytes",
+            Version::V2 => "memory.max",
+        };
+        let written =
+            self.required("memory").and_then(|directory| fs::write(directory.join(file), bytes.to_string()));
+        written.map_err(|error| EnvironmentError::new(format!("limit memory to {bytes} bytes"), error))
+    }
+
     pub fn cpu_usage(&self) -> io::Result<CpuUsage> {
         let usage = match self.version {
             Version::V1 => {

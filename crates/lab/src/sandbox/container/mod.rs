@@ -12,6 +12,7 @@ use crate::sandbox::interface::Interface;
 use crate::sandbox::process_end::ends_within;
 use crate::sandbox::process_table;
 use experiment::environment::EnvironmentError;
+use experiment::topology::Resources;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -32,8 +33,8 @@ pub struct ContainerSpec {
     pub arguments: Vec<OsString>,
     /// The whole environment; nothing is inherited. PATH is added where absent.
     pub environment: BTreeMap<String, OsString>,
-    /// As in a pod's specification; absent: no limit.
-    pub cpu_limit_cores: Option<f64>,
+    /// Only limits take effect: nothing is reserved.
+    pub limits: Resources,
     pub user: ContainerUser,
     /// Absent: ours.
     pub working_directory: Option<PathBuf>,

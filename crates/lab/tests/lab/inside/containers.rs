@@ -3,6 +3,7 @@
 use super::{OrFail as _, Test};
 use crate::ensure;
 use crate::roles::{PATIENCE, log_path, proc_file, program};
+use experiment::topology::Resources;
 use lab::{ContainerSpec, ContainerUser, ErrorOutput, Lab, PodSpec, ProxyIdentity};
 use std::fs;
 use std::io::Read as _;
@@ -138,7 +139,7 @@ fn cpu_limit(lab: &Lab) -> Result<(), String> {
     let mut pod = lab.create_pod(&PodSpec::new("pod")).or_fail()?;
     let mut spec = program(lab, "spinner", ContainerUser::Lab, &["role:spin"]);
     // Less than a busy machine leaves to it.
-    spec.cpu_limit_cores = Some(0.05);
+    spec.limits = Resources { memory_limit_bytes: Some(64 << 20), ..Resources::cpu_limit(Some(0.05)) };
     if lab.cgroup_version().is_none() {
         let error = pod.start(&spec).expect_err("there is nothing to limit it with");
         return ensure(error.hint.is_some(), "the error does not say what to do");
@@ -161,7 +162,7 @@ fn cpu_limit(lab: &Lab) -> Result<(), String> {
     let throttling = cgroup.throttling().or_fail()?;
     ensure(throttling.throttled_periods >= 5 && throttling.time_ns > 100_000_000, format!("{throttling:?}"))?;
     spec.name = "senseless".to_owned();
-    spec.cpu_limit_cores = Some(f64::NAN);
+    spec.limits = Resources::cpu_limit(Some(f64::NAN));
     ensure(pod.start(&spec).is_err(), "a limit that is no number is taken")
 }
 
