@@ -6,6 +6,7 @@
 
 mod comparison;
 mod components;
+pub(crate) mod distribution;
 mod drivers;
 mod edges;
 mod estimates;
@@ -20,7 +21,7 @@ pub use estimates::VALID;
 use crate::trials::{TrialsByCell, is_valid, reason_kind};
 use crate::{findings, published, retakes};
 use components::components;
-use estimates::{commonest_kind, error_fraction, estimate, percentiles};
+use estimates::{clock_percentiles, commonest_kind, error_fraction, estimate, percentiles};
 use experiment::plan::{PlannedCell, cells, most_retakes};
 use experiment::schema::{
     Cell, CellKey, CellPath, Conditions, HopProof, Host, LoadPoint, LoadResult, SUMMARY_SCHEMA, Summary,
@@ -103,6 +104,7 @@ fn cell(key: &PlannedCell, objective: &Objective, trials: &TrialsByCell<'_>) -> 
     let retakes = all.iter().filter(|trial| retakes::is_another_take(trial, all)).count();
     let places = all.len() - retakes;
     let results: Vec<&LoadResult> = trials.valid_results(key.key()).collect();
+    let verdict = verdict(all, valid.len(), places);
     Cell {
         mode,
         factors: key.factors.clone(),
@@ -110,8 +112,10 @@ fn cell(key: &PlannedCell, objective: &Objective, trials: &TrialsByCell<'_>) -> 
         trials: all.len(),
         valid: valid.len(),
         retakes,
-        verdict: verdict(all, valid.len(), places),
         response_time_us: percentiles(&results),
+        service_time_us: clock_percentiles(&results, |result| &result.service_time_us),
+        distribution: distribution::distribution(&verdict, all),
+        verdict,
         added_us: mode
             .floor()
             .and_then(|floor| comparison::response_time(mode, floor, key.conditions(), trials)),

@@ -1,6 +1,7 @@
 //! Estimates of one cell: mode × factors × load.
 
 use super::component_summary::{ComponentSummary, RoleTotal};
+use super::distribution::RequestDistribution;
 use super::driver::DriverSummary;
 use super::edge::EdgeSummary;
 use super::estimate::{AddedLatency, Estimate, Percentiles};
@@ -32,6 +33,12 @@ pub struct Cell {
     pub verdict: String,
     /// Response time over the valid trials; absent where there is none.
     pub response_time_us: Option<Percentiles>,
+    /// Service time over the valid trials: from the actual send, which leaves out waiting to be sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_time_us: Option<Percentiles>,
+    /// All requests by both clocks; absent in a closed loop and where no trial is valid or saturated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distribution: Option<RequestDistribution>,
     /// What the mode adds to mode `none` at the same load; absent for `none` itself and where there is nothing to compare.
     pub added_us: Option<AddedLatency>,
     /// Responses per second.

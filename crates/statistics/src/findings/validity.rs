@@ -3,6 +3,7 @@
 use super::run::Run;
 use super::words;
 use crate::objective::misses;
+use crate::summary::distribution::is_saturated;
 use crate::trials::is_valid;
 use crate::trials::reason_kind;
 use experiment::Mode;
@@ -16,7 +17,7 @@ const MOST_PLACES: usize = 6;
 /// Cells that did not keep up, with what they completed.
 pub(super) fn saturation(run: &Run<'_>) -> Vec<String> {
     // Where another reason comes first, such as another process that took the CPU, it may be why the target did not keep up.
-    let is_saturated = |trial: &&&TrialRecord| trial.verdict.saturated && reason_kind(trial) == "saturated";
+    let is_saturated = |trial: &&&TrialRecord| is_saturated(trial);
     let saturated = |cell: &&Cell| {
         let trials = run.trials.of(cell.key());
         trials.iter().filter(is_saturated).count() * 2 > trials.len()
@@ -42,9 +43,36 @@ pub(super) fn saturation(run: &Run<'_>) -> Vec<String> {
                     words::rate(mean)
                 )
             };
-            format!("{} is saturated: {what}.", words::sentence(&words::cell(cell)))
+            format!("{} is saturated: {what}.{}", words::sentence(&words::cell(cell)), both_clocks(cell))
         })
         .collect()
+}
+
+/// What a clock that starts at the actual send makes of a saturated cell; empty where both read alike.
+fn both_clocks(cell: &Cell) -> String {
+    let Some(distribution) = cell.distribution.as_ref().filter(|distribution| distribution.clocks_differ())
+    else {
+        return String::new();
+    };
+    let (Some(median), Some(slowest_us)) = (distribution.at(50.0), distribution.slowest_answered_us()) else {
+        return String::new();
+    };
+    let Some(service_us) = median.service_time_us else { return String::new() };
+    let unanswered = 1.0 - distribution.answered as f64 / distribution.due as f64;
+    let corrected = match median.response_time_us {
+        Some(response_us) => format!("is {}", words::latency_value(response_us)),
+        None => format!("is above {}", words::latency_value(slowest_us)),
+    };
+    let without = if unanswered > 0.0 {
+        format!(", and {} of the due requests had no response", words::percent(unanswered))
+    } else {
+        String::new()
+    };
+    format!(
+        " Uncorrected, from the actual send, the median reads {} and hides the queue; corrected, from the intended \
+         start, it {corrected}{without}.",
+        words::latency_value(service_us)
+    )
 }
 
 /// Where the objective was met.

@@ -1,0 +1,122 @@
+//! The whole distribution of a cell's requests by both clocks.
+//!
+//! Percentiles are those of all requests together, from merged histograms: ten requests beyond the 99.999th take a million.
+
+use crate::histogram::LatencyHistogram;
+use crate::trials::{is_valid, reason_kind};
+use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
+use experiment::schema::{
+    AbsentPercentile, DistributionPoint, HistogramSummary, LoadResult, RequestDistribution, TrialRecord,
+};
+
+/// Those of the usual HdrHistogram charts.
+const PERCENTILES: [f64; 8] = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0];
+
+/// Whether saturation, and nothing before it, spoils a trial's figures.
+pub(crate) fn is_saturated(trial: &TrialRecord) -> bool {
+    trial.verdict.saturated && reason_kind(trial) == SATURATED
+}
+
+/// Kind of the reason.
+pub(crate) const SATURATED: &str = "saturated";
+
+/// Of the valid trials of an open loop, and where `verdict` is saturation of the saturated ones too; absent where there are
+/// none, or where a histogram cannot be read.
+pub(super) fn distribution(verdict: &str, trials: &[&TrialRecord]) -> Option<RequestDistribution> {
+    let saturated = verdict == SATURATED;
+    let enters = |trial: &&&TrialRecord| is_valid(trial) || saturated && is_saturated(trial);
+    let results: Vec<&LoadResult> =
+        trials.iter().filter(enters).filter_map(|trial| trial.result.as_ref()).collect();
+    if results.is_empty() || results.iter().any(|result| result.rate.offered.is_none()) {
+        return None;
+    }
+    let response = merged(&results, |result| &result.response_time_us)?;
+    let service = merged(&results, |result| &result.service_time_us)?;
+    let due: u64 = results.iter().map(|result| result.requests.scheduled).sum();
+    let point = |percentile| point(percentile, due, &response, &service);
+    Some(RequestDistribution {
+        trials: results.len(),
+        saturated,
+        due,
+        answered: response.count(),
+        percentiles: PERCENTILES.into_iter().map(point).collect(),
+    })
+}
+
+fn merged(results: &[&LoadResult], times: fn(&LoadResult) -> &HistogramSummary) -> Option<LatencyHistogram> {
+    let mut whole = LatencyHistogram::new();
+    for result in results {
+        whole.merge(&LatencyHistogram::decode(&times(result).histogram).ok()?);
+    }
+    (whole.count() > 0).then_some(whole)
+}
+
+fn point(
+    percentile: f64,
+    due: u64,
+    response: &LatencyHistogram,
+    service: &LatencyHistogram,
+) -> DistributionPoint {
+    let answered = response.count();
+    let fraction = percentile / 100.0;
+    // The fraction is not exact in binary.
+    let resolved = percentile >= 100.0
+        || answered as f64 * (1.0 - fraction) >= SAMPLES_BEYOND_A_PERCENTILE * (1.0 - 1e-6);
+    let at = |histogram: &LatencyHistogram, percentile| resolved.then(|| histogram.percentile_us(percentile));
+    let rank = (due as f64 * fraction).ceil().max(1.0);
+    let among_answered = rank <= answered as f64;
+    DistributionPoint {
+        percentile,
+        // The same rank among the answered requests, which are the fastest.
+        response_time_us: at(response, rank / answered as f64 * 100.0).filter(|_| among_answered),
+        answered_response_time_us: at(response, percentile),
+        service_time_us: at(service, percentile),
+        absent: match (resolved, among_answered) {
+            (true, true) => None,
+            (_, false) => Some(AbsentPercentile::Unanswered),
+            (false, true) => Some(AbsentPercentile::TooFewRequests),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn times(from_us: u64, to_us: u64) -> LatencyHistogram {
+        let mut histogram = LatencyHistogram::new();
+        (from_us..=to_us).for_each(|us| histogram.record(Duration::from_micros(us)));
+        histogram
+    }
+
+    fn points(due: u64, response: &LatencyHistogram, service: &LatencyHistogram) -> Vec<DistributionPoint> {
+        PERCENTILES.into_iter().map(|percentile| point(percentile, due, response, service)).collect()
+    }
+
+    fn near(figure: Option<f64>, expected: f64) -> bool {
+        figure.is_some_and(|figure| (figure / expected - 1.0).abs() < 0.002)
+    }
+
+    #[test]
+    fn a_percentile_needs_ten_requests_beyond_it_and_the_greatest_none() {
+        let all = points(1000, &times(1, 1000), &times(1, 1000));
+        assert!(near(all[0].response_time_us, 500.0) && near(all[3].service_time_us, 990.0), "{all:?}");
+        let absent: Vec<_> = all.iter().map(|point| point.absent.is_some()).collect();
+        assert_eq!(absent, [false, false, false, false, true, true, true, false]);
+        assert_eq!((all[4].response_time_us, all[4].absent), (None, Some(AbsentPercentile::TooFewRequests)));
+        assert!(near(all[7].response_time_us, 1000.0));
+    }
+
+    #[test]
+    fn requests_without_a_response_rank_above_the_answered() {
+        // Every second request was never sent: the median is that of the slowest answered, nothing beyond is a number.
+        let all = points(2000, &times(1001, 2000), &times(1, 1000));
+        assert!(near(all[0].response_time_us, 2000.0), "{:?}", all[0]);
+        assert!(near(all[0].answered_response_time_us, 1500.0) && near(all[0].service_time_us, 500.0));
+        for point in &all[1..] {
+            assert_eq!((point.response_time_us, point.absent), (None, Some(AbsentPercentile::Unanswered)));
+        }
+        assert!(near(all[7].answered_response_time_us, 2000.0) && near(all[7].service_time_us, 1000.0));
+    }
+}
