@@ -16,6 +16,7 @@ fn main() -> std::io::Result<()> {
         ("one-mode", fixture::run(fixture::trials(&[Mode::Sidecar], &[1000.0], 3))),
         ("nothing-valid", fixture::run(fixture::invalid_trials())),
         ("stalled", fixture::run(fixture::stalled_trials())),
+        ("saturated", fixture::run(fixture::saturated_trials())),
         ("five-drivers", fixture::run(fixture::tenant_trials(5))),
         ("fifty-drivers", fixture::run(fixture::tenant_trials(50))),
         ("no-trials", fixture::run(vec![])),

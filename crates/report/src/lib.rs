@@ -5,8 +5,9 @@
 //! [`exposition`] for what other programs read. Estimates come from crate `statistics`; here they are only shown.
 
 pub mod cells_csv;
+pub mod clocks;
 pub mod components_csv;
-pub mod conditions;
+mod conditions;
 pub mod csv;
 mod csv_fields;
 pub mod drivers;

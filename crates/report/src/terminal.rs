@@ -1,6 +1,7 @@
 //! The result on a terminal: findings, a table per load, drivers and services if there are several, what each proxy holds,
 //! and what was left out.
 
+mod clocks;
 mod drivers;
 mod holdings;
 mod load;
@@ -13,6 +14,7 @@ pub use search::search_text;
 pub use style::Options;
 pub(crate) use style::plain;
 
+use crate::clocks::ClockTable;
 use crate::conditions::ConditionLabels;
 use crate::drivers::DriverTable;
 use crate::edges::EdgeTable;
@@ -50,6 +52,9 @@ pub fn render(summary: &Summary, options: Options) -> String {
     for group in &table.groups {
         let _ = writeln!(text, "{}", bold(&plain(&group.load), options));
         let _ = writeln!(text, "{}\n", load_table(&table, &group.rows, options).trim_fmt());
+    }
+    for line in ClockTable::new(summary).iter().flat_map(|table| clocks::lines(table, options)) {
+        let _ = writeln!(text, "{line}");
     }
     let drivers = DriverTable::new(summary).map(|table| drivers::drivers(&table, options));
     let services = ServiceTable::new(summary).map(|table| drivers::services(&table, options));

@@ -378,10 +378,32 @@ fn one_mode_alone_is_not_compared() {
 #[test]
 fn service_time_is_shown_where_it_is_another_curve() {
     let stalled = page(&fixture::run(fixture::stalled_trials()));
-    assert_eq!(stalled.matches("class=\"service ").count(), 1, "the sidecar's alone");
+    let percentiles = section(&stalled, "percentiles");
+    assert_eq!(percentiles.matches("class=\"service ").count(), 1, "the sidecar's alone");
     assert!(stalled.contains("thin dashed line is service time"));
     let usual = page(&fixture::run(fixture::usual_trials()));
     assert!(!usual.contains("class=\"service ") && !usual.contains("thin dashed line"));
+}
+
+#[test]
+fn a_saturated_cell_shows_both_clocks() {
+    let page = page(&fixture::run(fixture::saturated_trials()));
+    let text = words_of(section(&page, "corrected"));
+    let cell = text.split("sidecar at 8000&#x2f;s").nth(2).expect("a chart and a row of the table");
+    insta::assert_snapshot!(cell);
+    for said in ["is saturated:", "were answered", "hides the queue"] {
+        assert!(page.contains(&shown(said)), "{}", around(&page, "saturated"));
+    }
+}
+
+#[test]
+fn both_clocks_of_a_usual_run_read_alike() {
+    let page = page(&fixture::run(fixture::trials(&[Mode::None], &[1000.0], 3)));
+    let section = section(&page, "corrected");
+    assert!(words_of(section).contains("In every cell the two read alike"), "{}", words_of(section));
+    assert!(!section.contains("<svg"));
+    let closed = self::page(&fixture::run(fixture::closed_trials()));
+    assert!(!has_section(&closed, "corrected"), "in a closed loop no request waits for its turn");
 }
 
 #[test]

@@ -88,6 +88,17 @@ fn drivers_and_services_of_five_namespaces() {
 }
 
 #[test]
+fn both_clocks_where_they_differ() {
+    let summary = summary(fixture::saturated_trials());
+    for width in [60, 160] {
+        text(&summary, width);
+    }
+    let text = text(&summary, 100);
+    let section = text.split("Corrected and uncorrected\n").nth(1).expect("the section");
+    insta::assert_snapshot!(section.split("What each proxy holds").next().unwrap_or_default());
+}
+
+#[test]
 fn fifty_drivers_take_few_lines() {
     let text = text(&summary(fixture::tenant_trials(50)), 120);
     let section = text.split("Drivers\n").nth(1).expect("the section").split("Services\n").next().unwrap();

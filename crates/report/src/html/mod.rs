@@ -28,13 +28,14 @@ pub fn render(run: &RunData) -> String {
 }
 
 /// Embedded, so that the command is one file too.
-const TEMPLATES: [(&str, &str); 9] = [
+const TEMPLATES: [(&str, &str); 10] = [
     ("report.html", include_str!("../../templates/report.html")),
     ("style.css", include_str!("../../templates/style.css")),
     ("colours.css", include_str!("../../templates/colours.css")),
     ("graph.css", include_str!("../../templates/graph.css")),
     ("parts.html", include_str!("../../templates/parts.html")),
     ("results.html", include_str!("../../templates/results.html")),
+    ("corrected.html", include_str!("../../templates/corrected.html")),
     ("drivers.html", include_str!("../../templates/drivers.html")),
     ("evidence.html", include_str!("../../templates/evidence.html")),
     ("tables.html", include_str!("../../templates/tables.html")),

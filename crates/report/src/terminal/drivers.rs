@@ -80,20 +80,7 @@ fn section<Row>(
         };
         let headline = format!("{} at {}: {}{what}", group.mode, group.load, group.headline);
         lines.extend(wrap(&plain(&headline), options.width));
-        let mut drawn = Table::new();
-        drawn.load_style(presets::NOTHING);
-        drawn.set_content_arrangement(ContentArrangement::Dynamic);
-        drawn.set_width(u16::try_from(options.width.clamp(40, 400)).unwrap_or(80));
-        drawn.set_header(header);
-        for row in &group.rows {
-            drawn.add_row(cells(row).into_iter().map(Cell::new));
-        }
-        for index in 1..drawn.column_count() {
-            if let Some(column) = drawn.column_mut(index) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
-        lines.extend(drawn.trim_fmt().lines().map(str::to_owned));
+        lines.extend(drawn_table(header, group.rows.iter().map(&cells), options));
         lines.push(String::new());
     }
     if groups.iter().any(|group| !group.all.is_empty()) {
@@ -103,6 +90,28 @@ fn section<Row>(
         lines.push(String::new());
     }
     lines
+}
+
+/// A plain table: names to the left, figures to the right.
+pub(super) fn drawn_table(
+    header: &[String],
+    rows: impl Iterator<Item = Vec<String>>,
+    options: Options,
+) -> Vec<String> {
+    let mut drawn = Table::new();
+    drawn.load_style(presets::NOTHING);
+    drawn.set_content_arrangement(ContentArrangement::Dynamic);
+    drawn.set_width(u16::try_from(options.width.clamp(40, 400)).unwrap_or(80));
+    drawn.set_header(header);
+    for row in rows {
+        drawn.add_row(row.into_iter().map(Cell::new));
+    }
+    for index in 1..drawn.column_count() {
+        if let Some(column) = drawn.column_mut(index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    drawn.trim_fmt().lines().map(str::to_owned).collect()
 }
 
 /// The interval beside the estimate where there is room for it.

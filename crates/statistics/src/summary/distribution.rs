@@ -33,6 +33,7 @@ pub(super) fn distribution(verdict: &str, trials: &[&TrialRecord]) -> Option<Req
     let response = merged(&results, |result| &result.response_time_us)?;
     let service = merged(&results, |result| &result.service_time_us)?;
     let due: u64 = results.iter().map(|result| result.requests.scheduled).sum();
+    let due = due.max(response.count());
     let point = |percentile| point(percentile, due, &response, &service);
     Some(RequestDistribution {
         trials: results.len(),

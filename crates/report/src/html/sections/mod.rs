@@ -2,6 +2,7 @@
 
 mod asked;
 mod context;
+mod corrected;
 mod edges;
 mod evidence;
 mod factors;
@@ -32,6 +33,7 @@ pub struct Page {
     /// The modes with their looks, for the legend.
     legend: Vec<LegendEntry>,
     percentiles: Option<latency::PercentileSection>,
+    corrected: Option<corrected::CorrectedSection>,
     throughput: Option<Vec<Figure>>,
     added: Option<Vec<Figure>>,
     resources: Option<resources::ResourceSection>,
@@ -61,6 +63,7 @@ impl Page {
             glance: opening::Glance::new(&context),
             legend: context.modes.iter().map(|mode| LegendEntry::new(*mode)).collect(),
             percentiles: latency::percentiles(&context),
+            corrected: corrected::corrected(&context),
             throughput: throughput::throughput(&context),
             added: latency::added(&context),
             resources: resources::resources(&context),

@@ -1,0 +1,66 @@
+//! The whole distribution corrected for coordinated omission, and uncorrected: a table of every cell, and a chart of those
+//! where the clocks differ.
+
+use super::context::{Context, Figure};
+use crate::clocks::ClockTable;
+use crate::html::charts::percentiles::{Axes, chart};
+use crate::html::curves::Curve;
+use experiment::schema::{Cell, DistributionPoint, RequestDistribution};
+use serde::Serialize;
+use statistics::CurvePoint;
+
+/// With more charts than this, the others are folded away.
+const MAX_OPEN_CHARTS: usize = 6;
+
+#[derive(Debug, Serialize)]
+pub struct CorrectedSection {
+    table: ClockTable,
+    /// Cells where the clocks read alike.
+    alike: usize,
+    charts: Vec<Figure>,
+    folded: Vec<Figure>,
+}
+
+/// Absent where no cell has an open loop with figures.
+pub fn corrected(context: &Context) -> Option<CorrectedSection> {
+    let table = ClockTable::new(&context.run.summary)?;
+    let with_clocks =
+        context.run.summary.cells.iter().filter_map(|cell| Some((cell, cell.distribution.as_ref()?)));
+    let differing: Vec<Curve> = with_clocks
+        .filter(|(_, distribution)| distribution.saturated || distribution.clocks_differ())
+        .map(|(cell, distribution)| curve(cell, distribution))
+        .collect();
+    let axes = Axes::new(&differing);
+    let figure = |(index, curve): (usize, &Curve)| {
+        let label = format!("{} at {}", curve.mode, context.conditions.label(curve.conditions()));
+        Figure { svg: chart(&format!("corrected-{index}"), &label, &[curve], &axes), caption: label }
+    };
+    let mut charts: Vec<Figure> = differing.iter().enumerate().map(figure).collect();
+    let folded = charts.split_off(charts.len().min(MAX_OPEN_CHARTS));
+    let alike = table.cells.iter().filter(|cell| !cell.differs).count();
+    Some(CorrectedSection { table, alike, charts, folded })
+}
+
+/// Its points are the percentiles of the table but for the greatest, which has no place on an axis of nines. Of a saturated
+/// cell the corrected line is that of the answered requests: the others lie above it.
+fn curve(cell: &Cell, distribution: &RequestDistribution) -> Curve {
+    let points = |read: fn(&DistributionPoint) -> Option<f64>| -> Vec<CurvePoint> {
+        let below = distribution.percentiles.iter().filter(|point| point.percentile < 100.0);
+        below
+            .filter_map(|point| Some(CurvePoint { percentile: point.percentile, value_us: read(point)? }))
+            .collect()
+    };
+    let response = points(if distribution.saturated {
+        |point| point.answered_response_time_us
+    } else {
+        |point| point.response_time_us
+    });
+    Curve {
+        mode: cell.mode,
+        factors: cell.factors.clone(),
+        load: cell.load.clone(),
+        marks: response.clone(),
+        response,
+        service: points(|point| point.service_time_us),
+    }
+}
