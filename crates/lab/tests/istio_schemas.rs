@@ -72,7 +72,7 @@ fn settled(mode: Mode, istio: &str) -> Vec<Value> {
 fn all_of(mode: Mode, istio: &str) -> Vec<Value> {
     let spec = spec(mode, istio);
     let mut objects = objects_of(&spec);
-    objects.extend(ingress::objects(&spec, &SUBJECT));
+    objects.extend(ingress::objects(&spec, &SUBJECT, "shop.example"));
     objects.extend(ingress::credential(spec.istio.ingress, SUBJECT.namespace, &CREDENTIAL));
     objects
 }
@@ -95,11 +95,16 @@ fn the_schemas_of_istio_and_of_the_gateway_api_allow_every_object() {
             objects.extend(all_of(Mode::Ingress, &ingress));
             let tcp =
                 spec_of(Protocol::Tcp, Mode::Ingress, &format!("\n  ingress: {{tls: {mtls}, api: {api}}}"));
-            objects.extend(ingress::objects(&tcp, &Subject { protocol: Protocol::Tcp, ..SUBJECT }));
+            objects.extend(ingress::objects(
+                &tcp,
+                &Subject { protocol: Protocol::Tcp, ..SUBJECT },
+                "shop.example",
+            ));
             let grpc = format!("\n  retries: 3\n  ingress: {{tls: {mtls}, api: {api}}}");
             objects.extend(ingress::objects(
                 &spec_of(Protocol::Grpc, Mode::Ingress, &grpc),
                 &Subject { protocol: Protocol::Grpc, ..SUBJECT },
+                "shop.example",
             ));
         }
     }

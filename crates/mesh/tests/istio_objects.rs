@@ -103,7 +103,7 @@ fn ingress_gateway_has_objects_of_either_api() {
         for tls in ["off", "simple", "mutual"] {
             let istio = format!("\n  retries: 3\n  timeout: 2s\n  ingress: {{tls: {tls}, api: {api}}}");
             let spec = spec(Mode::Ingress, &istio);
-            let mut objects = ingress::objects(&spec, &SUBJECT);
+            let mut objects = ingress::objects(&spec, &SUBJECT, "shop.example");
             objects.extend(ingress::credential(spec.istio.ingress, SUBJECT.namespace, &CREDENTIAL));
             insta::assert_snapshot!(format!("ingress-{api}-{tls}"), listed(&objects));
         }
@@ -119,7 +119,8 @@ fn ingress_gateway_for_tcp_has_objects_of_either_api() {
                 spec_of(Protocol::Tcp, Mode::Ingress, &format!("\n  ingress: {{tls: {tls}, api: {api}}}"));
             let name = ingress::port_name(Protocol::Tcp, spec.istio.ingress.tls);
             assert_eq!(name, if tls == "off" { "tcp" } else { "tls" });
-            let objects = ingress::objects(&spec, &Subject { protocol: Protocol::Tcp, ..SUBJECT });
+            let objects =
+                ingress::objects(&spec, &Subject { protocol: Protocol::Tcp, ..SUBJECT }, "shop.example");
             insta::assert_snapshot!(format!("ingress-tcp-{api}-{tls}"), listed(&objects));
         }
     }

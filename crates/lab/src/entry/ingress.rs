@@ -1,4 +1,4 @@
-//! `ingress`: a client outside the mesh, a gateway, and the service with its sidecar.
+//! `ingress`: a client outside the mesh, a gateway in the service's namespace, and the service with its sidecar.
 //! The client is a pod without a proxy. It speaks TLS with the gateway (SIMPLE or MUTUAL,
 //! certificates by the run's authority) or plain HTTP, and connects to the gateway's pod by the service's public name, as
 //! a load balancer before it would. The gateway's certificate is a Secret that istiod gives it.
@@ -18,11 +18,13 @@ use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::IngressTls;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
 use mesh::envoy::hop::Hop;
-use mesh::istio::objects::ingress::{self, Credential, HOST, PORT};
+use mesh::istio::objects::ingress::{self, Credential, PORT};
+use mesh::istio::objects::subject::Subject;
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, ServicePort};
 use mesh::proof::{Demand, Evidence};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 const GATEWAY_PROXY: &str = "ingress-gateway";
@@ -33,9 +35,7 @@ fn listener() -> String {
 
 #[derive(Debug, Default)]
 pub(super) struct Ingress {
-    gateway: Option<Gateway>,
-    /// Certificates and keys of clients; absent without TLS.
-    client_files: Option<PrivateDir>,
+    gateways: Vec<Gateway>,
 }
 
 #[derive(Debug)]
@@ -43,42 +43,62 @@ struct Gateway {
     pod: GatewayPod,
     proxy: ProxyId,
     target: WorkloadId,
+    /// Public name of the target.
+    host: String,
+    /// Certificates and keys of clients; absent without TLS.
+    client_files: Option<PrivateDir>,
+}
+
+impl Ingress {
+    fn before(&self, target: WorkloadId) -> Option<&Gateway> {
+        self.gateways.iter().find(|gateway| gateway.target == target)
+    }
 }
 
 impl Part for Ingress {
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
-        let target = only_target(rollout)?;
-        let spec = rollout.context.spec;
-        // Before the gateway asks: that its account may not read secrets istiod remembers for a minute.
-        self.client_files = give_certificates(rollout, spec.istio.ingress.tls)?;
-        let port = ServicePort {
-            name: ingress::port_name(rollout.workload(target).protocol, spec.istio.ingress.tls),
-            port: PORT,
-        };
-        // It stands at the edge of the mesh: what it speaks with those who call it, its Gateway says.
-        let pod = GatewayPod::create(rollout, (ingress::NAME, 0), Membership::Outside, &[port])?;
-        let statistics = statistics(&hop(rollout, target));
-        let agent = pod.agent(rollout, GATEWAY_PROXY, ProxyKind::Router, statistics);
-        let proxy = rollout.start_agents(vec![agent])?[0];
-        self.gateway = Some(Gateway { pod, proxy, target });
+        let tls = rollout.context.spec.istio.ingress.tls;
+        let mut agents = Vec::new();
+        for target in targets(rollout)? {
+            let (workload, namespace) = (rollout.workload(target), rollout.namespace_index(target));
+            let host = ingress::host(&workload.namespace);
+            // Before the gateway asks: that its account may not read secrets istiod remembers for a minute.
+            let client_files = give_certificates(rollout, namespace, &host)?;
+            let port = ServicePort { name: ingress::port_name(workload.protocol, tls), port: PORT };
+            // It stands at the edge of the mesh: what it speaks with those who call it, its Gateway says.
+            let pod = GatewayPod::create(rollout, (ingress::NAME, namespace), Membership::Outside, &[port])?;
+            let statistics = statistics(&hop(rollout, target));
+            agents.push(pod.agent(rollout, GATEWAY_PROXY, ProxyKind::Router, statistics));
+            self.gateways.push(Gateway { pod, proxy: 0, target, host, client_files });
+        }
+        for (gateway, proxy) in self.gateways.iter_mut().zip(rollout.start_agents(agents)?) {
+            gateway.proxy = proxy;
+        }
         Ok(())
     }
 
     fn objects(&self, rollout: &Rollout<'_>) -> Vec<Value> {
-        let Some(Gateway { pod, target, .. }) = &self.gateway else { return Vec::new() };
-        let mut objects = pod.service();
-        let spec = rollout.context.spec;
-        objects.extend(rollout.with_subject(*target, |subject| ingress::objects(spec, subject)));
-        objects
+        let objects = |Gateway { pod, target, host, .. }: &Gateway| {
+            let route = |subject: &Subject<'_>| ingress::objects(rollout.context.spec, subject, host);
+            [pod.service(), rollout.with_subject(*target, route)].concat()
+        };
+        self.gateways.iter().flat_map(objects).collect()
     }
 
     fn services_have_addresses(&self, rollout: &mut Rollout<'_>) -> Result<()> {
-        let Some(gateway) = &self.gateway else { return Ok(()) };
-        rollout.mesh().namespaces.add_name(0, gateway.pod.address(), &[HOST])
+        for Gateway { pod, target, host, .. } in &self.gateways {
+            let drivers = rollout.topology().drivers.iter().filter(|driver| driver.target == *target);
+            let namespaces: BTreeSet<usize> =
+                drivers.map(|driver| rollout.namespace_index(driver.at)).collect();
+            for namespace in namespaces {
+                rollout.mesh().namespaces.add_name(namespace, pod.address(), &[host])?;
+            }
+        }
+        Ok(())
     }
 
     fn expected(&self, rollout: &Rollout<'_>) -> Vec<(ProxyId, Vec<Expected>)> {
-        self.gateway.iter().map(|gateway| (gateway.proxy, expected(rollout, gateway.target))).collect()
+        self.gateways.iter().map(|gateway| (gateway.proxy, expected(rollout, gateway))).collect()
     }
 
     fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
@@ -93,60 +113,59 @@ impl Part for Ingress {
                 spec.istio.ingress.tls,
             ),
         };
-        let before_target = self.gateway.iter().filter(|gateway| gateway.target == call.to);
-        Stations { at_caller: before_target.map(station).collect(), ..Stations::default() }
+        let gateway = self.before(call.to).filter(|_| !rollout.drivers_of(call).is_empty());
+        Stations { at_caller: gateway.map(station).into_iter().collect(), ..Stations::default() }
     }
 
     fn destination(&self, rollout: &Rollout<'_>, driver: &DriverPlacement) -> Option<Destination> {
         let tls = rollout.context.spec.istio.ingress.tls;
+        let Gateway { host, client_files, .. } = self.before(driver.target)?;
+        let files = client_files.iter();
         Some(Destination {
-            url: rollout.url(driver, &format!("{HOST}:{PORT}"), tls != IngressTls::Off),
-            arguments: self
-                .client_files
-                .iter()
-                .flat_map(|files| client_arguments(files.path(), tls))
-                .collect(),
+            url: rollout.url(driver, &format!("{host}:{PORT}"), tls != IngressTls::Off),
+            arguments: files.flat_map(|files| client_arguments(files.path(), tls)).collect(),
         })
     }
 
     fn take_directories(&mut self) -> Vec<PrivateDir> {
-        self.client_files.take().into_iter().collect()
+        self.gateways.iter_mut().filter_map(|gateway| gateway.client_files.take()).collect()
     }
 }
 
-/// The workload that drivers offer load to. The gateway has one public name, which leads to one.
-fn only_target(rollout: &Rollout<'_>) -> Result<WorkloadId> {
-    let mut targets: Vec<WorkloadId> =
+/// The workloads that drivers offer load to, each in a namespace of its own.
+fn targets(rollout: &Rollout<'_>) -> Result<BTreeSet<WorkloadId>> {
+    let targets: BTreeSet<WorkloadId> =
         rollout.topology().drivers.iter().map(|driver| driver.target).collect();
-    targets.dedup();
-    match targets[..] {
-        [target] => Ok(target),
-        _ => Err(EnvironmentError::new(
-            "start the ingress gateway",
-            format!("drivers offer load to {} workloads, and its public name leads to one", targets.len()),
-        )),
+    let namespaces: BTreeSet<usize> = targets.iter().map(|target| rollout.namespace_index(*target)).collect();
+    if namespaces.len() < targets.len() {
+        let names: Vec<String> = targets.iter().map(|id| rollout.workload(*id).qualified_name()).collect();
+        let names = names.join(", ");
+        let reason =
+            format!("the public name of a namespace leads to one workload, and drivers request {names}");
+        return Err(EnvironmentError::new("start the ingress gateway", reason));
     }
+    Ok(targets)
 }
 
 /// Makes the gateway's certificate known to the API, and writes what clients show and trust; nothing without TLS.
-fn give_certificates(rollout: &mut Rollout<'_>, tls: IngressTls) -> Result<Option<PrivateDir>> {
-    if tls == IngressTls::Off {
+fn give_certificates(rollout: &mut Rollout<'_>, namespace: usize, host: &str) -> Result<Option<PrivateDir>> {
+    let settings = rollout.context.spec.istio.ingress;
+    if settings.tls == IngressTls::Off {
         return Ok(None);
     }
     let failed = |error: EnvironmentError| {
         EnvironmentError::new("make the certificates of the ingress gateway", error)
     };
     let authority = rollout.context.authority;
-    let gateway = authority.issue_server(&[HOST], &[]).map_err(failed)?;
+    let gateway = authority.issue_server(&[host], &[]).map_err(failed)?;
     let client = authority.issue_client("client", "meshmeter").map_err(failed)?;
     let credential = Credential {
         certificate: &gateway.certificate_pem,
         key: &gateway.key_pem,
         client_authority: &gateway.authority_pem,
     };
-    let settings = rollout.context.spec.istio.ingress;
     let mesh = rollout.mesh_mut();
-    let namespace = mesh.namespaces.names()[0].clone();
+    let namespace = mesh.namespaces.names()[namespace].clone();
     mesh.namespaces.objects.apply(&ingress::credential(settings, &namespace, &credential))?;
     let directory = lab_name(&format!("{namespace}-client"));
     let directory = PrivateDir(rollout.context.lab.create_private_dir(&directory, ContainerUser::Lab)?);
@@ -174,12 +193,13 @@ fn statistics(hop: &Hop) -> Vec<String> {
 }
 
 /// Timeout and retries are in the gateway's own route, which is there as a whole.
-fn expected(rollout: &Rollout<'_>, target: WorkloadId) -> Vec<Expected> {
+fn expected(rollout: &Rollout<'_>, Gateway { target, host, .. }: &Gateway) -> Vec<Expected> {
+    let target = *target;
     let hop = hop(rollout, target);
     let endpoints = rollout.endpoints_of(target).into_iter();
     let mut expected: Vec<Expected> =
         endpoints.map(|endpoint| Expected::Endpoint(hop.cluster.clone(), endpoint)).collect();
-    expected.extend([Expected::Listener(listener()), Expected::route(&hop, HOST)]);
+    expected.extend([Expected::Listener(listener()), Expected::route(&hop, host)]);
     let markers = rollout.markers(target);
     expected.extend(markers.every_listener.into_iter().map(Expected::InListeners));
     expected

@@ -24,6 +24,11 @@ const RETRIED_GRPC_STATUS: &str = "internal";
 const ISTIO_API: &str = "networking.istio.io/v1";
 const KUBERNETES_API: &str = "gateway.networking.k8s.io/v1";
 
+/// Public name of what is in a namespace of the topology: one of its own where there are several.
+pub fn host(namespace: &str) -> String {
+    if namespace.is_empty() { HOST.to_owned() } else { format!("{namespace}.{HOST}") }
+}
+
 /// Certificates in PEM.
 #[derive(Clone, Debug)]
 pub struct Credential<'a> {
@@ -58,11 +63,12 @@ pub fn port_name(protocol: Protocol, tls: IngressTls) -> &'static str {
     listener_protocol(protocol, tls).port_name
 }
 
-pub fn objects(spec: &DeploymentSpec, subject: &Subject<'_>) -> Vec<Value> {
+/// The gateway of a Service's namespace, which leads requests of a public name to it.
+pub fn objects(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) -> Vec<Value> {
     match spec.istio.ingress.api {
-        IngressApi::Istio => vec![istio_gateway(spec, subject), istio_route(spec, subject)],
+        IngressApi::Istio => vec![istio_gateway(spec, subject, host), istio_route(spec, subject, host)],
         IngressApi::Kubernetes => {
-            vec![kubernetes_gateway(spec, subject), kubernetes_route(spec, subject)]
+            vec![kubernetes_gateway(spec, subject, host), kubernetes_route(spec, subject, host)]
         }
     }
 }
@@ -92,12 +98,12 @@ pub fn credential(ingress: IngressSettings, namespace: &str, credential: &Creden
     ]
 }
 
-fn istio_gateway(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
+fn istio_gateway(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) -> Value {
     let tls = spec.istio.ingress.tls;
     let protocol = listener_protocol(subject.protocol, tls);
     let mut server = json!({
         "port": {"number": PORT, "name": protocol.port_name, "protocol": protocol.name},
-        "hosts": [HOST],
+        "hosts": [host],
     });
     if tls != IngressTls::Off {
         let mode = if tls == IngressTls::Mutual { "MUTUAL" } else { "SIMPLE" };
@@ -107,8 +113,8 @@ fn istio_gateway(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
     object(ISTIO_API, "Gateway", (subject.namespace, NAME), &spec)
 }
 
-fn istio_route(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
-    let mut route = json!({"hosts": [HOST], "gateways": [NAME]});
+fn istio_route(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) -> Value {
+    let mut route = json!({"hosts": [host], "gateways": [NAME]});
     if subject.protocol.is_http() {
         route["http"] = json!([traffic::route(&spec.istio, subject)]);
     } else {
@@ -118,7 +124,7 @@ fn istio_route(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
 }
 
 /// Refers to a running gateway by its Service; otherwise Istio would create a Deployment.
-fn kubernetes_gateway(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
+fn kubernetes_gateway(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) -> Value {
     let tls = spec.istio.ingress.tls;
     let protocol = listener_protocol(subject.protocol, tls);
     let mut listener = json!({
@@ -128,7 +134,7 @@ fn kubernetes_gateway(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
         "allowedRoutes": {"namespaces": {"from": "Same"}},
     });
     if protocol.name != TCP {
-        listener["hostname"] = json!(HOST);
+        listener["hostname"] = json!(host);
     }
     if tls != IngressTls::Off {
         listener["tls"] = json!({"mode": "Terminate", "certificateRefs": [{"name": CREDENTIAL}]});
@@ -144,7 +150,7 @@ fn kubernetes_gateway(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
     object(KUBERNETES_API, "Gateway", (subject.namespace, NAME), &spec)
 }
 
-fn kubernetes_route(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
+fn kubernetes_route(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) -> Value {
     let settings: &MeshSettings = &spec.istio;
     let mut rule = json!({"backendRefs": [{"name": subject.service, "port": subject.port}]});
     if let Some(timeout) = settings.timeout {
@@ -161,7 +167,7 @@ fn kubernetes_route(spec: &DeploymentSpec, subject: &Subject<'_>) -> Value {
     let mut route = json!({"parentRefs": [{"name": NAME}], "rules": [rule]});
     let protocol = listener_protocol(subject.protocol, spec.istio.ingress.tls);
     if protocol.name != TCP {
-        route["hostnames"] = json!([HOST]);
+        route["hostnames"] = json!([host]);
     }
     object(KUBERNETES_API, protocol.route_kind, (subject.namespace, NAME), &route)
 }
