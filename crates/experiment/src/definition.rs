@@ -10,7 +10,7 @@ use crate::schema::factor::{FactorValue, Factors};
 use crate::settings::istio::MeshSettings;
 use crate::settings::proxy::ProxySettings;
 use crate::settings::service::ServerSettings;
-use crate::topology::{Topology, pair};
+use crate::topology::settings::TopologySettings;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,67 +67,6 @@ impl Experiment {
     #[must_use]
     pub fn factor(&self, key: &str) -> Option<&Factor> {
         self.factors.iter().find(|factor| factor.key == key)
-    }
-}
-
-/// A built-in topology and its size.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct TopologySettings {
-    /// Services and calls of one copy.
-    pub shape: TopologyShape,
-    /// Copies of the shape, each in a namespace of its own.
-    pub namespaces: usize,
-    /// Pods of each service.
-    pub replicas: usize,
-}
-
-impl Default for TopologySettings {
-    fn default() -> Self {
-        Self { shape: TopologyShape::default(), namespaces: 1, replicas: 1 }
-    }
-}
-
-impl TopologySettings {
-    /// The topology of a mode. The servers of an egress mode stand outside the mesh.
-    #[must_use]
-    pub fn topology(
-        &self,
-        mode: Mode,
-        protocol: Protocol,
-        server: &ServerSettings,
-        client_cpu_limit_cores: Option<f64>,
-    ) -> Topology {
-        match self.shape {
-            TopologyShape::Pair => pair(
-                self.namespaces,
-                self.replicas,
-                protocol,
-                server,
-                mode.is_egress(),
-                client_cpu_limit_cores,
-            ),
-        }
-    }
-}
-
-/// Built-in topologies.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum TopologyShape {
-    /// One client and one server.
-    #[default]
-    Pair,
-}
-
-impl TopologyShape {
-    /// Every shape with the name that users type.
-    pub const NAMES: [(&'static str, Self); 1] = [("pair", Self::Pair)];
-
-    /// The name that users type.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pair => "pair",
-        }
     }
 }
 

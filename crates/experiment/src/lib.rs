@@ -21,7 +21,7 @@ pub mod settings;
 pub mod topology;
 pub mod units;
 
-pub use definition::{Arrival, Experiment, Fresh, LoadLevels, LoadSettings, TopologySettings};
+pub use definition::{Arrival, Experiment, Fresh, LoadLevels, LoadSettings};
 pub use diagnostic::ExperimentError;
 pub use file::{Files, NoFiles, Override};
 pub use mode::{MeshKind, Mode};
@@ -30,3 +30,4 @@ pub use plan::{Plan, PlannedTrial};
 pub use protocol::Protocol;
 pub use settings::istio as mesh_settings;
 pub use settings::istio::MeshSettings;
+pub use topology::settings::TopologySettings;

@@ -1,7 +1,7 @@
 //! Contradictions: values that are right each for itself and make no sense together.
 
 use super::given::Given;
-use super::mesh_checks;
+use super::{mesh_checks, topology};
 use crate::definition::{Experiment, LoadLevels};
 use crate::diagnostic::ExperimentError;
 use crate::objective::{SAMPLES_BEYOND_A_PERCENTILE, TimeFigure};
@@ -24,6 +24,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
     objective_order(experiment, given)?;
     objective_resolution(experiment, given)?;
     delays(experiment, given)?;
+    topology::contradictions(experiment, given)?;
     mesh_checks::contradictions(experiment, given)?;
     size_of_the_run(experiment, given)
 }

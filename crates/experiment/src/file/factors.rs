@@ -8,6 +8,7 @@ use super::named_files::Files;
 use super::overrides::Scale;
 use super::reader::{self, MAX_LEVELS};
 use super::section::SECTIONS;
+use super::topology;
 use super::{checks::MAX_TRIALS, overrides::split_key};
 use crate::definition::{Combination, Experiment, Factor};
 use crate::diagnostic::{ExperimentError, Place};
@@ -22,10 +23,19 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 const MAX_CELLS: usize = 10_000;
 
 /// Keys whose value is a list: the modes and loads of the cells, and what stands beside them.
-const LISTS: [&str; 5] = ["modes", "load.rate", "load.clients", "published", "published.figures"];
+const LISTS: [&str; 8] = [
+    "modes",
+    "load.rate",
+    "load.clients",
+    "published",
+    "published.figures",
+    "topology.databases",
+    "topology.drivers",
+    "topology.clients",
+];
 
 /// Keys that hold for the whole run, a section's with a point at its end, and why they are not factors.
-const SINGLE: [(&str, &str); 15] = [
+const SINGLE: [(&str, &str); 17] = [
     ("name", "an experiment has one name"),
     ("question", "an experiment asks one question"),
     ("mesh", "runs of different meshes are compared by `meshmeter compare`"),
@@ -40,6 +50,8 @@ const SINGLE: [(&str, &str); 15] = [
     ("istio.wasm", "it names a file: runs with different files are compared by `meshmeter compare`"),
     ("istio.extra", "it names a file: runs with different files are compared by `meshmeter compare`"),
     ("topology", "`topology.shape` takes a list"),
+    ("topology.file", "it names a file: runs with different files are compared by `meshmeter compare`"),
+    ("topology.name", "a topology has one name"),
     ("objective.", "one objective holds for the whole run"),
 ];
 
@@ -52,6 +64,8 @@ struct FoundFactor<'a> {
 
 /// Reads and checks the tree with every combination of its factors.
 pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Result<Experiment> {
+    let graph = topology::graph(root, files)?;
+    let graph = graph.as_ref();
     let mut lists = Vec::new();
     collect(root, "", &mut lists)?;
     let mut tree = root.clone();
@@ -64,12 +78,12 @@ pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Resul
     }
     // Stable: the order of the table of keys among equals, whatever the order in the file.
     factors.sort_by_key(|factor| std::cmp::Reverse(change_cost(&factor.key)));
-    let Some(last) = factors.last() else { return reader::experiment(&tree, &[], scale, files) };
+    let Some(last) = factors.last() else { return reader::experiment(&tree, &[], graph, scale, files) };
     let product = |total: usize, factor: &FoundFactor<'_>| total.saturating_mul(factor.elements.len());
     let count = factors.iter().fold(1, product);
     let keys: Vec<&str> = factors.iter().map(|factor| factor.key.as_str()).collect();
     let mut read = |number: usize| {
-        combination(number, &factors, &mut tree, |tree| reader::experiment(tree, &keys, scale, files))
+        combination(number, &factors, &mut tree, |tree| reader::experiment(tree, &keys, graph, scale, files))
     };
     let mut base = read(0)?.experiment;
     let cells = count.saturating_mul(base.modes.len() * base.load.levels.count());
@@ -93,12 +107,20 @@ pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Resul
 fn collect<'a>(node: &'a Node, section: &str, lists: &mut Vec<FoundFactor<'a>>) -> Result<()> {
     let Value::Map(entries) = &node.value else { return Ok(()) };
     let keys = SECTIONS.iter().find(|(name, _)| *name == section).map_or(&[][..], |(_, keys)| keys);
+    // `topology.services` is a number of services, or the services themselves.
+    let is_graph = |key: &str, items: &[Node]| {
+        key == "topology.services" && items.iter().any(|item| !matches!(item.value, Value::Scalar(_)))
+    };
     for entry in keys.iter().filter_map(|key| entries.iter().find(|entry| entry.key == *key)) {
         let key = if section.is_empty() { entry.key.clone() } else { format!("{section}.{}", entry.key) };
         let is_section = SECTIONS.iter().any(|(name, _)| *name == key);
         match &entry.node.value {
             Value::Map(_) if is_section => collect(&entry.node, &key, lists)?,
-            Value::List(items) if !LISTS.contains(&key.as_str()) && (!is_section || key == "topology") => {
+            Value::List(items)
+                if !LISTS.contains(&key.as_str())
+                    && (!is_section || key == "topology")
+                    && !is_graph(&key, items) =>
+            {
                 check_may_vary(&key, &entry.node.place)?;
                 lists.push(found(key, entry, items)?);
             }

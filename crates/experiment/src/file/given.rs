@@ -6,6 +6,8 @@ use crate::diagnostic::Place;
 
 /// The sections that the checks point at.
 pub(super) struct Given<'a> {
+    /// The whole file.
+    pub(super) root: &'a Section<'a>,
     pub(super) load: &'a Section<'a>,
     pub(super) objective: &'a Section<'a>,
     pub(super) server: &'a Section<'a>,

@@ -21,12 +21,15 @@ mod published;
 mod reader;
 pub(crate) mod section;
 pub(crate) mod suggestion;
+mod topology;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod text_tests;
+#[cfg(test)]
+mod topology_tests;
 
 pub use named_files::{Files, NoFiles};
 pub use overrides::Override;

@@ -1,7 +1,7 @@
 //! What the command line changes in an experiment file.
 
 use super::document::{self, Entry, Node, Value};
-use super::section;
+use super::{section, topology};
 use crate::diagnostic::{ExperimentError, Place, Source};
 use std::sync::Arc;
 
@@ -175,10 +175,11 @@ fn child_map<'a>(
         entries.len() - 1
     });
     let Entry { key_place, node, .. } = &mut entries[at];
-    // `topology: pair` is the short form of a section.
-    if key == "topology" && matches!(node.value, Value::Scalar(_)) {
-        let shape = Entry { key: "shape".into(), key_place: key_place.clone(), node: node.clone() };
-        node.value = Value::Map(vec![shape]);
+    // `topology: pair` is the short form of a section, and so is `topology: shop.yaml`.
+    if let ("topology", Value::Scalar(text)) = (key, &node.value) {
+        let key = if topology::is_file(text) { "file" } else { "shape" };
+        let only = Entry { key: key.into(), key_place: key_place.clone(), node: node.clone() };
+        node.value = Value::Map(vec![only]);
     }
     Ok(node)
 }

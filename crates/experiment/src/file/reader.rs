@@ -9,16 +9,17 @@ use super::overrides::Scale;
 use super::published;
 use super::section::{Field, Item, Section, alternatives};
 use super::suggestion::nearest;
-use crate::definition::{
-    Arrival, Experiment, Fresh, LoadLevels, LoadSettings, TopologySettings, TopologyShape,
-};
+use super::topology::{self, Entry};
+use crate::definition::{Arrival, Experiment, Fresh, LoadLevels, LoadSettings};
 use crate::diagnostic::ExperimentError;
 use crate::mode::{MeshKind, Mode};
 use crate::objective::Objective;
 use crate::protocol::Protocol;
 use crate::settings::proxy::{AccessLog, MutualTls, ProxySettings};
 use crate::settings::service::ServerSettings;
+use crate::topology::Topology;
 use crate::units::{parse_cores, parse_duration, parse_fraction, parse_rate, parse_size};
+use std::sync::Arc;
 use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
@@ -32,29 +33,27 @@ const DEFAULT_REPEATS: usize = 5;
 /// Connections and clients of one generator: beyond this it runs out of ports to one address.
 const MAX_CONNECTIONS: usize = 25_000;
 pub(super) const MAX_LEVELS: usize = 100;
-const MAX_NAMESPACES: usize = 1000;
-const MAX_REPLICAS: usize = 1000;
 const MAX_PAYLOAD_BYTES: u64 = 1 << 30;
 
-/// Reads and checks the whole tree, in which no factor is left. `varied` are the keys of the factors whose values it has.
+/// Reads and checks the whole tree, in which no factor is left. `varied` are the keys of the factors whose values it has,
+/// `graph` is a topology that is not built in.
 pub(super) fn experiment(
     root: &Node,
     varied: &[&str],
+    graph: Option<&Arc<Topology>>,
     scale: &Scale,
     files: &dyn Files,
 ) -> Result<Experiment> {
     let root = Section::root(root)?;
     let name = name(&root.required("name", "name: my-study")?)?;
     let question = root.field("question")?.map_or(Ok(String::new()), |field| question(&field))?;
-    let topology = topology(&root)?;
+    let topology = topology::settings(&root, graph)?;
+    let entry = topology::entry(&root, &topology)?;
     let mesh = root.field("mesh")?.map_or(Ok(MeshKind::Envoy), |field| mesh(&field))?;
     let modes = modes(&root.required("modes", "modes: [none, sidecar]")?, mesh)?;
     let load_section = root.section("load")?;
-    let load = load(&load_section, scale)?;
-    let payload_bytes = match load_section.field("payload")? {
-        Some(field) => payload(&field)?,
-        None => ServerSettings::default().payload_bytes,
-    };
+    let load = load(&load_section, entry.as_ref(), scale)?;
+    let payload_bytes = topology::payload(load_section.field("payload")?, entry.as_ref(), payload)?;
     let objective_section = root.section("objective")?;
     let server_section = root.section("server")?;
     let proxy_section = root.section("proxy")?;
@@ -83,6 +82,7 @@ pub(super) fn experiment(
         load,
     };
     let given = Given {
+        root: &root,
         load: &load_section,
         objective: &objective_section,
         server: &server_section,
@@ -113,32 +113,6 @@ fn question(field: &Field<'_>) -> Result<String> {
         return Err(field.place().error("the question is too long", "expected at most 500 characters"));
     }
     Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
-}
-
-/// A shape alone, or a section with its size.
-fn topology(root: &Section<'_>) -> Result<TopologySettings> {
-    let defaults = TopologySettings::default();
-    let Some(field) = root.field("topology")? else { return Ok(defaults) };
-    if !field.is_map() {
-        return Ok(TopologySettings { shape: shape(&field)?, ..defaults });
-    }
-    let section = root.section("topology")?;
-    let count = |key, default, max| section.field(key)?.map_or(Ok(default), |field| field.whole(1..=max));
-    Ok(TopologySettings {
-        shape: section.field("shape")?.map_or(Ok(defaults.shape), |field| shape(&field))?,
-        namespaces: count("namespaces", defaults.namespaces, MAX_NAMESPACES)?,
-        replicas: count("replicas", defaults.replicas, MAX_REPLICAS)?,
-    })
-}
-
-fn shape(field: &Field<'_>) -> Result<TopologyShape> {
-    let text = field.text()?;
-    TopologyShape::NAMES.iter().find(|(name, _)| *name == text).map(|(_, shape)| *shape).ok_or_else(|| {
-        field.place().error(
-            format!("topology `{}` is not available in this version", crate::units::shortened(text)),
-            "expected `pair`: one client and one server",
-        )
-    })
 }
 
 fn mesh(field: &Field<'_>) -> Result<MeshKind> {
@@ -181,10 +155,17 @@ fn mode(item: &Item<'_>, mesh: MeshKind) -> Result<Mode> {
     }
 }
 
-fn load(section: &Section<'_>, scale: &Scale) -> Result<LoadSettings> {
+fn load(section: &Section<'_>, entry: Option<&Entry>, scale: &Scale) -> Result<LoadSettings> {
+    let own = entry.map(|entry| entry.protocol);
     let protocol = match section.field("protocol")? {
-        Some(field) => field.choice(&Protocol::ALL.map(|protocol| (protocol.name(), protocol)))?,
-        None => Protocol::default(),
+        Some(field) => {
+            let protocol = field.choice(&Protocol::ALL.map(|protocol| (protocol.name(), protocol)))?;
+            if let Some(own) = own.filter(|own| *own != protocol) {
+                return Err(topology::contradiction(&field, own.name()));
+            }
+            protocol
+        }
+        None => own.unwrap_or_default(),
     };
     let levels = levels(section, scale)?;
     let connections = match (section.field("connections")?, &levels) {

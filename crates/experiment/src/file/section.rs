@@ -2,8 +2,12 @@
 
 use super::document::{Entry, Node, Value};
 use super::suggestion::nearest;
+use super::topology;
 use crate::diagnostic::{ExperimentError, Place};
+use crate::topology::file as topology_file;
+use crate::topology::shapes::SHAPES;
 use crate::units::{UnitError, parse_duration};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
@@ -11,73 +15,89 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
 
 /// Every section of the file with its keys.
-pub(crate) const SECTIONS: [(&str, &[&str]); 13] = [
-    (
-        "",
-        &[
-            "name",
-            "question",
-            "topology",
-            "mesh",
-            "modes",
+pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 13]> = LazyLock::new(|| {
+    [
+        (
+            "",
+            &[
+                "name",
+                "question",
+                "topology",
+                "mesh",
+                "modes",
+                "load",
+                "repeats",
+                "retakes",
+                "seed",
+                "objective",
+                "proxy",
+                "istio",
+                "server",
+                "client",
+                "fresh",
+                "published",
+            ],
+        ),
+        ("topology", &TOPOLOGY_KEYS),
+        (
             "load",
-            "repeats",
-            "retakes",
-            "seed",
-            "objective",
-            "proxy",
+            &[
+                "protocol",
+                "payload",
+                "connections",
+                "rate",
+                "clients",
+                "arrival",
+                "warmup",
+                "duration",
+                "timeout",
+                "threads",
+            ],
+        ),
+        ("objective", &["mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99", "max", "errors"]),
+        ("proxy", &["workers", "mtls", "access-log", "cpu"]),
+        (
             "istio",
-            "server",
-            "client",
-            "fresh",
-            "published",
-        ],
-    ),
-    ("topology", &["shape", "namespaces", "replicas"]),
-    (
-        "load",
-        &[
-            "protocol",
-            "payload",
-            "connections",
-            "rate",
-            "clients",
-            "arrival",
-            "warmup",
-            "duration",
-            "timeout",
-            "threads",
-        ],
-    ),
-    ("objective", &["mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99", "max", "errors"]),
-    ("proxy", &["workers", "mtls", "access-log", "cpu"]),
-    (
-        "istio",
-        &[
-            "tracing",
-            "authorization",
-            "lua",
-            "wasm",
-            "retries",
-            "timeout",
-            "http2-upgrade",
-            "sidecar-scope",
-            "dns-capture",
-            "dns-auto-allocate",
-            "surroundings",
-            "ingress",
-            "ztunnel",
-            "extra",
-        ],
-    ),
-    ("istio.authorization", &["paths", "identities", "jwt"]),
-    ("istio.surroundings", &["services", "endpoints"]),
-    ("istio.ingress", &["tls", "api"]),
-    ("server", &["delay", "error-rate", "cpu"]),
-    ("client", &["cpu"]),
-    ("published", &["source", "differs", "figures"]),
-    ("published.figures", &["figure", "mode", "to", "component", "rate", "clients", "value"]),
-];
+            &[
+                "tracing",
+                "authorization",
+                "lua",
+                "wasm",
+                "retries",
+                "timeout",
+                "http2-upgrade",
+                "sidecar-scope",
+                "dns-capture",
+                "dns-auto-allocate",
+                "surroundings",
+                "ingress",
+                "ztunnel",
+                "extra",
+            ],
+        ),
+        ("istio.authorization", &["paths", "identities", "jwt"]),
+        ("istio.surroundings", &["services", "endpoints"]),
+        ("istio.ingress", &["tls", "api"]),
+        ("server", &["delay", "error-rate", "cpu"]),
+        ("client", &["cpu"]),
+        ("published", &["source", "differs", "figures"]),
+        ("published.figures", &["figure", "mode", "to", "component", "rate", "clients", "value"]),
+    ]
+});
+
+/// Keys of every built-in topology, of a named file and of a graph.
+static TOPOLOGY_KEYS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let parameters = SHAPES.iter().flat_map(|shape| shape.parameters).map(|parameter| parameter.name);
+    let mut keys = Vec::new();
+    for key in
+        topology::SHAPE_KEYS.into_iter().chain(["file"]).chain(topology_file::root_keys()).chain(parameters)
+    {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    keys
+});
 
 /// A map of the file.
 pub(crate) struct Section<'a> {
@@ -257,21 +277,34 @@ impl Item<'_> {
         parse: impl Fn(&str) -> std::result::Result<T, UnitError>,
     ) -> Result<T> {
         parse(self.text).map_err(|error| {
-            self.place.error(
+            self.with_list_hint(self.place.error(
                 format!("`{path}`: `{}` is not a {}", error.given, error.quantity),
                 format!("{}, for example `{}`", error.expected, error.example),
-            )
+            ))
         })
     }
 
     pub(crate) fn whole(&self, path: &str, range: std::ops::RangeInclusive<usize>) -> Result<usize> {
         let number = self.text.trim().parse::<usize>().ok();
         number.filter(|number| range.contains(number)).ok_or_else(|| {
-            self.place.error(
+            self.with_list_hint(self.place.error(
                 format!("`{path}`: `{}` will not do", crate::units::shortened(self.text)),
                 format!("expected a whole number from {} to {}", range.start(), range.end()),
-            )
+            ))
         })
+    }
+
+    /// `2,4` is one text; several values stand in brackets.
+    fn with_list_hint(&self, error: Box<ExperimentError>) -> Box<ExperimentError> {
+        if self.text.contains(',') && !self.text.contains('\n') {
+            let values: Vec<&str> = self.text.split(',').map(str::trim).collect();
+            error.with_hint(format!(
+                "several values are a list: `[{}]`",
+                crate::units::shortened(&values.join(", "))
+            ))
+        } else {
+            error
+        }
     }
 
     pub(crate) fn choice<T: Copy>(&self, path: &str, choices: &[(&'static str, T)]) -> Result<T> {

@@ -321,7 +321,7 @@ fn a_section_that_is_no_map_is_told_what_it_has() {
         let text = rendered(&format!("name: x\nmodes: [none]\n{other}{nested}: text{closing}\n"));
         if *section == "topology" {
             // Its short form is a text.
-            assert!(text.contains("topology `text` is not available"), "{text}");
+            assert!(text.contains("`text` is not a built-in topology"), "{text}");
             continue;
         }
         assert!(text.contains(&format!("`{section}` is not a map")), "{text}");

@@ -2,7 +2,7 @@
 
 use super::document;
 use super::overrides::split_key;
-use crate::definition::{Experiment, Factor, Fresh, LoadLevels, TopologySettings};
+use crate::definition::{Experiment, Factor, Fresh, LoadLevels};
 use crate::diagnostic::Source;
 use crate::mode::{MeshKind, Mode};
 use crate::objective::TimeFigure;
@@ -10,6 +10,9 @@ use crate::published::{PublishedSource, ReferenceValue};
 use crate::schema::factor::FactorValue;
 use crate::settings::istio::{IngressApi, IngressTls, LuaScript, MeshSettings, ZtunnelPlacement};
 use crate::settings::proxy::{AccessLog, MutualTls};
+use crate::topology::file::{Yaml, view};
+use crate::topology::settings::TopologySource;
+use crate::topology::shapes::ParameterKind;
 use crate::units::in_files::{ByteSize, CpuCores, Fraction, TimeSpan};
 use serde::{Serialize, Serializer};
 use std::path::Path;
@@ -21,7 +24,7 @@ use std::time::Duration;
 struct FileView<'a> {
     name: &'a str,
     question: &'a str,
-    topology: TopologyView,
+    topology: Yaml,
     mesh: MeshKind,
     modes: &'a [Mode],
     load: LoadView,
@@ -43,18 +46,12 @@ struct FileView<'a> {
     published: Vec<PublishedView<'a>>,
 }
 
-/// The shape alone where it stands once.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum TopologyView {
-    Shape(&'static str),
-    Sized { shape: &'static str, namespaces: usize, replicas: usize },
-}
-
 #[derive(Serialize)]
 struct LoadView {
-    protocol: String,
-    payload: ByteSize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    protocol: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<ByteSize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     connections: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -221,8 +218,10 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
         mesh: experiment.mesh,
         modes: &experiment.modes,
         load: LoadView {
-            protocol: load.protocol.to_string(),
-            payload: ByteSize(experiment.server.payload_bytes),
+            protocol: is_common(experiment, "load.protocol", |one| one.load.protocol)
+                .then(|| load.protocol.to_string()),
+            payload: is_common(experiment, "load.payload", |one| one.server.payload_bytes)
+                .then_some(ByteSize(experiment.server.payload_bytes)),
             connections: load.connections,
             rate,
             clients,
@@ -258,14 +257,49 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
     with_factors(document::write(&view), &experiment.factors)
 }
 
-fn topology(experiment: &Experiment) -> TopologyView {
-    let settings = experiment.topology;
-    let shape = settings.shape.name();
-    let varies = experiment.factors.iter().any(|factor| factor.key.starts_with("topology."));
-    if varies || settings != (TopologySettings { shape: settings.shape, ..TopologySettings::default() }) {
-        TopologyView::Sized { shape, namespaces: settings.namespaces, replicas: settings.replicas }
-    } else {
-        TopologyView::Shape(shape)
+/// Whether a value is the experiment's to say. Where it differs and the key is not a factor, topologies with a value of
+/// their own are compared.
+fn is_common<T: PartialEq>(experiment: &Experiment, key: &str, value: impl Fn(&Experiment) -> T) -> bool {
+    let own = value(experiment);
+    experiment.factor(key).is_some() || experiment.each_combination().all(|(_, one)| value(one) == own)
+}
+
+/// A built-in topology without parameters that stands once is its name alone. Where shapes are compared, only what they
+/// have in common can have been given.
+fn topology(experiment: &Experiment) -> Yaml {
+    let settings = &experiment.topology;
+    let is_factor = |key: &str| experiment.factor(&format!("topology.{key}")).is_some();
+    let number = |key: &str, value: usize| (key.to_owned(), Yaml::Number(value as u64));
+    let namespaces = number("namespaces", settings.namespaces);
+    match &settings.source {
+        TopologySource::Graph(graph) => match view(graph) {
+            Yaml::Map(entries) => Yaml::Map([namespaces].into_iter().chain(entries).collect()),
+            other => other,
+        },
+        TopologySource::Shape { shape, .. }
+            if shape.parameters.is_empty()
+                && settings.source == TopologySource::shape(shape)
+                && settings.namespaces == 1
+                && !experiment.factors.iter().any(|factor| factor.key.starts_with("topology.")) =>
+        {
+            Yaml::Text(shape.name.to_owned())
+        }
+        TopologySource::Shape { shape, parameters, replicas } => {
+            let name = ("shape".to_owned(), Yaml::Text(shape.name.to_owned()));
+            let mut entries = vec![name, namespaces, number("replicas", *replicas)];
+            for parameter in shape.parameters {
+                let value = parameters.get(parameter.name).unwrap_or(parameter.default);
+                if !is_factor("shape") || value != parameter.default || is_factor(parameter.name) {
+                    let value = match parameter.kind {
+                        ParameterKind::Whole(_) => Yaml::Number(value as u64),
+                        ParameterKind::Switch => Yaml::Switch(value != 0.0),
+                        ParameterKind::Fraction => Yaml::Text(parameter.format(value)),
+                    };
+                    entries.push((parameter.name.to_owned(), value));
+                }
+            }
+            Yaml::Map(entries)
+        }
     }
 }
 

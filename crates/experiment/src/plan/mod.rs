@@ -20,6 +20,7 @@ use crate::environment::spec::DeploymentSpec;
 use crate::mode::Mode;
 use crate::schema::factor::Factors;
 use crate::schema::load_point::LoadPoint;
+use crate::topology::Topology;
 use cell::level_points;
 use order::{SplitMix64, ordered};
 use std::sync::Arc;
@@ -52,10 +53,7 @@ impl Plan {
     #[must_use]
     pub fn new(experiment: &Experiment, seed: u64) -> Self {
         let combinations: Vec<(Factors, &Experiment)> = experiment.each_combination().collect();
-        let specs: Vec<Vec<DeploymentSpec>> = combinations
-            .iter()
-            .map(|(_, one)| one.modes.iter().map(|mode| spec(one, *mode)).collect())
-            .collect();
+        let specs: Vec<Vec<DeploymentSpec>> = combinations.iter().map(|(_, one)| specs(one)).collect();
         let loads: Vec<Vec<LoadPoint>> =
             combinations.iter().map(|(_, one)| level_points(one, experiment)).collect();
         let mut random = SplitMix64::new(seed);
@@ -101,20 +99,30 @@ impl Plan {
     }
 }
 
-/// What the environment prepares for a mode.
-fn spec(experiment: &Experiment, mode: Mode) -> DeploymentSpec {
-    DeploymentSpec {
-        mesh: experiment.mesh,
-        mode,
-        topology: Arc::new(experiment.topology.topology(
-            mode,
+/// What the environment prepares, by mode. Modes share a topology where it is the same for them.
+fn specs(experiment: &Experiment) -> Vec<DeploymentSpec> {
+    let mut topologies: Vec<Arc<Topology>> = Vec::new();
+    let spec = |mode: &Mode| {
+        let made = experiment.topology.topology(
+            *mode,
             experiment.load.protocol,
             &experiment.server,
             experiment.client_cpu_limit_cores,
-        )),
-        proxy: experiment.proxy.clone(),
-        istio: Arc::clone(&experiment.istio),
-    }
+        );
+        let made = made.expect("the reader of the experiment made this topology before");
+        let topology = topologies.iter().find(|other| ***other == made).cloned().unwrap_or_else(|| {
+            topologies.push(Arc::new(made));
+            Arc::clone(&topologies[topologies.len() - 1])
+        });
+        DeploymentSpec {
+            mesh: experiment.mesh,
+            mode: *mode,
+            topology,
+            proxy: experiment.proxy.clone(),
+            istio: Arc::clone(&experiment.istio),
+        }
+    };
+    experiment.modes.iter().map(spec).collect()
 }
 
 #[cfg(test)]

@@ -3,10 +3,15 @@
 use super::Plan;
 use crate::schema::factor::{BACKGROUND_SERVICES, Conditions};
 use crate::schema::load_point::LoadPoint;
+use crate::topology::Topology;
 use crate::units::{format_duration, format_rate};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
+
+/// Sizes of topologies that are listed.
+const MAX_TOPOLOGIES: usize = 20;
 
 /// What `--dry-run` prints.
 impl fmt::Display for Plan {
@@ -33,6 +38,7 @@ impl fmt::Display for Plan {
                 self.any_of(|load| load.arrival.clone())
             )?;
         }
+        self.write_topologies(f)?;
         if self.retakes > 0 {
             writeln!(
                 f,
@@ -58,7 +64,29 @@ impl Plan {
         }
     }
 
-    /// A row per trial, with a column per factor.
+    /// A line per topology with its size.
+    fn write_topologies(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut topologies: Vec<&Arc<Topology>> = Vec::new();
+        for trial in &self.trials {
+            let one = &trial.spec.topology;
+            let same = |other: &&Arc<Topology>| {
+                Arc::ptr_eq(other, one) || other.name == one.name && other.size() == one.size()
+            };
+            if !topologies.iter().any(same) {
+                topologies.push(&trial.spec.topology);
+            }
+        }
+        topologies.sort_by_key(|topology| (topology.pods(), topology.calls.len()));
+        for topology in topologies.iter().take(MAX_TOPOLOGIES) {
+            writeln!(f, "topology {}: {}", topology.name, topology.size())?;
+        }
+        if topologies.len() > MAX_TOPOLOGIES {
+            writeln!(f, "and {} more sizes of topology", topologies.len() - MAX_TOPOLOGIES)?;
+        }
+        Ok(())
+    }
+
+    /// A row per trial, with a column per factor, and the deployment where trials share one.
     fn write_trials(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let factors: Vec<(&String, usize)> = self
             .trials
@@ -71,13 +99,22 @@ impl Plan {
                 (key, widest.max(key.chars().count()))
             })
             .collect();
-        write!(f, "\n{:>5}  {:>6}  {:<20}  ", "trial", "repeat", "mode")?;
+        let shares = self.trials.windows(2).any(|pair| pair[0].deployment == pair[1].deployment);
+        write!(f, "\n{:>5}  {:>6}  ", "trial", "repeat")?;
+        if shares {
+            write!(f, "{:>10}  ", "deployment")?;
+        }
+        write!(f, "{:<20}  ", "mode")?;
         for (key, width) in &factors {
             write!(f, "{key:<width$}  ")?;
         }
         writeln!(f, "load")?;
         for trial in &self.trials {
-            write!(f, "{:>5}  {:>6}  {:<20}  ", trial.index + 1, trial.repeat + 1, trial.mode)?;
+            write!(f, "{:>5}  {:>6}  ", trial.index + 1, trial.repeat + 1)?;
+            if shares {
+                write!(f, "{:>10}  ", trial.deployment + 1)?;
+            }
+            write!(f, "{:<20}  ", trial.mode)?;
             for (key, width) in &factors {
                 write!(f, "{:<width$}  ", trial.factors[*key])?;
             }

@@ -1,7 +1,11 @@
 //! The order of workloads and calls in a topology, and copies of it in several namespaces.
 
+use super::file::MAX_PODS;
 use super::{Call, Runs, Topology, Workload, WorkloadId};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+
+/// Services, databases and clients of all copies.
+const MAX_WORKLOADS_IN_ALL: usize = 20_000;
 
 impl Topology {
     /// The same topology in the order in which files are read: namespace by namespace, in each the clients, the services
@@ -18,7 +22,7 @@ impl Topology {
         }
         let mut seen = HashSet::new();
         namespaces.retain(|namespace| seen.insert(*namespace));
-        let positions: std::collections::HashMap<&str, usize> =
+        let positions: HashMap<&str, usize> =
             namespaces.iter().enumerate().map(|(position, namespace)| (*namespace, position)).collect();
         let mut order: Vec<WorkloadId> = (0..self.workloads.len()).collect();
         order.sort_by_key(|id| {
@@ -68,6 +72,17 @@ impl Topology {
         }
         all.link();
         all
+    }
+
+    /// The same, within the limits of what anyone could run.
+    pub(crate) fn checked_copies(self, count: usize) -> Result<Self, String> {
+        let (workloads, pods) = (self.workloads.len() * count, self.pods() * count);
+        if workloads > MAX_WORKLOADS_IN_ALL || pods > MAX_PODS {
+            return Err(format!(
+                "the topology has {workloads} workloads with {pods} pods, of which {MAX_WORKLOADS_IN_ALL} and {MAX_PODS} are allowed"
+            ));
+        }
+        Ok(self.copies(count))
     }
 
     /// Replaces the positions of workloads in scripts and drivers.

@@ -8,8 +8,10 @@ mod arrange;
 pub mod distribution;
 pub mod expected;
 pub mod file;
+pub mod needs;
 pub(crate) mod pair;
 pub mod script;
+pub mod settings;
 pub mod shapes;
 
 pub use pair::{PAIR_CLIENT, PAIR_DRIVER, PAIR_SERVER, pair};

@@ -6,6 +6,13 @@
 use crate::file::document::{Node, Value};
 use crate::units::{UnitError, parse_duration, parse_fraction, parse_size};
 
+/// Keys of a whole topology, of either dialect.
+pub(crate) fn root_keys() -> impl Iterator<Item = &'static str> {
+    let native = Dialect::Native.root_keys();
+    let isotope = Dialect::Isotope.root_keys().iter().filter(|key| !native.contains(key));
+    native.iter().chain(isotope).copied()
+}
+
 /// A format of topology files.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Dialect {

@@ -16,10 +16,11 @@ mod tests;
 
 use super::Topology;
 use crate::diagnostic::{ExperimentError, Place, Source};
-use crate::file::document;
+use crate::file::document::{self, Entry, Node, Value};
 use std::sync::Arc;
 
-pub(crate) use writer::view;
+pub(crate) use dialect::root_keys;
+pub(crate) use writer::{Yaml, view};
 
 /// Size limit of a topology file, bytes.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
@@ -60,6 +61,14 @@ impl TopologyFile {
         }
         let source = Arc::new(Source { name: file_name.to_owned(), text: text.to_owned() });
         reader::read(&document::read(&source)?, &names::from_file_name(file_name))
+    }
+
+    /// Reads a topology that stands in an experiment file. Keys of `except` are not the topology's.
+    pub(crate) fn read_inline(node: &Node, except: &[&str]) -> Result<Self, Box<ExperimentError>> {
+        let own = |entry: &&Entry| !except.contains(&entry.key.as_str());
+        let entries = node.entries().iter().filter(own).cloned().collect();
+        let node = Node { place: node.place.clone(), value: Value::Map(entries) };
+        reader::read(&node, names::INLINE)
     }
 }
 

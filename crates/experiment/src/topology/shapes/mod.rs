@@ -90,7 +90,7 @@ impl Shape {
             let clients = topology.workloads.iter_mut().filter(|workload| !workload.serves());
             clients.for_each(|client| client.in_mesh = false);
         }
-        Ok(topology.copies(namespaces))
+        topology.checked_copies(namespaces)
     }
 }
 

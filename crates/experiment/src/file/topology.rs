@@ -1,0 +1,259 @@
+//! The key `topology`: a built-in topology, a file, or a graph in the experiment itself.
+
+use super::document::{Node, Value};
+use super::given::Given;
+use super::named_files::Files;
+use super::section::{Field, Section, alternatives};
+use super::suggestion::nearest;
+use crate::definition::Experiment;
+use crate::diagnostic::ExperimentError;
+use crate::mode::{MeshKind, Mode};
+use crate::protocol::Protocol;
+use crate::settings::service::ServerSettings;
+use crate::topology::file::{self, TopologyFile};
+use crate::topology::settings::{TopologySettings, TopologySource};
+use crate::topology::shapes::{Parameters, SHAPES, Shape};
+use crate::topology::{Topology, Workload};
+use crate::units::{format_size, shortened};
+use std::sync::Arc;
+
+type Result<T> = std::result::Result<T, Box<ExperimentError>>;
+
+/// Keys of a built-in topology besides its parameters.
+pub(crate) const SHAPE_KEYS: [&str; 3] = ["shape", "namespaces", "replicas"];
+/// Keys beside those of a topology file that stands in an experiment.
+const BESIDE_GRAPH: [&str; 1] = ["namespaces"];
+const MAX_NAMESPACES: usize = 1000;
+const MAX_REPLICAS: usize = 1000;
+
+/// Whether a text names a file.
+pub(super) fn is_file(text: &str) -> bool {
+    text.ends_with(".yaml") || text.ends_with(".yml")
+}
+
+/// Whether a map has a graph of its own.
+fn is_graph(field: &Field<'_>) -> bool {
+    let keys = || field.node.entries().iter().map(|entry| entry.key.as_str());
+    !keys().any(|key| key == "shape" || key == "file")
+        && keys().any(|key| file::root_keys().any(|own| own == key))
+}
+
+/// The graph of the tree's topology, read once for all combinations of factors; absent for a built-in topology.
+pub(super) fn graph(root: &Node, files: &dyn Files) -> Result<Option<Arc<Topology>>> {
+    let root = Section::root(root)?;
+    let Some(field) = root.field("topology")? else { return Ok(None) };
+    if is_graph(&field) {
+        return Ok(Some(Arc::new(TopologyFile::read_inline(field.node, &BESIDE_GRAPH)?.topology)));
+    }
+    let section = if field.is_map() { Some(root.section("topology")?) } else { None };
+    let named = match &section {
+        Some(section) => section.field("file")?,
+        None => matches!(&field.node.value, Value::Scalar(text) if is_file(text)).then_some(field),
+    };
+    let Some(named) = named else { return Ok(None) };
+    let path = named.text()?;
+    let text = files.text(path).map_err(|reason| {
+        named.place().error(
+            format!("`{}`: {reason}", named.path),
+            "expected a file, its path from the folder of the experiment file on",
+        )
+    })?;
+    Ok(Some(Arc::new(TopologyFile::read(&text, path)?.topology)))
+}
+
+/// Reads the key. `graph` is what [`graph()`] gave.
+pub(super) fn settings(root: &Section<'_>, graph: Option<&Arc<Topology>>) -> Result<TopologySettings> {
+    let Some(field) = root.field("topology")? else { return Ok(TopologySettings::default()) };
+    if !field.is_map() {
+        let source = match graph {
+            Some(graph) => TopologySource::Graph(Arc::clone(graph)),
+            None => TopologySource::shape(shape(&field)?),
+        };
+        return Ok(TopologySettings { source, namespaces: 1 });
+    }
+    let section = root.section("topology")?;
+    let namespaces = section.field("namespaces")?.map_or(Ok(1), |field| field.whole(1..=MAX_NAMESPACES))?;
+    let source = match graph {
+        Some(graph) => {
+            if !is_graph(&field) {
+                check_keys(&field, &format!("topology `{}`", graph.name), &["file", "namespaces"])?;
+            }
+            TopologySource::Graph(Arc::clone(graph))
+        }
+        None => built_in(&field, &section)?,
+    };
+    Ok(TopologySettings { source, namespaces })
+}
+
+fn built_in(field: &Field<'_>, section: &Section<'_>) -> Result<TopologySource> {
+    let shape = section.field("shape")?.map_or(Ok(SHAPES[0]), |field| shape(&field))?;
+    let names: Vec<&str> =
+        SHAPE_KEYS.into_iter().chain(shape.parameters.iter().map(|parameter| parameter.name)).collect();
+    check_keys(field, &format!("topology `{}`", shape.name), &names)?;
+    let mut parameters = Parameters::defaults(shape);
+    for parameter in shape.parameters {
+        if let Some(field) = section.field(parameter.name)? {
+            parameters.set(parameter, field.quantity(|text| parameter.parse(text))?);
+        }
+    }
+    let replicas = section.field("replicas")?.map_or(Ok(1), |field| field.whole(1..=MAX_REPLICAS))?;
+    Ok(TopologySource::Shape { shape, parameters, replicas })
+}
+
+/// Keys of the section that this topology does not have.
+fn check_keys(field: &Field<'_>, owner: &str, known: &[&str]) -> Result<()> {
+    let unknown = field.node.entries().iter().find(|entry| !known.contains(&entry.key.as_str()));
+    let Some(entry) = unknown else { return Ok(()) };
+    let error = entry.key_place.error(
+        format!("`topology.{}` is not a key of {owner}", entry.key),
+        format!("expected {}", alternatives(known)),
+    );
+    let having: Vec<&str> =
+        SHAPES.iter().filter(|shape| shape.parameter(&entry.key).is_some()).map(|shape| shape.name).collect();
+    Err(match having.as_slice() {
+        [] => error,
+        _ => {
+            error.with_hint(format!("{} has it, as in `--set topology={}`", alternatives(&having), having[0]))
+        }
+    })
+}
+
+fn shape(field: &Field<'_>) -> Result<&'static Shape> {
+    let text = field.text()?;
+    Shape::find(text).ok_or_else(|| {
+        let names = SHAPES.map(|shape| shape.name);
+        let error = field.place().error(
+            format!("`{}`: `{}` is not a built-in topology", field.path, shortened(text)),
+            format!("expected {}, or a file `*.yaml`", alternatives(&names)),
+        );
+        match nearest(text, names) {
+            Some(name) => error.with_hint(format!("did you mean `{name}`?")),
+            None => error,
+        }
+    })
+}
+
+/// Protocol and size of the response where load enters a topology that has its own; absent where the experiment says.
+pub(super) struct Entry {
+    pub(super) protocol: Protocol,
+    pub(super) response_bytes: u64,
+}
+
+/// Where load enters. All drivers must speak one protocol.
+pub(super) fn entry(root: &Section<'_>, settings: &TopologySettings) -> Result<Option<Entry>> {
+    let Some(field) = root.field("topology")?.filter(|_| !settings.is_plain()) else { return Ok(None) };
+    let server = ServerSettings::default();
+    let topology = made(&field, settings, Mode::None, Protocol::default(), &server)?;
+    let targets = || topology.drivers.iter().map(|driver| &topology.workloads[driver.target]);
+    let Some(first) = targets().next() else { return Ok(None) };
+    if let Some(other) = targets().find(|target| target.protocol != first.protocol) {
+        return Err(field.key_place.error(
+            "the drivers speak different protocols",
+            format!(
+                "expected one: `{}` of {}, `{}` of {}",
+                first.protocol,
+                first.qualified_name(),
+                other.protocol,
+                other.qualified_name()
+            ),
+        ));
+    }
+    let path = topology.drivers.first().map_or("", |driver| driver.endpoint.as_str());
+    let endpoint = first.script().and_then(|script| script.endpoint(path));
+    let response_bytes = endpoint.map_or(0.0, |endpoint| endpoint.response_bytes.mean());
+    Ok(Some(Entry { protocol: first.protocol, response_bytes: response_bytes.round() as u64 }))
+}
+
+fn made(
+    field: &Field<'_>,
+    settings: &TopologySettings,
+    mode: Mode,
+    protocol: Protocol,
+    server: &ServerSettings,
+) -> Result<Topology> {
+    settings.topology(mode, protocol, server, None).map_err(|reason| {
+        field.key_place.error(reason, format!("expected a smaller topology `{}`", settings.name()))
+    })
+}
+
+/// Contradictions between the topology and the rest of the experiment.
+pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    let Some(field) = given.root.field("topology")? else { return Ok(()) };
+    let (settings, load) = (&experiment.topology, &experiment.load);
+    let topology = made(&field, settings, Mode::None, load.protocol, &experiment.server)?;
+    let egress = experiment.modes.iter().find(|mode| mode.is_egress());
+    if let Some(mode) = egress
+        && !settings.follows_mode()
+        && !topology.workloads.iter().any(Workload::is_external)
+    {
+        return Err(field
+            .place()
+            .error(
+                format!("topology `{}` has nothing outside the mesh for mode `{mode}`", settings.name()),
+                "expected `databases` in the topology",
+            )
+            .with_hint("`pair` has its server outside in the egress modes, `booking` a database"));
+    }
+    let opaque =
+        topology.workloads.iter().find(|one| one.protocol == Protocol::Tcp && one.script().is_some());
+    if let Some(workload) = opaque.filter(|_| experiment.mesh == MeshKind::Envoy && !settings.is_plain()) {
+        return Err(field
+            .place()
+            .error(
+                format!("mesh envoy does not carry raw TCP, which {} speaks", workload.qualified_name()),
+                "expected `http/1.1`, `http/2` or `grpc`: its static files route requests",
+            )
+            .with_hint("`mesh: istio` does"));
+    }
+    services_own_settings(experiment, given)
+}
+
+/// A topology with scripts of its own takes no settings of services from the experiment.
+fn services_own_settings(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    let name = experiment.topology.name();
+    if experiment.topology.is_plain() {
+        return Ok(());
+    }
+    let defaults = ServerSettings::default();
+    let server = &experiment.server;
+    let says = |key: &str, differs: bool| {
+        let field = given.server.field(key)?.filter(|_| differs);
+        field.map_or(Ok(()), |field| {
+            Err(field.key_place.error(
+                format!("`{}` says nothing with topology `{name}`", field.path),
+                "its endpoints have scripts and error rates of their own",
+            ))
+        })
+    };
+    says("delay", server.delay != defaults.delay)?;
+    says("error-rate", server.error_fraction != defaults.error_fraction)
+}
+
+/// A value of the section `load` that the topology has itself.
+pub(super) fn contradiction(field: &Field<'_>, entry: &str) -> Box<ExperimentError> {
+    field.place().error(
+        format!("`{}` contradicts the topology", field.path),
+        format!("expected none: where load enters it is `{entry}`"),
+    )
+}
+
+/// The payload: the experiment's, or that of the topology.
+pub(super) fn payload(
+    field: Option<Field<'_>>,
+    entry: Option<&Entry>,
+    read: impl Fn(&Field<'_>) -> Result<u64>,
+) -> Result<u64> {
+    match (field, entry) {
+        (None, None) => Ok(ServerSettings::default().payload_bytes),
+        (None, Some(entry)) => Ok(entry.response_bytes),
+        (Some(field), entry) => {
+            let bytes = read(&field)?;
+            match entry {
+                Some(entry) if entry.response_bytes != bytes => {
+                    Err(contradiction(&field, &format_size(entry.response_bytes)))
+                }
+                _ => Ok(bytes),
+            }
+        }
+    }
+}
