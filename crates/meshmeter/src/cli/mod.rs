@@ -8,6 +8,7 @@ mod load;
 mod report;
 mod run;
 mod serve;
+mod topology;
 
 pub use collect_spans::CollectSpansArgs;
 pub use components::OverrideArgs;
@@ -22,6 +23,10 @@ pub use load::{
 pub use report::ReportArgs;
 pub use run::RunArgs;
 pub use serve::{NodeArgs, ServeArgs, TlsArgs};
+pub use topology::{
+    CheckArgs, ConvertArgs, DrawArgs, DrawingFormat, GenerateArgs, ParameterArgs, SourceArgs, TopologyArgs,
+    TopologyCommand, TopologyFormat,
+};
 
 use clap::{Parser, Subcommand};
 
@@ -43,6 +48,7 @@ pub enum Command {
     Serve(ServeArgs),
     /// Make the report of a run again from its folder
     Report(ReportArgs),
+    Topology(TopologyArgs),
     Lab(LabArgs),
     /// Say what works here, and this machine's measurement floor
     Doctor(DoctorArgs),

@@ -7,6 +7,7 @@ mod load;
 mod report;
 mod run;
 mod serve;
+mod topology;
 
 use crate::cli::{Cli, Command};
 use crate::failure::Failure;
@@ -20,6 +21,7 @@ pub fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Load(args) => load::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Topology(args) => topology::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::CollectSpans(args) => collect_spans::run(&args),

@@ -72,7 +72,8 @@ impl Folding {
     }
 
     /// Caption of a namespace that is drawn: its name, or first and last name and number of those that are like it.
-    pub(super) fn caption(&self, namespace: &str) -> String {
+    #[must_use]
+    pub fn caption(&self, namespace: &str) -> String {
         match self.copies.get(namespace).map(Vec::as_slice) {
             Some([first, .., last]) => {
                 let count = self.copies[namespace].len();

@@ -3,7 +3,7 @@
 use experiment::Files;
 use experiment::file::MAX_FILE_BYTES;
 use std::fs::File;
-use std::io::{Error, ErrorKind, Read as _, Result as IoResult};
+use std::io::{Error, ErrorKind, Read, Result as IoResult};
 use std::path::{Path, PathBuf};
 
 /// The whole of a text file, of the size of an experiment at most: a device gives bytes without end.
@@ -11,9 +11,17 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// As reading has them, and where it is no text.
 pub(crate) fn read_text(path: &Path) -> IoResult<String> {
+    read_limited(File::open(path)?)
+}
+
+/// The whole of a text, of the size of an experiment at most.
+///
+/// # Errors
+/// As reading has them, and where it is no text.
+pub(crate) fn read_limited(source: impl Read) -> IoResult<String> {
     let most = MAX_FILE_BYTES + 1;
     let mut bytes = Vec::new();
-    File::open(path)?.take(most as u64).read_to_end(&mut bytes)?;
+    source.take(most as u64).read_to_end(&mut bytes)?;
     if bytes.len() == most {
         return Err(Error::new(ErrorKind::FileTooLarge, "it has more than 1 MiB"));
     }

@@ -1,0 +1,278 @@
+//! A topology as Kubernetes objects: each service is a Deployment of `meshmeter serve --topology` with a Service and an
+//! account of its own. Drivers have none: load comes from `meshmeter load`.
+
+use crate::failure::Failure;
+use experiment::Protocol;
+use experiment::topology::{Resources, Runs, Topology, Workload};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, ConfigMapVolumeSource, Container, ContainerPort, HTTPGetAction, Namespace, PodSpec,
+    PodTemplateSpec, Probe, ResourceRequirements, Service, ServiceAccount, ServicePort, ServiceSpec, Volume,
+    VolumeMount,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use mesh::kubernetes::workloads;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+const CONFIG_MAP: &str = "meshmeter-topology";
+const FILE_NAME: &str = "topology.yaml";
+const FOLDER: &str = "/etc/meshmeter";
+/// Of requests to a service.
+const PORT: u16 = 8080;
+/// Of counters, metrics and health.
+const ADMIN_PORT: u16 = 8079;
+/// The API server takes no larger ConfigMap.
+const MAX_CONFIG_MAP_BYTES: usize = 1 << 20;
+
+/// What the manifests need and a topology does not have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parameters<'a> {
+    /// Image with `meshmeter` in its search path.
+    pub image: &'a str,
+    /// `HOST:PORT` of the MongoDB that stands for the topology's databases.
+    pub database: Option<&'a str>,
+}
+
+/// The manifests as YAML documents.
+pub(super) fn manifests(topology: &Topology, parameters: Parameters<'_>) -> Result<String, Failure> {
+    check(topology, parameters)?;
+    let file = topology.to_yaml();
+    if file.len() > MAX_CONFIG_MAP_BYTES {
+        return Err(Failure::wrong_use(format!(
+            "the topology is a file of {} bytes, and a ConfigMap holds at most {MAX_CONFIG_MAP_BYTES}",
+            file.len()
+        )));
+    }
+    let mut text = head(topology);
+    for namespace in topology.namespaces() {
+        let own = || topology.workloads.iter().filter(move |one| one.namespace == namespace && is_pod(one));
+        if own().next().is_none() {
+            continue;
+        }
+        if !namespace.is_empty() {
+            append(&mut text, &namespace_object(namespace));
+        }
+        append(&mut text, &config_map(namespace, &file));
+        for workload in own() {
+            append(&mut text, &account(workload));
+            append(&mut text, &service(workload));
+            append(&mut text, &deployment(topology, workload, parameters));
+        }
+    }
+    Ok(text)
+}
+
+fn is_pod(workload: &Workload) -> bool {
+    matches!(workload.runs, Runs::Service(_) | Runs::Scripted(_))
+}
+
+fn check(topology: &Topology, parameters: Parameters<'_>) -> Result<(), Failure> {
+    for workload in &topology.workloads {
+        let name = workload.qualified_name();
+        match workload.runs {
+            Runs::Database if parameters.database.is_none() => {
+                return Err(Failure::wrong_use(format!(
+                    "the topology has a database, {name}, and no address for it"
+                ))
+                .with_hint("name a MongoDB: --database HOST:PORT"));
+            }
+            Runs::ExternalService(_) => {
+                return Err(Failure::wrong_use(format!(
+                    "{name} stands outside the mesh and speaks TLS: it has no Kubernetes manifest"
+                )));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What the manifests are, and how to load them.
+fn head(topology: &Topology) -> String {
+    let mut text = format!("# Topology {}: written by `meshmeter topology convert`.\n", topology.name);
+    if topology.namespaces() == [""] {
+        text.push_str("# The objects name no namespace: kubectl apply --namespace NAME\n");
+    }
+    text.push_str("# The drivers are not in it. Load from a pod of the same namespace:\n");
+    for driver in &topology.drivers {
+        let target = &topology.workloads[driver.target];
+        let host = if target.namespace.is_empty() {
+            target.name.clone()
+        } else {
+            format!("{}.{}", target.name, target.namespace)
+        };
+        let path = if target.protocol == Protocol::Tcp { "" } else { driver.endpoint.as_str() };
+        let scheme = target.protocol.scheme(false);
+        let _ = writeln!(text, "#   meshmeter load --rate 100 {scheme}://{host}:{PORT}{path}");
+    }
+    text
+}
+
+fn append(text: &mut String, object: &impl Serialize) {
+    let yaml = serde_saphyr::to_string(object).expect("Kubernetes objects are plain data");
+    let _ = write!(text, "---\n{yaml}");
+}
+
+fn metadata(name: &str, workload: &Workload) -> ObjectMeta {
+    ObjectMeta { labels: Some(labels(workload)), ..named(name, &workload.namespace) }
+}
+
+fn named(name: &str, namespace: &str) -> ObjectMeta {
+    let namespace = (!namespace.is_empty()).then(|| namespace.to_owned());
+    ObjectMeta { name: Some(name.to_owned()), namespace, ..ObjectMeta::default() }
+}
+
+fn labels(workload: &Workload) -> BTreeMap<String, String> {
+    map([("app", workload.name.as_str()), ("version", "v1")])
+}
+
+fn map<const N: usize>(entries: [(&str, &str); N]) -> BTreeMap<String, String> {
+    entries.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+fn namespace_object(name: &str) -> Namespace {
+    Namespace { metadata: named(name, ""), ..Namespace::default() }
+}
+
+fn config_map(namespace: &str, file: &str) -> ConfigMap {
+    ConfigMap {
+        metadata: named(CONFIG_MAP, namespace),
+        data: Some(map([(FILE_NAME, file)])),
+        ..ConfigMap::default()
+    }
+}
+
+fn account(workload: &Workload) -> ServiceAccount {
+    ServiceAccount { metadata: metadata(&workload.name, workload), ..ServiceAccount::default() }
+}
+
+fn service(workload: &Workload) -> Service {
+    let port = workloads::ServicePort::for_protocol(workload.protocol, PORT);
+    let spec = ServiceSpec {
+        selector: Some(map([("app", workload.name.as_str())])),
+        ports: Some(vec![ServicePort {
+            name: Some(port.name.to_owned()),
+            port: port.port.into(),
+            target_port: Some(IntOrString::Int(port.port.into())),
+            ..ServicePort::default()
+        }]),
+        ..ServiceSpec::default()
+    };
+    Service { metadata: metadata(&workload.name, workload), spec: Some(spec), ..Service::default() }
+}
+
+fn deployment(topology: &Topology, workload: &Workload, parameters: Parameters<'_>) -> Deployment {
+    let mut pod_labels = labels(workload);
+    if !workload.in_mesh {
+        pod_labels.extend(map([("sidecar.istio.io/inject", "false"), ("istio.io/dataplane-mode", "none")]));
+    }
+    let admin_port = ADMIN_PORT.to_string();
+    let annotations = map([
+        ("prometheus.io/scrape", "true"),
+        ("prometheus.io/port", &admin_port),
+        ("prometheus.io/path", "/metrics"),
+    ]);
+    let pod = PodTemplateSpec {
+        metadata: Some(ObjectMeta {
+            labels: Some(pod_labels),
+            annotations: Some(annotations),
+            ..ObjectMeta::default()
+        }),
+        spec: Some(PodSpec {
+            service_account_name: Some(workload.name.clone()),
+            containers: vec![container(topology, workload, parameters)],
+            volumes: Some(vec![Volume {
+                name: "topology".to_owned(),
+                config_map: Some(ConfigMapVolumeSource {
+                    name: CONFIG_MAP.to_owned(),
+                    ..ConfigMapVolumeSource::default()
+                }),
+                ..Volume::default()
+            }]),
+            ..PodSpec::default()
+        }),
+    };
+    let spec = DeploymentSpec {
+        replicas: Some(i32::try_from(workload.replicas).unwrap_or(i32::MAX)),
+        selector: LabelSelector {
+            match_labels: Some(map([("app", workload.name.as_str()), ("version", "v1")])),
+            ..LabelSelector::default()
+        },
+        template: pod,
+        ..DeploymentSpec::default()
+    };
+    Deployment { metadata: metadata(&workload.name, workload), spec: Some(spec), ..Deployment::default() }
+}
+
+fn container(topology: &Topology, workload: &Workload, parameters: Parameters<'_>) -> Container {
+    let port = |name: &str, port: u16| ContainerPort {
+        name: Some(name.to_owned()),
+        container_port: port.into(),
+        ..ContainerPort::default()
+    };
+    let probe = |path: &str| Probe {
+        http_get: Some(HTTPGetAction {
+            path: Some(path.to_owned()),
+            port: IntOrString::String("admin".to_owned()),
+            ..HTTPGetAction::default()
+        }),
+        period_seconds: Some(5),
+        ..Probe::default()
+    };
+    Container {
+        name: workload.name.clone(),
+        image: Some(parameters.image.to_owned()),
+        command: Some(vec!["meshmeter".to_owned()]),
+        args: Some(arguments(topology, workload, parameters)),
+        ports: Some(vec![port("app", PORT), port("admin", ADMIN_PORT)]),
+        resources: resources(workload.resources),
+        readiness_probe: Some(probe("/health/ready")),
+        liveness_probe: Some(probe("/health/live")),
+        volume_mounts: Some(vec![VolumeMount {
+            name: "topology".to_owned(),
+            mount_path: FOLDER.to_owned(),
+            read_only: Some(true),
+            ..VolumeMount::default()
+        }]),
+        ..Container::default()
+    }
+}
+
+fn arguments(topology: &Topology, workload: &Workload, parameters: Parameters<'_>) -> Vec<String> {
+    let mut arguments = vec![
+        "serve".to_owned(),
+        format!("--topology={FOLDER}/{FILE_NAME}"),
+        format!("--service={}", workload.qualified_name()),
+        format!("--listen=0.0.0.0:{PORT}"),
+        format!("--admin-listen=0.0.0.0:{ADMIN_PORT}"),
+    ];
+    for callee in workload.script().map(|script| script.callees()).unwrap_or_default() {
+        let callee = &topology.workloads[callee];
+        if let (Runs::Database, Some(address)) = (&callee.runs, parameters.database) {
+            arguments.push(format!("--connect={}={address}", callee.qualified_name()));
+        }
+    }
+    arguments
+}
+
+fn resources(resources: Resources) -> Option<ResourceRequirements> {
+    let amounts = |cores: Option<f64>, bytes: Option<u64>| {
+        let cpu = cores.map(|cores| ("cpu".to_owned(), Quantity(experiment::units::format_cores(cores))));
+        let memory = bytes.map(|bytes| ("memory".to_owned(), Quantity(bytes_quantity(bytes))));
+        let amounts: BTreeMap<_, _> = cpu.into_iter().chain(memory).collect();
+        (!amounts.is_empty()).then_some(amounts)
+    };
+    let requests = amounts(resources.cpu_request_cores, resources.memory_request_bytes);
+    let limits = amounts(resources.cpu_limit_cores, resources.memory_limit_bytes);
+    let any = requests.is_some() || limits.is_some();
+    any.then(|| ResourceRequirements { requests, limits, ..ResourceRequirements::default() })
+}
+
+/// A quantity of Kubernetes: whole MiB where it is that, else bytes.
+fn bytes_quantity(bytes: u64) -> String {
+    if bytes > 0 && bytes.is_multiple_of(1 << 20) { format!("{}Mi", bytes >> 20) } else { bytes.to_string() }
+}
