@@ -194,19 +194,15 @@ pub(crate) fn interval(estimate: Option<Estimate>, read: impl Fn(&Estimate) -> I
     estimate.as_ref().map_or_else(absent, read)
 }
 
-/// The median over copies with their range.
-pub(crate) fn over_copies(
+/// The estimate of one, with its confidence interval; of copies the median with their range.
+pub(crate) fn over_copies_estimate(
     estimates: impl IntoIterator<Item = Option<Estimate>>,
-    read: impl Fn(&Estimate) -> Interval,
-) -> Interval {
-    let figures = estimates.into_iter().flatten().map(|estimate| estimate.estimate);
-    interval(Spread::new(figures).map(|spread| as_estimate(&spread)), read)
-}
-
-/// A spread as figures with ranges are written.
-pub(crate) fn as_estimate(spread: &Spread) -> Estimate {
-    let (low, high) = (Some(spread.least), Some(spread.greatest));
-    Estimate { estimate: spread.median, low, high, n: spread.copies }
+) -> Option<Estimate> {
+    let known: Vec<Estimate> = estimates.into_iter().flatten().collect();
+    match known.as_slice() {
+        [only] => Some(*only),
+        copies => Spread::new(copies.iter().map(|copy| copy.estimate)).map(|spread| spread.with_range()),
+    }
 }
 
 /// A name with its namespace, which the names of drivers may have already.

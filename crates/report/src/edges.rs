@@ -1,6 +1,6 @@
 //! Calls between services: requests, response times that the callers saw, errors, proof of the path.
 
-use crate::drivers::{Group, Rows, groups, interval, over_copies};
+use crate::drivers::{Group, Rows, groups, interval, over_copies_estimate};
 use crate::format::{self, Interval, TimeUnit};
 use experiment::schema::{Cell, EdgeSummary, Estimate, Percentiles, Summary};
 use serde::Serialize;
@@ -109,10 +109,7 @@ impl EdgeGroup<'_> {
         read: impl Fn(&EdgeSummary) -> Option<Estimate>,
         text: impl Fn(&Estimate) -> Interval,
     ) -> Interval {
-        match self.edges.as_slice() {
-            [only] => interval(read(only), text),
-            copies => over_copies(copies.iter().map(|edge| read(edge)), text),
-        }
+        interval(over_copies_estimate(self.edges.iter().map(|edge| read(edge))), text)
     }
 
     fn row(&self, unit: TimeUnit) -> EdgeRow {

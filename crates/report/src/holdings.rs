@@ -2,14 +2,18 @@
 //!
 //! A mode's configuration is the same under every load, and memory hardly follows the load: of each mode (and each value of
 //! the factors but those of the load) the highest load with a valid trial is shown. The other loads are in the table of all figures.
+//! Proxies that are alike in several namespaces share a row: medians over them, with their range.
 
 use crate::conditions::ConditionLabels;
+use crate::drivers::over_copies_estimate;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
 use experiment::Mode;
 use experiment::schema::{
     BACKGROUND_SERVICES, Cell, ComponentSummary, ConfigurationSummary, Estimate, FactorValue, Factors, Role,
     Summary,
 };
+use statistics::copies::{ComponentGroup, groups_of};
+use std::ops::RangeInclusive;
 
 /// The table.
 #[derive(Clone, Debug)]
@@ -30,7 +34,7 @@ pub struct HoldingsTable {
     pub warnings: Vec<String>,
 }
 
-/// One component.
+/// One component, or those that are alike.
 #[derive(Clone, Debug)]
 pub struct HoldingsRow {
     /// The arrangement that it is in.
@@ -39,14 +43,16 @@ pub struct HoldingsRow {
     pub load: String,
     /// Values of the factors that its memory may follow.
     pub factors: Factors,
-    /// Its name.
+    /// Its name; of several what they share, with their number.
     pub name: String,
+    /// Whether it is of several components.
+    pub is_of_several: bool,
     /// What it is for.
     pub role: Role,
     /// Size of its configuration.
     pub size: Option<Interval>,
-    /// How many of each kind of the table; absent where it has no such kind.
-    pub counts: Vec<Option<u64>>,
+    /// How many of each kind of the table, least and greatest of several; absent where it has no such kind.
+    pub counts: Vec<Option<RangeInclusive<u64>>>,
     /// What it is by the kinds that it counts.
     pub sort: Sort,
     /// Memory before the load.
@@ -103,23 +109,23 @@ impl HoldingsTable {
     #[must_use]
     pub fn new(summary: &Summary) -> Option<Self> {
         let shown = shown(summary);
-        shown.iter().any(|(_, component)| component.role == Role::Proxy).then_some(())?;
-        let configurations = || shown.iter().filter_map(|(_, component)| component.configuration.as_ref());
-        let memory =
-            shown.iter().flat_map(|(_, component)| memory(component)).filter_map(|memory| memory.all_bytes);
+        shown.iter().any(|(_, group)| group.role == Role::Proxy).then_some(())?;
+        let components = || shown.iter().flat_map(|(_, group)| group.components.iter().copied());
+        let configurations = || components().filter_map(|component| component.configuration.as_ref());
+        let memory = components().flat_map(memory).filter_map(|memory| memory.all_bytes);
         let table = Self {
             size_unit: SizeUnit::for_sizes(configurations().map(|held| held.size_bytes.estimate)),
             memory_unit: SizeUnit::for_sizes(memory.map(|memory| memory.estimate)),
             time_unit: TimeUnit::for_times(
-                shown.iter().filter_map(|(_, component)| Some(component.configured_in_s?.estimate * 1e6)),
+                components().filter_map(|component| Some(component.configured_in_s?.estimate * 1e6)),
             ),
             kinds: kinds(configurations()),
-            times: shown.iter().any(|(_, component)| component.configured_in_s.is_some()),
+            times: components().any(|component| component.configured_in_s.is_some()),
             rows: Vec::new(),
-            warnings: shown.iter().flat_map(|(cell, component)| warnings(cell, component)).collect(),
+            warnings: shown.iter().flat_map(|(cell, group)| warnings(cell, group)).collect(),
         };
         let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
-        let rows = shown.iter().map(|(cell, component)| table.row(cell, component, &labels)).collect();
+        let rows = shown.iter().map(|(cell, group)| table.row(cell, group, &labels)).collect();
         Some(Self { rows, ..table })
     }
 
@@ -136,29 +142,56 @@ impl HoldingsTable {
         sorts.filter(|(_, kinds)| !kinds.is_empty()).collect()
     }
 
-    fn row(&self, cell: &Cell, component: &ComponentSummary, labels: &ConditionLabels) -> HoldingsRow {
-        let size = |configuration: &ConfigurationSummary| {
-            let size = Interval::scaled(&configuration.size_bytes, 1.0 / self.size_unit.bytes());
+    fn row(&self, cell: &Cell, group: &ComponentGroup<'_>, labels: &ConditionLabels) -> HoldingsRow {
+        let size = |size_bytes: Estimate| {
+            let size = Interval::scaled(&size_bytes, 1.0 / self.size_unit.bytes());
             // The same in all trials, as far as its digits show.
             let constant = format!("{0}–{0}", size.estimate);
             Interval { range: size.range.filter(|range| *range != constant), ..size }
         };
-        let [before, under, after] = memory(component);
+        let each = |read: &dyn Fn(&ComponentSummary) -> Option<Estimate>| {
+            over_copies_estimate(group.components.iter().map(|component| read(component)))
+        };
+        let memory_at = |moment: usize| MemoryAt {
+            all_bytes: each(&|component| memory(component)[moment].all_bytes),
+            anonymous_bytes: each(&|component| memory(component)[moment].anonymous_bytes),
+        };
+        let counts = |kind: &&'static str| {
+            let configurations = group.components.iter().map(|component| component.configuration.as_ref());
+            let counts = || configurations.clone().filter_map(|configuration| count(configuration, kind));
+            Some(counts().min()?..=counts().max()?)
+        };
+        let configured_in_s = each(&|component| component.configured_in_s);
         HoldingsRow {
             mode: cell.mode,
             load: labels.label(cell.conditions()),
             factors: held_factors(cell),
-            name: component.name.clone(),
-            role: component.role,
-            size: component.configuration.as_ref().map(size),
-            counts: self.kinds.iter().map(|kind| count(component.configuration.as_ref(), kind)).collect(),
-            sort: Sort::of(component.configuration.as_ref()),
-            before,
-            under,
-            after,
-            configured_in: component.configured_in_s.map(|time| self.time_unit.interval(&in_us(&time))),
+            name: label(group),
+            is_of_several: group.components.len() > 1,
+            role: group.role,
+            size: each(&|component| Some(component.configuration.as_ref()?.size_bytes)).map(size),
+            counts: self.kinds.iter().map(counts).collect(),
+            sort: Sort::of(group.components[0].configuration.as_ref()),
+            before: memory_at(0),
+            under: memory_at(1),
+            after: memory_at(2),
+            configured_in: configured_in_s.map(|time| self.time_unit.interval(&in_us(&time))),
         }
     }
+}
+
+/// `a-proxy ×50`, or the name of a component alone.
+pub(crate) fn label(group: &ComponentGroup<'_>) -> String {
+    match group.components.len() {
+        1 => group.name.clone(),
+        copies => format!("{} ×{copies}", group.name),
+    }
+}
+
+/// `12`, or `12–40` of several that differ.
+pub(crate) fn count_text(counts: &RangeInclusive<u64>) -> String {
+    let [least, greatest] = [counts.start(), counts.end()].map(|count| format::count(*count));
+    if least == greatest { least } else { format!("{least}–{greatest}") }
 }
 
 /// A time in seconds as microseconds.
@@ -184,7 +217,7 @@ fn held_factors(cell: &Cell) -> Factors {
 
 /// Of each mode, with each value of the factors, the proxies and what configures them, under the highest load with a valid
 /// trial.
-fn shown(summary: &Summary) -> Vec<(&Cell, &ComponentSummary)> {
+fn shown(summary: &Summary) -> Vec<(&Cell, ComponentGroup<'_>)> {
     let mut places: Vec<(Mode, Factors)> = Vec::new();
     for cell in &summary.cells {
         let place = (cell.mode, held_factors(cell));
@@ -200,9 +233,11 @@ fn shown(summary: &Summary) -> Vec<(&Cell, &ComponentSummary)> {
     cells
         .flat_map(|cell| {
             let of = move |role| {
-                cell.components.iter().filter(move |component| component.role == role && says(component))
+                let components = cell.components.iter();
+                let components = components.filter(|component| component.role == role && says(component));
+                groups_of(cell, components.collect()).into_iter()
             };
-            of(Role::Proxy).chain(of(Role::ControlPlane)).map(move |component| (cell, component))
+            of(Role::Proxy).chain(of(Role::ControlPlane)).map(move |group| (cell, group))
         })
         .collect()
 }
@@ -233,20 +268,41 @@ fn count(configuration: Option<&ConfigurationSummary>, kind: &str) -> Option<u64
     configuration?.counts.held().into_iter().find(|(name, _)| *name == kind)?.1
 }
 
-fn warnings(cell: &Cell, component: &ComponentSummary) -> Vec<String> {
-    let whose = format!("{} of {}", component.name, cell.mode);
+/// What is wrong with components, each thing once for all that have it.
+fn warnings(cell: &Cell, group: &ComponentGroup<'_>) -> Vec<String> {
+    let mut warnings: Vec<(String, Vec<&str>)> = Vec::new();
+    for component in &group.components {
+        for warning in warnings_of(component) {
+            match warnings.iter_mut().find(|(known, _)| *known == warning) {
+                Some((_, names)) => names.push(&component.name),
+                None => warnings.push((warning, vec![&component.name])),
+            }
+        }
+    }
+    let sentence = |(warning, names): (String, Vec<&str>)| {
+        let who = match names.as_slice() {
+            [first, second, _, ..] => format!("{first}, {second} and {} more", names.len() - 2),
+            few => few.join(" and "),
+        };
+        format!("{who} of {}{warning}", cell.mode)
+    };
+    warnings.into_iter().map(sentence).collect()
+}
+
+/// Words that continue after the name.
+fn warnings_of(component: &ComponentSummary) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(configuration) = &component.configuration {
         if let Some(refused) = configuration.counts.rejected_updates.filter(|refused| *refused > 0) {
             warnings.push(format!(
-                "{whose} refused {}: it does not hold what it was sent.",
+                " refused {}: it does not hold what it was sent.",
                 format::counted(refused, "update", "updates")
             ));
         }
         if configuration.varies {
-            warnings.push(format!("{whose} held other counts in some trials; the greatest are shown."));
+            warnings.push(" held other counts in some trials; the greatest are shown.".to_owned());
         }
     }
-    warnings.extend(component.unread.iter().map(|reason| format!("{whose}, not read: {reason}")));
+    warnings.extend(component.unread.iter().map(|reason| format!(", not read: {reason}")));
     warnings
 }

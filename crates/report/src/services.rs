@@ -1,6 +1,6 @@
 //! Services of cells that have several: requests, and CPU of applications and of the proxies in their pods.
 
-use crate::drivers::{Group, Rows, groups, interval, over_copies, qualified};
+use crate::drivers::{Group, Rows, groups, interval, over_copies_estimate, qualified};
 use crate::format::{self, Interval};
 use experiment::schema::{Cell, Estimate, ServiceSummary, Summary};
 use serde::Serialize;
@@ -64,11 +64,9 @@ fn total(service: &ServiceSummary) -> f64 {
 }
 
 fn row(services: &[&ServiceSummary]) -> ServiceRow {
-    let figure =
-        |read: fn(&ServiceSummary) -> Option<Estimate>, text: fn(&Estimate) -> Interval| match services {
-            [only] => interval(read(only), text),
-            copies => over_copies(copies.iter().map(|service| read(service)), text),
-        };
+    let figure = |read: fn(&ServiceSummary) -> Option<Estimate>, text: fn(&Estimate) -> Interval| {
+        interval(over_copies_estimate(services.iter().map(|service| read(service))), text)
+    };
     let measured = services.iter().any(|service| service.cpu_cores.is_some());
     let (name, namespace) = match services {
         [only] => (qualified(&only.namespace, &only.name), only.namespace.clone()),

@@ -1,6 +1,6 @@
 //! Copies: what identical namespaces and replicas have alike, and what tells hundreds of components apart in few lines.
 
-use experiment::schema::{Cell, ComponentSummary, Role};
+use experiment::schema::{Cell, ComponentSummary, Estimate, Role};
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -41,6 +41,15 @@ impl Spread {
     }
 }
 
+impl Spread {
+    /// The median with the range in place of a confidence interval.
+    #[must_use]
+    pub fn with_range(&self) -> Estimate {
+        let (low, high) = (Some(self.least), Some(self.greatest));
+        Estimate { estimate: self.median, low, high, n: self.copies }
+    }
+}
+
 /// A qualified name without its namespace.
 #[must_use]
 pub fn local_name(qualified_name: &str) -> &str {
@@ -74,6 +83,14 @@ pub struct ComponentGroup<'a> {
     pub role: Role,
     /// In the order of the cell; one at least.
     pub components: Vec<&'a ComponentSummary>,
+}
+
+impl<'a> ComponentGroup<'a> {
+    /// One component by itself.
+    #[must_use]
+    pub fn of(component: &'a ComponentSummary) -> Self {
+        Self { name: component.name.clone(), role: component.role, components: vec![component] }
+    }
 }
 
 /// Names of components without what tells copies apart: namespace and number of the pod.
@@ -121,16 +138,12 @@ impl CopyNames {
 /// where these are still many.
 #[must_use]
 pub fn component_groups(cell: &Cell) -> Vec<ComponentGroup<'_>> {
-    folded(cell, cell.components.iter().collect())
+    groups_of(cell, cell.components.iter().collect())
 }
 
-/// The same of the components of one role.
+/// The same of some components of a cell.
 #[must_use]
-pub fn groups_of_role(cell: &Cell, role: Role) -> Vec<ComponentGroup<'_>> {
-    folded(cell, cell.components.iter().filter(|component| component.role == role).collect())
-}
-
-fn folded<'a>(cell: &Cell, components: Vec<&'a ComponentSummary>) -> Vec<ComponentGroup<'a>> {
+pub fn groups_of<'a>(cell: &Cell, components: Vec<&'a ComponentSummary>) -> Vec<ComponentGroup<'a>> {
     if components.len() <= MAX_UNFOLDED {
         return groups(components, |component| component.name.clone());
     }

@@ -2,7 +2,7 @@
 
 use super::style::{Options, bold, plain, wrap};
 use crate::format::{self, SizeUnit};
-use crate::holdings::{HoldingsRow, HoldingsTable};
+use crate::holdings::{HoldingsRow, HoldingsTable, count_text};
 use experiment::Mode;
 use experiment::schema::{ConfigurationCounts, Estimate};
 
@@ -30,6 +30,11 @@ pub(super) fn lines(table: &HoldingsTable, options: Options) -> Vec<String> {
             name.clear();
         }
     }
+    if table.rows.iter().any(|row| row.is_of_several) {
+        let text = "Those that are alike together: medians over them, counts from least to greatest. All of them: \
+                    `meshmeter report DIR --csv FILE`";
+        lines.extend(wrap(text, options.width));
+    }
     for warning in &table.warnings {
         lines.extend(wrap(&plain(warning), options.width));
     }
@@ -52,9 +57,9 @@ fn facts(table: &HoldingsTable, row: &HoldingsRow) -> Vec<String> {
         // No line breaks between a number and what it counts.
         let counts: Vec<String> = counts
             .filter_map(|(kind, count)| {
-                let count = (*count)?;
-                let noun = ConfigurationCounts::noun(kind, count).replace(' ', "\u{a0}");
-                Some(format!("{}\u{a0}{noun}", format::count(count)))
+                let count = count.as_ref()?;
+                let noun = ConfigurationCounts::noun(kind, *count.end()).replace(' ', "\u{a0}");
+                Some(format!("{}\u{a0}{noun}", count_text(count)))
             })
             .collect();
         let size = format::with_unit(&size.estimate, table.size_unit.symbol());

@@ -2,6 +2,7 @@
 
 use super::run::Run;
 use super::{resources, words};
+use crate::copies::{ComponentGroup, Spread, groups_of};
 use experiment::schema::{Cell, ComponentSummary, ConfigurationCounts, Estimate};
 
 /// Memory that is there before the load is more than this share of that under load: it is not the load's.
@@ -16,14 +17,19 @@ pub(super) fn before_the_load(run: &Run<'_>) -> Vec<String> {
 
 fn sentence(cell: &Cell) -> Option<String> {
     let proxies = resources::proxies_of(cell);
-    let held: Vec<(&ComponentSummary, Estimate)> =
-        proxies.iter().filter_map(|proxy| Some((*proxy, proxy.memory_before_load_bytes?))).collect();
-    let ((first, before), rest) = held.split_first()?;
-    let mut amounts = vec![format!("{} holds {}", first.name, words::memory(before))];
-    amounts.extend(rest.iter().map(|(proxy, before)| format!("{} {}", proxy.name, words::memory(before))));
+    let held: Vec<&ComponentSummary> =
+        proxies.iter().copied().filter(|proxy| proxy.memory_before_load_bytes.is_some()).collect();
     let is_theirs = held.len() == proxies.len()
-        && held.iter().all(|(proxy, before)| proxy.memory_bytes.is_some_and(|under| is_most(before, &under)));
-    let share = match (is_theirs, rest.is_empty()) {
+        && held.iter().all(|proxy| {
+            let moments = proxy.memory_before_load_bytes.zip(proxy.memory_bytes);
+            moments.is_some_and(|(before, under)| is_most(&before, &under))
+        });
+    let groups = groups_of(cell, held);
+    let (first, rest) = groups.split_first()?;
+    let verb = if first.components.len() == 1 { "holds" } else { "hold" };
+    let mut amounts = vec![format!("{} {verb} {}", name(first), before(first)?)];
+    amounts.extend(rest.iter().filter_map(|group| Some(format!("{} {}", name(group), before(group)?))));
+    let share = match (is_theirs, proxies.len() == 1) {
         (false, _) => "",
         (true, true) => ", most of what it holds under load",
         (true, false) => ", most of what they hold under load",
@@ -34,6 +40,26 @@ fn sentence(cell: &Cell) -> Option<String> {
         words::list(&amounts),
         largest_configuration(&proxies).map_or_else(String::new, |sentence| format!(" {sentence}"))
     ))
+}
+
+/// Such as `client-proxy`, or `50 a-proxy`.
+fn name(group: &ComponentGroup<'_>) -> String {
+    match group.components.len() {
+        1 => group.name.clone(),
+        copies => format!("{copies} {}", group.name),
+    }
+}
+
+/// Memory before the load; of copies each's, as the median with its range.
+fn before(group: &ComponentGroup<'_>) -> Option<String> {
+    let before = group.components.iter().filter_map(|proxy| proxy.memory_before_load_bytes);
+    match before.collect::<Vec<_>>().as_slice() {
+        [only] => Some(words::memory(only)),
+        copies => {
+            let spread = Spread::new(copies.iter().map(|bytes| bytes.estimate))?;
+            Some(format!("{} each", words::memory(&spread.with_range())))
+        }
+    }
 }
 
 /// The configuration of the proxy that has most of it.
@@ -67,13 +93,32 @@ fn is_most(before: &Estimate, under: &Estimate) -> bool {
 pub(super) fn refusals(run: &Run<'_>) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     for cell in run.summary.cells.iter().filter(|cell| cell.valid > 0) {
-        for proxy in resources::proxies_of(cell) {
-            let refused = proxy.configuration.and_then(|held| held.counts.rejected_updates).unwrap_or(0);
-            let sentence = format!(
-                "In mode {} {} refused updates of its configuration: it does not hold what it was sent.",
-                cell.mode, proxy.name
-            );
-            if refused > 0 && !sentences.contains(&sentence) {
+        let refused = |proxy: &&ComponentSummary| {
+            proxy
+                .configuration
+                .and_then(|held| held.counts.rejected_updates)
+                .is_some_and(|refused| refused > 0)
+        };
+        let groups = groups_of(cell, resources::proxies_of(cell));
+        for group in groups {
+            let refusing: Vec<&ComponentSummary> = group.components.iter().copied().filter(refused).collect();
+            let sentence = match refusing.as_slice() {
+                [] => continue,
+                [proxy] => format!(
+                    "In mode {} {} refused updates of its configuration: it does not hold what it was sent.",
+                    cell.mode, proxy.name
+                ),
+                [first, ..] => format!(
+                    "In mode {} {} of {} {} refused updates of their configuration, {} among them: they do not hold what \
+                     they were sent.",
+                    cell.mode,
+                    refusing.len(),
+                    group.components.len(),
+                    group.name,
+                    first.name
+                ),
+            };
+            if !sentences.contains(&sentence) {
                 sentences.push(sentence);
             }
         }

@@ -2,9 +2,10 @@
 
 use super::run::Run;
 use super::words;
+use crate::copies::{ComponentGroup, Spread, groups_of};
 use experiment::Mode;
 use experiment::mesh_settings::ZtunnelPlacement;
-use experiment::schema::{Cell, ComponentSummary, Role};
+use experiment::schema::{Cell, ComponentSummary, Estimate, Role};
 
 /// The proxies of a cell, in the order of its components.
 pub(super) fn proxies_of(cell: &Cell) -> Vec<&ComponentSummary> {
@@ -27,17 +28,42 @@ fn memory(proxy: &ComponentSummary) -> String {
     all.map(|all| all + &anonymous.unwrap_or_default()).unwrap_or_default()
 }
 
+/// Such as `50 a-proxy use 2.5 cores and 1 900 MB, each 0.05 cores (0.04–0.06 between them) and 38 MB (35–41)`: medians of
+/// copies with their range.
+fn usage_of_several(group: &ComponentGroup<'_>) -> String {
+    let cores = Spread::new(group.components.iter().map(|proxy| proxy.cpu_cores.estimate));
+    let memory = group.components.iter().filter_map(|proxy| proxy.memory_bytes);
+    let memory = Spread::new(memory.map(|bytes| bytes.estimate));
+    let range = |spread: &Spread, text: fn(&Estimate) -> String| text(&spread.with_range());
+    let figures = |sum: &dyn Fn(&Spread, fn(&Estimate) -> String) -> String| {
+        let cores = cores.as_ref().map(|spread| sum(spread, words::cores));
+        let memory = memory.as_ref().map(|spread| sum(spread, words::memory));
+        words::list(&cores.into_iter().chain(memory).collect::<Vec<_>>())
+    };
+    format!(
+        "{} {} use {} in all, each {}",
+        group.components.len(),
+        group.name,
+        figures(&|spread, text| text(&Estimate::single(spread.sum))),
+        figures(&range)
+    )
+}
+
 /// CPU and memory of each proxy, by mode.
 pub(super) fn proxies(run: &Run<'_>) -> Vec<String> {
     let mut sentences = Vec::new();
     for mode in run.modes_with_proxies() {
         let Some(cell) = run.reference_cell(mode) else { continue };
-        let proxies: Vec<String> = proxies_of(cell)
-            .into_iter()
-            .map(|proxy| {
-                let memory = memory(proxy);
-                let whose = if serves_both_sides(run, mode, proxy) { " (one for both sides)" } else { "" };
-                format!("{}{whose} uses {}{memory}", proxy.name, words::cores(&proxy.cpu_cores))
+        let proxies: Vec<String> = groups_of(cell, proxies_of(cell))
+            .iter()
+            .map(|group| match group.components.as_slice() {
+                [proxy] => {
+                    let memory = memory(proxy);
+                    let whose =
+                        if serves_both_sides(run, mode, proxy) { " (one for both sides)" } else { "" };
+                    format!("{}{whose} uses {}{memory}", proxy.name, words::cores(&proxy.cpu_cores))
+                }
+                _ => usage_of_several(group),
             })
             .collect();
         if !proxies.is_empty() {

@@ -2,6 +2,7 @@
 
 use super::run::Run;
 use super::words;
+use crate::copies::grouped;
 use crate::objective::misses;
 use crate::summary::distribution::is_saturated;
 use crate::trials::is_valid;
@@ -13,6 +14,9 @@ use std::collections::BTreeMap;
 
 /// More places than these are told by mode alone: the report lists every trial.
 const MOST_PLACES: usize = 6;
+
+/// Of more hops than these a sentence says how many spoke what: the report lists them.
+const MAX_HOPS: usize = 6;
 
 /// Cells that did not keep up, with what they completed.
 pub(super) fn saturation(run: &Run<'_>) -> Vec<String> {
@@ -129,6 +133,11 @@ fn spoken(cells: &[&Cell]) -> String {
     if hops.iter().all(|hop| hop.words() == first) {
         return format!("; every hop spoke {first}");
     }
+    if hops.len() > MAX_HOPS {
+        let spoken = grouped(&hops, HopProof::words);
+        let each = spoken.iter().map(|(words, hops)| format!("{words} on {} hops", hops.len()));
+        return format!("; spoken was {}", words::list(&each.collect::<Vec<_>>()));
+    }
     let each = hops.iter().map(|hop| format!("{} from {} to {}", hop.words(), hop.from, hop.to));
     format!("; spoken was {}", words::list(&each.collect::<Vec<_>>()))
 }
@@ -147,7 +156,7 @@ fn on_the_path(proxies: &[String]) -> (String, &'static str) {
             names.push(name);
         }
     }
-    if names.len() < proxies.len() {
+    if names.len() < proxies.len() && names.len() <= MAX_HOPS {
         let passed = |name: &&String| match proxies.iter().filter(|other| other == name).count() {
             1 => (*name).clone(),
             _ => format!("{name}, on both sides,"),
@@ -155,7 +164,7 @@ fn on_the_path(proxies: &[String]) -> (String, &'static str) {
         let subject = words::list(&names.iter().map(passed).collect::<Vec<_>>());
         return (subject, if names.len() == 1 { "its" } else { "their" });
     }
-    match proxies.len() {
+    match names.len() {
         1 => ("the proxy".to_owned(), "its"),
         2 => ("both proxies".to_owned(), "their"),
         more => (format!("all {more} proxies"), "their"),

@@ -5,11 +5,17 @@ use crate::format;
 use experiment::Mode;
 use experiment::schema::{CellKey, HopProof, HopProtocol, ProxyProof, PublishedFigure, TrialRecord};
 use serde::Serialize;
+use statistics::copies::{CopyNames, MAX_UNFOLDED, grouped, local_name};
+use std::collections::HashMap;
 
 /// What the proxies counted.
 #[derive(Debug, Serialize)]
 pub struct PathSection {
     rows: Vec<PathRow>,
+    /// Every proxy, where rows of `rows` are of several.
+    all: Vec<PathRow>,
+    /// Edges that a valid trial did not prove.
+    unproven: Vec<String>,
     /// What was spoken on the way; empty in results that do not say.
     hops: Vec<HopRow>,
     /// Every valid trial proved its path.
@@ -41,8 +47,8 @@ struct HopRow {
     asked: &'static str,
 }
 
-/// What one proxy counted over several trials.
-#[derive(Default)]
+/// What one proxy counted over several trials, or several that are alike.
+#[derive(Clone, Default)]
 struct Counted {
     name: String,
     received: u64,
@@ -65,43 +71,104 @@ impl Counted {
             format::count(count)
         }
     }
+
+    /// Both together, under this one's name.
+    fn plus(mut self, other: &Self) -> Self {
+        self.received = self.received.saturating_add(other.received);
+        self.expected = self.expected.saturating_add(other.expected);
+        self.handshakes = self.handshakes.saturating_add(other.handshakes);
+        self.tls_expected |= other.tls_expected;
+        self.takes_plain_text = self.takes_plain_text.max(other.takes_plain_text);
+        if let Some((requests, spans)) = other.traced {
+            self.add_traced(requests, spans);
+        }
+        self
+    }
+
+    fn add_traced(&mut self, requests: u64, spans: u64) {
+        let traced = self.traced.get_or_insert_default();
+        *traced = (traced.0.saturating_add(requests), traced.1.saturating_add(spans));
+    }
 }
 
 /// Absent where no trial had a proxy on its path.
 pub fn path(context: &Context) -> Option<PathSection> {
-    let mut rows = Vec::new();
+    let (mut rows, mut all) = (Vec::new(), Vec::new());
     for at in context.conditions.all() {
-        for mode in &context.modes {
-            rows.extend(path_rows(context, at.cell(*mode)));
+        for cell in context.modes.iter().map(|mode| at.cell(*mode)) {
+            let each = counted(context, cell);
+            let together = together(context, cell, &each);
+            if together.len() < each.len() {
+                all.extend(path_rows(context, cell, each));
+            }
+            rows.extend(path_rows(context, cell, together));
         }
     }
     let proven = context.run.trials.iter().filter(|trial| trial.verdict.valid).all(|trial| trial.path.proven);
     let traced = context.run.trials.iter().any(|trial| trial.path.tracing.is_some());
     let hops = context.modes.iter().flat_map(|mode| hop_rows(context, *mode)).collect();
-    (!rows.is_empty()).then_some(PathSection { rows, hops, proven, traced })
+    let cells = context.run.summary.cells.iter();
+    let unproven = cells.flat_map(|cell| {
+        let edges = cell.edges.iter().filter(|edge| cell.valid > 0 && !edge.proven);
+        edges.map(|edge| format!("{} → {} of {}", edge.from, edge.to, cell.mode))
+    });
+    let unproven = unproven.collect();
+    (!rows.is_empty()).then_some(PathSection { rows, all, unproven, hops, proven, traced })
+}
+
+/// Proxies that are alike together, where there are many.
+fn together(context: &Context, cell: CellKey<'_>, each: &[Counted]) -> Vec<Counted> {
+    let summary = context.run.summary.cells.iter().find(|summary| summary.key() == cell);
+    let Some(summary) = summary.filter(|_| each.len() > MAX_UNFOLDED) else { return each.to_vec() };
+    let names = CopyNames::new(summary);
+    let groups = grouped(each, |counted| (names.of(&counted.name), counted.of_connections));
+    let sum = |((name, of_connections), copies): ((String, bool), Vec<&Counted>)| match copies.as_slice() {
+        [only] => (*only).clone(),
+        copies => {
+            let name = format!("{name} ×{}", copies.len());
+            copies
+                .iter()
+                .fold(Counted { name, of_connections, ..Counted::default() }, |sum, next| sum.plus(next))
+        }
+    };
+    groups.into_iter().map(sum).collect()
 }
 
 fn hop_rows(context: &Context, mode: Mode) -> Vec<HopRow> {
     let valid = context.run.trials.iter().filter(|trial| trial.mode == mode && trial.verdict.valid);
     let hops = HopProof::of_all(valid.map(|trial| trial.path.hops.as_slice()));
-    let row = |hop: HopProof| HopRow {
+    let row = |hop: &HopProof| HopRow {
         mode: mode.name(),
         spoken: hop.words(),
         asked: hop.asked.map_or("nothing: it is carried as it comes", HopProtocol::words),
-        from: hop.from,
-        to: hop.to,
+        from: hop.from.clone(),
+        to: hop.to.clone(),
     };
-    hops.into_iter().map(row).collect()
+    if hops.len() <= MAX_UNFOLDED {
+        return hops.iter().map(row).collect();
+    }
+    let alike = |hop: &HopProof| {
+        let ends = [&hop.from, &hop.to].map(|end| local_name(end).to_owned());
+        (ends, hop.words(), hop.asked.map(HopProtocol::words))
+    };
+    let rows = grouped(&hops, alike).into_iter().map(|(([from, to], ..), hops)| match hops.as_slice() {
+        [only] => row(only),
+        copies => HopRow { from, to: format!("{to} ×{}", copies.len()), ..row(copies[0]) },
+    });
+    rows.collect()
 }
 
-fn path_rows(context: &Context, cell: CellKey<'_>) -> Vec<PathRow> {
-    let mode = cell.mode;
-    let trials: Vec<&TrialRecord> =
-        context.trials.of(cell).iter().copied().filter(|trial| trial.verdict.valid).collect();
-    let proven = trials.iter().filter(|trial| trial.path.proven).count();
+fn valid_trials<'a>(context: &'a Context, cell: CellKey<'_>) -> Vec<&'a TrialRecord> {
+    context.trials.of(cell).iter().copied().filter(|trial| trial.verdict.valid).collect()
+}
+
+/// Each proxy over the valid trials of a cell.
+fn counted(context: &Context, cell: CellKey<'_>) -> Vec<Counted> {
+    let trials = valid_trials(context, cell);
+    let mut positions: HashMap<String, usize> = HashMap::new();
     let mut proxies: Vec<Counted> = Vec::new();
     for (proof, name) in trials.iter().flat_map(|trial| passages(&trial.path.proxies)) {
-        let position = proxies.iter().position(|proxy| proxy.name == name).unwrap_or_else(|| {
+        let position = *positions.entry(name.clone()).or_insert_with(|| {
             proxies.push(Counted { name, ..Counted::default() });
             proxies.len() - 1
         });
@@ -118,17 +185,21 @@ fn path_rows(context: &Context, cell: CellKey<'_>) -> Vec<PathRow> {
         counted.takes_plain_text = counted.takes_plain_text.max(proof.takes_plain_text);
     }
     for traced in trials.iter().filter_map(|trial| trial.path.tracing.as_ref()).flat_map(|all| &all.proxies) {
-        if let Some(counted) = proxies.iter_mut().find(|counted| counted.name == traced.name) {
-            let (requests, spans) = counted.traced.get_or_insert_default();
-            *requests = requests.saturating_add(traced.requests_traced);
-            *spans = spans.saturating_add(traced.spans_received);
+        if let Some(position) = positions.get(&traced.name) {
+            proxies[*position].add_traced(traced.requests_traced, traced.spans_received);
         }
     }
+    proxies
+}
+
+fn path_rows(context: &Context, cell: CellKey<'_>, proxies: Vec<Counted>) -> Vec<PathRow> {
+    let trials = valid_trials(context, cell);
+    let proven = trials.iter().filter(|trial| trial.path.proven).count();
     proxies
         .into_iter()
         .map(|proxy| PathRow {
             load: context.conditions.label(cell.conditions),
-            mode: mode.name(),
+            mode: cell.mode.name(),
             received: proxy.show(proxy.received),
             expected: proxy.show(proxy.expected),
             tls: match (proxy.tls_expected, proxy.handshakes) {
@@ -154,18 +225,22 @@ fn path_rows(context: &Context, cell: CellKey<'_>) -> Vec<PathRow> {
 
 /// Each proof with its proxy's name; that of a proxy which is passed more than once says which time it is.
 fn passages(proofs: &[ProxyProof]) -> Vec<(&ProxyProof, String)> {
-    let times = |name: &str, proofs: &[ProxyProof]| proofs.iter().filter(|proof| proof.name == name).count();
-    proofs
-        .iter()
-        .enumerate()
-        .map(|(index, proof)| match times(&proof.name, proofs) {
-            1 => (proof, proof.name.clone()),
-            all => {
-                let passage = times(&proof.name, &proofs[..=index]);
-                (proof, format!("{}, passage {passage} of {all}", proof.name))
-            }
-        })
-        .collect()
+    let mut times: HashMap<&str, usize> = HashMap::new();
+    for proof in proofs {
+        *times.entry(&proof.name).or_default() += 1;
+    }
+    let mut passed: HashMap<&str, usize> = HashMap::new();
+    let mut named = Vec::with_capacity(proofs.len());
+    for proof in proofs {
+        let passage = passed.entry(&proof.name).or_default();
+        *passage += 1;
+        let name = match times[proof.name.as_str()] {
+            1 => proof.name.clone(),
+            all => format!("{}, passage {passage} of {all}", proof.name),
+        };
+        named.push((proof, name));
+    }
+    named
 }
 
 /// What one source published, beside ours.

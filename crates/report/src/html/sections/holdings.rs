@@ -170,7 +170,9 @@ fn table_row(row: &HoldingsRow, kinds: &[usize]) -> TableRow {
             range: interval.range.clone(),
         })
     };
-    let count = |kind: &usize| row.counts[*kind].map_or_else(|| format::ABSENT.to_owned(), format::count);
+    let count = |kind: &usize| {
+        row.counts[*kind].as_ref().map_or_else(|| format::ABSENT.to_owned(), holdings::count_text)
+    };
     TableRow {
         name: row.name.clone(),
         size: value(&row.size),

@@ -6,6 +6,7 @@ mod corrected;
 mod edges;
 mod evidence;
 mod factors;
+mod graph;
 mod holdings;
 mod latency;
 mod legend;
@@ -40,6 +41,7 @@ pub struct Page {
     holdings: Option<holdings::HoldingsSection>,
     factors: Option<factors::FactorSection>,
     sizes: Option<sizes::SizeSection>,
+    graph: Option<graph::GraphSection>,
     drivers: Option<DriverTable>,
     services: Option<ServiceTable>,
     edges: Option<EdgeTable>,
@@ -70,6 +72,7 @@ impl Page {
             holdings: holdings::holdings(&context),
             factors: factors::factors(&context),
             sizes: sizes::sizes(&context),
+            graph: graph::graph(&context),
             drivers: DriverTable::new(&run.summary),
             services: ServiceTable::new(&run.summary),
             edges: EdgeTable::new(&run.summary),

@@ -2,11 +2,13 @@
 
 use super::context::{Context, Figure};
 use crate::format::{self, Interval, SizeUnit};
+use crate::holdings::label;
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use experiment::Mode;
 use experiment::schema::{Cell, ComponentSummary, Conditions, Estimate, Role};
 use serde::Serialize;
+use statistics::copies::{ComponentGroup, Spread, component_groups};
 
 /// With more loads than this, the CPU of all but the last is folded away.
 const MOST_OPEN_LOADS: usize = 2;
@@ -17,6 +19,8 @@ pub struct ResourceSection {
     charts: Vec<Figure>,
     /// Charts that readers open if they want them.
     folded: Vec<Figure>,
+    /// Components that are alike share a row.
+    grouped: bool,
 }
 
 /// Absent where no component was measured.
@@ -30,43 +34,73 @@ pub fn resources(context: &Context) -> Option<ResourceSection> {
     // Memory hardly follows the load: one chart is enough to read.
     folded.extend(memory.drain(..memory.len().saturating_sub(1)));
     cpu.append(&mut memory);
-    (!cpu.is_empty()).then_some(ResourceSection { charts: cpu, folded })
+    let mut groups = context.run.summary.cells.iter().flat_map(component_groups);
+    let grouped = groups.any(|group| group.components.len() > 1);
+    (!cpu.is_empty()).then_some(ResourceSection { charts: cpu, folded, grouped })
 }
 
 fn cpu_charts(context: &Context) -> Vec<RowChart> {
-    let row = |component: &ComponentSummary, class| {
-        Some(Row {
-            label: component.name.clone(),
-            symbol: None,
-            value: format::cores_interval(&component.cpu_cores).text(),
-            mark: bar(&component.cpu_cores, None, 1.0, class),
-        })
+    let row = |group: &ComponentGroup<'_>, class| {
+        let (value, mark) = match group.components.as_slice() {
+            [only] => {
+                let text = format::cores_interval(&only.cpu_cores).text();
+                (text, bar(&only.cpu_cores, None, 1.0, class))
+            }
+            copies => {
+                let spread = Spread::new(copies.iter().map(|component| component.cpu_cores.estimate))?;
+                (in_all(&spread, format::cores_number), sum_bar(spread.sum, None, class))
+            }
+        };
+        Some(Row { label: label(group), symbol: None, value, mark })
     };
     charts(context, "cores, mean over the measured window", row)
 }
 
 fn memory_charts(context: &Context) -> Vec<RowChart> {
-    let sizes = context.run.summary.cells.iter().flat_map(|cell| &cell.components);
-    let unit = SizeUnit::for_sizes(
-        sizes.filter_map(|component| component.memory_bytes.map(|memory| memory.estimate)),
-    );
+    let sums = context.run.summary.cells.iter().flat_map(component_groups).filter_map(|group| {
+        let memory = group.components.iter().map(|component| component.memory_bytes);
+        Some(Spread::new(memory.flatten().map(|memory| memory.estimate))?.sum)
+    });
+    let unit = SizeUnit::for_sizes(sums);
     let factor = 1.0 / unit.bytes();
-    let row = |component: &ComponentSummary, class| {
-        component.memory_bytes.as_ref().map(|memory| Row {
-            label: component.name.clone(),
-            symbol: None,
-            value: with_anonymous(memory, component.memory_anonymous_bytes.as_ref(), factor),
-            mark: bar(memory, component.memory_anonymous_bytes.as_ref(), factor, class),
-        })
+    let row = |group: &ComponentGroup<'_>, class| {
+        let (value, mark) = match group.components.as_slice() {
+            [only] => {
+                let (memory, anonymous) = (only.memory_bytes?, only.memory_anonymous_bytes);
+                let mark = bar(&memory, anonymous.as_ref(), factor, class);
+                (with_anonymous(&memory, anonymous.as_ref(), factor), mark)
+            }
+            copies => {
+                let sizes = |read: fn(&ComponentSummary) -> Option<Estimate>| {
+                    let known = copies.iter().filter_map(|component| read(component));
+                    Spread::new(known.map(|memory| memory.estimate * factor))
+                };
+                let all = sizes(|component| component.memory_bytes)?;
+                let anonymous = sizes(|component| component.memory_anonymous_bytes);
+                let part = anonymous.filter(|part| part.copies == all.copies).map(|part| part.sum);
+                (in_all(&all, format::digits), sum_bar(all.sum, part, class))
+            }
+        };
+        Some(Row { label: label(group), symbol: None, value, mark })
     };
     charts(context, &format!("{} at the end of the window", unit.symbol()), row)
+}
+
+/// `5.1 in all; each 0.10 (0.08–0.13)`: median and range.
+fn in_all(spread: &Spread, number: fn(f64) -> String) -> String {
+    let [least, median, greatest] = [spread.least, spread.median, spread.greatest].map(number);
+    format!("{} in all; each {median} ({least}–{greatest})", number(spread.sum))
+}
+
+fn sum_bar(value: f64, part: Option<f64>, class: &'static str) -> Mark {
+    Mark::Bar { value, part, interval: None, class }
 }
 
 /// A chart for each load, without captions; they share an axis.
 fn charts(
     context: &Context,
     axis: &str,
-    row: impl Fn(&ComponentSummary, &'static str) -> Option<Row>,
+    row: impl Fn(&ComponentGroup<'_>, &'static str) -> Option<Row>,
 ) -> Vec<RowChart> {
     let mut charts: Vec<RowChart> =
         context.conditions.all().map(|at| chart(context, at, axis, &row)).collect();
@@ -81,12 +115,11 @@ fn chart(
     context: &Context,
     at: Conditions<'_>,
     axis: &str,
-    row: &impl Fn(&ComponentSummary, &'static str) -> Option<Row>,
+    row: &impl Fn(&ComponentGroup<'_>, &'static str) -> Option<Row>,
 ) -> RowChart {
     let mut lines = Vec::new();
     for cell in context.cells_of(at) {
-        let rows =
-            in_order(cell).into_iter().filter_map(|component| row(component, class(cell.mode, component)));
+        let rows = in_order(cell).into_iter().filter_map(|group| row(&group, class(cell.mode, group.role)));
         let rows: Vec<Line> = rows.map(Line::Row).collect();
         if !rows.is_empty() {
             lines.push(Line::Heading(cell.mode.name().to_owned()));
@@ -109,9 +142,9 @@ fn figures(context: &Context, id: &str, what: &str, charts: &[RowChart]) -> Vec<
 }
 
 /// Proxies first: they are the question.
-fn in_order(cell: &Cell) -> Vec<&ComponentSummary> {
-    let mut components: Vec<&ComponentSummary> = cell.components.iter().collect();
-    components.sort_by_key(|component| match component.role {
+fn in_order(cell: &Cell) -> Vec<ComponentGroup<'_>> {
+    let mut groups = component_groups(cell);
+    groups.sort_by_key(|group| match group.role {
         Role::Proxy => 0,
         Role::ControlPlane => 1,
         Role::App => 2,
@@ -119,11 +152,11 @@ fn in_order(cell: &Cell) -> Vec<&ComponentSummary> {
         Role::Kernel => 4,
         Role::Observer => 5,
     });
-    components
+    groups
 }
 
-fn class(mode: Mode, component: &ComponentSummary) -> &'static str {
-    if component.role == Role::Proxy { ModeStyle::of(mode).class } else { "other" }
+fn class(mode: Mode, role: Role) -> &'static str {
+    if role == Role::Proxy { ModeStyle::of(mode).class } else { "other" }
 }
 
 /// Memory in words, such as `108 (107–109), 28.4 anonymous`.

@@ -1,10 +1,13 @@
 //! Every figure as a table, folded away: for those who check, copy or cannot see the charts.
 
 use super::context::Context;
+use crate::drivers::over_copies_estimate;
 use crate::format::{self, Interval, SizeUnit};
+use crate::holdings::label;
 use crate::table::{Difference, ResultTable, valid_trials};
 use experiment::schema::{Cell, ComponentSummary, Estimate, ModeComparison, Role, RoleTotal, TrialRecord};
 use serde::Serialize;
+use statistics::copies::{ComponentGroup, component_groups};
 
 /// The tables.
 #[derive(Debug, Serialize)]
@@ -19,6 +22,8 @@ pub struct Tables {
     comparisons: Vec<ComparisonRow>,
     cells: Vec<CellRow>,
     components: Vec<ComponentRow>,
+    /// Every component, where rows of `components` are of several.
+    all_components: Vec<ComponentRow>,
     /// Whether any trial was taken again.
     retaken: bool,
     trials: Vec<TrialRow>,
@@ -112,13 +117,25 @@ impl Tables {
             components: cells_in_order
                 .iter()
                 .flat_map(|cell| {
-                    let components = cell
-                        .components
+                    let groups = component_groups(cell);
+                    let components = groups
                         .iter()
-                        .map(|component| component_row(context, cell, component, memory_unit, network_unit));
+                        .map(|group| component_row(context, cell, group, memory_unit, network_unit));
                     let totals = cell.totals.iter().filter(|total| total.components > 1);
                     let totals = totals.map(|total| total_row(context, cell, total, memory_unit));
                     components.chain(totals).collect::<Vec<_>>()
+                })
+                .collect(),
+            all_components: cells_in_order
+                .iter()
+                .flat_map(|cell| {
+                    let groups = component_groups(cell);
+                    let folded = groups.into_iter().filter(|group| group.components.len() > 1);
+                    let each = folded.flat_map(|group| {
+                        group.components.into_iter().map(|component| ComponentGroup::of(component))
+                    });
+                    each.map(|group| component_row(context, cell, &group, memory_unit, network_unit))
+                        .collect::<Vec<_>>()
                 })
                 .collect(),
             retaken: context.run.trials.iter().any(|trial| trial.take() > 1),
@@ -201,30 +218,33 @@ fn total_row(context: &Context, cell: &Cell, total: &RoleTotal, memory_unit: Siz
 fn component_row(
     context: &Context,
     cell: &Cell,
-    component: &ComponentSummary,
+    group: &ComponentGroup<'_>,
     memory_unit: SizeUnit,
     network_unit: SizeUnit,
 ) -> ComponentRow {
-    let sized = |estimate: &Option<Estimate>, unit: SizeUnit| {
-        estimate.as_ref().map_or_else(
-            || format::ABSENT.to_owned(),
-            |estimate| Interval::scaled(estimate, 1.0 / unit.bytes()).text(),
-        )
+    let each = |read: fn(&ComponentSummary) -> Option<Estimate>| {
+        over_copies_estimate(group.components.iter().map(|component| read(component)))
+    };
+    let text = |estimate: Option<Estimate>, text: &dyn Fn(&Estimate) -> Interval| {
+        estimate.map_or_else(|| format::ABSENT.to_owned(), |estimate| text(&estimate).text())
+    };
+    let sized = |estimate: Option<Estimate>, unit: SizeUnit| {
+        text(estimate, &|estimate| Interval::scaled(estimate, 1.0 / unit.bytes()))
     };
     ComponentRow {
         load: context.conditions.label(cell.conditions()),
         mode: cell.mode.name(),
-        name: component.name.clone(),
-        cpu: format::cores_interval(&component.cpu_cores).text(),
-        cpu_per_1000: format::cores_interval(&component.cpu_cores_per_1000_rps).text(),
+        name: label(group),
+        cpu: text(each(|component| Some(component.cpu_cores)), &format::cores_interval),
+        cpu_per_1000: text(each(|component| Some(component.cpu_cores_per_1000_rps)), &format::cores_interval),
         memory: [
-            &component.memory_bytes,
-            &component.memory_anonymous_bytes,
-            &component.memory_working_set_bytes,
+            each(|component| component.memory_bytes),
+            each(|component| component.memory_anonymous_bytes),
+            each(|component| component.memory_working_set_bytes),
         ]
         .map(|memory| sized(memory, memory_unit)),
-        received: sized(&component.network_bytes_received_s, network_unit),
-        sent: sized(&component.network_bytes_sent_s, network_unit),
+        received: sized(each(|component| component.network_bytes_received_s), network_unit),
+        sent: sized(each(|component| component.network_bytes_sent_s), network_unit),
     }
 }
 
