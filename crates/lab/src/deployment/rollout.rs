@@ -412,15 +412,14 @@ impl<'a> Rollout<'a> {
         self.mesh.as_ref().map_or(Ok(()), |mesh| mesh.control_plane.check("configure the proxies"))
     }
 
-    /// Address that callers of a service connect to without a control plane: that of its pod, or one that leads to its pods.
+    /// Address that callers of a service connect to: its Service's. Without a control plane that of its pod, or one that leads
+    /// to its pods.
     pub fn service_address(&self, id: WorkloadId) -> Ipv4Addr {
         let workload = &self.pods.workloads[id];
-        match &workload.pods[..] {
+        workload.service_address.unwrap_or_else(|| match &workload.pods[..] {
             [running] => running.pod.address(),
-            _ => workload
-                .service_address
-                .unwrap_or_else(|| Ipv4Addr::from(u32::from(FIRST_SERVICE_ADDRESS) + id as u32)),
-        }
+            _ => Ipv4Addr::from(u32::from(FIRST_SERVICE_ADDRESS) + id as u32),
+        })
     }
 
     /// Where callers find a service: host and port.
