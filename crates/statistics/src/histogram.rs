@@ -55,6 +55,13 @@ impl LatencyHistogram {
         self.values_us.add(&other.values_us).expect("all latency histograms have the same range");
     }
 
+    /// Takes away the values of an earlier state of this histogram. Absent: the other has values that this one lacks.
+    #[must_use]
+    pub fn since(mut self, earlier: &Self) -> Option<Self> {
+        self.values_us.subtract(&earlier.values_us).ok()?;
+        Some(self)
+    }
+
     /// Forgets every value, keeps the memory.
     pub fn clear(&mut self) {
         self.values_us.reset();
@@ -168,6 +175,18 @@ mod tests {
             assert_eq!(read_back.percentile_us(percentile), one.percentile_us(percentile));
         }
         assert!(one.max_us() >= 3.6e9, "an hour and more fits: {}", one.max_us());
+    }
+
+    #[test]
+    fn earlier_values_are_taken_away() {
+        let mut earlier = LatencyHistogram::new();
+        earlier.record(Duration::from_millis(900));
+        let mut now = earlier.clone();
+        now.record(Duration::from_millis(3));
+        let since = now.clone().since(&earlier).unwrap();
+        assert_eq!(since.count(), 1);
+        assert!((2990.0..3010.0).contains(&since.max_us()), "{}", since.max_us());
+        assert!(earlier.since(&now).is_none());
     }
 
     #[test]

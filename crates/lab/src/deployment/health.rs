@@ -3,6 +3,7 @@
 use super::LabDeployment;
 use crate::Result;
 use crate::life;
+use crate::running::RunningService;
 use experiment::environment::deploy::{ComponentFailure, HealthProbe};
 
 impl LabDeployment<'_> {
@@ -40,7 +41,9 @@ impl LabDeployment<'_> {
         let supporting = self.parts.supporting.iter();
         let supporting = supporting.filter_map(|other| Some((&other.container, other.liveness.clone()?)));
         // A service whose own count is needed would count the question too: it is asked for that count later.
-        let services = self.parts.pods.services().filter(|_| !self.needs_service_counts());
+        let is_disturbed =
+            |service: &RunningService| service.counters.counts_questions() && self.needs_service_counts();
+        let services = self.parts.pods.services().filter(|(_, service)| !is_disturbed(service));
         let services = services.map(|(_, service)| (&service.container, service.liveness.clone()));
         let asked: Vec<_> = proxies.chain(services).chain(supporting).collect();
         let control_plane = self.lab.running_control_plane();

@@ -1,7 +1,8 @@
 //! Running workloads and proxies on one machine: `experiment`'s `Deployment`.
 //! [`deploy`](deploy()) brings one up, phase by phase; [`part`] is what a mode adds to the workloads. `trial.rs` reads what
-//! a trial leaves as evidence, `driver.rs` runs its drivers, `health.rs` finds components that have failed.
+//! a trial leaves as evidence, `counts.rs` what services counted, `driver.rs` runs its drivers, `health.rs` finds components that have failed.
 
+mod counts;
 mod deploy;
 mod driver;
 mod footprint;

@@ -1,18 +1,16 @@
 //! A trial of a deployment: counters before it and after it, and what they prove.
 
+use super::LabDeployment;
 use super::footprint::BeforeLoad;
 use super::rules::Rules;
 use super::station::Station;
-use super::{Edge, LabDeployment};
 use crate::Result;
-use crate::life;
 use crate::private_dir::create_log_dir;
-use crate::running::{Proxy, RunningPod, RunningService};
-use experiment::environment::deploy::{DriverLoad, ServiceCount, TrialEvidence};
-use experiment::environment::{EnvironmentError, ErrorContext, SentLoad, in_one_line};
+use crate::running::Proxy;
+use crate::running::service::ServiceReading;
+use experiment::environment::ErrorContext;
+use experiment::environment::deploy::{DriverLoad, TrialEvidence};
 use experiment::schema::PathProof;
-use experiment::topology::WorkloadId;
-use mesh::admin::AdminCause;
 use mesh::concurrent::side_by_side;
 use mesh::proof::edge::{Edge as CountedEdge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
 use mesh::proof::{Accepts, CountedService};
@@ -24,8 +22,8 @@ use std::time::{Duration, Instant};
 /// How long proxies may take, after the drivers' end, to read what had been sent to them.
 const SETTLED_TIMEOUT: Duration = Duration::from_millis(500);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
 type Counters = BTreeMap<String, u64>;
-type MaybeCounters = Result<Counters, String>;
 
 #[derive(Debug)]
 pub(super) struct Trial {
@@ -37,7 +35,7 @@ pub(super) struct Trial {
     /// The same before the first trial, of connections that may be older than this one.
     pooled_before: Vec<Counters>,
     /// Of each pod with a service, by its name. A pod whose counters could not be read is not in here.
-    services_before: BTreeMap<String, Counters>,
+    pub services_before: BTreeMap<String, ServiceReading>,
     before_load: BeforeLoad,
 }
 
@@ -67,20 +65,7 @@ impl LabDeployment<'_> {
             .collect::<Result<_, _>>()
             .context("read the proxies' counters before the trial")?;
         self.restore_pooled();
-        let services = side_by_side(self.parts.pods.services(), |(running, service)| {
-            (running.name.clone(), service.counters.read())
-        });
-        for (name, counters) in services {
-            match counters {
-                Ok(counters) => drop(self.trial.services_before.insert(name, counters)),
-                Err(error) if self.needs_service_counts() => {
-                    let operation = "read the service's counters before the trial";
-                    return Err(EnvironmentError::new(operation, error));
-                }
-                // They show what services did, and prove nothing.
-                Err(_) => {}
-            }
-        }
+        self.read_services_before()?;
         let proxies: Vec<&Proxy> = self.proxies().collect();
         self.trial.before_load = BeforeLoad::read(&proxies, &self.watched());
         Ok(())
@@ -108,19 +93,10 @@ impl LabDeployment<'_> {
     pub(super) fn end(&mut self, sent: &[DriverLoad]) -> TrialEvidence {
         self.drivers.kill_all();
         let before_load = std::mem::take(&mut self.trial.before_load);
-        let services = self.service_counters();
-        let sent: Vec<SentLoad> = self.parts.edges.iter().map(|edge| sent_on(edge, sent)).collect();
-        let counted: Vec<Vec<CountedService>> = self
-            .parts
-            .edges
-            .iter()
-            .map(|edge| match edge.stations.iter().any(|station| station.evidence.needs_service()) {
-                true => self.counted_services(edge.call.to, &services),
-                false => Vec::new(),
-            })
-            .collect();
-        let replicas = self.counters_after(&sent, &counted);
-        let edges = self.edges(&sent, &counted, &replicas);
+        let services = self.services_at_rest();
+        let counted = self.counted_edges(sent, &services);
+        let replicas = self.counters_after(&counted);
+        let edges = self.edges(&counted, &replicas);
         let mut path = prove_edges(&edges);
         if let Some(tracing) = &self.parts.tracing {
             let is_over = || self.lab.lab.stop_requested() || self.failed().is_some();
@@ -141,7 +117,7 @@ impl LabDeployment<'_> {
         TrialEvidence {
             path,
             services: self.service_counts(&services),
-            edges: Vec::new(),
+            edges: self.edge_records(&services),
             footprints,
             log_tails,
             hints,
@@ -149,60 +125,8 @@ impl LabDeployment<'_> {
         }
     }
 
-    fn service_counters(&self) -> BTreeMap<String, MaybeCounters> {
-        let read =
-            side_by_side(self.parts.pods.services(), |(running, service): (&RunningPod, &RunningService)| {
-                if let Some(how) = service.container.failed() {
-                    return (running.name.clone(), Err(format!("it {how}")));
-                }
-                let counters = service.counters.read().map_err(|error| {
-                    if matches!(error.cause, AdminCause::TimedOut(_)) {
-                        life::mark_silent(&service.container, None);
-                    }
-                    match service.container.failed() {
-                        Some(how) => format!("it {how}"),
-                        None => in_one_line(&error.cause),
-                    }
-                });
-                (running.name.clone(), counters)
-            });
-        read.into_iter().collect()
-    }
-
-    fn counted_services(
-        &self,
-        workload: WorkloadId,
-        after: &BTreeMap<String, MaybeCounters>,
-    ) -> Vec<CountedService> {
-        let pods = self.parts.pods.workloads[workload].pods.iter();
-        pods.filter_map(|running| {
-            let before = self.trial.services_before.get(&running.name).cloned().unwrap_or_default();
-            Some(CountedService { before, after: after.get(&running.name)?.clone() })
-        })
-        .collect()
-    }
-
-    fn service_counts(&self, after: &BTreeMap<String, MaybeCounters>) -> Vec<ServiceCount> {
-        let workloads = self.spec.topology.workloads.iter().enumerate();
-        let counts = workloads.filter(|(_, workload)| workload.service().is_some()).map(|(id, workload)| {
-            let components: Vec<String> = workload.pod_names().collect();
-            let known = components.iter().all(|pod| self.trial.services_before.contains_key(pod));
-            let counted = self.counted_services(id, after);
-            let is_known = known && counted.iter().all(|service| service.after.is_ok());
-            let requests = counted.iter().map(|service| service.proof().requests_received).sum();
-            ServiceCount {
-                name: workload.name.clone(),
-                namespace: workload.namespace.clone(),
-                replicas: workload.replicas,
-                requests: is_known.then_some(requests),
-                components,
-            }
-        });
-        counts.collect()
-    }
-
     /// Waits up to [`SETTLED_TIMEOUT`] for counters of all requests: the last may still be in sockets when drivers end.
-    fn counters_after(&self, sent: &[SentLoad], services: &[Vec<CountedService>]) -> Vec<Replica> {
+    fn counters_after(&self, counted: &[(Sent, Vec<CountedService>)]) -> Vec<Replica> {
         let deadline = Instant::now() + SETTLED_TIMEOUT;
         loop {
             let after = side_by_side(&self.parts.proxies, Proxy::counters_or_reason);
@@ -213,7 +137,7 @@ impl LabDeployment<'_> {
                     Replica { name: proxy.name.clone(), before, after }
                 })
                 .collect();
-            if Instant::now() >= deadline || have_settled(&self.edges(sent, services, &replicas)) {
+            if Instant::now() >= deadline || have_settled(&self.edges(counted, &replicas)) {
                 return replicas;
             }
             thread::sleep(POLL_INTERVAL);
@@ -222,16 +146,15 @@ impl LabDeployment<'_> {
 
     fn edges<'a>(
         &'a self,
-        sent: &[SentLoad],
-        services: &'a [Vec<CountedService>],
+        counted: &'a [(Sent, Vec<CountedService>)],
         replicas: &'a [Replica],
     ) -> Vec<CountedEdge<'a>> {
-        let edges = self.parts.edges.iter().zip(sent).zip(services);
+        let edges = self.parts.edges.iter().zip(counted);
         edges
-            .map(|((edge, sent), services)| CountedEdge {
+            .map(|(edge, (sent, services))| CountedEdge {
                 from: &edge.from,
                 to: &edge.to,
-                sent: Sent::Load(*sent),
+                sent: sent.clone(),
                 service: services.iter().collect(),
                 proxies: edge
                     .stations
@@ -276,11 +199,4 @@ fn takes_plain_text(proxy: &Proxy, claimed: Accepts, reasons: &mut Vec<String>) 
         reasons.push(format!("{} {manner}, against what `proxy.mtls` says", proxy.name));
     }
     takes
-}
-
-fn sent_on(edge: &Edge, sent: &[DriverLoad]) -> SentLoad {
-    let loads = || sent.iter().filter(|load| edge.drivers.contains(&load.driver)).map(|load| &load.sent);
-    let requests = loads().map(|sent| sent.requests).sum();
-    let bytes: Option<f64> = loads().map(|sent| Some(sent.request_bytes? * sent.requests as f64)).sum();
-    SentLoad { requests, request_bytes: bytes.filter(|_| requests > 0).map(|bytes| bytes / requests as f64) }
 }

@@ -11,7 +11,7 @@ use experiment::topology::{Runs, Workload};
 use experiment::units::{format_duration, format_fraction};
 use mesh::admin::liveness::LivenessProbe;
 use mesh::admin::{Admin, AdminError};
-use mesh::proof::CountedService;
+use mesh::proof::{CallCounters, CountedService};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -163,7 +163,12 @@ pub(crate) struct ServiceCounters {
 }
 
 impl ServiceCounters {
-    pub fn read(&self) -> Result<BTreeMap<String, u64>, AdminError> {
+    /// Whether the service counts questions among its own requests and bytes.
+    pub fn counts_questions(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    pub fn read(&self) -> Result<ServiceReading, AdminError> {
         let counted: Counted = self.admin.ask_json(COUNTERS_PATH)?;
         let asked = self.asked.as_ref().map_or(0, |asked| asked.fetch_add(1, Ordering::Relaxed) + 1);
         let counters = [
@@ -172,8 +177,27 @@ impl ServiceCounters {
             (CountedService::RECEIVED_BYTES, counted.bytes_received),
             (CountedService::SENT_BYTES, counted.bytes_sent),
         ];
-        Ok(counters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+        let counters = counters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Ok(ServiceReading { counters, calls: counted.calls })
     }
+}
+
+/// What a service had counted at one moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ServiceReading {
+    /// By the names of [`CountedService`]. One that it does not count is not in here.
+    pub counters: BTreeMap<String, u64>,
+    /// Of a node: its calls by qualified name of the callee.
+    pub calls: BTreeMap<String, CallReading>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct CallReading {
+    #[serde(flatten)]
+    pub counters: CallCounters,
+    /// HdrHistogram; empty if it is not measured.
+    #[serde(default)]
+    pub response_time_us: String,
 }
 
 #[derive(Deserialize)]
@@ -182,4 +206,6 @@ struct Counted {
     connections_accepted: u64,
     bytes_received: u64,
     bytes_sent: u64,
+    #[serde(default)]
+    calls: BTreeMap<String, CallReading>,
 }

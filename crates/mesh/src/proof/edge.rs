@@ -27,7 +27,7 @@ const MAX_REASONS: usize = 12;
 pub struct Edge<'a> {
     pub from: &'a str,
     pub to: &'a str,
-    pub sent: Sent<'a>,
+    pub sent: Sent,
     /// Counters of all replicas of the callee; empty if not needed.
     pub service: Vec<&'a CountedService>,
     /// From caller to callee.
@@ -35,14 +35,14 @@ pub struct Edge<'a> {
 }
 
 /// Requests over an edge in a trial, as counted by those who sent them.
-#[derive(Clone, Copy, Debug)]
-pub enum Sent<'a> {
+#[derive(Clone, Debug)]
+pub enum Sent {
     /// By drivers.
     Load(SentLoad),
     /// By the pods of a service.
     Calls {
         /// Or why they could not be read.
-        counted: Result<CallCounters, &'a str>,
+        counted: Result<CallCounters, String>,
         /// Requests that the drivers' load should have caused.
         expected: f64,
     },
@@ -151,7 +151,7 @@ impl<'a> Edges<'a> {
     fn unsent(&self) -> Vec<Finding> {
         let edges = self.edges.iter().enumerate();
         let finding = |(index, edge): (usize, &SummedEdge<'_>)| {
-            let reason = match edge.unread {
+            let reason = match &edge.unread {
                 Some(reason) => format!("{} could not be asked what it sent: {reason}", edge.from),
                 None if edge.sent.requests > 0 || edge.proxies.is_empty() => return None,
                 None => "no requests were sent: nothing shows their path".to_owned(),

@@ -21,7 +21,7 @@ pub(super) struct SummedEdge<'a> {
     /// Absent if drivers send the requests.
     pub calls: Option<CallCounters>,
     /// Why it is not known what was sent.
-    pub unread: Option<&'a str>,
+    pub unread: Option<String>,
     pub service: Option<CountedService>,
     /// Empty if nothing was sent, and nothing need be.
     pub proxies: Vec<CountedProxy>,
@@ -38,7 +38,7 @@ impl<'a> SummedEdge<'a> {
                 let each = (calls.sent > 0).then(|| calls.bytes_sent as f64 / calls.sent as f64);
                 (SentLoad { requests: calls.sent, request_bytes: each }, Some(*calls), None)
             }
-            Sent::Calls { counted: Err(reason), .. } => (SentLoad::default(), None, Some(*reason)),
+            Sent::Calls { counted: Err(reason), .. } => (SentLoad::default(), None, Some(reason.clone())),
         };
         let may_be_idle =
             matches!(edge.sent, Sent::Calls { expected, counted: Ok(_) } if expected < MIN_EXPECTED_REQUESTS);

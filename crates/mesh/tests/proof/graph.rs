@@ -344,7 +344,7 @@ fn restarted_and_silent_components_leave_their_own_edges_unproven() {
 
     let proof = graph.with_edges(&counted.replicas(), &counted, |edges| {
         let mut edges = edges.to_vec();
-        edges[3].sent = Sent::Calls { counted: Err("it was ended by signal 9"), expected: 1000.0 };
+        edges[3].sent = Sent::Calls { counted: Err("it was ended by signal 9".to_owned()), expected: 1000.0 };
         prove_edges(&edges)
     });
     assert_eq!(unproven(&proof), ["tiered-1/b1 → tiered-1/c"]);

@@ -1,0 +1,242 @@
+//! What services counted in a trial: requests to them, and of nodes of a graph the calls that they made.
+
+use super::{Edge, LabDeployment};
+use crate::Result;
+use crate::life;
+use crate::running::service::{CallReading, ServiceReading};
+use crate::running::{RunningPod, RunningService};
+use experiment::environment::deploy::{DriverLoad, ServiceCount};
+use experiment::environment::{EnvironmentError, SentLoad, in_one_line};
+use experiment::schema::EdgeRecord;
+use experiment::topology::WorkloadId;
+use mesh::admin::AdminCause;
+use mesh::concurrent::side_by_side;
+use mesh::proof::edge::Sent;
+use mesh::proof::{CallCounters, CountedService};
+use statistics::LatencyHistogram;
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long calls may still be under way after the drivers' end.
+const AT_REST_TIMEOUT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Of each pod with a service, by its name.
+pub(super) type Readings = BTreeMap<String, Result<ServiceReading, String>>;
+
+impl LabDeployment<'_> {
+    pub(super) fn read_services_before(&mut self) -> Result<()> {
+        let services = side_by_side(self.parts.pods.services(), |(running, service)| {
+            (running.name.clone(), service.counters.read())
+        });
+        for (name, counters) in services {
+            match counters {
+                Ok(counters) => drop(self.trial.services_before.insert(name, counters)),
+                Err(error) if self.needs_service_counts() || self.has_nodes() => {
+                    let operation = format!("read the counters of service {name} before the trial");
+                    return Err(EnvironmentError::new(operation, error));
+                }
+                // They show what services did, and prove nothing.
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The counters of services, of nodes once their calls have ended: those wait at most [`AT_REST_TIMEOUT`].
+    pub(super) fn services_at_rest(&self) -> Readings {
+        let deadline = Instant::now() + AT_REST_TIMEOUT;
+        let mut readings = self.read_services();
+        while self.has_nodes() && Instant::now() < deadline && !self.lab.lab.stop_requested() {
+            thread::sleep(POLL_INTERVAL);
+            let before = progress(&readings);
+            readings = self.read_services();
+            // Requests between nodes are in nobody's count.
+            if progress(&readings) == before && before.1 == 0 {
+                break;
+            }
+        }
+        readings
+    }
+
+    fn read_services(&self) -> Readings {
+        let read =
+            side_by_side(self.parts.pods.services(), |(running, service): (&RunningPod, &RunningService)| {
+                if let Some(how) = service.container.failed() {
+                    return (running.name.clone(), Err(format!("it {how}")));
+                }
+                let counters = service.counters.read().map_err(|error| {
+                    if matches!(error.cause, AdminCause::TimedOut(_)) {
+                        life::mark_silent(&service.container, None);
+                    }
+                    match service.container.failed() {
+                        Some(how) => format!("it {how}"),
+                        None => in_one_line(&error.cause),
+                    }
+                });
+                (running.name.clone(), counters)
+            });
+        read.into_iter().collect()
+    }
+
+    fn has_nodes(&self) -> bool {
+        self.spec.topology.workloads.iter().any(|workload| workload.script().is_some())
+    }
+
+    /// What was sent over each edge, and what its callee counted if that is needed.
+    pub(super) fn counted_edges(
+        &self,
+        sent: &[DriverLoad],
+        after: &Readings,
+    ) -> Vec<(Sent, Vec<CountedService>)> {
+        let topology = &self.spec.topology;
+        // Endless scripts are refused before anything starts.
+        let expected = sent.iter().filter_map(|load| {
+            let expected = topology.expected(&load.driver).ok()?;
+            Some((expected.edges, load.sent.requests as f64))
+        });
+        let expected: Vec<_> = expected.collect();
+        let edges = self.parts.edges.iter().map(|edge| {
+            let sent = match self.calls_on(edge, after) {
+                Some(calls) => Sent::Calls {
+                    counted: calls.map(|calls| calls.counters),
+                    expected: expected
+                        .iter()
+                        .map(|(edges, requests)| requests * edges.get(&edge.call).copied().unwrap_or(0.0))
+                        .sum(),
+                },
+                None => Sent::Load(sent_on(edge, sent)),
+            };
+            let callee = &topology.workloads[edge.call.to];
+            let is_needed = callee.script().is_some()
+                || edge.stations.iter().any(|station| station.evidence.needs_service());
+            let services = if is_needed { self.counted_services(edge.call.to, after) } else { Vec::new() };
+            (sent, services)
+        });
+        edges.collect()
+    }
+
+    fn counted_services(&self, workload: WorkloadId, after: &Readings) -> Vec<CountedService> {
+        let pods = self.parts.pods.workloads[workload].pods.iter();
+        pods.filter_map(|running| {
+            let before = self.trial.services_before.get(&running.name);
+            let after = after.get(&running.name)?.as_ref();
+            Some(CountedService {
+                before: before.map(|before| before.counters.clone()).unwrap_or_default(),
+                after: after.map(|after| after.counters.clone()).map_err(Clone::clone),
+            })
+        })
+        .collect()
+    }
+
+    /// Calls of a service over an edge, all of its pods together; absent if drivers use the edge.
+    fn calls_on(&self, edge: &Edge, after: &Readings) -> Option<Result<Calls, String>> {
+        self.spec.topology.workloads[edge.call.from].script()?;
+        let pods = &self.parts.pods.workloads[edge.call.from].pods;
+        let calls = pods.iter().map(|running| {
+            let name = &running.name;
+            let named =
+                |reason: &str| if pods.len() == 1 { reason.to_owned() } else { format!("{name}: {reason}") };
+            let before = self.trial.services_before.get(name);
+            let before = before.ok_or_else(|| named("its counters before the trial are not known"))?;
+            let after = after.get(name).ok_or_else(|| named("it is gone"))?;
+            let after = after.as_ref().map_err(|reason| named(reason))?;
+            // One that was never called is in neither.
+            let none = CallReading::default();
+            let [before, after] = [before, after].map(|reading| reading.calls.get(&edge.to).unwrap_or(&none));
+            Calls::between(before, after)
+                .ok_or_else(|| named("it started anew during the trial: its counters fell"))
+        });
+        Some(calls.reduce(|sum, own| Ok(sum?.and(own?))).unwrap_or_else(|| Ok(Calls::default())))
+    }
+
+    pub(super) fn edge_records(&self, after: &Readings) -> Vec<EdgeRecord> {
+        let edges = self.parts.edges.iter();
+        edges.filter_map(|edge| Some(self.calls_on(edge, after)?.ok()?.record(edge))).collect()
+    }
+
+    pub(super) fn service_counts(&self, after: &Readings) -> Vec<ServiceCount> {
+        let workloads = self.spec.topology.workloads.iter().enumerate();
+        let counts = workloads.filter(|(_, workload)| workload.serves()).map(|(id, workload)| {
+            let components: Vec<String> = workload.pod_names().collect();
+            let known = components.iter().all(|pod| self.trial.services_before.contains_key(pod));
+            let counted = self.counted_services(id, after);
+            let counts_requests = |service: &CountedService| {
+                service.after.as_ref().is_ok_and(|after| after.contains_key(CountedService::REQUESTS))
+            };
+            let is_known = known && counted.iter().all(counts_requests);
+            let requests = counted.iter().map(|service| service.proof().requests_received).sum();
+            ServiceCount {
+                name: workload.name.clone(),
+                namespace: workload.namespace.clone(),
+                replicas: workload.replicas,
+                requests: is_known.then_some(requests),
+                components,
+            }
+        });
+        counts.collect()
+    }
+}
+
+/// Requests and calls so far, and calls under way.
+fn progress(readings: &Readings) -> (u64, u64) {
+    let readings = || readings.values().flatten();
+    let calls = || readings().flat_map(|reading| reading.calls.values()).map(|calls| &calls.counters);
+    let requests = readings().filter_map(|reading| reading.counters.get(CountedService::REQUESTS));
+    let requests: u64 = requests.chain(calls().map(|calls| &calls.sent)).sum();
+    (requests, calls().map(CallCounters::under_way).sum())
+}
+
+/// Calls over an edge in a trial.
+#[derive(Debug, Default)]
+struct Calls {
+    counters: CallCounters,
+    /// Absent if the caller does not measure it.
+    response_time: Option<LatencyHistogram>,
+}
+
+impl Calls {
+    fn between(before: &CallReading, after: &CallReading) -> Option<Self> {
+        let counters = after.counters.since(&before.counters)?;
+        let [before, after] =
+            [before, after].map(|reading| LatencyHistogram::decode(&reading.response_time_us).ok());
+        let response_time = match before {
+            Some(before) => after.and_then(|after| after.since(&before)),
+            None => after,
+        };
+        Some(Self { counters, response_time })
+    }
+
+    fn and(self, other: Self) -> Self {
+        let response_time = match (self.response_time, other.response_time) {
+            (Some(mut sum), Some(own)) => {
+                sum.merge(&own);
+                Some(sum)
+            }
+            (one, other) => one.or(other),
+        };
+        Self { counters: self.counters.and(&other.counters), response_time }
+    }
+
+    fn record(self, edge: &Edge) -> EdgeRecord {
+        let CallCounters { sent, answered, failed, retries, resent, connections, .. } = self.counters;
+        EdgeRecord {
+            from: edge.from.clone(),
+            to: edge.to.clone(),
+            requests: sent.saturating_sub(resent),
+            answered,
+            failed,
+            retries,
+            connections,
+            response_time_us: self.response_time.map(|response_time| response_time.summary()),
+        }
+    }
+}
+
+fn sent_on(edge: &Edge, sent: &[DriverLoad]) -> SentLoad {
+    let loads = || sent.iter().filter(|load| edge.drivers.contains(&load.driver)).map(|load| &load.sent);
+    let requests = loads().map(|sent| sent.requests).sum();
+    let bytes: Option<f64> = loads().map(|sent| Some(sent.request_bytes? * sent.requests as f64)).sum();
+    SentLoad { requests, request_bytes: bytes.filter(|_| requests > 0).map(|bytes| bytes / requests as f64) }
+}
