@@ -1,11 +1,12 @@
 //! Proof of tracing: the share of requests that the proxies chose to trace, and a span of each.
-//! All proxies of a path draw by the request's id, to a ten-thousandth, and trace the same requests. Their count must be as
-//! near to the share as chance allows, and must have arrived as spans: a mesh that did not trace would look cheaper.
+//! All proxies draw by the request's id, to a ten-thousandth, and trace the same requests: services pass the id on with the
+//! context of the trace, so that a driver's request is traced on all edges that it causes calls on, or on none. The count
+//! must be as near to the share as chance allows, and must have arrived as spans: a mesh that did not trace would look cheaper.
 
 use super::{SentSpans, TraceCollector};
 use crate::admin::AdminError;
 use crate::proof::delta::{delta, max_allowance};
-use crate::proof::edge::{Edge, EdgeProxy};
+use crate::proof::edge::{Edge, EdgeProxy, Sent};
 use crate::proof::evidence::Seen;
 use experiment::environment::in_one_line;
 use experiment::schema::{PathProof, TracedProxy, TracingProof};
@@ -19,15 +20,16 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_DEVIATIONS: f64 = 6.0;
 
 /// What is wrong with the tracing of a trial, in words; nothing where all is well. Few spans may be missing, as few requests
-/// may be.
-pub fn check_tracing(proof: &TracingProof) -> Vec<String> {
-    proof.proxies.iter().filter_map(|proxy| check(proof.fraction, proxy)).collect()
+/// may be. `driven`: requests of a driver; further ones at a proxy belong to the same traces.
+fn check_tracing(proof: &TracingProof, driven: u64) -> Vec<String> {
+    proof.proxies.iter().filter_map(|proxy| check(proof.fraction, proxy, driven)).collect()
 }
 
-fn check(fraction: f64, proxy: &TracedProxy) -> Option<String> {
+fn check(fraction: f64, proxy: &TracedProxy, driven: u64) -> Option<String> {
     let TracedProxy { name, requests, requests_traced: traced, spans_received: spans } = proxy;
     let mean = *requests as f64 * fraction;
-    let bound = MAX_DEVIATIONS * (mean * (1.0 - fraction)).sqrt();
+    let requests_per_trace = (*requests as f64 / driven.max(1) as f64).max(1.0);
+    let bound = MAX_DEVIATIONS * (mean * (1.0 - fraction) * requests_per_trace).sqrt();
     if (*traced as f64 - mean).abs() > bound + f64::EPSILON * mean {
         return Some(format!(
             "{name} traced {traced} of {requests} requests, which is not {} %",
@@ -56,9 +58,14 @@ impl Tracing {
         if traced.is_empty() {
             return;
         }
+        let driven = edges.iter().filter_map(|edge| match &edge.sent {
+            Sent::Load(load) => Some(load.requests),
+            Sent::Calls { .. } => None,
+        });
+        let driven = driven.min().unwrap_or(0);
         match self.settled(&traced, is_over) {
             Ok(proof) => {
-                path.reasons.extend(check_tracing(&proof));
+                path.reasons.extend(check_tracing(&proof, driven));
                 path.proven = path.reasons.is_empty();
                 path.tracing = Some(proof);
             }
@@ -118,7 +125,7 @@ fn traced<'a>(edges: &[Edge<'a>]) -> Vec<(TracedProxy, &'a SentSpans)> {
 mod tests {
     use super::*;
     use crate::envoy::hop::{Hop, Layer};
-    use crate::proof::edge::{Replica, Sent};
+    use crate::proof::edge::Replica;
     use experiment::Protocol;
     use experiment::environment::SentLoad;
 
@@ -164,7 +171,7 @@ mod tests {
     fn judged(fraction: f64, requests: u64, requests_traced: u64, spans_received: u64) -> Vec<String> {
         let name = "client-proxy".to_owned();
         let proxy = TracedProxy { name, requests, requests_traced, spans_received };
-        check_tracing(&TracingProof { fraction, proxies: vec![proxy] })
+        check_tracing(&TracingProof { fraction, proxies: vec![proxy] }, requests)
     }
 
     #[test]
@@ -186,6 +193,17 @@ mod tests {
             assert_eq!(judged(0.25, 10_000, traced, traced).is_empty(), is_near, "{traced}");
         }
         assert!(judged(0.0001, 100, 0, 0).is_empty());
+    }
+
+    /// 10 000 requests of 2500 traces: those of a trace are drawn together.
+    #[test]
+    fn requests_of_one_trace_are_drawn_together() {
+        let wrong = |requests_traced: u64, driven: u64| {
+            let (requests, spans_received) = (10_000, requests_traced);
+            let proxy = TracedProxy { name: String::new(), requests, requests_traced, spans_received };
+            !check_tracing(&TracingProof { fraction: 0.25, proxies: vec![proxy] }, driven).is_empty()
+        };
+        assert!(wrong(3000, 10_000) && !wrong(3000, 2500) && wrong(3025, 2500));
     }
 
     #[test]
