@@ -54,12 +54,14 @@ impl PreciseTimer {
         PreciseSleep { timer: self, key: (now_ns().saturating_add(duration_ns), number) }
     }
 
+    /// Wakes those that are due, and lets the timer ring for the next one.
     fn wake(&self) {
-        let sleepers = self.sleepers.borrow();
-        let due = sleepers.range(..=(now_ns(), u64::MAX)).map(|(_, waker)| waker);
-        due.for_each(Waker::wake_by_ref);
-        let next = sleepers.range((now_ns(), u64::MAX)..).next().map(|((due_ns, _), _)| *due_ns);
+        let mut sleepers = self.sleepers.borrow_mut();
+        let waiting = sleepers.split_off(&(now_ns(), u64::MAX));
+        let due = std::mem::replace(&mut *sleepers, waiting);
+        let next = sleepers.first_key_value().map(|((due_ns, _), _)| *due_ns);
         drop(sleepers);
+        due.into_values().for_each(Waker::wake);
         if let Some(due_ns) = next {
             self.ring_at(due_ns);
         }
@@ -110,4 +112,37 @@ impl Drop for PreciseSleep<'_> {
 fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * NS_IN_S + now.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::future::{join_all, select};
+    use std::pin::pin;
+    use std::time::Instant;
+
+    /// Many at once, so that some begin while others are due.
+    #[test]
+    fn every_sleeper_wakes_at_its_time_and_none_before() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        runtime.block_on(async {
+            let timer = PreciseTimer::new().unwrap();
+            let sleepers = join_all((0..200).map(async |number| {
+                for round in 0..20 {
+                    let duration = Duration::from_micros((number * 37 + round * 91) % 700);
+                    let started = Instant::now();
+                    timer.sleep(duration).await;
+                    assert!(started.elapsed() >= duration);
+                }
+            }));
+            select(pin!(timer.run()), pin!(sleepers)).await;
+        });
+        // One that is given up leaves nothing behind.
+        runtime.block_on(async {
+            let timer = PreciseTimer::new().unwrap();
+            let long = timer.sleep(Duration::from_secs(3600));
+            select(pin!(long), pin!(async {})).await;
+            assert!(timer.sleepers.borrow().is_empty());
+        });
+    }
 }

@@ -99,37 +99,49 @@ impl Node {
     /// # Errors
     /// Where a thread cannot be started or the kernel lacks something.
     pub fn run(self, stop: impl AsFd) -> Result<Counters, ServeError> {
-        let tally = self.tally.clone();
+        let Self { application, databases, tally, listener, admin_listener, .. } = self;
+        let parts = Parts { application, databases, tally };
         let stop = stop.as_fd();
         thread::scope(|scope| {
             let mut inboxes = Vec::new();
             let mut threads = Vec::new();
-            for index in 1..self.tally.workers.len() {
+            for index in 1..parts.tally.workers.len() {
                 let (inbox, connections) = mpsc::unbounded_channel();
                 inboxes.push(inbox);
-                let node = &self;
-                let serve = move || on_runtime(node.serve_handed(index, connections));
+                let parts = &parts;
+                let serve = move || on_runtime(parts.serve_handed(index, connections));
                 let thread = thread::Builder::new().name(format!("node-{index}")).spawn_scoped(scope, serve);
                 threads.push(thread.map_err(|error| kernel("start a thread", error))?);
             }
-            on_runtime(self.serve_first(stop, inboxes))?;
+            on_runtime(parts.serve_first(listener, admin_listener, stop, inboxes))?;
             for thread in threads {
                 thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             }
-            Ok(tally.inbound())
+            Ok(parts.tally.inbound())
         })
     }
+}
 
+/// What all workers share.
+struct Parts {
+    application: Arc<Application>,
+    databases: Arc<Databases>,
+    tally: NodeTally,
+}
+
+impl Parts {
     /// The first worker: it accepts, and hands each connection to the worker that has fewest.
     async fn serve_first(
         &self,
+        listener: std::net::TcpListener,
+        admin_listener: std::net::TcpListener,
         stop: BorrowedFd<'_>,
         inboxes: Vec<mpsc::UnboundedSender<TcpStreamOnItsWay>>,
     ) -> io::Result<()> {
         let connections = Connections::new(self, 0)?;
-        let admin_listener = TcpListener::from_std(self.admin_listener.try_clone()?)?;
+        let admin_listener = TcpListener::from_std(admin_listener)?;
         spawn_local(admin::serve(admin_listener, Admin::new(self.tally.clone(), &self.application)));
-        let listener = TcpListener::from_std(self.listener.try_clone()?)?;
+        let listener = TcpListener::from_std(listener)?;
         let hand_out = |stream: TcpStream| {
             self.tally.workers[0].inbound.connections_accepted.add(1);
             let open = |worker: &WorkerTally| worker.inbound.connections_open.load(Relaxed);
@@ -155,8 +167,10 @@ impl Node {
             }
         }
         // Clients hold those that the kernel has accepted for open.
-        while let Some(Ok((stream, _))) = futures_util::FutureExt::now_or_never(listener.accept()) {
-            hand_out(stream);
+        let listener = listener.into_std()?;
+        while let Ok((stream, _)) = listener.accept() {
+            stream.set_nonblocking(true)?;
+            hand_out(TcpStream::from_std(stream)?);
         }
         drop(listener);
         drop(inboxes);
@@ -202,12 +216,12 @@ struct Connections {
 }
 
 impl Connections {
-    fn new(node: &Node, index: usize) -> io::Result<Self> {
+    fn new(parts: &Parts, index: usize) -> io::Result<Self> {
         let worker =
-            Rc::new(Worker::new(index, &node.application, &node.tally.workers[index], &node.databases)?);
+            Rc::new(Worker::new(index, &parts.application, &parts.tally.workers[index], &parts.databases)?);
         let timer = Rc::clone(&worker);
         spawn_local(async move { timer.timer.run().await });
-        let is_tcp = node.application.protocol == Protocol::Tcp;
+        let is_tcp = parts.application.protocol == Protocol::Tcp;
         Ok(Self { worker, is_tcp, closing: watch::Sender::new(false) })
     }
 

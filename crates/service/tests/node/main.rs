@@ -1,4 +1,7 @@
 //! Nodes as a graph: real servers on loopback.
 
 mod calls;
+mod failures;
 mod graph;
+mod lifetime;
+mod scripts;

@@ -1,0 +1,197 @@
+//! Callees that fail: what is tried again, what the caller answers, and what is counted.
+
+use crate::graph::{
+    LOOPBACK, PATIENCE, Running, call, call_step, get, service, settings, start, topology, with_endpoints,
+};
+use experiment::protocol::Protocol;
+use experiment::topology::Topology;
+use experiment::topology::distribution::Distribution;
+use experiment::topology::script::{CallStep, Endpoint, Step};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc;
+use std::thread::spawn;
+use std::time::{Duration, Instant};
+
+const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// A node `web` whose script makes this one call, to a callee at `address`.
+fn caller(protocol: Protocol, step: CallStep, address: SocketAddr) -> Running {
+    let shop = caller_topology(protocol, step);
+    let mut settings = settings(&shop, 0);
+    settings.connect.insert(1, address.to_string());
+    Running::start(&settings)
+}
+
+fn caller_topology(protocol: Protocol, step: CallStep) -> Topology {
+    topology(vec![service("web", Protocol::Http1, vec![Step::Call(step)]), service("cart", protocol, vec![])])
+}
+
+/// Reads one request without a body.
+fn read_request(stream: &mut TcpStream) {
+    let mut received = Vec::new();
+    let mut room = [0; 1024];
+    while !received.ends_with(b"\r\n\r\n") {
+        let length = stream.read(&mut room).unwrap();
+        assert_ne!(length, 0, "a whole request comes");
+        received.extend_from_slice(&room[..length]);
+    }
+}
+
+fn listen() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind(LOOPBACK).unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
+}
+
+/// Sent, answered, failed, retries, resent, unsent.
+fn counts(node: &Running) -> [u64; 6] {
+    ["sent", "answered", "failed", "retries", "resent", "unsent"].map(|count| node.calls("cart", count))
+}
+
+#[test]
+fn callee_that_is_down_makes_the_caller_answer_bad_gateway() {
+    // A port that nobody else can take, and that refuses connections: bound, and not listening.
+    let socket =
+        rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&socket, &LOOPBACK).unwrap();
+    let address = SocketAddr::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
+    for protocol in Protocol::ALL {
+        let web = caller(protocol, CallStep { retries: 2, ..call_step(1) }, address);
+        let (status, body) = get(web.address, "/");
+        assert_eq!(status, 502, "{protocol}");
+        assert!(body.starts_with(&format!("cart: connect to {address}: ")), "{protocol}: {body}");
+        assert_eq!(counts(&web), [0, 0, 0, 0, 0, 3], "{protocol}");
+        assert!(web.shown("/metrics").contains("meshmeter_requests_total{endpoint=\"/\",code=\"502\"} 1"));
+        assert_eq!(web.end().errors, 0);
+    }
+}
+
+#[test]
+fn callee_that_hangs_is_given_up_at_the_timeout() {
+    for protocol in Protocol::ALL {
+        let (_listener, address) = listen();
+        let timeout = Duration::from_millis(20);
+        let web = caller(protocol, CallStep { timeout, retries: 1, ..call_step(1) }, address);
+        let (status, body) = get(web.address, "/");
+        assert_eq!((status, body.as_str()), (502, "cart: no response within 20ms\n"), "{protocol}");
+        assert_eq!(counts(&web), [2, 0, 2, 1, 0, 0], "{protocol}");
+    }
+}
+
+#[test]
+fn callee_that_closes_without_a_response_has_failed() {
+    let (listener, address) = listen();
+    spawn(move || {
+        for stream in listener.incoming() {
+            read_request(&mut stream.unwrap());
+        }
+    });
+    let web = caller(Protocol::Http1, CallStep { retries: 1, ..call_step(1) }, address);
+    let (status, body) = get(web.address, "/");
+    assert_eq!(status, 502, "{body}");
+    assert!(body.starts_with("cart: "), "{body}");
+    assert_eq!(counts(&web), [2, 0, 2, 1, 0, 0]);
+}
+
+#[test]
+fn request_on_a_connection_that_the_callee_was_closing_is_sent_again_on_another() {
+    let (listener, address) = listen();
+    spawn(move || {
+        // The first connection answers once, and is closed when the next request comes: it may have been sent before the
+        // caller saw the end.
+        let (mut first, _) = listener.accept().unwrap();
+        read_request(&mut first);
+        first.write_all(RESPONSE).unwrap();
+        read_request(&mut first);
+        drop(first);
+        let (mut second, _) = listener.accept().unwrap();
+        read_request(&mut second);
+        second.write_all(RESPONSE).unwrap();
+        // Open until the caller has ended.
+        let _ = second.read(&mut [0]);
+    });
+    let web = caller(Protocol::Http1, call_step(1), address);
+    assert_eq!(get(web.address, "/").0, 200);
+    assert_eq!(get(web.address, "/").0, 200);
+    assert_eq!(counts(&web), [3, 2, 0, 0, 1, 0]);
+    assert_eq!(web.calls("cart", "connections"), 2);
+}
+
+#[test]
+fn connection_that_the_callee_has_closed_is_replaced() {
+    let (listener, address) = listen();
+    let (closed, is_closed) = mpsc::channel();
+    spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            read_request(&mut stream);
+            stream.write_all(RESPONSE).unwrap();
+            drop(stream);
+            closed.send(()).unwrap();
+        }
+    });
+    let web = caller(Protocol::Http1, call_step(1), address);
+    for connections in 1..=3 {
+        assert_eq!(get(web.address, "/").0, 200);
+        is_closed.recv_timeout(PATIENCE).unwrap();
+        // It sees the end as soon as it looks: asking for counters makes it look.
+        let started = Instant::now();
+        while web.calls("cart", "connections_open") > 0 {
+            assert!(started.elapsed() < PATIENCE, "the connection stays open");
+        }
+        assert_eq!(web.calls("cart", "connections"), connections);
+    }
+    assert_eq!(counts(&web), [3, 3, 0, 0, 0, 0]);
+}
+
+#[test]
+fn error_of_a_callee_is_tried_again_and_counted_as_failed() {
+    for protocol in [Protocol::Http1, Protocol::Http2, Protocol::Grpc, Protocol::Tcp] {
+        let fails = Endpoint { error_fraction: 1.0, ..Endpoint::default() };
+        let shop = topology(vec![
+            service("web", Protocol::Http1, vec![Step::Call(CallStep { retries: 2, ..call_step(1) })]),
+            with_endpoints("cart", protocol, vec![fails]),
+        ]);
+        let nodes = start(&shop);
+        let (status, body) = get(nodes[0].address, "/");
+        let expected = match protocol {
+            Protocol::Http1 | Protocol::Http2 => "cart: status 500\n",
+            Protocol::Grpc => "cart: grpc-status 13: injected error\n",
+            Protocol::Tcp => "cart: the connection was closed after 0 bytes of the reply\n",
+        };
+        assert_eq!((status, body.as_str()), (502, expected), "{protocol}");
+        assert_eq!(counts(&nodes[0]), [3, 0, 3, 2, 0, 0], "{protocol}");
+        assert_eq!(nodes[1].counters()["errors"], 3, "{protocol}");
+    }
+}
+
+#[test]
+fn error_passes_through_every_caller_and_stops_the_steps_behind_it() {
+    for protocol in Protocol::ALL {
+        let fails = Endpoint { error_fraction: 1.0, ..Endpoint::default() };
+        let shop = topology(vec![
+            service("web", Protocol::Http1, vec![Step::Parallel(vec![call(1), call(3)]), call(3)]),
+            service("middle", protocol, vec![call(2)]),
+            with_endpoints("cart", Protocol::Http1, vec![fails]),
+            service("other", Protocol::Http1, vec![]),
+        ]);
+        let nodes = start(&shop);
+        assert_eq!(get(nodes[0].address, "/").0, 502, "{protocol}");
+        // The branch beside it came to its end, the step behind it was not begun.
+        assert_eq!((nodes[0].calls("middle", "failed"), nodes[0].calls("other", "answered")), (1, 1));
+    }
+}
+
+#[test]
+fn response_size_comes_from_the_distribution() {
+    let sized = Endpoint {
+        response_bytes: Distribution::Uniform { low: 20_000.0, high: 40_000.0 },
+        ..Endpoint::default()
+    };
+    let shop = topology(vec![with_endpoints("web", Protocol::Http1, vec![sized])]);
+    let nodes = start(&shop);
+    let sizes: Vec<usize> = (0..20).map(|_| get(nodes[0].address, "/").1.len()).collect();
+    assert!(sizes.iter().all(|size| (20_000..40_000).contains(size)), "{sizes:?}");
+    assert!(sizes.iter().any(|size| *size != sizes[0]), "{sizes:?}");
+}
