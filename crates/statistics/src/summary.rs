@@ -13,6 +13,7 @@ mod estimates;
 mod factors;
 mod holdings;
 mod readings;
+mod reservation;
 mod services;
 mod totals;
 
@@ -22,12 +23,12 @@ use crate::trials::{TrialsByCell, is_valid, reason_kind};
 use crate::{findings, published, retakes};
 use components::components;
 use estimates::{clock_percentiles, commonest_kind, error_fraction, estimate, percentiles};
-use experiment::plan::{PlannedCell, cells, most_retakes};
+use experiment::plan::{PlannedCell, cells, most_retakes, topology_of};
 use experiment::schema::{
     Cell, CellKey, CellPath, Conditions, HopProof, Host, LoadPoint, LoadResult, SUMMARY_SCHEMA, Summary,
     TrialRecord,
 };
-use experiment::{Experiment, Mode, Objective};
+use experiment::{Experiment, Mode};
 use std::collections::HashSet;
 
 /// The verdict of a cell that no trial was recorded of.
@@ -50,7 +51,7 @@ pub fn summarize(
     let mut modes: Vec<Mode> = keys.iter().map(|cell| cell.mode).collect();
     modes.sort_unstable();
     modes.dedup();
-    let cells = keys.iter().map(|key| cell(key, &experiment.objective, trials)).collect();
+    let cells = keys.iter().map(|key| cell(key, experiment, trials)).collect();
     let factor_effects = factors::effects(experiment, &conditions, &modes, trials.all());
     let mut summary = Summary {
         schema: SUMMARY_SCHEMA.to_owned(),
@@ -97,7 +98,7 @@ fn cell_keys(experiment: &Experiment, trials: &[TrialRecord]) -> Vec<PlannedCell
     keys
 }
 
-fn cell(key: &PlannedCell, objective: &Objective, trials: &TrialsByCell<'_>) -> Cell {
+fn cell(key: &PlannedCell, experiment: &Experiment, trials: &TrialsByCell<'_>) -> Cell {
     let mode = key.mode;
     let all = trials.of(key.key());
     let valid: Vec<&TrialRecord> = all.iter().copied().filter(|trial| is_valid(trial)).collect();
@@ -121,11 +122,13 @@ fn cell(key: &PlannedCell, objective: &Objective, trials: &TrialsByCell<'_>) -> 
             .and_then(|floor| comparison::response_time(mode, floor, key.conditions(), trials)),
         rate_completed: estimate(results.iter().map(|result| result.rate.completed)),
         errors: error_fraction(all.iter().filter_map(|trial| Some(&trial.result.as_ref()?.requests))),
-        drivers: drivers::drivers(objective, all, places),
+        drivers: drivers::drivers(&experiment.objective, all, places),
         services: services::services(all),
         edges: edges::edges(all),
         components: components(&valid),
         totals: totals::totals(&valid),
+        reserved: topology_of(experiment, key)
+            .and_then(|topology| reservation::reservation(&topology, all, &valid)),
         path: path(&valid, all),
     }
 }

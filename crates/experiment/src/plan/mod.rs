@@ -99,6 +99,14 @@ impl Plan {
     }
 }
 
+/// The topology of a cell; absent where the experiment has no such cell.
+#[must_use]
+pub fn topology_of(experiment: &Experiment, cell: &PlannedCell) -> Option<Arc<Topology>> {
+    let (_, one) = experiment.each_combination().find(|(factors, _)| *factors == cell.factors)?;
+    let of_mode = |spec: DeploymentSpec| (spec.mode == cell.mode).then_some(spec.topology);
+    specs(one).into_iter().find_map(of_mode)
+}
+
 /// What the environment prepares, by mode. Modes share a topology where it is the same for them.
 fn specs(experiment: &Experiment) -> Vec<DeploymentSpec> {
     let mut topologies: Vec<Arc<Topology>> = Vec::new();

@@ -8,6 +8,7 @@ use super::estimate::{AddedLatency, Estimate, Percentiles};
 use super::factor::{CellKey, Conditions, Factors};
 use super::load_point::LoadPoint;
 use super::path::CellPath;
+use super::reservation::ReservationSummary;
 use super::service::ServiceSummary;
 use crate::mode::Mode;
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,9 @@ pub struct Cell {
     /// What all components of a role used together: of the proxies and of the control plane.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub totals: Vec<RoleTotal>,
+    /// What its pods reserve, and what they used of it; absent where no trial observed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved: Option<ReservationSummary>,
     /// Proof of the path over the valid trials.
     pub path: CellPath,
 }

@@ -22,6 +22,7 @@ pub(crate) mod machine;
 mod objective;
 pub(crate) mod path;
 mod published;
+mod reservation;
 mod search;
 mod service;
 mod summary;
@@ -56,6 +57,7 @@ pub use machine::{MachineUsage, TopProcess};
 pub use objective::{BoundResult, ObjectiveResult};
 pub use path::{CellPath, EdgeProof, PathProof, ProxyProof, ServiceProof, StreamProof};
 pub use published::PublishedFigure;
+pub use reservation::{GroupReservation, ReservationSummary, ResourceGroup};
 pub use search::{
     FoundRate, ProbeRecord, RatePoint, SEARCH_SCHEMA, SearchEvent, SearchResult, SearchVerdict,
 };

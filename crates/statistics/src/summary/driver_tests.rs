@@ -4,12 +4,15 @@ use super::*;
 use crate::histogram::LatencyHistogram;
 use crate::merge_drivers;
 use crate::objective::{ObjectiveOutcome, objective_met};
-use experiment::Plan;
+use experiment::Protocol;
+use experiment::environment::ServerSettings;
 use experiment::schema::{
     ComponentUsage, DriverObjective, DriverRecord, DriverSummary, Estimate, LOAD_SCHEMA, MergedPart,
-    PathProof, Rates, RequestCounts, Retake, Role, ServiceProof, ServiceRecord, ServiceSummary, TRIAL_SCHEMA,
-    TrialOutcome, Verdict, WarmupCounts,
+    PathProof, Rates, RequestCounts, ResourceGroup, Retake, Role, ServiceProof, ServiceRecord,
+    ServiceSummary, TRIAL_SCHEMA, TrialOutcome, Verdict, WarmupCounts,
 };
+use experiment::topology::{Resources, pair};
+use experiment::{Objective, Plan};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -166,6 +169,44 @@ fn every_driver_and_service_has_estimates_of_its_own() {
     // 1200 requests in 12 s, warm-up included, of which 1000 in the window of 10 s.
     let per_s = |service: &ServiceSummary| service.requests_per_s.unwrap().estimate;
     assert!((per_s(a) - 100.0).abs() < 1e-9 && (per_s(c) - 200.0).abs() < 1e-9, "{a:?} {c:?}");
+}
+
+#[test]
+fn what_pods_reserve_stands_beside_what_they_used() {
+    let resources = Resources {
+        cpu_request_cores: Some(0.7),
+        memory_request_bytes: Some(500 << 20),
+        ..Resources::default()
+    };
+    let mut topology = pair(5, 2, Protocol::default(), &ServerSettings::default(), false, None);
+    for workload in topology.workloads.iter_mut().filter(|workload| workload.serves()) {
+        workload.resources = resources;
+    }
+    let (_, mut trials) = five_tenants(|_, _, _| {});
+    for trial in &mut trials {
+        let proxies = [("ztunnel", Role::Proxy, "ztunnel"), ("tenant-1-waypoint", Role::Proxy, "waypoint")];
+        let others = [("istiod", Role::ControlPlane, "istio"), ("etcd", Role::ControlPlane, "istio")];
+        trial.components.extend(proxies.into_iter().chain(others).map(|(name, role, pod)| ComponentUsage {
+            pod: Some(pod.to_owned()),
+            cpu_user_s: 1.0,
+            memory_working_set_bytes: Some(10 << 20),
+            ..ComponentUsage::of(name, role, WINDOW_S)
+        }));
+    }
+    let all: Vec<&TrialRecord> = trials.iter().collect();
+    let summary = reservation::reservation(&topology, &all, &all[..3]).expect("components were observed");
+    // Of the pods of the fixture only those of the mesh have a name; etcd is a cluster's, not the mesh's.
+    assert_eq!((summary.namespaces, summary.services, summary.workloads, summary.pods), (5, 5, 10, 3));
+    assert_eq!((summary.containers, summary.proxies), (20 + 3, 2));
+    let app = summary.group(ResourceGroup::App).unwrap();
+    assert!((app.reserved_cpu_cores - 10.0 * 0.7).abs() < 1e-9 && app.containers == 20);
+    assert_eq!((app.used_cpu_cores.unwrap().n, app.used_memory_bytes), (3, None));
+    let mesh = summary.group(ResourceGroup::Mesh).unwrap();
+    assert!((mesh.reserved_cpu_cores - (0.5 + 0.1 + 0.5)).abs() < 1e-9, "{mesh:?}");
+    assert!((mesh.reserved_memory_bytes / 1_048_576.0 - (2048.0 + 128.0 + 2048.0)).abs() < 1e-6);
+    assert!((mesh.used_cpu_cores.unwrap().estimate - 0.3).abs() < 1e-9);
+    assert!((mesh.used_memory_bytes.unwrap().estimate / 1_048_576.0 - 30.0).abs() < 1e-9);
+    assert!(summary.is_reserved() && summary.group(ResourceGroup::Generators).is_none());
 }
 
 #[test]

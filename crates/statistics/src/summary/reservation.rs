@@ -1,0 +1,119 @@
+//! What the pods of a cell reserve, and what they used of it.
+//!
+//! What the application and the generators reserve is in the topology. The mesh reserves what Istio's charts ask for by
+//! default, node proxies what the study of fifty tenants gave them; containers are counted from what the trials observed.
+
+use super::estimates::estimate;
+use experiment::schema::{
+    ComponentUsage, GroupReservation, ReservationSummary, ResourceGroup, Role, TrialRecord,
+};
+use experiment::topology::{Topology, Workload};
+use std::collections::BTreeSet;
+
+const GROUPS: [ResourceGroup; 3] = [ResourceGroup::App, ResourceGroup::Generators, ResourceGroup::Mesh];
+
+const MIB: f64 = 1_048_576.0;
+/// A sidecar or a waypoint: cores and bytes.
+const PROXY: Amount = Amount { cpu_cores: 0.1, memory_bytes: 128.0 * MIB };
+const NODE_PROXY: Amount = Amount { cpu_cores: 0.5, memory_bytes: 2048.0 * MIB };
+const ISTIOD: Amount = Amount { cpu_cores: 0.5, memory_bytes: 2048.0 * MIB };
+
+/// CPU and memory.
+#[derive(Clone, Copy, Default)]
+struct Amount {
+    cpu_cores: f64,
+    memory_bytes: f64,
+}
+
+impl Amount {
+    fn sum(amounts: impl Iterator<Item = Self>) -> Self {
+        amounts.fold(Self::default(), |sum, next| Self {
+            cpu_cores: sum.cpu_cores + next.cpu_cores,
+            memory_bytes: sum.memory_bytes + next.memory_bytes,
+        })
+    }
+}
+
+/// Of the trials of a cell; absent where none observed its components.
+pub(super) fn reservation(
+    topology: &Topology,
+    all: &[&TrialRecord],
+    valid: &[&TrialRecord],
+) -> Option<ReservationSummary> {
+    let observed = all.iter().max_by_key(|trial| trial.components.len())?;
+    let counted: Vec<&ComponentUsage> =
+        observed.components.iter().filter(|usage| group_of(usage).is_some()).collect();
+    if counted.is_empty() {
+        return None;
+    }
+    let pods: BTreeSet<&str> = counted.iter().filter_map(|usage| usage.pod.as_deref()).collect();
+    let group = |group| group_reservation(group, topology, &counted, valid);
+    Some(ReservationSummary {
+        namespaces: topology.namespaces().len(),
+        services: topology.workloads.iter().filter(|workload| workload.serves()).count(),
+        workloads: topology.workloads.len(),
+        pods: pods.len(),
+        containers: counted.len(),
+        proxies: counted.iter().filter(|usage| usage.role == Role::Proxy).count(),
+        groups: GROUPS.into_iter().filter_map(group).collect(),
+    })
+}
+
+/// The group of a component; absent for the machine's own, Meshmeter's and Kubernetes'.
+fn group_of(usage: &ComponentUsage) -> Option<ResourceGroup> {
+    match usage.role {
+        Role::App => Some(ResourceGroup::App),
+        Role::Generator => Some(ResourceGroup::Generators),
+        Role::Proxy => Some(ResourceGroup::Mesh),
+        Role::ControlPlane => (usage.name == "istiod").then_some(ResourceGroup::Mesh),
+        Role::Kernel | Role::Observer => None,
+    }
+}
+
+fn group_reservation(
+    group: ResourceGroup,
+    topology: &Topology,
+    counted: &[&ComponentUsage],
+    valid: &[&TrialRecord],
+) -> Option<GroupReservation> {
+    let own: Vec<&&ComponentUsage> = counted.iter().filter(|usage| group_of(usage) == Some(group)).collect();
+    let of_topology = |serves| {
+        let workloads = topology.workloads.iter().filter(move |workload| workload.serves() == serves);
+        Amount::sum(workloads.map(requested))
+    };
+    let reserved = match group {
+        ResourceGroup::App => of_topology(true),
+        ResourceGroup::Generators => of_topology(false),
+        ResourceGroup::Mesh => Amount::sum(own.iter().map(|usage| mesh_default(usage))),
+    };
+    let used = |trial: &&TrialRecord| {
+        let own = || trial.components.iter().filter(|usage| group_of(usage) == Some(group));
+        let memory = own().map(|usage| usage.memory_working_set_bytes.map(|bytes| bytes as f64));
+        (own().map(ComponentUsage::cpu_cores).sum::<f64>(), memory.sum::<Option<f64>>())
+    };
+    let used: Vec<(f64, Option<f64>)> = valid.iter().map(used).collect();
+    (!own.is_empty()).then(|| GroupReservation {
+        group,
+        containers: own.len(),
+        reserved_cpu_cores: reserved.cpu_cores,
+        reserved_memory_bytes: reserved.memory_bytes,
+        used_cpu_cores: estimate(used.iter().map(|(cpu_cores, _)| *cpu_cores)),
+        used_memory_bytes: estimate(used.iter().filter_map(|(_, memory_bytes)| *memory_bytes)),
+    })
+}
+
+fn requested(workload: &Workload) -> Amount {
+    let (pods, resources) = (workload.replicas as f64, workload.resources);
+    Amount {
+        cpu_cores: pods * resources.cpu_request_cores.unwrap_or_default(),
+        memory_bytes: pods * resources.memory_request_bytes.unwrap_or_default() as f64,
+    }
+}
+
+fn mesh_default(usage: &ComponentUsage) -> Amount {
+    match usage.role {
+        Role::ControlPlane => ISTIOD,
+        _ if usage.name.ends_with("ztunnel") => NODE_PROXY,
+        _ => PROXY,
+    }
+}
