@@ -5,6 +5,7 @@ mod clocks;
 mod drivers;
 mod holdings;
 mod load;
+mod reservations;
 mod result_table;
 mod search;
 mod style;
@@ -20,6 +21,7 @@ use crate::drivers::DriverTable;
 use crate::edges::EdgeTable;
 use crate::format;
 use crate::holdings::HoldingsTable;
+use crate::reservations::ReservationTable;
 use crate::services::ServiceTable;
 use crate::table::ResultTable;
 use experiment::schema::{Cell, PublishedFigure, Summary};
@@ -60,6 +62,9 @@ pub fn render(summary: &Summary, options: Options) -> String {
     let services = ServiceTable::new(summary).map(|table| drivers::services(&table, options));
     let edges = EdgeTable::new(summary).map(|table| drivers::edges(&table, options));
     for line in drivers.into_iter().chain(services).chain(edges).flatten() {
+        let _ = writeln!(text, "{line}");
+    }
+    for line in ReservationTable::new(summary).iter().flat_map(|table| reservations::lines(table, options)) {
         let _ = writeln!(text, "{line}");
     }
     if let Some(held) = HoldingsTable::new(summary) {

@@ -28,7 +28,7 @@ pub fn render(run: &RunData) -> String {
 }
 
 /// Embedded, so that the command is one file too.
-const TEMPLATES: [(&str, &str); 10] = [
+const TEMPLATES: [(&str, &str); 11] = [
     ("report.html", include_str!("../../templates/report.html")),
     ("style.css", include_str!("../../templates/style.css")),
     ("colours.css", include_str!("../../templates/colours.css")),
@@ -36,6 +36,7 @@ const TEMPLATES: [(&str, &str); 10] = [
     ("parts.html", include_str!("../../templates/parts.html")),
     ("results.html", include_str!("../../templates/results.html")),
     ("corrected.html", include_str!("../../templates/corrected.html")),
+    ("reservations.html", include_str!("../../templates/reservations.html")),
     ("drivers.html", include_str!("../../templates/drivers.html")),
     ("evidence.html", include_str!("../../templates/evidence.html")),
     ("tables.html", include_str!("../../templates/tables.html")),

@@ -11,6 +11,7 @@ mod factors;
 mod holdings;
 mod latency;
 mod order;
+mod reservation;
 mod resources;
 mod retakes;
 mod run;
@@ -43,6 +44,7 @@ pub(crate) fn findings(experiment: &Experiment, summary: &Summary, trials: &Tria
     findings.extend(resources::proxies(&run));
     findings.extend(resources::scaling(&run));
     findings.extend(resources::control_plane(&run));
+    findings.extend(reservation::reserved_and_used(&run));
     findings.extend(holdings::before_the_load(&run));
     findings.extend(latency::hidden_by_service_time(&run));
     findings.extend(validity::saturation(&run));

@@ -20,6 +20,7 @@ mod trials;
 
 use crate::drivers::DriverTable;
 use crate::edges::EdgeTable;
+use crate::reservations::ReservationTable;
 use crate::run::RunData;
 use crate::services::ServiceTable;
 use context::{Context, Figure};
@@ -46,6 +47,7 @@ pub struct Page {
     services: Option<ServiceTable>,
     edges: Option<EdgeTable>,
     edge_charts: Vec<Figure>,
+    reservations: Option<ReservationTable>,
     trials: Option<trials::TrialSection>,
     left_out: trials::LeftOut,
     path: Option<evidence::PathSection>,
@@ -77,6 +79,7 @@ impl Page {
             services: ServiceTable::new(&run.summary),
             edges: EdgeTable::new(&run.summary),
             edge_charts: edges::charts(&context),
+            reservations: ReservationTable::new(&run.summary),
             trials: trials::trials(&context),
             left_out: trials::LeftOut::new(&context),
             path: evidence::path(&context),
