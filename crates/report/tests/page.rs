@@ -397,6 +397,17 @@ fn a_saturated_cell_shows_both_clocks() {
 }
 
 #[test]
+fn what_pods_reserve_stands_beside_what_they_use() {
+    let mut run = fixture::run(fixture::trials(&[Mode::None, Mode::Sidecar], &[500.0, 1000.0], 3));
+    assert!(!has_section(&page(&run), "reserved"), "a pair reserves nothing");
+    fixture::reserve(&mut run.summary);
+    let page = page(&run);
+    let text = words_of(section(&page, "reserved"));
+    assert!(!text.contains("500&#x2f;s"), "the highest load alone: {text}");
+    insta::assert_snapshot!(text.split("sidecar at").nth(1).expect("its rows"));
+}
+
+#[test]
 fn both_clocks_of_a_usual_run_read_alike() {
     let page = page(&fixture::run(fixture::trials(&[Mode::None], &[1000.0], 3)));
     let section = section(&page, "corrected");

@@ -99,6 +99,16 @@ fn both_clocks_where_they_differ() {
 }
 
 #[test]
+fn reserved_against_used() {
+    let mut summary = summary(fixture::trials(&[Mode::None, Mode::Sidecar], &[500.0, 1000.0], 3));
+    fixture::reserve(&mut summary);
+    text(&summary, 60);
+    let text = text(&summary, 80);
+    let section = text.split("Reserved against used\n").nth(1).expect("the section");
+    insta::assert_snapshot!(section.split("What each proxy holds").next().unwrap_or_default());
+}
+
+#[test]
 fn fifty_drivers_take_few_lines() {
     let text = text(&summary(fixture::tenant_trials(50)), 120);
     let section = text.split("Drivers\n").nth(1).expect("the section").split("Services\n").next().unwrap();
