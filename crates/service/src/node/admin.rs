@@ -2,6 +2,7 @@
 
 use super::application::Application;
 use super::metrics;
+use super::readiness::Readiness;
 use super::tally::NodeTally;
 use crate::reply::COUNTERS_PATH;
 use http::header::CONTENT_TYPE;
@@ -30,11 +31,12 @@ const ACCEPT_REST: Duration = Duration::from_millis(20);
 pub(crate) struct Admin {
     tally: NodeTally,
     application: Arc<Application>,
+    readiness: Arc<Readiness>,
 }
 
 impl Admin {
-    pub(crate) fn new(tally: NodeTally, application: &Arc<Application>) -> Self {
-        Self { tally, application: Arc::clone(application) }
+    pub(crate) fn new(tally: NodeTally, application: &Arc<Application>, readiness: &Arc<Readiness>) -> Self {
+        Self { tally, application: Arc::clone(application), readiness: Arc::clone(readiness) }
     }
 
     fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
@@ -45,6 +47,9 @@ impl Admin {
             COUNTERS_PATH => (StatusCode::OK, "application/json", self.tally.to_json()),
             METRICS_PATH => {
                 (StatusCode::OK, metrics::CONTENT_TYPE, metrics::text(&self.tally, &self.application))
+            }
+            READY_PATH if let Some(reason) = self.readiness.reason() => {
+                (StatusCode::SERVICE_UNAVAILABLE, "text/plain", reason + "\n")
             }
             LIVE_PATH | READY_PATH => (StatusCode::OK, "text/plain", "ok\n".to_owned()),
             _ => (

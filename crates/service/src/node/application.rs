@@ -53,7 +53,7 @@ pub(crate) struct CalleeSpec {
 }
 
 /// A database that this service queries.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DatabaseSpec {
     pub id: WorkloadId,
     /// Qualified name.

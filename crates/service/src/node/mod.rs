@@ -14,6 +14,7 @@ mod http;
 mod metrics;
 mod precise_timer;
 mod query;
+mod readiness;
 mod script;
 mod server;
 mod settings;

@@ -92,7 +92,7 @@ impl Execution<'_> {
             Step::Call(call) => Box::pin(self.call(call)),
             Step::Query(query) => Box::pin(async {
                 if self.worker.happens(query.probability) {
-                    self.worker.databases.run(query).await?;
+                    self.worker.databases.run(query, self.worker.uniform()).await?;
                 }
                 Ok(())
             }),

@@ -2,7 +2,8 @@
 
 use super::admin::{self, Admin};
 use super::application::Application;
-use super::query::Databases;
+use super::query;
+use super::readiness::{Readiness, fill};
 use super::settings::NodeSettings;
 use super::stream::CountedStream;
 use super::tally::{NodeTally, WorkerTally};
@@ -40,7 +41,7 @@ const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Node {
     application: Arc<Application>,
-    databases: Arc<Databases>,
+    readiness: Arc<Readiness>,
     tally: NodeTally,
     listener: std::net::TcpListener,
     admin_listener: std::net::TcpListener,
@@ -55,7 +56,7 @@ impl Node {
     /// Where the service or its scripts make no sense, or an address cannot be listened on.
     pub fn bind(settings: &NodeSettings) -> Result<Self, ServeError> {
         let application = Application::new(settings)?;
-        let databases = Databases::new(&application)?;
+        query::check(&application).map_err(|error| ServeError::Settings(error.to_string()))?;
         let bound = |address: SocketAddr| {
             let listener = listen(address).map_err(io::Error::from).map(std::net::TcpListener::from);
             let listener = listener.and_then(|listener| Ok((listener.local_addr()?, listener)));
@@ -66,7 +67,7 @@ impl Node {
         Ok(Self {
             tally: NodeTally::new(&application, settings.threads),
             application: Arc::new(application),
-            databases: Arc::new(databases),
+            readiness: Arc::default(),
             listener,
             admin_listener,
             address,
@@ -99,8 +100,8 @@ impl Node {
     /// # Errors
     /// Where a thread cannot be started or the kernel lacks something.
     pub fn run(self, stop: impl AsFd) -> Result<Counters, ServeError> {
-        let Self { application, databases, tally, listener, admin_listener, .. } = self;
-        let parts = Parts { application, databases, tally };
+        let Self { application, readiness, tally, listener, admin_listener, .. } = self;
+        let parts = Parts { application, readiness, tally };
         let stop = stop.as_fd();
         thread::scope(|scope| {
             let mut inboxes = Vec::new();
@@ -125,7 +126,7 @@ impl Node {
 /// What all workers share.
 struct Parts {
     application: Arc<Application>,
-    databases: Arc<Databases>,
+    readiness: Arc<Readiness>,
     tally: NodeTally,
 }
 
@@ -139,8 +140,9 @@ impl Parts {
         inboxes: Vec<mpsc::UnboundedSender<TcpStreamOnItsWay>>,
     ) -> io::Result<()> {
         let connections = Connections::new(self, 0)?;
-        let admin_listener = TcpListener::from_std(admin_listener)?;
-        spawn_local(admin::serve(admin_listener, Admin::new(self.tally.clone(), &self.application)));
+        spawn_local(fill(Rc::clone(&connections.worker), Arc::clone(&self.readiness)));
+        let admin = Admin::new(self.tally.clone(), &self.application, &self.readiness);
+        spawn_local(admin::serve(TcpListener::from_std(admin_listener)?, admin));
         let listener = TcpListener::from_std(listener)?;
         let hand_out = |stream: TcpStream| {
             self.tally.workers[0].inbound.connections_accepted.add(1);
@@ -217,8 +219,8 @@ struct Connections {
 
 impl Connections {
     fn new(parts: &Parts, index: usize) -> io::Result<Self> {
-        let worker =
-            Rc::new(Worker::new(index, &parts.application, &parts.tally.workers[index], &parts.databases)?);
+        let workers = &parts.tally.workers;
+        let worker = Rc::new(Worker::new(index, &parts.application, &workers[index], workers.len())?);
         let timer = Rc::clone(&worker);
         spawn_local(async move { timer.timer.run().await });
         let is_tcp = parts.application.protocol == Protocol::Tcp;

@@ -20,7 +20,7 @@ pub(crate) struct Worker {
     pub application: Arc<Application>,
     pub tally: Arc<WorkerTally>,
     pub timer: PreciseTimer,
-    pub databases: Arc<Databases>,
+    pub databases: Databases,
     /// The node ends: connections are closed behind the next response.
     pub is_stopping: Cell<bool>,
     callees: Vec<Callee>,
@@ -28,12 +28,12 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// In a runtime. `index`: of the worker.
+    /// In a runtime. `index`: of the worker, one of `workers`.
     pub(crate) fn new(
         index: usize,
         application: &Arc<Application>,
         tally: &Arc<WorkerTally>,
-        databases: &Arc<Databases>,
+        workers: usize,
     ) -> io::Result<Self> {
         let random = match application.seed {
             Some(seed) => SmallRng::seed_from_u64(seed.wrapping_add(index as u64)),
@@ -44,7 +44,7 @@ impl Worker {
             application: Arc::clone(application),
             tally: Arc::clone(tally),
             timer: PreciseTimer::new()?,
-            databases: Arc::clone(databases),
+            databases: Databases::new(application, tally, workers)?,
             is_stopping: Cell::new(false),
             callees: callees.collect(),
             random: RefCell::new(random),
@@ -59,7 +59,12 @@ impl Worker {
 
     /// Whether chance has it.
     pub(crate) fn happens(&self, probability: f64) -> bool {
-        probability >= 1.0 || (probability > 0.0 && self.random.borrow_mut().random::<f64>() < probability)
+        probability >= 1.0 || (probability > 0.0 && self.uniform() < probability)
+    }
+
+    /// From 0 to below 1.
+    pub(crate) fn uniform(&self) -> f64 {
+        self.random.borrow_mut().random()
     }
 
     /// An amount of a distribution.
