@@ -148,7 +148,8 @@ impl<'t> Attempt<'t> {
             self.tally.answered.add(1);
             let us = at.elapsed().min(MAX_RESPONSE_TIME).as_micros() as u64;
             let mut histogram = self.tally.response_time_us.lock().unwrap_or_else(PoisonError::into_inner);
-            histogram.saturating_record(us.max(1));
+            // Not `saturating_record`: that takes the greatest value so far for the limit of a histogram that grows.
+            histogram.record(us).expect("it resizes itself");
         }
         self.state = AttemptState::Answered;
     }
@@ -267,4 +268,21 @@ fn encoded(histogram: &Histogram<u64>) -> String {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new().serialize(histogram, &mut bytes).expect("writing to memory does not fail");
     STANDARD.encode(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_response_times_are_recorded_whole() {
+        let tally = CallTally::default();
+        for ms in [1, 5, 80] {
+            let mut attempt = Attempt::new(&tally, false);
+            attempt.state = AttemptState::Sent { at: Instant::now() - Duration::from_millis(ms) };
+            attempt.answered();
+        }
+        let times = tally.response_time_us.lock().unwrap();
+        assert!(times.value_at_quantile(0.5) >= 4990 && times.max() >= 79_900, "{}", times.max());
+    }
 }
