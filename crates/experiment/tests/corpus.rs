@@ -4,10 +4,17 @@
 mod experiment_file;
 #[path = "../../../fuzz/src/replay.rs"]
 mod replay;
+#[path = "../../../fuzz/src/topology_file.rs"]
+mod topology_file;
 
 use replay::replay;
 
 #[test]
 fn the_corpus_of_experiment_files_holds() {
     replay("experiment_file", experiment_file::check);
+}
+
+#[test]
+fn corpus_of_topology_files_holds() {
+    replay("topology_file", topology_file::check);
 }

@@ -31,6 +31,8 @@ pub(super) struct CallSite<'a> {
 pub(super) struct Links<'a> {
     pub(super) calls: Vec<CallSite<'a>>,
     pub(super) queries: Vec<(WorkloadId, &'a Place)>,
+    /// Steps of all scripts.
+    pub(super) steps: usize,
 }
 
 impl Links<'_> {

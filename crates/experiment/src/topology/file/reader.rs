@@ -24,6 +24,10 @@ const DRIVER_KEYS: [&str; 4] = ["name", "in", "target", "endpoint"];
 const CLIENT_KEYS: [&str; 4] = ["name", "namespace", "in-mesh", "resources"];
 const ENDPOINT_KEYS: [&str; 3] = ["script", "response", "error-rate"];
 const MAX_PATH_LENGTH: usize = 200;
+/// Endpoints of a service.
+const MAX_ENDPOINTS: usize = 1_000;
+/// Drivers of a file.
+const MAX_DRIVERS: usize = 1_000;
 
 /// Reads and checks a tree. `default_name` names a topology that has no name of its own.
 pub(super) fn read(root: &Node, default_name: &str) -> Result<TopologyFile> {
@@ -283,6 +287,12 @@ impl<'a> Reader<'a> {
                 .place()
                 .error(format!("`{}` is empty", field.path), "expected at least one endpoint"));
         }
+        if entries.len() > MAX_ENDPOINTS {
+            return Err(field.place().error(
+                format!("`{}` has {} endpoints", field.path, entries.len()),
+                format!("expected at most {MAX_ENDPOINTS}"),
+            ));
+        }
         let mut endpoints = Vec::new();
         for (position, entry) in entries.iter().enumerate() {
             check_path(&entry.key, protocol, &entry.key_place)?;
@@ -470,10 +480,10 @@ impl<'a> Reader<'a> {
             check_endpoint(&self.topology.workloads[id], &driver.endpoint, target.place(), endpoint_place)?;
             drivers.push(driver);
         }
-        if drivers.is_empty() {
+        if drivers.is_empty() || drivers.len() > MAX_DRIVERS {
             return Err(field.place().error(
-                "there is no driver",
-                "expected at least one, such as `- {name: generator, target: web}`",
+                format!("there are {} drivers", drivers.len()),
+                format!("expected 1 to {MAX_DRIVERS}, such as `- {{name: generator, target: web}}`"),
             ));
         }
         Ok(drivers)

@@ -20,6 +20,8 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 /// Longest sleep and computation of a step, seconds.
 const MAX_STEP_SECONDS: f64 = 3600.0;
 const MAX_RETRIES: usize = 100;
+/// Steps of all scripts; a default script counts for each service that has it.
+const MAX_STEPS: usize = 100_000;
 const MAX_DOCUMENTS: usize = 10_000;
 /// MongoDB takes no document of 16 MiB; its fields besides the payload need some of them.
 const MAX_DOCUMENT_BYTES: u64 = 15 << 20;
@@ -88,6 +90,12 @@ impl<'a> Scripts<'_, 'a> {
     }
 
     fn step(&mut self, node: &'a Node, path: &str, depth: usize) -> Result<Step> {
+        self.links.steps += 1;
+        if self.links.steps > MAX_STEPS {
+            return Err(node
+                .place
+                .error("the scripts have too many steps", format!("expected at most {MAX_STEPS} in all")));
+        }
         let keys = self.dialect.step_keys();
         let expected = || format!("expected a step: {}", alternatives(keys));
         let Value::Map(entries) = &node.value else {
