@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod failure;
 mod interrupt;
+mod memory;
 mod open_files;
 mod progress;
 mod search;

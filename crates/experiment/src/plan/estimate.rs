@@ -10,8 +10,19 @@ use std::time::Duration;
 /// on two cores; only the estimate of a run's length rests on it.
 fn overhead(spec: &DeploymentSpec) -> Duration {
     let told = if spec.mode == Mode::None { 0 } else { spec.istio.surroundings.services };
-    OF_A_SERVICE_TOLD * u32::try_from(told).unwrap_or(u32::MAX) + of_an_arrangement(spec)
+    // What a pair takes is in the rest.
+    let further_pods = u32::try_from(spec.topology.pods().saturating_sub(2)).unwrap_or(u32::MAX);
+    let of_a_pod = if spec.mode.has_sidecars() { OF_A_POD_WITH_SIDECAR } else { OF_A_POD };
+    OF_A_SERVICE_TOLD * u32::try_from(told).unwrap_or(u32::MAX)
+        + of_a_pod * further_pods
+        + of_an_arrangement(spec)
 }
+
+/// A pod with a process.
+const OF_A_POD: Duration = Duration::from_millis(50);
+
+/// A pod whose sidecar gets a certificate and its configuration.
+const OF_A_POD_WITH_SIDECAR: Duration = Duration::from_millis(500);
 
 fn of_an_arrangement(spec: &DeploymentSpec) -> Duration {
     match (spec.mesh, spec.mode) {

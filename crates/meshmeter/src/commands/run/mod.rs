@@ -21,6 +21,7 @@ mod verdict;
 use super::report::{folder_failure, publish};
 use crate::cli::RunArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
+use crate::memory;
 use crate::studies;
 use clock::SystemClock;
 use context::RunContext;
@@ -47,6 +48,9 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if args.dry_run {
         // Whoever reads may stop early.
         let _ = write!(anstream::stdout(), "{plan}");
+        if let Err(failure) = check_memory(&plan) {
+            failure.report();
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let title = format!("run {}", experiment.name);
@@ -83,6 +87,15 @@ fn read_file(name: &str) -> Result<String, Failure> {
     })
 }
 
+/// Holds what the plan's deployments take against the memory of this machine.
+fn check_memory(plan: &Plan) -> Result<(), Failure> {
+    let Some(available) = memory::available_bytes() else { return Ok(()) };
+    if let Some(warning) = memory::check(plan, available)? {
+        anstream::eprintln!("warning: {warning}");
+    }
+    Ok(())
+}
+
 /// A seed for a run that was given none. Small, so that it is easily typed again.
 fn draw_seed() -> u64 {
     let nanos = jiff::Timestamp::now().as_nanosecond();
@@ -103,6 +116,7 @@ struct Session<'a> {
 impl Session<'_> {
     fn run(mut self, lab: &mut OnLab) -> Result<ExitCode, Failure> {
         let unavailable = self.leave_out_unavailable(lab.environment())?;
+        check_memory(&self.plan)?;
         let mut folder = self.create_folder()?;
         lab.keep_logs_in(&folder);
         let mut host = lab.environment().host();
