@@ -19,6 +19,8 @@ fn main() -> std::io::Result<()> {
         ("saturated", fixture::run(fixture::saturated_trials())),
         ("five-drivers", fixture::run(fixture::tenant_trials(5))),
         ("fifty-drivers", fixture::run(fixture::tenant_trials(50))),
+        ("five-namespaces", fixture::run(fixture::tiered::tiered_trials(5))),
+        ("fifty-namespaces", fixture::run(fixture::tiered::tiered_trials(50))),
         ("no-trials", fixture::run(vec![])),
     ] {
         std::fs::write(folder.join(format!("{name}.html")), report::html::render(&run))?;

@@ -38,6 +38,7 @@ fn reports_are_whole_on_a_phone_and_on_a_wide_screen() {
         ("usual", fixture::usual_trials()),
         ("forty cells", fixture::many_trials()),
         ("five drivers", fixture::tenant_trials(5)),
+        ("calls of five namespaces", fixture::tiered::tiered_trials(5)),
         ("nothing valid", fixture::invalid_trials()),
         ("no trials", vec![]),
     ]

@@ -188,7 +188,7 @@ fn calls_between_services_have_a_section_and_older_runs_have_none() {
         "{services}"
     );
     let without = page(&fixture::run(fixture::tenant_trials(5)));
-    assert!(!has_section(&without, "edges"));
+    assert!(!has_section(&without, "edges") && !has_section(&without, "graph"));
     assert!(!section(&without, "services").contains("CPU of proxies"));
 }
 

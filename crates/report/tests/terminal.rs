@@ -126,8 +126,8 @@ fn calls_between_services_are_folded_over_namespaces() {
     let shown = |width| {
         let text = text(&summary, width);
         let at = text.find("Services\n").expect("the section");
-        let end = text.find("What each proxy holds").unwrap_or(text.len());
-        text[at..end].to_owned()
+        let end = text.find("Reserved against used").unwrap_or(text.len());
+        text[at..end].trim_end().to_owned()
     };
     insta::assert_snapshot!("services_and_calls_at_80_columns", shown(80));
     insta::assert_snapshot!("services_and_calls_at_120_columns", shown(120));

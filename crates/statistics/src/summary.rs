@@ -18,6 +18,7 @@ mod services;
 mod totals;
 
 pub use estimates::VALID;
+pub(crate) use estimates::resolution_us;
 
 use crate::trials::{TrialsByCell, is_valid, reason_kind};
 use crate::{findings, published, retakes};
@@ -64,12 +65,14 @@ pub fn summarize(
         host: host.clone(),
         cells,
         findings: Vec::new(),
+        finding_records: Vec::new(),
         published: Vec::new(),
         comparisons: comparison::comparisons(&conditions, &modes, trials),
         size_effects: factors::size_effects(&factor_effects),
         factor_effects,
     };
     summary.published = published::figures(experiment, &summary);
+    summary.finding_records = findings::records(experiment, &summary, trials);
     summary.findings = findings::findings(experiment, &summary, trials);
     summary
 }

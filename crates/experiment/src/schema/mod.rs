@@ -11,6 +11,7 @@ mod estimate;
 pub(crate) mod event;
 pub(crate) mod factor;
 mod factor_effect;
+mod finding;
 mod grpc;
 pub(crate) mod histogram;
 pub(crate) mod holdings;
@@ -41,6 +42,7 @@ pub use estimate::{AddedLatency, Estimate, Percentiles};
 pub use event::LoadEvent;
 pub use factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors};
 pub use factor_effect::{FactorEffect, SizeEffect, SizedFigure};
+pub use finding::{FindingKind, FindingRecord, FindingVerdict};
 pub use grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 pub use histogram::{HistogramSummary, SizeSummary};
 pub use holdings::{

@@ -4,6 +4,7 @@ use super::cell::Cell;
 use super::estimate::{AddedLatency, Estimate};
 use super::factor::{Conditions, Factors};
 use super::factor_effect::{FactorEffect, SizeEffect};
+use super::finding::FindingRecord;
 use super::host::Host;
 use super::load_point::LoadPoint;
 use super::published::PublishedFigure;
@@ -48,6 +49,9 @@ pub struct Summary {
     pub size_effects: Vec<SizeEffect>,
     /// The answers, in words. The first is the headline.
     pub findings: Vec<String>,
+    /// Findings about drivers, calls and services as data; those of the load that sentences speak of are in `findings` too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub finding_records: Vec<FindingRecord>,
     /// Figures that others published for the same question.
     pub published: Vec<PublishedFigure>,
 }

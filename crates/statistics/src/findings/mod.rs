@@ -4,10 +4,12 @@
 //! fewer than ten requests in a trial. A difference whose interval includes zero is called not shown.
 //!
 //! Read [`findings`] for the order. [`latency`] is what the modes add, [`order`] their order, [`throughput`] closed loops,
-//! [`resources`] what proxies use, [`holdings`] what they hold, [`sizes`] the size of the mesh, [`factors`] the other
-//! factors, [`validity`] what may be trusted and what was left out, [`retakes`] reruns, [`words`] how figures are written.
+//! [`resources`] what proxies use, [`graph`] drivers, calls and services, [`holdings`] what proxies hold, [`sizes`] the size of
+//! the mesh, [`factors`] the other factors, [`validity`] what may be trusted and what was left out, [`retakes`] reruns,
+//! [`words`] how figures are written.
 
 mod factors;
+mod graph;
 mod holdings;
 mod latency;
 mod order;
@@ -25,8 +27,17 @@ mod tests;
 
 use crate::trials::TrialsByCell;
 use experiment::Experiment;
-use experiment::schema::Summary;
+use experiment::schema::{FindingRecord, Summary};
 use run::Run;
+
+/// Findings about drivers, calls and services as data.
+pub(crate) fn records(
+    experiment: &Experiment,
+    summary: &Summary,
+    trials: &TrialsByCell<'_>,
+) -> Vec<FindingRecord> {
+    graph::records(&Run { experiment, summary, trials })
+}
 
 /// Every finding, the headline first.
 pub(crate) fn findings(experiment: &Experiment, summary: &Summary, trials: &TrialsByCell<'_>) -> Vec<String> {
@@ -45,6 +56,7 @@ pub(crate) fn findings(experiment: &Experiment, summary: &Summary, trials: &Tria
     findings.extend(resources::scaling(&run));
     findings.extend(resources::control_plane(&run));
     findings.extend(reservation::reserved_and_used(&run));
+    findings.extend(graph::sentences(&run));
     findings.extend(holdings::before_the_load(&run));
     findings.extend(latency::hidden_by_service_time(&run));
     findings.extend(validity::saturation(&run));

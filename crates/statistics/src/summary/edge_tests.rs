@@ -3,7 +3,8 @@
 use super::driver_tests::{WARMUP_REQUESTS, WINDOW_S, five_tenants, result, spoil, summary};
 use super::*;
 use experiment::schema::{
-    ComponentUsage, DriverRecord, EdgeProof, EdgeRecord, EdgeSummary, Role, ServiceRecord, ServiceSummary,
+    ComponentUsage, DriverRecord, EdgeProof, EdgeRecord, EdgeSummary, FindingKind, FindingRecord,
+    FindingVerdict, Role, ServiceRecord, ServiceSummary,
 };
 
 const EDGES: [(&str, &str); 4] = [("a", "b1"), ("a", "b2"), ("b1", "c"), ("b2", "c")];
@@ -154,4 +155,84 @@ fn edges_whose_callers_measure_no_time_have_counts_alone() {
     let summary = summary(&experiment, trials);
     let edge = &summary.cells[0].edges[0];
     assert_eq!((edge.response_time_us, edge.requests_per_s.unwrap().estimate, edge.errors), (None, 0.0, 0.0));
+}
+
+/// The same with sidecars: calls to `b2` take 600 µs instead of 200, `c` and its sidecar a core more.
+fn with_sidecars(trials: &[TrialRecord]) -> Vec<TrialRecord> {
+    let slower = |trial: &TrialRecord| {
+        let mut trial = TrialRecord { mode: Mode::Sidecar, index: trial.index + 5, ..trial.clone() };
+        for edge in &mut trial.edges {
+            let median_us = if edge.to.ends_with("/b2") { 600.0 } else { 300.0 } + trial.repeat as f64;
+            edge.response_time_us = Some(result(100.0, median_us).response_time_us);
+        }
+        for usage in trial.components.iter_mut().filter(|usage| usage.name.ends_with("/c-proxy")) {
+            usage.cpu_user_s += WINDOW_S / 5.0 * (1.0 + 0.01 * trial.repeat as f64);
+        }
+        trial
+    };
+    trials.iter().chain(&trials.iter().map(slower).collect::<Vec<_>>()).cloned().collect()
+}
+
+fn record(summary: &Summary, kind: FindingKind, mode: Mode) -> Option<&FindingRecord> {
+    summary.finding_records.iter().find(|record| record.kind == kind && record.mode == mode)
+}
+
+#[test]
+fn slowest_driver_is_named_only_where_its_interval_shows_it() {
+    let (experiment, trials) = tiered(|_, _, _| {});
+    let slow = summary(&experiment, trials);
+    let named = record(&slow, FindingKind::SlowestDriver, Mode::None).expect("five drivers");
+    assert_eq!(
+        (named.subject.as_str(), named.verdict, named.n, named.of),
+        ("tenant-5/generator", FindingVerdict::Shown, 5, 5)
+    );
+    assert_eq!((named.figure.as_str(), named.candidates, named.against), ("response_time_p99_us", 5, None));
+    assert!(named.estimate.low.unwrap() > 1400.0 && named.value > 2200.0, "{named:?}");
+    assert!(slow.findings.contains(&named.text), "{:?}", slow.findings);
+    assert!(named.text.contains("the slowest driver is tenant-5/generator, p99 2.2"), "{}", named.text);
+
+    // No driver differs but by chance: another one is the slowest each time.
+    let (experiment, trials) = tiered(|tenant, index, driver| {
+        driver.result =
+            Some(result(100.0, 500.0 + if tenant == index + 1 { 60.0 } else { 3.0 * tenant as f64 }));
+    });
+    let alike = summary(&experiment, trials);
+    let named = record(&alike, FindingKind::SlowestDriver, Mode::None).expect("five drivers");
+    assert_eq!(named.verdict, FindingVerdict::NotShown, "{named:?}");
+    assert!(named.text.contains("no driver is shown to be slower"), "{}", named.text);
+}
+
+#[test]
+fn call_and_service_that_grew_most_are_named_over_all_namespaces() {
+    let (experiment, trials) = tiered(|_, _, _| {});
+    let repeats_5 = summary(&experiment, with_sidecars(&trials));
+    let time =
+        record(&repeats_5, FindingKind::GreatestAddedTime, Mode::Sidecar).expect("calls in both modes");
+    assert_eq!((time.subject.as_str(), time.candidates, time.against), ("a → b2", 4, Some(Mode::None)));
+    assert!(
+        (time.estimate.estimate - 398.0).abs() < 5.0 && time.verdict == FindingVerdict::Shown,
+        "{time:?}"
+    );
+    let cpu =
+        record(&repeats_5, FindingKind::GreatestAddedCpu, Mode::Sidecar).expect("services in both modes");
+    assert_eq!((cpu.subject.as_str(), cpu.candidates, cpu.verdict), ("c", 4, FindingVerdict::Shown));
+    assert!((cpu.estimate.estimate - 1.02).abs() < 1e-6, "five copies together: {cpu:?}");
+    assert!(repeats_5.findings.contains(&cpu.text) && repeats_5.findings.contains(&time.text));
+    assert_eq!(record(&repeats_5, FindingKind::GreatestAddedTime, Mode::None), None);
+
+    let single = summary(&experiment, with_sidecars(&trials[..1]));
+    let time = record(&single, FindingKind::GreatestAddedTime, Mode::Sidecar).expect("calls in both modes");
+    assert_eq!((time.verdict, time.estimate.low), (FindingVerdict::CannotTell, None));
+    assert!(time.text.ends_with("one trial shows no difference."), "{}", time.text);
+}
+
+#[test]
+fn runs_of_one_driver_and_no_calls_have_no_such_findings() {
+    let (experiment, mut trials) = tiered(|_, _, _| {});
+    for trial in &mut trials {
+        trial.drivers.clear();
+        trial.services.clear();
+        trial.edges.clear();
+    }
+    assert!(summary(&experiment, with_sidecars(&trials)).finding_records.is_empty());
 }

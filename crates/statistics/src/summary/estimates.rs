@@ -26,7 +26,7 @@ pub(super) fn commonest_kind<'a>(
 }
 
 /// The least difference that a histogram tells apart at a value: 1 µs, and a bucket of 3 significant digits above.
-pub(super) fn resolution_us(value_us: f64) -> f64 {
+pub(crate) fn resolution_us(value_us: f64) -> f64 {
     (value_us / 1024.0).max(0.5)
 }
 

@@ -96,8 +96,8 @@ impl CellFigures<'_> {
                 (each(|service| service.cpu_cores), each(|service| service.proxy_cpu_cores));
             let lines = [
                 requests.map(|rate| format!("{}/s", Interval::new(&rate).estimate)),
-                cores.map(|cores| format!("{} cores", format::cores_interval(&cores).text())),
-                proxies.map(|cores| format!("proxies {}", format::cores_interval(&cores).text())),
+                cores.map(|cores| format!("{} cores", differing(format::cores_interval(&cores)).text())),
+                proxies.map(|cores| format!("proxies {}", differing(format::cores_interval(&cores)).text())),
             ];
             let lines = lines.into_iter().flatten().collect();
             figures.insert(id, WorkloadFigures { lines, emphasised: false });
@@ -172,12 +172,23 @@ struct Carried {
     is_wrong: bool,
 }
 
+/// A range has a line of its own: long lines make the drawing wide.
 fn lines(carried: &[Carried], unit: TimeUnit) -> Vec<String> {
     let each = |read: fn(&Carried) -> Option<Estimate>| over_copies_estimate(carried.iter().map(read));
     let time = |name: &str, estimate: Option<Estimate>| {
-        estimate.map(|time| format!("{name} {}", unit.interval(&time).text_with_unit(unit.symbol())))
+        let figure = estimate.map(|time| differing(unit.interval(&time)));
+        figure.map_or_else(Vec::new, |figure| {
+            let line = format!("{name} {}", format::with_unit(&figure.estimate, unit.symbol()));
+            std::iter::once(line).chain(figure.range.map(|range| format!("({range})"))).collect()
+        })
     };
     let rate = each(|carried| carried.rate).map(|rate| format!("{}/s", Interval::new(&rate).estimate));
     let times = [time("p50", each(|carried| carried.p50)), time("p99", each(|carried| carried.p99))];
     rate.into_iter().chain(times.into_iter().flatten()).collect()
+}
+
+/// Without its range where that shows no other digits: there is little room on a drawing.
+fn differing(figure: Interval) -> Interval {
+    let same = format!("{0}–{0}", figure.estimate);
+    Interval { range: figure.range.filter(|range| *range != same), ..figure }
 }
