@@ -2,6 +2,8 @@
 
 #[path = "../benches/contest/mod.rs"]
 mod contest;
+#[path = "../benches/fan_out/fan_out_contest.rs"]
+mod fan_out_contest;
 #[path = "../benches/load_against_peers/generator_contest.rs"]
 mod generator_contest;
 #[path = "../benches/load_against_peers/generators.rs"]
@@ -45,6 +47,17 @@ fn serve_against_nginx() {
         assert!(rate > 100.0, "{} answers {rate} a second", server.name);
     }
     assert!(result.requests_per_core_ratio().is_finite(), "{result}");
+}
+
+#[test]
+fn fan_out() {
+    let contest = fan_out_contest::Contest { meshmeter: MESHMETER.into(), rounds: 1, seconds: 1, rate: 100 };
+    let result = contest.run().unwrap_or_else(|error| panic!("{error}"));
+    for pair in &result.pairs {
+        assert!(pair.callee_p50_us > 1.0 && pair.caller_p50_us > 1.0, "{result}");
+    }
+    assert!(result.idle_memory_bytes > 100_000, "{result}");
+    assert!(result.added_p50_us(fan_out_contest::PROMISED).is_some(), "{result}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use command::{Serving, run, stderr};
 use rustix::process::{Resource, Rlimit, Signal, prlimit};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Bound of what is not to be waited for at all: a busy machine takes seconds, a stall goes on for a quarter of an hour.
@@ -186,4 +187,102 @@ fn options_of_tls_and_tcp_that_make_no_sense_are_refused() {
         assert_eq!(code, Some(status), "{arguments:?}: {said}");
         assert!(said.contains(words), "{arguments:?}: {said}");
     }
+}
+
+/// A service `web` that calls `cart`, `slow` that takes an hour, and one over raw TCP.
+const SHOP: &str = "\
+name: shop
+services:
+  - name: web
+    script: [{call: cart}]
+    response: 500
+  - {name: cart, protocol: grpc, response: 1KiB}
+  - {name: slow, script: [{sleep: 1h}]}
+  - {name: raw, protocol: tcp, response: 100}
+drivers:
+  - {name: generator, in: client, target: web}
+";
+
+fn topology_file(folder: &Path, text: &str) -> String {
+    let file = folder.join("shop.yaml");
+    std::fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+fn service_of(file: &str, name: &str, arguments: &[&str]) -> Serving {
+    let node = ["--topology", file, "--service", name, "--admin-listen", "127.0.0.1:0"];
+    Serving::start(&[&node, arguments].concat())
+}
+
+#[test]
+fn services_of_a_topology_call_each_other_and_count_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = topology_file(folder.path(), SHOP);
+    let cart = service_of(&file, "cart", &[]);
+    let web =
+        service_of(&file, "web", &["--threads", "2", "--connect", &format!("cart={}", cart.authority())]);
+    let json = folder.path().join("load.json");
+    let loaded = run(&[
+        "load",
+        "--rate=200",
+        "--duration=1s",
+        "--warmup=0s",
+        "--json",
+        json.to_str().unwrap(),
+        &web.url(),
+    ]);
+    let result: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    assert_eq!(result["requests"]["status"]["200"], 200, "{}", stderr(&loaded));
+    for serving in [web, cart] {
+        let (status, said, _) = serving.end(Signal::TERM);
+        assert_eq!(status, Some(0), "{said}");
+        assert!(said.starts_with("served 200 requests, ") && said.ends_with(" bytes\n"), "{said}");
+    }
+}
+
+#[test]
+fn second_signal_ends_a_service_of_a_topology_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = topology_file(folder.path(), SHOP);
+    let slow = service_of(&file, "slow", &[]);
+    let mut stream = TcpStream::connect(slow.authority()).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let process = slow.process();
+    rustix::process::kill_process(process, Signal::INT).unwrap();
+    // It listens no more: the first signal has arrived.
+    let started = Instant::now();
+    while TcpStream::connect(slow.authority()).is_ok() {
+        assert!(started.elapsed() < PATIENCE, "it goes on");
+    }
+    let (status, said, took) = slow.end(Signal::INT);
+    assert_eq!(status, Some(130), "{said}");
+    assert!(took < PATIENCE, "it took {took:?}");
+}
+
+#[test]
+fn topologies_and_services_that_make_no_sense_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = topology_file(folder.path(), SHOP);
+    let wrong = folder.path().join("wrong.yaml");
+    std::fs::write(&wrong, "name: shop\nservices:\n  - {name: web, script: [{call: nobody}]}\n").unwrap();
+    let wrong = wrong.to_str().unwrap();
+    for (arguments, words) in [
+        (&["--topology", file.as_str()][..], "--service <NAME>"),
+        (&["--service", "web"], "--topology <FILE>"),
+        (&["--topology", "/nowhere/shop.yaml", "--service", "web"], "read the topology `/nowhere/shop.yaml`"),
+        (&["--topology", wrong, "--service", "web"], "nobody"),
+        (&["--topology", &file, "--service", "nobody"], "hint: it has web, cart, slow, raw"),
+        (&["--topology", &file, "--service", "client"], "client"),
+        (&["--topology", &file, "--service", "web", "--connect", "cart"], "a service and where it is"),
+        (&["--topology", &file, "--service", "web", "--connect", "shop=a:1"], "has no service shop"),
+        (&["--topology", &file, "--service", "web", "--connect", "cart=a"], "expected a host and a port"),
+        (&["--topology", &file, "--service", "web", "--size", "1KB"], "cannot be used with"),
+    ] {
+        let (status, said) = failing(arguments);
+        assert_eq!(status, Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(words) && !said.contains("panicked"), "{arguments:?}: {said}");
+    }
+    let serving = Serving::start(&[]);
+    let taken = ["--topology", &file, "--service", "web", "--listen", serving.authority()];
+    assert_eq!(failing(&taken).0, Some(3));
 }

@@ -1,0 +1,184 @@
+//! Services of one topology as processes; load on a callee and on its caller in turn, round after round.
+
+use crate::contest::process::{PATIENCE, run_to_end};
+use crate::contest::{Outcome, median};
+use std::fmt;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// The pair of which the promise speaks.
+pub const PROMISED: &str = "http/1.1";
+
+/// Each: its name, the protocol between services, and what the callee does.
+const PAIRS: [(&str, &str, &str); 5] = [
+    (PROMISED, "http/1.1", ""),
+    ("http/2", "http/2", ""),
+    ("grpc", "grpc", ""),
+    ("http/1.1, callee sleeps 1 ms", "http/1.1", "- sleep: 1ms"),
+    ("http/1.1, callee computes 200 us", "http/1.1", "- cpu: 200us"),
+];
+
+/// What to run.
+pub struct Contest {
+    /// The command under test.
+    pub meshmeter: PathBuf,
+    /// How often each service is loaded.
+    pub rounds: usize,
+    /// For how long each time, seconds.
+    pub seconds: u32,
+    /// Requests per second.
+    pub rate: u32,
+}
+
+/// What it showed.
+pub struct ContestResult {
+    pub pairs: Vec<PairResult>,
+    /// Resident memory of a service with four callees before any load, bytes.
+    pub idle_memory_bytes: u64,
+}
+
+/// A callee, and its caller that calls two of them at once.
+pub struct PairResult {
+    pub name: &'static str,
+    /// Medians over the rounds of the p50 of the response time, microseconds.
+    pub callee_p50_us: f64,
+    pub caller_p50_us: f64,
+}
+
+impl ContestResult {
+    /// What the fan-out of a pair adds.
+    pub fn added_p50_us(&self, name: &str) -> Option<f64> {
+        let pair = self.pairs.iter().find(|pair| pair.name == name)?;
+        Some(pair.caller_p50_us - pair.callee_p50_us)
+    }
+}
+
+impl fmt::Display for ContestResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mb = self.idle_memory_bytes as f64 / 1e6;
+        writeln!(f, "idle service with four callees: {mb:.1} MB resident")?;
+        writeln!(f, "{:<36}{:>12}{:>12}{:>12}", "p50 in us", "callee", "fan-out", "added")?;
+        for pair in &self.pairs {
+            let (callee, caller) = (pair.callee_p50_us, pair.caller_p50_us);
+            writeln!(f, "{:<36}{callee:>12.1}{caller:>12.1}{:>12.1}", pair.name, caller - callee)?;
+        }
+        Ok(())
+    }
+}
+
+impl Contest {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// Where a service does not start, or the load is not valid: the text says why.
+    pub fn run(&self) -> Outcome<ContestResult> {
+        let folder = tempfile::tempdir()?;
+        let pairs: Outcome<Vec<PairResult>> =
+            PAIRS.iter().map(|pair| self.pair(folder.path(), *pair)).collect();
+        let file = write_topology(folder.path(), "http/1.1", "")?;
+        let idle = Service::start(&self.meshmeter, &file, "wide", &[])?;
+        Ok(ContestResult { pairs: pairs?, idle_memory_bytes: idle.resident_bytes()? })
+    }
+
+    fn pair(&self, folder: &Path, (name, protocol, step): (&'static str, &str, &str)) -> Outcome<PairResult> {
+        let file = write_topology(folder, protocol, step)?;
+        let one = Service::start(&self.meshmeter, &file, "one", &[])?;
+        let two = Service::start(&self.meshmeter, &file, "two", &[])?;
+        let connect = [format!("one={}", one.authority), format!("two={}", two.authority)];
+        let web = Service::start(&self.meshmeter, &file, "web", &connect)?;
+        let (mut callee, mut caller) = (Vec::new(), Vec::new());
+        for _ in 0..self.rounds {
+            callee.push(self.load(folder, protocol, &one)?);
+            caller.push(self.load(folder, "http/1.1", &web)?);
+        }
+        Ok(PairResult {
+            name,
+            callee_p50_us: median(callee.into_iter()),
+            caller_p50_us: median(caller.into_iter()),
+        })
+    }
+
+    /// The p50 of the response time under load, microseconds.
+    fn load(&self, folder: &Path, protocol: &str, service: &Service) -> Outcome<f64> {
+        let (scheme, path) =
+            if protocol == "grpc" { ("grpc", "meshmeter.v1.Echo/Unary") } else { ("http", "") };
+        let json = folder.join("load.json");
+        let mut command = Command::new(&self.meshmeter);
+        command.args(["load", "--connections=4", "--threads=1", "--warmup=500ms"]);
+        command.arg(format!("--rate={}", self.rate)).arg(format!("--duration={}s", self.seconds));
+        if protocol == "http/2" {
+            command.args(["--http", "2"]);
+        }
+        command.arg("--json").arg(&json).arg(format!("{scheme}://{}/{path}", service.authority));
+        let ended = run_to_end(&mut command, PATIENCE + Duration::from_secs(self.seconds.into()))?;
+        let result: serde_json::Value = serde_json::from_str(
+            &fs::read_to_string(&json).map_err(|error| format!("{error}: {}", ended.stderr))?,
+        )?;
+        if result["requests"]["failed"] != 0 || result["requests"]["completed"] == 0 {
+            return Err(format!("{protocol}: requests failed: {}", result["requests"]).into());
+        }
+        result["response_time_us"]["p50"].as_f64().ok_or_else(|| "there is no p50".into())
+    }
+}
+
+fn write_topology(folder: &Path, protocol: &str, step: &str) -> Outcome<PathBuf> {
+    let callee = |name: &str| {
+        let script = if step.is_empty() { String::new() } else { format!("\n    script:\n      {step}") };
+        format!("  - name: {name}\n    protocol: {protocol}\n    response: 1KiB{script}\n")
+    };
+    let fan_out = |name: &str, callees: &str| {
+        format!("  - name: {name}\n    response: 1KiB\n    script:\n      - parallel: [{callees}]\n")
+    };
+    let text = [
+        "name: fan-out\nservices:\n".to_owned(),
+        fan_out("web", "{call: one}, {call: two}"),
+        fan_out("wide", "{call: one}, {call: two}, {call: three}, {call: four}"),
+        ["one", "two", "three", "four"].map(callee).concat(),
+        "drivers:\n  - {name: generator, in: client, target: web}\n".to_owned(),
+    ];
+    let file = folder.join("fan-out.yaml");
+    fs::write(&file, text.concat())?;
+    Ok(file)
+}
+
+/// One service as a process; killed when dropped.
+struct Service {
+    child: Child,
+    /// Address and port.
+    authority: String,
+}
+
+impl Service {
+    fn start(meshmeter: &Path, topology: &Path, name: &str, connect: &[String]) -> Outcome<Self> {
+        let mut command = Command::new(meshmeter);
+        command.args(["serve", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--service", name]);
+        command.arg("--topology").arg(topology);
+        command.args(connect.iter().map(|place| format!("--connect={place}")));
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let mut service = Self { child, authority: String::new() };
+        let mut line = String::new();
+        BufReader::new(service.child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
+        let authority = line.trim_end().strip_prefix("listening on http://");
+        service.authority = authority.ok_or_else(|| format!("{name} does not listen: {line}"))?.to_owned();
+        Ok(service)
+    }
+
+    fn resident_bytes(&self) -> Outcome<u64> {
+        // It answers: it has come to rest.
+        std::net::TcpStream::connect(&self.authority)?;
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+        let kb: u64 = line.trim().trim_end_matches(" kB").parse()?;
+        Ok(kb * 1024)
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

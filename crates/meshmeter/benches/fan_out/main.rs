@@ -1,0 +1,34 @@
+//! `cargo bench --bench fan_out`: what does a service of a topology (`meshmeter serve --topology`) that calls two others at once
+//! add to their time? Takes about two minutes; leave the machine alone meanwhile. The same runs tiny in the tests.
+//! Ends with status 1 where a promise is not kept.
+
+#[path = "../contest/mod.rs"]
+mod contest;
+mod fan_out_contest;
+
+use fan_out_contest::{Contest, PROMISED};
+use std::process::ExitCode;
+
+/// What a fan-out of two over HTTP/1.1 adds to the p50 of a callee that answers at once.
+const ADDED_P50_MAX_US: f64 = 60.0;
+/// Resident memory of an idle service with four callees.
+const IDLE_MEMORY_MAX_BYTES: u64 = 6_000_000;
+
+#[allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark's result is its output")]
+fn main() -> ExitCode {
+    let contest =
+        Contest { meshmeter: env!("CARGO_BIN_EXE_meshmeter").into(), rounds: 7, seconds: 2, rate: 1000 };
+    match contest.run() {
+        Ok(result) => {
+            println!("{result}");
+            let small = result.idle_memory_bytes <= IDLE_MEMORY_MAX_BYTES;
+            let fast = result.added_p50_us(PROMISED).is_some_and(|added_us| added_us <= ADDED_P50_MAX_US);
+            println!("kept: at most 6 MB idle {small}, at most 60 us added by {PROMISED} {fast}");
+            if small && fast { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
