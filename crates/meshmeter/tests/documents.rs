@@ -64,14 +64,20 @@ fn every_command_shown_is_understood() {
 }
 
 #[test]
-fn every_experiment_shown_can_be_planned() {
+fn every_experiment_and_topology_shown_is_right() {
     let folder = tempfile::tempdir().unwrap();
     let mut experiments = 0;
     for (path, text) in documents() {
         for block in blocks(&text, "yaml") {
             let file = folder.path().join(format!("{experiments}.yaml"));
             fs::write(&file, block).unwrap();
-            let output = meshmeter(&["run", file.to_str().unwrap(), "--dry-run"]);
+            let file = file.to_str().unwrap();
+            let is_topology = block.lines().any(|line| line == "services:");
+            let output = meshmeter(&if is_topology {
+                ["topology", "check", file]
+            } else {
+                ["run", file, "--dry-run"]
+            });
             let error = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{}: {error}", path.display());
             experiments += 1;
@@ -85,7 +91,15 @@ const MAX_COLUMNS: usize = 130;
 
 #[test]
 fn prose_keeps_to_its_width() {
-    let checked = ["README.md", "method.md", "result-files.md", "load.md", "terminology.md", "studies.md"];
+    let checked = [
+        "README.md",
+        "method.md",
+        "result-files.md",
+        "load.md",
+        "terminology.md",
+        "studies.md",
+        "topology.md",
+    ];
     let is_checked =
         |path: &Path| path.file_name().is_some_and(|name| checked.iter().any(|file| name == *file));
     for (path, text) in documents().into_iter().filter(|(path, _)| is_checked(path)) {

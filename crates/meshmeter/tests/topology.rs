@@ -97,6 +97,33 @@ fn wrong_topology_is_shown_with_file_and_line() {
 }
 
 #[test]
+fn check_prints_requests_and_what_fits() {
+    let files = Files::new();
+    let text = printed(&["topology", "check", &files.with("shop.yaml", SHOP), "--namespaces", "3"]);
+    // What this machine has is another thing on every machine.
+    let machine = text.lines().position(|line| line.starts_with("On this machine: ")).expect("the machine");
+    let (head, rest): (Vec<&str>, Vec<&str>) =
+        (text.lines().take(machine).collect(), text.lines().skip(machine + 1).collect());
+    insta::assert_snapshot!("check", head.join("\n"));
+    let modes: Vec<&str> = rest.iter().filter_map(|line| line.split_whitespace().next()).take(5).collect();
+    assert_eq!(modes, ["mode", "none", "sidecar", "ambient", "ambient-waypoint"]);
+    assert!(rest.iter().skip(1).take(4).all(|line| line.ends_with("fits") || line.ends_with("does not fit")));
+}
+
+#[test]
+fn check_as_json_has_every_service_and_call() {
+    let text = printed(&["topology", "check", "tiered", "--namespaces", "50", "--json"]);
+    let checked: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&checked["services"], &checked["pods"]), (&200.into(), &250.into()));
+    assert_eq!(checked["edges"].as_array().unwrap().len(), 250);
+    let c = checked["workloads"].as_array().unwrap().iter().find(|one| one["name"] == "c").unwrap();
+    assert_eq!((c["requests"].as_f64(), c["namespace"].as_str()), (Some(2.0), Some("tiered-1")));
+    let sidecar = &checked["data_planes"][1];
+    assert_eq!((&sidecar["mode"], &sidecar["proxies"]), (&"sidecar".into(), &250.into()));
+    assert!(sidecar["fits"].is_boolean() && sidecar["memory_bytes"].as_u64() > Some(9_000_000_000));
+}
+
+#[test]
 fn drawings_have_every_service() {
     let files = Files::new();
     let file = files.with("shop.yaml", SHOP);

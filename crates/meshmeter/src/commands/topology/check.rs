@@ -1,9 +1,11 @@
 //! `meshmeter topology check`.
 
+use super::machine::{Machine, Take};
 use super::{output, source};
 use crate::cli::CheckArgs;
 use crate::failure::Failure;
-use experiment::topology::{Resources, Runs, Topology, Workload};
+use experiment::topology::needs::Reserved;
+use experiment::topology::{Runs, Topology, Workload};
 use report::format;
 use report::graph::Folding;
 use serde::Serialize;
@@ -37,7 +39,20 @@ struct Checked {
     drivers: usize,
     /// Every service and database.
     workloads: Vec<CheckedWorkload>,
-    reserved: Reserved,
+    /// Every edge, those of drivers included.
+    edges: Vec<CheckedCall>,
+    reserved_by_services: Reservation,
+    reserved_by_clients: Reservation,
+    machine: Machine,
+    data_planes: Vec<Take>,
+}
+
+#[derive(Debug, Serialize)]
+struct CheckedCall {
+    from: String,
+    to: String,
+    /// Expected where each driver sends one request.
+    requests: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -52,27 +67,16 @@ struct CheckedWorkload {
     requests: f64,
 }
 
-/// Sums over all pods of what their workloads reserve and may use.
+/// What the pods of services and of clients reserve.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-struct Reserved {
-    cpu_request_cores: f64,
-    memory_request_bytes: u64,
-    cpu_limit_cores: f64,
-    memory_limit_bytes: u64,
+struct Reservation {
+    cpu_cores: f64,
+    memory_bytes: u64,
 }
 
-impl Reserved {
-    fn of(workloads: &[Workload]) -> Self {
-        let mut sum = Self::default();
-        for Workload { resources, replicas, .. } in workloads {
-            let Resources { cpu_request_cores, cpu_limit_cores, memory_request_bytes, memory_limit_bytes } =
-                *resources;
-            sum.cpu_request_cores += cpu_request_cores.unwrap_or_default() * *replicas as f64;
-            sum.cpu_limit_cores += cpu_limit_cores.unwrap_or_default() * *replicas as f64;
-            sum.memory_request_bytes += memory_request_bytes.unwrap_or_default() * *replicas as u64;
-            sum.memory_limit_bytes += memory_limit_bytes.unwrap_or_default() * *replicas as u64;
-        }
-        sum
+impl From<Reserved> for Reservation {
+    fn from(Reserved { cpu_cores, memory_bytes }: Reserved) -> Self {
+        Self { cpu_cores, memory_bytes }
     }
 }
 
@@ -95,17 +99,29 @@ impl Checked {
             replicas: workload.replicas,
             requests: expected.workloads.get(&id).copied().unwrap_or_default(),
         });
+        let edges = topology.calls.iter().map(|call| CheckedCall {
+            from: topology.workloads[call.from].qualified_name(),
+            to: topology.workloads[call.to].qualified_name(),
+            requests: expected.edges.get(call).copied().unwrap_or_default(),
+        });
+        let edges = edges.collect();
+        let size = topology.size();
+        let machine = Machine::read()?;
         Ok(Self {
             name: topology.name.clone(),
-            namespaces: topology.namespaces().len(),
+            namespaces: size.namespaces,
             services: count(|runs| !matches!(runs, Runs::Drivers | Runs::Database)),
             databases: count(|runs| matches!(runs, Runs::Database)),
             clients: count(|runs| matches!(runs, Runs::Drivers)),
-            pods: topology.pods(),
-            calls: topology.calls.len(),
-            drivers: topology.drivers.len(),
+            pods: size.pods,
+            calls: size.calls,
+            drivers: size.drivers,
             workloads: workloads.collect(),
-            reserved: Reserved::of(&topology.workloads),
+            edges,
+            reserved_by_services: topology.reserved(Workload::serves).into(),
+            reserved_by_clients: topology.reserved(|workload| !workload.serves()).into(),
+            machine,
+            data_planes: machine.takes(topology),
         })
     }
 
@@ -124,7 +140,52 @@ impl Checked {
             parts.map(|(number, one, many)| format::counted(*number as u64, one, many)).collect();
         let mut text = format!("{}: {}\n\n", self.name, parts.join(", "));
         self.describe_requests(folding, &mut text);
+        self.describe_reservations(&mut text);
+        self.describe_machine(&mut text);
         text
+    }
+
+    fn describe_reservations(&self, text: &mut String) {
+        let reserved = [("services", self.reserved_by_services), ("clients", self.reserved_by_clients)];
+        let reserved = reserved.iter().filter(|(_, sum)| sum.cpu_cores > 0.0 || sum.memory_bytes > 0);
+        let parts: Vec<String> = reserved
+            .map(|(of, Reservation { cpu_cores, memory_bytes })| {
+                format!("{of} {} cores and {}", format::tick(*cpu_cores), format::size(*memory_bytes as f64))
+            })
+            .collect();
+        if !parts.is_empty() {
+            let _ = writeln!(text, "\nReserved (requests of containers): {}", parts.join(", "));
+        }
+    }
+
+    fn describe_machine(&self, text: &mut String) {
+        let Machine { cores, memory_bytes, memory_available_bytes } = self.machine;
+        let _ = writeln!(
+            text,
+            "\nOn this machine: {}, {} of memory, {} of it available",
+            format::counted(cores as u64, "core", "cores"),
+            format::size(memory_bytes as f64),
+            format::size(memory_available_bytes as f64)
+        );
+        let mut rows = vec![["mode", "containers", "proxies", "memory", ""].map(str::to_owned)];
+        for take in &self.data_planes {
+            rows.push([
+                take.mode.to_owned(),
+                take.containers.to_string(),
+                take.proxies.to_string(),
+                format!("about {}", format::size(take.memory_bytes as f64)),
+                if take.fits { "fits" } else { "does not fit" }.to_owned(),
+            ]);
+        }
+        text.push_str(&table(&rows));
+        let reserved = self.reserved_by_services.cpu_cores + self.reserved_by_clients.cpu_cores;
+        if reserved > cores as f64 {
+            let _ = writeln!(
+                text,
+                "The {} reserved cores are more than this machine has. A lab reserves none: its pods share what there is.",
+                format::tick(reserved)
+            );
+        }
     }
 
     fn describe_requests(&self, folding: &Folding, text: &mut String) {

@@ -5,6 +5,7 @@ mod convert;
 mod draw;
 mod isotope;
 mod kubernetes;
+mod machine;
 mod output;
 mod source;
 

@@ -13,7 +13,7 @@ use std::io::{ErrorKind, IsTerminal as _, stderr, stdin};
 use std::path::Path;
 
 /// Copies of a topology.
-const MAX_NAMESPACES: usize = 10_000;
+const MAX_NAMESPACES: usize = 1000;
 
 /// Reads the topology and says what of its file has no effect.
 pub(super) fn read(args: &SourceArgs) -> Result<Topology, Failure> {
