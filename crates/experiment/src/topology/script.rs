@@ -162,7 +162,7 @@ impl Step {
     }
 
     /// Replaces the callee of each call and query in it.
-    pub(super) fn map_callees(&mut self, map: &dyn Fn(WorkloadId) -> WorkloadId) {
+    pub fn map_callees(&mut self, map: &dyn Fn(WorkloadId) -> WorkloadId) {
         match self {
             Self::Call(call) => call.to = map(call.to),
             Self::Query(query) => query.to = map(query.to),

@@ -1,6 +1,5 @@
 //! Namespaces that are alike are drawn once: fifty copies of one application are one drawing with "× 50".
 
-use experiment::topology::script::{ScriptedService, Step};
 use experiment::topology::{Call, Runs, Topology, Workload, WorkloadId};
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,24 +20,35 @@ impl Folding {
         Self { drawn_as: (0..topology.workloads.len()).collect(), copies: copies.collect() }
     }
 
-    /// Of namespaces with the same workloads, scripts, drivers and calls, the first is drawn.
+    /// Of namespaces with the same workloads, scripts, drivers and calls, the first is drawn. Namespaces that call each other
+    /// are compared together first, then each by itself.
     #[must_use]
     pub fn of_identical_namespaces(topology: &Topology) -> Self {
-        let members = members(topology);
-        let calls = calls_by_namespace(topology, &members);
-        let mut first_with: HashMap<String, &str> = HashMap::new();
-        let mut folding = Self { drawn_as: (0..topology.workloads.len()).collect(), copies: BTreeMap::new() };
-        for namespace in topology.namespaces() {
-            let own = &members.by_namespace[namespace];
-            let first = *first_with
-                .entry(signature(topology, namespace, &members, &calls[namespace]))
-                .or_insert(namespace);
-            for (workload, drawn) in own.iter().zip(&members.by_namespace[first]) {
-                folding.drawn_as[*workload] = *drawn;
-            }
-            folding.copies.entry(first.to_owned()).or_default().push(namespace.to_owned());
-        }
+        let members = Members::new(topology);
+        let mut folding = Self::none(topology);
+        folding.fold(topology, &members, &joined_namespaces(topology));
+        let drawn = topology.namespaces().into_iter().filter(|name| folding.copies.contains_key(*name));
+        let single: Vec<Vec<&str>> = drawn.map(|name| vec![name]).collect();
+        folding.fold(topology, &members, &single);
         folding
+    }
+
+    /// Draws the first of those groups that are alike.
+    fn fold(&mut self, topology: &Topology, members: &Members<'_>, groups: &[Vec<&str>]) {
+        let mut first_with: HashMap<String, &[&str]> = HashMap::new();
+        let mut drawn_as: Vec<WorkloadId> = (0..topology.workloads.len()).collect();
+        for group in groups {
+            let first = *first_with.entry(signature(topology, group, members)).or_insert(group);
+            for (namespace, drawn) in group.iter().zip(first).filter(|(namespace, drawn)| namespace != drawn)
+            {
+                let copies = self.copies.remove(*namespace).unwrap_or_default();
+                self.copies.entry((*drawn).to_owned()).or_default().extend(copies);
+                for (workload, drawn) in members.workloads[namespace].iter().zip(&members.workloads[drawn]) {
+                    drawn_as[*workload] = *drawn;
+                }
+            }
+        }
+        self.drawn_as.iter_mut().for_each(|drawn| *drawn = drawn_as[*drawn]);
     }
 
     /// The workload that is drawn for this one.
@@ -90,76 +100,86 @@ impl Folding {
 }
 
 struct Members<'a> {
-    by_namespace: HashMap<&'a str, Vec<WorkloadId>>,
-    /// Position of each workload within its namespace.
-    position: Vec<usize>,
+    /// By namespace.
+    workloads: HashMap<&'a str, Vec<WorkloadId>>,
+    /// By namespace: calls from it and to it.
+    calls: HashMap<&'a str, Vec<Call>>,
+    /// By namespace: positions of the drivers in it.
+    drivers: HashMap<&'a str, Vec<usize>>,
 }
 
-fn members(topology: &Topology) -> Members<'_> {
-    let mut members = Members { by_namespace: HashMap::new(), position: Vec::new() };
-    for (id, workload) in topology.workloads.iter().enumerate() {
-        let own: &mut Vec<WorkloadId> = members.by_namespace.entry(&workload.namespace).or_default();
-        members.position.push(own.len());
-        own.push(id);
-    }
-    members
-}
-
-fn calls_by_namespace<'a>(topology: &'a Topology, members: &Members<'a>) -> HashMap<&'a str, Vec<Call>> {
-    let mut calls: HashMap<&str, Vec<Call>> =
-        members.by_namespace.keys().map(|namespace| (*namespace, Vec::new())).collect();
-    for call in &topology.calls {
-        let namespaces = [call.from, call.to].map(|id| topology.workloads[id].namespace.as_str());
-        calls.entry(namespaces[0]).or_default().push(*call);
-        if namespaces[0] != namespaces[1] {
-            calls.entry(namespaces[1]).or_default().push(*call);
+impl<'a> Members<'a> {
+    fn new(topology: &'a Topology) -> Self {
+        let namespace = |id: WorkloadId| topology.workloads[id].namespace.as_str();
+        let mut members = Self { workloads: HashMap::new(), calls: HashMap::new(), drivers: HashMap::new() };
+        for id in 0..topology.workloads.len() {
+            members.workloads.entry(namespace(id)).or_default().push(id);
         }
+        for call in &topology.calls {
+            members.calls.entry(namespace(call.from)).or_default().push(*call);
+            if namespace(call.from) != namespace(call.to) {
+                members.calls.entry(namespace(call.to)).or_default().push(*call);
+            }
+        }
+        for (position, driver) in topology.drivers.iter().enumerate() {
+            members.drivers.entry(namespace(driver.at)).or_default().push(position);
+        }
+        members
     }
-    calls
 }
 
-/// Equal for namespaces that are alike but for their names.
-fn signature(topology: &Topology, namespace: &str, members: &Members<'_>, calls: &[Call]) -> String {
-    // A workload of the same namespace is known by its position; all others are themselves.
-    let relative = |id: WorkloadId| {
-        if topology.workloads[id].namespace == namespace { members.position[id] } else { usize::MAX - id }
-    };
+/// Namespaces in groups that no call leaves, in the order of their first workloads.
+fn joined_namespaces(topology: &Topology) -> Vec<Vec<&str>> {
+    let namespaces = topology.namespaces();
+    let position: HashMap<&str, usize> =
+        namespaces.iter().enumerate().map(|(position, name)| (*name, position)).collect();
+    let mut group: Vec<usize> = (0..namespaces.len()).collect();
+    for call in &topology.calls {
+        let ends = [call.from, call.to].map(|id| position[topology.workloads[id].namespace.as_str()]);
+        let roots = ends.map(|end| root(&mut group, end));
+        group[roots[0].max(roots[1])] = roots[0].min(roots[1]);
+    }
+    let mut groups: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    for (position, namespace) in namespaces.iter().enumerate() {
+        groups.entry(root(&mut group, position)).or_default().push(namespace);
+    }
+    groups.into_values().collect()
+}
+
+/// The namespace that stands for the group of this one.
+fn root(group: &mut [usize], mut namespace: usize) -> usize {
+    while group[namespace] != namespace {
+        group[namespace] = group[group[namespace]];
+        namespace = group[namespace];
+    }
+    namespace
+}
+
+/// Equal for groups of namespaces that are alike but for their names.
+fn signature(topology: &Topology, group: &[&str], members: &Members<'_>) -> String {
+    let own: Vec<WorkloadId> =
+        group.iter().flat_map(|namespace| &members.workloads[namespace]).copied().collect();
+    let position: HashMap<WorkloadId, usize> =
+        own.iter().enumerate().map(|(position, id)| (*id, position)).collect();
+    // A workload of the group is known by its position; all others are themselves.
+    let relative = |id: WorkloadId| position.get(&id).copied().unwrap_or(usize::MAX - id);
+    let number = |name: &str| group.iter().position(|namespace| *namespace == name).unwrap_or(0);
     let workload = |id: &WorkloadId| {
-        let workload = &topology.workloads[*id];
-        let runs = match &workload.runs {
-            Runs::Scripted(service) => Runs::Scripted(relative_service(service, &relative)),
-            runs => runs.clone(),
-        };
-        Workload { namespace: String::new(), runs, ..workload.clone() }
+        let mut workload = topology.workloads[*id].clone();
+        workload.namespace = number(&workload.namespace).to_string();
+        if let Runs::Scripted(service) = &mut workload.runs {
+            let steps = service.endpoints.iter_mut().flat_map(|endpoint| &mut endpoint.steps);
+            steps.for_each(|step| step.map_callees(&relative));
+        }
+        workload
     };
-    let workloads: Vec<Workload> = members.by_namespace[namespace].iter().map(workload).collect();
-    let mut calls: Vec<_> = calls.iter().map(|call| (relative(call.from), relative(call.to))).collect();
+    let workloads: Vec<Workload> = own.iter().map(workload).collect();
+    let calls = group.iter().flat_map(|namespace| members.calls.get(namespace).into_iter().flatten());
+    let mut calls: Vec<_> = calls.map(|call| (relative(call.from), relative(call.to))).collect();
     calls.sort_unstable();
-    let drivers =
-        topology.drivers.iter().filter(|driver| topology.workloads[driver.at].namespace == namespace);
+    let drivers = group.iter().flat_map(|namespace| members.drivers.get(namespace).into_iter().flatten());
+    let drivers = drivers.map(|position| &topology.drivers[*position]);
     let drivers: Vec<_> =
         drivers.map(|driver| (relative(driver.at), relative(driver.target), &driver.endpoint)).collect();
     format!("{workloads:?}{calls:?}{drivers:?}")
-}
-
-fn relative_service(
-    service: &ScriptedService,
-    relative: &impl Fn(WorkloadId) -> WorkloadId,
-) -> ScriptedService {
-    let mut service = service.clone();
-    for step in service.endpoints.iter_mut().flat_map(|endpoint| &mut endpoint.steps) {
-        make_relative(step, relative);
-    }
-    service
-}
-
-fn make_relative(step: &mut Step, relative: &impl Fn(WorkloadId) -> WorkloadId) {
-    match step {
-        Step::Call(call) => call.to = relative(call.to),
-        Step::Query(query) => query.to = relative(query.to),
-        Step::Parallel(steps) | Step::Sequence(steps) => {
-            steps.iter_mut().for_each(|step| make_relative(step, relative));
-        }
-        Step::Sleep(_) | Step::Compute(_) | Step::Hold(_) => {}
-    }
 }

@@ -142,6 +142,22 @@ fn namespaces_that_share_a_callee_fold() {
 }
 
 #[test]
+fn namespaces_that_call_each_other_fold_together() {
+    let edges = (1..=3).flat_map(|copy| {
+        [("client", "web"), ("web", "old"), ("old", "db")].map(|(from, to)| {
+            let name = |name| format!("{}-{copy}/{name}", if name == "old" { "legacy" } else { "shop" });
+            (name(from), name(to))
+        })
+    });
+    let edges: Vec<(String, String)> = edges.collect();
+    let edges: Vec<(&str, &str)> = edges.iter().map(|(from, to)| (from.as_str(), to.as_str())).collect();
+    let topology = topology("shop", &edges);
+    let folding = Folding::of_identical_namespaces(&topology);
+    assert_eq!(folding.workloads().count(), 4);
+    assert_eq!(folding.caption("legacy-1"), "legacy-1 … legacy-3  × 3");
+}
+
+#[test]
 fn mermaid_and_dot_have_every_workload_and_call() {
     let mut topology = tiers(2);
     topology.workloads[1].replicas = 3;
