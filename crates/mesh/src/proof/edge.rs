@@ -418,6 +418,7 @@ impl<'a> Edges<'a> {
     fn hops(&self, reasons: &mut [Vec<String>]) -> Vec<HopProof> {
         let mut hops: Vec<HopProof> = Vec::new();
         let mut known: BTreeMap<(String, String), usize> = BTreeMap::new();
+        let is_charged: Vec<bool> = reasons.iter().map(|reasons| !reasons.is_empty()).collect();
         for (index, (edge, reasons)) in self.edges.iter().zip(reasons).enumerate() {
             let others = |position: usize| {
                 let place = &self.places[self.place_of[&(index, position)]];
@@ -426,7 +427,16 @@ impl<'a> Edges<'a> {
             let proxies = edge.proxies.iter().enumerate();
             let proxies: Vec<_> =
                 proxies.map(|(position, proxy)| without_others(proxy, others(position))).collect();
-            for hop in check_hops(&proxies, [edge.from, edge.to], reasons) {
+            let mut wrong = Vec::new();
+            let own = check_hops(&proxies, [edge.from, edge.to], &mut wrong);
+            // Listeners count protocols of all edges together: an edge that is unproven anyway explains them.
+            let places =
+                (0..edge.proxies.len()).map(|position| &self.places[self.place_of[&(index, position)]]);
+            let mut sharing = places.flat_map(Place::edges);
+            if is_charged[index] || !sharing.any(|edge| is_charged[edge]) {
+                reasons.append(&mut wrong);
+            }
+            for hop in own {
                 let place = *known.entry((hop.from.clone(), hop.to.clone())).or_insert(hops.len());
                 match hops.get_mut(place) {
                     Some(known) => {

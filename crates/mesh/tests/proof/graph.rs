@@ -385,6 +385,18 @@ fn protocols_of_other_edges_are_not_taken_for_a_fault() {
     assert!(!prove(false).proven);
 }
 
+/// What goes past its own proxy may arrive in another protocol at the listener that others use too.
+#[test]
+fn another_protocol_is_charged_to_the_edge_that_is_unproven_anyway() {
+    let graph = Graph::tiers(1, 1000).bypassing("tiered-1/b2", "tiered-1/c");
+    let proof = graph.prove_after(|counted| {
+        let of_c = &mut counted.proxies.get_mut("tiered-1/c").unwrap()[0];
+        of_c.insert("http.inbound_0.0.0.0_8080.downstream_rq_http2_total".to_owned(), 1000);
+    });
+    assert_eq!(unproven(&proof), ["tiered-1/b2 → tiered-1/c"]);
+    assert!(proof.reasons.iter().any(|reason| reason.contains("spoke HTTP/")), "{:?}", proof.reasons);
+}
+
 /// Connections of nodes outlive a trial: the next one opens none, and completes no handshake.
 #[test]
 fn connections_from_before_the_trial_are_enough() {

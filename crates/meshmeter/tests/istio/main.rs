@@ -16,6 +16,7 @@ mod egress;
 mod exchange;
 mod extensions;
 mod extra;
+mod graph;
 mod ingress;
 mod kept;
 mod mesh_size;
@@ -104,6 +105,12 @@ const EVERYWHERE: &[(&str, Case)] = &[
         mesh_size::a_sidecar_holds_the_whole_mesh_unless_it_is_scoped,
     ),
     ("a_gateway_holds_the_whole_mesh", mesh_size::a_gateway_holds_the_whole_mesh),
+    ("every_edge_of_a_graph_is_proven", graph::every_edge_of_a_graph_is_proven),
+    (
+        "one_service_past_its_sidecar_is_named_with_its_edge",
+        graph::one_service_past_its_sidecar_is_named_with_its_edge,
+    ),
+    ("calls_of_a_request_are_traced_together", graph::calls_of_a_request_are_traced_together),
     ("all_switches_go_together", together::all_switches_go_together),
 ];
 
@@ -143,6 +150,11 @@ const WITH_ZTUNNEL: &[(&str, Case)] = &[
     (
         "a_ztunnel_holds_the_whole_mesh_and_a_waypoint_does_not",
         mesh_size::a_ztunnel_holds_the_whole_mesh_and_a_waypoint_does_not,
+    ),
+    ("every_edge_of_a_graph_is_proven_in_ambient", graph::every_edge_of_a_graph_is_proven_in_ambient),
+    (
+        "one_service_past_its_ztunnel_is_named_with_its_edge",
+        graph::one_service_past_its_ztunnel_is_named_with_its_edge,
     ),
     ("all_switches_go_together_in_a_waypoint", together::all_switches_go_together_in_a_waypoint),
 ];

@@ -1,0 +1,129 @@
+//! A graph of services: every call between them is counted by the caller, and its path is proven for each edge.
+
+use crate::raw_tcp::iptables;
+use crate::trial::{REQUESTS, Trial, spec, trial};
+use experiment::environment::{DeploymentSpec, MutualTls, ProxySettings};
+use experiment::schema::{EdgeProof, EdgeRecord};
+use experiment::topology::file;
+use experiment::{MeshSettings, Mode};
+use lab::deployment::LabDeployment;
+use lab::environment::LocalLab;
+use std::sync::Arc;
+
+/// Every protocol, replicas, fan-out, a callee that two callers share, and a call that chance may leave out.
+const GRAPH: &str = "
+name: graph
+services:
+  - {name: web, replicas: 2, script: [{parallel: [{call: b1}, {call: {service: b2, probability: 50%}}]}]}
+  - {name: b1, protocol: grpc, script: [{call: c}, {call: d}]}
+  - {name: b2, script: [{call: c}, {call: {service: e, probability: 2%}}]}
+  - {name: c, protocol: http/2, replicas: 2, response: 1KiB}
+  - {name: d, protocol: tcp, response: 620}
+  - {name: e, response: 620}
+drivers: [{name: generator, target: web}]
+";
+const EDGES: [&str; 7] = ["client → web", "web → b1", "web → b2", "b1 → c", "b1 → d", "b2 → c", "b2 → e"];
+
+fn graph(mode: Mode) -> DeploymentSpec {
+    let topology = file::read(GRAPH, "graph.yaml").unwrap_or_else(|error| panic!("{error}"));
+    DeploymentSpec { topology: Arc::new(topology), ..spec(mode) }
+}
+
+fn name(edge: &EdgeProof) -> String {
+    format!("{} → {}", edge.from, edge.to)
+}
+
+fn calls<'a>(trial: &'a Trial, from: &str, to: &str) -> &'a EdgeRecord {
+    let mut edges = trial.observation.evidence.edges.iter();
+    edges.find(|edge| edge.from == from && edge.to == to).expect("the caller counts it")
+}
+
+/// Each edge is proven, and its requests are what the graph says.
+fn check_graph(mode: Mode, trial: &Trial) {
+    trial.check_path(mode.name());
+    let evidence = &trial.observation.evidence;
+    if mode != Mode::None {
+        let mut edges: Vec<String> = evidence.path.edges.iter().map(name).collect();
+        edges.sort();
+        let mut expected = EDGES.to_vec();
+        expected.sort_unstable();
+        assert_eq!(edges, expected, "{mode}");
+    }
+    let sent = |from, to| calls(trial, from, to).requests;
+    let of_b2 = sent("web", "b2");
+    assert!((140..=260).contains(&of_b2), "{mode}: {of_b2}");
+    assert_eq!(
+        [sent("web", "b1"), sent("b1", "c"), sent("b1", "d"), sent("b2", "c")],
+        [REQUESTS, REQUESTS, REQUESTS, of_b2],
+        "{mode}"
+    );
+    for edge in &evidence.edges {
+        assert_eq!((edge.answered, edge.failed, edge.retries), (edge.requests, 0, 0), "{mode}: {edge:?}");
+        let measured = edge.response_time_us.as_ref().expect("nodes measure it");
+        assert_eq!(measured.count, edge.answered, "{mode}: {} → {}", edge.from, edge.to);
+    }
+    let received = evidence.services.iter().find(|service| service.name == "c").expect("it serves");
+    assert_eq!((received.requests, received.replicas), (Some(REQUESTS + of_b2), 2), "{mode}");
+}
+
+pub fn every_edge_of_a_graph_is_proven(place: &LocalLab) {
+    for mode in [Mode::None, Mode::Sidecar] {
+        check_graph(mode, &trial(place, &graph(mode), |_| ()));
+    }
+}
+
+pub fn every_edge_of_a_graph_is_proven_in_ambient(place: &LocalLab) {
+    for mode in [Mode::Ambient, Mode::AmbientWaypoint] {
+        check_graph(mode, &trial(place, &graph(mode), |_| ()));
+    }
+}
+
+/// Leads the calls of `from` past its proxy to a pod of `to`.
+fn bypass(arrangement: &LabDeployment<'_>, from: &str, to: &str) {
+    let pods = arrangement.pods();
+    let pod = |name: &str| *pods.iter().find(|pod| pod.name() == name).expect("it is a pod of the graph");
+    let destination = format!("{}:8080", pod(to).address());
+    let rule = ["-I", "OUTPUT", "-p", "tcp", "-d", "10.78.0.0/16", "-j", "DNAT", "--to-destination"];
+    iptables(pod(from), &[rule.as_slice(), &[&destination]].concat());
+}
+
+/// Only b2's calls go past its sidecar, of which those to c are sure to be; c takes plain text, and answers them.
+fn check_bypassed(place: &LocalLab, mode: Mode) {
+    let proxy = ProxySettings { mtls: MutualTls::Permissive, ..ProxySettings::default() };
+    let trial = trial(place, &DeploymentSpec { proxy, ..graph(mode) }, |arrangement| {
+        bypass(arrangement, "b2", "c-1");
+    });
+    let path = &trial.observation.evidence.path;
+    let unproven: Vec<String> = path.edges.iter().filter(|edge| !edge.proven).map(name).collect();
+    let expected =
+        if calls(&trial, "b2", "e").requests > 0 { vec!["b2 → c", "b2 → e"] } else { vec!["b2 → c"] };
+    assert_eq!(unproven, expected, "{mode}: {:#?}", path.reasons);
+    let (changed, about_edge): (Vec<&String>, Vec<&String>) =
+        path.reasons.iter().partition(|reason| reason.starts_with("rules of pod b2 were changed"));
+    assert!(!path.proven && changed.len() == 1 && !about_edge.is_empty(), "{mode}: {:#?}", path.reasons);
+    assert!(about_edge.iter().all(|reason| reason.starts_with("edge")), "{mode}: {:#?}", path.reasons);
+}
+
+pub fn one_service_past_its_sidecar_is_named_with_its_edge(place: &LocalLab) {
+    check_bypassed(place, Mode::Sidecar);
+}
+
+pub fn one_service_past_its_ztunnel_is_named_with_its_edge(place: &LocalLab) {
+    check_bypassed(place, Mode::Ambient);
+}
+
+/// All calls that a driver's request causes are traced, or none.
+pub fn calls_of_a_request_are_traced_together(place: &LocalLab) {
+    let istio = MeshSettings { tracing_fraction: Some(0.25), ..MeshSettings::default() };
+    let trial = trial(place, &DeploymentSpec { istio: Arc::new(istio), ..graph(Mode::Sidecar) }, |_| ());
+    trial.check_path("25 %");
+    let tracing = trial.observation.evidence.path.tracing.as_ref().expect("tracing was asked for");
+    let of = |name: &str| {
+        let proxy = tracing.proxies.iter().find(|proxy| proxy.name == name).expect("it traces");
+        (proxy.requests_traced, proxy.spans_received)
+    };
+    let (drawn, received) = of("client-proxy");
+    assert_eq!(received, drawn);
+    // It receives the call of web, and calls c; TCP has no traces.
+    assert_eq!(of("b1-proxy"), (2 * drawn, 2 * drawn), "{tracing:?}");
+}
