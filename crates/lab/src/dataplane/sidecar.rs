@@ -106,8 +106,8 @@ impl Part for Sidecars<'_> {
         };
         let mtls = rollout.context.spec.proxy.mtls.is_spoken();
         let at_caller = match rollout.mode.exit {
-            Exit::Bypass => Evidence::new(Seen::Nothing(exit::hops::past_the_sidecar())),
-            Exit::None => outbound(rollout, call).evidence(mtls),
+            _ if !rollout.workload(call.to).is_external() => outbound(rollout, call).evidence(mtls),
+            Exit::Bypass => Evidence::new(Seen::Nothing(exit::hops::past_the_sidecar(rollout, call.from))),
             exit => outbound(rollout, call).evidence(exit::hops::speaks_mutual_tls(exit)),
         };
         let at_callee = inbound(rollout, call.to).evidence(mtls);
@@ -136,7 +136,7 @@ fn statistics(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<String> {
         prefixes.extend(inbound(rollout, id).statistics());
     }
     if rollout.mode.exit != Exit::None {
-        prefixes.extend(exit::hops::past_the_sidecar());
+        prefixes.extend(exit::hops::past_the_sidecar(rollout, id));
     }
     prefixes.sort();
     prefixes.dedup();

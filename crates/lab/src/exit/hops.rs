@@ -3,7 +3,7 @@
 use crate::deployment::rollout::Rollout;
 use crate::redirect::OUTBOUND_PORT;
 use experiment::dataplane::Exit;
-use experiment::topology::Call;
+use experiment::topology::{Call, WorkloadId};
 use mesh::envoy::hop::{Hop, Layer, Peer};
 use mesh::istio::objects::egress::{
     EXTERNAL_HOST, EXTERNAL_PORT, GATEWAY, GATEWAY_PORT, SNI_PROXY_HOST, SNI_PROXY_PORT, SUBSET,
@@ -46,13 +46,14 @@ fn external_cluster() -> String {
     format!("outbound|{EXTERNAL_PORT}||{EXTERNAL_HOST}")
 }
 
-/// What counts in a sidecar that traffic should have gone past: everything that is redirected arrives here, known or not.
-pub(crate) fn past_the_sidecar() -> Vec<String> {
-    vec![
-        format!("listener.0.0.0.0_{OUTBOUND_PORT}.downstream_cx_total"),
-        "cluster.PassthroughCluster.upstream_cx_total".to_owned(),
-        "cluster.BlackHoleCluster.upstream_cx_total".to_owned(),
-    ]
+/// What counts in a sidecar that traffic should have gone past: everything that is redirected arrives here, known or not;
+/// of a workload that calls others inside the mesh, what is not known.
+pub(crate) fn past_the_sidecar(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<String> {
+    let redirected = format!("listener.0.0.0.0_{OUTBOUND_PORT}.downstream_cx_total");
+    let calls_inside = rollout.calls_from(id).any(|call| !rollout.workload(call.to).is_external());
+    let unknown = ["PassthroughCluster", "BlackHoleCluster"];
+    let unknown = unknown.map(|cluster| format!("cluster.{cluster}.upstream_cx_total"));
+    (!calls_inside).then_some(redirected).into_iter().chain(unknown).collect()
 }
 
 pub(crate) fn expected_of_caller(rollout: &Rollout<'_>, call: Call, hop: &Hop) -> Vec<Expected> {

@@ -428,6 +428,53 @@ fn proof_waits_for_the_sum_of_what_a_shared_proxy_is_to_count() {
     assert!(settled(&counted));
 }
 
+/// Four services query a database outside the mesh through their sidecars and a gateway; it counts connections alone.
+#[test]
+fn query_past_its_sidecar_is_named_though_the_gateway_is_shared() {
+    let services = ["flights", "booking", "customer", "auth"];
+    let calls = services.map(|service| (service, "db", 500));
+    let mut graph = Graph { protocol: Protocol::Tcp, ..Graph::of(&calls) };
+    graph.calls.push(("driver".to_owned(), "flights".to_owned(), 1000));
+    let gateway = Hop::outbound(Layer::L4, 8443, "outbound|27017||db".to_owned());
+    let prove = |graph: &Graph| {
+        let mut counted = graph.counted();
+        counted.services.get_mut("db").unwrap().retain(|name, _| name == CountedService::CONNECTIONS);
+        // What goes past the sidecar goes past the gateway too.
+        let through = 500 * (services.len() - graph.bypassed.len()) as u64;
+        let mut counters = vec![Counters::new()];
+        graph.count(&mut counters, &gateway, through);
+        let connections = CONNECTIONS * through / 500;
+        counters[0].insert("tcp.outbound|27017||db.downstream_cx_total".to_owned(), connections);
+        let gateway_replica = Replica {
+            name: "egress-gateway".to_owned(),
+            before: Counters::new(),
+            after: Ok(counters.remove(0)),
+        };
+        let evidence = gateway.evidence(false);
+        let evidence = Evidence { handshakes: None, encrypted: None, ..evidence };
+        graph.with_edges(&counted.replicas(), &counted, |edges| {
+            let mut edges = edges.to_vec();
+            for edge in edges.iter_mut().filter(|edge| edge.to == "db") {
+                edge.proxies[1] = EdgeProxy {
+                    name: "egress-gateway",
+                    side: None,
+                    evidence: &evidence,
+                    spans: None,
+                    replicas: vec![&gateway_replica],
+                };
+            }
+            prove_edges(&edges)
+        })
+    };
+    let proof = prove(&graph);
+    assert!(proof.proven, "{:?}", proof.reasons);
+    let proof = prove(&graph.bypassing("booking", "db"));
+    assert_eq!(unproven(&proof), ["booking → db"], "{:#?}", proof.reasons);
+    let gateway =
+        "edge booking → db: egress-gateway carried 6 of 8 connections: part of the traffic did not pass it";
+    assert!(proof.reasons.iter().any(|reason| reason == gateway), "{:#?}", proof.reasons);
+}
+
 /// One ztunnel for all: it counts each pair of workloads apart, and connections in plain text all together.
 #[test]
 fn shared_ztunnel_names_the_pair_that_passes_it_in_plain_text() {

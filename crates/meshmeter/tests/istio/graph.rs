@@ -1,7 +1,8 @@
 //! A graph of services: every call between them is counted by the caller, and its path is proven for each edge.
 
+use crate::cases::LogFolder;
 use crate::raw_tcp::iptables;
-use crate::trial::{REQUESTS, Trial, spec, trial};
+use crate::trial::{REQUESTS, Trial, bring_up, end, load, spec, trial};
 use experiment::environment::{DeploymentSpec, MutualTls, ProxySettings};
 use experiment::schema::{EdgeProof, EdgeRecord};
 use experiment::topology::file;
@@ -76,6 +77,26 @@ pub fn every_edge_of_a_graph_is_proven_in_ambient(place: &LocalLab) {
     for mode in [Mode::Ambient, Mode::AmbientWaypoint] {
         check_graph(mode, &trial(place, &graph(mode), |_| ()));
     }
+}
+
+/// Services keep their connections for the second trial, in which none is opened and no handshake completed.
+fn check_twice(place: &LocalLab, mode: Mode) {
+    let logs = LogFolder::create();
+    let mut arrangement = bring_up(place, &graph(mode), logs.path());
+    for _ in 0..2 {
+        let url = arrangement.url();
+        let load = load(&mut arrangement, logs.path(), url, &[]);
+        check_graph(mode, &end(&mut arrangement, load));
+    }
+}
+
+pub fn connections_of_services_outlive_a_trial(place: &LocalLab) {
+    check_twice(place, Mode::Sidecar);
+}
+
+pub fn connections_of_services_through_ztunnels_outlive_a_trial(place: &LocalLab) {
+    check_twice(place, Mode::Ambient);
+    check_twice(place, Mode::AmbientWaypoint);
 }
 
 /// Leads the calls of `from` past its proxy to a pod of `to`.

@@ -110,6 +110,7 @@ const EVERYWHERE: &[(&str, Case)] = &[
         "one_service_past_its_sidecar_is_named_with_its_edge",
         graph::one_service_past_its_sidecar_is_named_with_its_edge,
     ),
+    ("connections_of_services_outlive_a_trial", graph::connections_of_services_outlive_a_trial),
     ("calls_of_a_request_are_traced_together", graph::calls_of_a_request_are_traced_together),
     ("all_switches_go_together", together::all_switches_go_together),
 ];
@@ -155,6 +156,10 @@ const WITH_ZTUNNEL: &[(&str, Case)] = &[
     (
         "one_service_past_its_ztunnel_is_named_with_its_edge",
         graph::one_service_past_its_ztunnel_is_named_with_its_edge,
+    ),
+    (
+        "connections_of_services_through_ztunnels_outlive_a_trial",
+        graph::connections_of_services_through_ztunnels_outlive_a_trial,
     ),
     ("all_switches_go_together_in_a_waypoint", together::all_switches_go_together_in_a_waypoint),
 ];

@@ -235,6 +235,11 @@ fn load_for(
 
 /// The second half of [`run`].
 pub fn finish(mut arrangement: LabDeployment<'_>, load: Load) -> Trial {
+    end(&mut arrangement, load)
+}
+
+/// Ends a trial of an arrangement that stays.
+pub fn end(arrangement: &mut LabDeployment<'_>, load: Load) -> Trial {
     let Load { result, usage } = load;
     let sent = result.as_ref().map(sent_load).unwrap_or_default();
     let evidence = arrangement.end_trial(&[DriverLoad { driver: GENERATOR.to_owned(), sent }]);
