@@ -1,10 +1,11 @@
 //! Topology files: YAML in, a checked [`Topology`] out, and back.
 //!
-//! Two dialects are read: Meshmeter's own, and isotope's ([`dialect`]). [`reader`] reads services, databases, drivers and
-//! clients, [`steps`] the scripts; [`links`] checks calls once every service is known. [`writer`] writes a topology in
+//! Two dialects are read: Meshmeter's own, and isotope's ([`dialect`]). [`reader`] reads services and databases,
+//! [`drivers`] drivers and clients, [`steps`] the scripts; [`links`] checks calls once every service is known. [`writer`] writes a topology in
 //! Meshmeter's own format, which reads back to the same value.
 
 mod dialect;
+mod drivers;
 mod links;
 mod names;
 mod reader;
