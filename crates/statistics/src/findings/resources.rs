@@ -5,7 +5,7 @@ use super::words;
 use crate::copies::{ComponentGroup, Spread, groups_of};
 use experiment::Mode;
 use experiment::mesh_settings::ZtunnelPlacement;
-use experiment::schema::{Cell, ComponentSummary, Estimate, Role};
+use experiment::schema::{Cell, ComponentSummary, Role};
 
 /// The proxies of a cell, in the order of its components.
 pub(super) fn proxies_of(cell: &Cell) -> Vec<&ComponentSummary> {
@@ -34,19 +34,18 @@ fn usage_of_several(group: &ComponentGroup<'_>) -> String {
     let cores = Spread::new(group.components.iter().map(|proxy| proxy.cpu_cores.estimate));
     let memory = group.components.iter().filter_map(|proxy| proxy.memory_bytes);
     let memory = Spread::new(memory.map(|bytes| bytes.estimate));
-    let range = |spread: &Spread, text: fn(&Estimate) -> String| text(&spread.with_range());
-    let figures = |sum: &dyn Fn(&Spread, fn(&Estimate) -> String) -> String| {
-        let cores = cores.as_ref().map(|spread| sum(spread, words::cores));
-        let memory = memory.as_ref().map(|spread| sum(spread, words::memory));
-        words::list(&cores.into_iter().chain(memory).collect::<Vec<_>>())
-    };
-    format!(
-        "{} {} use {} in all, each {}",
-        group.components.len(),
-        group.name,
-        figures(&|spread, text| text(&Estimate::single(spread.sum))),
-        figures(&range)
-    )
+    let joined =
+        |figures: [Option<String>; 2]| words::list(&figures.into_iter().flatten().collect::<Vec<_>>());
+    let sums = [
+        cores.map(|spread| words::cores_value(spread.sum)),
+        memory.map(|spread| words::memory_value(spread.sum)),
+    ];
+    let each = [
+        cores.map(|spread| words::cores(&spread.with_range())),
+        memory.map(|spread| words::memory(&spread.with_range())),
+    ];
+    let (count, name) = (group.components.len(), &group.name);
+    format!("{count} {name} use {} in all, each {}", joined(sums), joined(each))
 }
 
 /// CPU and memory of each proxy, by mode.

@@ -131,9 +131,7 @@ impl Tables {
                 .flat_map(|cell| {
                     let groups = component_groups(cell);
                     let folded = groups.into_iter().filter(|group| group.components.len() > 1);
-                    let each = folded.flat_map(|group| {
-                        group.components.into_iter().map(|component| ComponentGroup::of(component))
-                    });
+                    let each = folded.flat_map(|group| group.components.into_iter().map(ComponentGroup::of));
                     each.map(|group| component_row(context, cell, &group, memory_unit, network_unit))
                         .collect::<Vec<_>>()
                 })
