@@ -18,7 +18,7 @@ pub(crate) use deploy::deploy;
 
 use self::driver::Drivers;
 use self::rules::Rules;
-use self::station::{Destination, Station};
+use self::station::{Destination, ProxyId, Station};
 use self::trial::Trial;
 use crate::Result;
 use crate::container::Container;
@@ -37,6 +37,7 @@ use experiment::topology::Call;
 use mesh::admin::Admin;
 use mesh::proof::Seen;
 use mesh::spans::tracing::Tracing;
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ pub struct LabDeployment<'lab> {
     parts: Parts,
     lab: &'lab LocalLab,
     spec: DeploymentSpec,
+    /// Each proxy once, with whether it faces the network: those on paths from caller to callee, then the others.
+    order: Vec<(ProxyId, bool)>,
     /// As they were when it had come up.
     rules: Rules,
     drivers: Drivers,
@@ -69,7 +72,27 @@ struct Parts {
     namespaces: Option<MeshNamespaces>,
 }
 
-/// A call that drivers make, with the proxies on its path.
+impl Parts {
+    fn order(&self) -> Vec<(ProxyId, bool)> {
+        let mut order = Vec::with_capacity(self.proxies.len());
+        let mut place = vec![None; self.proxies.len()];
+        let stations = self.edges.iter().flat_map(|edge| &edge.stations);
+        let on_paths = stations.flat_map(|station| {
+            let sees_traffic = !matches!(station.evidence.seen, Seen::Nothing(_));
+            station.proxies.iter().map(move |id| (*id, sees_traffic))
+        });
+        for (id, sees_traffic) in on_paths.chain((0..self.proxies.len()).map(|id| (id, false))) {
+            let place = *place[id].get_or_insert_with(|| {
+                order.push((id, false));
+                order.len() - 1
+            });
+            order[place].1 |= sees_traffic;
+        }
+        order
+    }
+}
+
+/// A call, with the proxies on its path.
 #[derive(Debug)]
 struct Edge {
     call: Call,
@@ -84,6 +107,7 @@ impl<'lab> LabDeployment<'lab> {
     fn new(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path, parts: Parts) -> Self {
         Self {
             rules: Rules::of(parts.pods.all()),
+            order: parts.order(),
             parts,
             lab,
             spec: spec.clone(),
@@ -127,18 +151,8 @@ impl<'lab> LabDeployment<'lab> {
         self.parts.destinations.first().map(|destination| destination.arguments.clone()).unwrap_or_default()
     }
 
-    /// Each proxy once: those on the paths of drivers from caller to callee, then the others.
     fn proxies(&self) -> impl Iterator<Item = &Proxy> {
-        let on_paths = self.parts.edges.iter().flat_map(|edge| &edge.stations);
-        let on_paths = on_paths.flat_map(|station| station.proxies.iter().copied());
-        let mut order: Vec<usize> = Vec::with_capacity(self.parts.proxies.len());
-        let mut seen = vec![false; self.parts.proxies.len()];
-        for id in on_paths.chain(0..self.parts.proxies.len()) {
-            if !std::mem::replace(&mut seen[id], true) {
-                order.push(id);
-            }
-        }
-        order.into_iter().map(|id| &self.parts.proxies[id])
+        self.order.iter().map(|(id, _)| &self.parts.proxies[*id])
     }
 
     fn components(&self) -> impl Iterator<Item = (&str, &Container)> {
@@ -151,17 +165,15 @@ impl<'lab> LabDeployment<'lab> {
 
     /// Drivers first, then along the paths. The component nearest to a pod's interface shows the pod's traffic.
     fn watched(&self) -> Vec<Watched> {
-        let mut pods_shown: Vec<&str> = Vec::new();
+        let mut pods_shown = HashSet::new();
         let mut proxies = Vec::new();
-        for proxy in self.proxies() {
-            let shows_network = self.faces_network(proxy) && !pods_shown.contains(&proxy.pod.as_str());
-            if shows_network {
-                pods_shown.push(&proxy.pod);
-            }
+        for (id, faces_network) in &self.order {
+            let proxy = &self.parts.proxies[*id];
+            let shows_network = *faces_network && pods_shown.insert(proxy.pod.as_str());
             proxies.push(watched(&proxy.name, Role::Proxy, &proxy.pod, &proxy.container, shows_network));
         }
         let application = |name: &str, role: Role, pod: &str, container: &Container| {
-            watched(name, role, pod, container, !pods_shown.contains(&pod))
+            watched(name, role, pod, container, !pods_shown.contains(pod))
         };
         let drivers = self
             .drivers
@@ -175,13 +187,6 @@ impl<'lab> LabDeployment<'lab> {
                 watched(&other.name, other.role, &other.pod, &other.container, other.shows_network)
             });
         drivers.chain(proxies).chain(services).chain(supporting).collect()
-    }
-
-    fn faces_network(&self, proxy: &Proxy) -> bool {
-        let stations = self.parts.edges.iter().flat_map(|edge| &edge.stations);
-        let mut own = stations
-            .filter(|station| station.proxies.iter().any(|id| self.parts.proxies[*id].name == proxy.name));
-        own.any(|station| !matches!(station.evidence.seen, Seen::Nothing(_)))
     }
 }
 

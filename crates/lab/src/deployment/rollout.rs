@@ -29,7 +29,7 @@ use mesh::istio::token::TokenIssuer;
 use mesh::kubernetes::workloads::{self as api, Membership, Replica, ServicePort};
 use mesh::names::{TOKEN_AUDIENCE, service_host};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
@@ -82,6 +82,7 @@ impl<'a> Rollout<'a> {
         log_dir: &'a Path,
         member: Membership,
     ) -> Result<Self> {
+        check_names(&spec.topology)?;
         create_log_dir(log_dir)?;
         let context = lab.deployment_context(spec, log_dir);
         let mesh = (spec.mesh == MeshKind::Istio).then(|| open_mesh(lab, &context)).transpose()?;
@@ -450,6 +451,20 @@ pub(crate) struct AgentStart {
     pub kind: ProxyKind,
     pub identity: PodIdentity,
     pub statistics: Vec<String>,
+}
+
+/// Components are told apart by their names.
+fn check_names(topology: &Topology) -> Result<()> {
+    let mut names = HashSet::new();
+    let pods = topology.workloads.iter().flat_map(Workload::pod_names);
+    let mut all: Vec<String> =
+        pods.flat_map(|pod| [format!("{pod}-proxy"), format!("{pod}-ztunnel"), pod]).collect();
+    all.extend(topology.drivers.iter().map(|driver| driver.name.clone()));
+    let clash = all.into_iter().find(|name| !names.insert(lab_name(name)));
+    clash.map_or(Ok(()), |name| {
+        let reason = format!("two of its pods, their proxies and its drivers would be called {name}");
+        Err(EnvironmentError::new(format!("deploy topology {}", topology.name), reason))
+    })
 }
 
 fn open_mesh<'a>(lab: &'a LocalLab, context: &DeploymentContext<'a>) -> Result<MeshContext<'a>> {

@@ -185,7 +185,10 @@ impl Lab {
     pub(crate) fn reserve_pod_number(&self, name: &str) -> Result<u16, &'static str> {
         let mut state = self.state();
         if state.contents.pods.values().any(|pod| pod.name == name) {
-            return Err("the lab has a pod of that name already");
+            return Err("the lab has a pod of that name already: a workload needs another name");
+        }
+        if state.contents.pods.len() == network::MAX_PORTS {
+            return Err("a bridge of Linux has 1023 ports, and each is taken by a pod");
         }
         if state.next_pod == network::MAX_PODS {
             return Err("the lab has used up its addresses");

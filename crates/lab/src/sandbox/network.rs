@@ -20,6 +20,8 @@ pub const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 pub const PREFIX_LENGTH: u8 = 16;
 /// Every address is used once in a lab's lifetime.
 pub const MAX_PODS: u16 = u16::MAX - 2;
+/// Ports of a bridge (`BR_MAX_PORTS` of the kernel).
+pub(crate) const MAX_PORTS: usize = 1023;
 const LEAVING_GROUP: u32 = 1;
 const BRIDGE: &str = "meshmeter0";
 

@@ -13,6 +13,7 @@ mod counted;
 #[path = "../../../lab/tests/arrangement/death.rs"]
 mod death;
 mod egress;
+mod entries;
 mod exchange;
 mod extensions;
 mod extra;
@@ -113,6 +114,8 @@ const EVERYWHERE: &[(&str, Case)] = &[
     ("connections_of_services_outlive_a_trial", graph::connections_of_services_outlive_a_trial),
     ("calls_of_a_request_are_traced_together", graph::calls_of_a_request_are_traced_together),
     ("all_switches_go_together", together::all_switches_go_together),
+    ("graphs_run_without_a_control_plane", entries::graphs_run_without_a_control_plane),
+    ("each_ingress_leads_into_a_graph", entries::each_ingress_leads_into_a_graph),
 ];
 
 const WITH_ZTUNNEL: &[(&str, Case)] = &[
