@@ -17,6 +17,7 @@ use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
 const NS_IN_S: u64 = 1_000_000_000;
+const NEVER_NS: u64 = u64::MAX;
 
 /// A worker's timer.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub(crate) struct PreciseTimer {
     /// By due time, and a number that makes keys unique.
     sleepers: RefCell<BTreeMap<(u64, u64), Waker>>,
     next_number: Cell<u64>,
+    /// When the timer of the kernel rings. Sleepers that are given up before, as timeouts are, leave it as it is.
+    rings_at_ns: Cell<u64>,
 }
 
 impl PreciseTimer {
@@ -32,7 +35,12 @@ impl PreciseTimer {
     pub(crate) fn new() -> std::io::Result<Self> {
         let timer =
             timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-        Ok(Self { timer: watched(timer)?, sleepers: RefCell::default(), next_number: Cell::new(0) })
+        Ok(Self {
+            timer: watched(timer)?,
+            sleepers: RefCell::default(),
+            next_number: Cell::new(0),
+            rings_at_ns: Cell::new(NEVER_NS),
+        })
     }
 
     /// Wakes sleepers for as long as it is polled.
@@ -62,12 +70,18 @@ impl PreciseTimer {
         let next = sleepers.first_key_value().map(|((due_ns, _), _)| *due_ns);
         drop(sleepers);
         due.into_values().for_each(Waker::wake);
+        self.rings_at_ns.set(NEVER_NS);
         if let Some(due_ns) = next {
             self.ring_at(due_ns);
         }
     }
 
+    /// At this time, unless it rings before.
     fn ring_at(&self, due_ns: u64) {
+        if self.rings_at_ns.get() <= due_ns {
+            return;
+        }
+        self.rings_at_ns.set(due_ns);
         let due = Timespec {
             tv_sec: i64::try_from(due_ns / NS_IN_S).unwrap_or(i64::MAX),
             tv_nsec: (due_ns % NS_IN_S) as i64,
@@ -94,9 +108,8 @@ impl Future for PreciseSleep<'_> {
         }
         let mut sleepers = self.timer.sleepers.borrow_mut();
         let is_new = sleepers.insert(self.key, context.waker().clone()).is_none();
-        let is_first = sleepers.first_key_value().is_some_and(|(first, _)| *first == self.key);
         drop(sleepers);
-        if is_new && is_first {
+        if is_new {
             self.timer.ring_at(self.key.0);
         }
         Poll::Pending

@@ -5,14 +5,14 @@ use super::tally::Outcome;
 use super::worker::Worker;
 use experiment::topology::distribution::Distribution;
 use experiment::topology::script::{CallStep, Endpoint, Step};
-use futures_util::future::{LocalBoxFuture, join_all};
+use futures_util::future::{Either, LocalBoxFuture, join_all, select};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
 use std::hint;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
-use tokio::time::timeout;
 
 /// Rounds of spinning between two looks at the clock of the thread, which is a system call: about a microsecond.
 const SPINS_PER_LOOK: u32 = 1000;
@@ -130,10 +130,12 @@ impl Execution<'_> {
         };
         let mut attempts_left = step.retries;
         loop {
-            let failure = match timeout(step.timeout, callee.call(&call)).await {
-                Ok(Ok(())) => return Ok(()),
-                Ok(Err(failure)) => failure,
-                Err(_) => CallFailure(format!("no response within {:?}", step.timeout)),
+            // The runtime's own timers wake its loop once per call, for nothing.
+            let timeout = self.worker.timer.sleep(step.timeout);
+            let failure = match select(pin!(callee.call(&call)), timeout).await {
+                Either::Left((Ok(()), _)) => return Ok(()),
+                Either::Left((Err(failure), _)) => failure,
+                Either::Right(_) => CallFailure(format!("no response within {:?}", step.timeout)),
             };
             if attempts_left == 0 {
                 return Err(StepFailure(format!("{}: {}", callee.name(), failure.0)));
