@@ -1,14 +1,16 @@
 //! Estimate of the memory that a deployment takes on this machine, held against what is available before anything starts.
 //!
-//! Memory of a process is what it adds to the machine: pages that processes of one program share count once. Figures are
+//! Figures are working sets that runs measured (docs/topology.md, "What a topology takes"), a little rounded up. They are
 //! rough, so only a deployment that is far beyond the machine is an error.
 
 use crate::failure::Failure;
 use experiment::dataplane::DataPlane;
 use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::ZtunnelPlacement;
+use experiment::topology::Topology;
 use experiment::topology::needs::ProcessMemory;
 use experiment::{MeshKind, Plan};
+use std::collections::BTreeSet;
 use std::fs;
 
 const MB: u64 = 1_000_000;
@@ -20,12 +22,15 @@ const DRIVER_BYTES: u64 = 8 * MB;
 const DATABASE_BYTES: u64 = 30 * MB;
 /// 200 Envoys with static files took 2.8 GB.
 const STATIC_ENVOY_BYTES: u64 = 14 * MB;
-/// An Envoy, as sidecar or waypoint, with its agent, and what istiod holds of it.
-const ENVOY_BYTES: u64 = 38 * MB;
+/// An Envoy, as sidecar or waypoint, with its agent (37 MB), and what istiod holds of it.
+pub const ENVOY_BYTES: u64 = 38 * MB;
+/// A ztunnel that knows up to 2000 services.
 const ZTUNNEL_BYTES: u64 = 28 * MB;
 /// kube-apiserver (550 MB), etcd (50 MB) and istiod (50 MB), and program pages that all Envoys share (80 MB).
 const CONTROL_PLANE_BYTES: u64 = 730 * MB;
-/// Configuration for one service in each Envoy that is told of it: 10 000 services take nearly 1 GB.
+/// Services whose configuration is in [`ENVOY_BYTES`].
+const SERVICES_INCLUDED: usize = 200;
+/// Configuration for each further service in each Envoy that is told of it: 10 000 take nearly 1 GB.
 const CONFIGURATION_BYTES: u64 = 90_000;
 
 /// Above this share of the available memory a run is warned of.
@@ -42,7 +47,7 @@ pub fn needed_bytes(spec: &DeploymentSpec) -> u64 {
     } else {
         services + spec.istio.surroundings.services
     };
-    let configuration = told as u64 * CONFIGURATION_BYTES;
+    let configuration = told.saturating_sub(SERVICES_INCLUDED) as u64 * CONFIGURATION_BYTES;
     let data_plane = spec.mode.parts(spec.mesh).data_plane;
     let (per_pod, others) = match data_plane {
         DataPlane::None => (0, 0),
@@ -54,7 +59,7 @@ pub fn needed_bytes(spec: &DeploymentSpec) -> u64 {
                 ZtunnelPlacement::PerPod => (ZTUNNEL_BYTES, 0),
             };
             let waypoints = match data_plane {
-                DataPlane::ZtunnelWaypoint => topology.namespaces().len() as u64,
+                DataPlane::ZtunnelWaypoint => waypoints(topology) as u64,
                 _ => 0,
             };
             (per_pod, shared + waypoints * (ENVOY_BYTES + configuration))
@@ -68,6 +73,12 @@ pub fn needed_bytes(spec: &DeploymentSpec) -> u64 {
         proxy: per_pod,
         shared: control_plane + others,
     })
+}
+
+/// Waypoints: one per namespace that has a service in the mesh.
+pub fn waypoints(topology: &Topology) -> usize {
+    let members = topology.workloads.iter().filter(|workload| workload.in_mesh && workload.serves());
+    members.map(|workload| workload.namespace.as_str()).collect::<BTreeSet<_>>().len()
 }
 
 /// Memory that processes may still take here, bytes; absent where the kernel does not say.

@@ -1,32 +1,14 @@
 //! What a topology takes on this machine in each data plane.
-//!
-//! The constants are working sets that runs on this project's own machine measured (docs/topology.md, "What a topology
-//! takes"), a little rounded up. They serve a decision before a run starts; a run measures every component.
 
 use crate::failure::Failure;
-use experiment::Mode;
+use crate::memory::{needed_bytes, waypoints};
+use experiment::environment::DeploymentSpec;
 use experiment::topology::Topology;
-use experiment::topology::needs::ProcessMemory;
+use experiment::{MeshKind, Mode};
 use serde::Serialize;
-use std::collections::BTreeSet;
 use std::fs;
+use std::sync::Arc;
 use std::thread::available_parallelism;
-
-const MEGABYTE: u64 = 1_000_000;
-/// `meshmeter serve --topology` under load.
-const SERVICE_BYTES: u64 = 5 * MEGABYTE;
-/// `meshmeter load`.
-const DRIVER_BYTES: u64 = 8 * MEGABYTE;
-/// FerretDB with a small collection.
-const DATABASE_BYTES: u64 = 30 * MEGABYTE;
-/// An Envoy, as sidecar or waypoint, with its agent.
-const ENVOY_BYTES: u64 = 37 * MEGABYTE;
-/// What istiod holds per Envoy.
-const ISTIOD_BYTES_PER_ENVOY: u64 = MEGABYTE;
-/// A ztunnel that knows up to 2000 services.
-const ZTUNNEL_BYTES: u64 = 28 * MEGABYTE;
-/// kube-apiserver (550 MB), etcd (50 MB) and istiod (50 MB), and program pages that all Envoys share (80 MB).
-const SHARED_BYTES: u64 = 730 * MEGABYTE;
 
 /// What a data plane takes.
 #[derive(Debug, PartialEq, Serialize)]
@@ -74,25 +56,19 @@ impl Machine {
 
     /// The data planes that an experiment with Istio has, each with what it takes.
     pub(super) fn takes(&self, topology: &Topology) -> Vec<Take> {
-        let members = topology.workloads.iter().filter(|workload| workload.in_mesh && workload.serves());
-        let waypoints = members.map(|workload| &workload.namespace).collect::<BTreeSet<_>>().len();
+        let shared = Arc::new(topology.clone());
         [Mode::None, Mode::Sidecar, Mode::Ambient, Mode::AmbientWaypoint]
             .into_iter()
             .map(|mode| {
                 let sidecars = if mode == Mode::Sidecar { topology.pods_in_mesh() } else { 0 };
                 let ztunnels = usize::from(matches!(mode, Mode::Ambient | Mode::AmbientWaypoint));
-                let waypoints = if mode == Mode::AmbientWaypoint { waypoints } else { 0 };
+                let waypoints = if mode == Mode::AmbientWaypoint { waypoints(topology) } else { 0 };
                 let proxies = sidecars + ztunnels + waypoints;
-                let envoy = ENVOY_BYTES + ISTIOD_BYTES_PER_ENVOY;
-                let memory_bytes = topology.memory_bytes(&ProcessMemory {
-                    service: SERVICE_BYTES,
-                    database: DATABASE_BYTES,
-                    driver: DRIVER_BYTES,
-                    proxy: if sidecars > 0 { envoy } else { 0 },
-                    shared: SHARED_BYTES + ztunnels as u64 * ZTUNNEL_BYTES + waypoints as u64 * envoy,
-                });
+                let topology = Arc::clone(&shared);
+                let spec = DeploymentSpec { topology, ..DeploymentSpec::new(MeshKind::Istio, mode) };
+                let memory_bytes = needed_bytes(&spec);
                 let fits = memory_bytes <= self.memory_available_bytes;
-                Take { mode: mode.name(), proxies, containers: topology.pods() + proxies, memory_bytes, fits }
+                Take { mode: mode.name(), proxies, containers: shared.pods() + proxies, memory_bytes, fits }
             })
             .collect()
     }
@@ -101,6 +77,7 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::ENVOY_BYTES;
     use experiment::topology::file;
 
     #[test]
@@ -115,7 +92,7 @@ mod tests {
         // Three pods of web and the client's of each copy are in the mesh.
         let expected = [("none", 0, 10), ("sidecar", 8, 18), ("ambient", 1, 11), ("ambient-waypoint", 3, 13)];
         assert_eq!(counts, expected);
-        assert_eq!(takes[1].memory_bytes - takes[0].memory_bytes, 8 * (ENVOY_BYTES + ISTIOD_BYTES_PER_ENVOY));
+        assert_eq!(takes[1].memory_bytes - takes[0].memory_bytes, 8 * ENVOY_BYTES);
         assert_eq!(takes.iter().map(|take| take.fits).collect::<Vec<_>>(), [true, false, true, true]);
     }
 }
