@@ -1,6 +1,7 @@
 //! What a deployment hands to everything that it starts, apart from the pods.
 
 use crate::certificates::RunAuthority;
+use crate::components::Overrides;
 use crate::istio::{ControlPlane, IstioPrograms, MeshNamespaces};
 use crate::lab::Lab;
 use experiment::environment::DeploymentSpec;
@@ -13,6 +14,7 @@ pub(crate) struct DeploymentContext<'a> {
     pub lab: &'a Lab,
     pub meshmeter: &'a Path,
     pub authority: &'a RunAuthority,
+    pub overrides: &'a Overrides,
     pub spec: &'a DeploymentSpec,
     pub log_dir: &'a Path,
     /// Number of the deployment in its run, from 1.

@@ -94,6 +94,7 @@ impl LocalLab {
             lab: &self.lab,
             meshmeter: &self.programs.meshmeter,
             authority: &self.authority,
+            overrides: &self.programs.overrides,
             spec,
             log_dir,
             number,

@@ -109,7 +109,7 @@ fn the_schemas_of_istio_and_of_the_gateway_api_allow_every_object() {
         }
     }
     for mode in MeshKind::Istio.modes() {
-        objects.extend(egress::objects(mode.parts(MeshKind::Istio).exit, "mesh-1", &[SERVER]));
+        objects.extend(egress::objects(mode.parts(MeshKind::Istio).exit, "mesh-1", &[SERVER], egress::EXTERNAL_PORT));
     }
     objects.push(waypoint::gateway("mesh-1"));
     let mut checked = BTreeMap::new();
@@ -143,7 +143,7 @@ fn the_schemas_of_istio_and_of_the_gateway_api_allow_every_object() {
 #[test]
 fn what_a_schema_does_not_allow_is_found() {
     let schemas = Schemas::read();
-    let good = egress::objects(Exit::Sidecar, "mesh-1", &[SERVER]).remove(0);
+    let good = egress::objects(Exit::Sidecar, "mesh-1", &[SERVER], egress::EXTERNAL_PORT).remove(0);
     let wrong = |change: &dyn Fn(&mut Value)| {
         let mut object = good.clone();
         change(&mut object);

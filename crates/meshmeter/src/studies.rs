@@ -9,11 +9,12 @@ pub struct Study {
 }
 
 /// Every preset study.
-pub const STUDIES: [Study; 4] = [
+pub const STUDIES: [Study; 5] = [
     Study { name: "sidecar-cost", yaml: include_str!("../../../studies/sidecar-cost.yaml") },
     Study { name: "mesh-modes", yaml: include_str!("../../../studies/mesh-modes.yaml") },
     Study { name: "mesh-size", yaml: include_str!("../../../studies/mesh-size.yaml") },
     Study { name: "egress", yaml: include_str!("../../../studies/egress.yaml") },
+    Study { name: "egress-direct", yaml: include_str!("../../../studies/egress-direct.yaml") },
 ];
 
 /// Finds a study.

@@ -49,6 +49,7 @@ pub(crate) fn deploy<'lab>(
 
 fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) -> Result<LabDeployment<'lab>> {
     let ModeParts { data_plane, entry, exit } = spec.mode.parts(spec.mesh);
+    exit::check_databases(spec)?;
     let mut parts: Vec<Box<dyn Part + '_>> =
         vec![entry::part(entry, lab)?, dataplane::part(data_plane, lab)?, exit::part(exit)];
     let member =
@@ -82,6 +83,7 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
         let expected = parts.iter().flat_map(|part| part.expected(&rollout)).collect();
         push = Some(written.push(wait_until_configured(&rollout, expected, written.written_at)?));
     }
+    rollout.start_held_services()?;
     rollout.pods.wait_for_services()?;
     let destinations = rollout.topology().drivers.iter();
     let destinations =

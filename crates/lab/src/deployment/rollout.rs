@@ -2,6 +2,7 @@
 
 use super::station::ProxyId;
 use crate::Result;
+use crate::certificates::CredentialFiles;
 use crate::component_name::lab_name;
 use crate::container::ContainerUser;
 use crate::context::{DeploymentContext, MeshContext};
@@ -10,11 +11,12 @@ use crate::istio::{MeshNamespaces, wasm_module};
 use crate::local_lab::LocalLab;
 use crate::pod::{Pod, PodSpec};
 use crate::private_dir::{PrivateDir, create_log_dir};
+use crate::running::database::DATABASE_PORT;
 use crate::running::service::{SERVICE_PORT, ServiceFactory};
 use crate::running::{PodIdentity, PodPlace, Pods, Proxy, RunningPod, RunningWorkload};
 use crate::sandbox::inotify::allow_instances;
 use experiment::MeshKind;
-use experiment::dataplane::{Entry, ModeParts};
+use experiment::dataplane::{Entry, Exit, ModeParts};
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
 use experiment::topology::script::DEFAULT_ENDPOINT;
 use experiment::topology::{Call, DriverPlacement, Runs, Topology, Workload, WorkloadId};
@@ -32,7 +34,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Of services with several pods, without a control plane that would give them one.
 const FIRST_SERVICE_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
@@ -45,6 +47,7 @@ pub(crate) struct Rollout<'a> {
     pub mesh: Option<MeshContext<'a>>,
     pub context: DeploymentContext<'a>,
     pub mode: ModeParts,
+    topology_file: PathBuf,
     /// They go with the deployment.
     pub directories: Vec<PrivateDir>,
     namespaces: Vec<&'a str>,
@@ -89,10 +92,12 @@ impl<'a> Rollout<'a> {
         let mode = spec.mode.parts(spec.mesh);
         let namespaces = spec.topology.namespaces();
         let links = links(&spec.topology, &namespaces);
-        let (pods, proxies, directories) = Default::default();
-        let mut rollout = Self { pods, proxies, mesh, context, mode, directories, namespaces, links };
+        let (pods, proxies, directories, topology_file) = Default::default();
+        let mut rollout =
+            Self { pods, proxies, mesh, context, mode, topology_file, directories, namespaces, links };
         rollout.create_pods()?;
-        rollout.start_services()?;
+        rollout.write_topology()?;
+        rollout.start_services(|rollout, id| !rollout.queries_database(id))?;
         rollout.describe_pods(member)?;
         Ok(rollout)
     }
@@ -161,7 +166,11 @@ impl<'a> Rollout<'a> {
     }
 
     pub fn endpoints_of(&self, id: WorkloadId) -> Vec<SocketAddrV4> {
-        let port = if self.workload(id).is_external() { EXTERNAL_PORT } else { SERVICE_PORT };
+        let port = match self.workload(id).runs {
+            Runs::Database => DATABASE_PORT,
+            Runs::ExternalService(_) => EXTERNAL_PORT,
+            _ => SERVICE_PORT,
+        };
         let pods = self.pods.workloads[id].pods.iter();
         pods.map(|running| SocketAddrV4::new(running.pod.address(), port)).collect()
     }
@@ -201,7 +210,7 @@ impl<'a> Rollout<'a> {
         Ok(())
     }
 
-    fn start_services(&mut self) -> Result<()> {
+    fn write_topology(&mut self) -> Result<()> {
         let directory = lab_name(&format!("t{}-topology", self.context.number));
         let directory = PrivateDir(self.context.lab.create_private_dir(&directory, ContainerUser::Lab)?);
         let file = directory.path().join("topology.yaml");
@@ -209,12 +218,41 @@ impl<'a> Rollout<'a> {
         if topology.workloads.iter().any(|workload| workload.script().is_some()) {
             fs::write(&file, topology.to_yaml()).context(format!("write {}", file.display()))?;
         }
+        self.topology_file = file;
         self.directories.push(directory);
+        Ok(())
+    }
+
+    pub fn queries_database(&self, id: WorkloadId) -> bool {
+        self.calls_from(id).any(|call| matches!(self.workload(call.to).runs, Runs::Database))
+    }
+
+    /// Services that query a database open connections to it at once: they are held until their proxies are configured.
+    pub fn start_held_services(&mut self) -> Result<()> {
+        self.start_services(Self::queries_database)
+    }
+
+    fn start_services(&mut self, is_started: impl Fn(&Self, WorkloadId) -> bool) -> Result<()> {
+        let topology = self.topology();
+        let started: Vec<bool> = (0..topology.workloads.len()).map(|id| is_started(self, id)).collect();
+        let databases = topology.workloads.iter().zip(&self.pods.workloads);
+        let mut databases = databases.filter(|(workload, _)| matches!(workload.runs, Runs::Database));
+        let authority = databases.find_map(|(_, running)| {
+            let running = running.pods.first()?;
+            let directory = running.service.as_ref()?.credentials.as_ref()?;
+            Some(CredentialFiles::in_folder(directory.path()).authority)
+        });
         let workloads = topology.workloads.iter().zip((0..).map(|id| self.connect_options(id)));
         let workloads: Vec<_> = workloads.collect();
         let external = (EXTERNAL_HOST, EXTERNAL_PORT);
-        let factory = ServiceFactory { context: &self.context, external, topology: &file };
-        let pods = self.pods.workloads.iter_mut().zip(&workloads);
+        let factory = ServiceFactory {
+            context: &self.context,
+            external,
+            topology: &self.topology_file,
+            database_authority: authority.as_deref(),
+        };
+        let pods = self.pods.workloads.iter_mut().zip(&workloads).zip(started);
+        let pods = pods.filter_map(|(pods, is_started)| is_started.then_some(pods));
         let pods = pods.flat_map(|(running, wanted)| running.pods.iter_mut().map(move |pod| (pod, wanted)));
         try_side_by_side(pods, |(running, (workload, connect))| {
             running.service = factory.start(&mut running.pod, &running.name, workload, connect)?;
@@ -426,7 +464,10 @@ impl<'a> Rollout<'a> {
     /// Where callers find a service: host and port.
     pub fn authority_of(&self, id: WorkloadId) -> String {
         match &self.mesh {
-            _ if self.workload(id).is_external() => self.endpoints_of(id)[0].to_string(),
+            _ if self.workload(id).is_external() => match (self.mode.exit, self.endpoints_of(id)[0]) {
+                (Exit::None, endpoint) => endpoint.to_string(),
+                (_, endpoint) => format!("{EXTERNAL_HOST}:{}", endpoint.port()),
+            },
             Some(_) => format!("{}:{SERVICE_PORT}", self.host_of(id)),
             None => format!("{}:{SERVICE_PORT}", self.service_address(id)),
         }

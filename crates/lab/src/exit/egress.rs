@@ -13,6 +13,7 @@ use experiment::Protocol;
 use experiment::dataplane::Exit;
 use experiment::environment::EnvironmentError;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
+use mesh::envoy::hop::Hop;
 use mesh::istio::objects::egress::{
     self, EXTERNAL_HOST, EXTERNAL_PORT, GATEWAY, GATEWAY_PORT, SNI_PROXY_PORT,
 };
@@ -42,6 +43,11 @@ impl Egress {
     pub fn new(exit: Exit) -> Self {
         Self { exit, gateway: None, sni_proxy: None }
     }
+
+    fn hop_of_gateway(&self, rollout: &Rollout<'_>) -> Hop {
+        let external = external(rollout).ok().and_then(|id| rollout.endpoints_of(id).first().copied());
+        hop_of_gateway(self.exit, external.map_or(EXTERNAL_PORT, |endpoint| endpoint.port()))
+    }
 }
 
 impl Part for Egress {
@@ -50,7 +56,7 @@ impl Part for Egress {
         if has_gateway(self.exit) {
             let port = ServicePort { name: "tls", port: GATEWAY_PORT };
             let pod = GatewayPod::create(rollout, (GATEWAY, 0), Membership::Outside, &[port])?;
-            let statistics = hop_of_gateway(self.exit).statistics();
+            let statistics = self.hop_of_gateway(rollout).statistics();
             let agent = pod.agent(rollout, GATEWAY_PROXY, ProxyKind::Router, statistics);
             let proxy = rollout.start_agents(vec![agent])?[0];
             self.gateway = Some(Gateway { pod, proxy });
@@ -72,7 +78,8 @@ impl Part for Egress {
         let Ok(external) = external(rollout) else { return Vec::new() };
         let addresses: Vec<Ipv4Addr> =
             rollout.endpoints_of(external).iter().map(|endpoint| *endpoint.ip()).collect();
-        let mut objects = egress::objects(self.exit, rollout.mesh_namespace(external), &addresses);
+        let (namespace, port) = (rollout.mesh_namespace(external), rollout.endpoints_of(external)[0].port());
+        let mut objects = egress::objects(self.exit, namespace, &addresses, port);
         objects.extend(self.gateway.iter().flat_map(|gateway| gateway.pod.service()));
         objects
     }
@@ -88,7 +95,7 @@ impl Part for Egress {
             Exit::Sni => vec![SocketAddrV4::new(Ipv4Addr::LOCALHOST, SNI_PROXY_PORT)],
             _ => rollout.endpoints_of(external),
         };
-        let mut expected = leading(&hop_of_gateway(self.exit), GATEWAY_PORT, next);
+        let mut expected = leading(&self.hop_of_gateway(rollout), GATEWAY_PORT, next);
         let markers = rollout.markers(external);
         expected.extend(markers.every_listener.into_iter().map(Expected::InListeners));
         vec![(gateway.proxy, expected)]
@@ -102,7 +109,7 @@ impl Part for Egress {
             name: rollout.proxies[gateway.proxy].name.clone(),
             proxies: vec![gateway.proxy],
             side: None,
-            evidence: hop_of_gateway(self.exit).evidence(speaks_mutual_tls(self.exit)),
+            evidence: self.hop_of_gateway(rollout).evidence(speaks_mutual_tls(self.exit)),
         });
         let sni_proxy = self.sni_proxy.iter().map(|proxy| Station {
             name: rollout.proxies[*proxy].name.clone(),

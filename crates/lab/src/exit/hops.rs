@@ -6,7 +6,7 @@ use experiment::dataplane::Exit;
 use experiment::topology::{Call, WorkloadId};
 use mesh::envoy::hop::{Hop, Layer, Peer};
 use mesh::istio::objects::egress::{
-    EXTERNAL_HOST, EXTERNAL_PORT, GATEWAY, GATEWAY_PORT, SNI_PROXY_HOST, SNI_PROXY_PORT, SUBSET,
+    EXTERNAL_HOST, GATEWAY, GATEWAY_PORT, SNI_PROXY_HOST, SNI_PROXY_PORT, SUBSET,
 };
 use mesh::istio::propagation::Expected;
 use mesh::names::service_host;
@@ -22,28 +22,29 @@ pub(crate) fn speaks_mutual_tls(exit: Exit) -> bool {
 }
 
 pub(crate) fn hop_of_caller(rollout: &Rollout<'_>, call: Call) -> Hop {
-    let exit = rollout.mode.exit;
+    let (exit, port) = (rollout.mode.exit, rollout.endpoints_of(call.to)[0].port());
     let (peer, cluster) = if has_gateway(exit) {
         let gateway = service_host(GATEWAY, rollout.mesh_namespace(call.from));
         (Peer::Next, format!("outbound|{GATEWAY_PORT}|{SUBSET}|{gateway}"))
     } else {
-        (Peer::Nobody, external_cluster())
+        (Peer::Nobody, external_cluster(port))
     };
-    Hop { peer, ..Hop::outbound(Layer::L4, EXTERNAL_PORT, cluster) }
+    Hop { peer, ..Hop::outbound(Layer::L4, port, cluster) }
 }
 
-pub(super) fn hop_of_gateway(exit: Exit) -> Hop {
+/// `port`: of the external service.
+pub(super) fn hop_of_gateway(exit: Exit, port: u16) -> Hop {
     let cluster = if exit == Exit::Sni {
         format!("outbound|{SNI_PROXY_PORT}||{SNI_PROXY_HOST}")
     } else {
-        external_cluster()
+        external_cluster(port)
     };
     let peer = Peer::Previous(format!("0.0.0.0_{GATEWAY_PORT}"));
     Hop { peer, ..Hop::outbound(Layer::L4, GATEWAY_PORT, cluster) }
 }
 
-fn external_cluster() -> String {
-    format!("outbound|{EXTERNAL_PORT}||{EXTERNAL_HOST}")
+fn external_cluster(port: u16) -> String {
+    format!("outbound|{port}||{EXTERNAL_HOST}")
 }
 
 /// What counts in a sidecar that traffic should have gone past: everything that is redirected arrives here, known or not;
@@ -65,7 +66,7 @@ pub(crate) fn expected_of_caller(rollout: &Rollout<'_>, call: Call, hop: &Hop) -
         Some(gateway) => vec![SocketAddrV4::new(gateway.address(), GATEWAY_PORT)],
         None => rollout.endpoints_of(call.to),
     };
-    leading(hop, EXTERNAL_PORT, next)
+    leading(hop, rollout.endpoints_of(call.to)[0].port(), next)
 }
 
 /// That a proxy takes connections at this port and leads them to these addresses.

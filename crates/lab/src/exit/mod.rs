@@ -11,8 +11,9 @@ mod sni_proxy;
 use crate::Result;
 use crate::deployment::part::Part;
 use experiment::Mode;
-use experiment::dataplane::Exit;
-use experiment::environment::EnvironmentError;
+use experiment::dataplane::{DataPlane, Exit, ModeParts};
+use experiment::environment::{DeploymentSpec, EnvironmentError};
+use experiment::topology::Runs;
 
 pub(crate) fn part<'a>(exit: Exit) -> Box<dyn Part + 'a> {
     match exit {
@@ -27,4 +28,20 @@ pub(crate) fn check(exit: Exit, mode: Mode) -> Result<()> {
     }
     let found = sni_proxy::find();
     found.map(drop).map_err(|error| EnvironmentError { operation: format!("run mode {mode}"), ..error })
+}
+
+/// Where a mode has proxies but no way out, queries would leave by none that could be proven.
+pub(crate) fn check_databases(spec: &DeploymentSpec) -> Result<()> {
+    let ModeParts { data_plane, exit, .. } = spec.mode.parts(spec.mesh);
+    let mut workloads = spec.topology.workloads.iter();
+    let database = workloads.find(|workload| matches!(workload.runs, Runs::Database));
+    match database {
+        Some(database) if data_plane != DataPlane::None && exit == Exit::None => {
+            let reason =
+                format!("the topology has a database outside the mesh, {}", database.qualified_name());
+            let hint = "modes for it: none, egress-bypass, egress-sidecar, egress-gateway, egress-gateway-mtls, egress-sni";
+            Err(EnvironmentError::new(format!("run mode {}", spec.mode), reason).with_hint(hint))
+        }
+        _ => Ok(()),
+    }
 }

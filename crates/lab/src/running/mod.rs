@@ -1,5 +1,6 @@
 //! What runs in a deployment: pods of workloads, proxies, and components beside them.
 
+pub(crate) mod database;
 mod gateway;
 mod pods;
 mod proxy;

@@ -82,7 +82,9 @@ impl Pods {
     /// Waits until every service listens.
     pub fn wait_for_services(&self) -> Result<()> {
         try_side_by_side(self.services(), |(running, service)| {
-            running.pod.wait_until_listening(&service.container, service.port, READY_TIMEOUT)
+            running.pod.wait_until_listening(&service.container, service.port, READY_TIMEOUT)?;
+            let what = format!("{} has filled the collections that it reads", running.name);
+            running.pod.wait_until(&service.container, &what, READY_TIMEOUT, || service.is_ready())
         })
         .map(drop)
     }

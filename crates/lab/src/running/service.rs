@@ -1,7 +1,10 @@
 //! Services in their pods, the same under every mesh: the synthetic service, and nodes of a graph with their scripts.
 
+use super::database::{self, DATABASE_PORT};
 use crate::Result;
+use crate::certificates::CredentialFiles;
 use crate::component_name::{file_name, lab_name};
+use crate::components::{Component, find_database};
 use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
 use crate::context::DeploymentContext;
 use crate::pod::Pod;
@@ -10,7 +13,7 @@ use experiment::environment::{EnvironmentError, ServerSettings, TCP_REQUEST_BYTE
 use experiment::topology::{Runs, Workload};
 use experiment::units::{format_duration, format_fraction};
 use mesh::admin::liveness::LivenessProbe;
-use mesh::admin::{Admin, AdminError};
+use mesh::admin::{Admin, AdminCause, AdminError};
 use mesh::proof::{CallCounters, CountedService};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -37,12 +40,28 @@ pub(crate) struct RunningService {
     pub credentials: Option<PrivateDir>,
 }
 
+impl RunningService {
+    /// Whether a node has filled the collections that it reads; the error is what it waits for.
+    pub fn is_ready(&self) -> Result<bool> {
+        if !matches!(self.counters.counts, Counts::OfNode) {
+            return Ok(true);
+        }
+        match self.counters.admin.ask(READY_PATH) {
+            Ok(_) => Ok(true),
+            Err(AdminError { cause: AdminCause::Status(_) | AdminCause::Connect(_), .. }) => Ok(false),
+            Err(error) => Err(EnvironmentError::new("ask a service whether it is ready", error)),
+        }
+    }
+}
+
 pub(crate) struct ServiceFactory<'a> {
     pub context: &'a DeploymentContext<'a>,
     /// The name in the certificates of external services, and their port.
     pub external: (&'a str, u16),
     /// File of the topology, for services with scripts.
     pub topology: &'a Path,
+    /// Certificates that services verify databases with; absent if the topology has no database.
+    pub database_authority: Option<&'a Path>,
 }
 
 impl ServiceFactory<'_> {
@@ -58,9 +77,7 @@ impl ServiceFactory<'_> {
         let mut arguments = vec!["serve".to_owned()];
         match &workload.runs {
             Runs::Drivers => return Ok(None),
-            Runs::Database => {
-                return Err(EnvironmentError::new(format!("start {name}"), "a lab runs no database"));
-            }
+            Runs::Database => return self.database(pod, name, workload).map(Some),
             Runs::Scripted(_) => {
                 arguments.extend([
                     format!("--topology={}", self.topology.display()),
@@ -69,6 +86,9 @@ impl ServiceFactory<'_> {
                     format!("--admin-listen={}:{COUNTERS_PORT}", Ipv4Addr::LOCALHOST),
                 ]);
                 arguments.extend_from_slice(connect);
+                if let Some(file) = self.database_authority {
+                    arguments.push(format!("--database-ca={}", file.display()));
+                }
             }
             Runs::Service(settings) => {
                 arguments.extend(synthetic(settings, workload));
@@ -82,14 +102,54 @@ impl ServiceFactory<'_> {
             }
             Runs::ExternalService(settings) => {
                 arguments.extend(synthetic(settings, workload));
-                let (listens, directory) = self.tls(name, workload.protocol.is_http())?;
-                arguments.extend(listens);
+                let (files, directory) = self.credentials(pod, name)?;
+                arguments.extend(self.tls(&files, workload.protocol.is_http()));
                 (port, credentials) = (self.external.1, Some(directory));
             }
         }
-        let container = pod.start(&ContainerSpec {
+        let container = pod.start(&self.container(name, workload, self.context.meshmeter, arguments))?;
+        let admin = pod.admin(name, asked_at);
+        // A node counts no questions.
+        let counts = match &workload.runs {
+            Runs::Scripted(_) => Counts::OfNode,
+            _ => Counts::WithQuestions(AtomicU64::default()),
+        };
+        Ok(Some(RunningService {
+            container,
+            port,
+            liveness: LivenessProbe { process: None, admin: admin.clone(), path: COUNTERS_PATH },
+            counters: ServiceCounters { admin, counts },
+            credentials,
+        }))
+    }
+
+    fn database(&self, pod: &mut Pod, name: &str, workload: &Workload) -> Result<RunningService> {
+        let program = find_database(self.context.overrides)?;
+        let (files, directory) = self.credentials(pod, name)?;
+        let arguments = database::arguments(&program, &files, directory.path())?;
+        let counts =
+            if program.component == Component::FerretDb { Counts::OfFerretDb } else { Counts::Nothing };
+        let container = pod.start(&self.container(name, workload, &program.path, arguments))?;
+        let admin = pod.admin(name, database::METRICS_PORT);
+        Ok(RunningService {
+            container,
+            port: DATABASE_PORT,
+            liveness: LivenessProbe { process: None, admin: admin.clone(), path: database::LIVE_PATH },
+            counters: ServiceCounters { admin, counts },
+            credentials: Some(directory),
+        })
+    }
+
+    fn container(
+        &self,
+        name: &str,
+        workload: &Workload,
+        program: &Path,
+        arguments: Vec<String>,
+    ) -> ContainerSpec {
+        ContainerSpec {
             name: lab_name(name),
-            program: self.context.meshmeter.to_path_buf(),
+            program: program.to_path_buf(),
             arguments: arguments.into_iter().map(Into::into).collect(),
             environment: BTreeMap::new(),
             limits: workload.resources,
@@ -97,36 +157,31 @@ impl ServiceFactory<'_> {
             working_directory: None,
             output_log: self.context.log_dir.join(format!("{}.log", file_name(name))),
             error_output: ErrorOutput::WithOutput,
-        })?;
-        let admin = pod.admin(name, asked_at);
-        // A node counts no questions.
-        let asked = workload.script().is_none().then(AtomicU64::default);
-        Ok(Some(RunningService {
-            container,
-            port,
-            liveness: LivenessProbe { process: None, admin: admin.clone(), path: COUNTERS_PATH },
-            counters: ServiceCounters { admin, asked },
-            credentials,
-        }))
+        }
     }
 
-    fn tls(&self, name: &str, is_http: bool) -> Result<(Vec<String>, PrivateDir)> {
+    /// A certificate for the external name and the pod's address, in a private directory.
+    fn credentials(&self, pod: &Pod, name: &str) -> Result<(CredentialFiles, PrivateDir)> {
         let failed = |error: EnvironmentError| {
             EnvironmentError::new("make the certificate of the external service", error)
         };
-        let (host, port) = self.external;
-        let credentials = self.context.authority.issue_server(&[host], &[]).map_err(failed)?;
+        let (host, _) = self.external;
+        let credentials =
+            self.context.authority.issue_server(&[host], &[pod.address().into()]).map_err(failed)?;
         let directory = lab_name(&format!("t{}-{name}-credentials", self.context.number));
         let directory = PrivateDir(self.context.lab.create_private_dir(&directory, ContainerUser::Lab)?);
         let files = credentials.write(directory.path(), None).map_err(failed)?;
+        Ok((files, directory))
+    }
+
+    fn tls(&self, files: &CredentialFiles, is_http: bool) -> Vec<String> {
         let option = if is_http { "--tls-listen" } else { "--tcp-tls-listen" };
-        let arguments = vec![
+        vec![
             listen_for_questions(),
-            format!("{option}=0.0.0.0:{port}"),
+            format!("{option}=0.0.0.0:{}", self.external.1),
             format!("--tls-cert={}", files.certificate.display()),
             format!("--tls-key={}", files.key.display()),
-        ];
-        Ok((arguments, directory))
+        ]
     }
 }
 
@@ -154,23 +209,41 @@ fn listen_for_questions() -> String {
 /// Where a service returns what it counted (`docs/service.md`).
 const COUNTERS_PATH: &str = "/meshmeter/counters";
 
+const READY_PATH: &str = "/health/ready";
+
 /// A service's own counters, of all its protocols together.
 #[derive(Debug)]
 pub(crate) struct ServiceCounters {
     admin: Admin,
-    /// Questions so far, where the service counts them: each comes on a connection of its own.
-    asked: Option<AtomicU64>,
+    counts: Counts,
+}
+
+#[derive(Debug)]
+enum Counts {
+    /// Questions so far, which the service counts too: each comes on a connection of its own.
+    WithQuestions(AtomicU64),
+    OfNode,
+    OfFerretDb,
+    Nothing,
 }
 
 impl ServiceCounters {
     /// Whether the service counts questions among its own requests and bytes.
     pub fn counts_questions(&self) -> bool {
-        self.asked.is_some()
+        matches!(self.counts, Counts::WithQuestions(_))
     }
 
     pub fn read(&self) -> Result<ServiceReading, AdminError> {
+        match &self.counts {
+            Counts::OfFerretDb => return database::read(&self.admin),
+            Counts::Nothing => return Ok(ServiceReading::default()),
+            Counts::WithQuestions(_) | Counts::OfNode => {}
+        }
         let counted: Counted = self.admin.ask_json(COUNTERS_PATH)?;
-        let asked = self.asked.as_ref().map_or(0, |asked| asked.fetch_add(1, Ordering::Relaxed) + 1);
+        let asked = match &self.counts {
+            Counts::WithQuestions(asked) => asked.fetch_add(1, Ordering::Relaxed) + 1,
+            _ => 0,
+        };
         let counters = [
             (CountedService::REQUESTS, counted.requests),
             (CountedService::CONNECTIONS, counted.connections_accepted.saturating_sub(asked)),

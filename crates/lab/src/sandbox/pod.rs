@@ -212,10 +212,20 @@ impl Pod {
     /// meanwhile, the error has its last log lines.
     pub fn wait_until_listening(&self, container: &Container, port: u16, at_most: Duration) -> Result<()> {
         let what = format!("{}/{} listens on port {port}", self.name, container.name());
-        wait_for(&what, at_most, || {
+        self.wait_until(container, &what, at_most, || self.run(move || is_listening(port)))
+    }
+
+    pub fn wait_until(
+        &self,
+        container: &Container,
+        what: &str,
+        at_most: Duration,
+        is_so: impl Fn() -> Result<bool>,
+    ) -> Result<()> {
+        wait_for(what, at_most, || {
             self.lab.check_not_stopped()?;
             container.check(format!("wait until {what}"))?;
-            Ok(self.run(move || is_listening(port))?.then_some(()))
+            Ok(is_so()?.then_some(()))
         })
     }
 

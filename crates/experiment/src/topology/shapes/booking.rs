@@ -1,7 +1,8 @@
 //! `booking`: an airline's booking app of four services, each with its data in an external database, after Acme Air
 //! (STUDIES: `egress`). The mean payload is 620 bytes.
 //!
-//! A request to `main` checks the session; most then search flights, some book one.
+//! A request to `main` checks the session and reads the customer; most then search flights, some book one. Queries are for one
+//! document by its key, and each service makes some.
 
 use super::Shape;
 use super::draft::{Draft, call_endpoint, call_sometimes, endpoint, query};
@@ -13,7 +14,6 @@ use crate::topology::script::QueryOperation::{Find, Insert, Update};
 const PAYLOAD_BYTES: u32 = 620;
 /// Request bodies: a form with a few fields.
 const FORM_BYTES: u32 = 120;
-const DOCUMENT_BYTES: u32 = 300;
 
 pub(super) static BOOKING: Shape = Shape {
     name: "booking",
@@ -23,7 +23,7 @@ pub(super) static BOOKING: Shape = Shape {
     make: |settings| {
         let mut draft = Draft::new("booking", settings);
         let (main, auth, flight, booking, db) = (0, 1, 2, 3, 4);
-        let find = |collection: &str, documents| query(db, Find, collection, documents, DOCUMENT_BYTES);
+        let find = |collection: &str| query(db, Find, collection, 1, PAYLOAD_BYTES);
         draft.service(
             "main",
             Protocol::Http1,
@@ -31,6 +31,7 @@ pub(super) static BOOKING: Shape = Shape {
                 "/",
                 vec![
                     call_endpoint(auth, "/session", FORM_BYTES),
+                    find("customers"),
                     call_sometimes(flight, "/query", FORM_BYTES, 0.8),
                     call_sometimes(booking, "/book", FORM_BYTES, 0.2),
                 ],
@@ -40,14 +41,14 @@ pub(super) static BOOKING: Shape = Shape {
         draft.service(
             "auth",
             Protocol::Http1,
-            vec![endpoint("/session", vec![find("sessions", 1)], PAYLOAD_BYTES)],
+            vec![endpoint("/session", vec![find("sessions")], PAYLOAD_BYTES)],
         );
         draft.service(
             "flight",
             Protocol::Http1,
             vec![
-                endpoint("/query", vec![find("segments", 1), find("flights", 2)], PAYLOAD_BYTES),
-                endpoint("/reward", vec![find("segments", 1)], PAYLOAD_BYTES),
+                endpoint("/query", vec![find("segments"), find("flights")], PAYLOAD_BYTES),
+                endpoint("/reward", vec![find("segments")], PAYLOAD_BYTES),
             ],
         );
         draft.service(
@@ -56,9 +57,9 @@ pub(super) static BOOKING: Shape = Shape {
             vec![endpoint(
                 "/book",
                 vec![
-                    query(db, Insert, "bookings", 1, DOCUMENT_BYTES),
+                    query(db, Insert, "bookings", 1, PAYLOAD_BYTES),
                     call_endpoint(flight, "/reward", FORM_BYTES),
-                    query(db, Update, "customers", 1, DOCUMENT_BYTES),
+                    query(db, Update, "customers", 1, PAYLOAD_BYTES),
                 ],
                 PAYLOAD_BYTES,
             )],

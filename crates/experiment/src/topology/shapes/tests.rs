@@ -107,8 +107,8 @@ fn apps_call_as_they_claim() {
         [
             named("auth", 1.0),
             named("booking", 0.2),
-            // A session, two finds of a search, three operations of a booking.
-            named("db", 1.0 + 0.8 * 2.0 + 0.2 * 3.0),
+            // A session and a customer, two finds of a search, three operations of a booking.
+            named("db", 2.0 + 0.8 * 2.0 + 0.2 * 3.0),
             named("flight", 1.0),
             named("main", 1.0)
         ]

@@ -21,41 +21,41 @@ const API: &str = "networking.istio.io/v1";
 /// Subset of the gateway's endpoints with the TLS settings of this egress path.
 pub const SUBSET: &str = "external";
 
-/// Objects of an egress path to the external service with these addresses; none for `egress-bypass`.
-pub fn objects(exit: Exit, namespace: &str, servers: &[Ipv4Addr]) -> Vec<Value> {
+/// Objects of an egress path to the external service with these addresses, at this port; none for `egress-bypass`.
+pub fn objects(exit: Exit, namespace: &str, servers: &[Ipv4Addr], port: u16) -> Vec<Value> {
     match exit {
-        Exit::Sidecar => vec![external_service(namespace, servers)],
+        Exit::Sidecar => vec![external_service(namespace, servers, port)],
         Exit::Gateway => vec![
-            external_service(namespace, servers),
+            external_service(namespace, servers, port),
             gateway(namespace, EXTERNAL_HOST, "PASSTHROUGH"),
             to_gateway(namespace, &json!({"mode": "DISABLE"})),
-            via_gateway(namespace, EXTERNAL_HOST, &passthrough()),
+            via_gateway(namespace, EXTERNAL_HOST, port, &passthrough(port)),
         ],
         Exit::GatewayMtls => vec![
-            external_service(namespace, servers),
+            external_service(namespace, servers, port),
             gateway(namespace, EXTERNAL_HOST, "ISTIO_MUTUAL"),
             to_gateway(namespace, &json!({"mode": "ISTIO_MUTUAL", "sni": EXTERNAL_HOST})),
-            via_gateway(namespace, EXTERNAL_HOST, &from_gateway_to(EXTERNAL_HOST, EXTERNAL_PORT)),
+            via_gateway(namespace, EXTERNAL_HOST, port, &from_gateway_to(EXTERNAL_HOST, port)),
         ],
         Exit::Sni => vec![
-            any_external_service(namespace),
+            any_external_service(namespace, port),
             sni_proxy(namespace),
             sni_proxy_plaintext(namespace),
             gateway(namespace, EXTERNAL_WILDCARD, "ISTIO_MUTUAL"),
             to_gateway(namespace, &json!({"mode": "ISTIO_MUTUAL", "sni": EXTERNAL_HOST})),
-            via_gateway(namespace, EXTERNAL_WILDCARD, &from_gateway_to(SNI_PROXY_HOST, SNI_PROXY_PORT)),
+            via_gateway(namespace, EXTERNAL_WILDCARD, port, &from_gateway_to(SNI_PROXY_HOST, SNI_PROXY_PORT)),
         ],
         Exit::None | Exit::Bypass => Vec::new(),
     }
 }
 
-fn external_service(namespace: &str, servers: &[Ipv4Addr]) -> Value {
-    service_entry((namespace, "external"), EXTERNAL_HOST, (EXTERNAL_PORT, "tls", "TLS"), Some(servers))
+fn external_service(namespace: &str, servers: &[Ipv4Addr], port: u16) -> Value {
+    service_entry((namespace, "external"), EXTERNAL_HOST, (port, "tls", "TLS"), Some(servers))
 }
 
 /// Every service of a domain. Only the SNI proxy behind the gateway resolves them.
-fn any_external_service(namespace: &str) -> Value {
-    service_entry((namespace, "external"), EXTERNAL_WILDCARD, (EXTERNAL_PORT, "tls", "TLS"), None)
+fn any_external_service(namespace: &str, port: u16) -> Value {
+    service_entry((namespace, "external"), EXTERNAL_WILDCARD, (port, "tls", "TLS"), None)
 }
 
 fn sni_proxy(namespace: &str) -> Value {
@@ -108,10 +108,10 @@ fn to_gateway(namespace: &str, tls: &Value) -> Value {
 }
 
 /// Route of the gateway for connections whose TLS it does not terminate: by SNI.
-fn passthrough() -> Value {
+fn passthrough(port: u16) -> Value {
     json!({"tls": {
         "match": [{"gateways": [GATEWAY], "port": GATEWAY_PORT, "sniHosts": [EXTERNAL_HOST]}],
-        "route": [{"destination": {"host": EXTERNAL_HOST, "port": {"number": EXTERNAL_PORT}}}],
+        "route": [{"destination": {"host": EXTERNAL_HOST, "port": {"number": port}}}],
     }})
 }
 
@@ -122,9 +122,9 @@ fn from_gateway_to(next: &str, port: u16) -> Value {
     }})
 }
 
-fn via_gateway(namespace: &str, external: &str, from_gateway: &Value) -> Value {
+fn via_gateway(namespace: &str, external: &str, port: u16, from_gateway: &Value) -> Value {
     let to_gateway = json!({
-        "match": [{"gateways": ["mesh"], "port": EXTERNAL_PORT, "sniHosts": [external]}],
+        "match": [{"gateways": ["mesh"], "port": port, "sniHosts": [external]}],
         "route": [{"destination": {
             "host": service_host(GATEWAY, namespace),
             "subset": SUBSET,

@@ -1,0 +1,105 @@
+//! Databases in pods of their own, outside the mesh: FerretDB, or a MongoDB that the user named. They speak TLS alone.
+
+use super::service::ServiceReading;
+use crate::Result;
+use crate::certificates::{CredentialFiles, write_private};
+use crate::components::{Component, Installed};
+use experiment::environment::ErrorContext;
+use mesh::admin::{Admin, AdminError};
+use mesh::proof::CountedService;
+use std::fs;
+use std::path::Path;
+
+pub(crate) const DATABASE_PORT: u16 = 27017;
+
+/// Where FerretDB shows metrics, on the loopback of its pod.
+pub(super) const METRICS_PORT: u16 = 8088;
+pub(super) const LIVE_PATH: &str = "/debug/livez";
+const METRICS_PATH: &str = "/debug/metrics";
+
+/// Arguments of the program; its data lies in `directory` and goes with it.
+pub(super) fn arguments(
+    program: &Installed,
+    files: &CredentialFiles,
+    directory: &Path,
+) -> Result<Vec<String>> {
+    if program.component == Component::Mongod {
+        return mongod(files, directory);
+    }
+    let directory = directory.display();
+    Ok(vec![
+        "--handler=sqlite".to_owned(),
+        // The machine's disk is not measured.
+        format!("--sqlite-url=file:{directory}/?_pragma=synchronous(off)"),
+        format!("--state-dir={directory}"),
+        "--listen-addr=".to_owned(),
+        format!("--listen-tls=0.0.0.0:{DATABASE_PORT}"),
+        format!("--listen-tls-cert-file={}", files.certificate.display()),
+        format!("--listen-tls-key-file={}", files.key.display()),
+        format!("--debug-addr=127.0.0.1:{METRICS_PORT}"),
+        "--telemetry=disable".to_owned(),
+        "--log-level=warn".to_owned(),
+    ])
+}
+
+/// It reads certificate and key from one file.
+fn mongod(files: &CredentialFiles, directory: &Path) -> Result<Vec<String>> {
+    let both = directory.join("certificate-and-key.pem");
+    let read = |path: &Path| fs::read(path).context(format!("read {}", path.display()));
+    let content = [read(&files.certificate)?, read(&files.key)?].concat();
+    write_private(&both, &content, None).context(format!("write {}", both.display()))?;
+    Ok(vec![
+        format!("--dbpath={}", directory.display()),
+        "--bind_ip_all".to_owned(),
+        format!("--port={DATABASE_PORT}"),
+        "--tlsMode=requireTLS".to_owned(),
+        format!("--tlsCertificateKeyFile={}", both.display()),
+        "--nounixsocket".to_owned(),
+        "--quiet".to_owned(),
+    ])
+}
+
+/// What FerretDB counts: operations of clients, and connections.
+pub(super) fn read(admin: &Admin) -> Result<ServiceReading, AdminError> {
+    let metrics = admin.ask(METRICS_PATH)?;
+    let metrics = String::from_utf8_lossy(&metrics);
+    let counters = [
+        (CountedService::REQUESTS, operations(&metrics)),
+        (
+            CountedService::CONNECTIONS,
+            sum(&metrics, |name| name.starts_with("ferretdb_client_accepts_total")),
+        ),
+    ];
+    let counters = counters.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+    Ok(ServiceReading { counters, ..ServiceReading::default() })
+}
+
+/// Those that scripts have.
+fn operations(metrics: &str) -> u64 {
+    let commands = ["find", "insert", "update"].map(|command| format!("command=\"{command}\""));
+    sum(metrics, |name| {
+        name.starts_with("ferretdb_client_requests_total{") && commands.iter().any(|part| name.contains(part))
+    })
+}
+
+fn sum(metrics: &str, is_counted: impl Fn(&str) -> bool) -> u64 {
+    let samples = metrics.lines().filter_map(|line| line.rsplit_once(' '));
+    let counted = samples.filter(|(name, _)| is_counted(name));
+    counted.filter_map(|(_, value)| value.parse::<f64>().ok()).sum::<f64>() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_and_connections_are_read_from_metrics() {
+        let metrics = "# HELP ferretdb_client_accepts_total x\nferretdb_client_accepts_total{error=\"0\"} 9\n\
+            ferretdb_client_requests_total{command=\"find\",opcode=\"OP_MSG\"} 557\n\
+            ferretdb_client_requests_total{command=\"update\",opcode=\"OP_MSG\"} 1.5e+06\n\
+            ferretdb_client_requests_total{command=\"isMaster\",opcode=\"OP_MSG\"} 9\n\
+            ferretdb_client_responses_total{argument=\"unknown\",command=\"find\",opcode=\"OP_MSG\",result=\"ok\"} 557\n";
+        assert_eq!(operations(metrics), 1_500_557);
+        assert_eq!(sum(metrics, |name| name.starts_with("ferretdb_client_accepts_total")), 9);
+    }
+}
