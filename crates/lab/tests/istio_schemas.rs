@@ -109,7 +109,12 @@ fn the_schemas_of_istio_and_of_the_gateway_api_allow_every_object() {
         }
     }
     for mode in MeshKind::Istio.modes() {
-        objects.extend(egress::objects(mode.parts(MeshKind::Istio).exit, "mesh-1", &[SERVER], egress::EXTERNAL_PORT));
+        objects.extend(egress::objects(
+            mode.parts(MeshKind::Istio).exit,
+            "mesh-1",
+            &[SERVER],
+            egress::EXTERNAL_PORT,
+        ));
     }
     objects.push(waypoint::gateway("mesh-1"));
     let mut checked = BTreeMap::new();

@@ -130,9 +130,12 @@ fn ingress_gateway_for_tcp_has_objects_of_either_api() {
 fn each_exit_has_its_objects() {
     for mode in [Mode::EgressSidecar, Mode::EgressGateway, Mode::EgressGatewayMtls, Mode::EgressSni] {
         let exit = mode.parts(MeshKind::Istio).exit;
-        insta::assert_snapshot!(mode.name(), listed(&egress::objects(exit, "mesh-1", &[SERVER])));
+        insta::assert_snapshot!(
+            mode.name(),
+            listed(&egress::objects(exit, "mesh-1", &[SERVER], egress::EXTERNAL_PORT))
+        );
     }
-    assert!(egress::objects(Exit::Bypass, "mesh-1", &[SERVER]).is_empty());
+    assert!(egress::objects(Exit::Bypass, "mesh-1", &[SERVER], egress::EXTERNAL_PORT).is_empty());
 }
 
 #[test]
