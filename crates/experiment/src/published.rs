@@ -1,8 +1,10 @@
 //! Figures that others published for the question of an experiment, to stand beside its own.
 
 use crate::mode::Mode;
-use crate::units::format_change;
+use crate::objective::TimeFigure;
+use crate::units::{UnitError, format_change, format_duration, parse_duration};
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Figures of one source.
@@ -38,12 +40,62 @@ pub enum ReferenceValue {
     Cpu(f64),
     /// Memory, bytes.
     Memory(MemoryKind, u64),
-    /// A percentile of the response time.
-    ResponseTime(PublishedPercentile, Duration),
+    /// A figure of the response time or of the service time.
+    Time(Clock, TimeFigure, TimeRange),
+    /// CPU that a group of containers reserves, cores.
+    ReservedCpu(f64),
+    /// Memory that a group of containers reserves, bytes.
+    ReservedMemory(u64),
     /// What the mode adds to a percentile of mode `none`.
     Added(PublishedPercentile, Duration),
     /// A quantity of the mode against the same of another mode under the same load.
     Relative(RelativeQuantity, Mode, Relation),
+}
+
+/// From when on the time of a request counts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Clock {
+    /// From its intended start: corrected for coordinated omission.
+    Response,
+    /// From its actual send: uncorrected.
+    Service,
+}
+
+/// Times that were published as one, or as a range.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct TimeRange {
+    /// The least.
+    pub low: Duration,
+    /// The greatest: the least again where it is one time.
+    pub high: Duration,
+}
+
+/// As an experiment file has it: `2ms..5ms`, or `5ms`.
+impl fmt::Display for TimeRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.low != self.high {
+            write!(f, "{}..", format_duration(self.low))?;
+        }
+        f.write_str(&format_duration(self.high))
+    }
+}
+
+impl FromStr for TimeRange {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let (low, high) = text.split_once("..").unwrap_or((text, text));
+        let range = Self { low: parse_duration(low)?, high: parse_duration(high)? };
+        if range.low > range.high {
+            return Err(UnitError {
+                given: crate::units::shortened(text),
+                quantity: "range",
+                expected: "expected the lesser time first".to_owned(),
+                example: "2ms..5ms",
+            });
+        }
+        Ok(range)
+    }
 }
 
 /// What is compared between two modes.
@@ -139,16 +191,25 @@ impl ReferenceValue {
         match self {
             Self::Cpu(_) => "cpu".to_owned(),
             Self::Memory(kind, _) => kind.name().to_owned(),
-            Self::ResponseTime(percentile, _) => percentile.name().to_owned(),
+            Self::Time(Clock::Response, figure, _) => figure.name().to_owned(),
+            Self::Time(Clock::Service, figure, _) => format!("service-{}", figure.name()),
+            Self::ReservedCpu(_) => "reserved-cpu".to_owned(),
+            Self::ReservedMemory(_) => "reserved-memory".to_owned(),
             Self::Added(percentile, _) => format!("added-{}", percentile.name()),
             Self::Relative(RelativeQuantity::Throughput, ..) => "throughput".to_owned(),
             Self::Relative(RelativeQuantity::Cpu, ..) => "cpu".to_owned(),
         }
     }
 
+    /// Whether it is of a group of containers: the component is the group's name.
+    #[must_use]
+    pub fn is_reserved(self) -> bool {
+        matches!(self, Self::ReservedCpu(_) | Self::ReservedMemory(_))
+    }
+
     /// Whether it is of a component rather than of requests.
     #[must_use]
     pub fn is_resource(self) -> bool {
-        matches!(self, Self::Cpu(_) | Self::Memory(..))
+        matches!(self, Self::Cpu(_) | Self::Memory(..)) || self.is_reserved()
     }
 }

@@ -1,14 +1,14 @@
 //! Figures that others published for the same question, beside this run's own. The experiment brings them along.
 
 use crate::findings::words;
-use experiment::Experiment;
-use experiment::Mode;
 use experiment::published::{
-    MemoryKind, PublishedPercentile, ReferenceFigure, ReferenceValue, Relation, RelativeQuantity,
+    Clock, MemoryKind, PublishedPercentile, ReferenceFigure, ReferenceValue, Relation, RelativeQuantity,
+    TimeRange,
 };
 use experiment::schema::{
-    AddedLatency, Cell, ComponentSummary, Estimate, LoadPoint, Percentiles, PublishedFigure, Role, Summary,
+    AddedLatency, Cell, ComponentSummary, Estimate, LoadPoint, PublishedFigure, Role, Summary,
 };
+use experiment::{Experiment, Mode, TimeFigure};
 
 /// Every published figure of a mode that the run has or was to have, with what the run measured for it.
 pub(crate) fn figures(experiment: &Experiment, summary: &Summary) -> Vec<PublishedFigure> {
@@ -51,6 +51,9 @@ fn measured(figure: &ReferenceFigure, summary: &Summary) -> Option<Measured> {
     if let ReferenceValue::Relative(quantity, to, _) = figure.value {
         return relative(figure, quantity, to, summary);
     }
+    if let ReferenceValue::Time(clock, of_times, _) = figure.value {
+        return time(figure, clock, of_times, summary);
+    }
     let cell = cell(figure, summary)?;
     match figure.value {
         ReferenceValue::Cpu(_) => {
@@ -58,14 +61,59 @@ fn measured(figure: &ReferenceFigure, summary: &Summary) -> Option<Measured> {
             resource(figure, cell, ", ", read, |_, cores| words::cores(cores))
         }
         ReferenceValue::Memory(kind, _) => memory(figure, cell, kind),
-        ReferenceValue::ResponseTime(percentile, _) => {
-            cell.response_time_us.map(|times| latency(&response_time(&times, percentile)))
-        }
+        ReferenceValue::ReservedCpu(_) | ReferenceValue::ReservedMemory(_) => reserved(figure, cell),
         ReferenceValue::Added(percentile, _) => {
             cell.added_us.map(|times| latency(&added(&times, percentile)))
         }
-        ReferenceValue::Relative(..) => None,
+        ReferenceValue::Time(..) | ReferenceValue::Relative(..) => None,
     }
+}
+
+/// A figure of the response or service time. A saturated cell has those of its distribution: the corrected one over the
+/// answered requests, as others publish it, and over all.
+fn time(figure: &ReferenceFigure, clock: Clock, of_times: TimeFigure, summary: &Summary) -> Option<Measured> {
+    if let Some(cell) = cell(figure, summary) {
+        let times = match clock {
+            Clock::Response => cell.response_time_us,
+            Clock::Service => cell.service_time_us,
+        };
+        return Some(latency(&times?.figure(of_times)?));
+    }
+    let is_meant = |cell: &&Cell| cell.mode == figure.mode && is_load_of(figure, &cell.load);
+    let saturated = summary.cells.iter().filter(is_meant).find_map(|cell| cell.distribution.as_ref())?;
+    let percentile = if of_times == TimeFigure::Max { 100.0 } else { of_times.percentile()? };
+    let point = saturated.at(percentile)?;
+    let value = match clock {
+        Clock::Response => point.answered_response_time_us?,
+        Clock::Service => point.service_time_us?,
+    };
+    let text = match (clock, point.response_time_us) {
+        (Clock::Service, _) => format!("{} (saturated)", words::latency_value(value)),
+        (Clock::Response, Some(all)) => format!(
+            "{} of the answered, {} of all (saturated)",
+            words::latency_value(value),
+            words::latency_value(all)
+        ),
+        (Clock::Response, None) => format!(
+            "{} of the answered, over {} of all (saturated)",
+            words::latency_value(value),
+            words::latency_value(saturated.slowest_answered_us()?)
+        ),
+    };
+    Some(Measured { text, mean: value, estimate: None })
+}
+
+/// What the group of containers that the figure names reserves: a count, without an interval.
+fn reserved(figure: &ReferenceFigure, cell: &Cell) -> Option<Measured> {
+    let groups = &cell.reserved.as_ref()?.groups;
+    let group = groups.iter().find(|group| Some(group.group.name()) == figure.component.as_deref())?;
+    let (mean, text) = match figure.value {
+        ReferenceValue::ReservedCpu(_) => {
+            (group.reserved_cpu_cores, words::cores_value(group.reserved_cpu_cores))
+        }
+        _ => (group.reserved_memory_bytes, words::memory_value(group.reserved_memory_bytes)),
+    };
+    Some(Measured { text, mean, estimate: None })
 }
 
 /// The cell under the figure's load, or under the lowest where it names none.
@@ -127,6 +175,10 @@ fn agrees(published: ReferenceValue, measured: &Estimate) -> Option<bool> {
         ReferenceValue::Relative(.., Relation::Change(change)) => {
             let holds = |value: f64| low <= value && value <= high;
             is_all(holds(change) && !holds(0.0), !holds(change))
+        }
+        ReferenceValue::Time(.., range) if range.low < range.high => {
+            let bounds = (range.low.as_secs_f64() * 1e6, range.high.as_secs_f64() * 1e6);
+            is_all(bounds.0 <= low && high <= bounds.1, high < bounds.0 || low > bounds.1)
         }
         number => {
             let number = in_base_units(number)?;
@@ -206,14 +258,6 @@ fn latency(estimate: &Estimate) -> Measured {
     Measured { text: words::latency(estimate), mean: estimate.estimate, estimate: Some(*estimate) }
 }
 
-fn response_time(times: &Percentiles, percentile: PublishedPercentile) -> Estimate {
-    match percentile {
-        PublishedPercentile::P50 => times.p50,
-        PublishedPercentile::P90 => times.p90,
-        PublishedPercentile::P99 => times.p99,
-    }
-}
-
 fn added(times: &AddedLatency, percentile: PublishedPercentile) -> Estimate {
     match percentile {
         PublishedPercentile::P50 => times.p50,
@@ -228,7 +272,12 @@ fn what(figure: &ReferenceFigure) -> String {
     let what = match figure.value {
         ReferenceValue::Cpu(_) => format!("CPU of {of_whom} for every 1000 requests/s"),
         ReferenceValue::Memory(kind, _) => format!("memory ({}) of {of_whom}", memory_in_words(kind)),
-        ReferenceValue::ResponseTime(percentile, _) => format!("{} of the response time", percentile.name()),
+        ReferenceValue::Time(Clock::Response, figure, _) => format!("{} of the response time", figure.name()),
+        ReferenceValue::Time(Clock::Service, figure, _) => {
+            format!("{} of the service time, uncorrected", figure.name())
+        }
+        ReferenceValue::ReservedCpu(_) => format!("CPU reserved ({of_whom})"),
+        ReferenceValue::ReservedMemory(_) => format!("memory reserved ({of_whom})"),
         ReferenceValue::Added(percentile, _) => format!("added to the {} of no mesh", percentile.name()),
         ReferenceValue::Relative(RelativeQuantity::Throughput, to, _) => format!("throughput against {to}"),
         ReferenceValue::Relative(RelativeQuantity::Cpu, to, _) => {
@@ -245,7 +294,12 @@ fn value(value: ReferenceValue) -> String {
     match value {
         ReferenceValue::Cpu(cores) => words::cores_value(cores),
         ReferenceValue::Memory(_, bytes) => words::memory_value(bytes as f64),
-        ReferenceValue::ResponseTime(..) | ReferenceValue::Added(..) => {
+        ReferenceValue::ReservedCpu(cores) => words::cores_value(cores),
+        ReferenceValue::ReservedMemory(bytes) => words::memory_value(bytes as f64),
+        ReferenceValue::Time(.., TimeRange { low, high }) if low < high => {
+            format!("{} to {}", words::bound(low), words::bound(high))
+        }
+        ReferenceValue::Time(..) | ReferenceValue::Added(..) => {
             words::latency_value(in_base_units(value).unwrap_or_default())
         }
         ReferenceValue::Relative(.., Relation::Change(change)) => words::change_value(change),
@@ -258,9 +312,10 @@ fn in_base_units(value: ReferenceValue) -> Option<f64> {
     match value {
         ReferenceValue::Cpu(cores) => Some(cores),
         ReferenceValue::Memory(_, bytes) => Some(bytes as f64),
-        ReferenceValue::ResponseTime(_, time) | ReferenceValue::Added(_, time) => {
-            Some(time.as_secs_f64() * 1e6)
-        }
+        ReferenceValue::ReservedCpu(cores) => Some(cores),
+        ReferenceValue::ReservedMemory(bytes) => Some(bytes as f64),
+        ReferenceValue::Time(.., TimeRange { low, high }) => (low == high).then(|| high.as_secs_f64() * 1e6),
+        ReferenceValue::Added(_, time) => Some(time.as_secs_f64() * 1e6),
         ReferenceValue::Relative(..) => None,
     }
 }

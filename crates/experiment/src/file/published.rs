@@ -3,12 +3,16 @@
 use super::section::{Field, Section};
 use crate::diagnostic::ExperimentError;
 use crate::mode::Mode;
+use crate::objective::TimeFigure;
 use crate::published::{
-    MemoryKind, PublishedPercentile, PublishedSource, ReferenceFigure, ReferenceValue, Relation,
+    Clock, MemoryKind, PublishedPercentile, PublishedSource, ReferenceFigure, ReferenceValue, Relation,
     RelativeQuantity,
 };
+use crate::schema::ResourceGroup;
 use crate::units::{UnitError, parse_change, parse_cores, parse_duration, parse_rate, parse_size};
+use Clock::{Response, Service};
 use PublishedPercentile::{P50, P90, P99};
+use TimeFigure::{Max, Mean, P75, P95, P99_9, P99_99};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
@@ -21,23 +25,42 @@ const MOST_CLIENTS: usize = 1_000_000;
 enum Figure {
     Cpu,
     Memory(MemoryKind),
-    ResponseTime(PublishedPercentile),
+    Time(Clock, TimeFigure),
     Added(PublishedPercentile),
     Throughput,
+    ReservedCpu,
+    ReservedMemory,
 }
 
-const FIGURES: [(&str, Figure); 11] = [
+const FIGURES: [(&str, Figure); 28] = [
     ("cpu", Figure::Cpu),
     ("memory", Figure::Memory(MemoryKind::WorkingSet)),
     ("memory-resident", Figure::Memory(MemoryKind::Resident)),
     ("memory-anonymous", Figure::Memory(MemoryKind::Anonymous)),
-    ("p50", Figure::ResponseTime(P50)),
-    ("p90", Figure::ResponseTime(P90)),
-    ("p99", Figure::ResponseTime(P99)),
+    ("mean", Figure::Time(Response, Mean)),
+    ("p50", Figure::Time(Response, TimeFigure::P50)),
+    ("p75", Figure::Time(Response, P75)),
+    ("p90", Figure::Time(Response, TimeFigure::P90)),
+    ("p95", Figure::Time(Response, P95)),
+    ("p99", Figure::Time(Response, TimeFigure::P99)),
+    ("p99.9", Figure::Time(Response, P99_9)),
+    ("p99.99", Figure::Time(Response, P99_99)),
+    ("max", Figure::Time(Response, Max)),
+    ("service-mean", Figure::Time(Service, Mean)),
+    ("service-p50", Figure::Time(Service, TimeFigure::P50)),
+    ("service-p75", Figure::Time(Service, P75)),
+    ("service-p90", Figure::Time(Service, TimeFigure::P90)),
+    ("service-p95", Figure::Time(Service, P95)),
+    ("service-p99", Figure::Time(Service, TimeFigure::P99)),
+    ("service-p99.9", Figure::Time(Service, P99_9)),
+    ("service-p99.99", Figure::Time(Service, P99_99)),
+    ("service-max", Figure::Time(Service, Max)),
     ("added-p50", Figure::Added(P50)),
     ("added-p90", Figure::Added(P90)),
     ("added-p99", Figure::Added(P99)),
     ("throughput", Figure::Throughput),
+    ("reserved-cpu", Figure::ReservedCpu),
+    ("reserved-memory", Figure::ReservedMemory),
 ];
 
 /// Reads the list.
@@ -80,6 +103,12 @@ fn figure(section: &Section<'_>) -> Result<ReferenceFigure> {
             "expected with CPU and memory alone, and without `to`",
         ));
     }
+    if value.is_reserved() {
+        let groups = [ResourceGroup::App, ResourceGroup::Generators, ResourceGroup::Mesh];
+        section
+            .required("component", "component: app")?
+            .choice(&groups.map(|group| (group.name(), group)))?;
+    }
     Ok(ReferenceFigure {
         mode,
         rate: section.field("rate")?.map(|field| field.quantity(parse_rate)).transpose()?,
@@ -108,9 +137,9 @@ fn value(section: &Section<'_>, mode: Mode) -> Result<ReferenceValue> {
     Ok(match kind {
         Figure::Cpu => ReferenceValue::Cpu(value.quantity(parse_cores)?),
         Figure::Memory(kind) => ReferenceValue::Memory(kind, value.quantity(parse_size)?),
-        Figure::ResponseTime(percentile) => {
-            ReferenceValue::ResponseTime(percentile, value.quantity(parse_duration)?)
-        }
+        Figure::Time(clock, figure) => ReferenceValue::Time(clock, figure, value.quantity(str::parse)?),
+        Figure::ReservedCpu => ReferenceValue::ReservedCpu(value.quantity(parse_cores)?),
+        Figure::ReservedMemory => ReferenceValue::ReservedMemory(value.quantity(parse_size)?),
         Figure::Added(percentile) => ReferenceValue::Added(percentile, value.quantity(parse_duration)?),
         Figure::Throughput => {
             return Err(kind_field.place().error(

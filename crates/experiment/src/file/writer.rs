@@ -184,7 +184,7 @@ enum ValueView {
     Cores(CpuCores),
     Size(ByteSize),
     Time(TimeSpan),
-    Relation(String),
+    Text(String),
 }
 
 /// A rate without a needless point: 1000, not 1000.0.
@@ -393,10 +393,11 @@ fn published(source: &PublishedSource) -> PublishedView<'_> {
         value: match figure.value {
             ReferenceValue::Cpu(cores) => ValueView::Cores(CpuCores(cores)),
             ReferenceValue::Memory(_, bytes) => ValueView::Size(ByteSize(bytes)),
-            ReferenceValue::ResponseTime(_, time) | ReferenceValue::Added(_, time) => {
-                ValueView::Time(TimeSpan(time))
-            }
-            ReferenceValue::Relative(.., relation) => ValueView::Relation(relation.to_string()),
+            ReferenceValue::ReservedCpu(cores) => ValueView::Cores(CpuCores(cores)),
+            ReferenceValue::ReservedMemory(bytes) => ValueView::Size(ByteSize(bytes)),
+            ReferenceValue::Time(_, _, range) => ValueView::Text(range.to_string()),
+            ReferenceValue::Added(_, time) => ValueView::Time(TimeSpan(time)),
+            ReferenceValue::Relative(.., relation) => ValueView::Text(relation.to_string()),
         },
     });
     PublishedView { source: &source.source, differs: &source.differs, figures: figures.collect() }

@@ -27,7 +27,8 @@ Examples:
   meshmeter run mesh-modes --set topology.namespaces=[1,5] --set fresh=mode
   meshmeter run my-experiment.yaml --dry-run")]
 pub struct RunArgs {
-    /// A preset study, or an experiment file [studies: sidecar-cost, mesh-modes, mesh-size, egress, egress-direct]
+    /// A preset study, or an experiment file [studies: sidecar-cost, mesh-modes, mesh-size, emojivoto, tiered-50, egress,
+    /// egress-direct]
     #[arg(value_name = "STUDY|FILE", value_hint = ValueHint::FilePath)]
     pub experiment: String,
 
