@@ -20,9 +20,24 @@ fn sentence(run: &Run<'_>, key: &str, mode: Mode) -> Option<String> {
     let typed = |number: &f64| values.iter().find(|value| value.quantity(key) == Some(*number));
     let (least, greatest) = (typed(median.values.first()?)?, typed(median.values.last()?)?);
     Some(format!(
-        "With {key} {greatest} instead of {least}, mode {mode} under {}: {changes}.",
-        words::described(at)
+        "With {key} {greatest} instead of {least}, mode {mode} under {}: {changes}.{}",
+        words::described(at),
+        cost_of_one(key, median)
     ))
+}
+
+/// What one more hop or connection costs: the slope over all values; empty where it is not shown, and for other factors.
+fn cost_of_one(key: &str, median: &FactorEffect) -> String {
+    let what = match key {
+        "topology.hops" => "hop",
+        "load.connections" => "connection",
+        _ => return String::new(),
+    };
+    let slope = &median.per_unit;
+    if !slope.excludes_zero() {
+        return String::new();
+    }
+    format!(" Each further {what}: {} in the median.", change(slope, words::latency))
 }
 
 /// The effect on the median under the load that sentences speak of, with the first values of the other factors, and a

@@ -281,6 +281,28 @@ fn what_the_size_of_the_mesh_costs_is_told() {
 
 /// Connections cost nothing, workers make proxies faster; the cells of a run with two factors are told apart.
 #[test]
+fn what_a_hop_costs_is_said_of_each_mode() {
+    let text = "{name: t, modes: [none, sidecar], load: {rate: 1000, duration: 2500ms}, repeats: 3, \
+                topology: {shape: chain, hops: [1, 2, 4]}}";
+    let (_, summary) = run(text, |trial| {
+        let hops = trial.factors["topology.hops"].quantity("topology.hops").unwrap();
+        let each_us = if trial.mode == Mode::Sidecar { 400.0 } else { 50.0 };
+        let result = trial.result.as_mut().unwrap();
+        result.response_time_us = histogram(2500, 100.0 + each_us * hops, None).summary();
+        result.response_time_us.p50 = 100.0 + each_us * hops + (trial.index % 3) as f64;
+    });
+    let said = |mode: &str, what: &str| {
+        let of_mode =
+            summary.findings.iter().filter(|finding| finding.contains(&format!("mode {mode} under")));
+        of_mode
+            .into_iter()
+            .any(|finding| finding.contains("topology.hops 4 instead of 1") && finding.contains(what))
+    };
+    assert!(said("sidecar", "Each further hop: 0.40 ms"), "{:?}", summary.findings);
+    assert!(said("none", "Each further hop: 50 µs"), "{:?}", summary.findings);
+}
+
+#[test]
 fn findings_name_the_values_of_factors() {
     let text = "{name: t, modes: [none, sidecar], load: {rate: 1000, connections: [2, 16], duration: 2500ms}, repeats: 3, \
                 proxy: {workers: [1, 2, 4]}}";

@@ -184,6 +184,7 @@ fn what_pods_reserve_stands_beside_what_they_used() {
     }
     let (_, mut trials) = five_tenants(|_, _, _| {});
     for trial in &mut trials {
+        trial.mode = Mode::Ambient;
         let proxies = [("ztunnel", Role::Proxy, "ztunnel"), ("tenant-1-waypoint", Role::Proxy, "waypoint")];
         let others = [("istiod", Role::ControlPlane, "istio"), ("etcd", Role::ControlPlane, "istio")];
         trial.components.extend(proxies.into_iter().chain(others).map(|(name, role, pod)| ComponentUsage {

@@ -4,6 +4,7 @@
 //! default, node proxies what the study of fifty tenants gave them; containers are counted from what the trials observed.
 
 use super::estimates::estimate;
+use experiment::Mode;
 use experiment::schema::{
     ComponentUsage, GroupReservation, ReservationSummary, ResourceGroup, Role, TrialRecord,
 };
@@ -41,8 +42,12 @@ pub(super) fn reservation(
     valid: &[&TrialRecord],
 ) -> Option<ReservationSummary> {
     let observed = all.iter().max_by_key(|trial| trial.components.len())?;
-    let counted: Vec<&ComponentUsage> =
-        observed.components.iter().filter(|usage| group_of(usage).is_some()).collect();
+    // In mode none the control plane stays between trials, and nobody needs it.
+    let has_mesh = observed.mode != Mode::None;
+    let counts = |usage: &&ComponentUsage| {
+        group_of(usage).is_some_and(|group| has_mesh || group != ResourceGroup::Mesh)
+    };
+    let counted: Vec<&ComponentUsage> = observed.components.iter().filter(counts).collect();
     if counted.is_empty() {
         return None;
     }
