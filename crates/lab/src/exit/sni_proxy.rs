@@ -1,12 +1,14 @@
 //! The SNI proxy behind an egress gateway: nginx, which looks at the name of the server in a connection's first message
 //! and leads it there, unread. As Istio's documentation has it for wildcard domains: beside the gateway's own proxy in
-//! its pod. What differs: names lead to addresses by a table in its configuration, not by DNS, since a lab has none. It
-//! counts connections and bytes by the lines of its log, of which it writes one as each connection ends.
+//! its pod. What differs: names lead to addresses by a table in its configuration, not by DNS, since a lab has none. Ended
+//! connections and their bytes are counted by the lines of its log, open ones as the kernel counts them (`ss`): services keep
+//! connections to a database open.
 
 use crate::Result;
 use crate::components::answer_within;
 use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
 use crate::context::DeploymentContext;
+use crate::namespace::Namespace;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::running::{CounterSource, Proxy};
@@ -18,9 +20,11 @@ use mesh::istio::objects::egress::{EXTERNAL_HOST, SNI_PROXY_PORT};
 use mesh::proof::{Count, Demand, Evidence, ProtocolCounters, Seen, SideCounters, StreamCounters};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub const NAME: &str = "sni-proxy";
@@ -31,7 +35,8 @@ const VERSION_LIMIT: Duration = Duration::from_secs(20);
 
 /// Connections that a worker takes: two for each of the client's, and as many clients as experiments have.
 const WORKER_CONNECTIONS: usize = 8192;
-const HINT: &str = "install nginx with its stream module; on Debian and Ubuntu: apt-get install nginx-light libnginx-mod-stream";
+const HINT: &str = "install nginx with its stream module, and iproute2; on Debian and Ubuntu: apt-get install nginx-light \
+    libnginx-mod-stream iproute2";
 
 /// Where systems keep nginx, beside what PATH holds: an ordinary user's has no sbin.
 const FOLDERS: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/sbin"];
@@ -41,17 +46,23 @@ pub struct Nginx {
     program: PathBuf,
     /// The module for connections that are not HTTP, where it is a file of its own.
     stream_module: Option<PathBuf>,
+    /// It shows what the kernel counted of open connections.
+    ss: PathBuf,
 }
 
 pub fn find() -> Result<Nginx> {
     let operation = "find nginx, the SNI proxy";
     let missing = |reason: String| EnvironmentError::new(operation, reason).with_hint(HINT);
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let program = std::env::split_paths(&path)
-        .chain(FOLDERS.iter().map(PathBuf::from))
-        .map(|folder| folder.join("nginx"))
-        .find(|program| program.is_file())
-        .ok_or_else(|| missing("there is none on the path".to_owned()))?;
+    let find = |name: &str| {
+        std::env::split_paths(&path)
+            .chain(FOLDERS.iter().map(PathBuf::from))
+            .map(|folder| folder.join(name))
+            .find(|program| program.is_file())
+    };
+    let program = find("nginx").ok_or_else(|| missing("there is none on the path".to_owned()))?;
+    let ss =
+        find("ss").ok_or_else(|| missing("there is no ss on the path, which counts its bytes".to_owned()))?;
     let output = answer_within(Command::new(&program).arg("-V"), VERSION_LIMIT).map_err(|reason| {
         missing(format!("{} does not say how it was built: {reason}", program.display()))
     })?;
@@ -59,7 +70,7 @@ pub fn find() -> Result<Nginx> {
     let built = String::from_utf8_lossy(&output.stderr).into_owned();
     let stream_module = stream_module(&built, |file| file.is_file())
         .map_err(|reason| missing(format!("{} {reason}", program.display())))?;
-    Ok(Nginx { program, stream_module })
+    Ok(Nginx { program, stream_module, ss })
 }
 
 /// The stream module's file, or nothing where it is built in, from what `nginx -V` says; or in words what is missing.
@@ -110,7 +121,7 @@ pub fn start(context: &DeploymentContext<'_>, pod: &mut Pod, destination: Socket
         known_as: None,
         envoy: None,
         spans: None,
-        counters: Box::new(ConnectionLog(log)),
+        counters: Box::new(Connections { log, ss: nginx.ss, namespace: Arc::clone(pod.namespace()) }),
         _files: files,
     })
 }
@@ -169,16 +180,48 @@ pub fn evidence() -> Evidence {
 }
 
 #[derive(Debug)]
-struct ConnectionLog(PathBuf);
+struct Connections {
+    log: PathBuf,
+    ss: PathBuf,
+    namespace: Arc<Namespace>,
+}
 
-impl CounterSource for ConnectionLog {
+impl CounterSource for Connections {
     fn counters(&self) -> Result<BTreeMap<String, u64>, AdminError> {
-        let text = fs::read_to_string(&self.0).map_err(|error| AdminError {
-            proxy: NAME.to_owned(),
-            path: self.0.display().to_string(),
-            cause: AdminCause::Log(error),
-        })?;
-        Ok(count(&text))
+        let failed = |path: &Path| {
+            let path = path.display().to_string();
+            move |error| AdminError { proxy: NAME.to_owned(), path, cause: AdminCause::Log(error) }
+        };
+        let open = self.open_connections().map_err(failed(&self.ss))?;
+        let ended = fs::read_to_string(&self.log).map_err(failed(&self.log))?;
+        let mut counters = count(&ended);
+        count_open(&open, &mut counters);
+        Ok(counters)
+    }
+}
+
+impl Connections {
+    fn open_connections(&self) -> io::Result<String> {
+        let mut ss = Command::new(&self.ss);
+        ss.args(["-t", "-i", "-n", "-H", "state", "established", &format!("sport = :{SNI_PROXY_PORT}")]);
+        let run = move || answer_within(&mut ss, VERSION_LIMIT).map_err(|reason| reason.to_string());
+        let output = self.namespace.run(run).map_err(io::Error::other)?.map_err(io::Error::other)?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+/// Adds what `ss` shows: a line per connection, and an indented one with what it carried.
+fn count_open(shown: &str, counters: &mut BTreeMap<String, u64>) {
+    let mut add = |name: &str, amount: u64| *counters.entry(name.to_owned()).or_default() += amount;
+    for line in shown.lines() {
+        if !line.starts_with(char::is_whitespace) {
+            add(CONNECTIONS, 1);
+        }
+        for (name, value) in line.split_whitespace().filter_map(|word| word.split_once(':')) {
+            if name == RECEIVED_BYTES || name == SENT_BYTES {
+                add(name, value.parse().unwrap_or(0));
+            }
+        }
     }
 }
 
@@ -214,6 +257,17 @@ mod tests {
         assert_eq!(stream_module(&built_in, |_| false), Ok(None));
         let without = DEBIAN.replace("--with-stream_ssl_preread_module", "");
         assert!(stream_module(&without, |_| true).unwrap_err().contains("ssl_preread"));
+    }
+
+    #[test]
+    fn open_connections_add_to_ended_ones() {
+        let mut counters = count("200 100 1000\n");
+        let shown = "0 0 127.0.0.1:18443 127.0.0.1:41234\n\t cubic rto:201 bytes_sent:7 bytes_acked:7 bytes_received:30 segs_out:4\n\
+            0 0 127.0.0.1:18443 127.0.0.1:41236\n\t cubic rto:201\n";
+        count_open(shown, &mut counters);
+        let [connections, received, sent] =
+            [CONNECTIONS, RECEIVED_BYTES, SENT_BYTES].map(|name| counters[name]);
+        assert_eq!((connections, received, sent), (3, 130, 1007));
     }
 
     #[test]
