@@ -70,6 +70,10 @@ impl<'a> Scripts<'_, 'a> {
                 Value::List(steps) if steps.is_empty() => {
                     Err(node.place.error(format!("`{path}` has an empty list"), "expected at least one step"))
                 }
+                // isotope knows no sequence inside a list of its scripts: such a list runs at once too.
+                Value::List(_) if self.dialect == Dialect::Isotope => {
+                    Ok(Step::Parallel(self.branches(node, path, depth + 1)?))
+                }
                 Value::List(_) => Ok(Step::Sequence(self.sequence(node, path, depth + 1)?)),
                 _ => self.step(node, path, depth),
             })

@@ -195,6 +195,16 @@ fn recursion_that_dies_out_is_read() {
 }
 
 #[test]
+fn lists_nested_in_isotope_scripts_run_at_once() {
+    let text =
+        "services: [{name: a, isEntrypoint: true, script: [[{sleep: 1ms}, [{sleep: 2ms}, {sleep: 3ms}]]]}]";
+    let topology = read(text, "nested.yaml").unwrap();
+    let steps = &topology.workloads[topology.find("a").unwrap()].script().unwrap().endpoints[0].steps;
+    let Step::Parallel(branches) = &steps[0] else { panic!("{steps:?}") };
+    assert!(matches!(&branches[1], Step::Parallel(nested) if nested.len() == 2), "{branches:?}");
+}
+
+#[test]
 fn isotope_shapes_are_read_with_their_own_units() {
     let canonical = "\
 defaults:
