@@ -314,7 +314,9 @@ fn in_base_units(value: ReferenceValue) -> Option<f64> {
         ReferenceValue::Memory(_, bytes) => Some(bytes as f64),
         ReferenceValue::ReservedCpu(cores) => Some(cores),
         ReferenceValue::ReservedMemory(bytes) => Some(bytes as f64),
-        ReferenceValue::Time(.., TimeRange { low, high }) => (low == high).then(|| high.as_secs_f64() * 1e6),
+        ReferenceValue::Time(.., TimeRange { low, high }) => {
+            (low == high).then_some(high.as_secs_f64() * 1e6)
+        }
         ReferenceValue::Added(_, time) => Some(time.as_secs_f64() * 1e6),
         ReferenceValue::Relative(..) => None,
     }
