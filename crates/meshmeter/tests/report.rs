@@ -151,9 +151,13 @@ fn a_pipe_in_place_of_the_trials_is_named_and_not_waited_for() {
 fn a_full_disk_keeps_the_old_report() {
     let root = tempfile::tempdir().unwrap();
     run_folder(root.path());
+    assert!(meshmeter().arg("report").arg(root.path()).output().unwrap().status.success());
+    // The summary fits, the page does not.
+    let summary_bytes = fs::metadata(root.path().join("summary.json")).unwrap().len();
+    let limit = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" report \"$1\"", summary_bytes / 1024 + 1);
     fs::write(root.path().join("report.html"), "old").unwrap();
     let output = Command::new("bash")
-        .args(["-c", "trap '' XFSZ; ulimit -f 80; exec \"$0\" report \"$1\""])
+        .args(["-c", &limit])
         .arg(meshmeter().get_program())
         .arg(root.path())
         .output()

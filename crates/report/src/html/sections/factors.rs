@@ -57,10 +57,13 @@ pub fn factors(context: &Context) -> Option<FactorSection> {
     let cells = &context.run.summary.cells;
     let times = cells.iter().filter_map(|cell| Some(cell.response_time_us?.p50.estimate));
     let unit = TimeUnit::for_times(times);
-    let median = |cell: &Cell| {
-        let median = cell.response_time_us?.p50;
-        Some((median.map(|us| us / unit.us()), unit.interval(&median).text_with_unit(unit.symbol())))
+    let time = |percentile: Option<Estimate>| {
+        let estimate = percentile?;
+        Some((estimate.map(|us| us / unit.us()), unit.interval(&estimate).text_with_unit(unit.symbol())))
     };
+    let median = |cell: &Cell| time(cell.response_time_us.map(|times| times.p50));
+    let p90 = |cell: &Cell| time(cell.response_time_us.map(|times| times.p90));
+    let p99 = |cell: &Cell| time(cell.response_time_us.map(|times| times.p99));
     let rate = |cell: &Cell| {
         let rate = cell.rate_completed.filter(|_| cell.load.rate.is_none())?;
         Some((rate, format!("{} requests/s", Interval::new(&rate).text())))
@@ -68,6 +71,8 @@ pub fn factors(context: &Context) -> Option<FactorSection> {
     let drawn = [
         Drawn { id: "rate", caption: "Throughput", unit: "/s", read: &rate },
         Drawn { id: "median", caption: "Median response time", unit: unit.symbol(), read: &median },
+        Drawn { id: "p90", caption: "90th percentile of response time", unit: unit.symbol(), read: &p90 },
+        Drawn { id: "p99", caption: "99th percentile of response time", unit: unit.symbol(), read: &p99 },
     ];
     let mut charts: Vec<Figure> = drawn.iter().flat_map(|drawn| figures(context, against, drawn)).collect();
     let folded = charts.split_off(charts.len().min(MAX_OPEN_CHARTS));
