@@ -25,8 +25,8 @@ pub fn run(args: &ServeArgs, file: &Path, service: &str) -> Result<ExitCode, Fai
     end_at_second_signal().map_err(|error| Failure::environment(&error))?;
     let stop = signals().map_err(|error| Failure::environment(&error))?;
     let node = Node::bind(&settings(args, file, service)?).map_err(|error| failure(&error))?;
-    announce([node.url()]).map_err(|error| Failure::environment(&error))?;
     program_pages::unmap_touched();
+    announce([node.url()]).map_err(|error| Failure::environment(&error))?;
     let counters = node.run(stop).map_err(|error| failure(&error))?;
     anstream::eprintln!("served {} requests, {} bytes", counters.requests, counters.bytes_sent);
     Ok(ExitCode::SUCCESS)
