@@ -1,7 +1,7 @@
 //! Data planes: what carries the traffic of the workloads in the mesh. One file each.
 //! It starts proxies for workloads, redirects traffic through them, and names the counters that prove a call's path.
 
-mod none;
+pub(crate) mod none;
 pub(crate) mod sidecar;
 pub(crate) mod static_envoy;
 mod waypoint;

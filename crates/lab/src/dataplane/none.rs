@@ -5,28 +5,34 @@ use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
 use crate::istio::redirect::{ServiceAddress, service_rules};
 use crate::running::service::SERVICE_PORT;
+use experiment::dataplane::{DataPlane, Entry};
 
 pub(super) struct NoProxies;
 
-impl Part for NoProxies {
-    fn services_have_addresses(&self, rollout: &mut Rollout<'_>) -> Result<()> {
-        for id in 0..rollout.topology().workloads.len() {
-            let services = rollout.calls_from(id).filter(|call| !rollout.workload(call.to).is_external());
-            let services = services.map(|call| ServiceAddress {
-                service: rollout.service_address(call.to),
-                port: SERVICE_PORT,
-                endpoints: rollout.endpoints_of(call.to),
-            });
-            // A pod's own address leads to it already.
-            let services: Vec<ServiceAddress> = services
-                .filter(|address| !address.endpoints.iter().any(|endpoint| *endpoint.ip() == address.service))
-                .collect();
-            if !services.is_empty() {
-                let rules = service_rules(&services);
-                let places = rollout.places_of(&[id]);
-                rollout.change_pods(&places, |pod| pod.load_rules(rules.clone()))?;
-            }
+impl Part for NoProxies {}
+
+/// Leads callers without a proxy from the addresses of Services to pods, as kube-proxy does in a cluster.
+pub(crate) fn lead_to_services(rollout: &mut Rollout<'_>) -> Result<()> {
+    for id in 0..rollout.topology().workloads.len() {
+        let is_outside = rollout.mode.entry == Entry::Direct && !rollout.is_member(id);
+        if rollout.mode.data_plane != DataPlane::None && !is_outside {
+            continue;
         }
-        Ok(())
+        let services = rollout.calls_from(id).filter(|call| !rollout.workload(call.to).is_external());
+        let services = services.map(|call| ServiceAddress {
+            service: rollout.service_address(call.to),
+            port: SERVICE_PORT,
+            endpoints: rollout.endpoints_of(call.to),
+        });
+        // A pod's own address leads to it already.
+        let services: Vec<ServiceAddress> = services
+            .filter(|address| !address.endpoints.iter().any(|endpoint| *endpoint.ip() == address.service))
+            .collect();
+        if !services.is_empty() {
+            let rules = service_rules(&services);
+            let places = rollout.places_of(&[id]);
+            rollout.change_pods(&places, |pod| pod.load_rules(rules.clone()))?;
+        }
     }
+    Ok(())
 }

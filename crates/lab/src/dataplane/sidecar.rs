@@ -55,6 +55,10 @@ impl Part for Sidecars<'_> {
     }
 
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
+        if rollout.context.spec.proxy.mtls == MutualTls::Strict {
+            rollout
+                .refuse_calls_from_outside("`proxy.mtls: strict` takes no plain text; `permissive` does")?;
+        }
         let members = rollout.members();
         let places = rollout.places_of(&members);
         let bypassed = bypassed(rollout);
@@ -110,7 +114,7 @@ impl Part for Sidecars<'_> {
             Exit::Bypass => Evidence::new(Seen::Nothing(exit::hops::past_the_sidecar(rollout, call.from))),
             exit => outbound(rollout, call).evidence(exit::hops::speaks_mutual_tls(exit)),
         };
-        let at_callee = inbound(rollout, call.to).evidence(mtls);
+        let at_callee = inbound(rollout, call.to).evidence(mtls && !rollout.comes_from_outside(call));
         let at_callee = Evidence { accepts: Some(taken(rollout.context.spec)), ..at_callee };
         Stations {
             at_caller: station(call.from, at_caller).into_iter().collect(),

@@ -127,6 +127,9 @@ impl Part for Ztunnels<'_> {
     }
 
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
+        rollout.refuse_calls_from_outside(
+            "paths from outside an ambient mesh are not proven; let it be in the mesh",
+        )?;
         match rollout.context.spec.istio.ztunnel {
             ZtunnelPlacement::Shared => self.start_shared(rollout),
             ZtunnelPlacement::PerPod => self.start_per_pod(rollout),

@@ -121,6 +121,21 @@ impl<'a> Rollout<'a> {
         workload.in_mesh && !drives_from_outside
     }
 
+    /// A call to a member from outside the mesh that no gateway takes: it comes in plain text.
+    pub fn comes_from_outside(&self, call: Call) -> bool {
+        self.mode.entry == Entry::Direct && !self.is_member(call.from) && self.is_member(call.to)
+    }
+
+    /// Refuses calls from outside the mesh where the mode cannot have them.
+    pub fn refuse_calls_from_outside(&self, because: &str) -> Result<()> {
+        let outside = self.topology().calls.iter().find(|call| self.comes_from_outside(**call));
+        outside.map_or(Ok(()), |call| {
+            let [from, to] = [call.from, call.to].map(|id| self.workload(id).qualified_name());
+            let operation = format!("let {from}, which is outside the mesh, call {to}");
+            Err(EnvironmentError::new(operation, because.to_owned()))
+        })
+    }
+
     pub fn calls_from(&self, id: WorkloadId) -> impl Iterator<Item = Call> {
         self.links[id].callees.iter().map(move |to| Call { from: id, to: *to })
     }
