@@ -232,11 +232,16 @@ fn services_of_a_topology_call_each_other_and_count_at_the_end() {
         &web.url(),
     ]);
     let result: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
-    assert_eq!(result["requests"]["status"]["200"], 200, "{}", stderr(&loaded));
+    // What a busy machine leaves at the end of the window is not sent.
+    let sent = result["requests"]["sent"].as_u64().unwrap();
+    assert!(sent > 0 && result["requests"]["status"]["200"] == sent, "{}", stderr(&loaded));
     for serving in [web, cart] {
         let (status, said, _) = serving.end(Signal::TERM);
         assert_eq!(status, Some(0), "{said}");
-        assert!(said.starts_with("served 200 requests, ") && said.ends_with(" bytes\n"), "{said}");
+        assert!(
+            said.starts_with(&format!("served {sent} requests, ")) && said.ends_with(" bytes\n"),
+            "{said}"
+        );
     }
 }
 

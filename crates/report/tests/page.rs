@@ -133,7 +133,7 @@ fn words_of(section: &str) -> String {
 fn one_factor_has_a_chart_against_it() {
     let page = page(&fixture::run(fixture::factor_trials(&[("proxy.cpu", &["250m", "500m", "1"])])));
     let factors = section(&page, "factors");
-    assert_eq!(factors.matches("<figure>").count(), 1);
+    assert_eq!(factors.matches("<figure>").count(), 3, "median, p90 and p99");
     assert!(factors.contains("proxy.cpu 250m"), "the points say their values");
     insta::assert_snapshot!(words_of(factors));
     insta::assert_snapshot!("table_with_a_factor_column", words_of(section(&page, "glance")));
@@ -145,7 +145,7 @@ fn two_factors_make_small_multiples() {
         [("load.connections", &["2", "16"]), ("proxy.cpu", &["250m", "500m", "1"])];
     let page = page(&fixture::run(fixture::factor_trials(&factors)));
     let factors = section(&page, "factors");
-    assert_eq!(factors.matches("<figure>").count(), 2, "one per number of connections");
+    assert_eq!(factors.matches("<figure>").count(), 6, "three per number of connections");
     insta::assert_snapshot!(words_of(factors));
     assert!(!has_section(&page, "sizes"));
 }
