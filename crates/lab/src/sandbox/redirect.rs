@@ -145,11 +145,24 @@ pub(crate) fn saved(lock_file: &Path) -> Result<Vec<String>> {
         let mut command = Command::new(&program);
         let output =
             output_within(command.env("XTABLES_LOCKFILE", lock_file), SAVE_TIMEOUT).context(operation())?;
-        let text = String::from_utf8_lossy(&output.stdout);
         rules.push(name);
-        rules.extend(text.lines().filter(|line| !line.starts_with('#')).map(without_counters));
+        rules.extend(tables(&String::from_utf8_lossy(&output.stdout)));
     }
     Ok(rules)
+}
+
+/// The lines of all tables that do something, by table. The kernel lists a table once any program on the machine has loaded it,
+/// in an order that changes: neither changes what happens to packets.
+fn tables(saved: &str) -> Vec<String> {
+    let lines: Vec<String> =
+        saved.lines().filter(|line| !line.starts_with('#')).map(without_counters).collect();
+    let does_nothing = |line: &String| line.starts_with('*') || line == "COMMIT" || line.ends_with(" ACCEPT");
+    let tables = lines.split_inclusive(|line| line == "COMMIT");
+    let mut tables: Vec<&[String]> = tables
+        .filter(|table| table.iter().any(|line| line.starts_with('-') || !does_nothing(line)))
+        .collect();
+    tables.sort_by_key(|table| &table[0]);
+    tables.concat()
 }
 
 /// `:OUTPUT ACCEPT [7:420]` counts packets and bytes.
@@ -209,6 +222,17 @@ mod tests {
         assert_eq!(without_counters(":OUTPUT ACCEPT [7:420]"), ":OUTPUT ACCEPT");
         let rule = "-A OUTPUT -m comment --comment \"a [b]\" -j RETURN";
         assert_eq!(without_counters(rule), rule);
+    }
+
+    #[test]
+    fn rules_are_the_same_in_whatever_order_tables_are_listed() {
+        let nat = "*nat\n:OUTPUT ACCEPT [1:2]\n-A OUTPUT -j RETURN\nCOMMIT\n";
+        let filter = "# Generated\n*filter\n:INPUT DROP [3:4]\nCOMMIT\n";
+        let empty = "*raw\n:PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n";
+        let expected =
+            ["*filter", ":INPUT DROP", "COMMIT", "*nat", ":OUTPUT ACCEPT", "-A OUTPUT -j RETURN", "COMMIT"];
+        assert_eq!(tables(&format!("{nat}{filter}")), expected);
+        assert_eq!(tables(&format!("{empty}{filter}{nat}")), expected);
     }
 
     #[test]
