@@ -151,17 +151,37 @@ pub(crate) fn saved(lock_file: &Path) -> Result<Vec<String>> {
     Ok(rules)
 }
 
-/// The lines of all tables that do something, by table. The kernel lists a table once any program on the machine has loaded it,
-/// in an order that changes: neither changes what happens to packets.
+/// The lines of all tables that do something, by table and chain. The kernel lists a table once any program on the machine has
+/// loaded it, and tables and chains in an order that changes: neither changes what happens to packets. A rule that is listed
+/// twice in a chain acts once.
 fn tables(saved: &str) -> Vec<String> {
-    let lines: Vec<String> =
-        saved.lines().filter(|line| !line.starts_with('#')).map(without_counters).collect();
-    let does_nothing = |line: &String| line.starts_with('*') || line == "COMMIT" || line.ends_with(" ACCEPT");
-    let tables = lines.split_inclusive(|line| line == "COMMIT");
-    let mut tables: Vec<&[String]> = tables
-        .filter(|table| table.iter().any(|line| line.starts_with('-') || !does_nothing(line)))
+    let lines: Vec<String> = saved
+        .lines()
+        .filter(|line| !line.starts_with('#') && *line != "COMMIT")
+        .map(without_counters)
         .collect();
-    tables.sort_by_key(|table| &table[0]);
+    let starts = |line: &String| line.starts_with('*');
+    let mut tables: Vec<Vec<String>> = Vec::new();
+    for line in lines {
+        match tables.last_mut() {
+            Some(table) if !starts(&line) => {
+                if !table.contains(&line) {
+                    table.push(line);
+                }
+            }
+            _ => tables.push(vec![line]),
+        }
+    }
+    tables.retain(|table| table[1..].iter().any(|line| line.starts_with('-') || !line.ends_with(" ACCEPT")));
+    for table in &mut tables {
+        // Stable: rules stay in their order within a chain, and chains are declared before all rules.
+        table[1..].sort_by_key(|line| match line.strip_prefix("-A ") {
+            Some(rule) => (true, rule.split(' ').next().unwrap_or_default().to_owned()),
+            None => (false, line.clone()),
+        });
+    }
+    tables.sort();
+    tables.dedup();
     tables.concat()
 }
 
@@ -229,8 +249,7 @@ mod tests {
         let nat = "*nat\n:OUTPUT ACCEPT [1:2]\n-A OUTPUT -j RETURN\nCOMMIT\n";
         let filter = "# Generated\n*filter\n:INPUT DROP [3:4]\nCOMMIT\n";
         let empty = "*raw\n:PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n";
-        let expected =
-            ["*filter", ":INPUT DROP", "COMMIT", "*nat", ":OUTPUT ACCEPT", "-A OUTPUT -j RETURN", "COMMIT"];
+        let expected = ["*filter", ":INPUT DROP", "*nat", ":OUTPUT ACCEPT", "-A OUTPUT -j RETURN"];
         assert_eq!(tables(&format!("{nat}{filter}")), expected);
         assert_eq!(tables(&format!("{empty}{filter}{nat}")), expected);
     }
