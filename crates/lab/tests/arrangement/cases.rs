@@ -6,6 +6,7 @@ pub mod last_lines;
 #[path = "workers.rs"]
 mod workers;
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::io::stdin;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -82,7 +83,8 @@ pub struct Cases<Case> {
 /// What became of a case.
 struct Report {
     name: &'static str,
-    passed: bool,
+    /// Or why it failed, in a line.
+    result: Result<(), String>,
     took_s: f64,
     /// What it and its components have printed.
     output: String,
@@ -116,14 +118,17 @@ impl<Case: Copy> Cases<Case> {
     pub fn work(&self, shared_logs: Option<&Path>, call: impl Fn(Case)) -> ExitCode {
         for name in stdin().lines().map_while(Result::ok) {
             let (_, case) = self.selected.iter().find(|case| case.0 == name).expect("a case of this program");
-            let passed = catch_unwind(AssertUnwindSafe(|| call(*case))).is_ok();
+            let result = catch_unwind(AssertUnwindSafe(|| call(*case)));
             let folders = FOLDERS.take();
-            if !passed {
-                // The failure is about the last trial, or about how it differs from the one before.
-                let of_case = folders.iter().rev().take(2).rev().map(|folder| folder.path());
-                of_case.chain(shared_logs).for_each(last_lines::tell);
+            match result {
+                Ok(()) => println!("{}", workers::PASSED),
+                Err(panic) => {
+                    // The failure is about the last trial, or about how it differs from the one before.
+                    let of_case = folders.iter().rev().take(2).rev().map(|folder| folder.path());
+                    of_case.chain(shared_logs).for_each(last_lines::tell);
+                    println!("{} {}", workers::FAILED, message(panic.as_ref()));
+                }
             }
-            println!("{}", if passed { workers::PASSED } else { workers::FAILED });
         }
         ExitCode::SUCCESS
     }
@@ -137,20 +142,21 @@ impl<Case: Copy> Cases<Case> {
         let names = self.selected.iter().map(|(name, _)| *name).collect();
         let mut reports = Vec::new();
         let workers_ended = workers::run(names, demand.cases_at_once(), |report| {
-            let verdict = if report.passed { "ok" } else { "FAILED" };
+            let verdict = if report.result.is_ok() { "ok" } else { "FAILED" };
             println!("test {} ... {verdict} ({:.1} s)", report.name, report.took_s);
             print!("{}", report.output);
             reports.push(report);
         });
         reports.sort_by(|one, other| other.took_s.total_cmp(&one.took_s));
-        let (passed, failed): (Vec<_>, Vec<_>) = reports.iter().partition(|report| report.passed);
+        let (passed, failed): (Vec<_>, Vec<_>) = reports.iter().partition(|report| report.result.is_ok());
         let total_s: f64 = reports.iter().map(|report| report.took_s).sum();
         println!("\n{} cases, {total_s:.1} s one after the other; the slowest:", reports.len());
         for report in reports.iter().take(SLOWEST) {
             println!("{:8.1} s  {}", report.took_s, report.name);
         }
         for report in &failed {
-            println!("failed: {}", report.name);
+            // Again at the end: the output of a failed case is long.
+            println!("failed: {}: {}", report.name, report.result.as_ref().err().map_or("", String::as_str));
         }
         if let Err(reason) = &workers_ended {
             println!("failed: {reason}");
@@ -167,4 +173,11 @@ impl<Case: Copy> Cases<Case> {
         );
         if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
+}
+
+/// What a case panicked with, in a line.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message");
+    text.replace('\n', " ")
 }

@@ -4,13 +4,13 @@
 use super::{Report, WORKER_ROLE};
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, PipeReader, Read as _, Write as _, pipe};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Instant;
 
-/// Lines after a case, which no component prints.
+/// Lines after a case, which no component prints; the second goes on with the reason.
 pub const PASSED: &str = "\u{1}case passed";
 pub const FAILED: &str = "\u{1}case failed";
 
@@ -41,18 +41,22 @@ fn take_cases(queue: &Mutex<VecDeque<&'static str>>, reports: &Sender<Report>) -
     let mut worker = None;
     while let Some(name) = next() {
         let begun = Instant::now();
-        let (passed, output) = match worker.get_or_insert_with(Worker::start).run(name) {
-            Ok(result) => result,
+        let (result, output) = worker.get_or_insert_with(Worker::start).run(name).unwrap_or_else(|ended| {
             // The other cases get another worker.
-            Err(output) => {
-                worker = None;
-                (false, output)
-            }
-        };
-        let report = Report { name, passed, took_s: begun.elapsed().as_secs_f64(), output };
+            worker = None;
+            (Err(format!("the process that ran it ended: {}", ended.status)), ended.output)
+        });
+        let report = Report { name, result, took_s: begun.elapsed().as_secs_f64(), output };
         reports.send(report).expect("they are received until the last worker has ended");
     }
     worker.map_or(Ok(()), Worker::end)
+}
+
+/// A worker that ended while it ran a case.
+struct Ended {
+    status: ExitStatus,
+    /// What the case had printed.
+    output: String,
 }
 
 struct Worker {
@@ -76,23 +80,24 @@ impl Worker {
         Self { child, names, output: BufReader::new(output) }
     }
 
-    /// Runs a case to its end: whether it passed, and what was printed; only that where the worker ended with it.
-    fn run(&mut self, name: &str) -> Result<(bool, String), String> {
+    /// Runs a case to its end: why it failed if it did, and what was printed.
+    fn run(&mut self, name: &str) -> Result<(Result<(), String>, String), Ended> {
         let mut printed = String::new();
         let mut line = Vec::new();
         // Of a worker that has ended, the output says why.
         let _ = writeln!(self.names, "{name}");
         while self.output.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
             let text = String::from_utf8_lossy(&line);
-            match text.trim_end() {
-                PASSED => return Ok((true, printed)),
-                FAILED => return Ok((false, printed)),
-                _ => printed += &text,
+            if text.trim_end() == PASSED {
+                return Ok((Ok(()), printed));
             }
+            if let Some(reason) = text.strip_prefix(FAILED) {
+                return Ok((Err(reason.trim().to_owned()), printed));
+            }
+            printed += &text;
             line.clear();
         }
-        let status = self.child.wait().expect("it is a child");
-        Err(format!("{printed}the process that ran the case ended: {status}\n"))
+        Err(Ended { status: self.child.wait().expect("it is a child"), output: printed })
     }
 
     /// Without further cases it ends by itself.
