@@ -117,6 +117,21 @@ pub fn grpc_method(endpoint: &str) -> String {
     }
 }
 
+impl CallStep {
+    /// A call of [`DEFAULT_ENDPOINT`] without a body, made every time, once.
+    #[must_use]
+    pub fn new(to: WorkloadId) -> Self {
+        Self {
+            to,
+            endpoint: DEFAULT_ENDPOINT.to_owned(),
+            request_bytes: Distribution::Fixed(0.0),
+            probability: 1.0,
+            retries: 0,
+            timeout: DEFAULT_CALL_TIMEOUT,
+        }
+    }
+}
+
 impl ScriptedService {
     /// The endpoint of this path.
     #[must_use]

@@ -8,14 +8,14 @@ mod waypoint;
 mod ztunnel;
 
 use crate::Result;
-use crate::deployment::part::Part;
+use crate::deployment::part::{Nothing, Part};
 use crate::local_lab::LocalLab;
 use experiment::Mode;
 use experiment::dataplane::DataPlane;
 
 pub(crate) fn part(data_plane: DataPlane, lab: &LocalLab) -> Result<Box<dyn Part + '_>> {
     Ok(match data_plane {
-        DataPlane::None => Box::new(none::NoProxies),
+        DataPlane::None => Box::new(Nothing),
         DataPlane::StaticEnvoy => Box::new(static_envoy::StaticEnvoys::new(lab.envoy()?)),
         DataPlane::Sidecar => Box::new(sidecar::Sidecars::new(lab.istio_programs()?)),
         DataPlane::Ztunnel => Box::new(ztunnel::Ztunnels::new(lab.ambient_programs()?, false)),

@@ -1,15 +1,10 @@
 //! No proxies: workloads talk directly. Under a control plane they use the addresses of Services.
 
 use crate::Result;
-use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
 use crate::istio::redirect::{ServiceAddress, service_rules};
 use crate::running::service::SERVICE_PORT;
 use experiment::dataplane::{DataPlane, Entry};
-
-pub(super) struct NoProxies;
-
-impl Part for NoProxies {}
 
 /// Leads callers without a proxy from the addresses of Services to pods, as kube-proxy does in a cluster.
 pub(crate) fn lead_to_services(rollout: &mut Rollout<'_>) -> Result<()> {

@@ -25,6 +25,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Of each pod with a service, by its name.
 pub(super) type Readings = BTreeMap<String, Result<ServiceReading, String>>;
 
+/// Calls of a service over an edge, all of its pods together; absent if drivers use the edge.
+pub(super) type CallsOnEdge = Option<Result<Calls, String>>;
+
 impl LabDeployment<'_> {
     pub(super) fn read_services_before(&mut self) -> Result<()> {
         let services = side_by_side(self.parts.pods.services(), |(running, service)| {
@@ -88,6 +91,7 @@ impl LabDeployment<'_> {
     pub(super) fn counted_edges(
         &self,
         sent: &[DriverLoad],
+        calls: &[CallsOnEdge],
         after: &Readings,
     ) -> Vec<(Sent, Vec<CountedService>)> {
         let topology = &self.spec.topology;
@@ -97,10 +101,10 @@ impl LabDeployment<'_> {
             Some((expected.edges, load.sent.requests as f64))
         });
         let expected: Vec<_> = expected.collect();
-        let edges = self.parts.edges.iter().map(|edge| {
-            let sent = match self.calls_on(edge, after) {
+        let edges = self.parts.edges.iter().zip(calls).map(|(edge, calls)| {
+            let sent = match calls {
                 Some(calls) => Sent::Calls {
-                    counted: calls.map(|calls| calls.counters),
+                    counted: calls.as_ref().map(|calls| calls.counters).map_err(Clone::clone),
                     expected: expected
                         .iter()
                         .map(|(edges, requests)| requests * edges.get(&edge.call).copied().unwrap_or(0.0))
@@ -130,8 +134,12 @@ impl LabDeployment<'_> {
         .collect()
     }
 
-    /// Calls of a service over an edge, all of its pods together; absent if drivers use the edge.
-    fn calls_on(&self, edge: &Edge, after: &Readings) -> Option<Result<Calls, String>> {
+    /// By edge of the deployment.
+    pub(super) fn calls(&self, after: &Readings) -> Vec<CallsOnEdge> {
+        self.parts.edges.iter().map(|edge| self.calls_on(edge, after)).collect()
+    }
+
+    fn calls_on(&self, edge: &Edge, after: &Readings) -> CallsOnEdge {
         self.spec.topology.workloads[edge.call.from].script()?;
         let pods = &self.parts.pods.workloads[edge.call.from].pods;
         let calls = pods.iter().map(|running| {
@@ -151,9 +159,9 @@ impl LabDeployment<'_> {
         Some(calls.reduce(|sum, own| Ok(sum?.and(own?))).unwrap_or_else(|| Ok(Calls::default())))
     }
 
-    pub(super) fn edge_records(&self, after: &Readings) -> Vec<EdgeRecord> {
-        let edges = self.parts.edges.iter();
-        edges.filter_map(|edge| Some(self.calls_on(edge, after)?.ok()?.record(edge))).collect()
+    pub(super) fn edge_records(&self, calls: Vec<CallsOnEdge>) -> Vec<EdgeRecord> {
+        let edges = self.parts.edges.iter().zip(calls);
+        edges.filter_map(|(edge, calls)| Some(calls?.ok()?.record(edge))).collect()
     }
 
     pub(super) fn service_counts(&self, after: &Readings) -> Vec<ServiceCount> {
@@ -190,7 +198,7 @@ fn progress(readings: &Readings) -> (u64, u64) {
 
 /// Calls over an edge in a trial.
 #[derive(Debug, Default)]
-struct Calls {
+pub(super) struct Calls {
     counters: CallCounters,
     /// Absent if the caller does not measure it.
     response_time: Option<LatencyHistogram>,

@@ -50,3 +50,8 @@ pub(crate) trait Part {
         None
     }
 }
+
+/// Direct entry, no exit, no proxies: a mode that adds nothing in this place.
+pub(crate) struct Nothing;
+
+impl Part for Nothing {}

@@ -94,7 +94,8 @@ impl LabDeployment<'_> {
         self.drivers.kill_all();
         let before_load = std::mem::take(&mut self.trial.before_load);
         let services = self.services_at_rest();
-        let counted = self.counted_edges(sent, &services);
+        let calls = self.calls(&services);
+        let counted = self.counted_edges(sent, &calls, &services);
         let replicas = self.counters_after(&counted);
         let edges = self.edges(&counted, &replicas);
         let mut path = prove_edges(&edges);
@@ -117,7 +118,7 @@ impl LabDeployment<'_> {
         TrialEvidence {
             path,
             services: self.service_counts(&services),
-            edges: self.edge_records(&services),
+            edges: self.edge_records(calls),
             footprints,
             log_tails,
             hints,

@@ -1,17 +1,16 @@
 //! Entries: how drivers reach the workloads that they offer load to. One file each.
 
-mod direct;
 mod gateway;
 pub(crate) mod ingress;
 
 use crate::Result;
-use crate::deployment::part::Part;
+use crate::deployment::part::{Nothing, Part};
 use crate::local_lab::LocalLab;
 use experiment::dataplane::Entry;
 
 pub(crate) fn part(entry: Entry, lab: &LocalLab) -> Result<Box<dyn Part + '_>> {
     Ok(match entry {
-        Entry::Direct => Box::new(direct::Direct),
+        Entry::Direct => Box::new(Nothing),
         Entry::Gateway => Box::new(gateway::StaticGateway::new(lab.envoy()?)),
         Entry::Ingress => Box::new(ingress::Ingress::default()),
     })

@@ -9,7 +9,6 @@ use crate::deployment::rollout::Rollout;
 use crate::deployment::station::{Destination, ProxyId, Station, Stations};
 use crate::istio::agent::ProxyKind;
 use crate::running::GatewayPod;
-use experiment::Protocol;
 use experiment::dataplane::Exit;
 use experiment::environment::EnvironmentError;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
@@ -23,10 +22,6 @@ use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 const GATEWAY_PROXY: &str = "egress-gateway";
-
-pub(super) struct NoExternalServices;
-
-impl Part for NoExternalServices {}
 
 struct Gateway {
     pod: GatewayPod,
@@ -124,7 +119,8 @@ impl Part for Egress {
         let service = rollout.pods.workloads[driver.target].pods.first()?.service.as_ref()?;
         let files = CredentialFiles::in_folder(service.credentials.as_ref()?.path());
         Some(Destination {
-            url: url(rollout.workload(driver.target).protocol),
+            // A driver opens TLS itself, whatever the protocol.
+            url: rollout.url(driver, &format!("{EXTERNAL_HOST}:{EXTERNAL_PORT}"), true),
             arguments: vec![format!("--cacert={}", files.authority.display())],
         })
     }
@@ -140,15 +136,5 @@ fn external(rollout: &Rollout<'_>) -> Result<WorkloadId> {
             "lead calls out of the mesh",
             "its one external host is one pod of one workload, and the topology has another number",
         )),
-    }
-}
-
-/// What a driver requests: it opens TLS itself, whatever the protocol.
-fn url(protocol: Protocol) -> String {
-    let authority = format!("{EXTERNAL_HOST}:{EXTERNAL_PORT}");
-    match protocol {
-        Protocol::Http1 | Protocol::Http2 => format!("https://{authority}/"),
-        Protocol::Grpc => format!("grpcs://{authority}/meshmeter.v1.Echo/Unary"),
-        Protocol::Tcp => format!("tls://{authority}"),
     }
 }

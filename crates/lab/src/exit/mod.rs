@@ -9,7 +9,7 @@ pub(crate) mod hops;
 mod sni_proxy;
 
 use crate::Result;
-use crate::deployment::part::Part;
+use crate::deployment::part::{Nothing, Part};
 use experiment::Mode;
 use experiment::dataplane::{DataPlane, Exit, ModeParts};
 use experiment::environment::{DeploymentSpec, EnvironmentError};
@@ -17,7 +17,7 @@ use experiment::topology::Runs;
 
 pub(crate) fn part<'a>(exit: Exit) -> Box<dyn Part + 'a> {
     match exit {
-        Exit::None => Box::new(egress::NoExternalServices),
+        Exit::None => Box::new(Nothing),
         exit => Box::new(egress::Egress::new(exit)),
     }
 }

@@ -1,10 +1,7 @@
 use super::*;
 use experiment::Protocol;
 use experiment::settings::service::ServerSettings;
-use experiment::topology::distribution::Distribution;
-use experiment::topology::script::{
-    CallStep, DEFAULT_CALL_TIMEOUT, DEFAULT_ENDPOINT, Endpoint, ScriptedService, Step,
-};
+use experiment::topology::script::{CallStep, DEFAULT_ENDPOINT, Endpoint, ScriptedService, Step};
 use experiment::topology::{DriverPlacement, Resources, Runs, Workload, pair};
 
 /// A topology from `caller callee` pairs of qualified names; names that begin with `client` drive, `db` are databases.
@@ -14,14 +11,7 @@ fn topology(name: &str, edges: &[(&str, &str)]) -> Topology {
         let call = Call { from: workload(&mut topology, from), to: workload(&mut topology, to) };
         topology.calls.push(call);
         match &mut topology.workloads[call.from].runs {
-            Runs::Scripted(service) => service.endpoints[0].steps.push(Step::Call(CallStep {
-                to: call.to,
-                endpoint: DEFAULT_ENDPOINT.to_owned(),
-                request_bytes: Distribution::Fixed(0.0),
-                probability: 1.0,
-                retries: 0,
-                timeout: DEFAULT_CALL_TIMEOUT,
-            })),
+            Runs::Scripted(service) => service.endpoints[0].steps.push(Step::Call(CallStep::new(call.to))),
             _ => topology.drivers.push(DriverPlacement {
                 name: format!("generator-{}", topology.drivers.len()),
                 at: call.from,

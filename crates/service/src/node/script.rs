@@ -39,8 +39,8 @@ pub(crate) struct Answer {
 pub(crate) struct PassedFields(Vec<(HeaderName, HeaderValue)>);
 
 impl PassedFields {
-    /// W3C Trace Context and Baggage, B3 (single and multiple), the identifier of a request as proxies write it, and the token that policies of a mesh may
-    /// ask for at every hop.
+    /// W3C Trace Context and Baggage, B3 (single and multiple), the identifier of a request as proxies write it, and the token
+    /// that policies of a mesh may ask for at every hop.
     pub(crate) fn of(fields: &HeaderMap) -> Self {
         let is_passed = |name: &HeaderName| {
             matches!(

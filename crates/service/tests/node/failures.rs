@@ -1,7 +1,7 @@
 //! Callees that fail: what is tried again, what the caller answers, and what is counted.
 
 use crate::graph::{
-    LOOPBACK, PATIENCE, Running, call, call_step, get, service, settings, start, topology, with_endpoints,
+    LOOPBACK, PATIENCE, Running, call, get, service, settings, start, topology, with_endpoints,
 };
 use experiment::protocol::Protocol;
 use experiment::topology::Topology;
@@ -57,7 +57,7 @@ fn callee_that_is_down_makes_the_caller_answer_bad_gateway() {
     rustix::net::bind(&socket, &LOOPBACK).unwrap();
     let address = SocketAddr::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
     for protocol in Protocol::ALL {
-        let web = caller(protocol, CallStep { retries: 2, ..call_step(1) }, address);
+        let web = caller(protocol, CallStep { retries: 2, ..CallStep::new(1) }, address);
         let (status, body) = get(web.address, "/");
         assert_eq!(status, 502, "{protocol}");
         assert!(body.starts_with(&format!("cart: connect to {address}: ")), "{protocol}: {body}");
@@ -72,7 +72,7 @@ fn callee_that_hangs_is_given_up_at_the_timeout() {
     for protocol in Protocol::ALL {
         let (_listener, address) = listen();
         let timeout = Duration::from_millis(20);
-        let web = caller(protocol, CallStep { timeout, retries: 1, ..call_step(1) }, address);
+        let web = caller(protocol, CallStep { timeout, retries: 1, ..CallStep::new(1) }, address);
         let (status, body) = get(web.address, "/");
         assert_eq!((status, body.as_str()), (502, "cart: no response within 20ms\n"), "{protocol}");
         assert_eq!(counts(&web), [2, 0, 2, 1, 0, 0], "{protocol}");
@@ -87,7 +87,7 @@ fn callee_that_closes_without_a_response_has_failed() {
             read_request(&mut stream.unwrap());
         }
     });
-    let web = caller(Protocol::Http1, CallStep { retries: 1, ..call_step(1) }, address);
+    let web = caller(Protocol::Http1, CallStep { retries: 1, ..CallStep::new(1) }, address);
     let (status, body) = get(web.address, "/");
     assert_eq!(status, 502, "{body}");
     assert!(body.starts_with("cart: "), "{body}");
@@ -111,7 +111,7 @@ fn request_on_a_connection_that_the_callee_was_closing_is_sent_again_on_another(
         // Open until the caller has ended.
         let _ = second.read(&mut [0]);
     });
-    let web = caller(Protocol::Http1, call_step(1), address);
+    let web = caller(Protocol::Http1, CallStep::new(1), address);
     assert_eq!(get(web.address, "/").0, 200);
     assert_eq!(get(web.address, "/").0, 200);
     assert_eq!(counts(&web), [3, 2, 0, 0, 1, 0]);
@@ -131,7 +131,7 @@ fn connection_that_the_callee_has_closed_is_replaced() {
             closed.send(()).unwrap();
         }
     });
-    let web = caller(Protocol::Http1, call_step(1), address);
+    let web = caller(Protocol::Http1, CallStep::new(1), address);
     for connections in 1..=3 {
         assert_eq!(get(web.address, "/").0, 200);
         is_closed.recv_timeout(PATIENCE).unwrap();
@@ -150,7 +150,7 @@ fn error_of_a_callee_is_tried_again_and_counted_as_failed() {
     for protocol in [Protocol::Http1, Protocol::Http2, Protocol::Grpc, Protocol::Tcp] {
         let fails = Endpoint { error_fraction: 1.0, ..Endpoint::default() };
         let shop = topology(vec![
-            service("web", Protocol::Http1, vec![Step::Call(CallStep { retries: 2, ..call_step(1) })]),
+            service("web", Protocol::Http1, vec![Step::Call(CallStep { retries: 2, ..CallStep::new(1) })]),
             with_endpoints("cart", protocol, vec![fails]),
         ]);
         let nodes = start(&shop);

@@ -2,9 +2,7 @@
 
 use experiment::protocol::Protocol;
 use experiment::topology::distribution::Distribution;
-use experiment::topology::script::{
-    CallStep, DEFAULT_CALL_TIMEOUT, DEFAULT_ENDPOINT, Endpoint, ScriptedService, Step,
-};
+use experiment::topology::script::{CallStep, Endpoint, ScriptedService, Step};
 use experiment::topology::{Resources, Runs, Topology, Workload, WorkloadId};
 use serde_json::Value;
 use service::Counters;
@@ -42,19 +40,8 @@ pub fn topology(workloads: Vec<Workload>) -> Topology {
     Topology { name: "test".to_owned(), workloads, ..Topology::default() }
 }
 
-pub fn call_step(to: WorkloadId) -> CallStep {
-    CallStep {
-        to,
-        endpoint: DEFAULT_ENDPOINT.to_owned(),
-        request_bytes: Distribution::Fixed(0.0),
-        probability: 1.0,
-        retries: 0,
-        timeout: DEFAULT_CALL_TIMEOUT,
-    }
-}
-
 pub fn call(to: WorkloadId) -> Step {
-    Step::Call(call_step(to))
+    Step::Call(CallStep::new(to))
 }
 
 /// A node that runs.

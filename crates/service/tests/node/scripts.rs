@@ -1,6 +1,6 @@
 //! Steps other than calls that are made every time.
 
-use crate::graph::{call_step, get, get_with, service, start, topology, with_endpoints};
+use crate::graph::{call, get, get_with, service, start, topology, with_endpoints};
 use experiment::protocol::Protocol;
 use experiment::topology::distribution::Distribution;
 use experiment::topology::script::{CallStep, Endpoint, Step};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 #[test]
 fn calls_with_a_probability_are_made_about_so_often_and_counted_exactly() {
     const REQUESTS: u64 = 1000;
-    let seldom = Step::Call(CallStep { probability: 0.25, ..call_step(1) });
+    let seldom = Step::Call(CallStep { probability: 0.25, ..CallStep::new(1) });
     let shop = topology(vec![
         service("web", Protocol::Http1, vec![seldom]),
         service("cart", Protocol::Grpc, vec![]),
@@ -51,7 +51,7 @@ fn sleep_ends_within_less_than_a_millisecond_of_its_time() {
     let slept = Duration::from_micros(300);
     let nap = Step::Sleep(Distribution::Fixed(slept.as_secs_f64()));
     let shop = topology(vec![
-        service("web", Protocol::Http1, vec![call_step_of(1)]),
+        service("web", Protocol::Http1, vec![call(1)]),
         service("bed", Protocol::Http1, vec![nap]),
     ]);
     let nodes = start(&shop);
@@ -59,10 +59,6 @@ fn sleep_ends_within_less_than_a_millisecond_of_its_time() {
     // On a busy machine most take longer: the shortest one shows what the timer can do.
     assert!(shortest >= slept, "{shortest:?}");
     assert!(shortest < slept + Duration::from_millis(1), "{shortest:?}");
-}
-
-fn call_step_of(to: usize) -> Step {
-    Step::Call(call_step(to))
 }
 
 fn timed(address: std::net::SocketAddr) -> Duration {
@@ -101,7 +97,7 @@ fn endpoints_are_chosen_by_path_and_others_do_not_exist() {
         response_bytes: Distribution::Fixed(bytes),
         ..Endpoint::default()
     };
-    let to_list = Step::Call(CallStep { endpoint: "/list".to_owned(), ..call_step(1) });
+    let to_list = Step::Call(CallStep { endpoint: "/list".to_owned(), ..CallStep::new(1) });
     let asks = Endpoint { path: "/ask".to_owned(), steps: vec![to_list], ..Endpoint::default() };
     for protocol in [Protocol::Http1, Protocol::Http2, Protocol::Grpc] {
         let shop = topology(vec![
@@ -122,7 +118,7 @@ fn endpoints_are_chosen_by_path_and_others_do_not_exist() {
 
 #[test]
 fn requests_have_the_size_that_the_script_says() {
-    let sends = Step::Call(CallStep { request_bytes: Distribution::Fixed(100_000.0), ..call_step(1) });
+    let sends = Step::Call(CallStep { request_bytes: Distribution::Fixed(100_000.0), ..CallStep::new(1) });
     for protocol in [Protocol::Http1, Protocol::Http2, Protocol::Grpc] {
         let shop = topology(vec![
             service("web", Protocol::Http1, vec![sends.clone()]),
@@ -165,9 +161,9 @@ fn fields_of_traces_and_tokens_are_passed_on_and_others_are_not() {
         String::from_utf8(request).unwrap()
     });
     let shop = topology(vec![
-        service("web", Protocol::Http1, vec![call_step_of(1)]),
-        service("two", Protocol::Http2, vec![call_step_of(2)]),
-        service("rpc", Protocol::Grpc, vec![call_step_of(3)]),
+        service("web", Protocol::Http1, vec![call(1)]),
+        service("two", Protocol::Http2, vec![call(2)]),
+        service("rpc", Protocol::Grpc, vec![call(3)]),
         service("seen", Protocol::Http1, vec![]),
     ]);
     let nodes = crate::graph::start_with(&shop, |settings| {

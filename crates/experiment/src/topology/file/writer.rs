@@ -208,14 +208,7 @@ impl Caller<'_> {
 
     fn call(&self, call: &CallStep) -> Yaml {
         let name = self.name(call.to);
-        let plain = CallStep {
-            to: call.to,
-            endpoint: DEFAULT_ENDPOINT.to_owned(),
-            request_bytes: Distribution::Fixed(0.0),
-            probability: 1.0,
-            retries: 0,
-            timeout: DEFAULT_CALL_TIMEOUT,
-        };
+        let plain = CallStep::new(call.to);
         if *call == plain {
             return Yaml::Text(name);
         }

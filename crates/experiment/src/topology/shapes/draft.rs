@@ -127,12 +127,10 @@ pub(super) fn call_endpoint(to: WorkloadId, endpoint: &str, request_bytes: u32) 
 /// A call that is made in a fraction of executions.
 pub(super) fn call_sometimes(to: WorkloadId, endpoint: &str, request_bytes: u32, probability: f64) -> Step {
     Step::Call(CallStep {
-        to,
         endpoint: endpoint.to_owned(),
         request_bytes: Distribution::Fixed(request_bytes.into()),
         probability,
-        retries: 0,
-        timeout: DEFAULT_CALL_TIMEOUT,
+        ..CallStep::new(to)
     })
 }
 
@@ -156,8 +154,8 @@ pub(super) fn query(
 }
 
 /// All at once; a single step is itself.
-pub(super) fn at_once(mut steps: Vec<Step>) -> Vec<Step> {
-    if steps.len() > 1 { vec![Step::Parallel(std::mem::take(&mut steps))] } else { steps }
+pub(super) fn at_once(steps: Vec<Step>) -> Vec<Step> {
+    if steps.len() > 1 { vec![Step::Parallel(steps)] } else { steps }
 }
 
 /// An endpoint with a response of a fixed size.
