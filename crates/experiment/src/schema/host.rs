@@ -1,5 +1,8 @@
 //! `host.json`: the machine and the versions behind a run.
 
+use super::calibration::Calibration;
+use super::load::Pacing;
+use super::pauses::Pauses;
 use crate::mode::Mode;
 use serde::{Deserialize, Serialize};
 
@@ -31,11 +34,35 @@ pub struct Host {
     pub redirect_by: String,
     /// Meshmeter and every component with its version.
     pub versions: Vec<ComponentVersion>,
-    /// What this machine can resolve.
+    /// The same as `noise_floor`, without pauses in results of earlier versions.
     pub floor: Option<Floor>,
+    /// The noise floor: readings when there is nothing to measure. Absent in results of earlier versions: see
+    /// [`Host::noise_floor`].
+    #[serde(default)]
+    pub noise_floor: Option<Floor>,
+    /// How the generators of all trials waited, and why; absent in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<RunPacing>,
+    /// The newest calibration of this machine; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
     /// Modes of the experiment that could not run here; nothing stood in for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused_modes: Vec<UnavailableMode>,
+}
+
+impl Host {
+    /// Notes the noise floor under both of its names.
+    pub fn set_noise_floor(&mut self, floor: Floor) {
+        self.floor = Some(floor.clone());
+        self.noise_floor = Some(floor);
+    }
+
+    /// The noise floor, under whichever name it was written.
+    #[must_use]
+    pub fn noise_floor(&self) -> Option<&Floor> {
+        self.noise_floor.as_ref().or(self.floor.as_ref())
+    }
 }
 
 /// A mode that could not run.
@@ -70,8 +97,19 @@ pub struct ComponentVersion {
     pub path: Option<String>,
 }
 
+/// How the generators of a run wait until a request is due.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunPacing {
+    /// The pacing of every trial.
+    pub pacing: Pacing,
+    /// Whether the experiment fixes it; else it follows from the machine and the experiment.
+    pub fixed: bool,
+    /// Why it was chosen.
+    pub reason: String,
+}
+
 /// The measurement floor: what this machine shows when there is nothing to measure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Floor {
     /// How late a high-resolution timer wakes a thread, median, microseconds.
     pub timer_late_p50_us: f64,
@@ -85,4 +123,7 @@ pub struct Floor {
     pub noise_fraction: f64,
     /// Time stolen by the hypervisor while this was measured, cores.
     pub steal_cores: f64,
+    /// Gaps that a spinning thread sees; absent in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pauses: Option<Pauses>,
 }

@@ -1,5 +1,6 @@
 //! The files of results, as types. Others rely on their field names: extend, never rename (docs/result-files.md).
 
+mod calibration;
 mod cell;
 pub(crate) mod component;
 mod component_summary;
@@ -22,6 +23,7 @@ pub(crate) mod load_point;
 pub(crate) mod machine;
 mod objective;
 pub(crate) mod path;
+mod pauses;
 mod published;
 mod reservation;
 mod search;
@@ -31,6 +33,10 @@ mod tracing;
 mod trial;
 mod verdict;
 
+pub use calibration::{
+    CALIBRATION_SCHEMA, CalibratedDifference, CalibratedFigure, CalibratedMachine, CalibratedSpread,
+    Calibration, ModeCalibration, Resolution,
+};
 pub use cell::Cell;
 pub use component::{ComponentUsage, NetworkUsage, ProcessUsage, Role, SchedulingUsage, Throttling};
 pub use component_summary::{ComponentSummary, RoleTotal};
@@ -49,7 +55,7 @@ pub use holdings::{
     ConfigurationCounts, ConfigurationSummary, HeapSummary, ProxyConfiguration, ProxyHeap, ProxyHoldings,
 };
 pub use hop::{HopProof, HopProtocol};
-pub use host::{ComponentVersion, Floor, Host, UnavailableMode};
+pub use host::{ComponentVersion, Floor, Host, RunPacing, UnavailableMode};
 pub use load::{
     Bytes, GeneratorNetwork, GeneratorUsage, LOAD_SCHEMA, LoadResult, MergedPart, MergedResults, Pacing,
     PacingUsage, Rates, RequestCounts, SeriesPoint, SpokenProtocol, WarmupCounts,
@@ -58,6 +64,7 @@ pub use load_point::LoadPoint;
 pub use machine::{MachineUsage, TopProcess};
 pub use objective::{BoundResult, ObjectiveResult};
 pub use path::{CellPath, EdgeProof, PathProof, ProxyProof, ServiceProof, StreamProof};
+pub use pauses::{CpuPauses, Pauses};
 pub use published::PublishedFigure;
 pub use reservation::{GroupReservation, ReservationSummary, ResourceGroup};
 pub use search::{

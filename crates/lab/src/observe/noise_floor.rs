@@ -46,6 +46,7 @@ pub fn measure(at_most: Duration) -> Result<Floor> {
         loopback_round_trip_p99_us: quantile(&round_trip_us, 0.99),
         noise_fraction: (quantile(&work_us, 0.75) - quantile(&work_us, 0.25)) / quantile(&work_us, 0.5),
         steal_cores: stolen_s / started.elapsed().as_secs_f64(),
+        pauses: None,
     })
 }
 

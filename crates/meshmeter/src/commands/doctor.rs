@@ -186,6 +186,7 @@ mod tests {
                 loopback_round_trip_p99_us: 55.9,
                 noise_fraction: 0.0042,
                 steal_cores: 0.0,
+                pauses: None,
             }),
         }
     }

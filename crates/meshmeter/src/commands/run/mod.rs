@@ -123,7 +123,7 @@ impl Session<'_> {
         host.refused_modes = unavailable;
         let mut progress = RunProgress::new(&self.plan, folder.path());
         lab.report_progress_to(progress.sink());
-        host.floor = Some(on_lab::measure_noise_floor()?);
+        host.set_noise_floor(on_lab::measure_noise_floor()?);
         folder.write_host(&host).map_err(folder_failure)?;
         let stop = lab.stop_request();
         let context = RunContext { stop: &stop, clock: &SystemClock::new() };

@@ -56,7 +56,7 @@ impl Machine {
         facts.extend(machine_in_trials(context));
         let versions =
             host.versions.iter().map(|version| Fact::new(&version.name, version_text(version))).collect();
-        Self { facts, versions, floor: host.floor.as_ref().map(floor).unwrap_or_default() }
+        Self { facts, versions, floor: host.noise_floor().map(floor).unwrap_or_default() }
     }
 }
 
