@@ -2,7 +2,7 @@
 //!
 //! Read [`summary`] for how trials become cells, [`interval`] for the intervals, [`findings`] for the sentences,
 //! [`curve`] for whole distributions, [`objective`] for the exit status, [`search`] for the highest rate that holds an
-//! objective, [`retakes`] for which trials are taken again, [`merge`] for the results of several generators, [`copies`] for
+//! objective, [`pauses`] for gaps that a spinning thread sees, [`retakes`] for which trials are taken again, [`merge`] for the results of several generators, [`copies`] for
 //! folding what namespaces have alike.
 
 pub mod copies;
@@ -12,6 +12,7 @@ pub mod histogram;
 pub mod interval;
 pub mod merge;
 pub mod objective;
+pub mod pauses;
 mod published;
 pub mod retakes;
 pub mod search;

@@ -14,6 +14,32 @@ pub struct Pauses {
     pub loaded: Vec<CpuPauses>,
 }
 
+impl Pauses {
+    /// Mean over the CPUs, idle and beside a load, weighted by the time observed; longest and p99 are the greatest. Absent
+    /// where nothing was observed.
+    #[must_use]
+    pub fn overall(&self) -> Option<CpuPauses> {
+        let all = || self.idle.iter().chain(&self.loaded);
+        let observed_s: f64 = all().map(|cpu| cpu.observed_s).sum();
+        let mean = |figure: fn(&CpuPauses) -> f64| {
+            all().map(|cpu| figure(cpu) * cpu.observed_s).sum::<f64>() / observed_s
+        };
+        let most = |figure: fn(&CpuPauses) -> f64| all().map(figure).fold(0.0, f64::max);
+        (observed_s > 0.0).then(|| CpuPauses {
+            cpu: 0,
+            observed_s,
+            per_s: mean(|cpu| cpu.per_s),
+            notable_per_s: mean(|cpu| cpu.notable_per_s),
+            long_per_s: mean(|cpu| cpu.long_per_s),
+            fraction: mean(|cpu| cpu.fraction),
+            p50_us: mean(|cpu| cpu.p50_us),
+            p99_us: most(|cpu| cpu.p99_us),
+            longest_us: most(|cpu| cpu.longest_us),
+            switched_per_s: mean(|cpu| cpu.switched_per_s),
+        })
+    }
+}
+
 /// Pauses of one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuPauses {
@@ -23,6 +49,8 @@ pub struct CpuPauses {
     pub observed_s: f64,
     /// Pauses per second.
     pub per_s: f64,
+    /// Pauses of at least 100 µs, per second. Shorter ones are mostly the kernel's timer tick.
+    pub notable_per_s: f64,
     /// Pauses of at least a millisecond, per second.
     pub long_per_s: f64,
     /// The share of the time that pauses took, 0 to 1.

@@ -1,7 +1,9 @@
 //! The noise floor: readings of this machine when there is nothing to measure.
-//! Read [`measure`]: it spends its time on three things in turn (a timer, a byte over loopback, a fixed piece of work)
-//! and reads what the hypervisor took meanwhile. A difference below these figures cannot be told from the machine itself.
+//! Read [`measure`]: it spends its time on four things in turn (a timer, a byte over loopback, a fixed piece of work, pauses
+//! of each CPU) and reads what the hypervisor took meanwhile. A difference below these figures cannot be told from the machine itself.
 //! Leaves out: the path between pods (mode `none` measures it) and anything under load.
+
+mod pauses;
 
 use crate::Result;
 use crate::observe;
@@ -17,10 +19,11 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Shares of the time for timer, loopback and work; they sum to 1.
-const TIMER_SHARE: f64 = 0.5;
-const LOOPBACK_SHARE: f64 = 0.25;
-const WORK_SHARE: f64 = 0.25;
+/// Shares of the time; they sum to 1.
+const TIMER_SHARE: f64 = 0.3;
+const LOOPBACK_SHARE: f64 = 0.15;
+const WORK_SHARE: f64 = 0.15;
+const PAUSES_SHARE: f64 = 0.4;
 
 /// A slower byte over loopback is an error.
 const LOOPBACK_TIMEOUT: Duration = Duration::from_secs(30);
@@ -38,6 +41,7 @@ pub fn measure(at_most: Duration) -> Result<Floor> {
     let round_trip_us = loopback_round_trips_us(at_most.mul_f64(LOOPBACK_SHARE))
         .context("measure a round trip over loopback TCP")?;
     let work_us = fixed_work_us(at_most.mul_f64(WORK_SHARE));
+    let pauses = pauses::measure(at_most.mul_f64(PAUSES_SHARE)).context("look for pauses of the CPUs")?;
     let stolen_s = stolen_s()? - stolen_before_s;
     Ok(Floor {
         timer_late_p50_us: quantile(&timer_late_us, 0.5),
@@ -46,7 +50,7 @@ pub fn measure(at_most: Duration) -> Result<Floor> {
         loopback_round_trip_p99_us: quantile(&round_trip_us, 0.99),
         noise_fraction: (quantile(&work_us, 0.75) - quantile(&work_us, 0.25)) / quantile(&work_us, 0.5),
         steal_cores: stolen_s / started.elapsed().as_secs_f64(),
-        pauses: None,
+        pauses: Some(pauses),
     })
 }
 
@@ -193,6 +197,9 @@ mod tests {
         assert!(floor.loopback_round_trip_p50_us <= floor.loopback_round_trip_p99_us, "{floor:?}");
         assert!(floor.noise_fraction.is_finite() && floor.noise_fraction >= 0.0, "{floor:?}");
         assert!(floor.steal_cores >= 0.0, "{floor:?}");
+        let pauses = floor.pauses.clone().unwrap();
+        assert!(!pauses.idle.is_empty() && pauses.idle.len() == pauses.loaded.len(), "{floor:?}");
+        assert!(pauses.idle.iter().chain(&pauses.loaded).all(|cpu| cpu.observed_s > 0.0), "{floor:?}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::cli::DoctorArgs;
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use clap::builder::styling::{AnsiColor, Style};
 use experiment::environment::EnvironmentError;
-use experiment::schema::Floor;
+use experiment::schema::{Floor, Pauses};
 use lab::Entered;
 use lab::doctor::{self, Check, Diagnosis, ModeCheck, State};
 use lab::environment::Programs;
@@ -15,8 +15,8 @@ use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Long enough for about a thousand timers, so that their 99th percentile rests on ten.
-const FLOOR_TIME: Duration = Duration::from_millis(1500);
+/// Long enough for about a thousand timers, so that their 99th percentile rests on ten, and a second for pauses.
+const FLOOR_TIME: Duration = Duration::from_millis(2500);
 
 /// How a line begins where all is well.
 const OK: (&str, AnsiColor) = ("ok", AnsiColor::Green);
@@ -140,19 +140,48 @@ fn floor_lines(text: &mut String, floor: &Floor) {
         floor.loopback_round_trip_p99_us,
         floor.noise_fraction * 100.0,
     );
-    let _ = if floor.steal_cores > 0.0 {
-        writeln!(text, "  The hypervisor took {:.3} cores meanwhile.", floor.steal_cores)
-    } else {
-        writeln!(text, "  No hypervisor took time meanwhile.")
-    };
+    pause_lines(text, floor);
     let _ =
         writeln!(text, "  Differences between modes well below these figures are the machine, not the mesh.");
+}
+
+/// What the hypervisor took: by the kernel's count (steal), and by the gaps that a spinning thread saw.
+fn pause_lines(text: &mut String, floor: &Floor) {
+    let seen = floor.pauses.as_ref().and_then(Pauses::overall).unwrap_or_default();
+    if floor.steal_cores > 0.0 {
+        let _ = writeln!(text, "  The hypervisor took {:.3} cores meanwhile.", floor.steal_cores);
+    }
+    let _ = if seen.notable_per_s > 0.0 {
+        writeln!(
+            text,
+            "  This machine pauses for 0.1–{:.1} ms, {} times a second on each CPU (gaps in a thread that spins; steal does not \
+             show them).",
+            seen.longest_us.max(100.0) / 1000.0,
+            per_second(seen.notable_per_s),
+        )
+    } else if floor.steal_cores <= 0.0 {
+        writeln!(text, "  No hypervisor took time meanwhile.")
+    } else {
+        Ok(())
+    };
+    if seen.per_s > seen.notable_per_s {
+        let _ = writeln!(
+            text,
+            "  Shorter gaps (over 20 µs, such as timer ticks) come {} times a second.",
+            per_second(seen.per_s - seen.notable_per_s),
+        );
+    }
+}
+
+fn per_second(rate: f64) -> String {
+    if rate >= 9.5 { format!("{rate:.0}") } else { format!("{rate:.1}") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use experiment::Mode;
+    use experiment::schema::CpuPauses;
 
     fn diagnosis(main_job_runs: bool) -> Diagnosis {
         let check = |name, state, fact: &str, remedy: Option<&str>| Check {
@@ -186,7 +215,17 @@ mod tests {
                 loopback_round_trip_p99_us: 55.9,
                 noise_fraction: 0.0042,
                 steal_cores: 0.0,
-                pauses: None,
+                pauses: Some(Pauses {
+                    threshold_us: 20.0,
+                    idle: vec![CpuPauses {
+                        observed_s: 0.5,
+                        per_s: 311.0,
+                        notable_per_s: 9.0,
+                        longest_us: 4130.0,
+                        ..CpuPauses::default()
+                    }],
+                    loaded: Vec::new(),
+                }),
             }),
         }
     }
@@ -194,6 +233,25 @@ mod tests {
     #[test]
     fn a_diagnosis_reads_as_a_list_with_remedies() {
         insta::assert_snapshot!(anstream::adapter::strip_str(&render(&diagnosis(true))).to_string());
+    }
+
+    #[test]
+    fn no_hypervisor_is_ruled_out_where_steal_or_pauses_show() {
+        let lines = |steal_cores: f64, notable_per_s: f64| {
+            let seen =
+                CpuPauses { observed_s: 1.0, notable_per_s, longest_us: 300.0, ..CpuPauses::default() };
+            let pauses = Some(Pauses { idle: vec![seen], ..Pauses::default() });
+            let mut text = String::new();
+            pause_lines(&mut text, &Floor { steal_cores, pauses, ..Floor::default() });
+            text
+        };
+        assert_eq!(lines(0.0, 0.0), "  No hypervisor took time meanwhile.\n");
+        assert!(
+            lines(0.0, 1.25).contains("pauses for 0.1–0.3 ms, 1.2 times a second"),
+            "{}",
+            lines(0.0, 1.25)
+        );
+        assert!(!lines(0.1, 0.0).contains("No hypervisor") && !lines(0.0, 1.25).contains("No hypervisor"));
     }
 
     #[test]

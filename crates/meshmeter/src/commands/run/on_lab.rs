@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Time for measuring the machine's noise floor before the first trial.
-const NOISE_FLOOR_TIME: Duration = Duration::from_millis(1500);
+const NOISE_FLOOR_TIME: Duration = Duration::from_millis(2500);
 
 /// Runs `session` in a lab of its own, in another process; the exit code is that of the session.
 pub(super) fn enter(

@@ -1,0 +1,69 @@
+//! Pauses of a CPU, from the gaps that a spinning thread saw.
+
+use experiment::schema::CpuPauses;
+use std::time::Duration;
+
+/// Shorter gaps are not noted.
+pub const PAUSE_THRESHOLD: Duration = Duration::from_micros(20);
+/// A pause of this length is no timer tick of the kernel's.
+const NOTABLE: Duration = Duration::from_micros(100);
+const LONG: Duration = Duration::from_millis(1);
+
+/// Time between two readings of the clock that followed each other.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Gap {
+    /// Its length.
+    pub length: Duration,
+    /// Whether the scheduler ran something else meanwhile.
+    pub switched: bool,
+}
+
+/// What a thread saw that was spinning on this CPU for `observed`.
+#[must_use]
+pub fn cpu_pauses(cpu: usize, observed: Duration, gaps: &[Gap]) -> CpuPauses {
+    let mut lengths: Vec<Duration> = gaps.iter().filter(|gap| !gap.switched).map(|gap| gap.length).collect();
+    lengths.sort_unstable();
+    let observed_s = observed.as_secs_f64();
+    let per_s = |count: usize| if observed_s > 0.0 { count as f64 / observed_s } else { 0.0 };
+    let at_least = |length: Duration| lengths.iter().filter(|pause| **pause >= length).count();
+    let paused: Duration = lengths.iter().sum();
+    let quantile_us = |quantile: f64| {
+        let rank = (quantile * lengths.len() as f64).ceil() as usize;
+        lengths.get(rank.saturating_sub(1)).map_or(0.0, |length| length.as_secs_f64() * 1e6)
+    };
+    CpuPauses {
+        cpu,
+        observed_s,
+        per_s: per_s(lengths.len()),
+        notable_per_s: per_s(at_least(NOTABLE)),
+        long_per_s: per_s(at_least(LONG)),
+        fraction: if observed_s > 0.0 { paused.as_secs_f64() / observed_s } else { 0.0 },
+        p50_us: quantile_us(0.5),
+        p99_us: quantile_us(0.99),
+        longest_us: quantile_us(1.0),
+        switched_per_s: per_s(gaps.len() - lengths.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_of_the_scheduler_are_no_pauses() {
+        let gap = |us, switched| Gap { length: Duration::from_micros(us), switched };
+        let mut gaps = vec![gap(30, false); 98];
+        gaps.extend([gap(400, false), gap(2_000, false), gap(9_000, true)]);
+        let pauses = cpu_pauses(3, Duration::from_millis(500), &gaps);
+        assert_eq!((pauses.cpu, pauses.per_s, pauses.switched_per_s), (3, 200.0, 2.0));
+        assert_eq!((pauses.notable_per_s, pauses.long_per_s), (4.0, 2.0));
+        assert_eq!((pauses.p50_us, pauses.p99_us, pauses.longest_us), (30.0, 400.0, 2_000.0));
+        assert!((pauses.fraction - 0.01068).abs() < 1e-9, "{}", pauses.fraction);
+    }
+
+    #[test]
+    fn a_cpu_without_pauses_has_zeros() {
+        let pauses = cpu_pauses(0, Duration::from_secs(1), &[]);
+        assert_eq!((pauses.per_s, pauses.fraction, pauses.longest_us), (0.0, 0.0, 0.0));
+    }
+}
