@@ -1,117 +1,153 @@
 //! An Envoy's configuration, counted from its dump.
-//! [`count`] reads a dump as it comes, copies it without its secrets and keeps only counts: a gateway's may have more than
-//! a hundred megabytes. Not counted: filters and filter chains, routes within a scope, and endpoints that a cluster learns
+//! [`count`] reads a dump section by section, copies it without its secrets and keeps only counts: a gateway's may have more
+//! than a hundred megabytes. Not counted: filters and filter chains, routes within a scope, and endpoints that a cluster learns
 //! from the connections that pass (`ORIGINAL_DST`). A large dump costs Envoy's main thread seconds and leaves its heap a
 //! quarter larger, so it is requested once, when all else has been read ([`configuration`]).
 
 use crate::admin::{Admin, AdminError};
-use crate::config_dump::list::{Each, Length, Object, ReadEntries, Sections};
-use crate::config_dump::{self, DumpCopy, Tee};
+use crate::config_dump::{self, DumpCopy, SECTIONS};
 use experiment::schema::{ConfigurationCounts, ProxyConfiguration};
 use serde::Deserialize;
-use serde::de::{IgnoredAny, MapAccess};
-use serde_json::Value;
-use std::cell::RefCell;
+use serde::de::{Error as _, IgnoredAny};
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Read;
 
 const DUMP: &str = "/config_dump?include_eds";
-/// The counters that say how many updates were refused. Which of them a proxy keeps is a matter of its configuration.
-const REFUSED: &str = "/stats?format=json&type=Counters&filter=update_rejected$";
+/// The counters of rejected updates. Which of them a proxy keeps is a matter of its configuration.
+const REJECTED: &str = "/stats?format=json&type=Counters&filter=update_rejected$";
 
 pub(crate) fn configuration(
     admin: &Admin,
     copy: &mut dyn DumpCopy,
 ) -> Result<ProxyConfiguration, AdminError> {
-    let refused = admin.counters_at(REFUSED)?.values().copied().fold(0, u64::saturating_add);
+    let rejected = admin.counters_at(REJECTED)?.values().copied().fold(0, u64::saturating_add);
     let mut configuration = admin.read(DUMP, |response| count(response, copy))?;
-    // A proxy may keep no counter of what it refused and still show it in the dump, or have forgotten it there.
-    configuration.counts.rejected_updates = configuration.counts.rejected_updates.max(Some(refused));
+    // A proxy may keep no counter of what it rejected and still show it in the dump, or have forgotten it there.
+    configuration.counts.rejected_updates = configuration.counts.rejected_updates.max(Some(rejected));
     Ok(configuration)
 }
 
-/// Counts a dump and copies it as it is read. Rejected updates are those last tried.
-fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> Result<ProxyConfiguration, serde_json::Error> {
-    let held = RefCell::default();
-    let tee = Tee::new(copy);
-    let dump_bytes = config_dump::read(dump, &tee, Object(Dump { held: &held, tee: &tee }))?;
-    Ok(held.into_inner().configuration(dump_bytes))
+/// Counts a dump and copies it as it is read, without certificates and keys. Rejected updates are those last tried.
+fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> serde_json::Result<ProxyConfiguration> {
+    let mut sections = Sections::default();
+    let dump_bytes = config_dump::read(dump, &mut |key, text| {
+        if key != SECTIONS {
+            return Ok(());
+        }
+        copy.push(if sections.any { b",\n  " } else { b"{\n \"configs\": [\n  " });
+        let copied = sections.add(text)?;
+        copy.push(copied.as_deref().unwrap_or(text).as_bytes());
+        Ok(())
+    })?;
+    if !sections.any {
+        return Err(serde_json::Error::missing_field(SECTIONS));
+    }
+    copy.push(b"\n ]\n}\n");
+    Ok(ProxyConfiguration { size_bytes: sections.size_bytes, dump_bytes, counts: sections.counts() })
 }
 
+/// What the sections so far hold.
 #[derive(Default)]
-struct Held {
+struct Sections {
+    any: bool,
     size_bytes: u64,
-    clusters: u64,
-    listeners: u64,
-    route_tables: u64,
-    virtual_hosts: u64,
-    routes: u64,
-    endpoints: u64,
-    secrets: u64,
-    refused: u64,
+    clusters: usize,
+    listeners: usize,
+    route_tables: usize,
+    virtual_hosts: usize,
+    routes: usize,
+    endpoints: usize,
+    secrets: usize,
+    rejected: usize,
     /// Clusters whose endpoints come from the connections that pass, not from the configuration.
     learning: BTreeSet<String>,
 }
 
-impl Held {
-    fn configuration(self, dump_bytes: u64) -> ProxyConfiguration {
-        let counts = ConfigurationCounts {
-            clusters: Some(self.clusters),
-            listeners: Some(self.listeners),
-            route_tables: Some(self.route_tables),
-            virtual_hosts: Some(self.virtual_hosts),
-            routes: Some(self.routes),
-            endpoints: Some(self.endpoints),
-            certificates: Some(self.secrets),
-            rejected_updates: Some(self.refused),
-            ..ConfigurationCounts::default()
+impl Sections {
+    /// Adds a section. Returns what is copied in place of its text: one of secrets is not, nor one without a type, which might
+    /// be anything.
+    fn add(&mut self, text: &str) -> serde_json::Result<Option<String>> {
+        let section: Section = serde_json::from_str(text)?;
+        let is_secret = section.kind.ends_with(".SecretsConfigDump");
+        self.any = true;
+        if !is_secret && !section.kind.ends_with(".BootstrapConfigDump") {
+            self.size_bytes += text.len() as u64;
+        }
+        let copied = match &*section.kind {
+            "" => Some("{}".to_owned()),
+            kind => is_secret.then(|| json!({"@type": kind}).to_string()),
         };
-        ProxyConfiguration { size_bytes: self.size_bytes, dump_bytes, counts }
+        self.add_entries(section);
+        Ok(copied)
     }
 
-    fn list<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
-        match key {
-            "static_clusters" | "dynamic_active_clusters" => {
-                map.next_value_seed(Each::new(|entry: ClusterEntry| {
-                    self.clusters += 1;
-                    self.refused += u64::from(entry.error_state.is_some());
-                    if entry.cluster.kind == "ORIGINAL_DST" {
-                        self.learning.insert(entry.cluster.name);
-                    }
-                }))
+    fn add_entries(&mut self, section: Section) {
+        for entry in section.static_clusters.into_iter().chain(section.dynamic_active_clusters) {
+            self.clusters += 1;
+            self.rejected += usize::from(entry.error_state.is_some());
+            if entry.cluster.kind == "ORIGINAL_DST" {
+                self.learning.insert(entry.cluster.name);
             }
-            "static_listeners" => map.next_value_seed(Each::new(|_: IgnoredAny| self.listeners += 1)),
-            "dynamic_listeners" => map.next_value_seed(Each::new(|entry: Entry| {
-                self.listeners += u64::from(entry.active_state.is_some());
-                // One that never was in force is there a second time, without a name.
-                self.refused += u64::from(entry.name.is_some() && entry.error_state.is_some());
-            })),
-            "static_route_configs" | "dynamic_route_configs" => {
-                map.next_value_seed(Each::new(|entry: RouteEntry| {
-                    self.refused += u64::from(entry.error_state.is_some());
-                    let Some(table) = entry.route_config else { return };
-                    self.route_tables += 1;
-                    self.virtual_hosts += table.virtual_hosts.len() as u64;
-                    self.routes += table.virtual_hosts.iter().map(|host| host.routes.0).sum::<u64>();
-                }))
+        }
+        self.listeners += section.static_listeners.len();
+        for entry in section.dynamic_listeners {
+            self.listeners += usize::from(entry.active_state.is_some());
+            // One that never was in force is there a second time, without a name.
+            self.rejected += usize::from(entry.name.is_some() && entry.error_state.is_some());
+        }
+        for entry in section.static_route_configs.into_iter().chain(section.dynamic_route_configs) {
+            self.rejected += usize::from(entry.error_state.is_some());
+            let Some(table) = entry.route_config else { continue };
+            self.route_tables += 1;
+            self.virtual_hosts += table.virtual_hosts.len();
+            self.routes += table.virtual_hosts.iter().map(|host| host.routes.len()).sum::<usize>();
+        }
+        for entry in section.static_endpoint_configs.into_iter().chain(section.dynamic_endpoint_configs) {
+            let Assignment { cluster_name, endpoints } = entry.endpoint_config;
+            // Envoy writes the clusters before the endpoints: its sections are in the order of the alphabet.
+            if !self.learning.contains(&cluster_name) {
+                self.endpoints += endpoints.iter().map(|locality| locality.lb_endpoints.len()).sum::<usize>();
             }
-            "static_endpoint_configs" | "dynamic_endpoint_configs" => {
-                map.next_value_seed(Each::new(|entry: EndpointEntry| {
-                    // Envoy writes the clusters before the endpoints: its sections are in the order of the alphabet.
-                    if self.learning.contains(&entry.endpoint_config.cluster_name) {
-                        return;
-                    }
-                    let localities = entry.endpoint_config.endpoints;
-                    self.endpoints += localities.iter().map(|locality| locality.lb_endpoints.0).sum::<u64>();
-                }))
-            }
-            "static_secrets" | "dynamic_active_secrets" => map.next_value_seed(Each::new(|entry: Entry| {
-                self.secrets += 1;
-                self.refused += u64::from(entry.error_state.is_some());
-            })),
-            _ => map.next_value::<IgnoredAny>().map(drop),
+        }
+        for entry in section.static_secrets.into_iter().chain(section.dynamic_active_secrets) {
+            self.secrets += 1;
+            self.rejected += usize::from(entry.error_state.is_some());
         }
     }
+
+    fn counts(&self) -> ConfigurationCounts {
+        let some = |count: usize| Some(count as u64);
+        ConfigurationCounts {
+            clusters: some(self.clusters),
+            listeners: some(self.listeners),
+            route_tables: some(self.route_tables),
+            virtual_hosts: some(self.virtual_hosts),
+            routes: some(self.routes),
+            endpoints: some(self.endpoints),
+            certificates: some(self.secrets),
+            rejected_updates: some(self.rejected),
+            ..ConfigurationCounts::default()
+        }
+    }
+}
+
+/// One section: `ClustersConfigDump`, `RoutesConfigDump` and so on, each with lists of its own.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Section {
+    #[serde(rename = "@type")]
+    kind: String,
+    static_clusters: Vec<ClusterEntry>,
+    dynamic_active_clusters: Vec<ClusterEntry>,
+    static_listeners: Vec<IgnoredAny>,
+    dynamic_listeners: Vec<Entry>,
+    static_route_configs: Vec<RouteEntry>,
+    dynamic_route_configs: Vec<RouteEntry>,
+    static_endpoint_configs: Vec<EndpointEntry>,
+    dynamic_endpoint_configs: Vec<EndpointEntry>,
+    static_secrets: Vec<Entry>,
+    dynamic_active_secrets: Vec<Entry>,
 }
 
 #[derive(Deserialize)]
@@ -151,7 +187,7 @@ struct RouteTable {
 #[derive(Deserialize)]
 struct VirtualHost {
     #[serde(default)]
-    routes: Length,
+    routes: Vec<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -170,73 +206,13 @@ struct Assignment {
 #[derive(Deserialize)]
 struct Locality {
     #[serde(default)]
-    lb_endpoints: Length,
-}
-
-#[derive(Clone, Copy)]
-struct Dump<'a, 'c> {
-    held: &'a RefCell<Held>,
-    tee: &'a Tee<'c>,
-}
-
-impl ReadEntries for Dump<'_, '_> {
-    fn read_entries<'de, A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let mut found = false;
-        while let Some(key) = map.next_key::<String>()? {
-            if key == "configs" {
-                found = true;
-                map.next_value_seed(Sections(Section(self)))?;
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        if found { Ok(()) } else { Err(serde::de::Error::missing_field("configs")) }
-    }
-}
-
-/// One section: `ClustersConfigDump`, `RoutesConfigDump` and so on, each with lists of its own.
-#[derive(Clone, Copy)]
-struct Section<'a, 'c>(Dump<'a, 'c>);
-
-impl ReadEntries for Section<'_, '_> {
-    fn read_entries<'de, A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Dump { held, tee } = self.0;
-        let mut held = held.borrow_mut();
-        // The opening brace was read, and the closing one is when the map ends.
-        let begins_at = tee.position().saturating_sub(1);
-        // Envoy begins a section with its type. One that does not might be anything, and is not copied.
-        tee.hold();
-        let (mut is_first, mut is_size) = (true, true);
-        while let Some(key) = map.next_key::<String>()? {
-            if key == "@type" {
-                let kind: String = map.next_value()?;
-                let is_secret = kind.ends_with(".SecretsConfigDump");
-                is_size = !is_secret && !kind.ends_with(".BootstrapConfigDump");
-                if is_first && is_secret {
-                    tee.redact(&format!("\"@type\": {}", Value::from(kind)));
-                } else if is_first {
-                    tee.release();
-                }
-            } else {
-                if is_first {
-                    tee.redact("");
-                }
-                held.list(&key, &mut map)?;
-            }
-            is_first = false;
-        }
-        tee.resume("}");
-        if is_size {
-            held.size_bytes += tee.position().saturating_sub(begins_at);
-        }
-        Ok(())
-    }
+    lb_endpoints: Vec<IgnoredAny>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::Value;
 
     /// Envoy's own, with a shorter list of extensions and other text for the certificate.
     const RECORDED: &str = include_str!("../../tests/fixtures/envoy_config_dump.json");
@@ -302,27 +278,29 @@ mod tests {
         assert_eq!(serde_json::from_str::<Value>(&copy).unwrap(), expected);
         let secrets = RECORDED.find(".SecretsConfigDump").unwrap();
         let before = &RECORDED[..RECORDED[..secrets].rfind('{').unwrap()];
-        assert!(copy.starts_with(before), "what is copied is as Envoy wrote it");
+        assert!(copy.starts_with(before) && copy.ends_with("}\n ]\n}\n"), "it is as Envoy wrote it");
     }
 
     #[test]
-    fn a_section_that_does_not_begin_with_its_type_is_counted_and_not_copied() {
+    fn section_of_secrets_or_without_a_type_is_counted_and_not_copied() {
         let cases = [
             (
                 r#"{"configs":[{"static_clusters":[{}],"@type":"x.SecretsConfigDump"}],"a":1}"#,
-                r#"{"configs":[{}],"a":1}"#,
+                r#"{"@type":"x.SecretsConfigDump"}"#,
             ),
-            (r#"{"configs":[{ }, {"static_clusters":[{}]}]}"#, r#"{"configs":[{ }, {}]}"#),
+            (r#"{"configs":[{"static_clusters":[{}]}]}"#, "{}"),
             (
-                r#"{"configs":[{"@type":"a\"b.SecretsConfigDump","x":1}]}"#,
-                r#"{"configs":[{"@type": "a\"b.SecretsConfigDump"}]}"#,
+                r#"{"configs":[{"@type":"a\"b.SecretsConfigDump","static_clusters":[{}]}]}"#,
+                r#"{"@type":"a\"b.SecretsConfigDump"}"#,
             ),
         ];
         for (dump, expected) in cases {
             let mut copy = Vec::new();
             let configuration = count(dump.as_bytes(), &mut copy).unwrap();
+            let expected = format!("{{\n \"configs\": [\n  {expected}\n ]\n}}\n");
             assert_eq!(String::from_utf8(copy).unwrap(), expected);
             assert_eq!(configuration.dump_bytes, dump.len() as u64);
+            assert_eq!(configuration.counts.clusters, Some(1));
         }
     }
 
@@ -332,7 +310,7 @@ mod tests {
             ("", "EOF while parsing a value"),
             ("{}", "missing field `configs`"),
             (r#"{"configs":7}"#, "expected the sections of a configuration dump"),
-            (r#"{"configs":[{"static_clusters":{}}]}"#, "expected a list"),
+            (r#"{"configs":[{"static_clusters":{}}]}"#, "expected a sequence"),
             (&RECORDED[..RECORDED.len() / 2], "EOF while parsing"),
         ];
         for (text, expected) in cases {

@@ -2,40 +2,56 @@
 //! Not counted: what ztunnel was started with (`config`, `version`), and its heap, which it does not report:
 //! `/debug/pprof/heap` is a profile, which it refuses unless it was started to make one.
 
-use crate::config_dump::list::{Each, Object, ReadEntries};
-use crate::config_dump::{self, DumpCopy, Tee};
+use crate::config_dump::{self, DumpCopy};
 use experiment::schema::{ConfigurationCounts, ProxyConfiguration};
 use serde::Deserialize;
-use serde::de::{Error as _, IgnoredAny, MapAccess};
-use std::cell::RefCell;
+use serde::de::{Error as _, IgnoredAny};
 use std::collections::BTreeMap;
 use std::io::Read;
 
 /// Counts a dump and copies it as it is read, without its certificates.
-pub fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> Result<ProxyConfiguration, serde_json::Error> {
-    let held = RefCell::default();
-    let tee = Tee::new(copy);
-    let dump_bytes = config_dump::read(dump, &tee, Object(Dump { held: &held, tee: &tee }))?;
-    let held: Held = held.into_inner();
-    let counts = ConfigurationCounts {
-        services: Some(held.services),
-        endpoints: Some(held.endpoints),
-        workloads: Some(held.workloads),
-        policies: Some(held.policies),
-        certificates: Some(held.certificates),
-        ..ConfigurationCounts::default()
-    };
-    Ok(ProxyConfiguration { size_bytes: held.size_bytes, dump_bytes, counts })
+pub fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> serde_json::Result<ProxyConfiguration> {
+    let (mut counts, mut size_bytes) = (ConfigurationCounts::default(), 0);
+    let mut separator = "{\n  ";
+    let dump_bytes = config_dump::read(dump, &mut |key, text| {
+        let mut copied = text;
+        let mut is_size = true;
+        match key {
+            "services" => {
+                let services: Vec<Service> = serde_json::from_str(text)?;
+                let endpoints = services.iter().map(|service| service.endpoints.len() as u64);
+                (counts.services, counts.endpoints) = (Some(services.len() as u64), Some(endpoints.sum()));
+            }
+            "workloads" => counts.workloads = Some(length(text)?),
+            "policies" => counts.policies = Some(length(text)?),
+            // Endpoints whose service it has not been told of.
+            "stagedServices" => {}
+            "certificates" => {
+                let certificates: Vec<Certificate> = serde_json::from_str(text)?;
+                let available = certificates.iter().filter(|certificate| certificate.state == "Available");
+                counts.certificates = Some(available.count() as u64);
+                (copied, is_size) = ("[]", false);
+            }
+            _ => is_size = false,
+        }
+        let entry = format!("\"{key}\": {copied}");
+        size_bytes += if is_size { entry.len() as u64 } else { 0 };
+        copy.push(separator.as_bytes());
+        copy.push(entry.as_bytes());
+        separator = ",\n  ";
+        Ok(())
+    })?;
+    copy.push(b"\n}");
+    for (part, count) in [("services", counts.services), ("workloads", counts.workloads)] {
+        count.ok_or_else(|| serde_json::Error::missing_field(part))?;
+    }
+    counts.policies.get_or_insert(0);
+    counts.certificates.get_or_insert(0);
+    Ok(ProxyConfiguration { size_bytes, dump_bytes, counts })
 }
 
-#[derive(Default)]
-struct Held {
-    size_bytes: u64,
-    services: u64,
-    endpoints: u64,
-    workloads: u64,
-    policies: u64,
-    certificates: u64,
+fn length(list: &str) -> serde_json::Result<u64> {
+    Ok(serde_json::from_str::<Vec<IgnoredAny>>(list)?.len() as u64)
 }
 
 #[derive(Deserialize)]
@@ -47,52 +63,6 @@ struct Certificate {
 struct Service {
     #[serde(default)]
     endpoints: BTreeMap<String, IgnoredAny>,
-}
-
-#[derive(Clone, Copy)]
-struct Dump<'a, 'c> {
-    held: &'a RefCell<Held>,
-    tee: &'a Tee<'c>,
-}
-
-impl ReadEntries for Dump<'_, '_> {
-    fn read_entries<'de, A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { held, tee } = self;
-        let mut held = held.borrow_mut();
-        let mut lacking = vec!["services", "workloads"];
-        while let Some(key) = map.next_key::<String>()? {
-            lacking.retain(|part| *part != key);
-            // The key was read, with its quotation marks.
-            let begins_at = tee.position().saturating_sub(key.len() as u64 + 2);
-            let mut is_size = true;
-            match key.as_str() {
-                "services" => map.next_value_seed(Each::new(|service: Service| {
-                    held.services += 1;
-                    held.endpoints += service.endpoints.len() as u64;
-                }))?,
-                // Endpoints whose service it has not been told of.
-                "stagedServices" => map.next_value::<IgnoredAny>().map(drop)?,
-                "workloads" => map.next_value_seed(Each::new(|_: IgnoredAny| held.workloads += 1))?,
-                "policies" => map.next_value_seed(Each::new(|_: IgnoredAny| held.policies += 1))?,
-                "certificates" => {
-                    is_size = false;
-                    tee.redact(": [");
-                    map.next_value_seed(Each::new(|certificate: Certificate| {
-                        held.certificates += u64::from(certificate.state == "Available");
-                    }))?;
-                    tee.resume("]");
-                }
-                _ => {
-                    is_size = false;
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-            if is_size {
-                held.size_bytes += tee.position().saturating_sub(begins_at);
-            }
-        }
-        lacking.first().map_or(Ok(()), |part| Err(A::Error::missing_field(part)))
-    }
 }
 
 #[cfg(test)]
@@ -144,7 +114,7 @@ mod tests {
             ("", "EOF while parsing a value"),
             ("{}", "missing field `services`"),
             (r#"{"services":[]}"#, "missing field `workloads`"),
-            (r#"{"services":{}}"#, "expected a list"),
+            (r#"{"services":{}}"#, "expected a sequence"),
             (&RECORDED[..RECORDED.len() / 2], "EOF while parsing"),
         ];
         for (text, expected) in cases {
