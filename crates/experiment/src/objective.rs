@@ -3,6 +3,7 @@
 //! Experiment files give bounds key by key ([`crate::file`]); on a command line they are one text, `p99=5ms,errors=0.1%`,
 //! which this type reads and writes.
 
+use crate::schema::figure::Figure;
 use crate::schema::histogram::HistogramSummary;
 use crate::schema::load::LoadResult;
 use crate::units::{
@@ -112,20 +113,26 @@ impl TimeFigure {
         }
     }
 
-    /// Its value in a distribution, microseconds.
+    /// The same figure as verdicts name it.
     #[must_use]
-    pub fn of(self, times: &HistogramSummary) -> f64 {
+    pub fn figure(self) -> Figure {
         match self {
-            Self::Mean => times.mean,
-            Self::P50 => times.p50,
-            Self::P75 => times.p75,
-            Self::P90 => times.p90,
-            Self::P95 => times.p95,
-            Self::P99 => times.p99,
-            Self::P99_9 => times.p99_9,
-            Self::P99_99 => times.p99_99,
-            Self::Max => times.max,
+            Self::Mean => Figure::Mean,
+            Self::P50 => Figure::P50,
+            Self::P75 => Figure::P75,
+            Self::P90 => Figure::P90,
+            Self::P95 => Figure::P95,
+            Self::P99 => Figure::P99,
+            Self::P99_9 => Figure::P99_9,
+            Self::P99_99 => Figure::P99_99,
+            Self::Max => Figure::Max,
         }
+    }
+
+    /// Its value in a distribution, microseconds; absent among requests without a response.
+    #[must_use]
+    pub fn of(self, times: &HistogramSummary) -> Option<f64> {
+        times.figure(self.figure())
     }
 }
 
@@ -166,17 +173,17 @@ impl Objective {
         self.percentiles().map(|(_, percentile, _)| beyond / (1.0 - percentile / 100.0)).fold(0.0, f64::max)
     }
 
-    /// The bounds with what a result has to say to each.
+    /// The bounds with what a result measured for each: no number for a time among requests without a response.
     #[must_use]
-    pub fn measured(&self, result: &LoadResult) -> Vec<(Bound, f64)> {
+    pub fn measured(&self, result: &LoadResult) -> Vec<(Bound, Option<f64>)> {
         let times = self
             .times()
             .map(|(figure, bound)| (Bound::Time(figure, bound), figure.of(&result.response_time_us)));
-        let errors = self.errors.map(|bound| (Bound::Errors(bound), result.requests.error_fraction()));
-        let rate = self.rate.map(|bound| (Bound::Rate(bound), result.rate.completed));
+        let errors = self.errors.map(|bound| (Bound::Errors(bound), Some(result.requests.error_fraction())));
+        let rate = self.rate.map(|bound| (Bound::Rate(bound), Some(result.rate.completed)));
         let achieved = self.achieved.zip(result.rate.offered).map(|(bound, offered)| {
             let fraction = if offered > 0.0 { result.rate.completed / offered } else { 0.0 };
-            (Bound::Achieved(bound), fraction)
+            (Bound::Achieved(bound), Some(fraction))
         });
         times.chain(errors).chain(rate).chain(achieved).collect()
     }
@@ -232,9 +239,10 @@ impl Bound {
         }
     }
 
-    /// Whether a figure keeps to the bound.
+    /// Whether a figure keeps to the bound; a time that is no number does not.
     #[must_use]
-    pub fn holds(self, measured: f64) -> bool {
+    pub fn holds(self, measured: Option<f64>) -> bool {
+        let Some(measured) = measured else { return false };
         match self {
             Self::Time(..) | Self::Errors(_) => measured <= self.limit(),
             Self::Rate(_) | Self::Achieved(_) => measured >= self.limit(),
@@ -364,8 +372,9 @@ mod tests {
     #[test]
     fn bounds_hold_up_to_and_including_their_limit() {
         let bound = Bound::Time(TimeFigure::P99, Duration::from_millis(5));
-        assert!(bound.holds(5000.0) && !bound.holds(5000.1));
-        assert!(Bound::Achieved(0.99).holds(0.99) && !Bound::Achieved(0.99).holds(0.98));
-        assert!(Bound::Errors(0.0).holds(0.0));
+        assert!(bound.holds(Some(5000.0)) && !bound.holds(Some(5000.1)));
+        assert!(Bound::Achieved(0.99).holds(Some(0.99)) && !Bound::Achieved(0.99).holds(Some(0.98)));
+        assert!(Bound::Errors(0.0).holds(Some(0.0)));
+        assert!(!bound.holds(None), "a percentile among requests without a response");
     }
 }

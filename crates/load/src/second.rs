@@ -145,11 +145,11 @@ impl SecondCounts {
             sent: self.sent,
             completed: self.completed,
             failed: self.failed,
-            p50_us: times.percentile_us(50.0),
-            p90_us: times.percentile_us(90.0),
-            p99_us: times.percentile_us(99.0),
-            p99_9_us: times.percentile_us(99.9),
-            max_us: times.max_us(),
+            p50_us: Some(times.percentile_us(50.0)),
+            p90_us: Some(times.percentile_us(90.0)),
+            p99_us: Some(times.percentile_us(99.0)),
+            p99_9_us: Some(times.percentile_us(99.9)),
+            max_us: Some(times.max_us()),
         }
     }
 

@@ -103,8 +103,10 @@ fn event(progress: Progress<'_>) -> LoadEvent {
 
 /// `998/s  p50 0.214 ms  p99 0.803 ms`.
 fn second_text(point: &SeriesPoint) -> String {
-    let ms = |us: f64| us / 1000.0;
-    format!("{}/s  p50 {:.3} ms  p99 {:.3} ms", point.completed, ms(point.p50_us), ms(point.p99_us))
+    let time = |us: Option<f64>| {
+        us.map_or_else(|| report::format::above(None), |us| format!("{:.3} ms", us / 1000.0))
+    };
+    format!("{}/s  p50 {}  p99 {}", point.completed, time(point.p50_us), time(point.p99_us))
 }
 
 fn bar(duration_s: Option<f64>) -> ProgressBar {

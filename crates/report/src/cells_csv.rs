@@ -27,14 +27,14 @@ fn fields(summary: &Summary, cell: &Cell) -> Vec<(String, String)> {
     let (proxies, control_plane) = (total(Role::Proxy), total(Role::ControlPlane));
     let estimates: [(&str, Option<Estimate>); 16] = [
         ("mean_us", times.and_then(|times| times.mean)),
-        ("p50_us", times.map(|times| times.p50)),
-        ("p90_us", times.map(|times| times.p90)),
+        ("p50_us", times.and_then(|times| times.p50)),
+        ("p90_us", times.and_then(|times| times.p90)),
         ("p95_us", times.and_then(|times| times.p95)),
-        ("p99_us", times.map(|times| times.p99)),
-        ("p99.9_us", times.map(|times| times.p99_9)),
-        ("added_p50_us", added.map(|added| added.p50)),
-        ("added_p90_us", added.map(|added| added.p90)),
-        ("added_p99_us", added.map(|added| added.p99)),
+        ("p99_us", times.and_then(|times| times.p99)),
+        ("p99.9_us", times.and_then(|times| times.p99_9)),
+        ("added_p50_us", added.and_then(|added| added.p50)),
+        ("added_p90_us", added.and_then(|added| added.p90)),
+        ("added_p99_us", added.and_then(|added| added.p99)),
         ("rate_completed", cell.rate_completed),
         ("throughput_change", throughput_change(summary, cell)),
         ("proxies_cpu_cores", proxies.map(|total| total.cpu_cores)),
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(text.lines().count(), summary.cells.len() + 1);
         assert!(text.lines().all(|line| line.split(',').count() == names.len()), "{text}");
         let column = names.iter().position(|name| *name == "p99_us").unwrap();
-        let p99 = summary.cells[0].response_time_us.unwrap().p99.estimate.to_string();
+        let p99 = summary.cells[0].response_time_us.unwrap().p99.unwrap().estimate.to_string();
         assert_eq!(text.lines().nth(1).unwrap().split(',').nth(column), Some(p99.as_str()));
     }
 

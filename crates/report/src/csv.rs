@@ -34,7 +34,7 @@ pub fn line(second: &SecondOfRun<'_>) -> String {
     let _ = write!(line, ",{},{},{},{rate}", point.sent, point.completed, point.failed);
     for time_us in [point.p50_us, point.p90_us, point.p99_us, point.p99_9_us, point.max_us] {
         line.push(',');
-        if point.completed > 0 {
+        if let Some(time_us) = time_us.filter(|_| point.completed > 0) {
             let _ = write!(line, "{time_us}");
         }
     }
@@ -65,11 +65,11 @@ mod tests {
             sent: 52,
             completed: 50,
             failed: 2,
-            p50_us: 210.0,
-            p90_us: 300.0,
-            p99_us: 400.0,
-            p99_9_us: 401.0,
-            max_us: 402.0,
+            p50_us: Some(210.0),
+            p90_us: Some(300.0),
+            p99_us: Some(400.0),
+            p99_9_us: Some(401.0),
+            max_us: Some(402.0),
         };
         let errors = [("timeout", 1), ("reset", 1)];
         let line = line(&SecondOfRun { point: &point, length_s: 0.5, due: Some(52.5), errors: &errors });

@@ -125,7 +125,7 @@ pub(crate) fn groups<Row>(
 }
 
 fn p99(driver: &DriverSummary) -> Option<Estimate> {
-    driver.response_time_us.map(|times| times.p99)
+    driver.response_time_us.and_then(|times| times.p99)
 }
 
 /// Those without a figure first, then by the 99th percentile.
@@ -146,8 +146,8 @@ fn driver_rows(cell: &Cell, unit: TimeUnit) -> Vec<DriverRow> {
             name: qualified(&driver.namespace, &driver.name),
             namespace: driver.namespace.clone(),
             valid: driver.valid,
-            p50: time(times.map(|times| times.p50)),
-            p99: time(times.map(|times| times.p99)),
+            p50: time(times.and_then(|times| times.p50)),
+            p99: time(times.and_then(|times| times.p99)),
             completed: interval(driver.rate_completed, Interval::new),
             errors: format::percent(driver.errors),
             objective: no_figures.unwrap_or(objective),

@@ -84,7 +84,7 @@ fn edge(edge: &EdgeSummary) -> Fields {
 }
 
 fn percentiles(times: Option<Percentiles>) -> Fields {
-    let of = |read: fn(Percentiles) -> Estimate| times.map(read);
+    let of = |read: fn(Percentiles) -> Option<Estimate>| times.and_then(read);
     [
         ("p50_us", of(|times| times.p50)),
         ("p90_us", of(|times| times.p90)),
@@ -120,12 +120,12 @@ mod tests {
         let [p50, p99] = [estimate, Estimate { n: 0, ..estimate }];
         let times = Percentiles {
             mean: None,
-            p50,
+            p50: Some(p50),
             p75: None,
-            p90: p50,
+            p90: Some(p50),
             p95: None,
-            p99,
-            p99_9: p50,
+            p99: Some(p99),
+            p99_9: Some(p50),
             p99_99: None,
             max: None,
         };

@@ -64,7 +64,7 @@ impl EdgeTable {
 /// The unit of these cells' times.
 pub(crate) fn unit(cells: &[&Cell]) -> TimeUnit {
     let edges = cells.iter().flat_map(|cell| &cell.edges);
-    TimeUnit::for_times(edges.filter_map(|edge| Some(edge.response_time_us?.p99.estimate)))
+    TimeUnit::for_times(edges.filter_map(|edge| Some(edge.response_time_us?.p99?.estimate)))
 }
 
 /// Every edge by itself, the slowest first.
@@ -87,8 +87,8 @@ fn slowest_first(mut groups: Vec<EdgeGroup<'_>>) -> Vec<EdgeGroup<'_>> {
 
 impl EdgeGroup<'_> {
     /// Over the copies.
-    pub(crate) fn spread(&self, read: fn(Percentiles) -> Estimate) -> Option<Spread> {
-        Spread::new(self.edges.iter().filter_map(|edge| Some(read(edge.response_time_us?).estimate)))
+    pub(crate) fn spread(&self, read: fn(Percentiles) -> Option<Estimate>) -> Option<Spread> {
+        Spread::new(self.edges.iter().filter_map(|edge| Some(read(edge.response_time_us?)?.estimate)))
     }
 
     /// Caller and callee, without namespaces where there are several.
@@ -100,8 +100,8 @@ impl EdgeGroup<'_> {
     }
 
     /// The interval of one edge; of copies the median with their range.
-    pub(crate) fn time(&self, read: fn(Percentiles) -> Estimate, unit: TimeUnit) -> Interval {
-        self.figure(|edge| edge.response_time_us.map(read), |estimate| unit.interval(estimate))
+    pub(crate) fn time(&self, read: fn(Percentiles) -> Option<Estimate>, unit: TimeUnit) -> Interval {
+        self.figure(|edge| edge.response_time_us.and_then(read), |estimate| unit.interval(estimate))
     }
 
     fn figure(

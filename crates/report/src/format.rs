@@ -20,7 +20,7 @@ pub use interval::{Interval, cores_interval};
 pub use number::{count, counted, digits, tick, with_unit};
 pub use quantity::{cores, cores_number, offered_rate, percent, rate};
 pub use size::{SizeUnit, payload, size};
-pub use time::{TimeUnit, duration, moment, time};
+pub use time::{TimeUnit, above, duration, moment, time, time_or_above};
 pub use words::{agreement, named_program, shortened_digest, unbroken};
 
 /// What stands where there is no figure.

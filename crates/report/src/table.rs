@@ -1,6 +1,7 @@
 //! The result as a table, by load and mode: the same figures for the terminal and for HTML.
 
 use crate::conditions::ConditionLabels;
+use crate::drivers::interval;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
 use experiment::Mode;
 use experiment::schema::{Cell, ComponentSummary, Estimate, ModeComparison, Role, Summary};
@@ -181,9 +182,10 @@ impl CellRow {
             retakes: cell.retakes,
             no_figures: percentiles.is_none().then(|| cell.verdict.clone()),
             percentiles: percentiles.map(|all| {
-                [&all.p50, &all.p90, &all.p99, &all.p99_9].map(|estimate| unit.interval(estimate))
+                [all.p50, all.p90, all.p99, all.p99_9]
+                    .map(|estimate| interval(estimate, |estimate| unit.interval(estimate)))
             }),
-            added: cell.added_us.as_ref().map(|added| Difference::new(&added.p50, unit)),
+            added: cell.added_us.and_then(|added| added.p50).map(|added| Difference::new(&added, unit)),
             completed: cell.rate_completed.as_ref().map(Interval::new),
             completed_change: throughput_change(summary, cell).map(|change| Difference::percent(&change)),
             proxy_cores: sum(proxies(cell).map(|proxy| proxy.cpu_cores)),
@@ -238,6 +240,8 @@ fn sum(estimates: impl Iterator<Item = Estimate>) -> Option<f64> {
 fn shown_times_us(cell: &Cell) -> Vec<f64> {
     cell.response_time_us
         .iter()
-        .flat_map(|all| [all.p50.estimate, all.p90.estimate, all.p99.estimate])
+        .flat_map(|all| [all.p50, all.p90, all.p99])
+        .flatten()
+        .map(|estimate| estimate.estimate)
         .collect()
 }

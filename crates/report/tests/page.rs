@@ -239,10 +239,10 @@ fn figures_that_are_missing_break_nothing() {
         Estimate { estimate: f64::NAN, low: Some(f64::NEG_INFINITY), high: Some(f64::INFINITY), n: 2 };
     for cell in &mut run.summary.cells {
         if let Some(times) = &mut cell.response_time_us {
-            times.p50 = missing;
+            times.p50 = Some(missing);
         }
         if let Some(added) = &mut cell.added_us {
-            added.p99 = missing;
+            added.p99 = Some(missing);
         }
         for component in &mut cell.components {
             component.cpu_cores = missing;
@@ -256,7 +256,7 @@ fn figures_that_are_missing_break_nothing() {
     }
     for trial in &mut run.trials {
         if let Some(result) = &mut trial.result {
-            result.response_time_us.p50 = f64::NAN;
+            result.response_time_us.p50 = Some(f64::NAN);
             result.duration_s = f64::NAN;
         }
     }
@@ -268,7 +268,7 @@ fn figures_of_hundreds_of_digits_break_nothing() {
     let mut run = fixture::run(fixture::usual_trials());
     for trial in &mut run.trials {
         if let Some(result) = &mut trial.result {
-            result.response_time_us.p99 = 1e308;
+            result.response_time_us.p99 = Some(1e308);
         }
     }
     page(&run);

@@ -191,8 +191,13 @@ fn a_load_run_with_an_objective() {
 fn the_handshakes_of_a_load_run_have_a_line_where_there_were_any() {
     let mut result = load_result();
     assert!(!load_text(&result).contains("TLS"));
-    result.handshake_time_us =
-        HistogramSummary { count: 64, p50: 812.0, p99: 2405.0, max: 2561.0, ..HistogramSummary::default() };
+    result.handshake_time_us = HistogramSummary {
+        count: 64,
+        p50: Some(812.0),
+        p99: Some(2405.0),
+        max: Some(2561.0),
+        ..HistogramSummary::default()
+    };
     let text = load_text(&result);
     let line = text.lines().find(|line| line.starts_with("TLS")).expect("a line").replace('\u{a0}', " ");
     assert_eq!(line, "TLS            64 full handshakes: p50 812 µs, p99 2.40 ms, max 2.56 ms");
@@ -224,9 +229,9 @@ fn calls_with_streams_have_lines_for_their_messages() {
         [("OK".to_owned(), 2999), ("UNAVAILABLE".to_owned(), 1)].into_iter().collect();
     let times = |count, p50| HistogramSummary {
         count,
-        p50,
-        p99: 4.0 * p50,
-        max: 5.0 * p50,
+        p50: Some(p50),
+        p99: Some(4.0 * p50),
+        max: Some(5.0 * p50),
         ..HistogramSummary::default()
     };
     result.grpc = Some(GrpcMessages {

@@ -63,7 +63,7 @@ fn measured(figure: &ReferenceFigure, summary: &Summary) -> Option<Measured> {
         ReferenceValue::Memory(kind, _) => memory(figure, cell, kind),
         ReferenceValue::ReservedCpu(_) | ReferenceValue::ReservedMemory(_) => reserved(figure, cell),
         ReferenceValue::Added(percentile, _) => {
-            cell.added_us.map(|times| latency(&added(&times, percentile)))
+            cell.added_us.and_then(|times| added(&times, percentile)).map(|added| latency(&added))
         }
         ReferenceValue::Time(..) | ReferenceValue::Relative(..) => None,
     }
@@ -258,7 +258,7 @@ fn latency(estimate: &Estimate) -> Measured {
     Measured { text: words::latency(estimate), mean: estimate.estimate, estimate: Some(*estimate) }
 }
 
-fn added(times: &AddedLatency, percentile: PublishedPercentile) -> Estimate {
+fn added(times: &AddedLatency, percentile: PublishedPercentile) -> Option<Estimate> {
     match percentile {
         PublishedPercentile::P50 => times.p50,
         PublishedPercentile::P90 => times.p90,

@@ -50,27 +50,27 @@ impl Estimate {
     }
 }
 
-/// Percentiles over trials, microseconds.
+/// Percentiles over trials, microseconds. A percentile is absent if it falls among requests without a response in some trial.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
     /// Arithmetic mean; absent in results of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean: Option<Estimate>,
     /// Median.
-    pub p50: Estimate,
+    pub p50: Option<Estimate>,
     /// 75th percentile; absent in results of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p75: Option<Estimate>,
     /// 90th percentile.
-    pub p90: Estimate,
+    pub p90: Option<Estimate>,
     /// 95th percentile; absent in results of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p95: Option<Estimate>,
     /// 99th percentile.
-    pub p99: Estimate,
+    pub p99: Option<Estimate>,
     /// 99.9th percentile.
     #[serde(rename = "p99.9")]
-    pub p99_9: Estimate,
+    pub p99_9: Option<Estimate>,
     /// 99.99th percentile; absent where fewer than ten requests of some trial lie beyond it.
     #[serde(rename = "p99.99", default, skip_serializing_if = "Option::is_none")]
     pub p99_99: Option<Estimate>,
@@ -85,25 +85,25 @@ impl Percentiles {
     pub fn figure(&self, figure: TimeFigure) -> Option<Estimate> {
         match figure {
             TimeFigure::Mean => self.mean,
-            TimeFigure::P50 => Some(self.p50),
+            TimeFigure::P50 => self.p50,
             TimeFigure::P75 => self.p75,
-            TimeFigure::P90 => Some(self.p90),
+            TimeFigure::P90 => self.p90,
             TimeFigure::P95 => self.p95,
-            TimeFigure::P99 => Some(self.p99),
-            TimeFigure::P99_9 => Some(self.p99_9),
+            TimeFigure::P99 => self.p99,
+            TimeFigure::P99_9 => self.p99_9,
             TimeFigure::P99_99 => self.p99_99,
             TimeFigure::Max => self.max,
         }
     }
 }
 
-/// Differences of percentiles to mode `none`, microseconds.
+/// Differences of percentiles to mode `none`, microseconds. Absent if either mode's percentile is.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AddedLatency {
     /// Of the median.
-    pub p50: Estimate,
+    pub p50: Option<Estimate>,
     /// Of the 90th percentile.
-    pub p90: Estimate,
+    pub p90: Option<Estimate>,
     /// Of the 99th percentile.
-    pub p99: Estimate,
+    pub p99: Option<Estimate>,
 }

@@ -49,6 +49,10 @@ pub struct LoadResult {
     pub warmup: WarmupCounts,
     /// From the intended start of each request to the end of its response.
     pub response_time_us: HistogramSummary,
+    /// Response times of requests without a response are greater than this, as far as is known: the timeout, or less where
+    /// a request failed or was given up before. Absent if every request has a response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub censored_above_us: Option<f64>,
     /// From the actual send to the end of the response.
     pub service_time_us: HistogramSummary,
     /// From the intended start to the actual send, whatever the cause.
@@ -312,7 +316,7 @@ impl GeneratorNetwork {
 }
 
 /// One second of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeriesPoint {
     /// Start of the second, from the start of the window.
     pub t_s: f64,
@@ -323,17 +327,38 @@ pub struct SeriesPoint {
     pub completed: u64,
     /// Requests that failed in this second.
     pub failed: u64,
-    /// Median response time of the completed; 0 where none completed.
-    pub p50_us: f64,
-    /// 90th percentile of the same.
-    #[serde(default)]
-    pub p90_us: f64,
-    /// 99th percentile of the same.
-    pub p99_us: f64,
-    /// 99.9th percentile of the same.
-    #[serde(default, rename = "p99.9_us")]
-    pub p99_9_us: f64,
-    /// The longest of the same.
-    #[serde(default)]
-    pub max_us: f64,
+    /// Median response time; 0 where nothing ended. Null, like the others, if it falls among the failed.
+    pub p50_us: Option<f64>,
+    /// 90th percentile.
+    #[serde(default = "zero")]
+    pub p90_us: Option<f64>,
+    /// 99th percentile.
+    pub p99_us: Option<f64>,
+    /// 99.9th percentile.
+    #[serde(default = "zero", rename = "p99.9_us")]
+    pub p99_9_us: Option<f64>,
+    /// Greatest response time.
+    #[serde(default = "zero")]
+    pub max_us: Option<f64>,
+}
+
+impl Default for SeriesPoint {
+    fn default() -> Self {
+        Self {
+            t_s: 0.0,
+            sent: 0,
+            completed: 0,
+            failed: 0,
+            p50_us: zero(),
+            p90_us: zero(),
+            p99_us: zero(),
+            p99_9_us: zero(),
+            max_us: zero(),
+        }
+    }
+}
+
+/// The figures of a second that results of earlier versions lack.
+fn zero() -> Option<f64> {
+    Some(0.0)
 }

@@ -23,8 +23,8 @@ pub struct BoundResult {
     pub unit: String,
     /// The greatest value that is good; the least one of `rate` and `achieved`.
     pub limit: f64,
-    /// What was measured.
-    pub measured: f64,
+    /// What was measured; null for a time that falls among requests without a response, which no bound allows.
+    pub measured: Option<f64>,
     /// Whether the bound holds.
     pub holds: bool,
 }

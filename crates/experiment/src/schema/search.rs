@@ -89,19 +89,19 @@ pub struct RatePoint {
     pub error_fraction: f64,
     /// Some probe at this rate was saturated: percentiles are lower bounds.
     pub saturated: bool,
-    /// Mean response time; percentiles below, all probes merged without loss.
-    pub mean_us: f64,
+    /// Mean response time; percentiles below, all probes merged without loss. Null among requests without a response.
+    pub mean_us: Option<f64>,
     /// Median.
-    pub p50_us: f64,
+    pub p50_us: Option<f64>,
     /// 90th percentile.
-    pub p90_us: f64,
+    pub p90_us: Option<f64>,
     /// 99th percentile.
-    pub p99_us: f64,
+    pub p99_us: Option<f64>,
     /// 99.9th percentile.
     #[serde(rename = "p99.9_us")]
-    pub p99_9_us: f64,
+    pub p99_9_us: Option<f64>,
     /// Greatest.
-    pub max_us: f64,
+    pub max_us: Option<f64>,
 }
 
 /// How a search ended.

@@ -106,6 +106,7 @@ impl Course<'_> {
                 completed: per_second(requests.completed),
             },
             warmup: recorder.warmup,
+            censored_above_us: None,
             response_time_us: recorder.response_time.summary(),
             service_time_us: recorder.service_time.summary(),
             schedule_lag_us: recorder.schedule_lag.summary(),

@@ -121,6 +121,6 @@ mod tests {
         }
         let whole = series.next_finished().expect("it is over");
         assert_eq!(whole.response_time.count(), 4);
-        assert_eq!(series.into_points()[0].p50_us, 1000.0);
+        assert_eq!(series.into_points()[0].p50_us, Some(1000.0));
     }
 }

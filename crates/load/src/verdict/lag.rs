@@ -1,6 +1,6 @@
 //! How late the generator itself was, and whether counting from the actual send would have hidden waiting.
 
-use experiment::schema::{LoadResult, Pacing, Verdict};
+use experiment::schema::{HistogramSummary, LoadResult, Pacing, Verdict};
 
 /// The generator's own lag may make up this share of the median response time …
 const LAG_SHARE_P50: f64 = 0.10;
@@ -27,6 +27,12 @@ pub(super) fn judge(result: &LoadResult, verdict: &mut Verdict) {
     if response.count == 0 {
         return;
     }
+    // Compared with a request without a response, no lateness matters.
+    let percentiles = |times: &HistogramSummary| {
+        let or_endless = |time: Option<f64>| time.unwrap_or(f64::INFINITY);
+        (or_endless(times.p50), or_endless(times.p99))
+    };
+    let ((lag_p50, lag_p99), (response_p50, response_p99)) = (percentiles(lag), percentiles(response));
     let late = |name: &str, lag_us: f64, response_us: f64| {
         format!(
             "schedule-lag: the generator itself was {lag_us:.0} µs late at the {name}, of {response_us:.0} µs response time"
@@ -34,28 +40,32 @@ pub(super) fn judge(result: &LoadResult, verdict: &mut Verdict) {
     };
     let economical = result.generator.pacing.filter(|pacing| pacing.asked == Pacing::Economical);
     let tolerated_us = economical.map(|pacing| pacing.lag_tolerance_us.unwrap_or(ECONOMICAL_LAG_US));
-    if lag.p50 > NEGLIGIBLE_LAG_P50_US && lag.p50 > LAG_SHARE_P50 * response.p50 {
-        if tolerated_us.is_some_and(|tolerated| lag.p50 <= tolerated) {
-            verdict.notes.push(format!("{}, by economical pacing", late("median", lag.p50, response.p50)));
+    if lag_p50 > NEGLIGIBLE_LAG_P50_US && lag_p50 > LAG_SHARE_P50 * response_p50 {
+        if tolerated_us.is_some_and(|tolerated| lag_p50 <= tolerated) {
+            verdict.notes.push(format!("{}, by economical pacing", late("median", lag_p50, response_p50)));
         } else {
-            verdict.reasons.push(late("median", lag.p50, response.p50));
+            verdict.reasons.push(late("median", lag_p50, response_p50));
         }
     }
-    if lag.p99 > LAG_SHARE_P99 * response.p99 {
+    if lag_p99 > LAG_SHARE_P99 * response_p99 {
         // A tolerated lag of more than usual takes its own share of that.
         let chosen = tolerated_us.map_or(0.0, |tolerated| (tolerated - ECONOMICAL_LAG_US).max(0.0));
-        let bearable = lag.p99 <= NEGLIGIBLE_LAG_P99_US + chosen;
+        let bearable = lag_p99 <= NEGLIGIBLE_LAG_P99_US + chosen;
         let list = if bearable { &mut verdict.notes } else { &mut verdict.reasons };
-        list.push(late("p99", lag.p99, response.p99));
+        list.push(late("p99", lag_p99, response_p99));
     }
 }
 
 /// Notes where service time would read much less than callers waited.
 pub(super) fn note_hidden_waiting(result: &LoadResult, verdict: &mut Verdict) {
-    let (response, service) = (result.response_time_us.p99, result.service_time_us.p99);
+    let (Some(response), Some(service), Some(lag)) =
+        (result.response_time_us.p99, result.service_time_us.p99, result.generator_lag_us.p99)
+    else {
+        return;
+    };
     let hidden = response - service;
     // What the generator itself was late says nothing of the service.
-    let of_the_service = result.rate.offered.is_some() && result.generator_lag_us.p99 < hidden / 2.0;
+    let of_the_service = result.rate.offered.is_some() && lag < hidden / 2.0;
     if of_the_service && response > HIDDEN_FACTOR * service && hidden > HIDDEN_US {
         verdict.notes.push(format!(
             "service-time-hides: callers waited {:.1} ms at p99; service time, counted from the actual send as many tools \

@@ -1,6 +1,6 @@
 //! Whether the offered rate was achieved, and what kept it down where it was not.
 
-use experiment::schema::{LoadResult, Verdict};
+use experiment::schema::{HistogramSummary, LoadResult, Verdict};
 
 /// Completed requests under this share of the scheduled ones: the offered rate was not achieved.
 const ACHIEVED_FRACTION: f64 = 0.99;
@@ -26,7 +26,8 @@ pub(super) fn judge(result: &LoadResult, verdict: &mut Verdict) {
     } else if requests.late as f64 > (1.0 - ACHIEVED_FRACTION) * requests.scheduled as f64 {
         let late = format!("{} due requests were sent only after the end of the window", requests.late);
         // Behind in general, or at the end alone?
-        if result.schedule_lag_us.p50 - result.generator_lag_us.p50 > BEHIND_P50_US {
+        let median = |lag: &HistogramSummary| lag.p50.unwrap_or_default();
+        if median(&result.schedule_lag_us) - median(&result.generator_lag_us) > BEHIND_P50_US {
             verdict.saturated = true;
             verdict
                 .reasons
@@ -46,7 +47,8 @@ fn bound(result: &LoadResult) -> String {
         return "the generator's CPU was full (more --threads on free cores may send more)".to_owned();
     }
     // Little's law: requests under way = rate × time of each.
-    let under_way = result.rate.completed * result.service_time_us.mean / 1e6;
+    let service_time_us = result.service_time_us.mean.unwrap_or_default();
+    let under_way = result.rate.completed * service_time_us / 1e6;
     let most = (result.connections * result.streams.max(1)) as f64;
     if under_way > ALL_BUSY_FRACTION * most {
         let places = match result.streams {
@@ -56,7 +58,7 @@ fn bound(result: &LoadResult) -> String {
         return format!(
             "all {places} were busy: with {:.1} ms for each request they carry no more (more --connections \
              show whether the target can)",
-            result.service_time_us.mean / 1000.0
+            service_time_us / 1000.0
         );
     }
     "the target did not keep up on these connections".to_owned()

@@ -4,7 +4,8 @@ use experiment::schema::{HistogramSummary, Pacing, PacingUsage, Rates, RequestCo
 /// A thousand requests at 1000/s, answered after 100 µs at the median and 400 µs at p99.
 fn result() -> LoadResult {
     let count = 1000;
-    let times = |p50, p99| HistogramSummary { count, p50, p99, ..HistogramSummary::default() };
+    let times =
+        |p50, p99| HistogramSummary { count, p50: Some(p50), p99: Some(p99), ..HistogramSummary::default() };
     LoadResult {
         duration_s: 1.0,
         threads: 1,
@@ -68,7 +69,7 @@ fn what_bounds_a_saturated_run_is_named() {
         let mut result = result();
         (result.requests.unsent, result.rate.completed) = (500, 500.0);
         result.connections = 2;
-        result.service_time_us.mean = service_time_us;
+        result.service_time_us.mean = Some(service_time_us);
         result.generator.busiest_thread_fraction = busy;
         judge(&result, circumstances()).reasons.join("; ")
     };
@@ -105,7 +106,7 @@ fn requests_sent_after_the_end_are_saturation_only_where_the_target_was_always_b
     expect(&[], &["behind-at-end"], |result| result.requests.late = 11);
     expect(&["saturated"], &[], |result| {
         result.requests.late = 11;
-        result.schedule_lag_us.p50 = 50_000.0;
+        result.schedule_lag_us.p50 = Some(50_000.0);
     });
 }
 
@@ -133,38 +134,38 @@ fn errors_are_named_with_their_counts() {
 
 #[test]
 fn the_generators_lag_is_held_against_what_it_taints() {
-    expect(&["schedule-lag"], &[], |result| result.generator_lag_us.p50 = 11.0);
+    expect(&["schedule-lag"], &[], |result| result.generator_lag_us.p50 = Some(11.0));
     // Asked for.
     let economical = PacingUsage { asked: Pacing::Economical, ..PacingUsage::default() };
     expect(&[], &["schedule-lag"], |result| {
         result.generator.pacing = Some(economical);
-        result.generator_lag_us.p50 = 40.0;
+        result.generator_lag_us.p50 = Some(40.0);
     });
     expect(&["schedule-lag"], &[], |result| {
         result.generator.pacing = Some(economical);
-        result.response_time_us.p50 = 500.0;
-        result.generator_lag_us.p50 = 110.0;
+        result.response_time_us.p50 = Some(500.0);
+        result.generator_lag_us.p50 = Some(110.0);
     });
     let tolerant = PacingUsage { lag_tolerance_us: Some(400.0), ..economical };
     expect(&[], &["schedule-lag", "schedule-lag"], |result| {
         result.generator.pacing = Some(tolerant);
-        (result.generator_lag_us.p50, result.generator_lag_us.p99) = (200.0, 410.0);
+        (result.generator_lag_us.p50, result.generator_lag_us.p99) = (Some(200.0), Some(410.0));
     });
-    expect(&[], &["schedule-lag"], |result| result.generator_lag_us.p99 = 150.0);
-    expect(&["schedule-lag"], &[], |result| result.generator_lag_us.p99 = 300.0);
+    expect(&[], &["schedule-lag"], |result| result.generator_lag_us.p99 = Some(150.0));
+    expect(&["schedule-lag"], &[], |result| result.generator_lag_us.p99 = Some(300.0));
     // In a closed loop nothing is due before the answer.
     expect(&[], &[], |result| {
         result.rate.offered = None;
-        result.generator_lag_us.p99 = 300.0;
+        result.generator_lag_us.p99 = Some(300.0);
     });
 }
 
 #[test]
 fn waiting_that_service_time_hides_is_said_unless_the_generator_caused_it() {
-    expect(&[], &["service-time-hides"], |result| result.response_time_us.p99 = 9000.0);
+    expect(&[], &["service-time-hides"], |result| result.response_time_us.p99 = Some(9000.0));
     expect(&["schedule-lag"], &[], |result| {
-        result.response_time_us.p99 = 9000.0;
-        result.generator_lag_us.p99 = 8000.0;
+        result.response_time_us.p99 = Some(9000.0);
+        result.generator_lag_us.p99 = Some(8000.0);
     });
 }
 

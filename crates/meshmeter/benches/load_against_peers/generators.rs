@@ -185,8 +185,8 @@ fn read_meshmeter(json: &str) -> Outcome<Reading> {
     Ok(Reading {
         requests: result.requests.completed as f64,
         requests_per_second: result.rate.completed,
-        latency_us: Some(Latency { p50: response_time.p50, p99: response_time.p99 }),
-        schedule_lag_us_p99: Some(result.schedule_lag_us.p99),
+        latency_us: response_time.p50.zip(response_time.p99).map(|(p50, p99)| Latency { p50, p99 }),
+        schedule_lag_us_p99: result.schedule_lag_us.p99,
         handshakes: Some(result.handshake_time_us.count as f64),
         memory_peak_bytes: Some(result.generator.memory_peak_bytes as f64),
         invalid: result.verdict.reasons,

@@ -79,7 +79,7 @@ impl Observer for SearchProgress {
         match &self.style {
             Style::Live(bar) => {
                 bar.set_position(second.point.t_s as u64 + 1);
-                bar.set_message(format!("p99 {}", format::time(second.point.p99_us)));
+                bar.set_message(format!("p99 {}", format::time_or_above(second.point.p99_us, None)));
             }
             Style::Json => event(&SearchEvent::Second(second.point)),
             Style::Plain | Style::Off => {}
@@ -101,7 +101,8 @@ fn probe_text(probe: usize, record: &ProbeRecord) -> String {
             .trim_end()
             .to_owned();
     };
-    let p99 = format::time(record.result.response_time_us.p99);
+    let result = &record.result;
+    let p99 = format::time_or_above(result.response_time_us.p99, result.censored_above_us);
     let because = if record.reason.is_empty() { String::new() } else { format!(": {}", record.reason) };
     format!("{title}  p99 {p99:>9}  {outcome}{because}")
 }

@@ -164,11 +164,11 @@ fn point(rate: f64, records: &[&ProbeRecord]) -> RatePoint {
         completed_rate: total(|record| record.result.requests.completed as f64) / seconds,
         error_fraction: failed / sent,
         saturated: records.iter().any(|record| record.result.verdict.saturated),
-        mean_us: times.mean_us(),
-        p50_us: times.percentile_us(50.0),
-        p90_us: times.percentile_us(90.0),
-        p99_us: times.percentile_us(99.0),
-        p99_9_us: times.percentile_us(99.9),
-        max_us: times.max_us(),
+        mean_us: Some(times.mean_us()),
+        p50_us: Some(times.percentile_us(50.0)),
+        p90_us: Some(times.percentile_us(90.0)),
+        p99_us: Some(times.percentile_us(99.0)),
+        p99_9_us: Some(times.percentile_us(99.9)),
+        max_us: Some(times.max_us()),
     }
 }

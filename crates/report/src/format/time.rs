@@ -75,6 +75,12 @@ impl TimeUnit {
         with_unit(&self.number(time_us), self.symbol())
     }
 
+    /// [`Self::number`]; `> 10 s` among requests without a response, which took longer than `above_us`.
+    #[must_use]
+    pub fn number_or_above(self, time_us: Option<f64>, above_us: Option<f64>) -> String {
+        time_us.map_or_else(|| above(above_us), |time_us| self.number(time_us))
+    }
+
     /// An estimate and its interval in this unit, without its name.
     #[must_use]
     pub fn interval(self, estimate_us: &Estimate) -> Interval {
@@ -86,6 +92,18 @@ impl TimeUnit {
 #[must_use]
 pub fn time(time_us: f64) -> String {
     TimeUnit::for_times([time_us]).time(time_us)
+}
+
+/// [`time`]; `> 10 s` among requests without a response, which took longer than `above_us`.
+#[must_use]
+pub fn time_or_above(time_us: Option<f64>, above_us: Option<f64>) -> String {
+    time_us.map_or_else(|| above(above_us), time)
+}
+
+/// `> 10 s`: the time of a request without a response; `no response` if nothing is known of its length.
+#[must_use]
+pub fn above(above_us: Option<f64>) -> String {
+    above_us.map_or_else(|| "no response".to_owned(), |above_us| format!(">\u{a0}{}", time(above_us)))
 }
 
 /// Seconds as people write a duration: `20 s`, `2 min 30 s`.

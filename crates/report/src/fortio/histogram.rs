@@ -56,7 +56,7 @@ impl HistogramData {
         if histogram.count() == 0 {
             return Self::default();
         }
-        let avg = summary.mean / US_IN_S;
+        let avg = histogram.mean_us() / US_IN_S;
         let percentiles = [
             (50.0, summary.p50),
             (75.0, summary.p75),
@@ -67,13 +67,16 @@ impl HistogramData {
         Self {
             count: summary.count,
             min: summary.min / US_IN_S,
-            max: summary.max / US_IN_S,
+            max: histogram.max_us() / US_IN_S,
             sum: avg * summary.count as f64,
             avg,
-            std_dev: summary.stddev / US_IN_S,
+            std_dev: summary.stddev.unwrap_or_default() / US_IN_S,
             data: Some(buckets(&histogram, summary)),
             percentiles: percentiles
-                .map(|(percentile, value_us)| Percentile { percentile, value: value_us / US_IN_S })
+                .map(|(percentile, value_us)| Percentile {
+                    percentile,
+                    value: value_us.unwrap_or_default() / US_IN_S,
+                })
                 .into(),
         }
     }
@@ -83,7 +86,7 @@ impl HistogramData {
 /// are left out, the first one opens with the least value and the last one closes with the greatest.
 fn buckets(histogram: &LatencyHistogram, summary: &HistogramSummary) -> Vec<Bucket> {
     let reach = BOUNDS[BOUNDS.len() - 1] as f64;
-    let fits = |resolution: &&u64| reach * **resolution as f64 >= summary.max;
+    let fits = |resolution: &&u64| reach * **resolution as f64 >= histogram.max_us();
     let resolution_us = *RESOLUTIONS_US.iter().find(fits).unwrap_or(&1000);
     let mut buckets: Vec<Bucket> = Vec::new();
     let mut values = histogram.recorded().peekable();
@@ -106,7 +109,7 @@ fn buckets(histogram: &LatencyHistogram, summary: &HistogramSummary) -> Vec<Buck
         start_us = end_us;
     }
     if let Some(last) = buckets.last_mut() {
-        last.end = summary.max / US_IN_S;
+        last.end = histogram.max_us() / US_IN_S;
     }
     buckets
 }

@@ -58,7 +58,9 @@ fn objective(text: &mut String, result: &LoadResult) {
             text,
             "  {:<12} {}, asked for {} or {}: {}",
             plain(&bound.figure),
-            in_unit(bound.measured, &bound.unit),
+            bound
+                .measured
+                .map_or_else(|| format::above(result.censored_above_us), |us| in_unit(us, &bound.unit)),
             in_unit(bound.limit, &bound.unit),
             if least { "more" } else { "less" },
             if bound.holds { "holds" } else { "DOES NOT HOLD" }
@@ -131,7 +133,7 @@ fn times(text: &mut String, result: &LoadResult) {
         text.push_str("No request was completed in the window: there are no times.\n\n");
         return;
     }
-    let unit = TimeUnit::for_times(lines.iter().flat_map(|(_, times)| [times.p50, times.p99]));
+    let unit = TimeUnit::for_times(lines.iter().flat_map(|(_, times)| [times.p50, times.p99]).flatten());
     let _ = writeln!(
         text,
         "{:<14} {:>9} {:>9} {:>9} {:>9} {:>9}",
@@ -145,7 +147,11 @@ fn times(text: &mut String, result: &LoadResult) {
     for (name, times) in lines {
         let _ = write!(text, "{name:<14}");
         for figure in figures(times) {
-            let number = if times.count == 0 { format::ABSENT.to_owned() } else { unit.number(figure) };
+            let number = if times.requests() == 0 {
+                format::ABSENT.to_owned()
+            } else {
+                unit.number_or_above(figure, result.censored_above_us)
+            };
             let _ = write!(text, " {number:>9}");
         }
         text.push('\n');
@@ -153,7 +159,7 @@ fn times(text: &mut String, result: &LoadResult) {
     text.push_str("response time: from when the request was due; service time: from when it was sent\n\n");
 }
 
-fn figures(times: &HistogramSummary) -> [f64; 5] {
+fn figures(times: &HistogramSummary) -> [Option<f64>; 5] {
     [times.p50, times.p90, times.p99, times.p99_9, times.max]
 }
 
@@ -204,9 +210,9 @@ fn messages(text: &mut String, grpc: &GrpcMessages, calls: &RequestCounts) {
         let _ = writeln!(
             text,
             "{name:<14} p50 {}, p99 {}, max {}",
-            format::time(times.p50),
-            format::time(times.p99),
-            format::time(times.max)
+            format::time_or_above(times.p50, None),
+            format::time_or_above(times.p99, None),
+            format::time_or_above(times.max, None)
         );
     }
 }
@@ -219,9 +225,9 @@ fn handshakes(text: &mut String, times: &HistogramSummary) {
             "{:<14} {}: p50 {}, p99 {}, max {}",
             "TLS",
             format::counted(times.count, "full handshake", "full handshakes"),
-            format::time(times.p50),
-            format::time(times.p99),
-            format::time(times.max)
+            format::time_or_above(times.p50, None),
+            format::time_or_above(times.p99, None),
+            format::time_or_above(times.max, None)
         );
     }
 }

@@ -37,7 +37,8 @@ pub fn search_text(result: &SearchResult) -> String {
 
 fn curve(text: &mut String, result: &SearchResult) {
     let points = &result.curve;
-    let unit = TimeUnit::for_times(points.iter().filter(|point| point.held > 0).map(|point| point.p99_us));
+    let unit =
+        TimeUnit::for_times(points.iter().filter(|point| point.held > 0).filter_map(|point| point.p99_us));
     let _ = writeln!(
         text,
         "  {:>11} {:>9} {:>9} {:>9}  {:>6}  p99 in {}, each bar to scale",
@@ -56,9 +57,9 @@ fn curve(text: &mut String, result: &SearchResult) {
             text,
             "{mark} {:>11} {:>9} {:>9} {:>9}  {:>6}  {}",
             point.rate.to_string(),
-            unit.number(point.p50_us),
-            unit.number(point.p99_us),
-            unit.number(point.p99_9_us),
+            unit.number_or_above(point.p50_us, None),
+            unit.number_or_above(point.p99_us, None),
+            unit.number_or_above(point.p99_9_us, None),
             format!("{}/{}", point.held, point.probes),
             bar(point, longest_us)
         );
@@ -67,14 +68,14 @@ fn curve(text: &mut String, result: &SearchResult) {
 
 /// The p99 of the longest bar: the greatest, but for what towers over the rest.
 fn longest(points: &[RatePoint]) -> f64 {
-    let mut times: Vec<f64> = points.iter().map(|point| point.p99_us).collect();
+    let mut times: Vec<f64> = points.iter().filter_map(|point| point.p99_us).collect();
     times.sort_by(f64::total_cmp);
-    let median = times[times.len() / 2];
+    let median = times.get(times.len() / 2).copied().unwrap_or_default();
     times.last().copied().unwrap_or(0.0).min(median * LONGEST_BAR).max(f64::MIN_POSITIVE)
 }
 
 fn bar(point: &RatePoint, longest_us: f64) -> String {
-    let columns = (point.p99_us / longest_us * BAR_COLUMNS).round();
+    let columns = (point.p99_us.unwrap_or(f64::INFINITY) / longest_us * BAR_COLUMNS).round();
     let (columns, cut) = if columns > BAR_COLUMNS { (BAR_COLUMNS, "…") } else { (columns.max(1.0), "") };
     let saturated = if point.saturated { " saturated" } else { "" };
     format!("{}{cut}{saturated}", "█".repeat(columns as usize))

@@ -54,6 +54,7 @@ fn slowest_driver(run: &Run<'_>, cell: &Cell) -> Option<FindingRecord> {
     let mut figures = Figures::new();
     for (repeat, name, times) in valid() {
         let us = if resolves { times.p99 } else { times.mean };
+        let Some(us) = us else { continue };
         figures.entry(name.to_owned()).or_default().entry(repeat).or_insert(us);
     }
     if figures.len() < MIN_DRIVERS {
@@ -155,8 +156,9 @@ fn medians_of_calls(trials: Vec<&TrialRecord>) -> Figures {
     for trial in trials {
         let mut copies: BTreeMap<(&str, &str), Vec<f64>> = BTreeMap::new();
         for edge in &trial.edges {
-            if let Some(times) = edge.response_time_us.as_ref().filter(|times| times.count > 0) {
-                copies.entry((local_name(&edge.from), local_name(&edge.to))).or_default().push(times.p50);
+            let times = edge.response_time_us.as_ref().filter(|times| times.count > 0);
+            if let Some(median) = times.and_then(|times| times.p50) {
+                copies.entry((local_name(&edge.from), local_name(&edge.to))).or_default().push(median);
             }
         }
         for ((from, to), all) in copies {

@@ -4,7 +4,7 @@ use super::run::Run;
 use super::words;
 use crate::curve::{Distribution, merged};
 use experiment::Mode;
-use experiment::schema::{Cell, Estimate, HistogramSummary};
+use experiment::schema::{Cell, Estimate};
 
 /// Response time above so many times the service time is worth a sentence, where it is a millisecond and more.
 const HIDES_FACTOR: f64 = 3.0;
@@ -19,13 +19,13 @@ pub(super) fn headline(run: &Run<'_>) -> String {
             |join: &str| cpu.as_ref().map_or(String::new(), |cores| format!("{join} uses {cores} a proxy"));
         let under = words::sentence(&words::under(cell));
         let subject = words::subject(mode);
-        match (&cell.added_us, &cell.response_time_us) {
+        match (cell.added_us.and_then(|added| added.p50), cell.response_time_us.and_then(|times| times.p50)) {
             (Some(added), _) => {
-                let join = if added.p50.excludes_zero() { " and" } else { "; it" };
-                return format!("{under} {}{}.", compared(mode, &added.p50, "the median"), cpu(join));
+                let join = if added.excludes_zero() { " and" } else { "; it" };
+                return format!("{under} {}{}.", compared(mode, &added, "the median"), cpu(join));
             }
-            (None, Some(response)) => {
-                let median = words::latency(&response.p50);
+            (None, Some(median)) => {
+                let median = words::latency(&median);
                 return format!(
                     "{under} the median response time through {subject} is {median}{}.",
                     cpu("; it")
@@ -37,13 +37,13 @@ pub(super) fn headline(run: &Run<'_>) -> String {
     let floors = [Mode::None, Mode::EgressBypass].into_iter();
     let floor = floors
         .filter_map(|mode| run.reference_cell(mode))
-        .find_map(|cell| Some((cell, cell.response_time_us.as_ref()?)));
+        .find_map(|cell| Some((cell, cell.response_time_us?.p50?)));
     match floor {
-        Some((cell, response)) => format!(
+        Some((cell, median)) => format!(
             "{} the median response time {} is {}.",
             words::sentence(&words::under(cell)),
             if cell.mode == Mode::None { "without a mesh" } else { "past the sidecar" },
-            words::latency(&response.p50)
+            words::latency(&median)
         ),
         None => "Nothing can be said: no trial is valid.".into(),
     }
@@ -82,8 +82,9 @@ pub(super) fn tails_and_other_modes(run: &Run<'_>) -> Vec<String> {
             continue;
         };
         let subject = words::subject(mode);
-        let median = (headline_mode != Some(mode)).then_some((&added.p50, "the median"));
-        let tail = run.resolves(cell, 99.0).then_some((&added.p99, "the 99th percentile"));
+        let median = added.p50.as_ref().filter(|_| headline_mode != Some(mode)).map(|by| (by, "the median"));
+        let tail = added.p99.as_ref().filter(|_| run.resolves(cell, 99.0));
+        let tail = tail.map(|by| (by, "the 99th percentile"));
         let clauses = match (median, tail) {
             (Some((median, median_name)), Some((tail, tail_name)))
                 if median.excludes_zero() && tail.excludes_zero() =>
@@ -131,16 +132,16 @@ fn whole_p99(run: &Run<'_>, cell: &Cell, distribution: Distribution) -> f64 {
     match merged(run.trials, cell.key(), distribution) {
         Ok(Some(histogram)) => histogram.percentile_us(99.0),
         _ => {
-            let summaries: Vec<&HistogramSummary> = run
+            let percentiles: Vec<f64> = run
                 .trials
                 .valid_results(cell.key())
-                .map(|result| match distribution {
-                    Distribution::ResponseTime => &result.response_time_us,
-                    Distribution::ServiceTime => &result.service_time_us,
-                    Distribution::ScheduleLag => &result.schedule_lag_us,
+                .filter_map(|result| match distribution {
+                    Distribution::ResponseTime => result.response_time_us.p99,
+                    Distribution::ServiceTime => result.service_time_us.p99,
+                    Distribution::ScheduleLag => result.schedule_lag_us.p99,
                 })
                 .collect();
-            summaries.iter().map(|summary| summary.p99).sum::<f64>() / summaries.len().max(1) as f64
+            percentiles.iter().sum::<f64>() / percentiles.len().max(1) as f64
         }
     }
 }

@@ -129,7 +129,7 @@ fn ranked<'a>(run: &Run<'a>, floor: Mode, at: Conditions<'_>) -> Vec<&'a Cell> {
         if is_closed(at.load) {
             -cell.rate_completed.map_or(0.0, |rate| rate.estimate)
         } else {
-            cell.response_time_us.map_or(0.0, |times| times.p50.estimate)
+            cell.response_time_us.and_then(|times| times.p50).map_or(f64::INFINITY, |median| median.estimate)
         }
     };
     cells.sort_by(|one, other| badness(one).total_cmp(&badness(other)));
@@ -152,7 +152,7 @@ fn step(run: &Run<'_>, at: Conditions<'_>, ranked: &[&Cell], index: usize) -> Op
 /// Nothing where that is not shown.
 pub(super) fn worse_by(run: &Run<'_>, at: Conditions<'_>, mode: Mode, than: Mode) -> Option<Estimate> {
     let figure = |comparison: &ModeComparison| {
-        if is_closed(at.load) { comparison.throughput } else { Some(comparison.response_time_us.p50) }
+        if is_closed(at.load) { comparison.throughput } else { comparison.response_time_us.p50 }
     };
     let mut comparisons = run.summary.comparisons.iter().filter(|comparison| comparison.conditions() == at);
     let (difference, straight) = comparisons.find_map(|comparison| {

@@ -134,7 +134,7 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
 }
 
 fn invalidate(trial: &mut TrialRecord, reason: &str, saturated: bool) {
-    trial.verdict = Verdict { valid: false, saturated, reasons: vec![reason.into()], notes: Vec::new() };
+    trial.verdict = Verdict { valid: false, saturated, reasons: vec![reason.into()], ..Verdict::default() };
 }
 
 /// A run of an experiment, each trial changed as the test wants it.
@@ -189,10 +189,10 @@ fn modes_that_could_not_run_are_told_of_and_their_published_figures_stay() {
 fn estimates_are_those_of_the_trials() {
     let (_, summary) = run(THREE_MODES, |_| {});
     let cell = &summary.cells[5];
-    let p50 = cell.response_time_us.unwrap().p50;
+    let p50 = cell.response_time_us.unwrap().p50.unwrap();
     assert!((p50.estimate - 440.0).abs() < 5.0, "{p50:?}");
     assert!(p50.low.unwrap() < 440.0 && p50.high.unwrap() > 440.0);
-    let added = cell.added_us.unwrap().p50;
+    let added = cell.added_us.unwrap().p50.unwrap();
     assert!((added.estimate - 378.0).abs() < 5.0, "{added:?}");
     let proxy = cell.components.iter().find(|component| component.name == "client-proxy").unwrap();
     assert!((proxy.cpu_cores.estimate - 0.21).abs() < 0.01, "{proxy:?}");
@@ -289,7 +289,7 @@ fn what_a_hop_costs_is_said_of_each_mode() {
         let each_us = if trial.mode == Mode::Sidecar { 400.0 } else { 50.0 };
         let result = trial.result.as_mut().unwrap();
         result.response_time_us = histogram(2500, 100.0 + each_us * hops, None).summary();
-        result.response_time_us.p50 = 100.0 + each_us * hops + (trial.index % 3) as f64;
+        result.response_time_us.p50 = Some(100.0 + each_us * hops + (trial.index % 3) as f64);
     });
     let said = |mode: &str, what: &str| {
         let of_mode =
@@ -312,7 +312,7 @@ fn findings_name_the_values_of_factors() {
             let result = trial.result.as_mut().unwrap();
             result.response_time_us = histogram(2500, 600.0 - 50.0 * workers, None).summary();
             let noise = (trial.index * 7919 % 13) as f64 * 0.2;
-            result.response_time_us.p50 += noise;
+            result.response_time_us.p50 = result.response_time_us.p50.map(|us| us + noise);
         }
     };
     let (_, summary) = run(text, faster);
@@ -403,7 +403,7 @@ fn no_difference_is_called_so() {
 fn a_single_repeat_and_a_run_cut_short_claim_nothing() {
     let (_, single) = run(&THREE_MODES.replace("repeats: 5", "repeats: 1"), |_| {});
     insta::assert_snapshot!(told(&single));
-    assert!(single.cells.iter().all(|cell| cell.response_time_us.unwrap().p50.low.is_none()));
+    assert!(single.cells.iter().all(|cell| cell.response_time_us.unwrap().p50.unwrap().low.is_none()));
 
     let experiment = Experiment::parse(THREE_MODES, "test").unwrap();
     let nothing = summarize(&experiment, 1, 30, &Host::default(), &[]);
@@ -432,7 +432,7 @@ fn differences_pair_by_repeat_and_fall_back_where_no_repeat_is_whole() {
         trial.result.as_mut().unwrap().response_time_us = histogram(2500, us, None).summary();
     };
     let (_, paired) = run(THREE_MODES, slowing);
-    let added = paired.cells[5].added_us.unwrap().p50;
+    let added = paired.cells[5].added_us.unwrap().p50.unwrap();
     assert!(added.excludes_zero() && (added.estimate - 50.0).abs() < 2.0, "{added:?}");
 
     // Mode none is valid in the first repeats alone, the sidecar in the others.
@@ -441,7 +441,7 @@ fn differences_pair_by_repeat_and_fall_back_where_no_repeat_is_whole() {
             invalidate(trial, "steal: 0.3 cores", false);
         }
     });
-    let added = unpaired.cells[5].added_us.unwrap().p50;
+    let added = unpaired.cells[5].added_us.unwrap().p50.unwrap();
     assert!((added.estimate - 378.0).abs() < 20.0 && added.low.is_some(), "{added:?}");
     assert_eq!(unpaired.cells[3].verdict, "steal");
 }
@@ -593,7 +593,8 @@ fn a_trial_that_was_taken_again_counts_once_where_it_stood() {
     let disturbed = trials.iter_mut().find(is_one).unwrap();
     let mut again = disturbed.clone();
     invalidate(disturbed, "schedule-lag: late", false);
-    disturbed.result.as_mut().unwrap().response_time_us.p50 *= 9.0;
+    let times = &mut disturbed.result.as_mut().unwrap().response_time_us;
+    times.p50 = times.p50.map(|us| us * 9.0);
     again.index = trials.len();
     again.retake = Some(Retake { take: 2, of: 0, because: vec!["schedule-lag: late".into()] });
     trials.push(again);

@@ -72,6 +72,7 @@ pub fn merge(parts: Vec<MergedPart>) -> Result<LoadResult, MergeError> {
             completed: total(results(), |result| result.warmup.completed),
             failed: total(results(), |result| result.warmup.failed),
         },
+        censored_above_us: results().filter_map(|result| result.censored_above_us).reduce(f64::min),
         response_time_us: times(&placed, "response_time_us", |result| Some(&result.response_time_us))?,
         service_time_us: times(&placed, "service_time_us", |result| Some(&result.service_time_us))?,
         schedule_lag_us: times(&placed, "schedule_lag_us", |result| Some(&result.schedule_lag_us))?,

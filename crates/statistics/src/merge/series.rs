@@ -65,7 +65,8 @@ impl Second {
             (&mut sum.p99_9_us, point.p99_9_us),
             (&mut sum.max_us, point.max_us),
         ] {
-            *mine = mine.max(theirs);
+            // No number is greater than any.
+            *mine = mine.zip(theirs).map(|(mine, theirs)| mine.max(theirs));
         }
     }
 
@@ -73,11 +74,11 @@ impl Second {
         let sum = SeriesPoint { t_s: index as f64, ..self.sum };
         match &self.times {
             Some(times) if exact => SeriesPoint {
-                p50_us: times.percentile_us(50.0),
-                p90_us: times.percentile_us(90.0),
-                p99_us: times.percentile_us(99.0),
-                p99_9_us: times.percentile_us(99.9),
-                max_us: times.max_us(),
+                p50_us: Some(times.percentile_us(50.0)),
+                p90_us: Some(times.percentile_us(90.0)),
+                p99_us: Some(times.percentile_us(99.0)),
+                p99_9_us: Some(times.percentile_us(99.9)),
+                max_us: Some(times.max_us()),
                 ..sum
             },
             _ => sum,

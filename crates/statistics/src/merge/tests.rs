@@ -30,11 +30,11 @@ fn part(name: &str, offset_ms: i64, seconds: &[Vec<u64>]) -> MergedPart {
             sent: values.len() as u64,
             completed: values.len() as u64,
             failed: 0,
-            p50_us: times.percentile_us(50.0),
-            p90_us: times.percentile_us(90.0),
-            p99_us: times.percentile_us(99.0),
-            p99_9_us: times.percentile_us(99.9),
-            max_us: times.max_us(),
+            p50_us: Some(times.percentile_us(50.0)),
+            p90_us: Some(times.percentile_us(90.0)),
+            p99_us: Some(times.percentile_us(99.0)),
+            p99_9_us: Some(times.percentile_us(99.9)),
+            max_us: Some(times.max_us()),
         }
     };
     let rate = completed as f64 / seconds.len() as f64;
@@ -132,7 +132,7 @@ fn seconds_are_laid_over_each_other_by_absolute_time() {
     let merged = merge(vec![part("a", 0, &[vec![1], vec![2; 2]]), part("b", 1100, &[vec![3; 4]])]).unwrap();
     let completed: Vec<_> = merged.series.iter().map(|point| (point.t_s, point.completed)).collect();
     assert_eq!(completed, [(0.0, 1), (1.0, 6)]);
-    assert_eq!((merged.series[1].p50_us, merged.series[1].max_us), (3.0, 3.0));
+    assert_eq!((merged.series[1].p50_us, merged.series[1].max_us), (Some(3.0), Some(3.0)));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn one_part_that_is_not_valid_spoils_the_sum_and_differences_are_noted() {
         valid: false,
         saturated: true,
         reasons: vec!["saturated: 5/s of 10/s".to_owned()],
-        notes: Vec::new(),
+        ..Verdict::default()
     };
     other.result.urls = vec!["http://10.0.0.2/".to_owned()];
     other.result.version = String::new();

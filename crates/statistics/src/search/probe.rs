@@ -58,7 +58,10 @@ pub fn rest_after(outcome: ProbeOutcome, result: &LoadResult) -> Duration {
     if outcome == ProbeOutcome::Held {
         return least;
     }
-    Duration::from_secs_f64(result.response_time_us.max.max(0.0) / 1e6).clamp(least, most)
+    let times = &result.response_time_us;
+    // A request without a response waited for longer than this.
+    let slowest_us = times.max.or(result.censored_above_us).unwrap_or_default();
+    Duration::from_secs_f64(slowest_us.max(0.0) / 1e6).clamp(least, most)
 }
 
 /// What a result says of the target, and why in words.
@@ -96,19 +99,22 @@ pub fn classify(result: &LoadResult, objective: &ObjectiveResult) -> (ProbeOutco
 /// Whether the generator's lateness may be why a bound does not hold: without it, it would hold.
 fn is_excused(bound: &BoundResult, result: &LoadResult) -> bool {
     match TimeFigure::ALL.into_iter().find(|figure| figure.name() == bound.figure) {
-        Some(figure) => figure.of(&result.service_time_us) <= bound.limit,
+        Some(figure) => figure.of(&result.service_time_us).is_some_and(|time| time <= bound.limit),
         None => bound.figure != "errors",
     }
 }
 
 /// A bound that does not hold, such as `p99 6.20 ms, not 5.00 ms`.
 fn missed(bound: &BoundResult) -> String {
+    let Some(measured) = bound.measured else {
+        return format!("{} among requests without a response", bound.figure);
+    };
     let text = |figure: f64| match bound.unit.as_str() {
         "us" => crate::findings::words::latency_value(figure),
         "fraction" => crate::findings::words::percent(figure),
         _ => crate::findings::words::rate(figure),
     };
-    format!("{} {}, not {}", bound.figure, text(bound.measured), text(bound.limit))
+    format!("{} {}, not {}", bound.figure, text(measured), text(bound.limit))
 }
 
 #[cfg(test)]
@@ -152,7 +158,7 @@ mod tests {
             figure: "p99".into(),
             unit: "us".into(),
             limit: 5000.0,
-            measured: if holds { 4000.0 } else { 6200.0 },
+            measured: Some(if holds { 4000.0 } else { 6200.0 }),
             holds,
         };
         ObjectiveResult { met: holds, bounds: vec![bound], notes: Vec::new() }
@@ -175,7 +181,7 @@ mod tests {
         assert_eq!(classify(&late, &judged(false)).0, ProbeOutcome::GeneratorLimited);
         // Too slow from the send on: that is no lateness of the generator.
         let slow = LoadResult {
-            service_time_us: experiment::schema::HistogramSummary { p99: 6100.0, ..Default::default() },
+            service_time_us: experiment::schema::HistogramSummary { p99: Some(6100.0), ..Default::default() },
             ..late
         };
         assert_eq!(classify(&slow, &judged(false)).0, ProbeOutcome::Failed);
@@ -196,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_rest_after_a_failure_is_as_long_as_its_backlog() {
-        let slow = result(|result| result.response_time_us.max = 2e6);
+        let slow = result(|result| result.response_time_us.max = Some(2e6));
         assert_eq!(rest_after(ProbeOutcome::Failed, &slow), Duration::from_secs(2));
         assert_eq!(rest_after(ProbeOutcome::Held, &slow), Duration::from_millis(300));
     }

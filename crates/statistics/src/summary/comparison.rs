@@ -49,16 +49,17 @@ pub(super) fn response_time(
     at: Conditions<'_>,
     trials: &TrialsByCell<'_>,
 ) -> Option<AddedLatency> {
-    let difference = |read: fn(&HistogramSummary) -> f64| {
-        let read = |trial: &TrialRecord| Some(read(&trial.result.as_ref()?.response_time_us));
+    let difference = |read: fn(&HistogramSummary) -> Option<f64>| {
+        let read = |trial: &TrialRecord| read(&trial.result.as_ref()?.response_time_us);
         let sides = Sides::new(mode, than, at, trials, read);
         sides.difference(|values| resolution_us(values.iter().copied().fold(0.0, f64::max)) * 2.0)
     };
-    Some(AddedLatency {
-        p50: difference(|histogram| histogram.p50)?,
-        p90: difference(|histogram| histogram.p90)?,
-        p99: difference(|histogram| histogram.p99)?,
-    })
+    let added = AddedLatency {
+        p50: difference(|histogram| histogram.p50),
+        p90: difference(|histogram| histogram.p90),
+        p99: difference(|histogram| histogram.p99),
+    };
+    [added.p50, added.p90, added.p99].iter().any(Option::is_some).then_some(added)
 }
 
 fn throughput(mode: Mode, than: Mode, at: Conditions<'_>, trials: &TrialsByCell<'_>) -> Option<Estimate> {

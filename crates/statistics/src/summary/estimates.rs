@@ -48,20 +48,21 @@ pub(super) fn clock_percentiles(
 /// Of the times of each trial.
 pub(super) fn percentiles_of(times: &[&HistogramSummary]) -> Option<Percentiles> {
     let estimate = |figure: TimeFigure| {
-        let values: Vec<f64> = times.iter().map(|times| figure.of(times)).collect();
+        let values: Vec<f64> = times.iter().map(|times| figure.of(times)).collect::<Option<_>>()?;
         let greatest = values.iter().copied().fold(0.0, f64::max);
         interval::mean(&values, resolution_us(greatest)).map(not_below_zero)
     };
     let resolves_p99_99 = times.iter().all(|times| times.count as f64 * 1e-4 >= SAMPLES_BEYOND_A_PERCENTILE);
-    let greatest = times.iter().map(|times| times.max).reduce(f64::max);
-    Some(Percentiles {
+    let greatest = times.iter().map(|times| times.max).collect::<Option<Vec<f64>>>();
+    let greatest = greatest.and_then(|all| all.into_iter().reduce(f64::max));
+    (!times.is_empty()).then(|| Percentiles {
         mean: estimate(TimeFigure::Mean),
-        p50: estimate(TimeFigure::P50)?,
+        p50: estimate(TimeFigure::P50),
         p75: estimate(TimeFigure::P75),
-        p90: estimate(TimeFigure::P90)?,
+        p90: estimate(TimeFigure::P90),
         p95: estimate(TimeFigure::P95),
-        p99: estimate(TimeFigure::P99)?,
-        p99_9: estimate(TimeFigure::P99_9)?,
+        p99: estimate(TimeFigure::P99),
+        p99_9: estimate(TimeFigure::P99_9),
         p99_99: estimate(TimeFigure::P99_99).filter(|_| resolves_p99_99),
         max: greatest.map(|max| Estimate { n: times.len(), ..Estimate::single(max) }),
     })

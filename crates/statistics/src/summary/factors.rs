@@ -185,8 +185,8 @@ impl Group<'_> {
         };
         let cpu = |trial: &TrialRecord| Sum::of(Role::Proxy, trial)?.cpu_cores_per_1000_rps();
         let effects = [
-            time(SizedFigure::ResponseTimeP50Us, |trial| Some(trial.result.as_ref()?.response_time_us.p50)),
-            time(SizedFigure::ResponseTimeP99Us, |trial| Some(trial.result.as_ref()?.response_time_us.p99)),
+            time(SizedFigure::ResponseTimeP50Us, |trial| trial.result.as_ref()?.response_time_us.p50),
+            time(SizedFigure::ResponseTimeP99Us, |trial| trial.result.as_ref()?.response_time_us.p99),
             self.effect(&self.points(&trials, cpu), SizedFigure::ProxiesCpuCoresPer1000Rps, |_| 0.0),
         ];
         effects.into_iter().flatten().map(|effect| FactorEffect { load: load.clone(), ..effect }).collect()

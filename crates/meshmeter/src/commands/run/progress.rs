@@ -82,25 +82,26 @@ impl RunProgress {
 
     /// Shows the last second of every driver: their sum, and the greatest of their medians.
     pub(super) fn second<'a>(&self, points: impl Iterator<Item = &'a SeriesPoint>) {
-        let add = |(completed, p50_us): (u64, f64), point: &SeriesPoint| {
-            (completed + point.completed, p50_us.max(point.p50_us))
+        let add = |(completed, p50_us): (u64, Option<f64>), point: &SeriesPoint| {
+            (completed + point.completed, p50_us.zip(point.p50_us).map(|(one, other)| one.max(other)))
         };
-        let (completed, p50_us) = points.fold((0, 0.0), add);
+        let (completed, p50_us) = points.fold((0, Some(0.0)), add);
         let message = self.bar.message();
         let what = first_part(&message);
-        self.bar.set_message(format!("{what}  {completed}/s  p50 {:.3} ms", p50_us / 1000.0));
+        self.bar.set_message(format!("{what}  {completed}/s  p50 {}", time(p50_us)));
     }
 
     pub(super) fn trial_ended(&mut self, planned: &PlannedTrial, record: &TrialRecord) {
         self.bar.inc(1);
-        let outcome = match (&record.result, record.verdict.reasons.first()) {
-            (_, Some(reason)) => format!("NOT VALID: {reason}"),
-            (Some(result), None) => format!(
-                "p50 {:.3} ms  p99 {:.3} ms",
-                result.response_time_us.p50 / 1000.0,
-                result.response_time_us.p99 / 1000.0
-            ),
-            (None, None) => "no result".to_owned(),
+        let verdict = &record.verdict;
+        let outcome = match (&record.result, verdict.reasons.first()) {
+            (_, Some(reason)) if !verdict.valid => format!("NOT VALID: {reason}"),
+            (Some(result), reason) => {
+                let times = &result.response_time_us;
+                let but = reason.map_or_else(String::new, |reason| format!("  ({reason})"));
+                format!("p50 {}  p99 {}{but}", time(times.p50), time(times.p99))
+            }
+            (None, _) => "no result".to_owned(),
         };
         if self.live && record.verdict.valid {
             return;
@@ -168,4 +169,9 @@ fn conditions(planned: &PlannedTrial) -> String {
         (None, None) => "no load".to_owned(),
     };
     planned.factors.iter().fold(strength, |text, (key, value)| format!("{text}, {key} {value}"))
+}
+
+/// `0.214 ms`; a time among requests without a response is no number.
+fn time(time_us: Option<f64>) -> String {
+    time_us.map_or_else(|| report::format::above(None), |us| format!("{:.3} ms", us / 1000.0))
 }

@@ -53,7 +53,7 @@ fn row(cell: &Cell, group: &EdgeGroup<'_>, unit: TimeUnit) -> Option<Row> {
     let scaled = |us: f64| us / unit.us();
     let spread = group.spread(|times| times.p50)?;
     let interval = match group.edges.as_slice() {
-        [only] => only.response_time_us.and_then(|times| times.p50.low.zip(times.p50.high)),
+        [only] => only.response_time_us.and_then(|times| times.p50?.low.zip(times.p50?.high)),
         _ => Some((spread.least, spread.greatest)),
     };
     let p99 = group.spread(|times| times.p99)?;

@@ -55,15 +55,15 @@ pub fn factors(context: &Context) -> Option<FactorSection> {
     let others: Vec<&str> =
         all.iter().map(|factor| factor.key.as_str()).filter(|key| *key != against.key).collect();
     let cells = &context.run.summary.cells;
-    let times = cells.iter().filter_map(|cell| Some(cell.response_time_us?.p50.estimate));
+    let times = cells.iter().filter_map(|cell| Some(cell.response_time_us?.p50?.estimate));
     let unit = TimeUnit::for_times(times);
     let time = |percentile: Option<Estimate>| {
         let estimate = percentile?;
         Some((estimate.map(|us| us / unit.us()), unit.interval(&estimate).text_with_unit(unit.symbol())))
     };
-    let median = |cell: &Cell| time(cell.response_time_us.map(|times| times.p50));
-    let p90 = |cell: &Cell| time(cell.response_time_us.map(|times| times.p90));
-    let p99 = |cell: &Cell| time(cell.response_time_us.map(|times| times.p99));
+    let median = |cell: &Cell| time(cell.response_time_us.and_then(|times| times.p50));
+    let p90 = |cell: &Cell| time(cell.response_time_us.and_then(|times| times.p90));
+    let p99 = |cell: &Cell| time(cell.response_time_us.and_then(|times| times.p99));
     let rate = |cell: &Cell| {
         let rate = cell.rate_completed.filter(|_| cell.load.rate.is_none())?;
         Some((rate, format!("{} requests/s", Interval::new(&rate).text())))

@@ -113,14 +113,14 @@ impl CellFigures<'_> {
         let drivers = self.cell.drivers.iter().filter_map(|driver| Some((self.call_of(driver)?, driver)));
         let carried = |edge: &EdgeSummary| Carried {
             rate: edge.requests_per_s,
-            p50: edge.response_time_us.map(|times| times.p50),
-            p99: edge.response_time_us.map(|times| times.p99),
+            p50: edge.response_time_us.and_then(|times| times.p50),
+            p99: edge.response_time_us.and_then(|times| times.p99),
             is_wrong: !edge.proven || edge.errors > 0.0,
         };
         let driven = |driver: &DriverSummary| Carried {
             rate: driver.rate_completed,
-            p50: driver.response_time_us.map(|times| times.p50),
-            p99: driver.response_time_us.map(|times| times.p99),
+            p50: driver.response_time_us.and_then(|times| times.p50),
+            p99: driver.response_time_us.and_then(|times| times.p99),
             is_wrong: driver.errors > 0.0,
         };
         let all = edges.map(|(call, edge)| (call, carried(edge)));

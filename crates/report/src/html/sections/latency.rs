@@ -59,19 +59,20 @@ pub fn percentiles(context: &Context) -> Option<PercentileSection> {
 }
 
 /// A percentile of the differences.
-type Pick = fn(&AddedLatency) -> &Estimate;
+type Pick = fn(&AddedLatency) -> Option<&Estimate>;
 
 /// What each mode adds to its floor, a chart for each percentile; absent where nothing can be compared.
 pub fn added(context: &Context) -> Option<Vec<Figure>> {
     let percentiles: [(&str, &str, Pick); 3] = [
-        ("p50", "Median", |added| &added.p50),
-        ("p90", "90th percentile", |added| &added.p90),
-        ("p99", "99th percentile", |added| &added.p99),
+        ("p50", "Median", |added| added.p50.as_ref()),
+        ("p90", "90th percentile", |added| added.p90.as_ref()),
+        ("p99", "99th percentile", |added| added.p99.as_ref()),
     ];
     let differences = context.run.summary.cells.iter().filter_map(|cell| cell.added_us.as_ref());
-    let unit = TimeUnit::for_times(
-        differences.flat_map(|added| percentiles.map(|(_, _, pick)| pick(added).estimate)),
-    );
+    let unit =
+        TimeUnit::for_times(differences.flat_map(|added| {
+            percentiles.into_iter().filter_map(|(_, _, pick)| Some(pick(added)?.estimate))
+        }));
     let figures: Vec<Figure> = percentiles
         .into_iter()
         .filter_map(|(name, caption, pick)| {
@@ -89,7 +90,7 @@ fn added_chart(context: &Context, name: &str, pick: Pick, unit: TimeUnit) -> Opt
         let rows: Vec<Line> = context
             .cells_of(at)
             .into_iter()
-            .filter_map(|cell| cell.added_us.as_ref().map(|added| (cell.mode, pick(added))))
+            .filter_map(|cell| Some((cell.mode, pick(cell.added_us.as_ref()?)?)))
             .map(|(mode, estimate)| {
                 let style = ModeStyle::of(mode);
                 Line::Row(Row {

@@ -147,7 +147,7 @@ fn cell_row(context: &Context, cell: &Cell, table: &ResultTable) -> CellRow {
         || vec![format::ABSENT.to_owned(); 6],
         |all| {
             let absent = || format::ABSENT.to_owned();
-            [all.mean, Some(all.p50), Some(all.p90), all.p95, Some(all.p99), Some(all.p99_9)]
+            [all.mean, all.p50, all.p90, all.p95, all.p99, all.p99_9]
                 .iter()
                 .map(|estimate| {
                     estimate.map_or_else(absent, |estimate| table.unit.interval(&estimate).text())
@@ -156,10 +156,7 @@ fn cell_row(context: &Context, cell: &Cell, table: &ResultTable) -> CellRow {
         },
     );
     let added = match &cell.added_us {
-        Some(added) => [added.p50, added.p90, added.p99]
-            .iter()
-            .map(|estimate| Difference::new(estimate, table.unit).text())
-            .collect(),
+        Some(added) => [added.p50, added.p90, added.p99].map(|estimate| difference(estimate, table)).into(),
         None => vec![format::ABSENT.to_owned(); 3],
     };
     CellRow {
@@ -177,6 +174,11 @@ fn cell_row(context: &Context, cell: &Cell, table: &ResultTable) -> CellRow {
     }
 }
 
+fn difference(estimate: Option<Estimate>, table: &ResultTable) -> String {
+    let text = estimate.map(|estimate| Difference::new(&estimate, table.unit).text());
+    text.unwrap_or_else(|| format::ABSENT.to_owned())
+}
+
 fn comparison_row(context: &Context, comparison: &ModeComparison, table: &ResultTable) -> ComparisonRow {
     let times = comparison.response_time_us;
     let change = |change: Option<Estimate>| {
@@ -186,10 +188,7 @@ fn comparison_row(context: &Context, comparison: &ModeComparison, table: &Result
         load: context.conditions.label(comparison.conditions()),
         mode: comparison.mode.name(),
         than: comparison.than.name(),
-        response: [times.p50, times.p90, times.p99]
-            .iter()
-            .map(|estimate| Difference::new(estimate, table.unit).text())
-            .collect(),
+        response: [times.p50, times.p90, times.p99].map(|estimate| difference(estimate, table)).into(),
         throughput: change(comparison.throughput),
         proxy_cpu: change(comparison.proxy_cpu_per_request),
     }
@@ -249,7 +248,8 @@ fn component_row(
 fn trial_row(context: &Context, trial: &TrialRecord, table: &ResultTable) -> TrialRow {
     let absent = || format::ABSENT.to_owned();
     let result = trial.result.as_ref().filter(|result| result.response_time_us.count > 0);
-    let time = |time_us: f64| table.unit.number(time_us);
+    let above_us = result.and_then(|result| result.censored_above_us);
+    let time = |time_us: Option<f64>| table.unit.number_or_above(time_us, above_us);
     TrialRow {
         number: trial.index + 1,
         repeat: trial.repeat + 1,

@@ -19,8 +19,15 @@ pub struct TrialSection {
 }
 
 pub fn trials(context: &Context) -> Option<TrialSection> {
-    let times =
-        || context.run.trials.iter().filter_map(percentiles).flat_map(|(p50_us, p99_us)| [p50_us, p99_us]);
+    let times = || {
+        context
+            .run
+            .trials
+            .iter()
+            .filter_map(percentiles)
+            .flat_map(|(p50_us, p99_us)| [p50_us, p99_us])
+            .flatten()
+    };
     let unit = TimeUnit::for_times(times());
     let shared: Vec<f64> = times().map(|time_us| time_us / unit.us()).collect();
     let mut charts = Vec::new();
@@ -46,7 +53,7 @@ pub fn trials(context: &Context) -> Option<TrialSection> {
 }
 
 /// Median and 99th percentile of the response time, where any request was completed.
-fn percentiles(trial: &TrialRecord) -> Option<(f64, f64)> {
+fn percentiles(trial: &TrialRecord) -> Option<(Option<f64>, Option<f64>)> {
     let times = &trial.result.as_ref()?.response_time_us;
     (times.count > 0).then_some((times.p50, times.p99))
 }
@@ -66,6 +73,7 @@ fn row(context: &Context, cell: CellKey<'_>, unit: TimeUnit) -> Option<Row> {
         let again =
             again.map(|retake| format!(" (trial {} again)", retake.of.saturating_add(1))).unwrap_or_default();
         for (name, time_us, filled) in [("p50", p50_us, true), ("p99", p99_us, false)] {
+            let Some(time_us) = time_us else { continue };
             let fill = if filled && valid { "mark" } else { "hollow" };
             let state = if valid { "" } else { ", left out" };
             dots.push(Dot {

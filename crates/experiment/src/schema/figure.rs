@@ -1,0 +1,202 @@
+//! Figures of a trial, each of which a verdict's reason can spoil on its own.
+
+use serde::{Deserialize, Serialize};
+
+/// A figure of a trial.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Figure {
+    /// Mean response time.
+    Mean,
+    /// Median response time.
+    P50,
+    /// 75th percentile of response times.
+    P75,
+    /// 90th percentile of response times.
+    P90,
+    /// 95th percentile of response times.
+    P95,
+    /// 99th percentile of response times.
+    P99,
+    /// 99.9th percentile of response times.
+    #[serde(rename = "p99.9")]
+    P99_9,
+    /// 99.99th percentile of response times.
+    #[serde(rename = "p99.99")]
+    P99_99,
+    /// Greatest response time.
+    Max,
+    /// Requests per second, where the load does not fix them.
+    Throughput,
+    /// CPU of components.
+    Cpu,
+    /// Memory of components.
+    Memory,
+    /// Network traffic of components.
+    Network,
+}
+
+impl Figure {
+    /// All figures, in the order in which they are listed.
+    pub const ALL: [Self; 13] = [
+        Self::Mean,
+        Self::P50,
+        Self::P75,
+        Self::P90,
+        Self::P95,
+        Self::P99,
+        Self::P99_9,
+        Self::P99_99,
+        Self::Max,
+        Self::Throughput,
+        Self::Cpu,
+        Self::Memory,
+        Self::Network,
+    ];
+
+    /// Its name in result files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::P50 => "p50",
+            Self::P75 => "p75",
+            Self::P90 => "p90",
+            Self::P95 => "p95",
+            Self::P99 => "p99",
+            Self::P99_9 => "p99.9",
+            Self::P99_99 => "p99.99",
+            Self::Max => "max",
+            Self::Throughput => "throughput",
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::Network => "network",
+        }
+    }
+
+    /// The share of requests, 0 to 1, at or below a percentile; 1 for the greatest; none for other figures.
+    #[must_use]
+    pub fn quantile(self) -> Option<f64> {
+        Some(match self {
+            Self::P50 => 0.5,
+            Self::P75 => 0.75,
+            Self::P90 => 0.9,
+            Self::P95 => 0.95,
+            Self::P99 => 0.99,
+            Self::P99_9 => 0.999,
+            Self::P99_99 => 0.9999,
+            Self::Max => 1.0,
+            Self::Mean | Self::Throughput | Self::Cpu | Self::Memory | Self::Network => return None,
+        })
+    }
+}
+
+/// A set of figures; in result files a list of their names.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Vec<Figure>", into = "Vec<Figure>")]
+pub struct Figures(u16);
+
+impl Figures {
+    /// No figure.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self(0)
+    }
+
+    /// Every figure.
+    #[must_use]
+    pub fn all() -> Self {
+        Figure::ALL.into_iter().collect()
+    }
+
+    /// All figures of response time: mean, percentiles and the greatest.
+    #[must_use]
+    pub fn times() -> Self {
+        Self::times_from(Figure::P50).with(Figure::Mean)
+    }
+
+    /// A percentile of response time and all beyond it, the greatest included, the mean not.
+    #[must_use]
+    pub fn times_from(percentile: Figure) -> Self {
+        Figure::ALL
+            .into_iter()
+            .filter(|figure| figure.quantile().is_some() && *figure >= percentile)
+            .collect()
+    }
+
+    /// These and one more.
+    #[must_use]
+    pub fn with(self, figure: Figure) -> Self {
+        Self(self.0 | bit(figure))
+    }
+
+    /// Those that are in either set.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether a figure is in the set.
+    #[must_use]
+    pub fn contains(self, figure: Figure) -> bool {
+        self.0 & bit(figure) != 0
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The figures in the order of [`Figure::ALL`].
+    pub fn iter(self) -> impl Iterator<Item = Figure> {
+        Figure::ALL.into_iter().filter(move |figure| self.contains(*figure))
+    }
+}
+
+/// The bit that stands for a figure.
+fn bit(figure: Figure) -> u16 {
+    1 << figure as u16
+}
+
+impl FromIterator<Figure> for Figures {
+    fn from_iter<I: IntoIterator<Item = Figure>>(figures: I) -> Self {
+        figures.into_iter().fold(Self::none(), Self::with)
+    }
+}
+
+impl From<Vec<Figure>> for Figures {
+    fn from(figures: Vec<Figure>) -> Self {
+        figures.into_iter().collect()
+    }
+}
+
+impl From<Figures> for Vec<Figure> {
+    fn from(figures: Figures) -> Self {
+        figures.iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_a_list_of_names_in_files() {
+        let tail = Figures::times_from(Figure::P99);
+        assert_eq!(serde_json::to_string(&tail).unwrap(), r#"["p99","p99.9","p99.99","max"]"#);
+        assert_eq!(serde_json::from_str::<Figures>(r#"["max","p99","p99.9","p99.99"]"#).unwrap(), tail);
+        for figure in Figure::ALL {
+            assert_eq!(serde_json::to_value(figure).unwrap(), figure.name());
+        }
+    }
+
+    #[test]
+    fn times_are_mean_percentiles_and_the_greatest() {
+        assert_eq!(Figures::times().iter().count(), 9);
+        assert!(Figures::times().contains(Figure::Mean) && !Figures::times().contains(Figure::Throughput));
+        assert!(!Figures::times_from(Figure::P99).contains(Figure::P95));
+        let both = Figures::times_from(Figure::Max).union(Figures::none().with(Figure::Cpu));
+        assert_eq!(both.iter().collect::<Vec<_>>(), [Figure::Max, Figure::Cpu]);
+    }
+}
