@@ -18,7 +18,6 @@ use experiment::environment::{DeploymentSpec, EnvironmentError, MutualTls};
 use experiment::schema::HopProtocol;
 use experiment::topology::{Call, WorkloadId};
 use mesh::envoy::hop::{Hop, Layer, Peer};
-use mesh::istio::objects::markers::Markers;
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::Membership;
 use mesh::proof::{Accepts, Evidence, Seen};
@@ -177,40 +176,27 @@ fn inbound(rollout: &Rollout<'_>, id: WorkloadId) -> Hop {
 }
 
 fn expected_of_caller(rollout: &Rollout<'_>, call: Call) -> Vec<Expected> {
-    let markers = rollout.markers(call.to);
     let hop = outbound(rollout, call);
-    let mut expected = if rollout.workload(call.to).is_external() {
-        exit::hops::expected_of_caller(rollout, call, &hop)
-    } else {
-        let listens_at = match hop.layer {
-            Layer::L7 { .. } => Ipv4Addr::UNSPECIFIED,
-            // Nothing in a connection says whom it is for, but where it goes to.
-            Layer::L4 => rollout.pods.workloads[call.to].service_address.unwrap_or(Ipv4Addr::UNSPECIFIED),
-        };
-        let endpoints = rollout.endpoints_of(call.to).into_iter();
-        let mut expected: Vec<Expected> =
-            endpoints.map(|endpoint| Expected::Endpoint(hop.cluster.clone(), endpoint)).collect();
-        expected.extend([
-            Expected::Listener(format!("{listens_at}_{SERVICE_PORT}")),
-            Expected::route(&hop, &rollout.host_of(call.to)),
-        ]);
-        expected.extend(markers.routes_to_service.into_iter().map(Expected::InRoutes));
-        expected
+    if rollout.workload(call.to).is_external() {
+        return exit::hops::expected_of_caller(rollout, call, &hop);
+    }
+    let listens_at = match hop.layer {
+        Layer::L7 { .. } => Ipv4Addr::UNSPECIFIED,
+        // Nothing in a connection says whom it is for, but where it goes to.
+        Layer::L4 => rollout.pods.workloads[call.to].service_address.unwrap_or(Ipv4Addr::UNSPECIFIED),
     };
-    expected.extend(markers.every_listener.into_iter().map(Expected::InListeners));
-    expected
+    let endpoints = rollout.endpoints_of(call.to).into_iter();
+    let endpoints = endpoints.map(|endpoint| Expected::Endpoint(hop.cluster.clone(), endpoint));
+    let listener = Expected::Listener(format!("{listens_at}_{SERVICE_PORT}"));
+    endpoints.chain([listener, Expected::route(&hop, &rollout.host_of(call.to))]).collect()
 }
 
 fn expected_of_callee(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<Expected> {
-    let spec = rollout.context.spec;
-    let Markers { every_listener, before_service, .. } = rollout.markers(id);
-    let mut expected = vec![
+    vec![
         Expected::Cluster(inbound(rollout, id).cluster),
         Expected::FilterChain(format!("0.0.0.0_{SERVICE_PORT}")),
-    ];
-    expected.extend(every_listener.into_iter().chain(before_service).map(Expected::InListeners));
-    expected.push(Expected::Accepts(taken(spec)));
-    expected
+        Expected::Accepts(taken(rollout.context.spec)),
+    ]
 }
 
 /// Mutual TLS alone, or plain text too or alone.

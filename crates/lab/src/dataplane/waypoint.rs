@@ -11,7 +11,6 @@ use crate::running::GatewayPod;
 use crate::running::service::SERVICE_PORT;
 use experiment::topology::{Call, WorkloadId};
 use mesh::envoy::hop::{Hop, Layer, Peer};
-use mesh::istio::objects::markers::Markers;
 use mesh::istio::objects::waypoint::{NAME, gateway};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, ServicePort};
@@ -102,14 +101,10 @@ fn services_of(rollout: &Rollout<'_>, namespace: usize) -> Vec<WorkloadId> {
     services.filter(|id| rollout.is_member(*id) && rollout.namespace_index(*id) == namespace).collect()
 }
 
-/// What it must have been told of a service. Its routes are in its listeners.
-fn expected(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<Expected> {
+/// Configuration of a service at the waypoint. Its routes are in its listeners.
+fn expected(rollout: &Rollout<'_>, id: WorkloadId) -> [Expected; 2] {
     let cluster = hop(rollout, id).cluster;
-    let Markers { every_listener, before_service, routes_to_service } = rollout.markers(id);
-    let mut expected = vec![Expected::Cluster(cluster.clone()), Expected::FilterChain(cluster)];
-    let in_listeners = every_listener.into_iter().chain(before_service).chain(routes_to_service);
-    expected.extend(in_listeners.map(Expected::InListeners));
-    expected
+    [Expected::Cluster(cluster.clone()), Expected::FilterChain(cluster)]
 }
 
 /// The cluster and the filter chain of a Service have the same name. TLS counts on connections from ztunnel only.

@@ -24,7 +24,6 @@ use mesh::concurrent::try_side_by_side;
 use mesh::envoy::hop::Layer;
 use mesh::istio::configz::wait_until_processed;
 use mesh::istio::objects::egress::{EXTERNAL_HOST, EXTERNAL_PORT};
-use mesh::istio::objects::markers::{self, Markers};
 use mesh::istio::objects::subject::{ServiceAccount, Subject};
 use mesh::istio::objects::{self, extra, ingress, waypoint};
 use mesh::istio::token::TokenIssuer;
@@ -392,11 +391,6 @@ impl<'a> Rollout<'a> {
             protocol: workload.protocol,
             endpoints: &endpoints.map_or_else(|| vec![DEFAULT_ENDPOINT], Iterator::collect),
         })
-    }
-
-    /// Text that the settings leave in the configuration of proxies on the way to a workload.
-    pub fn markers(&self, id: WorkloadId) -> Markers {
-        self.with_subject(id, |subject| markers::for_service(self.context.spec, subject))
     }
 
     pub fn services(&self) -> Vec<WorkloadId> {

@@ -192,17 +192,12 @@ fn statistics(hop: &Hop) -> Vec<String> {
     hop.statistics().into_iter().chain([format!("listener.{}", listener())]).collect()
 }
 
-/// Timeout and retries are in the gateway's own route, which is there as a whole.
 fn expected(rollout: &Rollout<'_>, Gateway { target, host, .. }: &Gateway) -> Vec<Expected> {
     let target = *target;
     let hop = hop(rollout, target);
     let endpoints = rollout.endpoints_of(target).into_iter();
-    let mut expected: Vec<Expected> =
-        endpoints.map(|endpoint| Expected::Endpoint(hop.cluster.clone(), endpoint)).collect();
-    expected.extend([Expected::Listener(listener()), Expected::route(&hop, host)]);
-    let markers = rollout.markers(target);
-    expected.extend(markers.every_listener.into_iter().map(Expected::InListeners));
-    expected
+    let endpoints = endpoints.map(|endpoint| Expected::Endpoint(hop.cluster.clone(), endpoint));
+    endpoints.chain([Expected::Listener(listener()), Expected::route(&hop, host)]).collect()
 }
 
 /// The hop's evidence, and TLS with the client if configured; with `mutual`, every client has a certificate.

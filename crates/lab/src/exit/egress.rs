@@ -90,10 +90,7 @@ impl Part for Egress {
             Exit::Sni => vec![SocketAddrV4::new(Ipv4Addr::LOCALHOST, SNI_PROXY_PORT)],
             _ => rollout.endpoints_of(external),
         };
-        let mut expected = leading(&self.hop_of_gateway(rollout), GATEWAY_PORT, next);
-        let markers = rollout.markers(external);
-        expected.extend(markers.every_listener.into_iter().map(Expected::InListeners));
-        vec![(gateway.proxy, expected)]
+        vec![(gateway.proxy, leading(&self.hop_of_gateway(rollout), GATEWAY_PORT, next))]
     }
 
     fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {

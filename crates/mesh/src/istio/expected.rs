@@ -32,8 +32,6 @@ pub enum Expected {
         name: String,
     },
     Accepts(Accepts),
-    InListeners(String),
-    InRoutes(String),
 }
 
 impl Expected {
@@ -68,8 +66,6 @@ impl fmt::Display for Expected {
             Self::Accepts(Accepts { port, plaintext: false }) => {
                 write!(f, "that it takes nothing but mutual TLS for port {port}")
             }
-            Self::InListeners(text) => write!(f, "`{text}` in its listeners"),
-            Self::InRoutes(text) => write!(f, "`{text}` in its routes"),
         }
     }
 }

@@ -53,8 +53,6 @@ impl<'a> ShownConfiguration<'a> {
                     .map_err(|error| self.admin.error(LISTENER_DUMP, AdminCause::Shape(error)))?;
                 accepts_plaintext(&dump, *port) == Some(*plaintext)
             }
-            Expected::InListeners(text) => self.listener_dump()?.contains(text),
-            Expected::InRoutes(text) => self.route_dump()?.contains(text),
             Expected::Domain(name) => self.route_dump()?.contains(&format!("\"{name}\"")),
         })
     }

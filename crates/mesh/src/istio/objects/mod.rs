@@ -8,7 +8,6 @@ pub mod egress;
 mod extension;
 pub mod extra;
 pub mod ingress;
-pub mod markers;
 pub mod policy;
 pub mod subject;
 pub mod telemetry;
