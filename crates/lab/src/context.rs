@@ -1,10 +1,13 @@
 //! What a deployment hands to everything that it starts, apart from the pods.
 
 use crate::certificates::RunAuthority;
+use crate::component_name::{file_name, lab_name};
 use crate::components::Overrides;
+use crate::container::{ContainerSpec, ContainerUser};
 use crate::istio::{ControlPlane, IstioPrograms, MeshNamespaces};
 use crate::lab::Lab;
 use experiment::environment::DeploymentSpec;
+use experiment::topology::Resources;
 use mesh::istio::token::TokenIssuer;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -19,6 +22,20 @@ pub(crate) struct DeploymentContext<'a> {
     pub log_dir: &'a Path,
     /// Number of the deployment in its run, from 1.
     pub number: usize,
+}
+
+impl DeploymentContext<'_> {
+    /// A container of this component. Its log is among those of the deployment.
+    pub fn container(&self, component: &str, program: &Path) -> ContainerSpec {
+        let log = self.log_dir.join(format!("{}.log", file_name(component)));
+        ContainerSpec::new(lab_name(component), program, log)
+    }
+
+    /// A container of a proxy, with the CPU limit of proxies.
+    pub fn proxy_container(&self, component: &str, program: &Path) -> ContainerSpec {
+        let limits = Resources::cpu_limit(self.spec.proxy.cpu_limit_cores);
+        ContainerSpec { limits, user: ContainerUser::Proxy, ..self.container(component, program) }
+    }
 }
 
 #[derive(Debug)]

@@ -4,13 +4,12 @@ use super::check::Check;
 use crate::Result;
 use crate::components::{Component, Overrides, find};
 use crate::sandbox::redirect::{OUTBOUND_PORT, PROXY_USER, ProxyIdentity, Redirect};
-use crate::{ContainerSpec, ContainerUser, ErrorOutput, Lab, Pod, PodSpec, Privileges};
+use crate::{ContainerSpec, ContainerUser, Lab, Pod, PodSpec, Privileges};
 use experiment::environment::in_one_line;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use experiment::topology::Resources;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::ip_original_dst;
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -70,15 +69,10 @@ fn process(lab: &Lab, pod: &mut Pod, overrides: &Overrides) -> Check {
     let program =
         find(Component::Envoy, overrides).map_or_else(|_| PathBuf::from("true"), |envoy| envoy.path);
     let spec = ContainerSpec {
-        name: "probe".to_owned(),
-        program: program.clone(),
         arguments: vec!["--version".into()],
-        environment: BTreeMap::new(),
         limits: Resources::cpu_limit(lab.cgroup_version().map(|_| CPU_LIMIT_CORES)),
         user: ContainerUser::Proxy,
-        working_directory: None,
-        output_log: lab.private_dir().join("doctor.log"),
-        error_output: ErrorOutput::WithOutput,
+        ..ContainerSpec::new("probe", &program, lab.private_dir().join("doctor.log"))
     };
     let remedy = "see that the program may be run by users other than its owner, from that place";
     match run_to_end(pod, &spec) {

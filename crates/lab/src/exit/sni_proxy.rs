@@ -6,7 +6,7 @@
 
 use crate::Result;
 use crate::components::answer_within;
-use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
+use crate::container::{ContainerSpec, ContainerUser};
 use crate::context::DeploymentContext;
 use crate::namespace::Namespace;
 use crate::pod::Pod;
@@ -14,7 +14,6 @@ use crate::private_dir::PrivateDir;
 use crate::running::{CounterSource, Proxy};
 use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::HopProtocol;
-use experiment::topology::Resources;
 use mesh::admin::{AdminCause, AdminError};
 use mesh::istio::objects::egress::{EXTERNAL_HOST, SNI_PROXY_PORT};
 use mesh::proof::{Count, Demand, Evidence, ProtocolCounters, Seen, SideCounters, StreamCounters};
@@ -103,15 +102,8 @@ pub fn start(context: &DeploymentContext<'_>, pod: &mut Pod, destination: Socket
     let arguments =
         ["-e", "stderr", "-p", &files.path().to_string_lossy(), "-c", &configuration.to_string_lossy()];
     let container = pod.start(&ContainerSpec {
-        name: NAME.to_owned(),
-        program: nginx.program,
         arguments: arguments.map(Into::into).to_vec(),
-        environment: BTreeMap::new(),
-        limits: Resources::cpu_limit(context.spec.proxy.cpu_limit_cores),
-        user: ContainerUser::Proxy,
-        working_directory: None,
-        output_log: context.log_dir.join(format!("{NAME}.log")),
-        error_output: ErrorOutput::WithOutput,
+        ..context.proxy_container(NAME, &nginx.program)
     })?;
     pod.wait_until_listening(&container, SNI_PROXY_PORT, READY_WITHIN)?;
     Ok(Proxy {

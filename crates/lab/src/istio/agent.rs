@@ -6,16 +6,15 @@
 use super::programs::IstioPrograms;
 use crate::Result;
 use crate::certificates::write_private;
-use crate::component_name::{file_name, lab_name};
-use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
+use crate::component_name::lab_name;
+use crate::container::{ContainerSpec, ContainerUser};
 use crate::context::DeploymentContext;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::redirect::PROXY_USER;
 use crate::running::{CounterSource, PodIdentity, Proxy};
-use experiment::environment::{EnvironmentError, ErrorContext};
+use experiment::environment::ErrorContext;
 use experiment::schema::{ProxyConfiguration, ProxyHeap};
-use experiment::topology::Resources;
 use mesh::admin::liveness::LivenessProbe;
 use mesh::admin::{Admin, AdminError};
 use mesh::config_dump::DumpCopy;
@@ -77,24 +76,18 @@ pub(crate) struct AgentFactory<'a> {
 
 impl AgentFactory<'_> {
     pub fn start(&self, pod: &mut Pod, spec: &AgentSpec) -> Result<Proxy> {
-        let operation = |error: std::io::Error| {
-            EnvironmentError::new(format!("prepare the files of {}", spec.name), error)
-        };
         let lab = self.context.lab;
         let directory = lab_name(&format!("mesh-{}-{}", self.context.number, spec.name));
         let files = PrivateDir(lab.create_private_dir(&directory, ContainerUser::Proxy)?);
         self.write_files(files.path(), spec, pod)?;
         let envoy = lab.expose_program(&self.programs.envoy.path)?;
+        let working_directory =
+            fs::canonicalize(files.path()).context(format!("prepare the files of {}", spec.name))?;
         let container = pod.start(&ContainerSpec {
-            name: lab_name(&spec.name),
-            program: self.programs.pilot_agent.path.clone(),
             arguments: arguments(spec),
             environment: self.environment(spec, pod, &envoy),
-            limits: Resources::cpu_limit(self.context.spec.proxy.cpu_limit_cores),
-            user: ContainerUser::Proxy,
-            working_directory: Some(fs::canonicalize(files.path()).map_err(operation)?),
-            output_log: self.context.log_dir.join(format!("{}.log", file_name(&spec.name))),
-            error_output: ErrorOutput::WithOutput,
+            working_directory: Some(working_directory),
+            ..self.context.proxy_container(&spec.name, &self.programs.pilot_agent.path)
         })?;
         let PodIdentity { account, pod: pod_name, namespace, .. } = &spec.identity;
         Ok(Proxy {

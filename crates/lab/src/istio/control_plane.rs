@@ -14,7 +14,7 @@ mod shared;
 use super::credentials::{API_PORT, ApiCredentials};
 use super::programs::IstioPrograms;
 use crate::Result;
-use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
+use crate::container::{Container, ContainerSpec, ContainerUser};
 use crate::lab::Lab;
 use crate::life;
 use crate::pod::{Pod, PodSpec, check_name_places};
@@ -23,7 +23,6 @@ use crate::running::Supporting;
 use crate::wait::wait_for;
 use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::Role;
-use experiment::topology::Resources;
 use mesh::admin::Admin;
 use mesh::admin::RESPONSE_TIMEOUT;
 use mesh::admin::liveness::LivenessProbe;
@@ -268,8 +267,7 @@ impl Starting<'_> {
             "--election-timeout=500".to_owned(),
             "--log-level=warn".to_owned(),
         ];
-        let program = self.programs.etcd.path.clone();
-        let etcd = self.start(ETCD, &program, arguments, garbage_collection())?;
+        let etcd = self.start(ETCD, &self.programs.etcd.path, arguments, garbage_collection())?;
         self.pod.wait_until_listening(&etcd, ETCD_PORT, READY_WITHIN)
     }
 
@@ -296,8 +294,7 @@ impl Starting<'_> {
             "--enable-priority-and-fairness=false".to_owned(),
             "--profiling=false".to_owned(),
         ];
-        let program = self.programs.api_server.path.clone();
-        self.start(API_SERVER, &program, arguments, garbage_collection()).map(drop)
+        self.start(API_SERVER, &self.programs.api_server.path, arguments, garbage_collection()).map(drop)
     }
 
     fn istiod(&mut self, credentials: &ApiCredentials) -> Result<()> {
@@ -308,9 +305,14 @@ impl Starting<'_> {
             None,
         )
         .context(format!("write {}", mesh.display()))?;
-        let program = self.programs.istiod.path.clone();
         let arguments = istiod::arguments(&credentials.kubeconfig, &mesh);
-        self.start(ISTIOD, &program, arguments, istiod::environment(self.programs.is_istios_envoy)).map(drop)
+        self.start(
+            ISTIOD,
+            &self.programs.istiod.path,
+            arguments,
+            istiod::environment(self.programs.is_istios_envoy),
+        )
+        .map(drop)
     }
 
     fn start(
@@ -321,15 +323,10 @@ impl Starting<'_> {
         environment: BTreeMap<String, OsString>,
     ) -> Result<Container> {
         let container = self.pod.start(&ContainerSpec {
-            name: name.to_owned(),
-            program: program.to_path_buf(),
             arguments: arguments.into_iter().map(OsString::from).collect(),
             environment,
-            limits: Resources::default(),
-            user: ContainerUser::Lab,
             working_directory: Some(self.folder.to_path_buf()),
-            output_log: self.log_dir.join(format!("{name}.log")),
-            error_output: ErrorOutput::WithOutput,
+            ..ContainerSpec::new(name, program, self.log_dir.join(format!("{name}.log")))
         })?;
         self.containers.push(container.clone());
         Ok(container)

@@ -6,12 +6,11 @@
 
 use super::programs::{AmbientPrograms, IstioPrograms};
 use crate::Result;
-use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
+use crate::container::{ContainerSpec, ContainerUser};
 use crate::pod::Pod;
 use crate::redirect::{self, INBOUND_PORT, OUTBOUND_PORT, PROXY_USER};
 use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
-use experiment::topology::Resources;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
@@ -77,15 +76,10 @@ pub fn redirect_into_ambient(
 fn set_up(pod: &mut Pod, name: &str, program: &Path, arguments: &[&str], log_dir: &Path) -> Result<()> {
     let operation = format!("redirect the traffic of pod {}", pod.name());
     let setup = pod.start(&ContainerSpec {
-        name: name.to_owned(),
-        program: program.to_path_buf(),
         arguments: arguments.iter().map(Into::into).collect(),
         environment: redirect::environment(&pod.iptables_lock()),
-        limits: Resources::default(),
         user: ContainerUser::NetworkSetup,
-        working_directory: None,
-        output_log: log_dir.join(format!("{}-init.log", pod.name())),
-        error_output: ErrorOutput::WithOutput,
+        ..ContainerSpec::new(name, program, log_dir.join(format!("{}-init.log", pod.name())))
     })?;
     let ended = wait_for(&format!("{name} has ended"), REDIRECTED_WITHIN, || {
         pod.lab().check_not_stopped()?;

@@ -3,9 +3,9 @@
 use super::database::{self, DATABASE_PORT};
 use crate::Result;
 use crate::certificates::CredentialFiles;
-use crate::component_name::{file_name, lab_name};
+use crate::component_name::lab_name;
 use crate::components::{Component, find_database};
-use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
+use crate::container::{Container, ContainerSpec, ContainerUser};
 use crate::context::DeploymentContext;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
@@ -148,15 +148,9 @@ impl ServiceFactory<'_> {
         arguments: Vec<String>,
     ) -> ContainerSpec {
         ContainerSpec {
-            name: lab_name(name),
-            program: program.to_path_buf(),
             arguments: arguments.into_iter().map(Into::into).collect(),
-            environment: BTreeMap::new(),
             limits: workload.resources,
-            user: ContainerUser::Lab,
-            working_directory: None,
-            output_log: self.context.log_dir.join(format!("{}.log", file_name(name))),
-            error_output: ErrorOutput::WithOutput,
+            ..self.context.container(name, program)
         }
     }
 

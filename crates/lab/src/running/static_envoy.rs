@@ -3,19 +3,17 @@
 use super::proxy::Proxy;
 use crate::Result;
 use crate::certificates::{CredentialFiles, write_private};
-use crate::component_name::{file_name, lab_name};
+use crate::component_name::lab_name;
 use crate::components::Installed;
-use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
+use crate::container::{ContainerSpec, ContainerUser};
 use crate::context::DeploymentContext;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::redirect::{PROXY_MARK, PROXY_USER, ProxyIdentity};
 use experiment::environment::{EnvironmentError, ErrorContext};
-use experiment::topology::Resources;
 use mesh::admin::Admin;
 use mesh::admin::dial::UnixSocket;
 use mesh::envoy::bootstrap::{Position, ProxyConfiguration, configuration};
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -88,17 +86,7 @@ impl StaticEnvoyFactory<'_> {
                 .map(OsString::from)
                 .to_vec();
         arguments.push(configuration.into());
-        ContainerSpec {
-            name: lab_name(name),
-            program: self.envoy.path.clone(),
-            arguments,
-            environment: BTreeMap::new(),
-            limits: Resources::cpu_limit(self.context.spec.proxy.cpu_limit_cores),
-            user: ContainerUser::Proxy,
-            working_directory: None,
-            output_log: self.context.log_dir.join(format!("{}.log", file_name(name))),
-            error_output: ErrorOutput::WithOutput,
-        }
+        ContainerSpec { arguments, ..self.context.proxy_container(name, &self.envoy.path) }
     }
 }
 

@@ -2,18 +2,16 @@
 
 use super::ControlPlane;
 use crate::Result;
-use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
+use crate::container::{Container, ContainerSpec};
 use crate::lab::Lab;
 use crate::pod::{Pod, PodSpec};
 use experiment::MeshSettings;
 use experiment::environment::{ErrorContext, ProgressSink};
-use experiment::topology::Resources;
 use mesh::istio::background::{BackgroundServices, METRICS_PATH};
 use mesh::istio::objects::telemetry::{TRACE_COLLECTOR, TRACE_COLLECTOR_PORT};
 use mesh::kubernetes::workloads::{Membership, ServicePort, Workload};
 use mesh::names::{ISTIOD, ISTIOD_DEBUG_PORT, SYSTEM_NAMESPACE};
 use mesh::spans::TraceCollector;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -59,18 +57,12 @@ impl ControlPlane {
 
     fn start_collector(&self, lab: &Lab, meshmeter: &Path) -> Result<(Pod, Container)> {
         let mut pod = lab.create_pod(&PodSpec::new(TRACE_COLLECTOR))?;
+        let log = self.log_dir.join(format!("{TRACE_COLLECTOR}.log"));
         let container = pod.start(&ContainerSpec {
-            name: TRACE_COLLECTOR.to_owned(),
-            program: meshmeter.to_path_buf(),
             arguments: ["collect-spans".to_owned(), format!("--listen=0.0.0.0:{TRACE_COLLECTOR_PORT}")]
                 .map(Into::into)
                 .to_vec(),
-            environment: BTreeMap::new(),
-            limits: Resources::default(),
-            user: ContainerUser::Lab,
-            working_directory: None,
-            output_log: self.log_dir.join(format!("{TRACE_COLLECTOR}.log")),
-            error_output: ErrorOutput::WithOutput,
+            ..ContainerSpec::new(TRACE_COLLECTOR, meshmeter, log)
         })?;
         pod.wait_until_listening(&container, TRACE_COLLECTOR_PORT, READY_WITHIN)?;
         let workload =

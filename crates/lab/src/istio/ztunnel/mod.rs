@@ -7,15 +7,14 @@ pub(crate) use mesh::ztunnel::metrics;
 use super::zds::{Connection, NodeAgent, NodePod};
 use crate::Result;
 use crate::certificates::write_private;
-use crate::component_name::{file_name, lab_name};
-use crate::container::{Container, ContainerSpec, ContainerUser, ErrorOutput};
+use crate::component_name::lab_name;
+use crate::container::{Container, ContainerSpec, ContainerUser};
 use crate::context::DeploymentContext;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::running::{CounterSource, PodIdentity, Proxy};
 use experiment::environment::{AccessLog, ErrorContext};
 use experiment::schema::ProxyConfiguration;
-use experiment::topology::Resources;
 use mesh::admin::liveness::LivenessProbe;
 use mesh::admin::{Admin, AdminError};
 use mesh::config_dump::DumpCopy;
@@ -115,15 +114,11 @@ impl ZtunnelFactory<'_> {
     ) -> Result<Container> {
         let directory = fs::canonicalize(files.path()).context(format!("find the files of {name}"))?;
         pod.start(&ContainerSpec {
-            name: lab_name(name),
-            program: self.program.to_path_buf(),
             arguments: ["proxy", "ztunnel"].map(OsString::from).to_vec(),
             environment,
-            limits: Resources::cpu_limit(self.context.spec.proxy.cpu_limit_cores),
             user,
             working_directory: Some(directory),
-            output_log: self.context.log_dir.join(format!("{}.log", file_name(name))),
-            error_output: ErrorOutput::WithOutput,
+            ..self.context.proxy_container(name, self.program)
         })
     }
 

@@ -43,6 +43,23 @@ pub struct ContainerSpec {
     pub error_output: ErrorOutput,
 }
 
+impl ContainerSpec {
+    /// A program of the lab's user, without arguments, environment or limits, whose errors go with its output.
+    pub fn new(name: impl Into<String>, program: impl Into<PathBuf>, output_log: impl Into<PathBuf>) -> Self {
+        Self {
+            name: name.into(),
+            program: program.into(),
+            arguments: Vec::new(),
+            environment: BTreeMap::new(),
+            limits: Resources::default(),
+            user: ContainerUser::Lab,
+            working_directory: None,
+            output_log: output_log.into(),
+            error_output: ErrorOutput::WithOutput,
+        }
+    }
+}
+
 /// User and capabilities of a process; other capabilities are dropped.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum ContainerUser {
@@ -163,7 +180,8 @@ impl Container {
     /// A process of the container that a signal has stopped, as a phrase after the container's name.
     pub(crate) fn stopped(&self) -> Option<String> {
         let proc = Path::new("/proc");
-        let stopped = |pid: &i32| process_table::stat(proc, *pid).is_ok_and(|stat| stat.is_stopped());
+        let stopped =
+            |pid: &i32| process_table::stat(proc, *pid).is_ok_and(|stat| stat.is_stopped());
         let pid = self.processes().into_iter().find(stopped)?;
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         Some(match name.trim_end() {
