@@ -101,8 +101,8 @@ fn process_cpu(pid: i32) -> io::Result<CpuTimes> {
     let mut cpu = CpuTimes::default();
     let pids = process_table::descendants(proc, pid);
     for stat in pids.into_iter().filter_map(|pid| process_table::stat(proc, pid).ok()) {
-        cpu.user += ticks(stat.user_ticks + stat.ended_children_user_ticks);
-        cpu.system += ticks(stat.system_ticks + stat.ended_children_system_ticks);
+        cpu.user += ticks(stat.utime + stat.cutime.unsigned_abs());
+        cpu.system += ticks(stat.stime + stat.cstime.unsigned_abs());
     }
     Ok(CpuTimes { total: cpu.user + cpu.system, ..cpu })
 }

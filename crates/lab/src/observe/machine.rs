@@ -43,21 +43,23 @@ pub(super) fn read(host: &HostProc) -> io::Result<MachineSnapshot> {
     let lab = descendants(&processes, host.lab_root);
     let other = |(pid, stat): (i32, Stat)| {
         let process = OtherProcess {
-            name: stat.name,
-            parent_pid: stat.parent_pid,
-            cpu: ticks(stat.user_ticks + stat.system_ticks),
-            ended_children: ticks(stat.ended_children_user_ticks + stat.ended_children_system_ticks),
+            name: stat.comm,
+            parent_pid: stat.ppid,
+            cpu: ticks(stat.utime + stat.stime),
+            ended_children: ticks((stat.cutime + stat.cstime).unsigned_abs()),
         };
-        (ProcessId { pid, started: ticks(stat.start_time_ticks) }, process)
+        (ProcessId { pid, started: ticks(stat.starttime) }, process)
     };
-    let others = processes.into_iter().filter(|(pid, stat)| !stat.kernel_thread && !lab.contains(pid));
+    let others = processes
+        .into_iter()
+        .filter(|(pid, stat)| !process_table::is_kernel_thread(stat) && !lab.contains(pid));
     Ok(MachineSnapshot { others: others.map(other).collect(), ..machine })
 }
 
 fn descendants(processes: &BTreeMap<i32, Stat>, root: i32) -> BTreeSet<i32> {
     let mut found = BTreeSet::from([root]);
     loop {
-        let is_new = |pid: &i32, stat: &Stat| found.contains(&stat.parent_pid) && !found.contains(pid);
+        let is_new = |pid: &i32, stat: &Stat| found.contains(&stat.ppid) && !found.contains(pid);
         let more: Vec<i32> =
             processes.iter().filter(|(pid, stat)| is_new(pid, stat)).map(|(pid, _)| *pid).collect();
         if more.is_empty() {

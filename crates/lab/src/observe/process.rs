@@ -44,9 +44,9 @@ pub(super) fn read(proc: &Path, pid: i32) -> Option<ProcessSnapshot> {
     let stat = process_table::stat(proc, pid).ok()?;
     let (memory_resident_bytes, memory_anonymous_bytes) = memory(proc, pid);
     Some(ProcessSnapshot {
-        name: stat.name,
-        cpu_user: ticks(stat.user_ticks),
-        cpu_system: ticks(stat.system_ticks),
+        name: stat.comm,
+        cpu_user: ticks(stat.utime),
+        cpu_system: ticks(stat.stime),
         memory_resident_bytes,
         memory_anonymous_bytes,
         switches: switches(proc, pid).unwrap_or_default(),

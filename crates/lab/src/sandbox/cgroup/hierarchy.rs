@@ -1,26 +1,8 @@
-//! Candidates for a lab's groups, parsed from `/proc/self/mountinfo` and `/proc/self/cgroup` without I/O.
-//! See cgroups(7), proc_pid_mountinfo(5).
+//! Candidates for a lab's groups, by the mounts and memberships of this process. Pure. See cgroups(7).
 
-use super::version::Version;
+use procfs_core::process::MountInfo;
+use procfs_core::{FromRead as _, ProcessCGroup, ProcessCGroups};
 use std::path::{Path, PathBuf};
-
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Mount {
-    pub point: PathBuf,
-    /// The group that the mount shows as its root; `/` for the whole hierarchy.
-    pub root: String,
-    pub version: Version,
-    /// Version 1: the controllers mounted together here. Version 2: empty.
-    pub controllers: Vec<String>,
-}
-
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Membership {
-    /// Version 1: the controllers of the hierarchy. Version 2: empty.
-    pub controllers: Vec<String>,
-    /// Within the hierarchy, as seen from our cgroup namespace.
-    pub path: String,
-}
 
 /// A directory under which groups with these controllers may be made.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -32,72 +14,31 @@ pub struct ParentCgroup {
 
 pub const V1_CONTROLLERS: [&str; 3] = ["cpu", "cpuacct", "memory"];
 
-/// Parses `/proc/self/mountinfo`, keeping the cgroup mounts.
-pub fn parse_mounts(mountinfo: &str) -> Vec<Mount> {
-    mountinfo.lines().filter_map(parse_mount).collect()
+/// Mounts in `/proc/self/mountinfo`.
+pub fn parse_mounts(mountinfo: &str) -> Vec<MountInfo> {
+    mountinfo.lines().filter_map(|line| MountInfo::from_line(line).ok()).collect()
 }
 
-fn parse_mount(line: &str) -> Option<Mount> {
-    // "36 35 98:0 /root /point options [optional fields] - type source super-options"
-    let (before, after) = line.split_once(" - ")?;
-    let mut before = before.split(' ').skip(3);
-    let root = unescape(before.next()?);
-    let point = PathBuf::from(unescape(before.next()?));
-    let mut after = after.split(' ');
-    match after.next()? {
-        "cgroup2" => Some(Mount { point, root, version: Version::V2, controllers: Vec::new() }),
-        "cgroup" => {
-            let options = after.nth(1)?;
-            let controllers = options.split(',').map(str::to_owned).collect();
-            Some(Mount { point, root, version: Version::V1, controllers })
-        }
-        _ => None,
-    }
+/// Memberships in `/proc/self/cgroup`, none if it cannot be read: those of version 2 have no controllers.
+pub fn parse_memberships(text: &str) -> Vec<ProcessCGroup> {
+    ProcessCGroups::from_read(text.as_bytes()).map(|memberships| memberships.0).unwrap_or_default()
 }
 
-/// Blanks and backslashes in paths are written as octal escapes (`\040`).
-fn unescape(field: &str) -> String {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        let escaped = (byte == b'\\').then(|| tail.get(..3)).flatten();
-        let value = escaped
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match value {
-            Some(value) => {
-                bytes.push(value);
-                rest = &tail[3..];
-            }
-            None => {
-                bytes.push(byte);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-pub fn parse_memberships(text: &str) -> Vec<Membership> {
-    text.lines()
-        .filter_map(|line| {
-            let mut fields = line.splitn(3, ':');
-            let (_hierarchy, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-            let controllers =
-                controllers.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
-            Some(Membership { controllers, path: path.to_owned() })
-        })
-        .collect()
+pub fn is_v2(mount: &MountInfo) -> bool {
+    mount.fs_type == "cgroup2"
 }
 
 /// Our own group's directory in each version 1 hierarchy that the lab needs; nothing if a controller is not mounted there.
-pub fn v1_homes(mounts: &[Mount], memberships: &[Membership]) -> Option<Vec<ParentCgroup>> {
+pub fn v1_homes(mounts: &[MountInfo], memberships: &[ProcessCGroup]) -> Option<Vec<ParentCgroup>> {
     let mut homes: Vec<ParentCgroup> = Vec::new();
     for wanted in V1_CONTROLLERS {
-        let has = |controllers: &[String]| controllers.iter().any(|name| name == wanted);
-        let mount = mounts.iter().find(|mount| mount.version == Version::V1 && has(&mount.controllers))?;
-        let membership = memberships.iter().find(|membership| has(&membership.controllers))?;
-        let directory = folder(mount, &membership.path);
+        let is_of_wanted =
+            |mount: &&MountInfo| mount.fs_type == "cgroup" && mount.super_options.contains_key(wanted);
+        let mount = mounts.iter().find(is_of_wanted)?;
+        let is_in_wanted =
+            |membership: &&ProcessCGroup| membership.controllers.iter().any(|name| name == wanted);
+        let membership = memberships.iter().find(is_in_wanted)?;
+        let directory = folder(mount, &membership.pathname);
         // Controllers mounted together share one folder.
         match homes.iter_mut().find(|home| home.directory == directory) {
             Some(home) => home.controllers.push(wanted.to_owned()),
@@ -108,22 +49,22 @@ pub fn v1_homes(mounts: &[Mount], memberships: &[Membership]) -> Option<Vec<Pare
 }
 
 /// Version 2: directories of our own group and its ancestors, nearest first; empty where it is not mounted.
-pub fn v2_candidates(mounts: &[Mount], memberships: &[Membership]) -> Vec<PathBuf> {
-    let mount = mounts.iter().find(|mount| mount.version == Version::V2);
+pub fn v2_candidates(mounts: &[MountInfo], memberships: &[ProcessCGroup]) -> Vec<PathBuf> {
+    let mount = mounts.iter().find(|mount| is_v2(mount));
     let membership = memberships.iter().find(|membership| membership.controllers.is_empty());
     let (Some(mount), Some(membership)) = (mount, membership) else { return Vec::new() };
-    let own = folder(mount, &membership.path);
-    own.ancestors().take_while(|folder| folder.starts_with(&mount.point)).map(Path::to_owned).collect()
+    let own = folder(mount, &membership.pathname);
+    own.ancestors().take_while(|folder| folder.starts_with(&mount.mount_point)).map(Path::to_owned).collect()
 }
 
 /// A group's directory. The mount's root stands in for a group outside the mounted part (`/../…` in a container).
-fn folder(mount: &Mount, group: &str) -> PathBuf {
+fn folder(mount: &MountInfo, group: &str) -> PathBuf {
     let below = Path::new(group).strip_prefix(&mount.root).unwrap_or(Path::new(""));
     if below.components().any(|part| part == std::path::Component::ParentDir) || below.as_os_str().is_empty()
     {
-        return mount.point.clone();
+        return mount.mount_point.clone();
     }
-    mount.point.join(below)
+    mount.mount_point.join(below)
 }
 
 #[cfg(test)]
@@ -200,17 +141,5 @@ mod tests {
     fn a_group_outside_the_part_that_is_shown_is_its_root() {
         let memberships = parse_memberships("0::/../other\n");
         assert_eq!(v2_candidates(&parse_mounts(V2_MOUNTS), &memberships), [Path::new("/sys/fs/cgroup")]);
-    }
-
-    #[test]
-    fn escaped_blanks_in_mount_points_are_read() {
-        let line = r"35 24 0:30 / /mnt/c\040g rw - cgroup2 cgroup2 rw";
-        assert_eq!(parse_mounts(line)[0].point, Path::new("/mnt/c g"));
-    }
-
-    #[test]
-    fn nothing_is_made_of_garbage() {
-        assert!(parse_mounts("\n - \n35 24\nx - cgroup").is_empty());
-        assert!(parse_memberships("::\n0:\n").len() <= 1);
     }
 }

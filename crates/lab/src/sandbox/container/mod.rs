@@ -181,7 +181,7 @@ impl Container {
     pub(crate) fn stopped(&self) -> Option<String> {
         let proc = Path::new("/proc");
         let stopped =
-            |pid: &i32| process_table::stat(proc, *pid).is_ok_and(|stat| stat.is_stopped());
+            |pid: &i32| process_table::stat(proc, *pid).is_ok_and(|stat| process_table::is_stopped(&stat));
         let pid = self.processes().into_iter().find(stopped)?;
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         Some(match name.trim_end() {

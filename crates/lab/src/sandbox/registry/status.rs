@@ -6,6 +6,8 @@ use super::runtime_dir::{self, entries};
 use crate::Result;
 use crate::sandbox::privileges::Privileges;
 use crate::sandbox::process_table::{self, ProcessIdentity};
+use procfs_core::FromRead as _;
+use procfs_core::process::Status;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -153,11 +155,12 @@ fn processes_with(inner: ProcessIdentity, proc: &Path) -> BTreeMap<i32, i32> {
     let Some(namespace) = namespace_of(inner.pid) else { return BTreeMap::new() };
     let pids = process_table::pids(proc).unwrap_or_default();
     pids.into_iter()
-        .filter(|&pid| process_table::stat(proc, pid).is_ok_and(|stat| !stat.is_dead()))
+        .filter(|&pid| process_table::stat(proc, pid).is_ok_and(|stat| !process_table::is_dead(&stat)))
         .filter(|&pid| namespace_of(pid).as_ref() == Some(&namespace))
         .filter_map(|pid| {
-            let status = fs::read_to_string(file(pid, "status")).ok()?;
-            Some((*process_table::parse_namespace_pids(&status)?.last()?, pid))
+            // Outermost namespace first.
+            let pids = Status::from_file(file(pid, "status")).ok()?.nspid?;
+            Some((*pids.last()?, pid))
         })
         .collect()
 }

@@ -54,7 +54,7 @@ fn stubborn_process_is_killed(lab: &Lab) -> Result<(), String> {
     let child = child.parse().map_err(|_| "no number")?;
     lab::wait_for("the child is dead", PATIENCE, || {
         let stat = lab::process_table::stat("/proc".as_ref(), child);
-        Ok(stat.map_or(true, |stat| stat.is_dead()).then_some(()))
+        Ok(stat.map_or(true, |stat| lab::process_table::is_dead(&stat)).then_some(()))
     })
     .or_fail()?;
     pod.close().or_fail()?;

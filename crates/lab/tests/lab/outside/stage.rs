@@ -2,7 +2,7 @@
 
 use crate::roles::{PATIENCE, send};
 use crate::{ensure, explain};
-use lab::process_table::{ProcessIdentity, pids, stat};
+use lab::process_table::{ProcessIdentity, is_dead, pids, stat};
 use rustix::process::Signal;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -282,7 +282,7 @@ impl Inner {
         let pids = pids(Path::new("/proc")).unwrap_or_default();
         let in_namespace =
             |pid: &i32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok().as_ref() == Some(&self.namespace);
-        let lives = |pid: &i32| stat(Path::new("/proc"), *pid).is_ok_and(|stat| !stat.is_dead());
+        let lives = |pid: &i32| stat(Path::new("/proc"), *pid).is_ok_and(|stat| !is_dead(&stat));
         pids.into_iter().filter(in_namespace).filter(lives).collect()
     }
 }
@@ -381,5 +381,5 @@ fn mounts() -> std::io::Result<String> {
 /// Where version 2 is mounted.
 pub fn v2_mount() -> Option<PathBuf> {
     let mounts = lab::cgroup::hierarchy::parse_mounts(&mounts().ok()?);
-    mounts.into_iter().find(|mount| mount.version == lab::cgroup::Version::V2).map(|mount| mount.point)
+    mounts.into_iter().find(lab::cgroup::hierarchy::is_v2).map(|mount| mount.mount_point)
 }
