@@ -38,7 +38,7 @@ fn a_report_is_made_again_from_the_trials() {
     let summary: Summary =
         serde_json::from_slice(&fs::read(root.path().join("summary.json")).unwrap()).unwrap();
     assert_eq!((summary.trials_recorded, summary.trials_planned, summary.seed), (30, 30, 42));
-    assert!(stdout(&output).starts_with(&summary.findings[0]), "{}", stdout(&output));
+    assert!(stdout(&output).starts_with(&summary.findings[0].text), "{}", stdout(&output));
     assert!(!stdout(&output).contains('\u{1b}'), "no colour in a pipe");
     let html = fs::read_to_string(root.path().join("report.html")).unwrap();
     assert!(html.contains("id=\"headline\""));

@@ -1,4 +1,4 @@
-//! What each proxy holds, as a table: the same rows for the terminal and for HTML.
+//! Configuration and memory of proxies as a table: the same rows for the terminal and for HTML.
 //!
 //! A mode's configuration is the same under every load, and memory hardly follows the load: of each mode (and each value of
 //! the factors but those of the load) the highest load with a valid trial is shown. The other loads are in the table of all figures.

@@ -1,6 +1,6 @@
 //! Reports: terminal, HTML and the run folder; and a load's result in the forms of other programs.
 //!
-//! Read [`folder`] for the files of a run, [`terminal`] and [`html`] for the two faces of its result, [`format`] for how
+//! Read [`folder`] for the files of a run, [`sentences`] for what is said of its findings, [`terminal`] and [`html`] for the two faces of its result, [`format`] for how
 //! numbers look in both, [`graph`] for drawings of a topology, [`cells_csv`], [`components_csv`], [`drivers_csv`], [`csv`], [`hdr`], [`fortio`] and
 //! [`exposition`] for what other programs read. Estimates come from crate `statistics`; here they are only shown.
 
@@ -23,6 +23,7 @@ pub mod holdings;
 pub mod html;
 pub mod reservations;
 pub mod run;
+pub mod sentences;
 pub mod services;
 pub mod svg;
 pub mod table;

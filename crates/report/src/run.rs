@@ -1,6 +1,7 @@
 //! A run as the reports see it: its folder, and what statistics make of the trials.
 
 use crate::folder::{self, EXPERIMENT_FILE, FolderError};
+use crate::sentences;
 use experiment::schema::{Host, Summary, TrialRecord};
 use experiment::{Experiment, Plan};
 use std::path::Path;
@@ -43,7 +44,22 @@ impl RunData {
         experiment.modes.retain(|mode| refused.iter().all(|refused| refused.mode != *mode));
         let planned = Plan::new(&experiment, seed).trials.len();
         let trials = statistics::retakes::settle(raw.trials);
-        let summary = statistics::summarize(&experiment, seed, planned, &raw.host, &trials);
-        Ok(Self { experiment_yaml: raw.experiment_yaml, experiment, host: raw.host, trials, summary, notes })
+        Ok(Self::new(raw.experiment_yaml, experiment, seed, planned, raw.host, trials, notes))
+    }
+
+    /// Summarises trials of which it is settled which takes count; `planned` is the number of trials of the plan.
+    #[must_use]
+    pub fn new(
+        experiment_yaml: String,
+        experiment: Experiment,
+        seed: u64,
+        planned: usize,
+        host: Host,
+        trials: Vec<TrialRecord>,
+        notes: Vec<String>,
+    ) -> Self {
+        let mut summary = statistics::summarize(&experiment, seed, planned, &host, &trials);
+        sentences::fill(&experiment, &mut summary);
+        Self { experiment_yaml, experiment, host, trials, summary, notes }
     }
 }

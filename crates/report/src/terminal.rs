@@ -22,6 +22,7 @@ use crate::edges::EdgeTable;
 use crate::format;
 use crate::holdings::HoldingsTable;
 use crate::reservations::ReservationTable;
+use crate::sentences;
 use crate::services::ServiceTable;
 use crate::table::ResultTable;
 use experiment::schema::{Cell, PublishedFigure, Summary};
@@ -34,23 +35,12 @@ use style::{WIDE, bold, wrap};
 pub fn render(summary: &Summary, options: Options) -> String {
     let table = ResultTable::new(summary);
     let mut text = String::new();
-    for (index, finding) in summary.findings.iter().enumerate() {
-        let finding = format::unbroken(&plain(finding));
-        let (first, rest) = if index == 0 { ("", "") } else { ("· ", "  ") };
-        for line in
-            wrap(&finding, options.width.saturating_sub(first.chars().count())).into_iter().enumerate()
-        {
-            let indent = if line.0 == 0 { first } else { rest };
-            let styled = if index == 0 { bold(&line.1, options) } else { line.1 };
-            let _ = writeln!(text, "{indent}{styled}");
-        }
-        if index == 0 {
-            text.push('\n');
-        }
+    let (headline, beside) = sentences::opening(summary);
+    for line in headline.iter().flat_map(|headline| finding(headline, "", options)) {
+        let _ = writeln!(text, "{}", bold(&line, options));
     }
-    if summary.findings.len() > 1 {
-        text.push('\n');
-    }
+    text.push('\n');
+    text.push_str(&findings(&beside, options));
     for group in &table.groups {
         let _ = writeln!(text, "{}", bold(&plain(&group.load), options));
         let _ = writeln!(text, "{}\n", load_table(&table, &group.rows, options).trim_fmt());
@@ -73,6 +63,7 @@ pub fn render(summary: &Summary, options: Options) -> String {
         }
         text.push('\n');
     }
+    text.push_str(&findings(&sentences::others(summary), options));
     for line in published(summary).into_iter().chain(footer(summary, &table, options)) {
         if line.is_empty() {
             text.push('\n');
@@ -82,6 +73,21 @@ pub fn render(summary: &Summary, options: Options) -> String {
         }
     }
     text
+}
+
+/// A list of findings with a blank line after it; nothing where there are none.
+fn findings(findings: &[&str], options: Options) -> String {
+    let lines = findings.iter().flat_map(|text| finding(text, "· ", options));
+    let text: String = lines.map(|line| line + "\n").collect();
+    if text.is_empty() { text } else { text + "\n" }
+}
+
+/// Lines of a finding, the further ones indented as far as the first one's mark.
+fn finding(text: &str, mark: &str, options: Options) -> Vec<String> {
+    let indent = mark.chars().count();
+    let lines = wrap(&format::unbroken(&plain(text)), options.width.saturating_sub(indent));
+    let lead = |index: usize| if index == 0 { mark.to_owned() } else { " ".repeat(indent) };
+    lines.into_iter().enumerate().map(|(index, line)| lead(index) + &line).collect()
 }
 
 /// Figures of others beside this run's, a line each; what differs once for each source. Nothing where the run has none.

@@ -198,7 +198,7 @@ fn text_from_elsewhere_is_never_markup() {
     let mut run = fixture::run(fixture::usual_trials());
     run.summary.name = evil.to_owned();
     run.summary.question = evil.to_owned();
-    run.summary.findings = vec![evil.to_owned(), evil.to_owned()];
+    run.summary.findings = vec![fixture::said(evil), fixture::said(evil)];
     run.experiment_yaml = evil.to_owned();
     run.notes = vec![evil.to_owned()];
     run.host.cpu_model = evil.to_owned();
@@ -391,7 +391,7 @@ fn a_saturated_cell_shows_both_clocks() {
     let text = words_of(section(&page, "corrected"));
     let cell = text.split("sidecar at 8000&#x2f;s").nth(2).expect("a chart and a row of the table");
     insta::assert_snapshot!(cell);
-    for said in ["is saturated:", "were answered", "hides the queue"] {
+    for said in ["is saturated in 3 of 3 trials:", "were completed", "hides the queue"] {
         assert!(page.contains(&shown(said)), "{}", around(&page, "saturated"));
     }
 }

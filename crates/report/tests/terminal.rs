@@ -17,7 +17,7 @@ fn text(summary: &Summary, width: usize) -> String {
 /// The summary of these trials, with one finding of ours.
 fn summary(trials: Vec<TrialRecord>) -> Summary {
     let mut summary = fixture::run(trials).summary;
-    summary.findings = vec!["What was found.".to_owned()];
+    summary.findings = vec![fixture::said("What was found.")];
     summary
 }
 
@@ -37,7 +37,7 @@ fn factors_are_columns() {
     let summary = summary(fixture::factor_trials(&factors));
     text(&summary, 60);
     let text = text(&summary, 100);
-    let table = text.split("What each proxy holds").next().unwrap_or_default();
+    let table = text.split("Proxy configuration and memory").next().unwrap_or_default();
     insta::assert_snapshot!(table);
 }
 
@@ -63,7 +63,7 @@ fn what_each_proxy_holds() {
     }
     let held = |width| {
         let text = text(&summary, width);
-        let section = text.split("What each proxy holds\n").nth(1).expect("the section");
+        let section = text.split("Proxy configuration and memory\n").nth(1).expect("the section");
         section.split("\n\n").next().unwrap_or_default().to_owned()
     };
     insta::assert_snapshot!("what_each_proxy_holds_at_80_columns", held(80));
@@ -80,7 +80,7 @@ fn drivers_and_services_of_five_namespaces() {
     let shown = |width| {
         let text = text(&summary, width);
         let at = text.find("Drivers\n").expect("the section");
-        let end = text.find("What each proxy holds").unwrap_or(text.len());
+        let end = text.find("Proxy configuration and memory").unwrap_or(text.len());
         text[at..end].to_owned()
     };
     insta::assert_snapshot!("drivers_and_services_at_80_columns", shown(80));
@@ -95,7 +95,7 @@ fn both_clocks_where_they_differ() {
     }
     let text = text(&summary, 100);
     let section = text.split("Corrected and uncorrected\n").nth(1).expect("the section");
-    insta::assert_snapshot!(section.split("What each proxy holds").next().unwrap_or_default());
+    insta::assert_snapshot!(section.split("Proxy configuration and memory").next().unwrap_or_default());
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn reserved_against_used() {
     text(&summary, 60);
     let text = text(&summary, 80);
     let section = text.split("Reserved against used\n").nth(1).expect("the section");
-    insta::assert_snapshot!(section.split("What each proxy holds").next().unwrap_or_default());
+    insta::assert_snapshot!(section.split("Proxy configuration and memory").next().unwrap_or_default());
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn colour_only_where_asked() {
 #[test]
 fn a_terminal_is_not_obeyed_by_text_from_elsewhere() {
     let mut summary = summary(fixture::invalid_trials());
-    summary.findings.push("\u{1b}]0;title\u{7}\u{1b}[2J".to_owned());
+    summary.findings.push(fixture::said("\u{1b}]0;title\u{7}\u{1b}[2J"));
     for cell in &mut summary.cells {
         cell.verdict = "broken: \u{1b}[31mred".to_owned();
     }
@@ -288,7 +288,7 @@ fn trials_that_were_taken_again_are_told_apart() {
         assert!(flat.contains("9 trials recorded of 9 planned, 8 valid. 2 taken again (+)"), "{text}");
         assert!(flat.contains("Left out: 1 of 4 trials, 1 of them taken again, of gateway"), "{text}");
         assert!(flat.contains("Left out: 2 of 4 trials, 1 of them taken again, of sidecar"), "{text}");
-        assert!(flat.contains("2 trials were taken again, since the machine had disturbed them"), "{text}");
+        assert!(flat.contains("2 trials were run again, since the machine had disturbed them"), "{text}");
         let row =
             |mode: &str| text.lines().find(|line| line.starts_with(mode)).unwrap_or_default().to_owned();
         assert!(row("none").contains("3/3 ") && !row("none").contains('+'), "{text}");

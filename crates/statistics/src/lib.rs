@@ -1,6 +1,6 @@
 //! Histograms, intervals, comparison and findings: from trials to answers.
 //!
-//! Read [`summary`] for how trials become cells, [`interval`] for the intervals, [`findings`] for the sentences,
+//! Read [`summary`] for how trials become cells, [`interval`] for the intervals, [`findings`] for what is concluded, [`words`] for figures as text,
 //! [`curve`] for whole distributions, [`objective`] for the exit status, [`search`] for the highest rate that holds an
 //! objective, [`pauses`] for gaps that a spinning thread sees, [`retakes`] for which trials are taken again, [`merge`] for the results of several generators, [`copies`] for
 //! folding what namespaces have alike.
@@ -18,6 +18,7 @@ pub mod retakes;
 pub mod search;
 pub mod summary;
 mod trials;
+pub mod words;
 
 pub use curve::{CurvePoint, Distribution, merged, percentile_curve};
 pub use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;

@@ -1,6 +1,6 @@
 //! Whether a run, or one result, met its objective: the exit status.
 
-use crate::findings::words;
+use crate::words;
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use experiment::schema::{
     BoundResult, Cell, DriverObjective, DriverSummary, Estimate, LoadResult, ObjectiveResult, Percentiles,
@@ -75,7 +75,7 @@ pub fn judge_result(objective: &Objective, result: &LoadResult) -> ObjectiveResu
 }
 
 /// What one cell does not meet, in words. Empty where it meets everything, or nothing is asked.
-pub(crate) fn misses(experiment: &Experiment, cell: &Cell) -> Vec<String> {
+pub fn misses(experiment: &Experiment, cell: &Cell) -> Vec<String> {
     let objective = &experiment.objective;
     if objective.is_empty() {
         return Vec::new();

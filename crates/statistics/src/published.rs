@@ -1,6 +1,6 @@
 //! Figures that others published for the same question, beside this run's own. The experiment brings them along.
 
-use crate::findings::words;
+use crate::words;
 use experiment::published::{
     Clock, MemoryKind, PublishedPercentile, ReferenceFigure, ReferenceValue, Relation, RelativeQuantity,
     TimeRange,

@@ -72,7 +72,6 @@ pub fn summarize(
         factor_effects,
     };
     summary.published = published::figures(experiment, &summary);
-    summary.finding_records = findings::records(experiment, &summary, trials);
     summary.findings = findings::findings(experiment, &summary, trials);
     summary
 }

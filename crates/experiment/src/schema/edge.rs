@@ -28,7 +28,7 @@ pub struct EdgeRecord {
 }
 
 /// Calls over one edge, over the trials of a cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EdgeSummary {
     /// Qualified name of the calling workload.
     pub from: String,

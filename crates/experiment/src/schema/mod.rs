@@ -13,7 +13,7 @@ pub(crate) mod event;
 pub(crate) mod factor;
 mod factor_effect;
 pub(crate) mod figure;
-mod finding;
+pub mod finding;
 mod grpc;
 pub(crate) mod histogram;
 pub(crate) mod holdings;
@@ -50,7 +50,7 @@ pub use event::LoadEvent;
 pub use factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors};
 pub use factor_effect::{FactorEffect, SizeEffect, SizedFigure};
 pub use figure::{Figure, Figures};
-pub use finding::{FindingKind, FindingRecord, FindingVerdict};
+pub use finding::{Finding, FindingKind, FindingVerdict};
 pub use grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 pub use histogram::{HistogramSummary, SizeSummary};
 pub use holdings::{

@@ -4,7 +4,7 @@ use super::cell::Cell;
 use super::estimate::{AddedLatency, Estimate};
 use super::factor::{Conditions, Factors};
 use super::factor_effect::{FactorEffect, SizeEffect};
-use super::finding::FindingRecord;
+use super::finding::{self, Finding};
 use super::host::Host;
 use super::load_point::LoadPoint;
 use super::published::PublishedFigure;
@@ -47,11 +47,12 @@ pub struct Summary {
     /// Again, those of `istio.surroundings.services`: the size of the mesh.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub size_effects: Vec<SizeEffect>,
-    /// The answers, in words. The first is the headline.
-    pub findings: Vec<String>,
-    /// Findings about drivers, calls and services as data; those of the load that sentences speak of are in `findings` too.
+    /// Findings, the headline first.
+    #[serde(deserialize_with = "finding::read")]
+    pub findings: Vec<Finding>,
+    /// In results of earlier versions, findings about drivers, calls and services; now they are among `findings`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub finding_records: Vec<FindingRecord>,
+    pub finding_records: Vec<Finding>,
     /// Figures that others published for the same question.
     pub published: Vec<PublishedFigure>,
 }

@@ -1,4 +1,4 @@
-//! What each proxy holds, on a terminal: for each proxy a line on its memory and one on its configuration.
+//! Configuration and memory of proxies on a terminal: for each proxy a line on its memory and one on its configuration.
 
 use super::style::{Options, bold, plain, wrap};
 use crate::format::{self, SizeUnit};
@@ -12,7 +12,7 @@ const NAMED: [&str; 7] =
 
 /// The lines of the section, its heading first.
 pub(super) fn lines(table: &HoldingsTable, options: Options) -> Vec<String> {
-    let mut lines = vec![bold("What each proxy holds", options)];
+    let mut lines = vec![bold("Proxy configuration and memory", options)];
     let names = table.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).min(24);
     let mut last: Option<(Mode, &str)> = None;
     for row in &table.rows {

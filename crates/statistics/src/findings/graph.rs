@@ -4,15 +4,15 @@
 //! the greatest of that many. Copies in several namespaces are one candidate, but for drivers, of which one is to be named.
 
 use super::run::Run;
-use super::words;
 use crate::copies::{Spread, local_name};
 use crate::interval;
 use crate::summary::resolution_us;
 use crate::trials::is_valid;
 use experiment::Mode;
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
+use experiment::schema::finding::figures;
 use experiment::schema::{
-    Cell, Estimate, FindingKind, FindingRecord, FindingVerdict, HistogramSummary, Role, TrialRecord,
+    Cell, Estimate, Finding, FindingKind, FindingVerdict, HistogramSummary, Role, TrialRecord,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,26 +22,17 @@ const MIN_DRIVERS: usize = 3;
 /// A figure of each candidate, by repeat.
 type Figures = BTreeMap<String, BTreeMap<usize, f64>>;
 
-/// Findings of every measured cell.
-pub(crate) fn records(run: &Run<'_>) -> Vec<FindingRecord> {
-    let cells = run.summary.cells.iter();
-    cells
-        .flat_map(|cell| [slowest_driver(run, cell), added_time(run, cell), added_cpu(run, cell)])
-        .flatten()
-        .collect()
+/// Findings of every measured cell, those of the reference cells first.
+pub(super) fn graph(run: &Run<'_>) -> Vec<Finding> {
+    let is_reference =
+        |cell: &Cell| run.reference_cell(cell.mode).is_some_and(|reference| reference.key() == cell.key());
+    let (reference, others): (Vec<&Cell>, Vec<&Cell>) =
+        run.summary.cells.iter().partition(|cell| is_reference(cell));
+    let of_cell = |cell| [slowest_driver(run, cell), added_time(run, cell), added_cpu(run, cell)];
+    reference.into_iter().chain(others).flat_map(of_cell).flatten().collect()
 }
 
-/// Sentences of the cells that the other findings speak of.
-pub(super) fn sentences(run: &Run<'_>) -> Vec<String> {
-    let is_reference = |record: &&FindingRecord| {
-        run.reference_cell(record.mode)
-            .is_some_and(|cell| (&cell.factors, &cell.load) == (&record.factors, &record.load))
-    };
-    let records = run.summary.finding_records.iter().filter(is_reference);
-    records.map(|record| record.text.clone()).collect()
-}
-
-fn slowest_driver(run: &Run<'_>, cell: &Cell) -> Option<FindingRecord> {
+fn slowest_driver(run: &Run<'_>, cell: &Cell) -> Option<Finding> {
     let trials = run.trials.of(cell.key());
     let views =
         || trials.iter().flat_map(|trial| trial.drivers().into_iter().map(|view| (trial.repeat, view)));
@@ -67,55 +58,19 @@ fn slowest_driver(run: &Run<'_>, cell: &Cell) -> Option<FindingRecord> {
     let medians: BTreeMap<usize, f64> =
         of_repeats.into_iter().filter_map(|(repeat, all)| Some((repeat, Spread::new(all)?.median))).collect();
     let greatest = Greatest::of(&figures, |_| Some(&medians), resolution_us)?;
-    let (figure, what) =
-        if resolves { ("response_time_p99_us", "p99") } else { ("response_time_mean_us", "mean") };
-    let (name, value, by) =
-        (&greatest.name, words::latency_value(greatest.value), words::latency(&greatest.by));
-    let of_all = format!("the median of {} drivers", figures.len());
-    let place = words::sentence(&words::cell(cell));
-    let text = match FindingVerdict::of(&greatest.by) {
-        FindingVerdict::Shown => {
-            format!("{place}: the slowest driver is {name}, {what} {value}, {by} above {of_all}.")
-        }
-        FindingVerdict::NotShown => format!(
-            "{place}: no driver is shown to be slower than {of_all}; {name} reads highest, {what} {value}, {by} above it."
-        ),
-        FindingVerdict::CannotTell => format!(
-            "{place}: {name} reads highest of {} drivers, {what} {value}; one trial shows no difference.",
-            figures.len()
-        ),
-    };
-    Some(greatest.record(cell, FindingKind::SlowestDriver, None, figure, text))
+    let figure = if resolves { figures::P99 } else { figures::MEAN };
+    Some(greatest.finding(cell, FindingKind::SlowestDriver, None, figure))
 }
 
-fn added_time(run: &Run<'_>, cell: &Cell) -> Option<FindingRecord> {
+fn added_time(run: &Run<'_>, cell: &Cell) -> Option<Finding> {
     let against = cell.mode.floor()?;
     let figures = |mode: Mode| medians_of_calls(valid_trials(run, cell, mode));
     let (with, without) = (figures(cell.mode), figures(against));
     let greatest = Greatest::of(&with, |name| without.get(name), |us| 2.0 * resolution_us(us))?;
-    let (name, by) = (&greatest.name, words::latency(&greatest.by));
-    let (place, floor) = (words::sentence(&words::cell(cell)), words::mode(against));
-    let value = words::latency_value(greatest.value);
-    let calls = greatest.candidates;
-    let text = match FindingVerdict::of(&greatest.by) {
-        FindingVerdict::Shown => format!(
-            "{place}: of {calls} calls between services, {name} grew most: median {value}, {by} above {floor}."
-        ),
-        FindingVerdict::NotShown => {
-            format!(
-                "{place}: no call between services is shown to take longer than with {floor}; {name} reads {by} more."
-            )
-        }
-        FindingVerdict::CannotTell => {
-            format!(
-                "{place}: of {calls} calls between services, {name} reads {by} more than with {floor}; one trial shows no difference."
-            )
-        }
-    };
-    Some(greatest.record(cell, FindingKind::GreatestAddedTime, Some(against), "response_time_p50_us", text))
+    Some(greatest.finding(cell, FindingKind::GreatestAddedTime, Some(against), figures::P50))
 }
 
-fn added_cpu(run: &Run<'_>, cell: &Cell) -> Option<FindingRecord> {
+fn added_cpu(run: &Run<'_>, cell: &Cell) -> Option<Finding> {
     let against = cell.mode.floor()?;
     let figures = |mode: Mode| cpu_of_services(valid_trials(run, cell, mode));
     let (with, without) = (figures(cell.mode), figures(against));
@@ -124,26 +79,7 @@ fn added_cpu(run: &Run<'_>, cell: &Cell) -> Option<FindingRecord> {
         return None;
     }
     let greatest = Greatest::of(&with, |name| without.get(name), |_| 0.0)?;
-    let (name, by) = (&greatest.name, words::cores(&greatest.by));
-    let (place, floor) = (words::sentence(&words::cell(cell)), words::mode(against));
-    let value = words::cores_value(greatest.value);
-    let services = greatest.candidates;
-    let text = match FindingVerdict::of(&greatest.by) {
-        FindingVerdict::Shown => format!(
-            "{place}: of {services} services, {name} grew most in CPU: {value} with the proxies in its pods, {by} above {floor}."
-        ),
-        FindingVerdict::NotShown => {
-            format!(
-                "{place}: no service is shown to use more CPU than with {floor}, the proxies in its pods included; {name} reads {by} more."
-            )
-        }
-        FindingVerdict::CannotTell => {
-            format!(
-                "{place}: of {services} services, {name} reads {by} more than with {floor}; one trial shows no difference."
-            )
-        }
-    };
-    Some(greatest.record(cell, FindingKind::GreatestAddedCpu, Some(against), "cpu_cores", text))
+    Some(greatest.finding(cell, FindingKind::GreatestAddedCpu, Some(against), figures::CPU))
 }
 
 fn valid_trials<'a>(run: &Run<'a>, cell: &Cell, mode: Mode) -> Vec<&'a TrialRecord> {
@@ -230,29 +166,14 @@ impl Greatest {
         Some(Self { name: (*name).clone(), value: mean(&own), by, candidates: candidates.len() })
     }
 
-    fn record(
-        self,
-        cell: &Cell,
-        kind: FindingKind,
-        against: Option<Mode>,
-        figure: &str,
-        text: String,
-    ) -> FindingRecord {
-        FindingRecord {
-            kind,
-            mode: cell.mode,
+    fn finding(self, cell: &Cell, kind: FindingKind, against: Option<Mode>, figure: &str) -> Finding {
+        Finding {
             against,
-            factors: cell.factors.clone(),
-            load: cell.load.clone(),
-            subject: self.name,
-            candidates: self.candidates,
-            figure: figure.to_owned(),
-            value: self.value,
-            estimate: self.by,
-            verdict: FindingVerdict::of(&self.by),
-            n: self.by.n,
-            of: cell.places(),
-            text,
+            candidates: Some(self.candidates),
+            estimate: Some(self.by),
+            verdict: Some(FindingVerdict::of_increase(&self.by)),
+            n: Some(self.by.n),
+            ..Finding::of_cell(kind, cell).about(self.name).with_value(figure, self.value)
         }
     }
 }

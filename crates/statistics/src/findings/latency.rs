@@ -1,130 +1,92 @@
-//! Sentences on what the modes add to a request.
+//! What the modes add to a request.
 
+use super::resources;
 use super::run::Run;
-use super::words;
 use crate::curve::{Distribution, merged};
 use experiment::Mode;
-use experiment::schema::{Cell, Estimate};
+use experiment::schema::finding::figures;
+use experiment::schema::{Cell, Estimate, Finding, FindingKind, FindingVerdict};
 
-/// Response time above so many times the service time is worth a sentence, where it is a millisecond and more.
+/// Response time above so many times the service time hides waiting, where it is a millisecond and more.
 const HIDES_FACTOR: f64 = 3.0;
 const HIDES_AT_LEAST_US: f64 = 1000.0;
 
-/// The answer in one sentence.
-pub(super) fn headline(run: &Run<'_>) -> String {
+/// The median of the first mode with proxies and what it adds, then the CPU of a proxy. Without such a mode, the median of
+/// the baseline; without a valid trial a finding without a mode.
+pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
     for mode in run.modes_with_proxies() {
         let Some(cell) = run.reference_cell(mode) else { continue };
-        let cpu = super::resources::cores_a_proxy(cell).map(words::cores_value);
-        let cpu =
-            |join: &str| cpu.as_ref().map_or(String::new(), |cores| format!("{join} uses {cores} a proxy"));
-        let under = words::sentence(&words::under(cell));
-        let subject = words::subject(mode);
-        match (cell.added_us.and_then(|added| added.p50), cell.response_time_us.and_then(|times| times.p50)) {
-            (Some(added), _) => {
-                let join = if added.excludes_zero() { " and" } else { "; it" };
-                return format!("{under} {}{}.", compared(mode, &added, "the median"), cpu(join));
-            }
-            (None, Some(median)) => {
-                let median = words::latency(&median);
-                return format!(
-                    "{under} the median response time through {subject} is {median}{}.",
-                    cpu("; it")
-                );
-            }
-            (None, None) => {}
+        if let Some(median) = median(cell) {
+            let cpu = resources::cores_per_proxy(cell)
+                .map(|cores| Finding::of_cell(FindingKind::Headline, cell).with_value(figures::CPU, cores));
+            return [median].into_iter().chain(cpu).collect();
         }
     }
     let floors = [Mode::None, Mode::EgressBypass].into_iter();
-    let floor = floors
-        .filter_map(|mode| run.reference_cell(mode))
-        .find_map(|cell| Some((cell, cell.response_time_us?.p50?)));
-    match floor {
-        Some((cell, median)) => format!(
-            "{} the median response time {} is {}.",
-            words::sentence(&words::under(cell)),
-            if cell.mode == Mode::None { "without a mesh" } else { "past the sidecar" },
-            words::latency(&median)
-        ),
-        None => "Nothing can be said: no trial is valid.".into(),
-    }
+    let floor = floors.filter_map(|mode| run.reference_cell(mode)).find_map(median);
+    let nothing = || Finding {
+        verdict: Some(FindingVerdict::CannotTell),
+        n: Some(0),
+        of: Some(run.trials.all().len()),
+        ..Finding::new(FindingKind::Headline)
+    };
+    vec![floor.unwrap_or_else(nothing)]
 }
 
-/// A clause on what a mode adds to its floor, as strong as the interval allows.
-fn compared(mode: Mode, added_us: &Estimate, what: &str) -> String {
-    let (subject, floor) = (words::subject(mode), words::mode(mode.floor().unwrap_or(Mode::None)));
-    if added_us.low.is_none() {
-        let more = words::latency(added_us);
-        return format!("{subject} reads {more} more in {what} (one trial each, which shows no difference)");
-    }
-    if !added_us.excludes_zero() {
-        let interval = words::latency(added_us);
-        return format!("no difference is shown between {subject} and {floor} in {what}: {interval}");
-    }
-    format!("{subject} {} {what}", changes(added_us))
+fn median(cell: &Cell) -> Option<Finding> {
+    let times = cell.response_time_us?;
+    let finding = Finding::of_cell(FindingKind::Headline, cell);
+    let Some(median) = times.p50 else {
+        // It falls among requests without a response.
+        let verdict = Some(FindingVerdict::CannotTell);
+        return Some(Finding { figure: Some(figures::P50.to_owned()), verdict, ..finding });
+    };
+    let finding = finding.with_figure(figures::P50, &median);
+    Some(match (cell.added_us.and_then(|added| added.p50), cell.mode.floor()) {
+        (Some(added), Some(floor)) => finding.against(floor, &added, FindingVerdict::of(&added)),
+        _ => finding,
+    })
 }
 
-/// `adds 0.38 ms (0.35–0.41) to`, of an interval that excludes zero.
-fn changes(added_us: &Estimate) -> String {
-    if added_us.estimate > 0.0 {
-        return format!("adds {} to", words::latency(added_us));
-    }
-    format!("takes {} off", words::latency(&added_us.map_reversed(std::ops::Neg::neg)))
-}
-
-/// The 99th percentile of the headline's mode; both percentiles of the other modes.
-pub(super) fn tails_and_other_modes(run: &Run<'_>) -> Vec<String> {
-    let headline_mode = run.modes_with_proxies().into_iter().find(|mode| run.reference_cell(*mode).is_some());
-    let mut sentences = Vec::new();
+/// Median and 99th percentile of what each mode adds; the latter where it rests on enough requests.
+pub(super) fn added(run: &Run<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
     for mode in run.modes_with_proxies() {
-        let Some((cell, added)) =
-            run.reference_cell(mode).and_then(|cell| Some((cell, cell.added_us.as_ref()?)))
+        let Some(cell) = run.reference_cell(mode) else { continue };
+        let (Some(added), Some(times), Some(floor)) = (cell.added_us, cell.response_time_us, mode.floor())
         else {
             continue;
         };
-        let subject = words::subject(mode);
-        let median = added.p50.as_ref().filter(|_| headline_mode != Some(mode)).map(|by| (by, "the median"));
-        let tail = added.p99.as_ref().filter(|_| run.resolves(cell, 99.0));
-        let tail = tail.map(|by| (by, "the 99th percentile"));
-        let clauses = match (median, tail) {
-            (Some((median, median_name)), Some((tail, tail_name)))
-                if median.excludes_zero() && tail.excludes_zero() =>
-            {
-                let (first, second) = (changes(median), changes(tail));
-                let second = if median.estimate > 0.0 { second.trim_start_matches("adds ") } else { &second };
-                format!("{subject} {first} {median_name} and {second} {tail_name}")
-            }
-            (median, tail) => {
-                let clauses: Vec<String> =
-                    median.into_iter().chain(tail).map(|(added, name)| compared(mode, added, name)).collect();
-                clauses.join("; ")
-            }
+        let finding = |figure, time: Option<Estimate>, added: Option<Estimate>| {
+            let finding = Finding::of_cell(FindingKind::AddedLatency, cell).with_figure(figure, &time?);
+            Some(finding.against(floor, &added?, FindingVerdict::of(&added?)))
         };
-        if !clauses.is_empty() {
-            sentences.push(format!("{} {clauses}.", words::sentence(&words::under(cell))));
+        findings.extend(finding(figures::P50, times.p50, added.p50));
+        if run.resolves(cell, 99.0) {
+            findings.extend(finding(figures::P99, times.p99, added.p99));
         }
     }
-    sentences
+    findings
 }
 
-/// Cells whose service time looks good because requests waited before they were sent.
-pub(super) fn hidden_by_service_time(run: &Run<'_>) -> Vec<String> {
-    let mut sentences = Vec::new();
-    for cell in run.summary.cells.iter().filter(|cell| cell.valid > 0 && cell.load.rate.is_some()) {
+/// Cells whose service time looks good because requests waited before they were sent: response time, then service time.
+pub(super) fn hidden_waiting(run: &Run<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    // A 99th percentile among requests without a response hides nothing.
+    let is_known = |cell: &&Cell| cell.response_time_us.is_some_and(|times| times.p99.is_some());
+    for cell in run.summary.cells.iter().filter(|cell| cell.load.rate.is_some()).filter(is_known) {
         let (response_us, service_us) = (
             whole_p99(run, cell, Distribution::ResponseTime),
             whole_p99(run, cell, Distribution::ServiceTime),
         );
         if response_us > service_us * HIDES_FACTOR && response_us > service_us + HIDES_AT_LEAST_US {
-            sentences.push(format!(
-                "{}: the 99th percentile of the response time is {}, while service time reads {}. Requests waited for \
-                 their turn behind slow ones, and service time, which counts from the actual send, hides that.",
-                words::sentence(&words::cell(cell)),
-                words::latency_value(response_us),
-                words::latency_value(service_us)
-            ));
+            let finding =
+                |figure, us| Finding::of_cell(FindingKind::HiddenWaiting, cell).with_value(figure, us);
+            findings.push(finding(figures::P99, response_us));
+            findings.push(finding(figures::SERVICE_P99, service_us));
         }
     }
-    sentences
+    findings
 }
 
 /// The 99th percentile over all valid trials of a cell; the mean over trials where a histogram cannot be read.

@@ -1,16 +1,16 @@
-//! Findings of a run in words. The first finding is the headline.
+//! Findings of a run as data, the headline first. Their sentences are made in crate `report`.
 //!
-//! Each sentence rests on figures of the summary and names where it holds. Nothing is said of a percentile that rests on
-//! fewer than ten requests in a trial. A difference whose interval includes zero is called not shown.
+//! Each finding rests on figures of the summary and names its cell. There is none of a percentile that rests on fewer than ten
+//! requests in a trial. A difference whose interval includes zero is not shown.
 //!
 //! Read [`findings`] for the order. [`latency`] is what the modes add, [`order`] their order, [`throughput`] closed loops,
-//! [`resources`] what proxies use, [`graph`] drivers, calls and services, [`holdings`] what proxies hold, [`sizes`] the size of
-//! the mesh, [`factors`] the other factors, [`validity`] what may be trusted and what was left out, [`retakes`] reruns,
-//! [`words`] how figures are written.
+//! [`resources`] what proxies use, [`graph`] drivers, calls and services, [`footprint`] memory and configuration of proxies
+//! before the load, [`sizes`] the size of the mesh, [`factors`] the other factors, [`validity`] what may be trusted and which
+//! trials are excluded, [`retakes`] reruns.
 
 mod factors;
+mod footprint;
 mod graph;
-mod holdings;
 mod latency;
 mod order;
 mod reservation;
@@ -20,53 +20,47 @@ mod run;
 mod sizes;
 mod throughput;
 mod validity;
-pub(crate) mod words;
 
-#[cfg(test)]
-mod tests;
+pub use run::distance_from_reference;
 
 use crate::trials::TrialsByCell;
 use experiment::Experiment;
-use experiment::schema::{FindingRecord, Summary};
+use experiment::schema::{Finding, FindingKind, Summary};
 use run::Run;
 
-/// Findings about drivers, calls and services as data.
-pub(crate) fn records(
+/// Every finding, the headline first, without texts.
+pub(crate) fn findings(
     experiment: &Experiment,
     summary: &Summary,
     trials: &TrialsByCell<'_>,
-) -> Vec<FindingRecord> {
-    graph::records(&Run { experiment, summary, trials })
-}
-
-/// Every finding, the headline first.
-pub(crate) fn findings(experiment: &Experiment, summary: &Summary, trials: &TrialsByCell<'_>) -> Vec<String> {
+) -> Vec<Finding> {
     let run = Run { experiment, summary, trials };
-    let of_sizes = sizes::headline(&run);
-    let headline = of_sizes.or_else(|| throughput::headline(&run));
-    let mut findings = vec![headline.unwrap_or_else(|| latency::headline(&run))];
-    findings
-        .extend(sizes::sizes(&run).into_iter().filter(|finding| *finding != findings[0]).collect::<Vec<_>>());
+    let headlines = [sizes::headline(&run), throughput::headline(&run)];
+    let headline = headlines.into_iter().find(|findings| !findings.is_empty());
+    let mut findings = headline.unwrap_or_else(|| latency::headline(&run));
+    debug_assert!(findings.iter().all(|finding| finding.kind == FindingKind::Headline));
+    findings.extend(sizes::sizes(&run));
     findings.extend(factors::factors(&run));
     findings.extend(order::order(&run));
     findings.extend(throughput::full_machine(&run));
-    findings.extend(throughput::cpu_for_each_request(&run));
-    findings.extend(latency::tails_and_other_modes(&run));
+    findings.extend(throughput::cpu_per_request(&run));
+    findings.extend(latency::added(&run));
     findings.extend(resources::proxies(&run));
     findings.extend(resources::scaling(&run));
     findings.extend(resources::control_plane(&run));
     findings.extend(reservation::reserved_and_used(&run));
-    findings.extend(graph::sentences(&run));
-    findings.extend(holdings::before_the_load(&run));
-    findings.extend(latency::hidden_by_service_time(&run));
+    findings.extend(graph::graph(&run));
+    findings.extend(footprint::before_the_load(&run));
+    findings.extend(latency::hidden_waiting(&run));
     findings.extend(validity::saturation(&run));
     findings.extend(validity::objective(&run));
     findings.extend(validity::paths(&run));
-    findings.extend(validity::refused_modes(&run));
-    findings.extend(holdings::refusals(&run));
-    findings.extend(validity::left_out(&run));
-    findings.extend(retakes::taken_again(&run));
+    findings.extend(validity::unavailable_modes(&run));
+    findings.extend(footprint::rejected_updates(&run));
+    findings.extend(validity::excluded(&run));
+    findings.extend(retakes::reruns(&run));
     findings.extend(retakes::late_with_one_mode(&run));
     findings.extend(validity::limits(&run));
+    findings.extend(validity::published(&run));
     findings
 }

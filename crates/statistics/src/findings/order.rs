@@ -1,103 +1,90 @@
-//! Sentences on how the modes stand to each other: in an open loop by the median, in a closed loop by throughput.
+//! Order of the modes: in an open loop by the median, in a closed loop by throughput.
 //!
-//! The order is that of the estimates. What is claimed of two modes is what the interval of their difference shows: each
-//! mode is held against the nearest better one from which it can be told, and what stands between is named.
+//! The order is that of the estimates. A claim about two modes is what the interval of their difference shows: each mode is
+//! compared with the nearest better one from which it differs, and the modes between are named.
 
 use super::run::{Run, distance_from_reference};
-use super::words;
 use experiment::Mode;
-use experiment::schema::{Cell, Conditions, Estimate, LoadPoint, ModeComparison};
+use experiment::schema::finding::figures;
+use experiment::schema::{
+    Cell, Conditions, Estimate, Finding, FindingKind, FindingVerdict, LoadPoint, ModeComparison,
+};
 
-/// One mode is shown to be worse than another.
-#[derive(Clone, Debug, PartialEq)]
-struct Step {
-    mode: Mode,
-    /// The nearest better mode from which it can be told.
-    than: Mode,
-    /// By how much, with its interval.
-    by: Estimate,
-    /// Better modes that it cannot be told from, though they are nearer.
-    alike: Vec<Mode>,
-}
+/// Figures of a pair of modes: those of the mode, the better mode, and the difference where there is one.
+type Pair<'a> = (&'a Cell, Mode, Option<Estimate>);
 
 /// The order of the modes that lead to one server, with the evidence for it.
-pub(super) fn order(run: &Run<'_>) -> Vec<String> {
-    [Mode::None, Mode::EgressBypass].into_iter().filter_map(|floor| sentence(run, floor)).collect()
+pub(super) fn order(run: &Run<'_>) -> Vec<Finding> {
+    [Mode::None, Mode::EgressBypass].into_iter().flat_map(|floor| of_floor(run, floor)).collect()
 }
 
-fn sentence(run: &Run<'_>, floor: Mode) -> Option<String> {
-    let at = reference_conditions(run, floor)?;
+fn of_floor(run: &Run<'_>, floor: Mode) -> Vec<Finding> {
+    let Some(at) = reference_conditions(run, floor) else { return Vec::new() };
     let ranked = ranked(run, floor, at);
-    let steps: Vec<Step> = (1..ranked.len()).filter_map(|index| step(run, at, &ranked, index)).collect();
-    // Fewer than two steps are no order: other sentences say them already.
-    if steps.len() < 2 {
-        return None;
-    }
-    let best = ranked.first()?;
-    let what = if is_closed(at.load) { "throughput" } else { "the median" };
-    let clauses: Vec<String> = ranked[1..].iter().map(|cell| clause(cell, &steps, at)).collect();
-    let cell_word = words::under(best);
-    let first = words::mode(best.mode);
-    let first = if is_closed(at.load) { format!("{first} ({})", completed(best)) } else { first.to_owned() };
-    Some(format!(
-        "Order in {what} {cell_word}: {first}, then {}.{}",
-        clauses.join(", then "),
-        elsewhere(run, floor, at, &steps)
-    ))
-}
-
-fn clause(cell: &Cell, steps: &[Step], at: Conditions<'_>) -> String {
-    let mode = words::mode(cell.mode);
-    let Some(step) = steps.iter().find(|step| step.mode == cell.mode) else {
-        return format!("{mode} (not shown to differ from a better one)");
-    };
-    let by = if is_closed(at.load) {
-        format!("{} below {}", words::change(&less(&step.by)), words::mode(step.than))
-    } else {
-        format!("{} above {}", words::latency(&step.by), words::mode(step.than))
-    };
-    let alike: Vec<String> = step.alike.iter().map(|mode| words::mode(*mode).to_owned()).collect();
-    if alike.is_empty() {
-        format!("{mode}, {by}")
-    } else {
-        format!("{mode}, {by} (none shown to {})", words::list(&alike))
-    }
-}
-
-/// Whether the other loads show the same steps.
-fn elsewhere(run: &Run<'_>, floor: Mode, reference: Conditions<'_>, steps: &[Step]) -> String {
-    let others: Vec<Conditions<'_>> = all_conditions(run)
-        .into_iter()
-        .filter(|at| *at != reference && !ranked(run, floor, *at).is_empty())
+    let steps: Vec<Vec<Pair<'_>>> = (1..ranked.len()).map(|index| step(run, at, &ranked, index)).collect();
+    let shown: Vec<(Mode, Mode)> = steps
+        .iter()
+        .flatten()
+        .filter(|(.., by)| by.is_some_and(|by| is_worse(at, &by)))
+        .map(|(cell, than, _)| (cell.mode, *than))
         .collect();
-    let preposition = if is_closed(reference.load) { "with" } else { "at" };
-    let (mut same, mut lacking) = (Vec::new(), Vec::new());
-    for at in &others {
-        let missing: Vec<String> = steps
-            .iter()
-            .filter(|step| worse_by(run, *at, step.mode, step.than).is_none())
-            .map(|step| format!("{} against {}", words::mode(step.mode), words::mode(step.than)))
-            .collect();
-        let offered = words::described(*at);
-        if missing.is_empty() {
-            same.push(offered);
-        } else {
-            lacking.push(format!("{preposition} {offered}: {}", words::list(&missing)));
-        }
+    // Fewer than two steps are no order: other findings say them already.
+    if shown.len() < 2 {
+        return Vec::new();
     }
-    let same = match same.as_slice() {
-        [] => String::new(),
-        _ if lacking.is_empty() && same.len() > 1 => if reference.factors.is_empty() {
-            " The same steps are shown under all other loads."
-        } else {
-            " The same steps are shown in all other cells."
+    let mut findings = vec![of_mode(ranked[0])];
+    for (cell, pairs) in ranked[1..].iter().zip(steps) {
+        if pairs.is_empty() {
+            findings.push(of_mode(cell));
         }
-        .into(),
-        _ => format!(" The same steps are shown {preposition} {}.", words::list(&same)),
+        findings.extend(pairs.into_iter().map(|pair| of_pair(at, pair)));
+    }
+    let others = all_conditions(run).into_iter().filter(|other| *other != at);
+    for other in others {
+        let measured = self::ranked(run, floor, other);
+        if measured.is_empty() {
+            continue;
+        }
+        findings.extend(shown.iter().map(
+            |(mode, than)| match measured.iter().find(|cell| cell.mode == *mode) {
+                Some(cell) => of_pair(other, (cell, *than, difference(run, other, *mode, *than))),
+                None => Finding {
+                    mode: Some(*mode),
+                    against: Some(*than),
+                    verdict: Some(FindingVerdict::CannotTell),
+                    ..Finding::new(FindingKind::Order).at(other)
+                },
+            },
+        ));
+    }
+    findings
+}
+
+/// A mode and the figure that it is ranked by.
+fn of_mode(cell: &Cell) -> Finding {
+    let finding = Finding::of_cell(FindingKind::Order, cell);
+    match (is_closed(&cell.load), cell.rate_completed, cell.response_time_us.and_then(|times| times.p50)) {
+        (true, Some(rate), _) => finding.with_figure(figures::COMPLETED, &rate),
+        (false, _, Some(median)) => finding.with_figure(figures::P50, &median),
+        _ => finding,
+    }
+}
+
+fn of_pair(at: Conditions<'_>, (cell, than, by): Pair<'_>) -> Finding {
+    let mut finding = of_mode(cell);
+    if is_closed(at.load) {
+        finding.figure = Some(figures::COMPLETED_CHANGE.into());
+    }
+    let Some(by) = by else {
+        let (against, verdict) = (Some(than), Some(FindingVerdict::CannotTell));
+        return Finding { against, verdict, estimate: None, ..finding };
     };
-    let lacking =
-        if lacking.is_empty() { String::new() } else { format!(" Not shown {}.", lacking.join("; ")) };
-    same + &lacking
+    let verdict = match by.low {
+        None => FindingVerdict::CannotTell,
+        Some(_) if is_worse(at, &by) => FindingVerdict::Shown,
+        Some(_) => FindingVerdict::NotShown,
+    };
+    finding.against(than, &by, verdict)
 }
 
 /// The conditions with most of the modes measured; of those the load nearest to the reference.
@@ -136,21 +123,23 @@ fn ranked<'a>(run: &Run<'a>, floor: Mode, at: Conditions<'_>) -> Vec<&'a Cell> {
     cells
 }
 
-fn step(run: &Run<'_>, at: Conditions<'_>, ranked: &[&Cell], index: usize) -> Option<Step> {
-    let mode = ranked[index].mode;
-    let mut alike = Vec::new();
+/// A mode against the nearest better one from which it is shown to differ, last, and the modes between; empty where it is
+/// not shown to differ from any.
+fn step<'a>(run: &Run<'_>, at: Conditions<'_>, ranked: &[&'a Cell], index: usize) -> Vec<Pair<'a>> {
+    let cell = ranked[index];
+    let mut pairs = Vec::new();
     for better in ranked[..index].iter().rev() {
-        if let Some(by) = worse_by(run, at, mode, better.mode) {
-            return Some(Step { mode, than: better.mode, by, alike });
+        let by = difference(run, at, cell.mode, better.mode);
+        pairs.push((cell, better.mode, by));
+        if by.is_some_and(|by| is_worse(at, &by)) {
+            return pairs;
         }
-        alike.push(better.mode);
     }
-    None
+    Vec::new()
 }
 
-/// By how much a mode is shown to be worse than another: microseconds of the median, or a fraction of the throughput.
-/// Nothing where that is not shown.
-pub(super) fn worse_by(run: &Run<'_>, at: Conditions<'_>, mode: Mode, than: Mode) -> Option<Estimate> {
+/// A mode against another: microseconds of the median, or the change of the throughput as a fraction.
+pub(super) fn difference(run: &Run<'_>, at: Conditions<'_>, mode: Mode, than: Mode) -> Option<Estimate> {
     let figure = |comparison: &ModeComparison| {
         if is_closed(at.load) { comparison.throughput } else { comparison.response_time_us.p50 }
     };
@@ -160,33 +149,22 @@ pub(super) fn worse_by(run: &Run<'_>, at: Conditions<'_>, mode: Mode, than: Mode
         let straight = pair == (mode, than);
         (straight || pair == (than, mode)).then(|| Some((figure(comparison)?, straight)))?
     })?;
-    let difference = match (straight, is_closed(at.load)) {
+    Some(match (straight, is_closed(at.load)) {
         (true, _) => difference,
         (false, true) => crate::published::turned_round(&difference),
-        (false, false) => turned(&difference),
-    };
-    let is_worse = if is_closed(at.load) {
+        (false, false) => difference.map_reversed(std::ops::Neg::neg),
+    })
+}
+
+/// Whether a difference shows that the mode is worse.
+pub(super) fn is_worse(at: Conditions<'_>, difference: &Estimate) -> bool {
+    if is_closed(at.load) {
         difference.high.is_some_and(|high| high < 0.0)
     } else {
         difference.low.is_some_and(|low| low > 0.0)
-    };
-    is_worse.then_some(difference)
-}
-
-/// A loss as an amount: −0.1 as 0.1.
-pub(super) fn less(change: &Estimate) -> Estimate {
-    turned(change)
-}
-
-/// The same difference seen from the other side.
-fn turned(difference: &Estimate) -> Estimate {
-    difference.map_reversed(std::ops::Neg::neg)
+    }
 }
 
 pub(super) fn is_closed(load: &LoadPoint) -> bool {
     load.rate.is_none()
-}
-
-fn completed(cell: &Cell) -> String {
-    words::rate(cell.rate_completed.map_or(0.0, |rate| rate.estimate))
 }

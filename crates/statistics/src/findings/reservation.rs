@@ -1,11 +1,11 @@
-//! Sentence on what pods reserve and what they used of it.
+//! What pods reserve and what they used of it.
 
 use super::run::Run;
-use super::words;
-use experiment::schema::{Cell, GroupReservation, ResourceGroup};
+use experiment::schema::finding::figures;
+use experiment::schema::{Cell, Estimate, Finding, FindingKind, GroupReservation, ResourceGroup};
 
-/// Of the cells under the load that sentences speak of; nothing where the topology reserves nothing.
-pub(super) fn reserved_and_used(run: &Run<'_>) -> Option<String> {
+/// Of the reference cells; nothing where the topology reserves nothing.
+pub(super) fn reserved_and_used(run: &Run<'_>) -> Vec<Finding> {
     let mut modes = Vec::new();
     for cell in &run.summary.cells {
         if !modes.contains(&cell.mode) {
@@ -13,33 +13,26 @@ pub(super) fn reserved_and_used(run: &Run<'_>) -> Option<String> {
         }
     }
     let cells: Vec<&Cell> = modes.into_iter().filter_map(|mode| run.reference_cell(mode)).collect();
-    let first = cells.first()?;
-    let reserved = first.reserved.as_ref().filter(|reserved| reserved.is_reserved())?;
-    let app = reserved.group(ResourceGroup::App)?;
-    let meshes: Vec<String> = cells
-        .iter()
-        .filter_map(|cell| Some((cell, cell.reserved.as_ref()?.group(ResourceGroup::Mesh)?)))
-        .map(|(cell, mesh)| format!("with {} {}", words::mode(cell.mode), amount(mesh)))
-        .collect();
-    let mesh = match meshes.is_empty() {
-        true => String::new(),
-        false => format!("; the mesh {}", words::list(&meshes)),
+    let group =
+        |cell: &Cell, group| cell.reserved.as_ref().and_then(|reserved| reserved.group(group).cloned());
+    let Some(first) =
+        cells.first().filter(|cell| cell.reserved.as_ref().is_some_and(|all| all.is_reserved()))
+    else {
+        return Vec::new();
     };
-    Some(format!("Reserved against used {}: the application {}{mesh}.", words::under(first), amount(app)))
+    let Some(app) = group(first, ResourceGroup::App) else { return Vec::new() };
+    let meshes = cells.iter().filter_map(|cell| Some((cell, group(cell, ResourceGroup::Mesh)?)));
+    let meshes = meshes.flat_map(|(cell, mesh)| of_group(cell, "mesh", &mesh));
+    of_group(first, "application", &app).into_iter().chain(meshes).collect()
 }
 
-/// `14.00 cores, of which 0.41 used (3.0%), and 10.5 GB, of which 0.2 used`.
-fn amount(group: &GroupReservation) -> String {
-    let used = |share: Option<f64>| {
-        share.map_or_else(String::new, |share| format!(" ({} used)", words::percent(share)))
+fn of_group(cell: &Cell, name: &str, group: &GroupReservation) -> [Finding; 2] {
+    let finding = |figure, reserved, used: Option<Estimate>| Finding {
+        estimate: used.filter(|_| reserved > 0.0),
+        ..Finding::of_cell(FindingKind::Reservation, cell).about(name).with_value(figure, reserved)
     };
-    let cpu = group.used_cpu_cores.filter(|_| group.reserved_cpu_cores > 0.0);
-    let memory = group.used_memory_bytes.filter(|_| group.reserved_memory_bytes > 0.0);
-    format!(
-        "reserves {}{} and {}{}",
-        words::cores_value(group.reserved_cpu_cores),
-        used(cpu.map(|used| used.estimate / group.reserved_cpu_cores)),
-        words::memory_value(group.reserved_memory_bytes),
-        used(memory.map(|used| used.estimate / group.reserved_memory_bytes)),
-    )
+    [
+        finding(figures::RESERVED_CPU, group.reserved_cpu_cores, group.used_cpu_cores),
+        finding(figures::RESERVED_MEMORY, group.reserved_memory_bytes, group.used_memory_bytes),
+    ]
 }

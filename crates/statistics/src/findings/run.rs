@@ -1,19 +1,19 @@
-//! A run, as the sentences look at it.
+//! A run, as findings look at it.
 
 use crate::trials::TrialsByCell;
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use experiment::schema::{Cell, CellKey, LoadPoint, Summary};
 use experiment::{Experiment, Mode};
 
-/// The rate that the headline speaks of where the run has it: that of the published figures.
+/// The rate of the headline where the run has it: that of the published figures.
 const REFERENCE_RATE: f64 = 1000.0;
 
-/// The clients that sentences speak of where the run has them: those for which the study of ways out of a mesh gives
-/// response times.
+/// The clients that findings speak of where the run has them: those for which the study of egress paths gives response
+/// times.
 const REFERENCE_CLIENTS: f64 = 20.0;
 
-/// How far a load is from the one that sentences speak of.
-pub(super) fn distance_from_reference(load: &LoadPoint) -> f64 {
+/// Distance of a load from the one that findings speak of.
+pub fn distance_from_reference(load: &LoadPoint) -> f64 {
     match (load.rate, load.clients) {
         (Some(rate), _) => (rate - REFERENCE_RATE).abs(),
         (None, clients) => (clients.unwrap_or(0) as f64 - REFERENCE_CLIENTS).abs(),

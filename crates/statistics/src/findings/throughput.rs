@@ -1,93 +1,69 @@
-//! Sentences on closed loops: how much gets through, and what each request costs in CPU.
+//! Closed loops: how much gets through, and CPU per request.
 
-use super::order::{is_closed, less, worse_by};
+use super::order::{difference, is_closed, is_worse};
 use super::run::{Run, distance_from_reference};
-use super::words;
 use crate::retakes::FULL_MACHINE;
 use crate::trials::is_valid;
-use experiment::schema::{Cell, Conditions, Role, RoleTotal};
+use experiment::schema::finding::figures;
+use experiment::schema::{Cell, Conditions, Finding, FindingKind, FindingVerdict, Role, RoleTotal};
 
-/// How much less than its floor each mode lets through, in one sentence; absent where no loop is closed or nothing can be
-/// compared.
-pub(super) fn headline(run: &Run<'_>) -> Option<String> {
-    let at = reference_conditions(run)?;
-    let floor = run.summary.cells.iter().find(|cell| {
-        cell.conditions() == at && cell.mode.floor().is_none() && cell.rate_completed.is_some()
-    })?;
+/// Throughput of the baseline and the loss with each mode; empty where no loop is closed or no loss is shown.
+pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
+    let Some(at) = reference_conditions(run) else { return Vec::new() };
+    let mut cells = run.summary.cells.iter().filter(|cell| cell.conditions() == at);
+    let baseline = cells.find_map(|cell| {
+        let rate = cell.rate_completed.filter(|_| cell.mode.floor().is_none())?;
+        Some((cell, rate))
+    });
+    let Some((baseline, rate)) = baseline else { return Vec::new() };
     let modes = run.modes_with_proxies();
     let compared = run
         .summary
         .comparisons
         .iter()
-        .filter(|comparison| comparison.conditions() == at && comparison.than == floor.mode)
-        .filter(|comparison| modes.contains(&comparison.mode))
-        .filter(|comparison| comparison.throughput.is_some_and(|change| change.low.is_some()));
-    let (mut shown, mut alike) = (Vec::new(), Vec::new());
-    for comparison in compared {
-        match worse_by(run, at, comparison.mode, floor.mode) {
-            Some(change) => {
-                shown.push(format!(
-                    "{} less with {}",
-                    words::change_value(less(&change).estimate),
-                    comparison.mode
-                ));
-            }
-            None => alike.push(comparison.mode.to_string()),
-        }
-    }
-    if shown.is_empty() {
-        return None;
-    }
-    let rate = words::rate(floor.rate_completed?.estimate);
-    let alike = if alike.is_empty() {
-        String::new()
-    } else {
-        format!("; no loss is shown with {}", words::list(&alike))
-    };
-    Some(format!(
-        "{} {} answers {rate}: {}{alike}.",
-        words::sentence(&words::under(floor)),
-        words::mode(floor.mode),
-        words::list(&shown)
-    ))
-}
-
-/// CPU of all proxies for each request, by mode.
-pub(super) fn cpu_for_each_request(run: &Run<'_>) -> Option<String> {
-    let at = reference_conditions(run)?;
-    let cells: Vec<&Cell> =
-        run.summary.cells.iter().filter(|cell| cell.conditions() == at && cell.valid > 0).collect();
-    let of = |cell: &&Cell, role: Role| {
-        cell.totals
-            .iter()
-            .copied()
-            .find(|total: &RoleTotal| total.role == role)
-            .map(|total| total.cpu_cores_per_1000_rps)
-    };
-    let proxies: Vec<String> = cells
-        .iter()
-        .filter_map(|cell| {
-            Some(format!("{} with {}", words::cpu_time(&of(cell, Role::Proxy)?), words::mode(cell.mode)))
+        .filter(|comparison| comparison.conditions() == at && comparison.than == baseline.mode)
+        .filter(|comparison| modes.contains(&comparison.mode));
+    let losses: Vec<Finding> = compared
+        .filter_map(|comparison| {
+            let change = difference(run, at, comparison.mode, baseline.mode)?;
+            change.low?;
+            let is_worse = is_worse(at, &change);
+            let verdict = if is_worse { FindingVerdict::Shown } else { FindingVerdict::NotShown };
+            let cell = run.summary.cells.iter().find(|cell| cell.key() == at.cell(comparison.mode))?;
+            Some(Finding {
+                figure: Some(figures::COMPLETED_CHANGE.into()),
+                ..Finding::of_cell(FindingKind::Headline, cell).against(baseline.mode, &change, verdict)
+            })
         })
         .collect();
-    let control_plane = cells.iter().filter_map(|cell| of(cell, Role::ControlPlane)).map(|cpu| cpu.estimate);
-    let most = control_plane.fold(0.0, f64::max);
-    let control_plane = if most > 0.0 {
-        format!("; the control plane at most {} besides", words::cpu_time_value(most))
-    } else {
-        String::new()
-    };
-    (!proxies.is_empty()).then(|| {
-        format!(
-            "CPU of all proxies for each request {}: {}{control_plane}.",
-            words::under(cells[0]),
-            words::list(&proxies)
-        )
-    })
+    if !losses.iter().any(Finding::is_shown) {
+        return Vec::new();
+    }
+    let baseline = Finding::of_cell(FindingKind::Headline, baseline).with_figure(figures::COMPLETED, &rate);
+    [baseline].into_iter().chain(losses).collect()
 }
 
-/// Where the machine had no CPU left: throughput is then what the CPU of everything on the path allows.
-pub(super) fn full_machine(run: &Run<'_>) -> Option<String> {
+/// CPU of all proxies, and of the control plane, per request, by mode.
+pub(super) fn cpu_per_request(run: &Run<'_>) -> Vec<Finding> {
+    let Some(at) = reference_conditions(run) else { return Vec::new() };
+    let cells: Vec<&Cell> =
+        run.summary.cells.iter().filter(|cell| cell.conditions() == at && cell.valid > 0).collect();
+    let of = |role: Role, name: &'static str| {
+        cells.iter().filter_map(move |cell| {
+            let total = cell.totals.iter().copied().find(|total: &RoleTotal| total.role == role)?;
+            let finding = Finding::of_cell(FindingKind::CpuPerRequest, cell).about(name);
+            Some(finding.with_figure(figures::CPU_PER_1000_RPS, &total.cpu_cores_per_1000_rps))
+        })
+    };
+    let proxies: Vec<Finding> = of(Role::Proxy, "proxies").collect();
+    if proxies.is_empty() {
+        return proxies;
+    }
+    proxies.into_iter().chain(of(Role::ControlPlane, "control-plane")).collect()
+}
+
+/// Conditions under which the machine had no CPU left: throughput is then what the CPU of everything on the path allows.
+pub(super) fn full_machine(run: &Run<'_>) -> Vec<Finding> {
     let cells = run.summary.cells.iter().filter(|cell| is_closed(&cell.load));
     let mut conditions: Vec<Conditions<'_>> = cells.map(Cell::conditions).collect();
     conditions.dedup();
@@ -99,20 +75,15 @@ pub(super) fn full_machine(run: &Run<'_>) -> Option<String> {
             .map(|machine| machine.busy_cores / machine.cpus as f64)
             .collect();
         let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
-        (mean >= FULL_MACHINE).then(|| words::described(at))
+        (mean >= FULL_MACHINE).then(|| Finding {
+            n: Some(shares.len()),
+            ..Finding::new(FindingKind::FullMachine).at(at).with_value(figures::MACHINE_BUSY, mean)
+        })
     };
-    let full: Vec<String> = conditions.into_iter().filter_map(busy).collect();
-    (!full.is_empty()).then(|| {
-        format!(
-            "All CPUs of the machine were busy with {}: throughput there is what the CPU of the whole path allows, generator and \
-             server included, and response times hold the waiting for it.",
-            words::list(&full)
-        )
-    })
+    conditions.into_iter().filter_map(busy).collect()
 }
 
-/// The closed loop that sentences speak of: that with the reference number of clients, or nearest to it, of those in which
-/// most modes were measured.
+/// Of the closed loops in which most modes were measured, that with the reference number of clients, or nearest to it.
 fn reference_conditions<'a>(run: &Run<'a>) -> Option<Conditions<'a>> {
     let closed = run.summary.cells.iter().filter(|cell| is_closed(&cell.load) && cell.valid > 0);
     let measured = |at: &Conditions<'_>| {

@@ -110,9 +110,9 @@ fn missed(bound: &BoundResult) -> String {
         return format!("{} among requests without a response", bound.figure);
     };
     let text = |figure: f64| match bound.unit.as_str() {
-        "us" => crate::findings::words::latency_value(figure),
-        "fraction" => crate::findings::words::percent(figure),
-        _ => crate::findings::words::rate(figure),
+        "us" => crate::words::latency_value(figure),
+        "fraction" => crate::words::percent(figure),
+        _ => crate::words::rate(figure),
     };
     format!("{} {}, not {}", bound.figure, text(measured), text(bound.limit))
 }

@@ -3,8 +3,8 @@
 use super::driver_tests::{WARMUP_REQUESTS, WINDOW_S, five_tenants, result, spoil, summary};
 use super::*;
 use experiment::schema::{
-    ComponentUsage, DriverRecord, EdgeProof, EdgeRecord, EdgeSummary, FindingKind, FindingRecord,
-    FindingVerdict, Role, ServiceRecord, ServiceSummary,
+    ComponentUsage, DriverRecord, EdgeProof, EdgeRecord, EdgeSummary, Finding, FindingKind, FindingVerdict,
+    Role, ServiceRecord, ServiceSummary,
 };
 
 const EDGES: [(&str, &str); 4] = [("a", "b1"), ("a", "b2"), ("b1", "c"), ("b2", "c")];
@@ -174,23 +174,25 @@ fn with_sidecars(trials: &[TrialRecord]) -> Vec<TrialRecord> {
     trials.iter().chain(&trials.iter().map(slower).collect::<Vec<_>>()).cloned().collect()
 }
 
-fn record(summary: &Summary, kind: FindingKind, mode: Mode) -> Option<&FindingRecord> {
-    summary.finding_records.iter().find(|record| record.kind == kind && record.mode == mode)
+fn finding(summary: &Summary, kind: FindingKind, mode: Mode) -> Option<&Finding> {
+    summary.findings.iter().find(|finding| finding.kind == kind && finding.mode == Some(mode))
 }
 
 #[test]
 fn slowest_driver_is_named_only_where_its_interval_shows_it() {
     let (experiment, trials) = tiered(|_, _, _| {});
     let slow = summary(&experiment, trials);
-    let named = record(&slow, FindingKind::SlowestDriver, Mode::None).expect("five drivers");
+    let named = finding(&slow, FindingKind::SlowestDriver, Mode::None).expect("five drivers");
     assert_eq!(
-        (named.subject.as_str(), named.verdict, named.n, named.of),
-        ("tenant-5/generator", FindingVerdict::Shown, 5, 5)
+        (named.subject.as_deref(), named.verdict, named.n, named.of),
+        (Some("tenant-5/generator"), Some(FindingVerdict::Shown), Some(5), Some(5))
     );
-    assert_eq!((named.figure.as_str(), named.candidates, named.against), ("response_time_p99_us", 5, None));
-    assert!(named.estimate.low.unwrap() > 1400.0 && named.value > 2200.0, "{named:?}");
-    assert!(slow.findings.contains(&named.text), "{:?}", slow.findings);
-    assert!(named.text.contains("the slowest driver is tenant-5/generator, p99 2.2"), "{}", named.text);
+    assert_eq!(
+        (named.figure.as_deref(), named.candidates, named.against),
+        (Some("response_time_p99_us"), Some(5), None)
+    );
+    let by = named.estimate.expect("a difference");
+    assert!(by.low.unwrap() > 1400.0 && named.value > Some(2200.0), "{named:?}");
 
     // No driver differs but by chance: another one is the slowest each time.
     let (experiment, trials) = tiered(|tenant, index, driver| {
@@ -198,9 +200,8 @@ fn slowest_driver_is_named_only_where_its_interval_shows_it() {
             Some(result(100.0, 500.0 + if tenant == index + 1 { 60.0 } else { 3.0 * tenant as f64 }));
     });
     let alike = summary(&experiment, trials);
-    let named = record(&alike, FindingKind::SlowestDriver, Mode::None).expect("five drivers");
-    assert_eq!(named.verdict, FindingVerdict::NotShown, "{named:?}");
-    assert!(named.text.contains("no driver is shown to be slower"), "{}", named.text);
+    let named = finding(&alike, FindingKind::SlowestDriver, Mode::None).expect("five drivers");
+    assert_eq!(named.verdict, Some(FindingVerdict::NotShown), "{named:?}");
 }
 
 #[test]
@@ -208,23 +209,22 @@ fn call_and_service_that_grew_most_are_named_over_all_namespaces() {
     let (experiment, trials) = tiered(|_, _, _| {});
     let repeats_5 = summary(&experiment, with_sidecars(&trials));
     let time =
-        record(&repeats_5, FindingKind::GreatestAddedTime, Mode::Sidecar).expect("calls in both modes");
-    assert_eq!((time.subject.as_str(), time.candidates, time.against), ("a → b2", 4, Some(Mode::None)));
-    assert!(
-        (time.estimate.estimate - 398.0).abs() < 5.0 && time.verdict == FindingVerdict::Shown,
-        "{time:?}"
+        finding(&repeats_5, FindingKind::GreatestAddedTime, Mode::Sidecar).expect("calls in both modes");
+    assert_eq!(
+        (time.subject.as_deref(), time.candidates, time.against),
+        (Some("a → b2"), Some(4), Some(Mode::None))
     );
+    let estimate = |finding: &Finding| finding.estimate.expect("a difference").estimate;
+    assert!((estimate(time) - 398.0).abs() < 5.0 && time.is_shown(), "{time:?}");
     let cpu =
-        record(&repeats_5, FindingKind::GreatestAddedCpu, Mode::Sidecar).expect("services in both modes");
-    assert_eq!((cpu.subject.as_str(), cpu.candidates, cpu.verdict), ("c", 4, FindingVerdict::Shown));
-    assert!((cpu.estimate.estimate - 1.02).abs() < 1e-6, "five copies together: {cpu:?}");
-    assert!(repeats_5.findings.contains(&cpu.text) && repeats_5.findings.contains(&time.text));
-    assert_eq!(record(&repeats_5, FindingKind::GreatestAddedTime, Mode::None), None);
+        finding(&repeats_5, FindingKind::GreatestAddedCpu, Mode::Sidecar).expect("services in both modes");
+    assert_eq!((cpu.subject.as_deref(), cpu.candidates, cpu.is_shown()), (Some("c"), Some(4), true));
+    assert!((estimate(cpu) - 1.02).abs() < 1e-6, "five copies together: {cpu:?}");
+    assert_eq!(finding(&repeats_5, FindingKind::GreatestAddedTime, Mode::None), None);
 
     let single = summary(&experiment, with_sidecars(&trials[..1]));
-    let time = record(&single, FindingKind::GreatestAddedTime, Mode::Sidecar).expect("calls in both modes");
-    assert_eq!((time.verdict, time.estimate.low), (FindingVerdict::CannotTell, None));
-    assert!(time.text.ends_with("one trial shows no difference."), "{}", time.text);
+    let time = finding(&single, FindingKind::GreatestAddedTime, Mode::Sidecar).expect("calls in both modes");
+    assert_eq!((time.verdict, time.estimate.and_then(|by| by.low)), (Some(FindingVerdict::CannotTell), None));
 }
 
 #[test]
@@ -235,5 +235,8 @@ fn runs_of_one_driver_and_no_calls_have_no_such_findings() {
         trial.services.clear();
         trial.edges.clear();
     }
-    assert!(summary(&experiment, with_sidecars(&trials)).finding_records.is_empty());
+    let without = summary(&experiment, with_sidecars(&trials));
+    for kind in [FindingKind::SlowestDriver, FindingKind::GreatestAddedTime, FindingKind::GreatestAddedCpu] {
+        assert!(without.findings.iter().all(|finding| finding.kind != kind), "{kind:?}");
+    }
 }

@@ -1,4 +1,4 @@
-//! What each proxy holds: its configuration counted, its memory before, under and after the load.
+//! Configuration of each proxy, counted, and its memory before, under and after the load.
 
 use super::context::{Context, Figure};
 use super::resources::{bar, with_anonymous};

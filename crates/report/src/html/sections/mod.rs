@@ -6,6 +6,7 @@ mod corrected;
 mod edges;
 mod evidence;
 mod factors;
+mod findings;
 mod graph;
 mod holdings;
 mod latency;
@@ -31,6 +32,7 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 pub struct Page {
     opening: opening::Opening,
+    findings: findings::Findings,
     glance: opening::Glance,
     /// The modes with their looks, for the legend.
     legend: Vec<LegendEntry>,
@@ -64,6 +66,7 @@ impl Page {
         let context = Context::new(run);
         Self {
             opening: opening::Opening::new(&context),
+            findings: findings::Findings::new(&context),
             glance: opening::Glance::new(&context),
             legend: context.modes.iter().map(|mode| LegendEntry::new(*mode)).collect(),
             percentiles: latency::percentiles(&context),

@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use crate::format::{self, Interval};
+use crate::sentences;
 use crate::table::{CellRow, Difference, ResultTable, valid_trials};
 use experiment::schema::TrialOutcome;
 use serde::Serialize;
@@ -12,7 +13,7 @@ pub struct Opening {
     name: String,
     question: String,
     headline: String,
-    /// The other findings.
+    /// The most important of the other findings.
     findings: Vec<String>,
     /// What a reader must know before anything else: a run cut short, nothing valid.
     warnings: Vec<String>,
@@ -23,14 +24,13 @@ pub struct Opening {
 impl Opening {
     pub fn new(context: &Context) -> Self {
         let summary = &context.run.summary;
-        let findings = summary.findings.iter().filter(|finding| !finding.trim().is_empty());
-        let mut findings = findings.map(|finding| unbroken(finding));
-        let headline = findings.next().unwrap_or_else(|| nothing_measured(context));
+        let (headline, findings) = sentences::opening(summary);
+        let headline = headline.map_or_else(|| nothing_measured(context), unbroken);
         Self {
             name: summary.name.clone(),
             question: summary.question.clone(),
             headline,
-            findings: findings.collect(),
+            findings: findings.into_iter().map(unbroken).collect(),
             warnings: warnings(context),
             basis: basis(context),
         }
@@ -38,7 +38,7 @@ impl Opening {
 }
 
 /// A finding that breaks neither between a number and its unit nor within a range.
-fn unbroken(finding: &str) -> String {
+pub(super) fn unbroken(finding: &str) -> String {
     format::unbroken(finding).replace('–', "\u{2060}–\u{2060}")
 }
 

@@ -1,19 +1,19 @@
 //! Figures as words: two or three digits, a unit that fits, the interval behind it.
 
 use experiment::Mode;
-pub(crate) use experiment::plan::{described, offered};
-use experiment::schema::{Cell, Estimate};
+pub use experiment::plan::{described, offered};
+use experiment::schema::{Cell, CellKey, Conditions, Estimate};
 use experiment::units::format_duration;
 use std::time::Duration;
 
 /// A duration in microseconds such as `0.38 ms (0.35–0.41)`.
-pub(crate) fn latency(estimate_us: &Estimate) -> String {
+pub fn latency(estimate_us: &Estimate) -> String {
     let (unit, unit_us, decimals) = latency_unit(estimate_us.estimate);
     with_interval(estimate_us, unit_us, decimals, unit)
 }
 
 /// A duration in microseconds without an interval, such as `0.38 ms`.
-pub(crate) fn latency_value(value_us: f64) -> String {
+pub fn latency_value(value_us: f64) -> String {
     latency(&Estimate::single(value_us))
 }
 
@@ -30,12 +30,12 @@ fn latency_unit(value_us: f64) -> (&'static str, f64, usize) {
 }
 
 /// CPU such as `0.21 cores (0.20–0.22)`.
-pub(crate) fn cores(estimate: &Estimate) -> String {
+pub fn cores(estimate: &Estimate) -> String {
     with_interval(estimate, 1.0, cores_decimals(estimate.estimate), "cores")
 }
 
 /// CPU without an interval, such as `0.21 cores`.
-pub(crate) fn cores_value(cores: f64) -> String {
+pub fn cores_value(cores: f64) -> String {
     number(cores, cores_decimals(cores)) + " cores"
 }
 
@@ -44,49 +44,49 @@ fn cores_decimals(cores: f64) -> usize {
 }
 
 /// CPU time for a request from cores for every 1000 requests a second, which are as many milliseconds: `0.21 ms (0.20–0.22)`.
-pub(crate) fn cpu_time(cores_per_1000_rps: &Estimate) -> String {
+pub fn cpu_time(cores_per_1000_rps: &Estimate) -> String {
     latency(&cores_per_1000_rps.map(|milliseconds| milliseconds * 1000.0))
 }
 
 /// The same without an interval.
-pub(crate) fn cpu_time_value(cores_per_1000_rps: f64) -> String {
+pub fn cpu_time_value(cores_per_1000_rps: f64) -> String {
     cpu_time(&Estimate::single(cores_per_1000_rps))
 }
 
 /// Memory such as `41 MB (40–42)`; MB is 1 000 000 bytes, as in the published figures.
-pub(crate) fn memory(estimate_bytes: &Estimate) -> String {
+pub fn memory(estimate_bytes: &Estimate) -> String {
     let decimals = if estimate_bytes.estimate < 9.95e6 { 1 } else { 0 };
     with_interval(estimate_bytes, 1e6, decimals, "MB")
 }
 
 /// Memory without an interval, such as `41 MB`.
-pub(crate) fn memory_value(bytes: f64) -> String {
+pub fn memory_value(bytes: f64) -> String {
     memory(&Estimate::single(bytes))
 }
 
 /// A size such as `12 kB` or `1.3 MB`; a kB is 1000 bytes.
-pub(crate) fn size(bytes: f64) -> String {
+pub fn size(bytes: f64) -> String {
     let (unit, unit_bytes) = if bytes < 999.5e3 { ("kB", 1e3) } else { ("MB", 1e6) };
     let value = bytes / unit_bytes;
     format!("{} {unit}", number(value, usize::from(value < 9.95)))
 }
 
 /// The same with its interval: `69 kB (68–71)`.
-pub(crate) fn size_interval(estimate_bytes: &Estimate) -> String {
+pub fn size_interval(estimate_bytes: &Estimate) -> String {
     let (unit, unit_bytes) = if estimate_bytes.estimate.abs() < 999.5e3 { ("kB", 1e3) } else { ("MB", 1e6) };
     let decimals = usize::from((estimate_bytes.estimate / unit_bytes).abs() < 9.95);
     with_interval(estimate_bytes, unit_bytes, decimals, unit)
 }
 
 /// A fraction such as `0.12%`.
-pub(crate) fn percent(fraction: f64) -> String {
+pub fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
     let decimals = if percent >= 10.0 { 0 } else { 2 };
     format!("{}%", number(percent, decimals))
 }
 
 /// A change such as `−10 % (−14 to −6)`.
-pub(crate) fn change(fraction: &Estimate) -> String {
+pub fn change(fraction: &Estimate) -> String {
     let decimals = usize::from(fraction.estimate.abs() < 0.0995);
     let percent = |fraction: f64| number(fraction * 100.0, decimals);
     let value = percent(fraction.estimate);
@@ -99,17 +99,17 @@ pub(crate) fn change(fraction: &Estimate) -> String {
 }
 
 /// A change without an interval, such as `−10 %`.
-pub(crate) fn change_value(fraction: f64) -> String {
+pub fn change_value(fraction: f64) -> String {
     change(&Estimate::single(fraction))
 }
 
 /// `1 client` or `20 clients`.
-pub(crate) fn clients(count: usize) -> String {
+pub fn clients(count: usize) -> String {
     format!("{count} client{}", if count == 1 { "" } else { "s" })
 }
 
 /// A bound of an objective such as `20 ms`.
-pub(crate) fn bound(duration: Duration) -> String {
+pub fn bound(duration: Duration) -> String {
     let text = format_duration(duration);
     match text.find(|c: char| c.is_alphabetic()) {
         Some(unit) => format!("{} {}", &text[..unit], &text[unit..]),
@@ -118,38 +118,33 @@ pub(crate) fn bound(duration: Duration) -> String {
 }
 
 /// A rate such as `998 requests/s`.
-pub(crate) fn rate(rate: f64) -> String {
+pub fn rate(rate: f64) -> String {
     format!("{} requests/s", number(rate, usize::from(rate < 10.0)))
 }
 
 /// A cell such as `sidecar at 1000 requests/s`.
-pub(crate) fn cell(cell: &Cell) -> String {
-    format!("{} {}", mode(cell.mode), under(cell))
+pub fn cell(cell: &Cell) -> String {
+    place(cell.key())
+}
+
+/// The same by what identifies it.
+pub fn place(cell: CellKey<'_>) -> String {
+    format!("{} {}", mode(cell.mode), at(cell.conditions))
 }
 
 /// A mode as a word of a sentence: `none` would read as "nothing".
-pub(crate) fn mode(mode: Mode) -> &'static str {
+pub fn mode(mode: Mode) -> &'static str {
     if mode == Mode::None { "no mesh" } else { mode.name() }
 }
 
 /// A load such as `at 1000 requests/s` or `with 8 clients`.
-pub(crate) fn under(cell: &Cell) -> String {
-    let preposition = if cell.load.rate.is_some() { "at" } else { "with" };
-    format!("{preposition} {}", described(cell.conditions()))
-}
-
-/// What stands on the path, as the subject of a sentence.
-pub(crate) fn subject(mode: Mode) -> String {
-    match mode {
-        Mode::None => self::mode(mode).into(),
-        Mode::Gateway => "a gateway".into(),
-        Mode::Sidecar => "a sidecar pair".into(),
-        other => format!("mode {other}"),
-    }
+pub fn at(conditions: Conditions<'_>) -> String {
+    let preposition = if conditions.load.rate.is_some() { "at" } else { "with" };
+    format!("{preposition} {}", described(conditions))
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub(crate) fn list(items: &[String]) -> String {
+pub fn list(items: &[String]) -> String {
     match items.split_last() {
         None => String::new(),
         Some((only, [])) => only.clone(),
@@ -158,9 +153,19 @@ pub(crate) fn list(items: &[String]) -> String {
 }
 
 /// The first letter large.
-pub(crate) fn sentence(text: &str) -> String {
+pub fn sentence(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
+/// A figure against a baseline: `×7.1`, or `+12 %` where it is less than doubled.
+pub fn relative(value: f64, baseline: f64) -> Option<String> {
+    let ratio = Some(value / baseline).filter(|ratio| baseline > 0.0 && ratio.is_finite())?;
+    Some(match ratio {
+        2.0.. => format!("×{}", number(ratio, usize::from(ratio < 9.95))),
+        1.0.. => format!("+{}", change_value(ratio - 1.0)),
+        _ => change_value(ratio - 1.0),
+    })
 }
 
 /// `0.38 ms (0.35–0.41)`; where the interval reaches below zero `0.01 ms (−0.02 to 0.03)`; where it is narrower than the

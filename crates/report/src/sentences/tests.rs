@@ -1,16 +1,29 @@
 //! What runs of known figures are said to have found.
 
-use crate::histogram::LatencyHistogram;
-use crate::objective::objective_met;
-use crate::summary::summarize;
+use experiment::schema::finding::figures;
 use experiment::schema::{
-    ComponentUsage, ConfigurationCounts, ConfigurationPush, HopProof, HopProtocol, Host, LOAD_SCHEMA,
-    LoadResult, NetworkUsage, PathProof, ProxyConfiguration, ProxyHoldings, ProxyProof, Rates, RequestCounts,
-    Retake, Role, Summary, TRIAL_SCHEMA, TrialOutcome, TrialRecord, UnavailableMode, Verdict,
+    ComponentUsage, ConfigurationCounts, ConfigurationPush, EdgeSummary, Estimate, Finding, FindingKind,
+    FindingVerdict, HopProof, HopProtocol, Host, LOAD_SCHEMA, LoadResult, NetworkUsage, PathProof,
+    ProxyConfiguration, ProxyHoldings, ProxyProof, Rates, RequestCounts, Retake, Role, Summary, TRIAL_SCHEMA,
+    TrialOutcome, TrialRecord, UnavailableMode, Verdict,
 };
 use experiment::{Experiment, Mode, Plan, PlannedTrial};
+use statistics::{LatencyHistogram, objective_met};
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// A summary whose findings have their texts.
+fn summarize(
+    experiment: &Experiment,
+    seed: u64,
+    planned: usize,
+    host: &Host,
+    trials: &[TrialRecord],
+) -> Summary {
+    let mut summary = statistics::summarize(experiment, seed, planned, host, trials);
+    super::fill(experiment, &mut summary);
+    summary
+}
 
 const THREE_MODES: &str = "{name: t, question: 'What does a sidecar cost?', modes: [none, gateway, sidecar], \
                            load: {rate: [500, 1000], duration: 2500ms}, repeats: 5, \
@@ -148,8 +161,19 @@ fn run(text: &str, change: impl Fn(&mut TrialRecord)) -> (Experiment, Summary) {
     (experiment, summary)
 }
 
+/// The sentences, each once.
 fn told(summary: &Summary) -> String {
-    summary.findings.join("\n")
+    sentences(summary).join("\n")
+}
+
+fn sentences(summary: &Summary) -> Vec<&str> {
+    let mut sentences: Vec<&str> = Vec::new();
+    for finding in &summary.findings {
+        if !sentences.contains(&finding.text.as_str()) {
+            sentences.push(&finding.text);
+        }
+    }
+    sentences
 }
 
 #[test]
@@ -161,7 +185,11 @@ fn a_good_run_tells_its_answer_first() {
     assert_eq!(order[0], (500.0, Mode::None));
     assert_eq!(order[5], (1000.0, Mode::Sidecar));
     let json = serde_json::to_string(&summary).unwrap();
-    assert_eq!(serde_json::from_str::<Summary>(&json).unwrap().findings, summary.findings);
+    let again = serde_json::from_str::<Summary>(&json).unwrap().findings;
+    let told = |findings: &[Finding]| -> Vec<_> {
+        findings.iter().map(|finding| (finding.kind, finding.verdict, finding.text.clone())).collect()
+    };
+    assert_eq!(told(&again), told(&summary.findings));
     insta::assert_snapshot!(serde_json::to_string_pretty(&summary.published).unwrap());
 }
 
@@ -239,8 +267,8 @@ fn what_the_proxies_hold_before_the_load_is_told_and_what_they_refused() {
                 Some(ProxyHoldings { configuration: Some(configuration), ..ProxyHoldings::default() });
         }
     });
-    let of_holdings = |finding: &&String| finding.contains("first request") || finding.contains("refused");
-    let findings: Vec<&str> = summary.findings.iter().filter(of_holdings).map(String::as_str).collect();
+    let mut findings = sentences(&summary);
+    findings.retain(|finding| finding.contains("first request") || finding.contains("rejected"));
     insta::assert_snapshot!(findings.join("\n"));
 }
 
@@ -263,7 +291,7 @@ fn what_the_size_of_the_mesh_costs_is_told() {
         }
     };
     let (_, summary) = run(sizes, grown);
-    insta::assert_snapshot!(summary.findings[..3].join("\n"));
+    insta::assert_snapshot!(sentences(&summary)[..3].join("\n"));
     let cells: Vec<_> =
         summary.cells.iter().map(|cell| (&cell.load.surrounding_services, cell.load.rate)).collect();
     assert_eq!(cells.len(), 6);
@@ -292,10 +320,9 @@ fn what_a_hop_costs_is_said_of_each_mode() {
         result.response_time_us.p50 = Some(100.0 + each_us * hops + (trial.index % 3) as f64);
     });
     let said = |mode: &str, what: &str| {
-        let of_mode =
-            summary.findings.iter().filter(|finding| finding.contains(&format!("mode {mode} under")));
-        of_mode
-            .into_iter()
+        let sentences = sentences(&summary).into_iter();
+        sentences
+            .filter(|finding| finding.contains(&format!("mode {mode} under")))
             .any(|finding| finding.contains("topology.hops 4 instead of 1") && finding.contains(what))
     };
     assert!(said("sidecar", "Each further hop: 0.40 ms"), "{:?}", summary.findings);
@@ -332,12 +359,8 @@ fn findings_name_the_values_of_factors() {
         assert!(!slope(Mode::None, connections).excludes_zero());
     }
     assert!(summary.size_effects.is_empty());
-    let named: Vec<&str> = summary
-        .findings
-        .iter()
-        .filter(|finding| finding.contains("proxy.workers"))
-        .map(String::as_str)
-        .collect();
+    let mut named = sentences(&summary);
+    named.retain(|finding| finding.contains("proxy.workers"));
     insta::assert_snapshot!(named.join("\n"));
     let again: Summary = serde_json::from_str(&serde_json::to_string(&summary).unwrap()).unwrap();
     assert_eq!(again.cells[5].factors, summary.cells[5].factors);
@@ -395,7 +418,7 @@ fn no_difference_is_called_so() {
         let us = 60.0 + ((trial.index * 7) % 11) as f64;
         trial.result.as_mut().unwrap().response_time_us = histogram(2500, us, None).summary();
     });
-    assert!(summary.findings[0].contains("no difference is shown"), "{}", summary.findings[0]);
+    assert!(summary.findings[0].text.contains("no difference is shown"), "{}", summary.findings[0].text);
     assert!(!told(&summary).contains("adds"), "{}", told(&summary));
 }
 
@@ -407,7 +430,7 @@ fn a_single_repeat_and_a_run_cut_short_claim_nothing() {
 
     let experiment = Experiment::parse(THREE_MODES, "test").unwrap();
     let nothing = summarize(&experiment, 1, 30, &Host::default(), &[]);
-    assert_eq!(nothing.findings[0], "Nothing can be said: no trial is valid.");
+    assert_eq!(nothing.findings[0].text, "Nothing can be said: no trial is valid.");
     assert!(told(&nothing).contains("0 of 30 trials"));
     assert!(nothing.cells.iter().all(|cell| cell.verdict == "not-measured"));
     assert!(!objective_met(&experiment, &nothing).is_good());
@@ -416,11 +439,15 @@ fn a_single_repeat_and_a_run_cut_short_claim_nothing() {
 #[test]
 fn closed_loops_and_runs_without_a_floor_have_headlines_too() {
     let (_, closed) = run("{name: c, modes: [none, sidecar], load: {clients: [2, 8]}, repeats: 3}", |_| {});
-    assert!(closed.findings[0].starts_with("With 8 clients a sidecar pair adds"), "{}", closed.findings[0]);
+    assert!(
+        closed.findings[0].text.starts_with("With 8 clients in this run a sidecar pair adds"),
+        "{}",
+        closed.findings[0].text
+    );
     let (_, alone) = run("{name: a, modes: [gateway], load: {rate: 900}, repeats: 3}", |_| {});
-    insta::assert_snapshot!(alone.findings[0], @"At 900 requests/s the median response time through a gateway is 0.19 ms (0.17–0.21); it uses 0.19 cores a proxy.");
+    insta::assert_snapshot!(alone.findings[0].text, @"At 900 requests/s in this run the median response time through a gateway is 0.19 ms (0.17–0.21); it uses 0.19 cores a proxy.");
     let (_, floor) = run("{name: a, modes: [none], load: {rate: 900}, repeats: 3}", |_| {});
-    insta::assert_snapshot!(floor.findings[0], @"At 900 requests/s the median response time without a mesh is 62 µs (57–68).");
+    insta::assert_snapshot!(floor.findings[0].text, @"At 900 requests/s in this run the median response time without a mesh is 62 µs (57–68).");
 }
 
 #[test]
@@ -536,7 +563,7 @@ fn an_order_is_claimed_only_as_far_as_intervals_show_it() {
         };
         trial.result.as_mut().unwrap().response_time_us = histogram(2000, median_us, None).summary();
     });
-    let order = summary.findings.iter().find(|finding| finding.starts_with("Order in")).unwrap();
+    let order = sentences(&summary).into_iter().find(|finding| finding.starts_with("Order in")).unwrap();
     insta::assert_snapshot!(order);
 }
 
@@ -610,8 +637,8 @@ fn a_trial_that_was_taken_again_counts_once_where_it_stood() {
     assert!(!told.contains("cut short"), "{told}");
     assert!(
         told.contains(
-            "1 of 31 trials is left out of the estimates: schedule-lag (1 of sidecar, 1000 requests/s).\n1 trial was taken \
-             again, since the machine had disturbed it (1 of sidecar, 1000 requests/s): 1 of these takes is valid; 30 of 30 \
+            "1 of 31 trials is excluded from the estimates: schedule-lag (1 of sidecar, 1000 requests/s).\n1 trial was run \
+             again, since the machine had disturbed it (1 of sidecar, 1000 requests/s): 1 of these reruns is valid; 30 of 30 \
              trials are in all."
         ),
         "{told}"
@@ -658,4 +685,56 @@ fn a_mode_with_which_the_generator_is_late_more_often_than_by_chance_is_named() 
     assert!(!late_with(&[Mode::Sidecar], 1).contains("by chance"), "two trials are no sign");
     assert!(!late_with(&[Mode::None, Mode::Gateway, Mode::Sidecar], 3).contains("by chance"));
     assert!(!late_with(&[], 3).contains("by chance"));
+}
+
+#[test]
+fn drivers_calls_and_services_are_named_as_far_as_their_interval_shows_it() {
+    let (_, summary) = run(THREE_MODES, |_| {});
+    let said = |kind: FindingKind, verdict: FindingVerdict| {
+        let finding = Finding {
+            against: Some(Mode::None),
+            candidates: Some(5),
+            verdict: Some(verdict),
+            estimate: Some(Estimate { estimate: 0.5, low: Some(0.4), high: Some(0.6), n: 5 }),
+            ..Finding::of_cell(kind, &summary.cells[5]).about("a").with_value(figures::P99, 2.0)
+        };
+        let mut alone = summary.clone();
+        alone.findings = vec![finding];
+        super::fill(&Experiment::parse(THREE_MODES, "test").unwrap(), &mut alone);
+        alone.findings[0].text.clone()
+    };
+    let texts: Vec<String> =
+        [FindingKind::SlowestDriver, FindingKind::GreatestAddedTime, FindingKind::GreatestAddedCpu]
+            .into_iter()
+            .flat_map(|kind| {
+                let verdicts = [FindingVerdict::Shown, FindingVerdict::NotShown, FindingVerdict::CannotTell];
+                verdicts.map(|verdict| said(kind, verdict))
+            })
+            .collect();
+    insta::assert_snapshot!(texts.join("\n"));
+}
+
+#[test]
+fn opening_has_the_headline_and_four_findings_and_the_rest_stands_elsewhere() {
+    let (_, summary) = run(THREE_MODES, |trial| {
+        if trial.mode == Mode::Sidecar && trial.load.rate == Some(500.0) && trial.repeat < 2 {
+            invalidate(trial, "saturated: 212 of 500 requests/s were answered", true);
+        }
+    });
+    let (headline, beside) = super::opening(&summary);
+    assert_eq!(headline, Some(summary.findings[0].text.as_str()));
+    assert_eq!(beside.len(), 4);
+    assert!(beside.iter().any(|text| text.contains("is saturated in 2 of 5 trials")), "{beside:?}");
+    let others = super::others(&summary);
+    assert!(others.iter().all(|text| !beside.contains(text) && Some(*text) != headline));
+    assert_eq!(1 + beside.len() + others.len(), sentences(&summary).len());
+}
+
+#[test]
+fn a_graph_is_no_pair() {
+    let (experiment, mut summary) = run(THREE_MODES, |_| {});
+    summary.cells[5].edges = vec![EdgeSummary::default()];
+    super::fill(&experiment, &mut summary);
+    let told = told(&summary);
+    assert!(told.contains("a sidecar in every pod adds") && !told.contains("pair"), "{told}");
 }

@@ -1,0 +1,113 @@
+//! Which sentences stand where.
+
+use experiment::schema::finding::figures;
+use experiment::schema::{Finding, FindingKind, FindingVerdict, Summary};
+
+/// Findings beside the headline in the opening of a report.
+const MAX_BESIDE_HEADLINE: usize = 4;
+
+/// What a reader of the headline must know first comes first.
+const BESIDE_HEADLINE: [FindingKind; 16] = [
+    FindingKind::Saturation,
+    FindingKind::Objective,
+    FindingKind::NoisyMachine,
+    FindingKind::LateGenerator,
+    FindingKind::UnavailableMode,
+    FindingKind::Order,
+    FindingKind::MeshSize,
+    FindingKind::FactorEffect,
+    FindingKind::CpuPerRequest,
+    FindingKind::AddedLatency,
+    FindingKind::SlowestDriver,
+    FindingKind::GreatestAddedTime,
+    FindingKind::FullMachine,
+    FindingKind::ProxyUsage,
+    FindingKind::Footprint,
+    FindingKind::Path,
+];
+
+/// A sentence with the kind of its findings.
+type Sentence<'a> = (FindingKind, &'a str);
+
+/// The headline and the findings beside it; no headline where the summary has no findings.
+#[must_use]
+pub fn opening(summary: &Summary) -> (Option<&str>, Vec<&str>) {
+    let (headline, chosen) = select(summary);
+    (headline, chosen.into_iter().map(|(_, text)| text).collect())
+}
+
+/// Sentences that are not in the opening.
+#[must_use]
+pub fn others(summary: &Summary) -> Vec<&str> {
+    let (headline, chosen) = select(summary);
+    let rest = sentences(summary).into_iter().filter(|sentence| !chosen.contains(sentence));
+    rest.map(|(_, text)| text).filter(|text| Some(*text) != headline).collect()
+}
+
+/// Sentences of some kinds.
+#[must_use]
+pub fn about(summary: &Summary, kinds: &[FindingKind]) -> Vec<String> {
+    let of_kinds = sentences(summary).into_iter().filter(|(kind, _)| kinds.contains(kind));
+    of_kinds.map(|(_, text)| text.to_owned()).collect()
+}
+
+fn select(summary: &Summary) -> (Option<&str>, Vec<Sentence<'_>>) {
+    let all = sentences(summary);
+    let Some((_, headline)) = all.first().copied() else { return (None, Vec::new()) };
+    let beside = &all[1..];
+    // Reports of earlier versions had nothing but sentences, the most important first.
+    let of_kind = |kind: FindingKind| beside.iter().copied().filter(move |(other, _)| *other == kind);
+    let unproven = summary.findings.iter().find(|finding| is_unproven_path(finding));
+    let unproven = unproven.map(|finding| (FindingKind::Path, finding.text.as_str()));
+    let ranked = BESIDE_HEADLINE.into_iter().flat_map(of_kind).chain(of_kind(FindingKind::Text));
+    let ranked = ranked.filter(|(_, text)| !repeats_headline(summary, text));
+    let mut chosen: Vec<Sentence<'_>> = Vec::new();
+    for sentence in unproven.into_iter().chain(ranked) {
+        if chosen.len() < MAX_BESIDE_HEADLINE && !chosen.contains(&sentence) {
+            chosen.push(sentence);
+        }
+    }
+    let in_order = beside.iter().copied().filter(|sentence| chosen.contains(sentence)).collect();
+    (Some(headline), in_order)
+}
+
+/// Whether a sentence says of the headline's mode what it adds to the median, and no more.
+fn repeats_headline(summary: &Summary, text: &str) -> bool {
+    let headline = summary.findings.first();
+    let mut stated = summary.findings.iter().filter(|finding| finding.text == text);
+    headline.is_some_and(|headline| headline.is_of(figures::P50))
+        && stated.all(|finding| {
+            finding.kind == FindingKind::AddedLatency
+                && finding.is_of(figures::P50)
+                && finding.mode == headline.and_then(|headline| headline.mode)
+        })
+}
+
+fn is_unproven_path(finding: &Finding) -> bool {
+    finding.kind == FindingKind::Path && finding.verdict != Some(FindingVerdict::Shown)
+}
+
+/// Every sentence once. Of findings about drivers, calls and services, which each cell has, only those of the first cell of
+/// each mode: the one that the other findings are about.
+fn sentences(summary: &Summary) -> Vec<Sentence<'_>> {
+    let mut sentences: Vec<Sentence<'_>> = Vec::new();
+    let mut of_graph = Vec::new();
+    for finding in &summary.findings {
+        let is_of_every_cell = matches!(
+            finding.kind,
+            FindingKind::SlowestDriver | FindingKind::GreatestAddedTime | FindingKind::GreatestAddedCpu
+        );
+        if is_of_every_cell {
+            let key = (finding.kind, finding.mode);
+            if of_graph.contains(&key) {
+                continue;
+            }
+            of_graph.push(key);
+        }
+        let sentence = (finding.kind, finding.text.trim());
+        if !sentence.1.is_empty() && !sentences.contains(&sentence) {
+            sentences.push(sentence);
+        }
+    }
+    sentences
+}

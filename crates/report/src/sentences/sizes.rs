@@ -1,0 +1,167 @@
+//! The size of the mesh, and other factors.
+
+use super::Context;
+use experiment::schema::finding::figures;
+use experiment::schema::{
+    BACKGROUND_SERVICES, Conditions, Estimate, FactorEffect, Finding, FindingVerdict, SizeEffect, SizedFigure,
+};
+use statistics::words;
+
+/// Propagation is stated per this number of services: per service it is a fraction of a millisecond.
+const THOUSAND: f64 = 1000.0;
+
+/// The sentence that a finding about the size of the mesh belongs to.
+pub(super) fn part(finding: &Finding) -> u8 {
+    match finding.figure.as_deref() {
+        Some(figures::ANONYMOUS_BEFORE_LOAD | figures::HEAP_BEFORE_LOAD) => 0,
+        Some(figures::CONFIGURED_IN) => 1,
+        _ => 2,
+    }
+}
+
+/// What the size of the mesh changes.
+pub(super) fn mesh_size(run: &Context<'_>, group: &[&Finding]) -> String {
+    match part(group[0]) {
+        0 => held(run, group),
+        1 => propagation(group),
+        _ => requests(run, group),
+    }
+}
+
+fn held(run: &Context<'_>, group: &[&Finding]) -> String {
+    let costs: Vec<String> = group
+        .chunk_by(|one, next| one.subject == next.subject)
+        .filter_map(|of_proxy| {
+            let cost = |figure| of_proxy.iter().find(|finding| finding.is_of(figure))?.estimate.map(cost);
+            let heap = cost(figures::HEAP_BEFORE_LOAD);
+            let heap = heap.map_or_else(String::new, |heap| format!(", {heap} of heap in use"));
+            let name = of_proxy[0].subject.as_deref()?;
+            Some(format!("{name} {} of memory{heap}", cost(figures::ANONYMOUS_BEFORE_LOAD)?))
+        })
+        .collect();
+    let mode = group[0].mode.map_or("", |mode| mode.name());
+    let is_it = |effect: &&SizeEffect| {
+        Some(effect.mode) == group[0].mode && effect.figure == SizedFigure::MemoryAnonymousBeforeLoadBytes
+    };
+    let sizes = run.summary.size_effects.iter().find(is_it).map_or(&[][..], |effect| &effect.sizes);
+    let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+    format!(
+        "Each other service of the mesh costs {} (mode {mode} in this run, before the load, from meshes of {} other services).",
+        costs.join("; "),
+        words::list(&sizes)
+    )
+}
+
+/// Such as `90 kB (88–92)`; where the interval includes zero, no cost is shown.
+fn cost(bytes: Estimate) -> String {
+    match (bytes.low, bytes.excludes_zero()) {
+        (Some(_), false) => format!("nothing that is shown ({})", words::size_interval(&bytes)),
+        _ => words::size_interval(&bytes),
+    }
+}
+
+fn propagation(group: &[&Finding]) -> String {
+    let later: Vec<String> = group
+        .iter()
+        .filter_map(|finding| {
+            let of_thousand = finding.estimate?.map(|time_s| time_s * THOUSAND * 1e6);
+            let time = words::latency(&of_thousand);
+            let later = match (finding.verdict, of_thousand.estimate) {
+                (Some(FindingVerdict::NotShown), _) => format!("no difference shown ({time})"),
+                (_, slope) if slope < 0.0 => format!("sooner ({time})"),
+                _ => format!("{time} later"),
+            };
+            Some(format!("at {} {later}", finding.subject.as_deref()?))
+        })
+        .collect();
+    let mode = group[0].mode.map_or("", |mode| mode.name());
+    format!(
+        "Per 1000 other services, a change is propagated {} (mode {mode} in this run).",
+        words::list(&later)
+    )
+}
+
+/// Response time and CPU in the largest mesh against the smallest.
+fn requests(run: &Context<'_>, group: &[&Finding]) -> String {
+    let values = effect(run, group[0], BACKGROUND_SERVICES).map_or(&[][..], |effect| &effect.values);
+    let (smallest, largest) = (values.first().unwrap_or(&0.0), values.last().unwrap_or(&0.0));
+    let mode = group[0].mode.map_or("", |mode| mode.name());
+    let offered = group[0].load.as_ref().map(words::offered).unwrap_or_default();
+    format!(
+        "Among {largest} other services instead of {smallest}, mode {mode} under {offered} in this run: {}.",
+        changes(group)
+    )
+}
+
+/// The greatest value of a factor against the least.
+pub(super) fn factor_effect(run: &Context<'_>, group: &[&Finding]) -> String {
+    let (Some(key), Some(mode)) = (group[0].subject.as_deref(), group[0].mode) else { return String::new() };
+    let typed = run.experiment.factor(key).map_or(&[][..], |factor| &factor.values);
+    let effect = effect(run, group[0], key);
+    let typed = |number: Option<&f64>| {
+        let value = number.and_then(|number| typed.iter().find(|value| value.quantity(key) == Some(*number)));
+        value.map(ToString::to_string).unwrap_or_default()
+    };
+    let values = effect.map_or(&[][..], |effect| &effect.values);
+    let at = group[0].load.as_ref().map(|load| Conditions { factors: &group[0].factors, load });
+    format!(
+        "With {key} {} instead of {}, mode {mode} under {} in this run: {}.{}",
+        typed(values.last()),
+        typed(values.first()),
+        at.map(words::described).unwrap_or_default(),
+        changes(group),
+        effect.map(|effect| cost_of_one(key, effect)).unwrap_or_default()
+    )
+}
+
+/// The effect on the median that a finding states.
+fn effect<'a>(run: &Context<'a>, finding: &Finding, key: &str) -> Option<&'a FactorEffect> {
+    run.summary.factor_effects.iter().find(|effect| {
+        effect.factor == key
+            && effect.figure == SizedFigure::ResponseTimeP50Us
+            && (Some(effect.mode), &effect.factors, &effect.load)
+                == (finding.mode, &finding.factors, &finding.load)
+    })
+}
+
+/// What one more hop or connection costs: the slope over all values; empty where it is not shown, and for other factors.
+fn cost_of_one(key: &str, median: &FactorEffect) -> String {
+    let what = match key {
+        "topology.hops" => "hop",
+        "load.connections" => "connection",
+        _ => return String::new(),
+    };
+    let slope = &median.per_unit;
+    if !slope.excludes_zero() {
+        return String::new();
+    }
+    format!(" Each further {what}: {} in the median.", change(slope, FindingVerdict::Shown, words::latency))
+}
+
+fn changes(group: &[&Finding]) -> String {
+    let clauses: Vec<String> = group
+        .iter()
+        .filter_map(|finding| {
+            let (estimate, verdict) = (finding.estimate.as_ref()?, finding.verdict?);
+            Some(if finding.is_of(figures::P50) {
+                format!("median response time: {}", change(estimate, verdict, words::latency))
+            } else {
+                format!("CPU of all proxies per request: {}", change(estimate, verdict, words::cpu_time))
+            })
+        })
+        .collect();
+    clauses.join("; ")
+}
+
+fn change(difference: &Estimate, verdict: FindingVerdict, text: fn(&Estimate) -> String) -> String {
+    match (verdict, difference.estimate < 0.0) {
+        (FindingVerdict::CannotTell, _) => {
+            format!("{} more in one repeat, which shows no difference", text(difference))
+        }
+        (FindingVerdict::NotShown, _) => format!("no difference shown ({})", text(difference)),
+        (FindingVerdict::Shown, true) => {
+            format!("{} less", text(&difference.map_reversed(std::ops::Neg::neg)))
+        }
+        (FindingVerdict::Shown, false) => format!("{} more", text(difference)),
+    }
+}

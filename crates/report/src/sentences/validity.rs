@@ -1,0 +1,182 @@
+//! What may be trusted: saturation, objective, path, and what the run is too short for.
+
+use super::Context;
+use experiment::schema::finding::figures;
+use experiment::schema::{Cell, Finding, FindingVerdict, HopProof};
+use statistics::copies::grouped;
+use statistics::objective::misses;
+use statistics::words;
+
+/// Of more hops than these a sentence says how many spoke what: the report lists them.
+const MAX_HOPS: usize = 6;
+
+/// A cell that did not keep up, with what it completed.
+pub(super) fn saturation(run: &Context<'_>, finding: &Finding) -> String {
+    let (saturated, all) = (finding.n.unwrap_or(0), finding.of.unwrap_or(0));
+    let trials = if all == 1 { "trial" } else { "trials" };
+    let what = match finding.value {
+        None => "its latencies would measure the queue, not the path".to_owned(),
+        Some(rate) => {
+            format!("{} were completed, and the latencies measure the queue, not the path", words::rate(rate))
+        }
+    };
+    let place = finding.cell_key().map(words::place).unwrap_or_default();
+    let clocks = run.cell(finding).map(both_clocks).unwrap_or_default();
+    format!("{} is saturated in {saturated} of {all} {trials}: {what}.{clocks}", words::sentence(&place))
+}
+
+/// What a clock that starts at the actual send makes of a saturated cell; empty where both read alike.
+fn both_clocks(cell: &Cell) -> String {
+    let Some(distribution) = cell.distribution.as_ref().filter(|distribution| distribution.clocks_differ())
+    else {
+        return String::new();
+    };
+    let (Some(median), Some(slowest_us)) = (distribution.at(50.0), distribution.slowest_answered_us()) else {
+        return String::new();
+    };
+    let Some(service_us) = median.service_time_us else { return String::new() };
+    let unanswered = 1.0 - distribution.answered as f64 / distribution.due as f64;
+    let corrected = match median.response_time_us {
+        Some(response_us) => format!("is {}", words::latency_value(response_us)),
+        None => format!("is above {}", words::latency_value(slowest_us)),
+    };
+    let without = if unanswered > 0.0 {
+        format!(", and {} of the due requests had no response", words::percent(unanswered))
+    } else {
+        String::new()
+    };
+    format!(
+        " Uncorrected, from the actual send, the median reads {} and hides the queue; corrected, from the intended \
+         start, it {corrected}{without}.",
+        words::latency_value(service_us)
+    )
+}
+
+/// Where the objective was met.
+pub(super) fn objective(run: &Context<'_>, group: &[&Finding]) -> String {
+    let is = |finding: &&&Finding, subject: &str| finding.subject.as_deref() == Some(subject);
+    let met: Vec<String> = group
+        .iter()
+        .filter(|finding| is(finding, "met"))
+        .filter_map(|finding| finding.cell_key().map(words::place))
+        .collect();
+    if met.len() == group.len() {
+        return "Every mode met the objective under every load in this run.".to_owned();
+    }
+    let met = if met.is_empty() { "nowhere".to_owned() } else { format!("by {}", words::list(&met)) };
+    let misses_of = |subject: &str| -> Vec<String> {
+        let cells =
+            group.iter().filter(|finding| is(finding, subject)).filter_map(|finding| run.cell(finding));
+        cells.flat_map(|cell| misses(run.experiment, cell)).collect()
+    };
+    let clause = |lead: &str, misses: Vec<String>| match misses.is_empty() {
+        true => String::new(),
+        false => format!("; {lead}: {}", misses.join("; ")),
+    };
+    format!(
+        "The objective was met {met} in this run{}{}.",
+        clause("not met", misses_of("missed")),
+        clause("not shown", misses_of("not-shown"))
+    )
+}
+
+/// What the proxies' own counters prove of a mode.
+pub(super) fn path(run: &Context<'_>, finding: &Finding) -> String {
+    let Some(mode) = finding.mode else { return String::new() };
+    let subject = run.subject(mode);
+    if finding.verdict != Some(FindingVerdict::Shown) {
+        return format!("Path of {subject}: not proven in every trial.");
+    }
+    let cells: Vec<&Cell> =
+        run.summary.cells.iter().filter(|cell| cell.mode == mode && cell.valid > 0).collect();
+    let Some(first) = cells.first() else { return String::new() };
+    let (who, whose) = on_the_path(&first.path.proxies);
+    let tls = match cells.iter().map(|cell| cell.path.mtls).min().flatten() {
+        Some(true) => ", over mutual TLS",
+        _ => "",
+    };
+    let verb =
+        if finding.is_of(figures::CONNECTIONS) { "carried every connection" } else { "saw every request" };
+    format!("Path of {subject}: {who} {verb}{tls}, by {whose} own counters{}.", spoken(&cells))
+}
+
+/// What was spoken on the hops of a mode's path, as the end of a sentence; nothing where older results do not say.
+fn spoken(cells: &[&Cell]) -> String {
+    let hops = HopProof::of_all(cells.iter().map(|cell| cell.path.hops.as_slice()));
+    let Some(first) = hops.first().map(HopProof::words) else { return String::new() };
+    if hops.iter().all(|hop| hop.words() == first) {
+        return format!("; every hop spoke {first}");
+    }
+    if hops.len() > MAX_HOPS {
+        let spoken = grouped(&hops, HopProof::words);
+        let each = spoken.iter().map(|(words, hops)| format!("{words} on {} hops", hops.len()));
+        return format!("; spoken was {}", words::list(&each.collect::<Vec<_>>()));
+    }
+    let each = hops.iter().map(|hop| format!("{} from {} to {}", hop.words(), hop.from, hop.to));
+    format!("; spoken was {}", words::list(&each.collect::<Vec<_>>()))
+}
+
+/// The proxies of a path as the subject of a sentence, and whose counters speak. One that is passed twice is one proxy.
+fn on_the_path(proxies: &[String]) -> (String, &'static str) {
+    let mut names: Vec<&String> = Vec::new();
+    for name in proxies {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.len() < proxies.len() && names.len() <= MAX_HOPS {
+        let passed = |name: &&String| match proxies.iter().filter(|other| other == name).count() {
+            1 => (*name).clone(),
+            _ => format!("{name}, on both sides,"),
+        };
+        let subject = words::list(&names.iter().map(passed).collect::<Vec<_>>());
+        return (subject, if names.len() == 1 { "its" } else { "their" });
+    }
+    match names.len() {
+        1 => ("the proxy".to_owned(), "its"),
+        2 => ("both proxies".to_owned(), "their"),
+        more => (format!("all {more} proxies"), "their"),
+    }
+}
+
+/// A percentile that rests on few requests.
+pub(super) fn few_samples(finding: &Finding) -> String {
+    let name = if finding.is_of(figures::P99) { "99th" } else { "99.9th" };
+    let fewest = finding.value.unwrap_or(0.0);
+    let requests = if fewest == 1.0 { "request" } else { "requests" };
+    format!(
+        "The {name} percentile rests on as few as {fewest:.0} {requests} in a trial: too few to say more of it than the \
+         table shows."
+    )
+}
+
+/// Cells with one valid trial.
+pub(super) fn single_trials(group: &[&Finding]) -> String {
+    let cells = group.iter().filter_map(|finding| finding.cell_key().map(words::place));
+    format!(
+        "One valid trial alone has no interval and shows no difference: {}.",
+        words::list(&cells.collect::<Vec<_>>())
+    )
+}
+
+/// Agreement with published figures.
+pub(super) fn published(group: &[&Finding]) -> String {
+    let count = |verdict, is_measured: bool| {
+        let of_verdict = group.iter().filter(|finding| finding.verdict == Some(verdict));
+        of_verdict
+            .filter(|finding| (finding.estimate.is_some() || finding.value.is_some()) == is_measured)
+            .count()
+    };
+    let parts = [
+        (count(FindingVerdict::Shown, true), ("agrees", "agree")),
+        (count(FindingVerdict::NotShown, true), ("differs", "differ")),
+        (count(FindingVerdict::CannotTell, true), ("is too uncertain to tell", "are too uncertain to tell")),
+        (count(FindingVerdict::CannotTell, false), ("was not measured here", "were not measured here")),
+    ];
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts
+        .map(|(count, (one, many))| format!("{count} {}", if count == 1 { one } else { many }))
+        .collect();
+    let figures = if group.len() == 1 { "figure" } else { "figures" };
+    format!("Of {} published {figures}, by the intervals of this run: {}.", group.len(), words::list(&parts))
+}

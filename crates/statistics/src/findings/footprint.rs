@@ -1,0 +1,98 @@
+//! Memory and configuration of proxies before the load.
+
+use super::resources;
+use super::run::Run;
+use crate::copies::{Spread, groups_of};
+use experiment::schema::finding::figures;
+use experiment::schema::{Cell, ComponentSummary, Estimate, Finding, FindingKind, FindingVerdict};
+
+/// Memory that is there before the load is more than this share of that under load: it is not the load's.
+const MOST: f64 = 0.5;
+
+/// For each mode, how much of the proxies' memory is there before the first request, and what the largest configuration
+/// is.
+pub(super) fn before_the_load(run: &Run<'_>) -> Vec<Finding> {
+    let cells = run.modes_with_proxies().into_iter().filter_map(|mode| run.reference_cell(mode));
+    cells.flat_map(of_cell).collect()
+}
+
+fn of_cell(cell: &Cell) -> Vec<Finding> {
+    let proxies = resources::proxies_of(cell);
+    let known: Vec<&ComponentSummary> =
+        proxies.iter().copied().filter(|proxy| proxy.memory_before_load_bytes.is_some()).collect();
+    let is_theirs = known.len() == proxies.len()
+        && known.iter().all(|proxy| {
+            let moments = proxy.memory_before_load_bytes.zip(proxy.memory_bytes);
+            moments.is_some_and(|(before, under)| is_most(&before, &under))
+        });
+    let verdict = if is_theirs { FindingVerdict::Shown } else { FindingVerdict::NotShown };
+    let mut findings = Vec::new();
+    for group in groups_of(cell, known) {
+        let before = group.components.iter().filter_map(|proxy| proxy.memory_before_load_bytes);
+        let before: Vec<Estimate> = before.collect();
+        let estimate = match before.as_slice() {
+            [only] => Some(*only),
+            copies => {
+                Spread::new(copies.iter().map(|bytes| bytes.estimate)).map(|spread| spread.with_range())
+            }
+        };
+        findings.extend(estimate.map(|estimate| {
+            Finding {
+                candidates: (before.len() > 1).then_some(before.len()),
+                verdict: Some(verdict),
+                ..Finding::of_cell(FindingKind::Footprint, cell)
+                    .about(group.name)
+                    .with_figure(figures::MEMORY_BEFORE_LOAD, &estimate)
+            }
+        }));
+    }
+    if !findings.is_empty() {
+        findings.extend(largest_configuration(cell, &proxies));
+    }
+    findings
+}
+
+/// The configuration of the proxy that has most of it.
+fn largest_configuration(cell: &Cell, proxies: &[&ComponentSummary]) -> Option<Finding> {
+    let (proxy, size) = proxies
+        .iter()
+        .filter_map(|proxy| Some((proxy, proxy.configuration.as_ref()?.size_bytes)))
+        .max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate))?;
+    let finding = Finding::of_cell(FindingKind::Footprint, cell).about(&proxy.name);
+    Some(finding.with_figure(figures::CONFIGURATION, &size))
+}
+
+/// Whether the one is surely most of the other: beyond what their intervals leave open.
+fn is_most(before: &Estimate, under: &Estimate) -> bool {
+    before.low.unwrap_or(before.estimate) > MOST * under.high.unwrap_or(under.estimate)
+}
+
+/// Proxies that do not hold what they were sent, once per mode.
+pub(super) fn rejected_updates(run: &Run<'_>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::new();
+    for cell in run.summary.cells.iter().filter(|cell| cell.valid > 0) {
+        let rejected = |proxy: &&ComponentSummary| {
+            let updates = proxy.configuration.and_then(|held| held.counts.rejected_updates);
+            updates.is_some_and(|updates| updates > 0)
+        };
+        for group in groups_of(cell, resources::proxies_of(cell)) {
+            let rejecting: Vec<&ComponentSummary> =
+                group.components.iter().copied().filter(rejected).collect();
+            let Some(first) = rejecting.first() else { continue };
+            let is_known = |known: &Finding| {
+                known.mode == Some(cell.mode)
+                    && known.subject.as_ref() == Some(&first.name)
+                    && known.n == Some(rejecting.len())
+            };
+            if !findings.iter().any(is_known) {
+                findings.push(Finding {
+                    mode: Some(cell.mode),
+                    n: Some(rejecting.len()),
+                    of: Some(group.components.len()),
+                    ..Finding::new(FindingKind::RejectedUpdates).about(&first.name)
+                });
+            }
+        }
+    }
+    findings
+}
