@@ -61,7 +61,7 @@ impl Answer {
 }
 
 /// The path of a target without its query; proxies may send the whole URL (RFC 9112, 3.2.2).
-fn path_of(target: &str) -> &str {
+pub(crate) fn path_of(target: &str) -> &str {
     match target.split_once("://") {
         Some((scheme, rest)) if !scheme.contains('/') => rest.find('/').map_or("", |at| &rest[at..]),
         _ => target,

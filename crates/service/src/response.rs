@@ -86,7 +86,8 @@ pub(crate) fn write_text(out: &mut Vec<u8>, status: u16, media_type: &str, text:
     }
 }
 
-fn write_head(out: &mut Vec<u8>, status: u16, media_type: &str, body_bytes: u64, frame: Frame) {
+/// Appends the head of a response.
+pub(crate) fn write_head(out: &mut Vec<u8>, status: u16, media_type: &str, body_bytes: u64, frame: Frame) {
     // Writing to memory does not fail.
     let _ = write!(out, "HTTP/1.1 {status} {}\r\n", reason(status));
     if !is_bodiless(status) {

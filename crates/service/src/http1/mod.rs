@@ -11,6 +11,9 @@ mod body;
 mod receiver;
 mod request;
 
+pub(crate) use body::Body;
+pub(crate) use request::{Framing, HEAD_MAX_BYTES, HEADERS_MAX, Rejection, parse_with, read_fields};
+
 use crate::connection::{LINGER_NS, Turn};
 use crate::counters::Tally;
 use crate::output::{Output, Sent};
@@ -19,7 +22,7 @@ use crate::response::{self, Frame};
 use crate::shared::Shared;
 use crate::transport::Transport;
 use receiver::{Receiver, Step};
-use request::{Rejection, Request};
+use request::Request;
 use rustix::io;
 
 /// Steps of one turn, after which other connections get theirs.
@@ -29,7 +32,7 @@ const ROOM_BYTES: usize = 4 * 1024;
 /// Composed bytes at which requests that came together are no longer answered together.
 const SEND_AT_BYTES: usize = 16 * 1024;
 /// What a connection in HTTP/2 starts with, and no request in HTTP/1.1 does (RFC 9113, 3.4).
-const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(crate) const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 #[derive(Debug)]
 enum Phase {

@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 /// Longest head, bytes, from the request line to the empty line.
 pub(crate) const HEAD_MAX_BYTES: usize = 64 * 1024;
 /// Most header fields.
-const HEADERS_MAX: usize = 128;
+pub(crate) const HEADERS_MAX: usize = 128;
 
 /// A request that the server understood.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,13 +42,32 @@ pub(crate) struct Head {
     pub expects_continue: bool,
 }
 
+/// How a request is framed, and what it wants of its connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Framing {
+    pub body: Body,
+    pub keep_alive: bool,
+    pub version_1_0: bool,
+    pub expects_continue: bool,
+    /// It expects something that no server here knows.
+    pub expects_else: bool,
+}
+
 /// Reads the head at the start of `input`: its length in bytes and what it says, or nothing where more bytes are needed.
 pub(crate) fn parse(input: &[u8], defaults: &Answer) -> Result<Option<(usize, Head)>, Rejection> {
+    parse_with(input, |parsed, framing| understand(parsed, framing, defaults))
+}
+
+/// The same with what `understand` makes of it.
+pub(crate) fn parse_with<T>(
+    input: &[u8],
+    understand: impl FnOnce(&httparse::Request<'_, '_>, Framing) -> T,
+) -> Result<Option<(usize, T)>, Rejection> {
     let considered = &input[..input.len().min(HEAD_MAX_BYTES)];
     let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; HEADERS_MAX];
     let mut parsed = httparse::Request::new(&mut []);
     match parsed.parse_with_uninit_headers(considered, &mut headers) {
-        Ok(Status::Complete(length)) => Ok(Some((length, understand(&parsed, defaults)?))),
+        Ok(Status::Complete(length)) => Ok(Some((length, understand(&parsed, framing(&parsed)?)))),
         Ok(Status::Partial) if considered.len() == HEAD_MAX_BYTES => {
             Err(Rejection { status: 431, reason: "the head of the request is over 64 KiB" })
         }
@@ -70,19 +89,19 @@ fn malformed(error: httparse::Error) -> Rejection {
     Rejection { status, reason }
 }
 
-/// What the header fields say, as far as this server cares.
+/// What header fields say of framing and of the connection.
 #[derive(Default)]
-struct Fields {
+pub(crate) struct Fields {
     hosts: usize,
-    content_length: Option<u64>,
-    chunked: bool,
-    close: bool,
-    keep_alive: bool,
+    pub content_length: Option<u64>,
+    pub chunked: bool,
+    pub close: bool,
+    pub keep_alive: bool,
     expects_continue: bool,
     expects_else: bool,
 }
 
-fn understand(parsed: &httparse::Request<'_, '_>, defaults: &Answer) -> Result<Head, Rejection> {
+fn framing(parsed: &httparse::Request<'_, '_>) -> Result<Framing, Rejection> {
     let version_1_0 = parsed.version == Some(0);
     let fields = read_fields(parsed.headers)?;
     if fields.hosts != 1 && !(version_1_0 && fields.hosts == 0) {
@@ -98,20 +117,29 @@ fn understand(parsed: &httparse::Request<'_, '_>, defaults: &Answer) -> Result<H
         (true, None) => Body::chunked(),
         (false, length) => Body::sized(length.unwrap_or(0)),
     };
+    Ok(Framing {
+        body,
+        keep_alive: !fields.close && (!version_1_0 || fields.keep_alive),
+        version_1_0,
+        // RFC 9110, 10.1.1: an expectation in an HTTP/1.0 request is ignored.
+        expects_continue: fields.expects_continue && !version_1_0 && !body.is_done(),
+        expects_else: fields.expects_else,
+    })
+}
+
+fn understand(parsed: &httparse::Request<'_, '_>, framing: Framing, defaults: &Answer) -> Head {
     let method = parsed.method.unwrap_or_default();
-    let reply = if fields.expects_else {
+    let reply = if framing.expects_else {
         Reply::Refused { status: 417, reason: "expected no expectation but 100-continue".into() }
     } else {
         Reply::to(method, parsed.path.unwrap_or_default(), defaults)
     };
-    let keep_alive = !fields.close && (!version_1_0 || fields.keep_alive);
-    // RFC 9110, 10.1.1: an expectation in an HTTP/1.0 request is ignored.
-    let expects_continue = fields.expects_continue && !version_1_0 && !body.is_done();
+    let Framing { body, keep_alive, version_1_0, expects_continue, .. } = framing;
     let request = Request { reply, keep_alive, version_1_0, head_only: method == "HEAD" };
-    Ok(Head { request, body, expects_continue })
+    Head { request, body, expects_continue }
 }
 
-fn read_fields(headers: &[Header<'_>]) -> Result<Fields, Rejection> {
+pub(crate) fn read_fields(headers: &[Header<'_>]) -> Result<Fields, Rejection> {
     let mut fields = Fields::default();
     for Header { name, value } in headers {
         // The length tells most fields apart from these five without looking at their letters.

@@ -42,14 +42,21 @@ impl PassedFields {
     /// W3C Trace Context and Baggage, B3 (single and multiple), the identifier of a request as proxies write it, and the token
     /// that policies of a mesh may ask for at every hop.
     pub(crate) fn of(fields: &HeaderMap) -> Self {
-        let is_passed = |name: &HeaderName| {
-            matches!(
-                name.as_str(),
-                "traceparent" | "tracestate" | "baggage" | "b3" | "x-request-id" | "authorization"
-            ) || name.as_str().starts_with("x-b3-")
-        };
-        let passed = fields.iter().filter(|(name, _)| is_passed(name));
+        let passed = fields.iter().filter(|(name, _)| is_passed(name.as_str()));
         Self(passed.map(|(name, value)| (name.clone(), value.clone())).collect())
+    }
+
+    /// The same of fields as they came; names in any case.
+    pub(crate) fn of_bytes<'f>(fields: impl Iterator<Item = (&'f str, &'f [u8])>) -> Self {
+        let passed = fields.filter(|(name, _)| is_passed(name)).filter_map(|(name, value)| {
+            Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_bytes(value).ok()?))
+        });
+        Self(passed.collect())
+    }
+
+    /// Names in lower case, and values.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_bytes()))
     }
 
     pub(crate) fn write(&self, fields: &mut HeaderMap) {
@@ -59,8 +66,16 @@ impl PassedFields {
     }
 }
 
+/// `name`: in any case.
+fn is_passed(name: &str) -> bool {
+    const PASSED: [&str; 6] = ["traceparent", "tracestate", "baggage", "b3", "x-request-id", "authorization"];
+    const PREFIX: &str = "x-b3-";
+    PASSED.iter().any(|passed| passed.eq_ignore_ascii_case(name))
+        || name.get(..PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
+}
+
 /// Runs the script of an endpoint.
-pub(crate) async fn execute(worker: &Rc<Worker>, endpoint: &Endpoint, passed: PassedFields) -> Answer {
+pub(crate) async fn execute(worker: &Rc<Worker>, endpoint: &Endpoint, passed: &PassedFields) -> Answer {
     let execution = Execution { worker, passed, held: RefCell::default() };
     let ended = execution.sequence(&endpoint.steps).await;
     let response_bytes = worker.amount(&endpoint.response_bytes) as u64;
@@ -74,7 +89,7 @@ pub(crate) async fn execute(worker: &Rc<Worker>, endpoint: &Endpoint, passed: Pa
 
 struct Execution<'w> {
     worker: &'w Rc<Worker>,
-    passed: PassedFields,
+    passed: &'w PassedFields,
     held: RefCell<Vec<Vec<u8>>>,
 }
 
@@ -125,7 +140,7 @@ impl Execution<'_> {
         let mut call = OutgoingCall {
             endpoint: &step.endpoint,
             request_bytes: self.worker.amount(&step.request_bytes) as u64,
-            passed: &self.passed,
+            passed: self.passed,
             repeats: false,
         };
         let mut attempts_left = step.retries;

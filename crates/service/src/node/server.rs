@@ -8,7 +8,7 @@ use super::settings::NodeSettings;
 use super::stream::CountedStream;
 use super::tally::{NodeTally, WorkerTally};
 use super::worker::Worker;
-use super::{http, tcp};
+use super::{http1, tcp};
 use crate::counters::Counters;
 use crate::server::{ServeError, kernel, listen};
 use experiment::protocol::Protocol;
@@ -25,9 +25,9 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Runtime;
+use tokio::runtime::LocalOptions;
 use tokio::sync::{mpsc, watch};
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
 /// How long accepting rests when there is no room for another connection.
@@ -201,10 +201,9 @@ type TcpStreamOnItsWay = std::net::TcpStream;
 /// Runs a worker on a runtime of its own.
 fn on_runtime(worker: impl Future<Output = io::Result<()>>) -> Result<(), ServeError> {
     let failed = |error| kernel("set up an event loop", error);
-    let runtime: Runtime =
-        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(failed)?;
-    let tasks = LocalSet::new();
-    let ended = tasks.block_on(&runtime, worker).map_err(failed);
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_io().enable_time().build_local(LocalOptions::default()).map_err(failed)?;
+    let ended = runtime.block_on(worker).map_err(failed);
     // A resolver that hangs does not keep the node.
     runtime.shutdown_background();
     ended
@@ -235,7 +234,7 @@ impl Connections {
         if self.is_tcp {
             spawn_local(tcp::serve(stream, worker, stopping));
         } else {
-            spawn_local(http::serve(stream, worker, stopping));
+            spawn_local(http1::serve(stream, worker, stopping));
         }
     }
 

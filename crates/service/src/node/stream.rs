@@ -2,12 +2,16 @@
 
 use super::tally::{CallTally, WorkerTally};
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+
+/// Room for one read.
+const RECEIVE_BYTES: usize = 16 * 1024;
 
 /// A connection: accepted, or opened to a callee. It is open until it is dropped.
 #[derive(Debug)]
@@ -16,24 +20,50 @@ pub(crate) struct CountedStream {
     tally: Arc<WorkerTally>,
     /// Index of the callee; absent: accepted.
     callee: Option<usize>,
+    /// Received, and to be read again.
+    unread: Vec<u8>,
 }
 
 impl CountedStream {
     /// The acceptor has counted the connection.
     pub(crate) fn accepted(stream: TcpStream, tally: Arc<WorkerTally>) -> Self {
-        Self { stream, tally, callee: None }
+        Self { stream, tally, callee: None, unread: Vec::new() }
     }
 
     pub(crate) fn opened(stream: TcpStream, tally: Arc<WorkerTally>, callee: usize) -> Self {
         let calls = &tally.calls[callee];
         calls.connections.add(1);
         calls.connections_open.fetch_add(1, Relaxed);
-        Self { stream, tally, callee: Some(callee) }
+        Self { stream, tally, callee: Some(callee), unread: Vec::new() }
     }
 
     /// Whether the peer has closed it, or sent what was not asked for.
     pub(crate) fn is_stale(&self) -> bool {
         !matches!(self.stream.try_read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Whether an idle connection stays idle. If so, `context` learns when that changes.
+    pub(crate) fn poll_idle(&self, context: &mut Context<'_>) -> bool {
+        // What was ready before may have been read since: then looking makes it wait for news.
+        self.stream.poll_read_ready(context).is_pending()
+            || (!self.is_stale() && self.stream.poll_read_ready(context).is_pending())
+    }
+
+    /// Receives once, and hands on what came: nothing at the end of the stream.
+    pub(crate) fn poll_receive<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Poll<io::Result<T>> {
+        let mut room = [const { MaybeUninit::uninit() }; RECEIVE_BYTES];
+        let mut buffer = ReadBuf::uninit(&mut room);
+        ready!(Pin::new(self).poll_read(context, &mut buffer))?;
+        Poll::Ready(Ok(take(buffer.filled())))
+    }
+
+    /// Gives back what was received: it will be read once more.
+    pub(crate) fn give_back(&mut self, received: Vec<u8>) {
+        self.unread = received;
     }
 
     fn calls(&self) -> Option<&CallTally> {
@@ -64,6 +94,12 @@ impl AsyncRead for CountedStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.unread.is_empty() {
+            let length = self.unread.len().min(buffer.remaining());
+            buffer.put_slice(&self.unread[..length]);
+            self.unread.drain(..length);
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         self.count_received(buffer.filled().len() - before);

@@ -60,7 +60,7 @@ async fn answer_all(
 /// Answers one request; false where the answer is the end of the connection.
 async fn answer(stream: &mut CountedStream, worker: &Rc<Worker>, mut exchange: Exchange) -> io::Result<bool> {
     let endpoint = &worker.application.endpoints[0].endpoint;
-    let answer = execute(worker, endpoint, PassedFields::default()).await;
+    let answer = execute(worker, endpoint, &PassedFields::default()).await;
     exchange.decided(Some(0), answer.outcome);
     if answer.outcome != Outcome::Answered {
         return Ok(false);

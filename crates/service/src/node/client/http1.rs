@@ -1,78 +1,107 @@
-//! HTTP/1.1: connections are opened on demand and never closed for idleness. The one used last is used next.
+//! HTTP/1.1: connections are opened on demand. The caller's own task writes the request and reads the response.
 
 use super::connect::connect;
-use super::response::{describe, receive};
+use super::http1_response::Receiver;
+use super::pool::Pool;
 use super::{CallFailure, Callee, OutgoingCall};
-use crate::node::body::FillerBody;
+use crate::node::outgoing::Outgoing;
+use crate::node::stream::CountedStream;
 use crate::node::tally::Attempt;
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::rt::TokioIo;
-use std::cell::RefCell;
-use tokio::task::spawn_local;
+use std::future::poll_fn;
+use std::io::{self, Write as _};
+use std::task::{Context, Poll, ready};
 
-type Connection = SendRequest<FillerBody>;
-
-/// Idle connections to one callee.
-#[derive(Default)]
-pub(super) struct Pool {
-    idle: RefCell<Vec<Connection>>,
-}
-
-impl Pool {
-    pub(super) async fn call(
-        &self,
-        callee: &Callee,
-        call: &OutgoingCall<'_>,
-        attempt: &mut Attempt<'_>,
-    ) -> Result<(), CallFailure> {
-        let mut reused = self.take_idle().await;
-        loop {
-            let is_reused = reused.is_some();
-            let mut connection = match reused.take() {
-                Some(connection) => connection,
-                None => open(callee).await?,
-            };
-            attempt.sent();
-            match connection.try_send_request(callee.request(call)).await {
-                Ok(response) => {
-                    let ended = receive(response, false).await;
-                    if !connection.is_closed() {
-                        self.idle.borrow_mut().push(connection);
-                    }
-                    return ended;
+/// Sends a request and receives its response. One that meets a connection at its end is sent again on a new one.
+pub(super) async fn call(
+    pool: &Pool,
+    callee: &Callee,
+    call: &OutgoingCall<'_>,
+    attempt: &mut Attempt<'_>,
+) -> Result<(), CallFailure> {
+    let mut exchange =
+        Exchange { outgoing: callee.http1_request(call), unsent: None, receiver: Receiver::default() };
+    let mut reused = pool.take();
+    loop {
+        let is_reused = reused.is_some();
+        let mut connection = match reused.take() {
+            Some(connection) => connection,
+            None => connect(callee).await?,
+        };
+        attempt.sent();
+        match poll_fn(|context| exchange.poll(&mut connection, context)).await {
+            Ok(()) => {
+                if exchange.receiver.keeps_alive() && exchange.outgoing.is_done() {
+                    pool.put(connection);
                 }
-                Err(error) if error.message().is_some() => attempt.unwritten(),
-                Err(error) if is_reused && is_closed_by_peer(error.error()) => attempt.resent(),
-                Err(error) => return Err(CallFailure(describe(error.error()))),
+                return match exchange.receiver.status() {
+                    200..300 => Ok(()),
+                    status => Err(CallFailure(format!("status {status}"))),
+                };
             }
-            if !is_reused {
-                return Err(CallFailure("the connection was closed at once".to_owned()));
-            }
+            Err(_) if !exchange.outgoing.is_begun() => attempt.unwritten(),
+            Err(_) if is_reused && !exchange.receiver.is_begun() => attempt.resent(),
+            Err(error) => return Err(CallFailure(error.to_string())),
         }
-    }
-
-    async fn take_idle(&self) -> Option<Connection> {
-        loop {
-            let mut connection = self.idle.borrow_mut().pop()?;
-            // It is about to be ready where its last response has just been read.
-            if connection.ready().await.is_ok() {
-                return Some(connection);
-            }
+        if !is_reused {
+            return Err(CallFailure("the connection was closed at once".to_owned()));
         }
+        exchange =
+            Exchange { outgoing: callee.http1_request(call), unsent: None, receiver: Receiver::default() };
     }
 }
 
-async fn open(callee: &Callee) -> Result<Connection, CallFailure> {
-    let stream = connect(callee).await?;
-    let failed = |error: hyper::Error| CallFailure(describe(&error));
-    let (connection, driver) = handshake(TokioIo::new(stream)).await.map_err(failed)?;
-    // Requests on it learn how it ended.
-    spawn_local(async { drop(driver.await) });
-    Ok(connection)
+/// One request and its response.
+struct Exchange {
+    outgoing: Outgoing,
+    /// Why the request was not written whole. The callee may have responded nonetheless.
+    unsent: Option<io::Error>,
+    receiver: Receiver,
 }
 
-/// The connection ended before anything of a response came.
-fn is_closed_by_peer(error: &hyper::Error) -> bool {
-    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
-    error.is_incomplete_message() || error.is_canceled() || error.is_closed() || cause.is_some()
+impl Exchange {
+    /// Ready when the response was received.
+    fn poll(&mut self, connection: &mut CountedStream, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.unsent.is_none()
+            && let Poll::Ready(Err(error)) = self.outgoing.poll_send(connection, context)
+        {
+            if !self.outgoing.is_begun() {
+                return Poll::Ready(Err(error));
+            }
+            self.unsent = Some(error);
+        }
+        while !self.receiver.is_done() {
+            let receiver = &mut self.receiver;
+            match ready!(connection.poll_receive(context, |bytes| receiver.receive(bytes))).flatten() {
+                Ok(()) => {}
+                Err(error) => return Poll::Ready(Err(self.unsent.take().unwrap_or(error))),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Callee {
+    fn http1_request(&self, call: &OutgoingCall<'_>) -> Outgoing {
+        let mut request = Outgoing::default();
+        let head = request.begin();
+        let method = if call.request_bytes == 0 { "GET" } else { "POST" };
+        // Writing to memory does not fail.
+        let _ = write!(
+            head,
+            "{method} {} HTTP/1.1\r\nhost: {}\r\n",
+            self.target(call),
+            self.spec().place.authority
+        );
+        for (name, value) in call.passed.iter() {
+            for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+                head.extend_from_slice(part);
+            }
+        }
+        if call.request_bytes > 0 {
+            let _ = write!(head, "content-length: {}\r\n", call.request_bytes);
+        }
+        head.extend_from_slice(b"\r\n");
+        request.fill(call.request_bytes);
+        request
+    }
 }

@@ -32,7 +32,7 @@ impl Multiplexed {
         loop {
             let mut connection = self.connection(callee).await?;
             attempt.sent();
-            match connection.try_send_request(callee.request(call)).await {
+            match connection.try_send_request(callee.http2_request(call)).await {
                 Ok(response) => return receive(response, callee.spec().protocol == Protocol::Grpc).await,
                 Err(error) if error.message().is_some() => attempt.unwritten(),
                 Err(error) if !is_second && is_refused(error.error()) => attempt.resent(),

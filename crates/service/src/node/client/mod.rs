@@ -3,7 +3,9 @@
 mod connect;
 mod grpc_call;
 mod http1;
+mod http1_response;
 mod http2;
+mod pool;
 mod response;
 mod tcp;
 
@@ -11,9 +13,9 @@ use super::application::{Application, CalleeSpec};
 use super::body::FillerBody;
 use super::script::PassedFields;
 use super::tally::{Attempt, CallTally, WorkerTally};
-use ::http::header::HOST;
-use ::http::{HeaderValue, Method, Request};
+use ::http::{Method, Request, Uri};
 use experiment::protocol::Protocol;
+use pool::Pool;
 use std::sync::Arc;
 
 /// Why a call failed, in words for the response.
@@ -35,15 +37,13 @@ pub(crate) struct Callee {
     application: Arc<Application>,
     tally: Arc<WorkerTally>,
     index: usize,
-    /// `Host` of requests over HTTP/1.1.
-    host: HeaderValue,
     connections: Connections,
 }
 
 enum Connections {
-    Http1(http1::Pool),
+    Http1(Pool),
     Http2(http2::Multiplexed),
-    Tcp(tcp::Pool),
+    Tcp(Pool),
 }
 
 impl Callee {
@@ -51,18 +51,11 @@ impl Callee {
     pub(crate) fn new(index: usize, application: &Arc<Application>, tally: &Arc<WorkerTally>) -> Self {
         let spec = &application.callees[index];
         let connections = match spec.protocol {
-            Protocol::Http1 => Connections::Http1(http1::Pool::default()),
+            Protocol::Http1 => Connections::Http1(Pool::default()),
             Protocol::Http2 | Protocol::Grpc => Connections::Http2(http2::Multiplexed::default()),
-            Protocol::Tcp => Connections::Tcp(tcp::Pool::default()),
+            Protocol::Tcp => Connections::Tcp(Pool::default()),
         };
-        Self {
-            host: HeaderValue::from_str(spec.place.authority.as_str())
-                .expect("an authority is a field's value"),
-            application: Arc::clone(application),
-            tally: Arc::clone(tally),
-            index,
-            connections,
-        }
+        Self { application: Arc::clone(application), tally: Arc::clone(tally), index, connections }
     }
 
     /// Qualified name.
@@ -75,9 +68,9 @@ impl Callee {
     pub(crate) async fn call(&self, call: &OutgoingCall<'_>) -> Result<(), CallFailure> {
         let mut attempt = Attempt::new(self.calls(), call.repeats);
         let ended = match &self.connections {
-            Connections::Http1(pool) => pool.call(self, call, &mut attempt).await,
+            Connections::Http1(pool) => http1::call(pool, self, call, &mut attempt).await,
             Connections::Http2(connection) => connection.call(self, call, &mut attempt).await,
-            Connections::Tcp(pool) => pool.call(self, &mut attempt).await,
+            Connections::Tcp(pool) => tcp::call(pool, self, &mut attempt).await,
         };
         if ended.is_ok() {
             attempt.answered();
@@ -93,12 +86,15 @@ impl Callee {
         &self.tally.calls[self.index]
     }
 
-    /// A request over HTTP.
-    fn request(&self, call: &OutgoingCall<'_>) -> Request<FillerBody> {
-        let spec = self.spec();
-        let target = spec.targets.iter().find(|(endpoint, _)| endpoint == call.endpoint);
-        let (_, target) = target.expect("scripts name no other endpoint");
-        let mut request = match (spec.protocol, call.request_bytes) {
+    /// Target of a request over HTTP.
+    fn target(&self, call: &OutgoingCall<'_>) -> &Uri {
+        let target = self.spec().targets.iter().find(|(endpoint, _)| endpoint == call.endpoint);
+        &target.expect("scripts name no other endpoint").1
+    }
+
+    /// A request over HTTP/2.
+    fn http2_request(&self, call: &OutgoingCall<'_>) -> Request<FillerBody> {
+        let mut request = match (self.spec().protocol, call.request_bytes) {
             (Protocol::Grpc, bytes) => grpc_call::request(bytes),
             (_, 0) => Request::default(),
             (_, bytes) => {
@@ -107,12 +103,8 @@ impl Callee {
                 request
             }
         };
-        *request.uri_mut() = target.clone();
-        let fields = request.headers_mut();
-        if spec.protocol == Protocol::Http1 {
-            fields.insert(HOST, self.host.clone());
-        }
-        call.passed.write(fields);
+        *request.uri_mut() = self.target(call).clone();
+        call.passed.write(request.headers_mut());
         request
     }
 }

@@ -1,52 +1,36 @@
 //! Raw TCP: requests and replies of sizes that both sides have from the topology.
 
 use super::connect::connect;
+use super::pool::Pool;
 use super::{CallFailure, Callee};
 use crate::node::stream::CountedStream;
 use crate::node::tally::Attempt;
 use crate::response::FILLER;
 use experiment::settings::service::TCP_REQUEST_BYTES;
-use std::cell::RefCell;
 use std::io;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// What of a reply is read at once.
 const READ_BYTES: usize = 16 * 1024;
 
-/// Idle connections to one callee.
-#[derive(Default)]
-pub(super) struct Pool {
-    idle: RefCell<Vec<CountedStream>>,
-}
-
-impl Pool {
-    pub(super) async fn call(&self, callee: &Callee, attempt: &mut Attempt<'_>) -> Result<(), CallFailure> {
-        let mut reused = self.take_idle();
-        loop {
-            let is_reused = reused.is_some();
-            let mut connection = match reused.take() {
-                Some(connection) => connection,
-                None => connect(callee).await?,
-            };
-            attempt.sent();
-            match exchange(&mut connection, callee.spec().tcp_reply_bytes).await {
-                Ok(()) => {
-                    self.idle.borrow_mut().push(connection);
-                    return Ok(());
-                }
-                Err(Failure { received: 0, .. }) if is_reused => attempt.resent(),
-                Err(Failure { received, error }) => {
-                    return Err(CallFailure(format!("{error} after {received} bytes of the reply")));
-                }
+/// Sends a request and receives its reply. One that meets a connection at its end is sent again on a new one.
+pub(super) async fn call(pool: &Pool, callee: &Callee, attempt: &mut Attempt<'_>) -> Result<(), CallFailure> {
+    let mut reused = pool.take();
+    loop {
+        let is_reused = reused.is_some();
+        let mut connection = match reused.take() {
+            Some(connection) => connection,
+            None => connect(callee).await?,
+        };
+        attempt.sent();
+        match exchange(&mut connection, callee.spec().tcp_reply_bytes).await {
+            Ok(()) => {
+                pool.put(connection);
+                return Ok(());
             }
-        }
-    }
-
-    fn take_idle(&self) -> Option<CountedStream> {
-        loop {
-            let connection = self.idle.borrow_mut().pop()?;
-            if !connection.is_stale() {
-                return Some(connection);
+            Err(Failure { received: 0, .. }) if is_reused => attempt.resent(),
+            Err(Failure { received, error }) => {
+                return Err(CallFailure(format!("{error} after {received} bytes of the reply")));
             }
         }
     }

@@ -1,69 +1,66 @@
-//! Requests over HTTP/1.1, HTTP/2 and gRPC, told apart by the first bytes of a connection.
+//! Requests over HTTP/2 and gRPC, side by side on their connection.
 
 use super::application::Application;
 use super::body::{FillerBody, ReplyBody};
 use super::exchange::{Exchange, Kind};
 use super::script::{Answer, PassedFields, execute};
-use super::server::{LocalExecutor, Stopping};
+use super::server::LocalExecutor;
 use super::stream::CountedStream;
 use super::tally::Outcome;
 use super::worker::Worker;
 use crate::grpc::{Code, PAYLOAD_FIELD, Status, message_with_filler};
 use futures_util::future::{Either, select};
-use http::header::{CONNECTION, CONTENT_TYPE};
+use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use hyper::server::conn::http2::Builder;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use hyper_util::server::conn::auto::Builder;
-use std::cell::Cell;
 use std::error::Error;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 
 /// Requests that a client may have at work on one connection in HTTP/2.
 const MAX_STREAMS: u32 = 1024;
 
 /// Serves one connection to its end.
-pub(crate) async fn serve(stream: CountedStream, worker: Rc<Worker>, mut stopping: Stopping) {
-    let is_counted = Cell::new(false);
-    let service = service_fn(|request: Request<Incoming>| {
-        let kind = kind(&request);
-        if !is_counted.replace(true) {
-            let of_connection = if kind == Kind::Http1 { kind } else { Kind::Http2 };
-            of_connection.tally(&worker.tally.inbound).connections.add(1);
-        }
-        answer(Rc::clone(&worker), kind, request)
-    });
+pub(crate) async fn serve(
+    stream: CountedStream,
+    worker: Rc<Worker>,
+    closing: Pin<&mut impl Future<Output = ()>>,
+) {
+    Kind::Http2.tally(&worker.tally.inbound).connections.add(1);
+    let service =
+        service_fn(|request: Request<Incoming>| answer(Rc::clone(&worker), kind(&request), request));
     let mut builder = Builder::new(LocalExecutor);
-    builder.http2().max_concurrent_streams(MAX_STREAMS);
+    builder.max_concurrent_streams(MAX_STREAMS);
     let connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let ended = match select(connection, pin!(stopping.closing())).await {
+    let ended = match select(connection, closing).await {
         Either::Left((ended, _)) => ended,
         Either::Right(((), mut connection)) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
     };
-    if ended.is_err_and(|error| error.downcast_ref().is_some_and(hyper::Error::is_parse)) {
+    if ended.is_err_and(|error| is_violation(&error)) {
         worker.tally.inbound.rejected.add(1);
     }
 }
 
-fn kind(request: &Request<Incoming>) -> Kind {
-    let media_type = request.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
-    if media_type.starts_with(b"application/grpc") {
-        Kind::Grpc
-    } else if request.version() == Version::HTTP_2 {
-        Kind::Http2
-    } else {
-        Kind::Http1
-    }
+/// Whether the client broke the rules of the protocol.
+fn is_violation(error: &hyper::Error) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
+    error.is_parse() || cause.is_some_and(|cause| !cause.is_io() && !cause.is_remote())
 }
 
-/// Answers a request. An error ends its connection, or its stream in HTTP/2: the request never came whole.
+fn kind(request: &Request<Incoming>) -> Kind {
+    let media_type = request.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    if media_type.starts_with(b"application/grpc") { Kind::Grpc } else { Kind::Http2 }
+}
+
+/// Answers a request. An error ends its stream: the request never came whole.
 async fn answer(
     worker: Rc<Worker>,
     kind: Kind,
@@ -76,23 +73,20 @@ async fn answer(
     }
     exchange.received();
     let endpoint = endpoint(&worker.application, kind, &head);
-    let (mut response, body) = match endpoint {
+    let (response, body) = match endpoint {
         None => {
             exchange.decided(None, Outcome::Answered);
             unknown_endpoint(kind, &head)
         }
         Some(index) => {
             let endpoint = &worker.application.endpoints[index].endpoint;
-            let answer = execute(&worker, endpoint, PassedFields::of(&head.headers)).await;
+            let answer = execute(&worker, endpoint, &PassedFields::of(&head.headers)).await;
             exchange.decided(Some(index), answer.outcome);
             let response = if kind == Kind::Grpc { grpc_response(&answer) } else { http_response(&answer) };
             exchange.hold(answer.held);
             response
         }
     };
-    if worker.is_stopping.get() && kind == Kind::Http1 {
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    }
     if head.method == Method::HEAD {
         exchange.answered();
     }
