@@ -21,6 +21,8 @@ const PAIRS: [(&str, &str, &str); 5] = [
     ("http/1.1, callee computes 200 us", "http/1.1", "- cpu: 200us"),
 ];
 
+const ECHO_PROTO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../service/proto/meshmeter/v1/echo.proto");
+
 /// What to run.
 pub struct Contest {
     /// The command under test.
@@ -106,11 +108,17 @@ impl Contest {
         let (scheme, path) =
             if protocol == "grpc" { ("grpc", "meshmeter.v1.Echo/Unary") } else { ("http", "") };
         let json = folder.join("load.json");
+        // None of an earlier load: one that fails writes none.
+        let _ = fs::remove_file(&json);
         let mut command = Command::new(&self.meshmeter);
         command.args(["load", "--connections=4", "--threads=1", "--warmup=500ms"]);
         command.arg(format!("--rate={}", self.rate)).arg(format!("--duration={}s", self.seconds));
         if protocol == "http/2" {
             command.args(["--http", "2"]);
+        }
+        if protocol == "grpc" {
+            // Services of a topology have no reflection.
+            command.arg("--proto").arg(ECHO_PROTO);
         }
         command.arg("--json").arg(&json).arg(format!("{scheme}://{}/{path}", service.authority));
         let ended = run_to_end(&mut command, PATIENCE + Duration::from_secs(self.seconds.into()))?;
