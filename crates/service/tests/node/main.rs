@@ -3,5 +3,6 @@
 mod calls;
 mod failures;
 mod graph;
+mod http1;
 mod lifetime;
 mod scripts;

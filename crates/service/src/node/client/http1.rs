@@ -11,6 +11,9 @@ use std::future::poll_fn;
 use std::io::{self, Write as _};
 use std::task::{Context, Poll, ready};
 
+/// Room for the head of a request with the fields of one trace.
+const HEAD_BYTES: usize = 512;
+
 /// Sends a request and receives its response. One that meets a connection at its end is sent again on a new one.
 pub(super) async fn call(
     pool: &Pool,
@@ -18,8 +21,6 @@ pub(super) async fn call(
     call: &OutgoingCall<'_>,
     attempt: &mut Attempt<'_>,
 ) -> Result<(), CallFailure> {
-    let mut exchange =
-        Exchange { outgoing: callee.http1_request(call), unsent: None, receiver: Receiver::default() };
     let mut reused = pool.take();
     loop {
         let is_reused = reused.is_some();
@@ -27,6 +28,7 @@ pub(super) async fn call(
             Some(connection) => connection,
             None => connect(callee).await?,
         };
+        let mut exchange = Exchange::new(callee.http1_request(call));
         attempt.sent();
         match poll_fn(|context| exchange.poll(&mut connection, context)).await {
             Ok(()) => {
@@ -45,8 +47,6 @@ pub(super) async fn call(
         if !is_reused {
             return Err(CallFailure("the connection was closed at once".to_owned()));
         }
-        exchange =
-            Exchange { outgoing: callee.http1_request(call), unsent: None, receiver: Receiver::default() };
     }
 }
 
@@ -59,6 +59,10 @@ struct Exchange {
 }
 
 impl Exchange {
+    fn new(outgoing: Outgoing) -> Self {
+        Self { outgoing, unsent: None, receiver: Receiver::default() }
+    }
+
     /// Ready when the response was received.
     fn poll(&mut self, connection: &mut CountedStream, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.unsent.is_none()
@@ -84,6 +88,7 @@ impl Callee {
     fn http1_request(&self, call: &OutgoingCall<'_>) -> Outgoing {
         let mut request = Outgoing::default();
         let head = request.begin();
+        head.reserve(HEAD_BYTES);
         let method = if call.request_bytes == 0 { "GET" } else { "POST" };
         // Writing to memory does not fail.
         let _ = write!(
