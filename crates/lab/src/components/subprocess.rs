@@ -1,6 +1,6 @@
 //! Short commands with a bound on their time: nothing that the lab asks may hang it.
 
-use crate::sandbox::process_end::has_ended_within;
+use crate::sandbox::process_end::ends_within;
 use crate::sandbox::process_table;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io::{self, Read};
@@ -56,7 +56,7 @@ fn watch(file: &OwnedFd, pid: Pid, limit: Duration, idle_limit: Duration) -> io:
     let began_at = Instant::now();
     let mut active_at = began_at;
     loop {
-        if has_ended_within(file, POLL_INTERVAL.min(limit))? {
+        if ends_within(file, POLL_INTERVAL.min(limit)) {
             return Ok(());
         }
         if began_at.elapsed() >= limit {

@@ -5,7 +5,7 @@
 
 use crate::Result;
 use crate::sandbox::permission::in_child;
-use crate::sandbox::process_end::has_ended_within;
+use crate::sandbox::process_end::ends_within;
 use experiment::environment::EnvironmentError;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::collections::VecDeque;
@@ -96,7 +96,7 @@ pub(super) fn run(
     let mut running = Running::new(command.spawn()?)?;
     let output = running.child.stdout.take().map(Lines::keep_of).unwrap_or_default();
     let errors = running.child.stderr.take().map(Lines::keep_of).unwrap_or_default();
-    while !running.has_ended_within(POLL_INTERVAL)? {
+    while !ends_within(&running.end, POLL_INTERVAL) {
         let last_line = errors.last().or_else(|| output.last()).unwrap_or_default();
         if !look(started.elapsed(), &last_line) {
             return Err(Unended::Interrupted);
@@ -127,13 +127,6 @@ impl Running {
             }
         }
     }
-
-    fn has_ended_within(&self, limit: Duration) -> io::Result<bool> {
-        match has_ended_within(&self.end, limit) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
-            ended => ended,
-        }
-    }
 }
 
 impl Drop for Running {
@@ -143,7 +136,7 @@ impl Drop for Running {
             return;
         }
         let _ = kill_process_group(self.group, Signal::TERM);
-        if !matches!(self.has_ended_within(GRACE), Ok(true)) {
+        if !ends_within(&self.end, GRACE) {
             let _ = kill_process_group(self.group, Signal::KILL);
         }
         let _ = self.child.wait();
@@ -242,7 +235,7 @@ mod tests {
         let pid = Pid::from_raw(grandchild.parse().unwrap()).unwrap();
         // Killed before `run` returned; its end may be a moment later, which its descriptor tells.
         if let Ok(end) = pidfd_open(pid, PidfdFlags::empty()) {
-            assert!(has_ended_within(&end, Duration::from_secs(20)).unwrap());
+            assert!(ends_within(&end, Duration::from_secs(20)));
         }
     }
 
