@@ -3,7 +3,7 @@
 //! Creating the definitions of Istio's kinds is most of what kube-apiserver does while it starts: each is validated, its
 //! status is updated several times, and the API is built anew around it. The first start does it and keeps the results, with
 //! the roles and API services that kube-apiserver makes for itself, in a file of the components directory. Later starts
-//! write them to etcd. A file that is damaged, not ours or made from other programs is ignored and made again.
+//! write them to etcd. A file that is damaged or made from other programs is ignored and made again.
 //! Only objects of [`KINDS`] are kept: no Secret, ConfigMap, token or object of a run can be among them.
 
 use crate::components::{self, sha256_of_texts};
@@ -11,13 +11,12 @@ use crate::istio::programs::IstioPrograms;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use mesh::admin::Admin;
-use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
 
 /// The file, in the components directory.
 const FILE: &str = "control-plane/prepared-objects.json";
@@ -40,9 +39,6 @@ const DEFINITIONS: &str = "/registry/apiextensions.k8s.io/customresourcedefiniti
 /// Bounds of a transaction: etcd takes 128 operations of 1.5 MiB together. Base64 makes a third more of them.
 const MAX_OPERATIONS: usize = 100;
 const MAX_TRANSACTION_BYTES: usize = 1_000_000;
-
-/// A larger file is not one of ours: with the definitions of today it has 1.4 MB.
-const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// An object as etcd has it, both in base64.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -74,7 +70,7 @@ impl PreparedObjects {
 
     /// The objects; none if there is no usable file.
     pub fn load(&self) -> Option<Vec<StoredObject>> {
-        let contents: Contents = serde_json::from_slice(&read_own(&self.path).ok()?).ok()?;
+        let contents: Contents = serde_json::from_slice(&fs::read(&self.path).ok()?).ok()?;
         let usable = contents.made_from == self.made_from
             && contents.sha256 == digest(&contents.objects)
             && contents.objects.iter().all(StoredObject::may_be_kept);
@@ -162,23 +158,6 @@ struct Range {
     kvs: Vec<StoredObject>,
 }
 
-/// The content of a file that is ours and closed to others.
-fn read_own(path: &Path) -> io::Result<Vec<u8>> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file: File = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    let metadata = file.metadata()?;
-    let is_own = metadata.is_file()
-        && metadata.uid() == rustix::process::geteuid().as_raw()
-        && metadata.mode() & 0o077 == 0
-        && metadata.len() <= MAX_FILE_BYTES;
-    if !is_own {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    }
-    let mut content = Vec::new();
-    file.take(MAX_FILE_BYTES).read_to_end(&mut content)?;
-    Ok(content)
-}
-
 fn digest(objects: &[StoredObject]) -> String {
     let texts: Vec<&str> = objects.iter().flat_map(|object| [&*object.key, &*object.value]).collect();
     sha256_of_texts(&texts)
@@ -187,8 +166,8 @@ fn digest(objects: &[StoredObject]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
 
     fn object(key: &str, value: &str) -> StoredObject {
         StoredObject { key: BASE64_STANDARD.encode(key), value: BASE64_STANDARD.encode(value) }
@@ -204,13 +183,13 @@ mod tests {
     }
 
     #[test]
-    fn saved_objects_are_loaded_by_their_owner_alone() {
+    fn saved_objects_are_loaded_and_closed_to_others() {
         let directory = tempfile::tempdir().unwrap();
         let prepared = prepared(directory.path());
         assert_eq!(prepared.load(), None);
         prepared.save(vec![definition("True")]).unwrap();
         assert_eq!(prepared.load(), Some(vec![definition("True")]));
-        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&prepared.path), mode(prepared.path.parent().unwrap())), (0o600, 0o700));
     }
 
@@ -223,7 +202,7 @@ mod tests {
             fs::read_to_string(&prepared.path).unwrap()
         };
         let text = whole();
-        let damages: [(&str, &dyn Fn() -> io::Result<()>); 6] = [
+        let damages: [(&str, &dyn Fn() -> io::Result<()>); 4] = [
             ("empty", &|| fs::write(&prepared.path, "")),
             ("cut", &|| fs::write(&prepared.path, &text[..text.len() / 2])),
             ("changed", &|| {
@@ -231,11 +210,6 @@ mod tests {
             }),
             ("from other programs", &|| {
                 fs::write(&prepared.path, text.replace("these programs", "other programs"))
-            }),
-            ("open to others", &|| fs::set_permissions(&prepared.path, Permissions::from_mode(0o644))),
-            ("a link", &|| {
-                fs::rename(&prepared.path, directory.path().join("other"))?;
-                std::os::unix::fs::symlink(directory.path().join("other"), &prepared.path)
             }),
         ];
         for (what, damage) in damages {
