@@ -147,15 +147,14 @@ impl fmt::Debug for Credentials {
 impl Credentials {
     /// Writes the files into `folder`, created if absent with mode 0700. `owner`: user and group of directory and files.
     pub fn write(&self, folder: &Path, owner: Option<u32>) -> Result<CredentialFiles> {
-        let write = |path: &Path| format!("write {}", path.display());
-        private_folder(folder, owner).context(write(folder))?;
+        private_folder(folder, owner).context(format!("write {}", folder.display()))?;
         let files = CredentialFiles::in_folder(folder);
         for (path, content) in [
             (&files.certificate, &self.certificate_pem),
             (&files.key, &self.key_pem),
             (&files.authority, &self.authority_pem),
         ] {
-            write_private(path, content.as_bytes(), owner).context(write(path))?;
+            write_private(path, content.as_bytes(), owner)?;
         }
         Ok(files)
     }
@@ -171,10 +170,13 @@ fn private_folder(folder: &Path, owner: Option<u32>) -> io::Result<()> {
 }
 
 /// Writes a new file that only its owner may read, from the moment it exists.
-pub(crate) fn write_private(path: &Path, content: &[u8], owner: Option<u32>) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(content)?;
-    owner.map_or(Ok(()), |owner| fchown(&file, Some(owner), Some(owner)))
+pub(crate) fn write_private(path: &Path, content: &[u8], owner: Option<u32>) -> Result<()> {
+    let write = || {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        file.write_all(content)?;
+        owner.map_or(Ok(()), |owner| fchown(&file, Some(owner), Some(owner)))
+    };
+    write().context(format!("write {}", path.display()))
 }
 
 #[cfg(test)]

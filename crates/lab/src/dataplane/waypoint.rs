@@ -72,16 +72,9 @@ impl Part for Waypoints<'_> {
         let mut evidence = Evidence { encrypted: None, ..hop(rollout, call.to).evidence(true) };
         evidence.protocols.forwarded.hbone =
             Some(Count::Connections(format!("cluster.{TUNNEL_CLUSTER}.upstream_cx_http2_total")));
-        let namespace = rollout.namespace_index(call.to);
-        let waypoint = self.waypoints.get(namespace);
+        let waypoint = self.waypoints.get(rollout.namespace_index(call.to));
         let mut stations = self.ztunnels.stations(rollout, call);
-        let waypoint = waypoint.map(|waypoint| Station {
-            name: rollout.qualified(namespace, NAME),
-            proxies: vec![*waypoint],
-            side: None,
-            evidence,
-        });
-        stations.at_caller.extend(waypoint);
+        stations.at_caller.extend(waypoint.map(|waypoint| Station::of_one(rollout, *waypoint, evidence)));
         stations
     }
 }

@@ -153,7 +153,7 @@ fn materialise(argument: &Argument, directory: &Path) -> Result<String> {
         Argument::Text(text) => Ok(text.clone()),
         Argument::File { name, content } => {
             let path = directory.join(file_name(name));
-            write_private(&path, content, None).context(format!("write {}", path.display()))?;
+            write_private(&path, content, None)?;
             Ok(path.to_string_lossy().into_owned())
         }
     }

@@ -1,5 +1,6 @@
 //! Where proxies stand on the path of a call, and what drivers request.
 
+use super::rollout::Rollout;
 use mesh::proof::Evidence;
 
 /// Position of a proxy in [`super::rollout::Rollout::proxies`].
@@ -20,6 +21,13 @@ pub(crate) struct Station {
     /// The end of the path that this is about, where a proxy is at both.
     pub side: Option<&'static str>,
     pub evidence: Evidence,
+}
+
+impl Station {
+    /// A proxy that is alone in its place.
+    pub fn of_one(rollout: &Rollout<'_>, proxy: ProxyId, evidence: Evidence) -> Self {
+        Self { name: rollout.proxies[proxy].name.clone(), proxies: vec![proxy], side: None, evidence }
+    }
 }
 
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

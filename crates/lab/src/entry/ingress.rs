@@ -14,7 +14,7 @@ use crate::deployment::station::{Destination, ProxyId, Station, Stations};
 use crate::istio::agent::ProxyKind;
 use crate::private_dir::PrivateDir;
 use crate::running::GatewayPod;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use experiment::mesh_settings::IngressTls;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
 use mesh::envoy::hop::Hop;
@@ -103,15 +103,9 @@ impl Part for Ingress {
 
     fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
         let spec = rollout.context.spec;
-        let station = |gateway: &Gateway| Station {
-            name: rollout.proxies[gateway.proxy].name.clone(),
-            proxies: vec![gateway.proxy],
-            side: None,
-            evidence: evidence(
-                &hop(rollout, gateway.target),
-                spec.proxy.mtls.is_spoken(),
-                spec.istio.ingress.tls,
-            ),
+        let station = |gateway: &Gateway| {
+            let (hop, mtls) = (hop(rollout, gateway.target), spec.proxy.mtls.is_spoken());
+            Station::of_one(rollout, gateway.proxy, evidence(&hop, mtls, spec.istio.ingress.tls))
         };
         let gateway = self.before(call.to).filter(|_| !rollout.drivers_of(call).is_empty());
         Stations { at_caller: gateway.map(station).into_iter().collect(), ..Stations::default() }
@@ -153,12 +147,10 @@ fn give_certificates(rollout: &mut Rollout<'_>, namespace: usize, host: &str) ->
     if settings.tls == IngressTls::Off {
         return Ok(None);
     }
-    let failed = |error: EnvironmentError| {
-        EnvironmentError::new("make the certificates of the ingress gateway", error)
-    };
+    let operation = "make the certificates of the ingress gateway";
     let authority = rollout.context.authority;
-    let gateway = authority.issue_server(&[host], &[]).map_err(failed)?;
-    let client = authority.issue_client("client", "meshmeter").map_err(failed)?;
+    let gateway = authority.issue_server(&[host], &[]).context(operation)?;
+    let client = authority.issue_client("client", "meshmeter").context(operation)?;
     let credential = Credential {
         certificate: &gateway.certificate_pem,
         key: &gateway.key_pem,
@@ -169,7 +161,7 @@ fn give_certificates(rollout: &mut Rollout<'_>, namespace: usize, host: &str) ->
     mesh.namespaces.objects.apply(&ingress::credential(settings, &namespace, &credential))?;
     let directory = lab_name(&format!("{namespace}-client"));
     let directory = PrivateDir(rollout.context.lab.create_private_dir(&directory, ContainerUser::Lab)?);
-    client.write(directory.path(), None).map_err(failed)?;
+    client.write(directory.path(), None).context(operation)?;
     Ok(Some(directory))
 }
 

@@ -97,18 +97,12 @@ impl Part for Egress {
         if !rollout.workload(call.to).is_external() {
             return Stations::default();
         }
-        let gateway = self.gateway.iter().map(|gateway| Station {
-            name: rollout.proxies[gateway.proxy].name.clone(),
-            proxies: vec![gateway.proxy],
-            side: None,
-            evidence: self.hop_of_gateway(rollout).evidence(speaks_mutual_tls(self.exit)),
+        let gateway = self.gateway.iter().map(|gateway| {
+            let evidence = self.hop_of_gateway(rollout).evidence(speaks_mutual_tls(self.exit));
+            Station::of_one(rollout, gateway.proxy, evidence)
         });
-        let sni_proxy = self.sni_proxy.iter().map(|proxy| Station {
-            name: rollout.proxies[*proxy].name.clone(),
-            proxies: vec![*proxy],
-            side: None,
-            evidence: sni_proxy::evidence(),
-        });
+        let sni_proxy =
+            self.sni_proxy.iter().map(|proxy| Station::of_one(rollout, *proxy, sni_proxy::evidence()));
         Stations { at_caller: gateway.chain(sni_proxy).collect(), ..Stations::default() }
     }
 

@@ -5,14 +5,16 @@
 //! connections to a database open.
 
 use crate::Result;
+use crate::certificates::write_private;
 use crate::components::answer_within;
 use crate::container::{ContainerSpec, ContainerUser};
 use crate::context::DeploymentContext;
 use crate::namespace::Namespace;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
+use crate::redirect::PROXY_USER;
 use crate::running::{CounterSource, Proxy};
-use experiment::environment::{EnvironmentError, ErrorContext};
+use experiment::environment::EnvironmentError;
 use experiment::schema::HopProtocol;
 use mesh::admin::{AdminCause, AdminError};
 use mesh::istio::objects::egress::{EXTERNAL_HOST, SNI_PROXY_PORT};
@@ -97,8 +99,7 @@ pub fn start(context: &DeploymentContext<'_>, pod: &mut Pod, destination: Socket
     let configuration = files.path().join("nginx.conf");
     let log = files.path().join("connections.log");
     let content = configuration_file(&nginx, context.spec.proxy.workers, &log, destination);
-    crate::certificates::write_private(&configuration, content.as_bytes(), Some(crate::redirect::PROXY_USER))
-        .context(format!("write {}", configuration.display()))?;
+    write_private(&configuration, content.as_bytes(), Some(PROXY_USER))?;
     let arguments =
         ["-e", "stderr", "-p", &files.path().to_string_lossy(), "-c", &configuration.to_string_lossy()];
     let container = pod.start(&ContainerSpec {
@@ -106,16 +107,8 @@ pub fn start(context: &DeploymentContext<'_>, pod: &mut Pod, destination: Socket
         ..context.proxy_container(NAME, &nginx.program)
     })?;
     pod.wait_until_listening(&container, SNI_PROXY_PORT, READY_WITHIN)?;
-    Ok(Proxy {
-        name: NAME.to_owned(),
-        pod: pod.name().to_owned(),
-        container,
-        known_as: None,
-        envoy: None,
-        spans: None,
-        counters: Box::new(Connections { log, ss: nginx.ss, namespace: Arc::clone(pod.namespace()) }),
-        _files: files,
-    })
+    let counters = Connections { log, ss: nginx.ss, namespace: Arc::clone(pod.namespace()) };
+    Ok(Proxy::new(NAME, pod, container, Box::new(counters), files))
 }
 
 /// Only names of the table are led anywhere; a connection for another ends, and counts as refused.

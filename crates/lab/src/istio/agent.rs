@@ -79,7 +79,7 @@ impl AgentFactory<'_> {
         let lab = self.context.lab;
         let directory = lab_name(&format!("mesh-{}-{}", self.context.number, spec.name));
         let files = PrivateDir(lab.create_private_dir(&directory, ContainerUser::Proxy)?);
-        self.write_files(files.path(), spec, pod)?;
+        self.write_files(files.path(), spec)?;
         let envoy = lab.expose_program(&self.programs.envoy.path)?;
         let working_directory =
             fs::canonicalize(files.path()).context(format!("prepare the files of {}", spec.name))?;
@@ -90,10 +90,11 @@ impl AgentFactory<'_> {
             ..self.context.proxy_container(&spec.name, &self.programs.pilot_agent.path)
         })?;
         let PodIdentity { account, pod: pod_name, namespace, .. } = &spec.identity;
+        let counters = AgentCounters {
+            envoy: pod.admin(&spec.name, ADMIN_PORT),
+            agent: pod.admin(&spec.name, STATUS_PORT),
+        };
         Ok(Proxy {
-            name: spec.name.clone(),
-            pod: pod.name().to_owned(),
-            container,
             known_as: Some(format!("{pod_name}.{namespace}")),
             envoy: Some(envoy),
             spans: Some(SentSpans {
@@ -101,11 +102,7 @@ impl AgentFactory<'_> {
                 sender: format!("{account}.{namespace}"),
                 spans_per_request: spec.kind.spans_per_request(),
             }),
-            counters: Box::new(AgentCounters {
-                envoy: pod.admin(&spec.name, ADMIN_PORT),
-                agent: pod.admin(&spec.name, STATUS_PORT),
-            }),
-            _files: files,
+            ..Proxy::new(&spec.name, pod, container, Box::new(counters), files)
         })
     }
 
@@ -151,7 +148,7 @@ impl AgentFactory<'_> {
         })
     }
 
-    fn write_files(&self, folder: &Path, spec: &AgentSpec, pod: &Pod) -> Result<()> {
+    fn write_files(&self, folder: &Path, spec: &AgentSpec) -> Result<()> {
         for directory in FOLDERS {
             let path = folder.join(directory);
             fs::create_dir(&path).context(format!("make {}", path.display()))?;
@@ -174,12 +171,7 @@ impl AgentFactory<'_> {
             ("etc/istio/pod/annotations", b""),
             (TEMPLATE_FILE, template.as_bytes()),
         ] {
-            let path = folder.join(name);
-            write_private(&path, content, Some(PROXY_USER)).context(format!(
-                "write {} of pod {}",
-                path.display(),
-                pod.name()
-            ))?;
+            write_private(&folder.join(name), content, Some(PROXY_USER))?;
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ mod shared;
 use super::credentials::{API_PORT, ApiCredentials};
 use super::programs::IstioPrograms;
 use crate::Result;
+use crate::certificates::write_private;
 use crate::container::{Container, ContainerSpec, ContainerUser};
 use crate::lab::Lab;
 use crate::life;
@@ -299,12 +300,8 @@ impl Starting<'_> {
 
     fn istiod(&mut self, credentials: &ApiCredentials) -> Result<()> {
         let mesh = self.folder.join("mesh.json");
-        crate::certificates::write_private(
-            &mesh,
-            istiod::mesh_config(self.programs.is_istios_envoy).to_string().as_bytes(),
-            None,
-        )
-        .context(format!("write {}", mesh.display()))?;
+        let config = istiod::mesh_config(self.programs.is_istios_envoy).to_string();
+        write_private(&mesh, config.as_bytes(), None)?;
         let arguments = istiod::arguments(&credentials.kubeconfig, &mesh);
         self.start(
             ISTIOD,

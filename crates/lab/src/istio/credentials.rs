@@ -7,7 +7,7 @@ use crate::Result;
 use crate::certificates::{RunAuthority, SigningKey, write_private};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use experiment::environment::{EnvironmentError, ErrorContext};
+use experiment::environment::ErrorContext;
 use mesh::kubernetes::kubeconfig::kubeconfig;
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -31,13 +31,13 @@ pub struct ApiCredentials {
 
 impl ApiCredentials {
     pub fn create(folder: &Path, address: Ipv4Addr) -> Result<Self> {
-        let failed = |error: EnvironmentError| EnvironmentError::new("make the lab API's credentials", error);
-        let authority = RunAuthority::create().map_err(failed)?;
+        let operation = "make the lab API's credentials";
+        let authority = RunAuthority::create().context(operation)?;
         let names = ["kubernetes.default.svc", "kubernetes.default", "kubernetes", "localhost"];
         let addresses = [address.into(), Ipv4Addr::LOCALHOST.into()];
-        let server = authority.issue_server(&names, &addresses).map_err(failed)?;
-        let administrator = authority.issue_client("meshmeter", ADMINISTRATORS).map_err(failed)?;
-        let tokens = SigningKey::create().map_err(failed)?;
+        let server = authority.issue_server(&names, &addresses).context(operation)?;
+        let administrator = authority.issue_client("meshmeter", ADMINISTRATORS).context(operation)?;
+        let tokens = SigningKey::create().context(operation)?;
         let user = json!({
             "client-certificate-data": BASE64_STANDARD.encode(&administrator.certificate_pem),
             "client-key-data": BASE64_STANDARD.encode(&administrator.key_pem),
@@ -47,8 +47,7 @@ impl ApiCredentials {
             kubeconfig("meshmeter", &format!("https://{address}:{API_PORT}"), None, &authority_data, &user);
         let write = |name: &str, content: &str| {
             let path = folder.join(name);
-            write_private(&path, content.as_bytes(), None).context(format!("write {}", path.display()))?;
-            Ok::<_, EnvironmentError>(path)
+            write_private(&path, content.as_bytes(), None).map(|()| path)
         };
         Ok(Self {
             certificate: write("api.pem", &server.certificate_pem)?,

@@ -8,7 +8,6 @@ use crate::Result;
 use crate::certificates::write_private;
 use crate::lab::Lab;
 use crate::sandbox::port_forward::PortForward;
-use experiment::environment::ErrorContext;
 use mesh::kubernetes::workloads::service_account;
 use mesh::names::{DISCOVERY_PORT, SYSTEM_NAMESPACE};
 use std::net::SocketAddr;
@@ -40,8 +39,7 @@ impl OpenedControlPlane {
         let name = format!("meshmeter-{}", lab.id());
         let content = control_plane.credentials().kubeconfig_at(api.address(), &name, namespace);
         let kubeconfig = lab.private_dir().join(KUBECONFIG);
-        write_private(&kubeconfig, content.to_string().as_bytes(), None)
-            .context(format!("write {}", kubeconfig.display()))?;
+        write_private(&kubeconfig, content.to_string().as_bytes(), None)?;
         Ok(Self { api, discovery, kubeconfig })
     }
 

@@ -47,7 +47,7 @@ fn mongod(files: &CredentialFiles, directory: &Path) -> Result<Vec<String>> {
     let both = directory.join("certificate-and-key.pem");
     let read = |path: &Path| fs::read(path).context(format!("read {}", path.display()));
     let content = [read(&files.certificate)?, read(&files.key)?].concat();
-    write_private(&both, &content, None).context(format!("write {}", both.display()))?;
+    write_private(&both, &content, None)?;
     Ok(vec![
         format!("--dbpath={}", directory.display()),
         "--bind_ip_all".to_owned(),

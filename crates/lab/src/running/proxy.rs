@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::container::Container;
+use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use experiment::environment::ErrorContext;
 use mesh::istio::nack::{CHECKED_LINES, check_not_rejected};
@@ -28,6 +29,18 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
+    /// A proxy in a pod that neither istiod nor the trace collector knows.
+    pub fn new(
+        name: &str,
+        pod: &Pod,
+        container: Container,
+        counters: Box<dyn CounterSource>,
+        files: PrivateDir,
+    ) -> Self {
+        let (name, pod) = (name.to_owned(), pod.name().to_owned());
+        Self { name, pod, container, known_as: None, envoy: None, spans: None, counters, _files: files }
+    }
+
     /// Treats the end of the agent's Envoy as the proxy's end: agents may end much later, and nothing passes meanwhile.
     pub fn watch_envoy(&self) -> Result<()> {
         let Some(program) = &self.envoy else { return Ok(()) };

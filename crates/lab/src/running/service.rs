@@ -9,7 +9,7 @@ use crate::container::{Container, ContainerSpec, ContainerUser};
 use crate::context::DeploymentContext;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
-use experiment::environment::{EnvironmentError, ServerSettings, TCP_REQUEST_BYTES};
+use experiment::environment::{EnvironmentError, ErrorContext as _, ServerSettings, TCP_REQUEST_BYTES};
 use experiment::topology::{Runs, Workload};
 use experiment::units::{format_duration, format_fraction};
 use mesh::admin::liveness::LivenessProbe;
@@ -156,15 +156,13 @@ impl ServiceFactory<'_> {
 
     /// A certificate for the external name and the pod's address, in a private directory.
     fn credentials(&self, pod: &Pod, name: &str) -> Result<(CredentialFiles, PrivateDir)> {
-        let failed = |error: EnvironmentError| {
-            EnvironmentError::new("make the certificate of the external service", error)
-        };
+        let operation = "make the certificate of the external service";
         let (host, _) = self.external;
         let credentials =
-            self.context.authority.issue_server(&[host], &[pod.address().into()]).map_err(failed)?;
+            self.context.authority.issue_server(&[host], &[pod.address().into()]).context(operation)?;
         let directory = lab_name(&format!("t{}-{name}-credentials", self.context.number));
         let directory = PrivateDir(self.context.lab.create_private_dir(&directory, ContainerUser::Lab)?);
-        let files = credentials.write(directory.path(), None).map_err(failed)?;
+        let files = credentials.write(directory.path(), None).context(operation)?;
         Ok((files, directory))
     }
 

@@ -48,18 +48,9 @@ impl StaticEnvoyFactory<'_> {
             socket_mark: (lab.proxy_identity() == ProxyIdentity::Mark).then_some(PROXY_MARK),
             admin_socket: admin_socket.clone(),
         });
-        write_private(&file, content.to_string().as_bytes(), self.owner())
-            .context(format!("write {}", file.display()))?;
-        Ok(Proxy {
-            name: name.to_owned(),
-            pod: pod.name().to_owned(),
-            container: pod.start(&self.container(name, &file))?,
-            known_as: None,
-            envoy: None,
-            spans: None,
-            counters: Box::new(Admin::new(name, UnixSocket(admin_socket))),
-            _files: files,
-        })
+        write_private(&file, content.to_string().as_bytes(), self.owner())?;
+        let container = pod.start(&self.container(name, &file))?;
+        Ok(Proxy::new(name, pod, container, Box::new(Admin::new(name, UnixSocket(admin_socket))), files))
     }
 
     /// The user who is to own a proxy's files, where it is another than ours.

@@ -73,29 +73,24 @@ pub struct CallCounters {
 impl CallCounters {
     /// Counted since `before`; absent if a counter fell.
     pub fn since(&self, before: &Self) -> Option<Self> {
-        Some(Self {
-            sent: self.sent.checked_sub(before.sent)?,
-            answered: self.answered.checked_sub(before.answered)?,
-            failed: self.failed.checked_sub(before.failed)?,
-            retries: self.retries.checked_sub(before.retries)?,
-            resent: self.resent.checked_sub(before.resent)?,
-            connections: self.connections.checked_sub(before.connections)?,
-            bytes_sent: self.bytes_sent.checked_sub(before.bytes_sent)?,
-            bytes_received: self.bytes_received.checked_sub(before.bytes_received)?,
-        })
+        self.combine(before, u64::checked_sub)
     }
 
     pub fn and(&self, other: &Self) -> Self {
-        Self {
-            sent: self.sent.saturating_add(other.sent),
-            answered: self.answered.saturating_add(other.answered),
-            failed: self.failed.saturating_add(other.failed),
-            retries: self.retries.saturating_add(other.retries),
-            resent: self.resent.saturating_add(other.resent),
-            connections: self.connections.saturating_add(other.connections),
-            bytes_sent: self.bytes_sent.saturating_add(other.bytes_sent),
-            bytes_received: self.bytes_received.saturating_add(other.bytes_received),
-        }
+        self.combine(other, |own, other| Some(own.saturating_add(other))).unwrap_or_default()
+    }
+
+    fn combine(&self, other: &Self, combine: impl Fn(u64, u64) -> Option<u64>) -> Option<Self> {
+        Some(Self {
+            sent: combine(self.sent, other.sent)?,
+            answered: combine(self.answered, other.answered)?,
+            failed: combine(self.failed, other.failed)?,
+            retries: combine(self.retries, other.retries)?,
+            resent: combine(self.resent, other.resent)?,
+            connections: combine(self.connections, other.connections)?,
+            bytes_sent: combine(self.bytes_sent, other.bytes_sent)?,
+            bytes_received: combine(self.bytes_received, other.bytes_received)?,
+        })
     }
 
     /// Requests that need not have reached the callee: failed ones and those that are still under way.

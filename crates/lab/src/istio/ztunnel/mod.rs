@@ -151,29 +151,20 @@ impl ZtunnelFactory<'_> {
         let directory = lab_name(&format!("mesh-{}-{name}", self.context.number));
         let files = PrivateDir(self.context.lab.create_private_dir(&directory, ContainerUser::Lab)?);
         for (name, content) in [(TOKEN, token), (ROOT_CERTIFICATE, self.root_certificate)] {
-            let path = files.path().join(name);
-            write_private(&path, content.as_bytes(), None).context(format!("write {}", path.display()))?;
+            write_private(&files.path().join(name), content.as_bytes(), None)?;
         }
         Ok(files)
     }
 }
 
 fn proxy(name: &str, pod: &Pod, container: Container, files: PrivateDir, pods: Option<Connection>) -> Proxy {
-    Proxy {
-        name: name.to_owned(),
-        pod: pod.name().to_owned(),
-        container,
-        known_as: None,
-        envoy: None,
-        spans: None,
-        counters: Box::new(Ztunnel {
-            admin: pod.admin(name, ADMIN_PORT),
-            statistics: pod.admin(name, STATUS_PORT),
-            readiness: pod.admin(name, READINESS_PORT),
-            _pods: pods,
-        }),
-        _files: files,
-    }
+    let counters = Ztunnel {
+        admin: pod.admin(name, ADMIN_PORT),
+        statistics: pod.admin(name, STATUS_PORT),
+        readiness: pod.admin(name, READINESS_PORT),
+        _pods: pods,
+    };
+    Proxy::new(name, pod, container, Box::new(counters), files)
 }
 
 const TOKEN: &str = "istio-token";
