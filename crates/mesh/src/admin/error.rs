@@ -24,8 +24,6 @@ pub enum AdminCause {
     Exchange(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("no answer within {} ms", .0.as_millis())]
     TimedOut(Duration),
-    #[error("its answer is longer than {0} bytes")]
-    TooLong(usize),
     #[error("it answered with status {0}")]
     Status(u16),
     #[error("read its log")]

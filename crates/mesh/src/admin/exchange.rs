@@ -3,7 +3,7 @@
 
 use super::dial::Connection;
 use super::error::AdminCause;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::rt::{Read as AsyncRead, Write as AsyncWrite};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
-/// Time for a long response as a whole: the longest take a minute.
+/// Time for a response as a whole: the longest take a minute.
 const WHOLE_RESPONSE_TIMEOUT: Duration = Duration::from_secs(300);
 type Result<T, E = AdminCause> = std::result::Result<T, E>;
 
@@ -45,36 +45,17 @@ impl Exchange {
         Ok(Self { runtime: runtime().map_err(AdminCause::Connect)?, tasks: LocalSet::new() })
     }
 
-    /// A request with a message is a POST.
-    pub fn send(
+    /// Sends a request, a POST if it has a message. Returns the body of the response, which must begin within `timeout`.
+    pub fn begin(
         &self,
         connection: Connection,
         path: &str,
         message: Option<Bytes>,
         timeout: Duration,
-        max_bytes: usize,
-    ) -> Result<Bytes> {
-        self.within(timeout, async {
-            let body = request(connection, path, message).await?.into_body();
-            let body = Limited::new(body, max_bytes).collect().await.map_err(|error| {
-                if error.is::<LengthLimitError>() {
-                    AdminCause::TooLong(max_bytes)
-                } else {
-                    AdminCause::Exchange(error)
-                }
-            })?;
-            Ok(body.to_bytes())
-        })
-    }
-
-    pub fn begin(&self, connection: Connection, path: &str, timeout: Duration) -> Result<Incoming> {
-        self.within(timeout, async { Ok(request(connection, path, None).await?.into_body()) })
-    }
-
-    fn within<T>(&self, timeout: Duration, exchange: impl Future<Output = Result<T>>) -> Result<T> {
-        let bounded = async { tokio::time::timeout(timeout, exchange).await };
-        let ended = self.tasks.block_on(&self.runtime, bounded);
-        ended.unwrap_or(Err(AdminCause::TimedOut(timeout)))
+    ) -> Result<Incoming> {
+        let bounded = async { tokio::time::timeout(timeout, request(connection, path, message)).await };
+        let begun = self.tasks.block_on(&self.runtime, bounded);
+        Ok(begun.map_err(|_| AdminCause::TimedOut(timeout))??.into_body())
     }
 }
 
@@ -114,9 +95,9 @@ async fn request_over(
     Ok(response)
 }
 
-/// The body of a long response. Reading fails if the next piece does not come in time.
+/// The body of a response. Reading fails if the next piece does not come in time.
 #[derive(Debug)]
-pub(super) struct LongResponse<'a> {
+pub(super) struct ResponseBody<'a> {
     exchange: &'a Exchange,
     body: Incoming,
     piece: Bytes,
@@ -126,7 +107,7 @@ pub(super) struct LongResponse<'a> {
     read_bytes: u64,
 }
 
-impl<'a> LongResponse<'a> {
+impl<'a> ResponseBody<'a> {
     pub fn new(exchange: &'a Exchange, body: Incoming, piece_timeout: Duration, max_bytes: u64) -> Self {
         let deadline = Instant::now() + WHOLE_RESPONSE_TIMEOUT;
         Self { exchange, body, piece: Bytes::new(), piece_timeout, deadline, max_bytes, read_bytes: 0 }
@@ -154,7 +135,7 @@ impl<'a> LongResponse<'a> {
     }
 }
 
-impl Read for LongResponse<'_> {
+impl Read for ResponseBody<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.piece.is_empty() {
             let Some(piece) = self.next_piece()? else { return Ok(0) };

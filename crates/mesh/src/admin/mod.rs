@@ -12,7 +12,7 @@ mod tests;
 
 use self::dial::Dial;
 pub use self::error::{AdminCause, AdminError};
-use self::exchange::{Exchange, LongResponse};
+use self::exchange::{Exchange, ResponseBody};
 use hyper::body::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout of the first piece of a long response: a proxy makes the whole of it first, at some 15 MB per second.
 const LONG_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Size of a response that is taken as a whole: what a proxy says of itself has some kilobytes.
-const MAX_RESPONSE_BYTES: usize = 16 << 20;
+const MAX_RESPONSE_BYTES: u64 = 16 << 20;
 /// Size of a proxy's counters: some 5 kB by default. A user may have a proxy keep all: some hundred per cluster, each of
 /// some hundred bytes, of 20 000 clusters.
 const MAX_COUNTERS_BYTES: u64 = 256 << 20;
@@ -50,8 +50,8 @@ impl Admin {
 
     pub(crate) fn counters_at(&self, path: &str) -> Result<BTreeMap<String, u64>, AdminError> {
         let bounds = (self.timeout, MAX_COUNTERS_BYTES);
-        let response: Statistics =
-            self.read_bounded(path, bounds, |response| serde_json::from_reader(BufReader::new(response)))?;
+        let read = |response: &mut dyn Read| serde_json::from_reader(BufReader::new(response));
+        let response: Statistics = self.exchange(path, None, bounds, read)?;
         Ok(response.stats.into_iter().map(|counter| (counter.name, counter.value)).collect())
     }
 
@@ -65,14 +65,10 @@ impl Admin {
     }
 
     pub fn ask_long(&self, path: &str) -> Result<Vec<u8>, AdminError> {
-        self.read(path, |response| {
-            let mut whole = Vec::new();
-            response.read_to_end(&mut whole).map_err(serde_json::Error::io)?;
-            Ok(whole)
-        })
+        self.read(path, whole)
     }
 
-    pub fn ask(&self, path: &str) -> Result<Bytes, AdminError> {
+    pub fn ask(&self, path: &str) -> Result<Vec<u8>, AdminError> {
         self.send(path, None)
     }
 
@@ -86,12 +82,8 @@ impl Admin {
         serde_json::from_slice(&self.send(path, Some(message.into()))?).map_err(shape)
     }
 
-    fn send(&self, path: &str, message: Option<Bytes>) -> Result<Bytes, AdminError> {
-        let response = Exchange::new().and_then(|exchange| {
-            let connection = self.dial.dial(self.timeout)?;
-            exchange.send(connection, path, message, self.timeout, MAX_RESPONSE_BYTES)
-        });
-        response.map_err(|cause| self.error(path, cause))
+    fn send(&self, path: &str, message: Option<Bytes>) -> Result<Vec<u8>, AdminError> {
+        self.exchange(path, message, (self.timeout, MAX_RESPONSE_BYTES), whole)
     }
 
     /// Lets `read` parse a response that may be long, as it comes.
@@ -100,19 +92,21 @@ impl Admin {
         path: &str,
         read: impl FnOnce(&mut dyn Read) -> Result<T, serde_json::Error>,
     ) -> Result<T, AdminError> {
-        self.read_bounded(path, (LONG_RESPONSE_TIMEOUT, MAX_LONG_RESPONSE_BYTES), read)
+        self.exchange(path, None, (LONG_RESPONSE_TIMEOUT, MAX_LONG_RESPONSE_BYTES), read)
     }
 
-    fn read_bounded<T>(
+    /// Sends a request and lets `read` parse the response, which must begin in time and have at most this many bytes.
+    fn exchange<T>(
         &self,
         path: &str,
+        message: Option<Bytes>,
         (begin_timeout, max_bytes): (Duration, u64),
         read: impl FnOnce(&mut dyn Read) -> Result<T, serde_json::Error>,
     ) -> Result<T, AdminError> {
         let read = || {
             let exchange = Exchange::new()?;
-            let body = exchange.begin(self.dial.dial(self.timeout)?, path, begin_timeout)?;
-            read(&mut LongResponse::new(&exchange, body, self.timeout, max_bytes)).map_err(|error| {
+            let body = exchange.begin(self.dial.dial(self.timeout)?, path, message, begin_timeout)?;
+            read(&mut ResponseBody::new(&exchange, body, self.timeout, max_bytes)).map_err(|error| {
                 if error.is_io() {
                     AdminCause::Exchange(io::Error::from(error).into())
                 } else {
@@ -127,6 +121,12 @@ impl Admin {
         let path = path.split('?').next().unwrap_or(path).to_owned();
         AdminError { proxy: self.component.clone(), path, cause }
     }
+}
+
+fn whole(response: &mut dyn Read) -> Result<Vec<u8>, serde_json::Error> {
+    let mut whole = Vec::new();
+    response.read_to_end(&mut whole).map_err(serde_json::Error::io)?;
+    Ok(whole)
 }
 
 /// `/stats?format=json&type=Counters`.

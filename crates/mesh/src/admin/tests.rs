@@ -80,15 +80,18 @@ fn bad_answers_name_the_proxy_and_what_was_wrong() {
 #[test]
 fn an_endless_answer_is_cut() {
     let answer: &'static [u8] = Box::leak(
-        [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; MAX_RESPONSE_BYTES + 1]].concat().into_boxed_slice(),
+        [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; MAX_RESPONSE_BYTES as usize + 1]]
+            .concat()
+            .into_boxed_slice(),
     );
     let error = FakeProxy::answering(answer).ask(Admin::heap).unwrap_err();
-    let expected =
-        format!("ask client-proxy for /memory: its answer is longer than {MAX_RESPONSE_BYTES} bytes");
+    let expected = format!(
+        "ask client-proxy for /memory: no whole answer: it is longer than {MAX_RESPONSE_BYTES} bytes"
+    );
     assert_eq!(in_one_line(&error), expected);
     let few = (RESPONSE_TIMEOUT, 1000);
     let read = |admin: &Admin| {
-        admin.read_bounded("/stats", few, |answer| {
+        admin.exchange("/stats", None, few, |answer| {
             std::io::copy(answer, &mut std::io::sink()).map_err(serde_json::Error::io)
         })
     };
@@ -101,12 +104,14 @@ fn a_long_answer_is_read_as_it_comes_and_an_end_too_early_is_told() {
     let length =
         |answer: &mut dyn Read| std::io::copy(answer, &mut std::io::sink()).map_err(serde_json::Error::io);
     let long: &'static [u8] = Box::leak(
-        [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; MAX_RESPONSE_BYTES + 1]].concat().into_boxed_slice(),
+        [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; MAX_RESPONSE_BYTES as usize + 1]]
+            .concat()
+            .into_boxed_slice(),
     );
     let whole = FakeProxy::answering(long).ask(|admin| admin.ask_long("/config_dump")).unwrap();
-    assert_eq!(whole.len(), MAX_RESPONSE_BYTES + 1);
+    assert_eq!(whole.len() as u64, MAX_RESPONSE_BYTES + 1);
     let read = FakeProxy::answering(long).ask(|admin| admin.read("/config_dump", length));
-    assert_eq!(read.unwrap(), MAX_RESPONSE_BYTES as u64 + 1);
+    assert_eq!(read.unwrap(), MAX_RESPONSE_BYTES + 1);
     let short = FakeProxy::answering(b"HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{");
     let error = short.ask(|admin| admin.read("/config_dump", length)).unwrap_err();
     assert!(in_one_line(&error).starts_with("ask client-proxy for /config_dump: no whole answer: "));
