@@ -157,21 +157,8 @@ impl ApiClient {
     }
 
     pub(super) fn send_within(&self, timeout: Duration, request: ApiRequest) -> Result<String, ApiError> {
-        let operation = request.operation.clone();
-        let client = self.client.clone();
-        let mut response = None;
-        let work = stream::once(async move { send(&client, request).await });
-        let waited = self.wait(timeout, work, |received| {
-            response = Some(received);
-            Ok(())
-        });
-        let failed = |reason: String| Err(ApiError { operation, code: None, reason });
-        let response = match (waited, response) {
-            (Ok(()), Some(response)) => response,
-            (Ok(()), None) => failed("its client has ended".to_owned()),
-            (Err(reason), _) => failed(reason),
-        };
-        response.map_err(|error| self.explain(error))
+        let responses = self.send_some(timeout, vec![request], OnError::Stop, &|_| ())?;
+        Ok(responses.into_iter().next().unwrap_or_default())
     }
 
     /// A failed stop check explains more than a connection that cannot be opened.
@@ -195,6 +182,16 @@ impl ApiClient {
         on_progress: &dyn Fn(usize),
     ) -> Result<Vec<String>> {
         let requests: Vec<ApiRequest> = requests.collect::<Result<_, _>>()?;
+        Ok(self.send_some(NEXT_RESPONSE_TIMEOUT, requests, on_error, on_progress)?)
+    }
+
+    fn send_some(
+        &self,
+        timeout: Duration,
+        requests: Vec<ApiRequest>,
+        on_error: OnError,
+        on_progress: &dyn Fn(usize),
+    ) -> Result<Vec<String>, ApiError> {
         let operations: Vec<String> = requests.iter().map(|request| request.operation.clone()).collect();
         let client = self.client.clone();
         let work = stream::iter(requests).map(move |request| {
@@ -202,7 +199,7 @@ impl ApiClient {
             async move { send(&client, request).await }
         });
         let (mut responses, mut first_error, mut received) = (Vec::with_capacity(operations.len()), None, 0);
-        let waited = self.wait(NEXT_RESPONSE_TIMEOUT, work.buffered(MAX_IN_FLIGHT), |response| {
+        let waited = self.wait(timeout, work.buffered(MAX_IN_FLIGHT), |response| {
             received += 1;
             match response {
                 Ok(response) => responses.push(response),
@@ -217,12 +214,12 @@ impl ApiClient {
             Ok(())
         });
         match (first_error, waited) {
-            (Some(error), _) => Err(self.explain(error).into()),
+            (Some(error), _) => Err(self.explain(error)),
             (None, Ok(())) => Ok(responses),
             // Names the first request without a response.
             (None, Err(reason)) => {
                 let operation = operations.into_iter().nth(received).unwrap_or_default();
-                Err(EnvironmentError::new(operation, reason))
+                Err(self.explain(ApiError { operation, code: None, reason }))
             }
         }
     }
