@@ -3,20 +3,18 @@
 //! may be of any version: the run records which.
 
 use super::{Component, Origin};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+/// Programs that options name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Overrides {
-    /// Upstream's or Istio's own build.
-    pub envoy: Option<PathBuf>,
-    /// `pilot-discovery`.
-    pub istiod: Option<PathBuf>,
-    pub pilot_agent: Option<PathBuf>,
-    pub ztunnel: Option<PathBuf>,
-    pub ferretdb: Option<PathBuf>,
-    /// Run in FerretDB's place.
-    pub mongod: Option<PathBuf>,
+pub struct Overrides(BTreeMap<Component, PathBuf>);
+
+impl FromIterator<(Component, PathBuf)> for Overrides {
+    fn from_iter<I: IntoIterator<Item = (Component, PathBuf)>>(named: I) -> Self {
+        Self(named.into_iter().collect())
+    }
 }
 
 pub fn variable(component: Component) -> Option<&'static str> {
@@ -33,23 +31,7 @@ pub fn variable(component: Component) -> Option<&'static str> {
 
 impl Overrides {
     pub fn arguments(&self) -> Vec<OsString> {
-        let options =
-            Component::ALL.into_iter().filter_map(|component| Some((component, self.option(component)?)));
-        options.flat_map(|(component, path)| [format!("--{component}").into(), path.into()]).collect()
-    }
-
-    fn option(&self, component: Component) -> Option<&PathBuf> {
-        match component {
-            Component::Envoy => self.envoy.as_ref(),
-            Component::Istiod => self.istiod.as_ref(),
-            Component::PilotAgent => self.pilot_agent.as_ref(),
-            Component::Ztunnel => self.ztunnel.as_ref(),
-            Component::FerretDb => self.ferretdb.as_ref(),
-            Component::Mongod => self.mongod.as_ref(),
-            Component::Etcd | Component::ApiServer | Component::IstioFiles | Component::AmbientIptables => {
-                None
-            }
-        }
+        self.0.iter().flat_map(|(component, path)| [format!("--{component}").into(), path.into()]).collect()
     }
 
     pub(super) fn name_one(&self, component: Component) -> bool {
@@ -62,7 +44,7 @@ impl Overrides {
         component: Component,
         value_of: &dyn Fn(&str) -> Option<OsString>,
     ) -> Option<(PathBuf, Origin)> {
-        if let Some(path) = self.option(component) {
+        if let Some(path) = self.0.get(&component) {
             return Some((path.clone(), Origin::Option));
         }
         let value = value_of(variable(component)?)?;
@@ -97,7 +79,7 @@ mod tests {
 
     #[test]
     fn an_option_goes_before_the_variable_and_an_empty_variable_names_nothing() {
-        let named = Overrides { istiod: Some("/mine/istiod".into()), ..Overrides::default() };
+        let named = Overrides::from_iter([(Component::Istiod, "/mine/istiod".into())]);
         let set = |name: &str| (name == "MESHMETER_ISTIOD").then(|| OsString::from("/other/istiod"));
         let istiod = Component::Istiod;
         assert_eq!(named.naming(istiod, &set), Some(("/mine/istiod".into(), Origin::Option)));
@@ -111,8 +93,8 @@ mod tests {
 
     #[test]
     fn overrides_can_be_said_again_to_a_child() {
-        let named =
-            Overrides { envoy: Some("/e".into()), pilot_agent: Some("/p".into()), ..Overrides::default() };
+        let named = [(Component::Envoy, "/e".into()), (Component::PilotAgent, "/p".into())];
+        let named = Overrides::from_iter(named);
         assert_eq!(named.arguments(), ["--envoy", "/e", "--pilot-agent", "/p"]);
     }
 }

@@ -64,16 +64,9 @@ mod tests {
 
     #[test]
     fn what_was_named_and_is_not_there_is_named_with_what_cannot_run() {
-        let nowhere = |name: &str| Some(format!("/nowhere/{name}").into());
-        let overrides = Overrides {
-            envoy: nowhere("envoy"),
-            istiod: nowhere("istiod"),
-            pilot_agent: nowhere("pilot-agent"),
-            ztunnel: nowhere("ztunnel"),
-            ferretdb: nowhere("ferretdb"),
-            mongod: None,
-        };
-        let checks = checks(&overrides);
+        let nowhere = |component: Component| (component, format!("/nowhere/{component}").into());
+        let named = [Component::Envoy, Component::Istiod, Component::Ztunnel, Component::FerretDb];
+        let checks = checks(&named.map(nowhere).into_iter().collect());
         assert_eq!(
             checks.iter().map(|check| check.state).collect::<Vec<_>>(),
             [State::Missing, State::Warn, State::Warn, State::Warn]

@@ -11,7 +11,7 @@ use experiment::environment::{DeploymentSpec, MutualTls, ProxySettings, in_one_l
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::{MeshKind, MeshSettings, Mode};
 use lab::Lab;
-use lab::components::Overrides;
+use lab::components::{Component, Overrides};
 use lab::environment::{LocalLab, Programs};
 use mesh::kubernetes::object_ref::ObjectRef;
 use rustix::process::Signal;
@@ -131,7 +131,7 @@ pub fn a_dead_ztunnel_is_named_with_its_log(_lab: &Lab, place: &LocalLab) {
 
 pub fn without_ztunnel_the_ambient_modes_say_so(lab: &Lab, _place: &LocalLab) {
     let meshmeter = std::env::current_exe().expect("a running program has a path");
-    let overrides = Overrides { ztunnel: Some("/nowhere/ztunnel".into()), ..Overrides::default() };
+    let overrides = Overrides::from_iter([(Component::Ztunnel, "/nowhere/ztunnel".into())]);
     let place = LocalLab::new(lab.clone(), Programs { meshmeter, overrides }).expect("the lab is up");
     for mode in [Mode::Ambient, Mode::AmbientWaypoint] {
         let error = place.check_mode(MeshKind::Istio, mode).expect_err("there is no ztunnel");

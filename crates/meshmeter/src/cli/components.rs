@@ -1,7 +1,7 @@
 //! Options that name components of the user's own.
 
 use clap::{Args, ValueHint};
-use lab::components::Overrides;
+use lab::components::{Component, Overrides};
 use std::path::PathBuf;
 
 /// Programs to run instead of the installed ones; the run records their versions.
@@ -35,13 +35,14 @@ pub struct OverrideArgs {
 
 impl From<&OverrideArgs> for Overrides {
     fn from(args: &OverrideArgs) -> Self {
-        Self {
-            envoy: args.envoy.clone(),
-            istiod: args.istiod.clone(),
-            pilot_agent: args.pilot_agent.clone(),
-            ztunnel: args.ztunnel.clone(),
-            ferretdb: args.ferretdb.clone(),
-            mongod: args.mongod.clone(),
-        }
+        let options = [
+            (Component::Envoy, &args.envoy),
+            (Component::Istiod, &args.istiod),
+            (Component::PilotAgent, &args.pilot_agent),
+            (Component::Ztunnel, &args.ztunnel),
+            (Component::FerretDb, &args.ferretdb),
+            (Component::Mongod, &args.mongod),
+        ];
+        options.into_iter().filter_map(|(component, path)| Some((component, path.clone()?))).collect()
     }
 }
