@@ -5,6 +5,7 @@
 
 use super::catalog::{ISTIO_VERSION, KUBERNETES_VERSION};
 use super::manifest::sha256_of_texts;
+use super::supervised_command::Look;
 use super::{Component, go_toolchain, supervised_command, version};
 use crate::Result;
 use experiment::environment::ErrorContext as _;
@@ -78,13 +79,7 @@ impl Module {
         Ok(folder)
     }
 
-    fn vendor(
-        &self,
-        go: &str,
-        module: &Path,
-        operation: &str,
-        look: &mut dyn FnMut(Duration, &str) -> bool,
-    ) -> Result<()> {
+    fn vendor(&self, go: &str, module: &Path, operation: &str, look: &mut Look<'_>) -> Result<()> {
         let mut command = go_toolchain::command(go, module);
         command.args(["mod", "vendor"]);
         supervised_command::run_well(&mut command, operation, BUILD_HINT, BUILD_TIMEOUT, look)?;
@@ -146,7 +141,7 @@ impl Program {
         go: &str,
         scratch: &Path,
         package: &Path,
-        look: &mut dyn FnMut(Duration, &str) -> bool,
+        look: &mut Look<'_>,
     ) -> Result<String> {
         let module = self.module.write(scratch)?;
         let made_by = go_toolchain::version(go, &module, self.module.go_mod, look)?;

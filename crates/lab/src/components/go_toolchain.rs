@@ -1,6 +1,6 @@
 //! The user's Go: whether it is there, and recent enough for the modules that are built with it.
 
-use super::supervised_command::{self, Unended};
+use super::supervised_command::{self, Look, Unended};
 use crate::Result;
 use experiment::environment::EnvironmentError;
 use std::path::{Path, PathBuf};
@@ -48,12 +48,7 @@ pub(super) fn temporary_folder(module: &Path) -> PathBuf {
 
 /// The version of Go that builds this module, such as `go1.26.8`. If the user's Go is older than go.mod requires and
 /// may fetch another (GOTOOLCHAIN), it does so here.
-pub(super) fn version(
-    go: &str,
-    module: &Path,
-    go_mod: &str,
-    look: &mut dyn FnMut(Duration, &str) -> bool,
-) -> Result<String> {
+pub(super) fn version(go: &str, module: &Path, go_mod: &str, look: &mut Look<'_>) -> Result<String> {
     let needed = needed(go_mod);
     let hint = format!(
         "install Go {needed} or later (https://go.dev/dl; Debian 12's own is too old); from 1.21 on, Go fetches a later version \

@@ -9,7 +9,7 @@ use super::install_method::{Tools, expectation, files, make, recipe, state};
 use super::installed::{Installed, Origin};
 use super::manifest::{self, Flaw, Verify};
 use crate::Result;
-use experiment::environment::EnvironmentError;
+use experiment::environment::ErrorContext as _;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -121,17 +121,15 @@ fn install_one(
     let started = Instant::now();
     let unfinished = place.unfinished()?;
     let filled = unfinished.path().join("package");
-    let in_folder = |error| {
-        EnvironmentError::new(format!("write the files of {component} to {}", filled.display()), error)
-    };
-    fs::create_dir(&filled).map_err(in_folder)?;
+    let operation = format!("write the files of {component} to {}", filled.display());
+    fs::create_dir(&filled).context(&operation)?;
     let mut look = |_: Duration, last_line: &str| {
         observer.news(InstallNews::Working { component, elapsed: started.elapsed(), last_line });
         !observer.stop_requested()
     };
     let made_by = make(component, tools, unfinished.path(), &filled, &mut look)?;
     let record = manifest::write(&filled, component, &recipe(component), &made_by, files(component))
-        .map_err(in_folder)?;
+        .context(operation)?;
     place.put(&filled, &component.package_in(folder))?;
     let size_bytes = record.files.iter().map(|file| file.size_bytes).sum();
     observer.news(InstallNews::Finished { component, elapsed: started.elapsed(), size_bytes });

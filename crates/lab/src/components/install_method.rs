@@ -4,11 +4,11 @@ use super::catalog::Component;
 use super::go_program::Program;
 use super::manifest::{self, Flaw, InstallManifest, Verify};
 use super::overrides::how_to_get;
+use super::supervised_command::Look;
 use super::{istio_files, wheel};
 use crate::Result;
 use experiment::environment::EnvironmentError;
 use std::path::Path;
-use std::time::Duration;
 
 enum InstallMethod {
     Wheel,
@@ -48,7 +48,7 @@ pub(super) fn make(
     tools: &Tools,
     scratch: &Path,
     package: &Path,
-    look: &mut dyn FnMut(Duration, &str) -> bool,
+    look: &mut Look<'_>,
 ) -> Result<String> {
     match method_of(component) {
         InstallMethod::Wheel => wheel::unpack(&tools.python, scratch, package, look),

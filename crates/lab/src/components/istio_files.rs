@@ -3,7 +3,7 @@
 use super::go_program::ISTIO;
 use super::go_toolchain;
 use super::manifest::sha256_of_texts;
-use super::supervised_command;
+use super::supervised_command::{self, Look};
 use crate::Result;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use serde::Deserialize;
@@ -60,12 +60,7 @@ pub(super) fn recipe() -> String {
 }
 
 /// Has Go download the modules (checked against go.sum) and copies the files into `package`.
-pub(super) fn copy(
-    go: &str,
-    scratch: &Path,
-    package: &Path,
-    look: &mut dyn FnMut(Duration, &str) -> bool,
-) -> Result<String> {
+pub(super) fn copy(go: &str, scratch: &Path, package: &Path, look: &mut Look<'_>) -> Result<String> {
     let module = ISTIO.write(scratch)?;
     let made_by = go_toolchain::version(go, &module, ISTIO.go_mod, look)?;
     let mut command = go_toolchain::command(go, &module);

@@ -29,6 +29,9 @@ const MAX_LINE_BYTES: u64 = 4096;
 const MAX_QUOTE_CHARACTERS: usize = 300;
 const INTERRUPTED_HINT: &str = "what was finished stays; `meshmeter lab install` goes on from there";
 
+/// Called ten times a second with the elapsed time and the last line printed, which is empty at first; false ends a command.
+pub(super) type Look<'a> = dyn FnMut(Duration, &str) -> bool + 'a;
+
 #[derive(Debug)]
 pub(super) struct Ended {
     pub status: ExitStatus,
@@ -70,7 +73,7 @@ pub(super) fn run_well(
     operation: &str,
     hint: &str,
     timeout: Duration,
-    look: &mut dyn FnMut(Duration, &str) -> bool,
+    look: &mut Look<'_>,
 ) -> Result<Ended> {
     let ended = run(command, timeout, look).map_err(|error| {
         let hint = if matches!(error, Unended::Interrupted) { INTERRUPTED_HINT } else { hint };
@@ -83,13 +86,8 @@ pub(super) fn run_well(
     Err(EnvironmentError::new(operation, quote).with_hint(hint))
 }
 
-/// Runs a command. `look` is called ten times a second with the elapsed time and the last line printed (empty at
-/// first); the command is ended if it returns false, and after `limit`. All its processes are gone on an error.
-pub(super) fn run(
-    command: &mut Command,
-    limit: Duration,
-    look: &mut dyn FnMut(Duration, &str) -> bool,
-) -> Result<Ended, Unended> {
+/// Runs a command. It is ended if `look` returns false, and after `limit`. All its processes are gone on an error.
+pub(super) fn run(command: &mut Command, limit: Duration, look: &mut Look<'_>) -> Result<Ended, Unended> {
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     in_child(command, || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?));
     let started = Instant::now();

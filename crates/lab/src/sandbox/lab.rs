@@ -109,8 +109,7 @@ impl Lab {
             _ => &self.0.private_dir,
         };
         let path = parent.join(name);
-        let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
-        fs::DirBuilder::new().mode(0o700).create(&path).map_err(failed)?;
+        fs::DirBuilder::new().mode(0o700).create(&path).context(operation)?;
         self.give_to(&path, user)?;
         Ok(path)
     }
@@ -119,12 +118,7 @@ impl Lab {
     pub fn give_to(&self, path: &Path, user: ContainerUser) -> Result<()> {
         if user == ContainerUser::Proxy && self.0.identity == ProxyIdentity::Uid {
             rustix::fs::chown(path, Some(Uid::from_raw(PROXY_USER)), Some(Gid::from_raw(PROXY_USER)))
-                .map_err(|error| {
-                    EnvironmentError::new(
-                        format!("give {} to the proxy", path.display()),
-                        io::Error::from(error),
-                    )
-                })?;
+                .context(format!("give {} to the proxy", path.display()))?;
         }
         Ok(())
     }
@@ -224,7 +218,6 @@ impl Lab {
     /// may not pass through our home directory. Its name stays, so that process lists show it.
     pub(crate) fn expose_program(&self, program: &Path) -> Result<PathBuf> {
         let operation = format!("make {} reachable for the proxy's user", program.display());
-        let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
         let Some(name) = program.file_name().filter(|_| program.is_absolute()) else {
             // A bare name is looked for in PATH, whose folders anyone can enter.
             return Ok(program.to_owned());
@@ -233,33 +226,31 @@ impl Lab {
         if let Some(exposed) = state.exposed.get(program) {
             return Ok(exposed.clone());
         }
-        let mode = fs::metadata(program).map_err(failed)?.mode();
+        let mode = fs::metadata(program).context(&operation)?.mode();
         if mode & READ_AND_RUN != READ_AND_RUN {
             return Err(EnvironmentError::new(operation, "its file is closed to other users")
                 .with_hint(format!("chmod a+rx {}", program.display())));
         }
         let folder = self.0.private_dir.join("programs");
-        let exposed = folder_for_all(&folder, state.exposed.len()).map_err(failed)?.join(name);
-        fs::write(&exposed, []).map_err(failed)?;
-        rustix::mount::mount_bind(program, &exposed).map_err(|error| failed(error.into()))?;
+        let exposed = folder_for_all(&folder, state.exposed.len()).context(&operation)?.join(name);
+        fs::write(&exposed, []).context(&operation)?;
+        rustix::mount::mount_bind(program, &exposed).context(operation)?;
         state.exposed.insert(program.to_owned(), exposed.clone());
         Ok(exposed)
     }
 
     /// A copy of a file for the proxy's user, who may not be able to enter its directory. Later changes are not copied.
     pub(crate) fn expose_file(&self, file: &Path) -> Result<PathBuf> {
-        let failed = |error: io::Error| {
-            EnvironmentError::new(format!("copy {} for the proxies", file.display()), error)
-        };
+        let operation = format!("copy {} for the proxies", file.display());
         let mut state = self.state();
         if let Some(exposed) = state.exposed.get(file) {
             return Ok(exposed.clone());
         }
-        let folder =
-            folder_for_all(&self.0.private_dir.join("files"), state.exposed.len()).map_err(failed)?;
+        let folder = self.0.private_dir.join("files");
+        let folder = folder_for_all(&folder, state.exposed.len()).context(&operation)?;
         let exposed = folder.join(file.file_name().unwrap_or(file.as_os_str()));
-        fs::copy(file, &exposed).map_err(failed)?;
-        fs::set_permissions(&exposed, Permissions::from_mode(0o644)).map_err(failed)?;
+        fs::copy(file, &exposed).context(&operation)?;
+        fs::set_permissions(&exposed, Permissions::from_mode(0o644)).context(operation)?;
         state.exposed.insert(file.to_owned(), exposed.clone());
         Ok(exposed)
     }

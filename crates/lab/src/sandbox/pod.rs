@@ -78,9 +78,9 @@ pub struct Pod {
 impl Lab {
     /// May be called from several threads. On an error nothing of the pod remains.
     pub fn create_pod(&self, spec: &PodSpec) -> Result<Pod> {
-        let failed = |reason: String| EnvironmentError::new(format!("make pod {}", spec.name), reason);
-        check_name(&spec.name).map_err(failed)?;
-        let number = self.reserve_pod_number(&spec.name).map_err(|reason| failed(reason.to_owned()))?;
+        let operation = format!("make pod {}", spec.name);
+        check_name(&spec.name).context(&operation)?;
+        let number = self.reserve_pod_number(&spec.name).context(operation)?;
         Pod::create(self, spec, number)
     }
 }
@@ -181,9 +181,7 @@ impl Pod {
     }
 
     pub fn redirect(&self, redirect: &Redirect) -> Result<()> {
-        let rules = redirect::rules(redirect, self.lab.proxy_identity());
-        let lock_file = self.iptables_lock();
-        self.run(move || redirect::load(&rules, &lock_file))?
+        self.load_rules(redirect::rules(redirect, self.lab.proxy_identity()))
     }
 
     /// Loads rules of the pod's network namespace, as `iptables-restore` reads them, beside those that are there.
@@ -280,8 +278,7 @@ fn end_strays(pods: &[&Pod]) -> Result<()> {
     let names: Vec<&str> = pods.iter().map(|pod| pod.name()).collect();
     let mut ended: Vec<Pid> = Vec::new();
     wait_for(&format!("no process is left in {}", names.join(", ")), ENDED_TIMEOUT, || {
-        let failed = |error| EnvironmentError::new("list the lab's processes", error);
-        let pids = process_table::pids(Path::new("/proc")).map_err(failed)?.into_iter();
+        let pids = process_table::pids(Path::new("/proc")).context("list the lab's processes")?.into_iter();
         let is_left =
             |pid: &i32| *pid != 1 && network_of(*pid).is_some_and(|inode| namespaces.contains(&inode));
         let left: Vec<Pid> = pids.filter(is_left).filter_map(Pid::from_raw).collect();

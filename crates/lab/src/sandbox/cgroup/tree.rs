@@ -5,7 +5,7 @@ use super::hierarchy::{self, ParentCgroup};
 use super::version::Version;
 use crate::Result;
 use crate::sandbox::registry::runtime_dir::retry_if_removed;
-use experiment::environment::EnvironmentError;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use mesh::wait::wait_for;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -140,17 +140,17 @@ fn create_all(directory: &Path) -> io::Result<()> {
 
 impl LabCgroup {
     pub fn create(&self, pod: &str, container: &str) -> Result<Cgroup> {
-        let failed = |error| EnvironmentError::new(format!("make the cgroup of {pod}/{container}"), error);
+        let operation = format!("make the cgroup of {pod}/{container}");
         let wanted: Vec<&str> = self.enabled.iter().map(String::as_str).collect();
         let mut branches = Vec::new();
         for branch in &self.branches {
             let pod_directory = branch.directory.join(pod);
-            fs::create_dir_all(&pod_directory).map_err(failed)?;
+            fs::create_dir_all(&pod_directory).context(&operation)?;
             if self.version == Version::V2 {
-                enable(&pod_directory, &wanted).map_err(failed)?;
+                enable(&pod_directory, &wanted).context(&operation)?;
             }
             let directory = pod_directory.join(container);
-            fs::create_dir_all(&directory).map_err(failed)?;
+            fs::create_dir_all(&directory).context(&operation)?;
             branches.push(CgroupDir { directory, controllers: branch.controllers.clone() });
         }
         Ok(Cgroup::new(self.version, branches))

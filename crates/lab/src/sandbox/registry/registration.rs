@@ -22,15 +22,15 @@ pub(crate) struct Registration {
 
 impl Registration {
     pub(crate) fn new(access: DirAccess, record: impl FnOnce(String) -> io::Result<Record>) -> Result<Self> {
-        let failed = |error| EnvironmentError::new("write the lab down", error);
-        let id = new_id().map_err(failed)?;
-        let mut record = record(id).map_err(failed)?;
-        let plan = Plan::read(&record.id).map_err(failed)?;
+        let operation = "write the lab down";
+        let id = new_id().context(operation)?;
+        let mut record = record(id).context(operation)?;
+        let plan = Plan::read(&record.id).context(operation)?;
         record.cgroup_directories = plan.directories();
         let unfinished = make_unfinished(&record.id, access)?;
         let directory = unfinished.with_file_name(&record.id);
         record.save(&unfinished)?;
-        fs::rename(&unfinished, &directory).map_err(failed)?;
+        fs::rename(&unfinished, &directory).context(operation)?;
         Ok(Self { directory, record, removed: false })
     }
 
