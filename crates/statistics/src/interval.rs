@@ -4,23 +4,22 @@
 //! tried with figures: `docs/decisions/0001-intervals.md`. The tests at the end show the coverage by simulation.
 
 use experiment::schema::Estimate;
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use crate::student;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
 /// Two-sided 95 %.
 const UPPER_QUANTILE: f64 = 0.975;
 /// Half-widths are this much wider than normal noise would need. It pays for what t does not know of: skewed spread, and
 /// the bias of a high percentile read off a thousand requests (docs/decisions/0001-intervals.md).
-const ALLOWANCE: f64 = 1.1;
+pub(crate) const ALLOWANCE: f64 = 1.1;
 /// The interval on the logarithm widens a side to at most this many half-widths: with three trials it may reach anywhere.
-const WIDEST_SIDE: f64 = 1.5;
+pub(crate) const WIDEST_SIDE: f64 = 1.5;
 
 /// The mean of values that were measured once in each trial. No interval where there is one value alone; nothing where
 /// there is none. `resolution` is the least difference that the measurement tells apart; the interval is never narrower.
 #[must_use]
 pub fn mean(values: &[f64], resolution: f64) -> Option<Estimate> {
-    mean_with(values, resolution, student)
+    mean_with(values, resolution, student::t_95)
 }
 
 /// The same of a candidate that was chosen since its mean is the greatest: chance alone lifts the greatest of many. The
@@ -28,7 +27,7 @@ pub fn mean(values: &[f64], resolution: f64) -> Option<Estimate> {
 #[must_use]
 pub fn mean_of_greatest(values: &[f64], resolution: f64, candidates: usize) -> Option<Estimate> {
     let tail = (1.0 - UPPER_QUANTILE) / candidates.max(1) as f64;
-    mean_with(values, resolution, |freedom| student_quantile(freedom, 1.0 - tail))
+    mean_with(values, resolution, |freedom| student::quantile(freedom, 1.0 - tail))
 }
 
 fn mean_with(values: &[f64], resolution: f64, quantile: impl Fn(f64) -> f64) -> Option<Estimate> {
@@ -50,20 +49,45 @@ pub fn difference(
     without: &BTreeMap<usize, f64>,
     resolution: f64,
 ) -> Option<Estimate> {
-    let pairs: Vec<(f64, f64)> =
-        with.iter().filter_map(|(repeat, with)| Some((*with, *without.get(repeat)?))).collect();
-    let values = |side: &BTreeMap<usize, f64>| side.values().copied().collect::<Vec<f64>>();
-    let (with, without) = (values(with), values(without));
-    let by_pairs = match pairs.len() {
-        0 => false,
-        1 => with.len() < 2 || without.len() < 2,
-        2 => !groups_say_more(&with, &without),
-        _ => true,
+    match Sides::new(with, without) {
+        Sides::Paired(pairs) => paired_difference(&pairs, resolution),
+        Sides::Unpaired(with, without) => unpaired_difference(&with, &without, resolution),
+    }
+}
+
+/// How likely a difference as great is by chance where there is none (Student's test, or Welch's); absent where the trials are
+/// too few.
+pub(crate) fn chance(with: &BTreeMap<usize, f64>, without: &BTreeMap<usize, f64>) -> Option<f64> {
+    let (difference, error, freedom) = match Sides::new(with, without) {
+        Sides::Paired(pairs) => {
+            let differences: Vec<f64> = pairs.iter().map(|(with, without)| with - without).collect();
+            let (mean, error) = mean_and_error(&differences)?;
+            (mean, error?, pairs.len() as f64 - 1.0)
+        }
+        Sides::Unpaired(with, without) => welch(&with, &without)?,
     };
-    if by_pairs {
-        paired_difference(&pairs, resolution)
-    } else {
-        unpaired_difference(&with, &without, resolution)
+    Some(if difference == 0.0 { 1.0 } else { student::two_sided(difference / error, freedom) })
+}
+
+/// The values of two modes that a difference rests on.
+enum Sides {
+    Paired(Vec<(f64, f64)>),
+    Unpaired(Vec<f64>, Vec<f64>),
+}
+
+impl Sides {
+    fn new(with: &BTreeMap<usize, f64>, without: &BTreeMap<usize, f64>) -> Self {
+        let pairs: Vec<(f64, f64)> =
+            with.iter().filter_map(|(repeat, with)| Some((*with, *without.get(repeat)?))).collect();
+        let values = |side: &BTreeMap<usize, f64>| side.values().copied().collect::<Vec<f64>>();
+        let (with, without) = (values(with), values(without));
+        let by_pairs = match pairs.len() {
+            0 => false,
+            1 => with.len() < 2 || without.len() < 2,
+            2 => !groups_say_more(&with, &without),
+            _ => true,
+        };
+        if by_pairs { Self::Paired(pairs) } else { Self::Unpaired(with, without) }
     }
 }
 
@@ -90,16 +114,22 @@ pub fn paired_difference(pairs: &[(f64, f64)], resolution: f64) -> Option<Estima
 /// value alone; nothing where one has none.
 #[must_use]
 pub fn unpaired_difference(with: &[f64], without: &[f64], resolution: f64) -> Option<Estimate> {
-    let (with_mean, with_error) = mean_and_error(with)?;
-    let (without_mean, without_error) = mean_and_error(without)?;
-    let estimate = with_mean - without_mean;
+    let means = [mean_and_error(with)?.0, mean_and_error(without)?.0];
+    let estimate = means[0] - means[1];
     let n = with.len().min(without.len());
-    let (Some(with_error), Some(without_error)) = (with_error, without_error) else {
+    let Some((_, error, freedom)) = welch(with, without) else {
         return Some(Estimate { estimate, low: None, high: None, n });
     };
-    let (with_variance, without_variance) = (with_error.powi(2), without_error.powi(2));
+    let half = (student::t_95(freedom) * ALLOWANCE * error).max(resolution);
+    Some(Estimate { estimate, low: Some(estimate - half), high: Some(estimate + half), n })
+}
+
+/// The difference of two means, its standard error and degrees of freedom (B. L. Welch, Biometrika 34 (1947), 28-35).
+fn welch(with: &[f64], without: &[f64]) -> Option<(f64, f64, f64)> {
+    let ((with_mean, with_error), (without_mean, without_error)) =
+        (mean_and_error(with)?, mean_and_error(without)?);
+    let (with_variance, without_variance) = (with_error?.powi(2), without_error?.powi(2));
     let variance = with_variance + without_variance;
-    // Welch and Satterthwaite: B. L. Welch, Biometrika 34 (1947), 28-35.
     let freedom = if variance > 0.0 {
         variance.powi(2)
             / (with_variance.powi(2) / (with.len() as f64 - 1.0)
@@ -107,8 +137,7 @@ pub fn unpaired_difference(with: &[f64], without: &[f64], resolution: f64) -> Op
     } else {
         1.0
     };
-    let half = (student(freedom) * ALLOWANCE * variance.sqrt()).max(resolution);
-    Some(Estimate { estimate, low: Some(estimate - half), high: Some(estimate + half), n })
+    Some((with_mean - without_mean, variance.sqrt(), freedom))
 }
 
 /// The mean and its standard error; the latter from two values on.
@@ -142,24 +171,6 @@ fn widened_by_logarithms(values: &[f64], estimate: f64, half: f64, t: f64) -> (f
         plain.0.min(low.max(estimate - WIDEST_SIDE * half)),
         plain.1.max(high.min(estimate + WIDEST_SIDE * half)),
     )
-}
-
-/// The quantile of Student's distribution for two-sided 95 %. Finding one takes thousands of steps: those of whole degrees
-/// of freedom, which nearly all intervals need, are kept.
-fn student(freedom: f64) -> f64 {
-    static QUANTILES: [OnceLock<f64>; 64] = [const { OnceLock::new() }; 64];
-    let freedom = freedom.max(1.0);
-    let find = || student_quantile(freedom, UPPER_QUANTILE);
-    match QUANTILES.get(freedom as usize) {
-        Some(kept) if freedom.fract() == 0.0 => *kept.get_or_init(find),
-        _ => find(),
-    }
-}
-
-fn student_quantile(freedom: f64, quantile: f64) -> f64 {
-    StudentsT::new(0.0, 1.0, freedom.max(1.0))
-        .expect("scale and degrees of freedom are positive")
-        .inverse_cdf(quantile)
 }
 
 #[cfg(test)]

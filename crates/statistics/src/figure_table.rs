@@ -1,0 +1,208 @@
+//! One figure in all cells of a run: means and differences with their intervals.
+//!
+//! Intervals take the noise of a trial from all cells ([`crate::noise`]); where too few cells or values are there
+//! for that, each stands alone ([`crate::interval`]). Docs: docs/decisions/0001-intervals.md.
+
+use crate::interval::{self, ALLOWANCE};
+use crate::noise::{Noise, Spread, Values};
+use crate::student;
+use experiment::schema::Estimate;
+
+/// A figure in the trials of each cell of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FigureTable {
+    cells: Vec<Values>,
+    noise: Noise,
+}
+
+/// A difference, and how likely one as great is by chance where there is none; absent where the trials are too few.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Difference {
+    pub estimate: Estimate,
+    pub chance: Option<f64>,
+}
+
+/// A variance with its degrees of freedom, and sums of such.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    variance: f64,
+    /// Of which each part squared over its degrees of freedom: F. E. Satterthwaite, Biometrics Bulletin 2 (1946).
+    parts: f64,
+}
+
+impl Sum {
+    fn with(self, spread: Spread, factor: f64) -> Self {
+        let variance = spread.variance * factor;
+        Self { variance: self.variance + variance, parts: self.parts + variance * variance / spread.freedom }
+    }
+
+    fn freedom(self) -> f64 {
+        if self.parts > 0.0 { self.variance * self.variance / self.parts } else { 1.0 }
+    }
+}
+
+impl FigureTable {
+    /// Of cells, each with the number of its mode.
+    pub(crate) fn new(cells: Vec<(usize, Values)>) -> Self {
+        let by_mode: Vec<(usize, &Values)> = cells.iter().map(|(mode, values)| (*mode, values)).collect();
+        let noise = Noise::new(&by_mode);
+        Self { noise, cells: cells.into_iter().map(|(_, values)| values).collect() }
+    }
+
+    /// The values of a cell.
+    pub(crate) fn values(&self, cell: usize) -> &Values {
+        &self.cells[cell]
+    }
+
+    /// The mean of a cell's values. `resolution`: see [`interval::mean`].
+    pub(crate) fn mean(&self, cell: usize, resolution: f64) -> Option<Estimate> {
+        let values: Vec<f64> = self.cells[cell].values().copied().collect();
+        let Some(parts) = self.noise.of_cell(cell) else { return interval::mean(&values, resolution) };
+        let n = values.len();
+        let estimate = values.iter().sum::<f64>() / n as f64;
+        let sum = parts.into_iter().fold(Sum::default(), |sum, part| sum.with(part, 1.0 / n as f64));
+        let half = ALLOWANCE * student::t_95(sum.freedom()) * sum.variance.sqrt();
+        let (low, high) = (estimate * (-half).exp(), estimate * (1.0 + upwards(half)));
+        Some(Estimate {
+            estimate,
+            low: Some(low.min(estimate - resolution)),
+            high: Some(high.max(estimate + resolution)),
+            n,
+        })
+    }
+
+    /// The difference of two cells.
+    pub(crate) fn difference(&self, with: usize, without: usize, resolution: f64) -> Option<Difference> {
+        let sides = [&self.cells[with], &self.cells[without]];
+        let (Some(trials), Some(repeats)) = (self.spreads(with, without), self.noise.of_repeats()) else {
+            return plain_difference(sides, resolution);
+        };
+        let choices = [paired(sides), sides.map(Clone::clone)];
+        let choices = choices.iter().filter(|sides| sides.iter().all(|values| values.len() >= 2));
+        let contrasts = choices.map(|sides| Contrast::new(sides, trials, repeats));
+        let best = contrasts.min_by(|one, other| one.sum.variance.total_cmp(&other.sum.variance))?;
+        Some(Difference { estimate: best.interval(resolution), chance: Some(best.chance()) })
+    }
+
+    /// The change of one cell against another, as a fraction. Absent where a value has no logarithm.
+    pub(crate) fn change(&self, with: usize, without: usize) -> Option<Difference> {
+        let sides = [&self.cells[with], &self.cells[without]];
+        if sides.iter().any(|values| values.values().any(|value| *value <= 0.0)) {
+            return None;
+        }
+        let logarithms = sides.map(|values| values.iter().map(|(repeat, value)| (*repeat, value.ln())).collect());
+        let (Some(trials), Some(repeats)) = (self.spreads(with, without), self.noise.of_repeats()) else {
+            let plain = plain_difference(logarithms.each_ref(), 0.0)?;
+            return Some(Difference { estimate: plain.estimate.map(f64::exp_m1), ..plain });
+        };
+        let choices = [paired(logarithms.each_ref()), logarithms];
+        let choices = choices.iter().filter(|sides| sides.iter().all(|values| values.len() >= 2));
+        let ratios = choices.map(|sides| (Sum::of_ratio(sides, trials, repeats), sides));
+        let (sum, sides) = ratios.min_by(|(one, _), (other, _)| one.variance.total_cmp(&other.variance))?;
+        let difference = mean(&sides[0]) - mean(&sides[1]);
+        let half = ALLOWANCE * student::t_95(sum.freedom()) * sum.variance.sqrt();
+        let estimate = Estimate {
+            estimate: difference,
+            low: Some(difference - half),
+            high: Some(difference + half),
+            n: sides[0].len().min(sides[1].len()),
+        };
+        let chance = student::two_sided(difference / sum.variance.sqrt(), sum.freedom());
+        Some(Difference { estimate: estimate.map(f64::exp_m1), chance: Some(chance) })
+    }
+
+    fn spreads(&self, with: usize, without: usize) -> Option<[Spread; 2]> {
+        Some([self.noise.of_trials(with)?, self.noise.of_trials(without)?])
+    }
+}
+
+/// What stands alone, with the chance of Student's test.
+fn plain_difference(sides: [&Values; 2], resolution: f64) -> Option<Difference> {
+    let estimate = interval::difference(sides[0], sides[1], resolution)?;
+    Some(Difference { estimate, chance: interval::chance(sides[0], sides[1]) })
+}
+
+/// The repeats that both sides have.
+fn paired(sides: [&Values; 2]) -> [Values; 2] {
+    let common = |one: &Values, other: &Values| -> Values {
+        one.iter().filter(|(repeat, _)| other.contains_key(repeat)).map(|(repeat, value)| (*repeat, *value)).collect()
+    };
+    [common(sides[0], sides[1]), common(sides[1], sides[0])]
+}
+
+fn mean(values: &Values) -> f64 {
+    values.values().sum::<f64>() / values.len() as f64
+}
+
+/// How far an interval reaches above its mean, as a fraction: what is skewed reaches further, but with few trials the logarithm may
+/// reach anywhere.
+fn upwards(half: f64) -> f64 {
+    half.exp_m1().min(interval::WIDEST_SIDE * half)
+}
+
+/// Of the repeats' effects: the sum of squares of their coefficients in a difference of two means with these factors.
+fn repeat_factor(sides: &[Values; 2], factors: [f64; 2]) -> f64 {
+    let part = |side: usize, repeat: &usize| {
+        if sides[side].contains_key(repeat) { factors[side] / sides[side].len() as f64 } else { 0.0 }
+    };
+    let only_right = sides[1].keys().filter(|repeat| !sides[0].contains_key(repeat));
+    sides[0].keys().chain(only_right).map(|repeat| (part(0, repeat) - part(1, repeat)).powi(2)).sum()
+}
+
+impl Sum {
+    /// Variance of the difference of two means of logarithms.
+    fn of_ratio(sides: &[Values; 2], trials: [Spread; 2], repeats: Spread) -> Self {
+        let own = sides.iter().zip(trials);
+        own.fold(Self::default(), |sum, (values, spread)| sum.with(spread, 1.0 / values.len() as f64))
+            .with(repeats, repeat_factor(sides, [1.0, 1.0]))
+    }
+}
+
+/// The difference of two means.
+struct Contrast<'a> {
+    sides: &'a [Values; 2],
+    trials: [Spread; 2],
+    repeats: Spread,
+    means: [f64; 2],
+    sum: Sum,
+}
+
+impl<'a> Contrast<'a> {
+    fn new(sides: &'a [Values; 2], trials: [Spread; 2], repeats: Spread) -> Self {
+        let means = sides.each_ref().map(mean);
+        let mut sum = Sum::default().with(repeats, repeat_factor(sides, means));
+        for side in 0..2 {
+            sum = sum.with(trials[side], means[side] * means[side] / sides[side].len() as f64);
+        }
+        Self { sides, trials, repeats, means, sum }
+    }
+
+    /// Put together from the intervals of both means on their logarithms, which are skewed (G. Y. Zou and A. Donner, 2008), and what
+    /// the repeats do to the difference.
+    fn interval(&self, resolution: f64) -> Estimate {
+        let t = ALLOWANCE * student::t_95(self.sum.freedom());
+        let reach = |side: usize| {
+            let half = t * (self.trials[side].variance / self.sides[side].len() as f64).sqrt();
+            (self.means[side] * -(-half).exp_m1(), self.means[side] * upwards(half))
+        };
+        let ((with_below, with_above), (without_below, without_above)) = (reach(0), reach(1));
+        let repeats = t * t * self.repeats.variance * repeat_factor(self.sides, self.means);
+        let below = (with_below.powi(2) + without_above.powi(2) + repeats).sqrt().max(resolution);
+        let above = (with_above.powi(2) + without_below.powi(2) + repeats).sqrt().max(resolution);
+        let estimate = self.means[0] - self.means[1];
+        Estimate {
+            estimate,
+            low: Some(estimate - below),
+            high: Some(estimate + above),
+            n: self.sides[0].len().min(self.sides[1].len()),
+        }
+    }
+
+    /// By the logarithms, in which what repeats have in common cancels.
+    fn chance(&self) -> f64 {
+        let sum = Sum::of_ratio(self.sides, self.trials, self.repeats);
+        let logarithm = |values: &Values| values.values().map(|value| value.ln()).sum::<f64>() / values.len() as f64;
+        let difference = logarithm(&self.sides[0]) - logarithm(&self.sides[1]);
+        student::two_sided(difference / sum.variance.sqrt(), sum.freedom())
+    }
+}

@@ -1,0 +1,211 @@
+//! What varies between the trials of a run, for one figure: a model over modes, loads and repeats.
+//!
+//! The logarithm of a figure in a trial is that of its cell, plus what the repeat has in common (the machine's better and
+//! worse minutes), plus noise of the trial. Cells of a run share a machine, so their variances borrow from each
+//! other ([`moderated`]); the repeats' variance has nothing to borrow from. Figures: docs/decisions/0001-intervals.md.
+
+mod moderated;
+
+pub(crate) use moderated::Spread;
+use moderated::{SampleVariance, moderated};
+use std::collections::BTreeMap;
+
+/// A figure in the trials of a cell, by repeat.
+pub(crate) type Values = BTreeMap<usize, f64>;
+
+/// Cells that the model needs: of two, what is of a cell and what of a repeat are not told apart.
+const MIN_CELLS: usize = 3;
+/// Rounds of fitting and weighing: the quieter cells say more of the repeats, and the repeats more of the cells.
+const ROUNDS: usize = 2;
+/// Passes of the fit, which is exact after one where no trial is missing.
+const PASSES: usize = 20;
+/// Least standard deviation, as a fraction: finer than any figure of a trial is read.
+const LEAST_DEVIATION: f64 = 1e-4;
+
+/// The noise of one figure.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Noise {
+    /// Of each cell; absent of those that the model leaves out.
+    trials: Vec<Option<Spread>>,
+    /// Share of each cell in what is known of the repeats, 0 to 1.
+    shares: Vec<f64>,
+    /// Of what the repeats are seen to have in common.
+    repeats: Option<Spread>,
+    /// Variance of that by the noise of the trials alone.
+    repeats_by_trials: f64,
+}
+
+impl Noise {
+    /// Of the cells of a run, each with the number of its mode. Cells with one value, or with a value that has no logarithm,
+    /// are left out.
+    pub(crate) fn new(cells: &[(usize, &Values)]) -> Self {
+        let left_out = Self { trials: vec![None; cells.len()], ..Self::default() };
+        let fits = |values: &Values| values.len() >= 2 && values.values().all(|value| *value > 0.0);
+        let taken: Vec<usize> = (0..cells.len()).filter(|cell| fits(cells[*cell].1)).collect();
+        if taken.len() < MIN_CELLS {
+            return left_out;
+        }
+        let logarithms: Vec<Values> =
+            taken.iter().map(|cell| cells[*cell].1.iter().map(|(repeat, value)| (*repeat, value.ln())).collect()).collect();
+        let groups = dense(taken.iter().map(|cell| cells[*cell].0));
+        let mut weights = vec![1.0; taken.len()];
+        let mut spreads = Vec::new();
+        let mut fit = Fit::new(&logarithms, &weights);
+        for round in 0..=ROUNDS {
+            spreads = moderated(&fit.sample_variances(&groups));
+            if round < ROUNDS {
+                weights = spreads.iter().map(|spread| 1.0 / spread.variance).collect();
+                fit = Fit::new(&logarithms, &weights);
+            }
+        }
+        let mut noise = Self { shares: vec![0.0; cells.len()], repeats: fit.repeats(), ..left_out };
+        noise.repeats_by_trials = fit.repeats_by_trials();
+        for (position, cell) in taken.iter().enumerate() {
+            noise.trials[*cell] = Some(spreads[position]);
+            noise.shares[*cell] = fit.share(position);
+        }
+        noise
+    }
+
+    /// Noise of a cell's trials, beyond what the repeats have in common.
+    pub(crate) fn of_trials(&self, cell: usize) -> Option<Spread> {
+        self.trials[cell]
+    }
+
+    /// What repeats have in common, as far as it is more than the trials' noise makes it look.
+    pub(crate) fn of_repeats(&self) -> Option<Spread> {
+        self.repeats.map(|seen| Spread { variance: (seen.variance - self.repeats_by_trials).max(0.0), ..seen })
+    }
+
+    /// Both together, of a trial of a cell: in two parts that are independent of each other, since a weighted mean of all cells
+    /// is independent of the distance from it.
+    pub(crate) fn of_cell(&self, cell: usize) -> Option<[Spread; 2]> {
+        let trials = self.trials[cell]?;
+        let own = Spread { variance: trials.variance * (1.0 - self.shares[cell]), ..trials };
+        Some([own, self.repeats?])
+    }
+}
+
+/// Groups numbered without gaps.
+fn dense(groups: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut numbers = BTreeMap::new();
+    groups
+        .map(|group| {
+            let next = numbers.len();
+            *numbers.entry(group).or_insert(next)
+        })
+        .collect()
+}
+
+/// Cells and repeats fitted by weighted least squares.
+struct Fit<'a> {
+    cells: &'a [Values],
+    weights: &'a [f64],
+    means: Vec<f64>,
+    /// Of each repeat, and the weight that it rests on.
+    repeats: BTreeMap<usize, (f64, f64)>,
+}
+
+impl<'a> Fit<'a> {
+    fn new(cells: &'a [Values], weights: &'a [f64]) -> Self {
+        let mut repeats: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
+        for (values, weight) in cells.iter().zip(weights) {
+            values.keys().for_each(|repeat| repeats.entry(*repeat).or_default().1 += weight);
+        }
+        let mut fit = Self { cells, weights, means: vec![0.0; cells.len()], repeats };
+        let complete = cells.iter().all(|values| values.len() == fit.repeats.len());
+        for _ in 0..if complete { 1 } else { PASSES } {
+            fit.improve();
+        }
+        fit
+    }
+
+    fn improve(&mut self) {
+        for (mean, values) in self.means.iter_mut().zip(self.cells) {
+            let rest = values.iter().map(|(repeat, value)| value - self.repeats[repeat].0);
+            *mean = rest.sum::<f64>() / values.len() as f64;
+        }
+        let mut sums: BTreeMap<usize, f64> = BTreeMap::new();
+        for ((values, mean), weight) in self.cells.iter().zip(&self.means).zip(self.weights) {
+            for (repeat, value) in values {
+                *sums.entry(*repeat).or_default() += weight * (value - mean);
+            }
+        }
+        for (repeat, (effect, weight)) in &mut self.repeats {
+            *effect = sums[repeat] / *weight;
+        }
+    }
+
+    /// What is left of each value of a cell.
+    fn residuals(&self, cell: usize) -> impl Iterator<Item = (usize, f64)> {
+        let values = self.cells[cell].iter();
+        let rest: Vec<(usize, f64)> =
+            values.map(|(repeat, value)| (*repeat, value - self.repeats[repeat].0)).collect();
+        let mean = rest.iter().map(|(_, rest)| rest).sum::<f64>() / rest.len() as f64;
+        rest.into_iter().map(move |(repeat, rest)| (repeat, rest - mean))
+    }
+
+    /// Share of a cell in the weight of its repeats.
+    fn share(&self, cell: usize) -> f64 {
+        let repeats = self.cells[cell].keys().map(|repeat| self.weights[cell] / self.repeats[repeat].1);
+        repeats.sum::<f64>() / self.cells[cell].len() as f64
+    }
+
+    fn sample_variances(&self, groups: &[usize]) -> Vec<SampleVariance> {
+        let dependence = self.dependence(groups);
+        let size = |group: usize| groups.iter().filter(|other| **other == group).count() as f64;
+        (0..self.cells.len())
+            .map(|cell| {
+                let (group, others) = (groups[cell], size(groups[cell]) - 1.0);
+                let share = self.share(cell) * (1.0 + others * dependence);
+                let freedom = (self.cells[cell].len() as f64 - 1.0) * (1.0 - share).max(0.05);
+                let squares: f64 = self.residuals(cell).map(|(_, rest)| rest * rest).sum();
+                SampleVariance {
+                    group,
+                    variance: (squares / freedom).max(LEAST_DEVIATION * LEAST_DEVIATION),
+                    freedom: freedom / (1.0 + others * dependence * dependence),
+                }
+            })
+            .collect()
+    }
+
+    /// Correlation of what is left in the trials of one mode and repeat, which may share a deployment: variances of cells that vary
+    /// together say less than they seem to.
+    fn dependence(&self, groups: &[usize]) -> f64 {
+        let mut sums: BTreeMap<(usize, usize), (f64, f64, f64)> = BTreeMap::new();
+        for (cell, group) in groups.iter().enumerate() {
+            let rest: Vec<(usize, f64)> = self.residuals(cell).collect();
+            let scale = rest.iter().map(|(_, rest)| rest * rest).sum::<f64>() / rest.len() as f64;
+            for (repeat, rest) in rest {
+                let standard = rest / scale.sqrt().max(LEAST_DEVIATION);
+                let (sum, squares, count) = sums.entry((*group, repeat)).or_default();
+                *sum += standard;
+                *squares += standard * standard;
+                *count += 1.0;
+            }
+        }
+        let (mut products, mut squares, mut pairs) = (0.0, 0.0, 0.0);
+        for (sum, square, count) in sums.values() {
+            products += sum * sum - square;
+            squares += (count - 1.0) * square;
+            pairs += count * (count - 1.0) / 2.0;
+        }
+        // Taking out what repeats have in common leaves the rest correlated the other way.
+        let by_fit = 1.0 / (self.cells.len() as f64 - 1.0);
+        let by_chance = 0.5 / f64::max(pairs, 1.0).sqrt();
+        if squares > 0.0 { (products / squares + by_fit - by_chance).clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    /// Variance of the repeats' effects, as they are seen.
+    fn repeats(&self) -> Option<Spread> {
+        let count = self.repeats.len() as f64;
+        let mean = self.repeats.values().map(|(effect, _)| effect).sum::<f64>() / count;
+        let squares: f64 = self.repeats.values().map(|(effect, _)| (effect - mean).powi(2)).sum();
+        (count > 1.0).then(|| Spread { variance: squares / (count - 1.0), freedom: count - 1.0 })
+    }
+
+    /// The mean variance that the noise of trials gives them.
+    fn repeats_by_trials(&self) -> f64 {
+        self.repeats.values().map(|(_, weight)| 1.0 / weight).sum::<f64>() / self.repeats.len() as f64
+    }
+}
