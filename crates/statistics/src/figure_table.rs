@@ -90,7 +90,8 @@ impl FigureTable {
         if sides.iter().any(|values| values.values().any(|value| *value <= 0.0)) {
             return None;
         }
-        let logarithms = sides.map(|values| values.iter().map(|(repeat, value)| (*repeat, value.ln())).collect());
+        let logarithms =
+            sides.map(|values| values.iter().map(|(repeat, value)| (*repeat, value.ln())).collect());
         let (Some(trials), Some(repeats)) = (self.spreads(with, without), self.noise.of_repeats()) else {
             let plain = plain_difference(logarithms.each_ref(), 0.0)?;
             return Some(Difference { estimate: plain.estimate.map(f64::exp_m1), ..plain });
@@ -125,7 +126,10 @@ fn plain_difference(sides: [&Values; 2], resolution: f64) -> Option<Difference> 
 /// The repeats that both sides have.
 fn paired(sides: [&Values; 2]) -> [Values; 2] {
     let common = |one: &Values, other: &Values| -> Values {
-        one.iter().filter(|(repeat, _)| other.contains_key(repeat)).map(|(repeat, value)| (*repeat, *value)).collect()
+        one.iter()
+            .filter(|(repeat, _)| other.contains_key(repeat))
+            .map(|(repeat, value)| (*repeat, *value))
+            .collect()
     };
     [common(sides[0], sides[1]), common(sides[1], sides[0])]
 }
@@ -201,7 +205,8 @@ impl<'a> Contrast<'a> {
     /// By the logarithms, in which what repeats have in common cancels.
     fn chance(&self) -> f64 {
         let sum = Sum::of_ratio(self.sides, self.trials, self.repeats);
-        let logarithm = |values: &Values| values.values().map(|value| value.ln()).sum::<f64>() / values.len() as f64;
+        let logarithm =
+            |values: &Values| values.values().map(|value| value.ln()).sum::<f64>() / values.len() as f64;
         let difference = logarithm(&self.sides[0]) - logarithm(&self.sides[1]);
         student::two_sided(difference / sum.variance.sqrt(), sum.freedom())
     }

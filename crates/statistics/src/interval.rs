@@ -3,8 +3,8 @@
 //! Student's t over trials, made to hold where trials are few and their spread is skewed. Why so, and what else was
 //! tried with figures: `docs/decisions/0001-intervals.md`. The tests at the end show the coverage by simulation.
 
-use experiment::schema::Estimate;
 use crate::student;
+use experiment::schema::Estimate;
 use std::collections::BTreeMap;
 
 /// Two-sided 95 %.
@@ -26,7 +26,10 @@ pub fn mean(values: &[f64], resolution: f64) -> Option<Estimate> {
 /// interval is that at which all candidates' intervals together are right 95 times in 100 (Bonferroni).
 #[must_use]
 pub fn mean_of_greatest(values: &[f64], resolution: f64, candidates: usize) -> Option<Estimate> {
-    let tail = (1.0 - UPPER_QUANTILE) / candidates.max(1) as f64;
+    if candidates <= 1 {
+        return mean(values, resolution);
+    }
+    let tail = (1.0 - UPPER_QUANTILE) / candidates as f64;
     mean_with(values, resolution, |freedom| student::quantile(freedom, 1.0 - tail))
 }
 
@@ -58,15 +61,22 @@ pub fn difference(
 /// How likely a difference as great is by chance where there is none (Student's test, or Welch's); absent where the trials are
 /// too few.
 pub(crate) fn chance(with: &BTreeMap<usize, f64>, without: &BTreeMap<usize, f64>) -> Option<f64> {
-    let (difference, error, freedom) = match Sides::new(with, without) {
+    match Sides::new(with, without) {
         Sides::Paired(pairs) => {
-            let differences: Vec<f64> = pairs.iter().map(|(with, without)| with - without).collect();
-            let (mean, error) = mean_and_error(&differences)?;
-            (mean, error?, pairs.len() as f64 - 1.0)
+            chance_of_mean(&pairs.iter().map(|(with, without)| with - without).collect::<Vec<f64>>())
         }
-        Sides::Unpaired(with, without) => welch(&with, &without)?,
-    };
-    Some(if difference == 0.0 { 1.0 } else { student::two_sided(difference / error, freedom) })
+        Sides::Unpaired(with, without) => {
+            let (difference, error, freedom) = welch(&with, &without)?;
+            Some(if difference == 0.0 { 1.0 } else { student::two_sided(difference / error, freedom) })
+        }
+    }
+}
+
+/// How likely a mean as far from zero is by chance where it is zero (Student's test); absent of fewer than two values.
+pub(crate) fn chance_of_mean(values: &[f64]) -> Option<f64> {
+    let (mean, error) = mean_and_error(values)?;
+    let error = error?;
+    Some(if mean == 0.0 { 1.0 } else { student::two_sided(mean / error, values.len() as f64 - 1.0) })
 }
 
 /// The values of two modes that a difference rests on.

@@ -7,14 +7,15 @@
 
 pub mod copies;
 pub mod curve;
+mod family;
+mod figure_table;
 pub mod findings;
 pub mod histogram;
 pub mod interval;
 pub mod merge;
+mod noise;
 pub mod objective;
 pub mod pauses;
-mod figure_table;
-mod noise;
 mod published;
 pub mod retakes;
 pub mod search;

@@ -52,7 +52,9 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_textbook() {
-        for (freedom, expected) in [(1.0, 12.706_205), (2.0, 4.302_653), (4.0, 2.776_445), (10.0, 2.228_139), (1e6, 1.959_966)] {
+        for (freedom, expected) in
+            [(1.0, 12.706_205), (2.0, 4.302_653), (4.0, 2.776_445), (10.0, 2.228_139), (1e6, 1.959_966)]
+        {
             let found = t_95(freedom);
             assert!((found / expected - 1.0).abs() < 1e-3, "{freedom}: {found}");
             assert!((two_sided(expected, freedom) - 0.05).abs() < 1e-5, "{freedom}");

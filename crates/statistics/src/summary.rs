@@ -15,22 +15,25 @@ mod holdings;
 mod readings;
 mod reservation;
 mod services;
+mod tables;
 mod totals;
+mod verdicts;
 
 pub use estimates::VALID;
 pub(crate) use estimates::resolution_us;
 
-use crate::trials::{TrialsByCell, is_valid, reason_kind};
+use crate::trials::{TrialsByCell, is_valid, reason_kind, usable};
 use crate::{findings, published, retakes};
 use components::components;
-use estimates::{clock_percentiles, commonest_kind, error_fraction, estimate, percentiles};
+use estimates::{commonest_kind, error_fraction};
 use experiment::plan::{PlannedCell, cells, most_retakes, topology_of};
 use experiment::schema::{
-    Cell, CellKey, CellPath, Conditions, HopProof, Host, LoadPoint, LoadResult, SUMMARY_SCHEMA, Summary,
-    TrialRecord,
+    Cell, CellKey, CellPath, Conditions, Figure, HopProof, Host, LoadPoint, ModeComparison, SUMMARY_SCHEMA,
+    Summary, TrialRecord,
 };
 use experiment::{Experiment, Mode};
 use std::collections::HashSet;
+use tables::Tables;
 
 /// The verdict of a cell that no trial was recorded of.
 pub const NOT_MEASURED: &str = "not-measured";
@@ -52,8 +55,12 @@ pub fn summarize(
     let mut modes: Vec<Mode> = keys.iter().map(|cell| cell.mode).collect();
     modes.sort_unstable();
     modes.dedup();
-    let cells = keys.iter().map(|key| cell(key, experiment, trials)).collect();
-    let factor_effects = factors::effects(experiment, &conditions, &modes, trials.all());
+    let tables = Tables::new(&keys, trials);
+    let (mut comparisons, mut tested) = comparison::comparisons(&conditions, &modes, &tables);
+    let (mut factor_effects, slopes) = factors::effects(experiment, &conditions, &modes, trials.all());
+    tested.extend(slopes);
+    verdicts::judge(&tested, &mut comparisons, &mut factor_effects);
+    let cells = keys.iter().map(|key| cell(key, experiment, trials, &tables, &comparisons)).collect();
     let mut summary = Summary {
         schema: SUMMARY_SCHEMA.to_owned(),
         name: experiment.name.clone(),
@@ -67,7 +74,7 @@ pub fn summarize(
         findings: Vec::new(),
         finding_records: Vec::new(),
         published: Vec::new(),
-        comparisons: comparison::comparisons(&conditions, &modes, trials),
+        comparisons,
         size_effects: factors::size_effects(&factor_effects),
         factor_effects,
     };
@@ -100,13 +107,18 @@ fn cell_keys(experiment: &Experiment, trials: &[TrialRecord]) -> Vec<PlannedCell
     keys
 }
 
-fn cell(key: &PlannedCell, experiment: &Experiment, trials: &TrialsByCell<'_>) -> Cell {
+fn cell(
+    key: &PlannedCell,
+    experiment: &Experiment,
+    trials: &TrialsByCell<'_>,
+    tables: &Tables<'_>,
+    comparisons: &[ModeComparison],
+) -> Cell {
     let mode = key.mode;
     let all = trials.of(key.key());
-    let valid: Vec<&TrialRecord> = all.iter().copied().filter(|trial| is_valid(trial)).collect();
+    let valid = usable(all, Figure::P50);
     let retakes = all.iter().filter(|trial| retakes::is_another_take(trial, all)).count();
     let places = all.len() - retakes;
-    let results: Vec<&LoadResult> = trials.valid_results(key.key()).collect();
     let verdict = verdict(all, valid.len(), places);
     Cell {
         mode,
@@ -115,22 +127,19 @@ fn cell(key: &PlannedCell, experiment: &Experiment, trials: &TrialsByCell<'_>) -
         trials: all.len(),
         valid: valid.len(),
         retakes,
-        response_time_us: percentiles(&results),
-        service_time_us: clock_percentiles(&results, |result| &result.service_time_us),
+        response_time_us: tables.response_times(key.key()),
+        service_time_us: tables.service_times(key.key()),
         distribution: distribution::distribution(&verdict, all),
         verdict,
-        added_us: mode
-            .floor()
-            .and_then(|floor| comparison::response_time(mode, floor, key.conditions(), trials)),
-        rate_completed: estimate(results.iter().map(|result| result.rate.completed)),
+        added_us: comparison::added_to_floor(mode, key.conditions(), comparisons),
+        rate_completed: tables.throughput(key.key()),
         errors: error_fraction(all.iter().filter_map(|trial| Some(&trial.result.as_ref()?.requests))),
         drivers: drivers::drivers(&experiment.objective, all, places),
         services: services::services(all),
         edges: edges::edges(all),
-        components: components(&valid),
-        totals: totals::totals(&valid),
-        reserved: topology_of(experiment, key)
-            .and_then(|topology| reservation::reservation(&topology, all, &valid)),
+        components: components(all),
+        totals: totals::totals(key.key(), tables),
+        reserved: topology_of(experiment, key).and_then(|topology| reservation::reservation(&topology, all)),
         path: path(&valid, all),
     }
 }

@@ -1,6 +1,6 @@
-//! Trials of a run by cell, and which of them are valid.
+//! Trials of a run by cell, and which figures of them are usable.
 
-use experiment::schema::{CellKey, LoadResult, TrialRecord};
+use experiment::schema::{CellKey, Figure, LoadResult, TrialRecord};
 use std::collections::HashMap;
 
 /// Trials of a run, found by cell.
@@ -42,16 +42,37 @@ impl<'a> TrialsByCell<'a> {
         self.positions.get(&cell).copied()
     }
 
-    /// Results of the valid trials of a cell.
+    /// Results of the trials of a cell whose median is usable, one per repeat.
     pub(crate) fn valid_results(&self, cell: CellKey<'_>) -> impl Iterator<Item = &'a LoadResult> {
-        let valid = self.of(cell).iter().filter(|trial| is_valid(trial));
-        valid.filter_map(|trial| trial.result.as_ref())
+        usable(self.of(cell), Figure::P50).into_iter().filter_map(|trial| trial.result.as_ref())
     }
 }
 
-/// Whether a trial's figures may enter estimates: its verdict says so and there are responses.
+/// The trials whose figure is usable: of each cell and repeat the first take in which it is.
+pub(crate) fn usable<'a>(trials: &[&'a TrialRecord], figure: Figure) -> Vec<&'a TrialRecord> {
+    let mut positions: HashMap<(CellKey<'a>, usize), usize> = HashMap::new();
+    let mut first: Vec<&TrialRecord> = Vec::new();
+    for trial in trials.iter().filter(|trial| is_usable(trial, figure)) {
+        let position = *positions.entry((trial.cell(), trial.repeat)).or_insert_with(|| {
+            first.push(trial);
+            first.len() - 1
+        });
+        if trial.take() < first[position].take() {
+            first[position] = trial;
+        }
+    }
+    first
+}
+
+/// Whether a trial's figure may enter estimates: no reason spoils it and there are responses.
+pub(crate) fn is_usable(trial: &TrialRecord, figure: Figure) -> bool {
+    trial.verdict.is_usable(figure)
+        && trial.result.as_ref().is_some_and(|result| result.response_time_us.count > 0)
+}
+
+/// Whether a trial's median may enter estimates.
 pub(crate) fn is_valid(trial: &TrialRecord) -> bool {
-    trial.verdict.valid && trial.result.as_ref().is_some_and(|result| result.response_time_us.count > 0)
+    is_usable(trial, Figure::P50)
 }
 
 /// Kind of a reason: the text before its colon.

@@ -1,6 +1,7 @@
 //! Drivers: what offers load in a trial and reports, and what each measured.
 
 use super::estimate::{Estimate, Percentiles};
+use super::figure::Figure;
 use super::load::LoadResult;
 use super::verdict::Verdict;
 use serde::{Deserialize, Serialize};
@@ -50,10 +51,16 @@ impl<'a> DriverView<'a> {
         }
     }
 
-    /// Whether its figures may enter estimates: its verdict says so, and requests were answered.
+    /// Whether its median may enter estimates.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        self.verdict.valid && self.result.is_some_and(|result| result.response_time_us.count > 0)
+        self.is_usable(Figure::P50)
+    }
+
+    /// Whether a figure may enter estimates: no reason spoils it, and requests were answered.
+    #[must_use]
+    pub fn is_usable(&self, figure: Figure) -> bool {
+        self.verdict.is_usable(figure) && self.result.is_some_and(|result| result.response_time_us.count > 0)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Estimates over trials.
 
+use super::finding::FindingVerdict;
 use crate::objective::TimeFigure;
 use serde::{Deserialize, Serialize};
 
@@ -97,8 +98,8 @@ impl Percentiles {
     }
 }
 
-/// Differences of percentiles to mode `none`, microseconds. Absent if either mode's percentile is.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// Differences of percentiles to another mode, microseconds. Absent if either mode's percentile is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AddedLatency {
     /// Of the median.
     pub p50: Option<Estimate>,
@@ -106,4 +107,38 @@ pub struct AddedLatency {
     pub p90: Option<Estimate>,
     /// Of the 99th percentile.
     pub p99: Option<Estimate>,
+    /// Whether each is shown, among all that the run tests (docs/decisions/0017-families.md). Absent in results of earlier
+    /// versions.
+    #[serde(default)]
+    pub verdicts: AddedVerdicts,
+}
+
+/// Whether differences of percentiles are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AddedVerdicts {
+    /// Of the median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50: Option<FindingVerdict>,
+    /// Of the 90th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p90: Option<FindingVerdict>,
+    /// Of the 99th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99: Option<FindingVerdict>,
+}
+
+impl AddedLatency {
+    /// The difference of a percentile, and whether it is shown; results of earlier versions have the interval alone to tell.
+    /// Absent for other figures.
+    #[must_use]
+    pub fn judged(&self, figure: TimeFigure) -> Option<(Estimate, FindingVerdict)> {
+        let (estimate, verdict) = match figure {
+            TimeFigure::P50 => (self.p50, self.verdicts.p50),
+            TimeFigure::P90 => (self.p90, self.verdicts.p90),
+            TimeFigure::P99 => (self.p99, self.verdicts.p99),
+            _ => (None, None),
+        };
+        let estimate = estimate?;
+        Some((estimate, verdict.unwrap_or_else(|| FindingVerdict::of(&estimate))))
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::estimate::Estimate;
 use super::factor::Factors;
+use super::finding::FindingVerdict;
 use super::load_point::LoadPoint;
 use crate::mode::Mode;
 use serde::{Deserialize, Serialize};
@@ -56,6 +57,17 @@ pub struct FactorEffect {
     pub per_unit: Estimate,
     /// The figure at the greatest value less that at the least.
     pub from_least_to_greatest: Estimate,
+    /// Whether the slope is shown, among all that the run tests; absent in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<FindingVerdict>,
+}
+
+impl FactorEffect {
+    /// Whether the slope is shown; results of earlier versions have the interval alone to tell.
+    #[must_use]
+    pub fn judged(&self) -> FindingVerdict {
+        self.verdict.unwrap_or_else(|| FindingVerdict::of(&self.per_unit))
+    }
 }
 
 /// A [`FactorEffect`] of the number of background services.

@@ -267,16 +267,16 @@ pub enum FindingKind {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingVerdict {
-    /// The interval excludes zero.
+    /// It is shown, among all that the run tests.
     Shown,
-    /// The interval includes zero.
+    /// It is not.
     NotShown,
     /// There is no interval.
     CannotTell,
 }
 
 impl FindingVerdict {
-    /// Of a difference in either direction.
+    /// Of a difference by itself, in either direction.
     #[must_use]
     pub fn of(difference: &Estimate) -> Self {
         match difference.low {

@@ -45,7 +45,7 @@ pub use configuration::ConfigurationPush;
 pub use distribution::{AbsentPercentile, DistributionPoint, RequestDistribution};
 pub use driver::{DriverObjective, DriverRecord, DriverSummary, DriverView};
 pub use edge::{EdgeRecord, EdgeSummary};
-pub use estimate::{AddedLatency, Estimate, Percentiles};
+pub use estimate::{AddedLatency, AddedVerdicts, Estimate, Percentiles};
 pub use event::LoadEvent;
 pub use factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors};
 pub use factor_effect::{FactorEffect, SizeEffect, SizedFigure};

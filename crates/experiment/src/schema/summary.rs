@@ -4,7 +4,7 @@ use super::cell::Cell;
 use super::estimate::{AddedLatency, Estimate};
 use super::factor::{Conditions, Factors};
 use super::factor_effect::{FactorEffect, SizeEffect};
-use super::finding::{self, Finding};
+use super::finding::{self, Finding, FindingVerdict};
 use super::host::Host;
 use super::load_point::LoadPoint;
 use super::published::PublishedFigure;
@@ -97,16 +97,40 @@ pub struct ModeComparison {
     /// In a closed loop, responses a second against those of `than`, as a fraction: −0.1 is a tenth less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<Estimate>,
+    /// Whether that is shown, among all that the run tests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput_verdict: Option<FindingVerdict>,
     /// CPU of all proxies for each request against that of `than`, as a fraction; absent where one of them has no proxy
     /// that carries requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_cpu_per_request: Option<Estimate>,
+    /// Whether that is shown, among all that the run tests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy_cpu_verdict: Option<FindingVerdict>,
 }
 
 impl ModeComparison {
+    /// The change of throughput, and whether it is shown.
+    #[must_use]
+    pub fn judged_throughput(&self) -> Option<(Estimate, FindingVerdict)> {
+        judged(self.throughput, self.throughput_verdict)
+    }
+
+    /// The change of CPU per request, and whether it is shown.
+    #[must_use]
+    pub fn judged_proxy_cpu(&self) -> Option<(Estimate, FindingVerdict)> {
+        judged(self.proxy_cpu_per_request, self.proxy_cpu_verdict)
+    }
+
     /// Factors and load of both sides.
     #[must_use]
     pub fn conditions(&self) -> Conditions<'_> {
         Conditions { factors: &self.factors, load: &self.load }
     }
+}
+
+/// Results of earlier versions have the interval alone to tell.
+fn judged(estimate: Option<Estimate>, verdict: Option<FindingVerdict>) -> Option<(Estimate, FindingVerdict)> {
+    let estimate = estimate?;
+    Some((estimate, verdict.unwrap_or_else(|| FindingVerdict::of(&estimate))))
 }

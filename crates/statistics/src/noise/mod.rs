@@ -45,8 +45,10 @@ impl Noise {
         if taken.len() < MIN_CELLS {
             return left_out;
         }
-        let logarithms: Vec<Values> =
-            taken.iter().map(|cell| cells[*cell].1.iter().map(|(repeat, value)| (*repeat, value.ln())).collect()).collect();
+        let logarithms: Vec<Values> = taken
+            .iter()
+            .map(|cell| cells[*cell].1.iter().map(|(repeat, value)| (*repeat, value.ln())).collect())
+            .collect();
         let groups = dense(taken.iter().map(|cell| cells[*cell].0));
         let mut weights = vec![1.0; taken.len()];
         let mut spreads = Vec::new();
@@ -74,7 +76,8 @@ impl Noise {
 
     /// What repeats have in common, as far as it is more than the trials' noise makes it look.
     pub(crate) fn of_repeats(&self) -> Option<Spread> {
-        self.repeats.map(|seen| Spread { variance: (seen.variance - self.repeats_by_trials).max(0.0), ..seen })
+        self.repeats
+            .map(|seen| Spread { variance: (seen.variance - self.repeats_by_trials).max(0.0), ..seen })
     }
 
     /// Both together, of a trial of a cell: in two parts that are independent of each other, since a weighted mean of all cells

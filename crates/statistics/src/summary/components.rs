@@ -1,51 +1,65 @@
-//! Usage of each component, over the valid trials of a cell.
+//! Usage of each component, over the trials of a cell in which it is usable.
 
 use super::estimates::estimate;
 use super::holdings;
-use experiment::schema::{ComponentSummary, ComponentUsage, ProxyHoldings, Role, TrialRecord};
-use std::collections::HashMap;
+use crate::trials::usable;
+use experiment::schema::{ComponentSummary, ComponentUsage, Figure, ProxyHoldings, Role, TrialRecord};
+use std::collections::{HashMap, HashSet};
 
 /// What a component used in each trial, with the responses per second in it.
-type Usages<'a> = Vec<(&'a ComponentUsage, f64)>;
+type Usages<'a> = Vec<(&'a TrialRecord, &'a ComponentUsage, f64)>;
 
-/// Every component, in the order in which the trials list them.
-pub(super) fn components(valid: &[&TrialRecord]) -> Vec<ComponentSummary> {
+/// Every component, in the order in which the trials of the cell list them.
+pub(super) fn components(trials: &[&TrialRecord]) -> Vec<ComponentSummary> {
     let mut positions: HashMap<(&str, Role), usize> = HashMap::new();
     let mut all: Vec<((&str, Role), Usages<'_>)> = Vec::new();
-    for (trial, result) in valid.iter().filter_map(|trial| Some((trial, trial.result.as_ref()?))) {
+    for (trial, result) in trials.iter().filter_map(|trial| Some((*trial, trial.result.as_ref()?))) {
         for usage in &trial.components {
             let key = (usage.name.as_str(), usage.role);
             let position = *positions.entry(key).or_insert_with(|| {
                 all.push((key, Vec::new()));
                 all.len() - 1
             });
-            all[position].1.push((usage, result.rate.completed));
+            all[position].1.push((trial, usage, result.rate.completed));
         }
     }
-    all.into_iter().filter_map(|((name, role), usages)| component(name, role, &usages, valid)).collect()
+    let indices =
+        |figure| -> HashSet<usize> { usable(trials, figure).iter().map(|trial| trial.index).collect() };
+    let usable = Usable {
+        cpu: indices(Figure::Cpu),
+        memory: indices(Figure::Memory),
+        network: indices(Figure::Network),
+    };
+    all.into_iter().filter_map(|((name, role), usages)| component(name, role, &usages, &usable)).collect()
 }
 
-fn component(
-    name: &str,
-    role: Role,
-    usages: &[(&ComponentUsage, f64)],
-    valid: &[&TrialRecord],
-) -> Option<ComponentSummary> {
-    let each = |read: &dyn Fn(&ComponentUsage, f64) -> Option<f64>| {
-        estimate(usages.iter().filter_map(|(usage, rate)| read(usage, *rate)))
+/// Trials whose figures are usable, by index.
+struct Usable {
+    cpu: HashSet<usize>,
+    memory: HashSet<usize>,
+    network: HashSet<usize>,
+}
+
+fn component(name: &str, role: Role, all: &Usages<'_>, usable: &Usable) -> Option<ComponentSummary> {
+    let each = |usable: &HashSet<usize>, read: &dyn Fn(&ComponentUsage, f64) -> Option<f64>| {
+        let usages = all.iter().filter(|(trial, ..)| usable.contains(&trial.index));
+        estimate(usages.filter_map(|(_, usage, rate)| read(usage, *rate)))
     };
     let memory = |read: &dyn Fn(&ComponentUsage) -> Option<u64>| {
-        each(&|usage, _| read(usage).map(|bytes| bytes as f64))
+        each(&usable.memory, &|usage, _| read(usage).map(|bytes| bytes as f64))
     };
-    let held: Vec<&ProxyHoldings> = usages.iter().filter_map(|(usage, _)| usage.holdings.as_ref()).collect();
+    let read = || all.iter().filter(|(trial, ..)| usable.memory.contains(&trial.index));
+    let held: Vec<&ProxyHoldings> = read().filter_map(|(_, usage, _)| usage.holdings.as_ref()).collect();
     let a_second =
         |usage: &ComponentUsage, bytes: u64| (usage.window_s > 0.0).then(|| bytes as f64 / usage.window_s);
     Some(ComponentSummary {
         name: name.to_owned(),
         role,
-        cpu_cores: each(&|usage, _| Some(usage.cpu_cores()))?,
-        cpu_cores_per_1000_rps: each(&|usage, rate| (rate > 0.0).then(|| usage.cpu_cores() / rate * 1000.0))
-            .unwrap_or_default(),
+        cpu_cores: each(&usable.cpu, &|usage, _| Some(usage.cpu_cores()))?,
+        cpu_cores_per_1000_rps: each(&usable.cpu, &|usage, rate| {
+            (rate > 0.0).then(|| usage.cpu_cores() / rate * 1000.0)
+        })
+        .unwrap_or_default(),
         memory_bytes: memory(&ComponentUsage::memory_bytes),
         memory_resident_bytes: memory(&|usage| {
             Some(usage.memory_resident_bytes).filter(|bytes| *bytes > 0 && usage.role != Role::Kernel)
@@ -60,10 +74,12 @@ fn component(
         heap_after_load: holdings::heap(&held, |holdings| holdings.heap_after_load),
         configuration: holdings::configuration(&held),
         configured_in_s: estimate(
-            valid.iter().filter_map(|trial| trial.push.as_ref()?.in_force_s.get(name).copied()),
+            read().filter_map(|(trial, ..)| trial.push.as_ref()?.in_force_s.get(name).copied()),
         ),
         unread: holdings::unread(&held),
-        network_bytes_received_s: each(&|usage, _| a_second(usage, usage.network?.received_bytes)),
-        network_bytes_sent_s: each(&|usage, _| a_second(usage, usage.network?.sent_bytes)),
+        network_bytes_received_s: each(&usable.network, &|usage, _| {
+            a_second(usage, usage.network?.received_bytes)
+        }),
+        network_bytes_sent_s: each(&usable.network, &|usage, _| a_second(usage, usage.network?.sent_bytes)),
     })
 }

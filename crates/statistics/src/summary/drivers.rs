@@ -1,13 +1,15 @@
 //! What each driver of a cell measured.
 //!
 //! Each driver stands by its own verdict: one whose figures are spoiled takes no other's with it. A driver has one value per
-//! repeat: that of the first take in which it is valid.
+//! repeat and figure: that of the first take in which it is usable.
 
-use super::estimates::{commonest_kind, error_fraction, estimate, percentiles};
+use super::estimates::{commonest_kind, error_fraction, estimate, percentiles_alone};
 use crate::objective::driver_objective;
 use crate::trials::kind_of;
 use experiment::Objective;
-use experiment::schema::{DriverSummary, DriverView, LoadResult, TrialRecord};
+use experiment::schema::{
+    DriverSummary, DriverView, Figure, HistogramSummary, LoadResult, Percentiles, TrialRecord,
+};
 use std::collections::BTreeMap;
 
 /// Every driver of the trials of a cell, in the order in which the trials list them. `places` is the number of repeats that
@@ -36,22 +38,32 @@ struct Take<'a> {
 
 fn driver(objective: &Objective, takes: &[Take<'_>], places: usize) -> Option<DriverSummary> {
     let first = takes.first()?.view;
-    let mut valid: BTreeMap<usize, &LoadResult> = BTreeMap::new();
-    for take in takes.iter().filter(|take| take.view.is_valid()) {
-        if let Some(result) = take.view.result {
-            valid.entry(take.repeat).or_insert(result);
+    let usable = |figure: Figure| -> Vec<&LoadResult> {
+        let mut first: BTreeMap<usize, &LoadResult> = BTreeMap::new();
+        for take in takes.iter().filter(|take| take.view.is_usable(figure)) {
+            if let Some(result) = take.view.result {
+                first.entry(take.repeat).or_insert(result);
+            }
         }
-    }
-    let results: Vec<&LoadResult> = valid.into_values().collect();
+        first.into_values().collect()
+    };
+    let valid = usable(Figure::P50).len();
+    let times = |figure: Figure| {
+        usable(figure).into_iter().map(|result| &result.response_time_us).collect::<Vec<&HistogramSummary>>()
+    };
+    let answered = |result: &&LoadResult| result.requests.failed + result.requests.unsent == 0;
+    let all_answered = usable(Figure::Max).iter().all(answered);
+    let response = percentiles_alone(times)
+        .map(|times| Percentiles { max: times.max.filter(|_| all_answered), ..times });
     let kinds = takes.iter().map(|take| take.view).filter(|view| !view.is_valid()).map(|view| kind(&view));
     let mut summary = DriverSummary {
         name: first.name.to_owned(),
         namespace: first.namespace.to_owned(),
         target: first.target.to_owned(),
-        valid: results.len(),
-        verdict: commonest_kind(kinds, results.len(), places),
-        response_time_us: percentiles(&results),
-        rate_completed: estimate(results.iter().map(|result| result.rate.completed)),
+        valid,
+        verdict: commonest_kind(kinds, valid, places),
+        response_time_us: response,
+        rate_completed: estimate(usable(Figure::Throughput).iter().map(|result| result.rate.completed)),
         errors: error_fraction(takes.iter().filter_map(|take| Some(&take.view.result?.requests))),
         objective: None,
     };

@@ -1,6 +1,6 @@
 //! Calls between services over the trials of a cell.
 
-use super::estimates::{estimate, percentiles_of};
+use super::estimates::{estimate, percentiles_alone};
 use super::readings::{Readings, WindowRates};
 use crate::trials::is_valid;
 use experiment::schema::{EdgeRecord, EdgeSummary, HistogramSummary, TrialRecord};
@@ -29,7 +29,7 @@ pub(super) fn edges(trials: &[&TrialRecord]) -> Vec<EdgeSummary> {
             from: key.0.to_owned(),
             to: key.1.to_owned(),
             requests_per_s: estimate(readings.values().filter_map(|reading| reading.requests_per_s)),
-            response_time_us: percentiles_of(&times),
+            response_time_us: percentiles_alone(|_| times.clone()),
             errors: counts[&key].error_fraction(),
             proven: proven.get(&key).copied().unwrap_or(false),
         }

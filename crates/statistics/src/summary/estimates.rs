@@ -3,7 +3,7 @@
 use crate::interval;
 use experiment::TimeFigure;
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
-use experiment::schema::{Estimate, HistogramSummary, LoadResult, Percentiles, RequestCounts};
+use experiment::schema::{Estimate, Figure, Figures, HistogramSummary, Percentiles, RequestCounts};
 use std::collections::BTreeMap;
 
 /// The verdict of a cell that may be used.
@@ -30,42 +30,53 @@ pub(crate) fn resolution_us(value_us: f64) -> f64 {
     (value_us / 1024.0).max(0.5)
 }
 
-/// Figures of the response time.
-pub(super) fn percentiles(results: &[&LoadResult]) -> Option<Percentiles> {
-    clock_percentiles(results, |result| &result.response_time_us)
-}
-
-/// Figures of one of a result's distributions. A request without a response ranks above all others.
-pub(super) fn clock_percentiles(
-    results: &[&LoadResult],
-    times: fn(&LoadResult) -> &HistogramSummary,
+/// Figures of times that were measured once per repeat: `times` gives those of which a figure is usable, `mean` their estimate.
+pub(super) fn percentiles<'a>(
+    times: impl Fn(Figure) -> Vec<&'a HistogramSummary>,
+    mean: impl Fn(TimeFigure) -> Option<Estimate>,
 ) -> Option<Percentiles> {
-    let all = percentiles_of(&results.iter().map(|result| times(result)).collect::<Vec<_>>())?;
-    let is_answered = |result: &&LoadResult| result.requests.failed + result.requests.unsent == 0;
-    Some(Percentiles { max: all.max.filter(|_| results.iter().all(is_answered)), ..all })
+    let resolved = |figure: TimeFigure| {
+        let beyond = 1.0 - figure.figure().quantile()?;
+        // The fraction is not exact in binary.
+        let is_resolved = |times: &&HistogramSummary| {
+            times.count as f64 * beyond >= SAMPLES_BEYOND_A_PERCENTILE * (1.0 - 1e-6)
+        };
+        mean(figure).filter(|_| times(figure.figure()).iter().all(is_resolved))
+    };
+    let greatest: Option<Vec<f64>> = times(Figure::Max).iter().map(|times| times.max).collect();
+    let max = greatest.and_then(|all| {
+        let greatest = all.iter().copied().reduce(f64::max)?;
+        Some(Estimate { n: all.len(), ..Estimate::single(greatest) })
+    });
+    let any = Figures::times().iter().any(|figure| !times(figure).is_empty());
+    any.then(|| Percentiles {
+        mean: mean(TimeFigure::Mean),
+        p50: mean(TimeFigure::P50),
+        p75: mean(TimeFigure::P75),
+        p90: mean(TimeFigure::P90),
+        p95: mean(TimeFigure::P95),
+        p99: mean(TimeFigure::P99),
+        p99_9: mean(TimeFigure::P99_9),
+        p99_99: resolved(TimeFigure::P99_99),
+        max,
+    })
 }
 
-/// Of the times of each trial.
-pub(super) fn percentiles_of(times: &[&HistogramSummary]) -> Option<Percentiles> {
-    let estimate = |figure: TimeFigure| {
-        let values: Vec<f64> = times.iter().map(|times| figure.of(times)).collect::<Option<_>>()?;
-        let greatest = values.iter().copied().fold(0.0, f64::max);
-        interval::mean(&values, resolution_us(greatest)).map(not_below_zero)
+/// The same where each figure stands alone. A figure that falls among requests without a response in one of them is absent.
+pub(super) fn percentiles_alone<'a>(
+    times: impl Fn(Figure) -> Vec<&'a HistogramSummary>,
+) -> Option<Percentiles> {
+    let mean = |figure: TimeFigure| {
+        let values: Vec<f64> =
+            times(figure.figure()).iter().map(|times| figure.of(times)).collect::<Option<_>>()?;
+        interval::mean(&values, resolution_of(&values)).map(not_below_zero)
     };
-    let resolves_p99_99 = times.iter().all(|times| times.count as f64 * 1e-4 >= SAMPLES_BEYOND_A_PERCENTILE);
-    let greatest = times.iter().map(|times| times.max).collect::<Option<Vec<f64>>>();
-    let greatest = greatest.and_then(|all| all.into_iter().reduce(f64::max));
-    (!times.is_empty()).then(|| Percentiles {
-        mean: estimate(TimeFigure::Mean),
-        p50: estimate(TimeFigure::P50),
-        p75: estimate(TimeFigure::P75),
-        p90: estimate(TimeFigure::P90),
-        p95: estimate(TimeFigure::P95),
-        p99: estimate(TimeFigure::P99),
-        p99_9: estimate(TimeFigure::P99_9),
-        p99_99: estimate(TimeFigure::P99_99).filter(|_| resolves_p99_99),
-        max: greatest.map(|max| Estimate { n: times.len(), ..Estimate::single(max) }),
-    })
+    percentiles(&times, mean)
+}
+
+/// The least difference that histograms tell apart at the greatest of these values.
+pub(super) fn resolution_of(values: &[f64]) -> f64 {
+    resolution_us(values.iter().copied().fold(0.0, f64::max))
 }
 
 pub(super) fn estimate(values: impl Iterator<Item = f64>) -> Option<Estimate> {
@@ -73,7 +84,7 @@ pub(super) fn estimate(values: impl Iterator<Item = f64>) -> Option<Estimate> {
 }
 
 /// What is counted or timed is never negative: an interval of it ends at zero, and holds the truth as often as before.
-fn not_below_zero(estimate: Estimate) -> Estimate {
+pub(super) fn not_below_zero(estimate: Estimate) -> Estimate {
     Estimate { low: estimate.low.map(|low| low.max(0.0)), ..estimate }
 }
 

@@ -6,14 +6,16 @@
 
 use super::estimates::resolution_us;
 use super::totals::Sum;
+use super::verdicts::{Statement, Tested};
+use crate::figure_table::Difference;
 use crate::interval;
-use crate::trials::is_valid;
+use crate::trials::usable;
 use experiment::definition::Factor;
 use experiment::schema::{
-    BACKGROUND_SERVICES, ComponentUsage, Conditions, FactorEffect, Factors, LoadPoint, ProxyHoldings, Role,
-    SizeEffect, SizedFigure, TrialRecord,
+    BACKGROUND_SERVICES, ComponentUsage, Conditions, FactorEffect, Factors, Figure, LoadPoint, ProxyHoldings,
+    Role, SizeEffect, SizedFigure, TrialRecord,
 };
-use experiment::{Experiment, Mode};
+use experiment::{Experiment, Mode, TimeFigure};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -39,12 +41,12 @@ pub(super) fn effects(
     conditions: &[Conditions<'_>],
     modes: &[Mode],
     trials: &[TrialRecord],
-) -> Vec<FactorEffect> {
+) -> (Vec<FactorEffect>, Vec<Tested>) {
     let mut effects = Vec::new();
     for factor in &experiment.factors {
         let Some(values) = quantities(factor) else { continue };
         let mut groups: HashMap<(Mode, Factors), Vec<&TrialRecord>> = HashMap::new();
-        for trial in trials.iter().filter(|trial| is_valid(trial)) {
+        for trial in trials {
             let rest = without(&trial.factors, &factor.key);
             groups.entry((trial.mode, rest)).or_default().push(trial);
         }
@@ -58,13 +60,24 @@ pub(super) fn effects(
         }
         for mode in modes {
             for rest in &others {
-                let valid = groups.remove(&(*mode, rest.clone())).unwrap_or_default();
+                let trials = groups.remove(&(*mode, rest.clone())).unwrap_or_default();
                 let group = Group { factor: &factor.key, values: &values, factors: rest, mode: *mode };
-                effects.extend(group.effects(&valid));
+                effects.extend(group.effects(&trials));
             }
         }
     }
-    effects
+    let tested = |(index, slope): (usize, &Slope)| Tested {
+        statement: Statement::Effect(index),
+        difference: Difference { estimate: slope.effect.per_unit, chance: slope.chance },
+    };
+    let tested = effects.iter().enumerate().map(tested).collect();
+    (effects.into_iter().map(|slope| slope.effect).collect(), tested)
+}
+
+/// How a figure rises with a factor, and how likely such a slope is by chance.
+struct Slope {
+    effect: FactorEffect,
+    chance: Option<f64>,
 }
 
 /// The effects of the size of the mesh, as results have had them before there were other factors.
@@ -114,22 +127,22 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    fn effects(&self, valid: &[&TrialRecord]) -> Vec<FactorEffect> {
+    fn effects(&self, trials: &[&TrialRecord]) -> Vec<Slope> {
         let mut levels: Vec<&LoadPoint> = Vec::new();
-        for trial in valid {
+        for trial in trials {
             if !levels.iter().any(|known| is_level(known, &trial.load)) {
                 levels.push(&trial.load);
             }
         }
         let level = |load: &LoadPoint| load.rate.or(load.clients.map(|clients| clients as f64));
         levels.sort_by(|one, other| level(one).partial_cmp(&level(other)).unwrap_or(Ordering::Equal));
-        let mut effects = self.held(valid);
-        effects.extend(levels.into_iter().flat_map(|level| self.under_load(level, valid)));
+        let mut effects = self.held(&usable(trials, Figure::Memory));
+        effects.extend(levels.into_iter().flat_map(|level| self.under_load(level, trials)));
         effects
     }
 
     /// What each proxy holds before the load.
-    fn held(&self, valid: &[&TrialRecord]) -> Vec<FactorEffect> {
+    fn held(&self, usable: &[&TrialRecord]) -> Vec<Slope> {
         let figures: [(SizedFigure, OfComponent); 5] = [
             (SizedFigure::HeapAllocatedBeforeLoadBytes, |_, usage| {
                 let heap = |held: &ProxyHoldings| held.heap_before_load;
@@ -150,18 +163,19 @@ impl Group<'_> {
             }),
         ];
         let mut names: Vec<&str> = Vec::new();
-        for usage in valid.iter().flat_map(|trial| &trial.components) {
+        for usage in usable.iter().flat_map(|trial| &trial.components) {
             if usage.role == Role::Proxy && !names.contains(&usage.name.as_str()) {
                 names.push(&usage.name);
             }
         }
         let of = |name: &str, figure: SizedFigure, read: OfComponent| {
-            let points = self.points(valid, |trial| {
+            let points = self.points(usable, |trial| {
                 let usage = trial.components.iter().find(|usage| usage.name == name)?;
                 read(trial, usage)
             });
-            self.effect(&points, figure, |_| 0.0)
-                .map(|effect| FactorEffect { component: Some(name.to_owned()), ..effect })
+            let slope = self.effect(&points, figure, |_| 0.0)?;
+            let effect = FactorEffect { component: Some(name.to_owned()), ..slope.effect };
+            Some(Slope { effect, ..slope })
         };
         names
             .into_iter()
@@ -170,26 +184,33 @@ impl Group<'_> {
     }
 
     /// Response times and CPU under one load.
-    fn under_load(&self, level: &LoadPoint, valid: &[&TrialRecord]) -> Vec<FactorEffect> {
+    fn under_load(&self, level: &LoadPoint, trials: &[&TrialRecord]) -> Vec<Slope> {
         let trials: Vec<&TrialRecord> =
-            valid.iter().copied().filter(|trial| is_level(&trial.load, level)).collect();
+            trials.iter().copied().filter(|trial| is_level(&trial.load, level)).collect();
         let least = trials.iter().min_by_key(|trial| self.position(trial));
         let is_size = self.factor == BACKGROUND_SERVICES;
         let load = least.map(|trial| LoadPoint {
             surrounding_services: trial.load.surrounding_services.filter(|_| !is_size),
             ..trial.load.clone()
         });
-        let time = |figure, read: fn(&TrialRecord) -> Option<f64>| {
+        let time = |sized, figure: TimeFigure| {
+            let usable = usable(&trials, figure.figure());
+            let read = |trial: &TrialRecord| figure.of(&trial.result.as_ref()?.response_time_us);
             // Two readings, each to the nearest of what its histogram tells apart.
-            self.effect(&self.points(&trials, read), figure, |greatest| resolution_us(greatest) * 2.0)
+            self.effect(&self.points(&usable, read), sized, |greatest| resolution_us(greatest) * 2.0)
         };
+        let observed = usable(&trials, Figure::Cpu);
         let cpu = |trial: &TrialRecord| Sum::of(Role::Proxy, trial)?.cpu_cores_per_1000_rps();
         let effects = [
-            time(SizedFigure::ResponseTimeP50Us, |trial| trial.result.as_ref()?.response_time_us.p50),
-            time(SizedFigure::ResponseTimeP99Us, |trial| trial.result.as_ref()?.response_time_us.p99),
-            self.effect(&self.points(&trials, cpu), SizedFigure::ProxiesCpuCoresPer1000Rps, |_| 0.0),
+            time(SizedFigure::ResponseTimeP50Us, TimeFigure::P50),
+            time(SizedFigure::ResponseTimeP99Us, TimeFigure::P99),
+            self.effect(&self.points(&observed, cpu), SizedFigure::ProxiesCpuCoresPer1000Rps, |_| 0.0),
         ];
-        effects.into_iter().flatten().map(|effect| FactorEffect { load: load.clone(), ..effect }).collect()
+        let under_load = |slope: Slope| Slope {
+            effect: FactorEffect { load: load.clone(), ..slope.effect },
+            chance: slope.chance,
+        };
+        effects.into_iter().flatten().map(under_load).collect()
     }
 
     /// Position of a trial's value among the values.
@@ -218,7 +239,7 @@ impl Group<'_> {
         repeats: &Points,
         figure: SizedFigure,
         resolution: impl Fn(f64) -> f64,
-    ) -> Option<FactorEffect> {
+    ) -> Option<Slope> {
         let positions: BTreeSet<usize> = repeats.values().flat_map(BTreeMap::keys).copied().collect();
         let (least, greatest) = (*positions.first()?, *positions.last()?);
         if least == greatest {
@@ -232,7 +253,7 @@ impl Group<'_> {
             repeats.filter_map(|(repeat, values)| Some((*repeat, *values.get(&position)?))).collect()
         };
         let range = self.values[greatest] - self.values[least];
-        Some(FactorEffect {
+        let effect = FactorEffect {
             factor: self.factor.to_owned(),
             values: positions.iter().map(|position| self.values[*position]).collect(),
             factors: self.factors.clone(),
@@ -242,7 +263,9 @@ impl Group<'_> {
             load: None,
             per_unit: interval::mean(&slopes, resolution / range)?,
             from_least_to_greatest: interval::difference(&at(greatest), &at(least), resolution)?,
-        })
+            verdict: None,
+        };
+        Some(Slope { effect, chance: interval::chance_of_mean(&slopes) })
     }
 
     /// The least squares line through the values of one repeat; nothing where it has one value alone.
@@ -303,7 +326,7 @@ mod tests {
             line(2, 2, 20.0),
         ]);
         let (none, figure) = (Factors::new(), SizedFigure::HeapAllocatedBeforeLoadBytes);
-        let effect = group(&none, &values).effect(&points, figure, |_| 0.0).unwrap();
+        let effect = group(&none, &values).effect(&points, figure, |_| 0.0).unwrap().effect;
         let size = &size_effects(std::slice::from_ref(&effect))[0];
         assert_eq!(size.sizes, [0, 200, 1000]);
         let slope = size.for_each_service;
@@ -316,7 +339,7 @@ mod tests {
     fn one_repeat_has_no_interval_and_one_value_no_slope() {
         let (none, figure) = (Factors::new(), SizedFigure::ConfiguredInS);
         let group = group(&none, &[0.0, 10.0]);
-        let effect = group.effect(&points(&[(0, 0, 1.0), (0, 1, 2.0)]), figure, |_| 0.0).unwrap();
+        let effect = group.effect(&points(&[(0, 0, 1.0), (0, 1, 2.0)]), figure, |_| 0.0).unwrap().effect;
         assert!((effect.per_unit.estimate - 0.1).abs() < 1e-9);
         assert_eq!((effect.per_unit.low, effect.from_least_to_greatest.high), (None, None));
         assert!(group.effect(&points(&[(0, 1, 1.0), (1, 1, 2.0)]), figure, |_| 0.0).is_none());

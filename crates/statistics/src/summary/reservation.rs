@@ -4,9 +4,10 @@
 //! default, node proxies what the study of fifty tenants gave them; containers are counted from what the trials observed.
 
 use super::estimates::estimate;
+use crate::trials::usable;
 use experiment::Mode;
 use experiment::schema::{
-    ComponentUsage, GroupReservation, ReservationSummary, ResourceGroup, Role, TrialRecord,
+    ComponentUsage, Figure, GroupReservation, ReservationSummary, ResourceGroup, Role, TrialRecord,
 };
 use experiment::topology::{Topology, Workload};
 use std::collections::BTreeSet;
@@ -36,11 +37,7 @@ impl Amount {
 }
 
 /// Of the trials of a cell; absent where none observed its components.
-pub(super) fn reservation(
-    topology: &Topology,
-    all: &[&TrialRecord],
-    valid: &[&TrialRecord],
-) -> Option<ReservationSummary> {
+pub(super) fn reservation(topology: &Topology, all: &[&TrialRecord]) -> Option<ReservationSummary> {
     let observed = all.iter().max_by_key(|trial| trial.components.len())?;
     // In mode none the control plane stays between trials, and nobody needs it.
     let has_mesh = observed.mode != Mode::None;
@@ -52,7 +49,7 @@ pub(super) fn reservation(
         return None;
     }
     let pods: BTreeSet<&str> = counted.iter().filter_map(|usage| usage.pod.as_deref()).collect();
-    let group = |group| group_reservation(group, topology, &counted, valid);
+    let group = |group| group_reservation(group, topology, &counted, all);
     Some(ReservationSummary {
         namespaces: topology.namespaces().len(),
         services: topology.workloads.iter().filter(|workload| workload.serves()).count(),
@@ -79,7 +76,7 @@ fn group_reservation(
     group: ResourceGroup,
     topology: &Topology,
     counted: &[&ComponentUsage],
-    valid: &[&TrialRecord],
+    trials: &[&TrialRecord],
 ) -> Option<GroupReservation> {
     let own: Vec<&&ComponentUsage> = counted.iter().filter(|usage| group_of(usage) == Some(group)).collect();
     let of_topology = |serves| {
@@ -91,19 +88,21 @@ fn group_reservation(
         ResourceGroup::Generators => of_topology(false),
         ResourceGroup::Mesh => Amount::sum(own.iter().map(|usage| mesh_default(usage))),
     };
-    let used = |trial: &&TrialRecord| {
-        let own = || trial.components.iter().filter(|usage| group_of(usage) == Some(group));
-        let memory = own().map(|usage| usage.memory_working_set_bytes.map(|bytes| bytes as f64));
-        (own().map(ComponentUsage::cpu_cores).sum::<f64>(), memory.sum::<Option<f64>>())
+    let is_own = |usage: &&ComponentUsage| group_of(usage) == Some(group);
+    let cpu = |trial: &&TrialRecord| {
+        trial.components.iter().filter(is_own).map(ComponentUsage::cpu_cores).sum::<f64>()
     };
-    let used: Vec<(f64, Option<f64>)> = valid.iter().map(used).collect();
+    let memory = |trial: &&TrialRecord| {
+        let own = trial.components.iter().filter(is_own);
+        own.map(|usage| usage.memory_working_set_bytes.map(|bytes| bytes as f64)).sum::<Option<f64>>()
+    };
     (!own.is_empty()).then(|| GroupReservation {
         group,
         containers: own.len(),
         reserved_cpu_cores: reserved.cpu_cores,
         reserved_memory_bytes: reserved.memory_bytes,
-        used_cpu_cores: estimate(used.iter().map(|(cpu_cores, _)| *cpu_cores)),
-        used_memory_bytes: estimate(used.iter().filter_map(|(_, memory_bytes)| *memory_bytes)),
+        used_cpu_cores: estimate(usable(trials, Figure::Cpu).iter().map(cpu)),
+        used_memory_bytes: estimate(usable(trials, Figure::Memory).iter().filter_map(memory)),
     })
 }
 

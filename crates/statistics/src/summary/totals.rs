@@ -1,32 +1,37 @@
-//! What all components of a role used together, over the valid trials of a cell.
+//! What all components of a role used together, over the trials of a cell.
 //!
 //! Sums are made within each trial, so that their intervals know that what one component did not do another may have done.
 
 use super::estimates::estimate;
-use experiment::schema::{ComponentUsage, Role, RoleTotal, TrialRecord};
+use super::tables::Tables;
+use experiment::schema::{CellKey, ComponentUsage, Figure, Role, RoleTotal, TrialRecord};
 
-/// Of the proxies and of the control plane; a role that no trial has a component of is left out.
-pub(super) fn totals(valid: &[&TrialRecord]) -> Vec<RoleTotal> {
-    [Role::Proxy, Role::ControlPlane].into_iter().filter_map(|role| total(role, valid)).collect()
+/// Of the proxies and of the control plane of a cell; a role that no trial has a component of is left out.
+pub(super) fn totals(cell: CellKey<'_>, tables: &Tables<'_>) -> Vec<RoleTotal> {
+    [Role::Proxy, Role::ControlPlane].into_iter().filter_map(|role| total(role, cell, tables)).collect()
 }
 
-fn total(role: Role, valid: &[&TrialRecord]) -> Option<RoleTotal> {
-    let sums = || valid.iter().filter_map(|trial| Sum::of(role, trial));
+fn total(role: Role, cell: CellKey<'_>, tables: &Tables<'_>) -> Option<RoleTotal> {
+    let trials = tables.trials(cell, Figure::Cpu);
+    let components = trials.iter().filter_map(|trial| Some(Sum::of(role, trial)?.components)).max()?;
+    let memory = |read: fn(&Sum) -> Option<f64>| {
+        let trials = tables.trials(cell, Figure::Memory);
+        estimate(trials.iter().filter_map(|trial| read(&Sum::of(role, trial)?)))
+    };
     Some(RoleTotal {
         role,
-        components: sums().map(|sum| sum.components).max()?,
-        cpu_cores: estimate(sums().map(|sum| sum.cpu_cores))?,
-        cpu_cores_per_1000_rps: estimate(sums().filter_map(|sum| sum.cpu_cores_per_1000_rps()))
-            .unwrap_or_default(),
-        memory_bytes: estimate(sums().filter_map(|sum| sum.memory_bytes)),
-        memory_anonymous_bytes: estimate(sums().filter_map(|sum| sum.memory_anonymous_bytes)),
+        components,
+        cpu_cores: tables.cpu(role, cell)?,
+        cpu_cores_per_1000_rps: tables.cpu_per_request(role, cell).unwrap_or_default(),
+        memory_bytes: memory(|sum| sum.memory_bytes),
+        memory_anonymous_bytes: memory(|sum| sum.memory_anonymous_bytes),
     })
 }
 
 /// The components of a role in one trial.
 pub(super) struct Sum {
     components: usize,
-    cpu_cores: f64,
+    pub(super) cpu_cores: f64,
     memory_bytes: Option<f64>,
     memory_anonymous_bytes: Option<f64>,
     rate_completed: f64,

@@ -1,0 +1,60 @@
+//! What is "shown" among everything that a run tests.
+//!
+//! A run compares many pairs of modes under many loads at several figures. Each 95 % interval by itself is wrong once in
+//! twenty; taken together they would "show" something in every third run without any effect. Holm's procedure with weights
+//! (S. Holm, 1979) keeps the chance that anything at all is shown wrongly to 5 %: docs/decisions/0017-families.md.
+
+/// The chance of a wrong statement in a run.
+const LEVEL: f64 = 0.05;
+
+/// One statement to test: how likely what was seen is by chance, and its share of the chance to err.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Test {
+    pub chance: f64,
+    pub weight: f64,
+}
+
+/// Whether each is shown.
+pub(crate) fn shown(tests: &[Test]) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..tests.len()).collect();
+    let rank = |test: &Test| test.chance / test.weight;
+    order.sort_by(|one, other| rank(&tests[*one]).total_cmp(&rank(&tests[*other])));
+    let mut remaining: f64 = tests.iter().map(|test| test.weight).sum();
+    let mut shown = vec![false; tests.len()];
+    for index in order {
+        let Test { chance, weight } = tests[index];
+        if chance > LEVEL * weight / remaining {
+            break;
+        }
+        shown[index] = true;
+        remaining = (remaining - weight).max(f64::MIN_POSITIVE);
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn equal(chances: &[f64]) -> Vec<bool> {
+        shown(&chances.iter().map(|chance| Test { chance: *chance, weight: 2.0 }).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn each_that_is_shown_leaves_more_to_the_rest() {
+        assert_eq!(equal(&[0.04]), [true]);
+        assert_eq!(equal(&[0.04, 0.04]), [false, false]);
+        assert_eq!(equal(&[0.04, 0.02]), [true, true]);
+        assert_eq!(equal(&[0.02, 0.01, 0.9]), [true, true, false]);
+        assert_eq!(equal(&[0.02, 0.017, 0.018]), [false, false, false]);
+        assert_eq!(equal(&[]), Vec::<bool>::new());
+    }
+
+    #[test]
+    fn a_weight_is_a_share_of_the_chance_to_err() {
+        let test = |chance, weight| Test { chance, weight };
+        assert_eq!(shown(&[test(0.03, 3.0), test(0.03, 1.0)]), [true, true]);
+        assert_eq!(shown(&[test(0.9, 3.0), test(0.03, 1.0)]), [false, false]);
+        assert_eq!(shown(&[test(0.9, 3.0), test(0.01, 1.0)]), [false, true]);
+    }
+}

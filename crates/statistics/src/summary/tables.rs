@@ -1,0 +1,163 @@
+//! Figures of a run in tables over all cells, from which estimates and differences are taken.
+
+use super::estimates::{not_below_zero, percentiles, resolution_of};
+use super::totals::Sum;
+use crate::figure_table::{Difference, FigureTable};
+use crate::noise::Values;
+use crate::trials::{TrialsByCell, usable};
+use experiment::TimeFigure;
+use experiment::plan::PlannedCell;
+use experiment::schema::{
+    CellKey, Estimate, Figure, HistogramSummary, LoadResult, Percentiles, Role, TrialRecord,
+};
+use std::collections::HashMap;
+
+/// Tables of a run.
+pub(super) struct Tables<'a> {
+    trials: &'a TrialsByCell<'a>,
+    keys: Vec<CellKey<'a>>,
+    positions: HashMap<CellKey<'a>, usize>,
+    modes: Vec<usize>,
+    /// By [`TimeFigure::ALL`].
+    response: Vec<FigureTable>,
+    /// By [`TimeFigure::ALL`].
+    service: Vec<FigureTable>,
+    throughput: FigureTable,
+    /// CPU of all components of a role, and the same per 1000 requests/s.
+    cpu: [(Role, FigureTable, FigureTable); 2],
+}
+
+/// Roles whose components are summed.
+const ROLES: [Role; 2] = [Role::Proxy, Role::ControlPlane];
+
+/// One of a result's distributions.
+type Times = fn(&LoadResult) -> &HistogramSummary;
+const RESPONSE: Times = |result| &result.response_time_us;
+const SERVICE: Times = |result| &result.service_time_us;
+
+impl<'a> Tables<'a> {
+    pub(super) fn new(cells: &'a [PlannedCell], trials: &'a TrialsByCell<'a>) -> Self {
+        let keys: Vec<CellKey<'a>> = cells.iter().map(PlannedCell::key).collect();
+        let mut tables = Self {
+            trials,
+            positions: keys.iter().enumerate().map(|(position, key)| (*key, position)).collect(),
+            modes: cells.iter().map(|cell| cell.mode as usize).collect(),
+            keys,
+            response: Vec::new(),
+            service: Vec::new(),
+            throughput: FigureTable::default(),
+            cpu: ROLES.map(|role| (role, FigureTable::default(), FigureTable::default())),
+        };
+        tables.response = TimeFigure::ALL.into_iter().map(|figure| tables.times(RESPONSE, figure)).collect();
+        tables.service = TimeFigure::ALL.into_iter().map(|figure| tables.times(SERVICE, figure)).collect();
+        tables.throughput =
+            tables.table(Figure::Throughput, |trial| Some(trial.result.as_ref()?.rate.completed));
+        tables.cpu = ROLES.map(|role| {
+            let cores = tables.table(Figure::Cpu, |trial| Some(Sum::of(role, trial)?.cpu_cores));
+            let per_request = |trial: &TrialRecord| Sum::of(role, trial)?.cpu_cores_per_1000_rps();
+            (role, cores, tables.table(Figure::Cpu, per_request))
+        });
+        tables
+    }
+
+    fn table(&self, figure: Figure, read: impl Fn(&TrialRecord) -> Option<f64>) -> FigureTable {
+        let values = |cell: &CellKey<'_>| -> Values {
+            let trials = usable(self.trials.of(*cell), figure).into_iter();
+            trials.filter_map(|trial| Some((trial.repeat, read(trial)?))).collect()
+        };
+        FigureTable::new(self.modes.iter().copied().zip(self.keys.iter().map(values)).collect())
+    }
+
+    /// A cell in one of whose trials the figure falls among requests without a response has no values: the other trials do not
+    /// speak for it.
+    fn times(&self, times: Times, figure: TimeFigure) -> FigureTable {
+        let values = |cell: &CellKey<'_>| -> Values {
+            let trials = usable(self.trials.of(*cell), figure.figure()).into_iter();
+            let value = |trial: &TrialRecord| Some((trial.repeat, figure.of(times(trial.result.as_ref()?))?));
+            trials.map(value).collect::<Option<Values>>().unwrap_or_default()
+        };
+        FigureTable::new(self.modes.iter().copied().zip(self.keys.iter().map(values)).collect())
+    }
+
+    /// The trials of a cell whose figure is usable.
+    pub(super) fn trials(&self, cell: CellKey<'_>, figure: Figure) -> Vec<&'a TrialRecord> {
+        usable(self.trials.of(cell), figure)
+    }
+
+    fn position(&self, cell: CellKey<'_>) -> Option<usize> {
+        self.positions.get(&cell).copied()
+    }
+
+    /// Response times of a cell.
+    pub(super) fn response_times(&self, cell: CellKey<'_>) -> Option<Percentiles> {
+        self.percentiles(cell, RESPONSE, &self.response)
+    }
+
+    /// Service times of a cell.
+    pub(super) fn service_times(&self, cell: CellKey<'_>) -> Option<Percentiles> {
+        self.percentiles(cell, SERVICE, &self.service)
+    }
+
+    fn percentiles(&self, cell: CellKey<'_>, times: Times, tables: &[FigureTable]) -> Option<Percentiles> {
+        let position = self.position(cell)?;
+        let mean = |figure: TimeFigure| {
+            let table = &tables[TimeFigure::ALL.iter().position(|known| *known == figure)?];
+            let values: Vec<f64> = table.values(position).values().copied().collect();
+            table.mean(position, resolution_of(&values)).map(not_below_zero)
+        };
+        let of_figure = |figure: Figure| {
+            let trials = usable(self.trials.of(cell), figure).into_iter();
+            trials.filter_map(|trial| Some(times(trial.result.as_ref()?))).collect()
+        };
+        let all = percentiles(of_figure, mean)?;
+        let is_answered = |trial: &&TrialRecord| {
+            let counts = trial.result.as_ref().map(|result| &result.requests);
+            counts.is_none_or(|requests| requests.failed + requests.unsent == 0)
+        };
+        let answered = usable(self.trials.of(cell), Figure::Max).iter().all(is_answered);
+        Some(Percentiles { max: all.max.filter(|_| answered), ..all })
+    }
+
+    /// Responses per second in a cell.
+    pub(super) fn throughput(&self, cell: CellKey<'_>) -> Option<Estimate> {
+        self.throughput.mean(self.position(cell)?, 0.0).map(not_below_zero)
+    }
+
+    /// What a cell's response time has more than another's.
+    pub(super) fn added(
+        &self,
+        with: CellKey<'_>,
+        without: CellKey<'_>,
+        figure: TimeFigure,
+    ) -> Option<Difference> {
+        let (with, without) = (self.position(with)?, self.position(without)?);
+        let table = &self.response[TimeFigure::ALL.iter().position(|known| *known == figure)?];
+        let values: Vec<f64> =
+            table.values(with).values().chain(table.values(without).values()).copied().collect();
+        // Two readings, each to the nearest of what its histogram tells apart.
+        table.difference(with, without, resolution_of(&values) * 2.0)
+    }
+
+    /// Change of the responses per second against another cell.
+    pub(super) fn throughput_change(&self, with: CellKey<'_>, without: CellKey<'_>) -> Option<Difference> {
+        self.throughput.change(self.position(with)?, self.position(without)?)
+    }
+
+    /// CPU of all components of a role in a cell, cores.
+    pub(super) fn cpu(&self, role: Role, cell: CellKey<'_>) -> Option<Estimate> {
+        let (_, cores, _) = self.cpu.iter().find(|(of_role, ..)| *of_role == role)?;
+        cores.mean(self.position(cell)?, 0.0).map(not_below_zero)
+    }
+
+    /// The same per 1000 requests/s.
+    pub(super) fn cpu_per_request(&self, role: Role, cell: CellKey<'_>) -> Option<Estimate> {
+        let (.., per_request) = self.cpu.iter().find(|(of_role, ..)| *of_role == role)?;
+        per_request.mean(self.position(cell)?, 0.0).map(not_below_zero)
+    }
+
+    /// Change of the proxies' CPU per request against another cell.
+    pub(super) fn proxy_cpu_change(&self, with: CellKey<'_>, without: CellKey<'_>) -> Option<Difference> {
+        let (.., per_request) = self.cpu.iter().find(|(role, ..)| *role == Role::Proxy)?;
+        per_request.change(self.position(with)?, self.position(without)?)
+    }
+}

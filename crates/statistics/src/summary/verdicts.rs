@@ -1,0 +1,84 @@
+//! Which differences of a run are shown: all that it tests are one family (`crate::family`).
+//!
+//! The chance to err is shared among figures first, so that many figures of little weight do not cost the median its power, and
+//! then evenly among the differences of a figure.
+
+use crate::family::{Test, shown};
+use crate::figure_table::Difference;
+use experiment::schema::{FactorEffect, FindingVerdict, ModeComparison};
+
+/// A difference that a run tests, by its place among the comparisons or the effects of factors.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Statement {
+    P50(usize),
+    P90(usize),
+    P99(usize),
+    Throughput(usize),
+    ProxyCpu(usize),
+    Effect(usize),
+}
+
+impl Statement {
+    /// Share of its figure: the median of an open loop, and the throughput of a closed one, are what most runs are for.
+    fn share(self) -> f64 {
+        match self {
+            Self::P50(_) => 0.6,
+            Self::Throughput(_) => 0.5,
+            Self::P99(_) => 0.15,
+            Self::Effect(_) => 0.15,
+            Self::P90(_) | Self::ProxyCpu(_) => 0.1,
+        }
+    }
+}
+
+/// A statement with what speaks for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tested {
+    pub statement: Statement,
+    pub difference: Difference,
+}
+
+/// Writes into comparisons and effects whether each of their differences is shown.
+pub(super) fn judge(tested: &[Tested], comparisons: &mut [ModeComparison], effects: &mut [FactorEffect]) {
+    let same = |one: &Tested, other: &Tested| {
+        std::mem::discriminant(&one.statement) == std::mem::discriminant(&other.statement)
+    };
+    let told: Vec<&Tested> = tested.iter().filter(|tested| tested.difference.chance.is_some()).collect();
+    let tests: Vec<Test> = told
+        .iter()
+        .map(|tested| Test {
+            chance: tested.difference.chance.unwrap_or(1.0),
+            weight: tested.statement.share() / told.iter().filter(|other| same(tested, other)).count() as f64,
+        })
+        .collect();
+    let shown = shown(&tests);
+    for (tested, shown) in told.iter().zip(shown) {
+        // An interval that includes zero and a verdict that denies zero would be one statement too many.
+        let verdict = if shown && tested.difference.estimate.excludes_zero() {
+            FindingVerdict::Shown
+        } else {
+            FindingVerdict::NotShown
+        };
+        write(tested.statement, verdict, comparisons, effects);
+    }
+    for tested in tested.iter().filter(|tested| tested.difference.chance.is_none()) {
+        write(tested.statement, FindingVerdict::CannotTell, comparisons, effects);
+    }
+}
+
+fn write(
+    statement: Statement,
+    verdict: FindingVerdict,
+    comparisons: &mut [ModeComparison],
+    effects: &mut [FactorEffect],
+) {
+    let place = match statement {
+        Statement::P50(index) => &mut comparisons[index].response_time_us.verdicts.p50,
+        Statement::P90(index) => &mut comparisons[index].response_time_us.verdicts.p90,
+        Statement::P99(index) => &mut comparisons[index].response_time_us.verdicts.p99,
+        Statement::Throughput(index) => &mut comparisons[index].throughput_verdict,
+        Statement::ProxyCpu(index) => &mut comparisons[index].proxy_cpu_verdict,
+        Statement::Effect(index) => &mut effects[index].verdict,
+    };
+    *place = Some(verdict);
+}
