@@ -7,6 +7,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+/// The margin within which figures of different set-ups agree, where an experiment does not say another.
+pub const DEFAULT_MARGIN: f64 = 0.2;
+
 /// Figures of one source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedSource {
@@ -14,6 +17,8 @@ pub struct PublishedSource {
     pub source: String,
     /// What differs between their set-up and this one.
     pub differs: String,
+    /// How far apart figures may be and still agree, as a fraction of the published one; absent: [`DEFAULT_MARGIN`].
+    pub margin: Option<f64>,
     /// The figures.
     pub figures: Vec<ReferenceFigure>,
 }

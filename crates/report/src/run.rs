@@ -15,7 +15,7 @@ pub struct RunData {
     pub experiment: Experiment,
     /// The machine and the versions.
     pub host: Host,
-    /// The trials, in the order of their execution; of those that were taken again it is settled which takes count.
+    /// The trials, in the order of their execution.
     pub trials: Vec<TrialRecord>,
     /// What the trials say together.
     pub summary: Summary,
@@ -43,11 +43,10 @@ impl RunData {
         let refused = &raw.host.refused_modes;
         experiment.modes.retain(|mode| refused.iter().all(|refused| refused.mode != *mode));
         let planned = Plan::new(&experiment, seed).trials.len();
-        let trials = statistics::retakes::settle(raw.trials);
-        Ok(Self::new(raw.experiment_yaml, experiment, seed, planned, raw.host, trials, notes))
+        Ok(Self::new(raw.experiment_yaml, experiment, seed, planned, raw.host, raw.trials, notes))
     }
 
-    /// Summarises trials of which it is settled which takes count; `planned` is the number of trials of the plan.
+    /// Summarises trials; `planned` is the number of trials of the plan.
     #[must_use]
     pub fn new(
         experiment_yaml: String,

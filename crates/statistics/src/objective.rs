@@ -1,6 +1,7 @@
 //! Whether a run, or one result, met its objective: the exit status.
 
 use crate::words;
+use DriverObjective::{Met, Missed, NotShown};
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use experiment::schema::{
     BoundResult, Cell, DriverObjective, DriverSummary, Estimate, LoadResult, ObjectiveResult, Percentiles,
@@ -17,7 +18,7 @@ pub enum ObjectiveOutcome {
     Good,
     /// No trial is valid, whatever was asked.
     NothingValid,
-    /// A cell did not meet what was asked: each miss in words.
+    /// A cell did not meet what was asked, or is not shown to: each reason in words.
     Failed(Vec<String>),
 }
 
@@ -74,48 +75,92 @@ pub fn judge_result(objective: &Objective, result: &LoadResult) -> ObjectiveResu
     ObjectiveResult { met, bounds, notes }
 }
 
-/// What one cell does not meet, in words. Empty where it meets everything, or nothing is asked.
+/// Whether a cell met the objective; absent where there is none.
+pub(crate) fn of_cell(objective: &Objective, cell: &Cell) -> Option<DriverObjective> {
+    if objective.is_empty() {
+        return None;
+    }
+    let too_many_errors = objective.errors.is_some_and(|bound| cell.errors > bound);
+    let driver_missed =
+        cell.drivers.len() > 1 && cell.drivers.iter().any(|driver| driver.objective == Some(Missed));
+    let times = objective.times().map(|(figure, bound)| {
+        let response = cell.response_time_us.as_ref();
+        response.map_or(NotShown, |response| within(response, figure, bound_us(bound), cell.censored))
+    });
+    let all: Vec<DriverObjective> = times.collect();
+    let overloaded = cell.saturated_trials > 0 || cell.error_trials > 0;
+    Some(if overloaded || too_many_errors || driver_missed || all.contains(&Missed) {
+        Missed
+    } else if cell.valid == 0 || cell.failed_trials > 0 || all.contains(&NotShown) {
+        NotShown
+    } else {
+        Met
+    })
+}
+
+/// Why one cell is not shown to meet the objective, in words. Empty where it meets everything, or nothing is asked.
+#[must_use]
 pub fn misses(experiment: &Experiment, cell: &Cell) -> Vec<String> {
     let objective = &experiment.objective;
-    if objective.is_empty() {
+    if of_cell(objective, cell).is_none_or(|verdict| verdict == Met) {
         return Vec::new();
     }
-    let place = words::cell(cell);
-    let Some(response) = &cell.response_time_us else {
-        return vec![format!("{place}: no valid trial ({})", cell.verdict)];
-    };
-    let mut misses = Vec::new();
-    for (figure, bound) in objective.times() {
-        match response.figure(figure) {
-            Some(measured) if measured.estimate > bound_us(bound) => misses.push(format!(
-                "{place}: {} is {}, above {}",
-                figure.name(),
-                words::latency(&measured),
-                words::bound(bound)
-            )),
-            None if figure == TimeFigure::Max => {
-                misses.push(format!(
-                    "{place}: some requests had no response, which a bound of max does not allow"
-                ));
-            }
-            _ => {}
+    let mut misses = troubles(cell);
+    match &cell.response_time_us {
+        Some(response) => {
+            misses.extend(
+                objective
+                    .times()
+                    .filter_map(|(figure, bound)| missed_time(response, figure, bound, cell.censored)),
+            );
         }
+        None => misses.push(format!("no valid trial ({})", cell.verdict)),
     }
     if let Some(bound) = objective.errors.filter(|bound| cell.errors > *bound) {
         misses.push(format!(
-            "{place}: {} of the requests failed, above {}",
+            "{} of the requests failed, above {}",
             words::percent(cell.errors),
             format_fraction(bound)
         ));
     }
-    misses.extend(missing_drivers(objective, cell).map(|drivers| format!("{place}: {drivers}")));
-    misses
+    misses.extend(missing_drivers(objective, cell));
+    let place = words::cell(cell);
+    misses.into_iter().map(|miss| format!("{place}: {miss}")).collect()
+}
+
+/// What happened in some trials of a cell that no other trial makes up for.
+fn troubles(cell: &Cell) -> Vec<String> {
+    let told = [
+        ("saturated", cell.saturated_trials),
+        ("too many errors", cell.error_trials),
+        ("failed", cell.failed_trials),
+    ];
+    let happened = told.into_iter().filter(|(_, trials)| *trials > 0);
+    happened.map(|(what, trials)| format!("{what} in {trials} of {} trials", cell.trials)).collect()
+}
+
+/// Why a bound is not shown to hold; absent where it holds.
+fn missed_time(response: &Percentiles, figure: TimeFigure, bound: Duration, censored: u64) -> Option<String> {
+    let (name, limit) = (figure.name(), words::bound(bound));
+    let verdict = within(response, figure, bound_us(bound), censored);
+    Some(match (verdict, response.figure(figure)) {
+        (Met, _) => return None,
+        (Missed, Some(measured)) => format!("{name} is {}, above {limit}", words::latency(&measured)),
+        (NotShown, Some(measured)) => {
+            format!("{name} is {}, not shown to be within {limit}", words::latency(&measured))
+        }
+        (Missed, None) if figure == TimeFigure::Max => {
+            "some requests had no response, which a bound of max does not allow".to_owned()
+        }
+        (Missed, None) => format!("{name} falls among requests without a response, above {limit}"),
+        (NotShown, None) => format!("no trial has a usable {name}"),
+    })
 }
 
 /// The drivers of a cell of several that missed the objective, in words; absent where none did.
 fn missing_drivers(objective: &Objective, cell: &Cell) -> Option<String> {
     let missed: Vec<&DriverSummary> =
-        cell.drivers.iter().filter(|driver| driver.objective == Some(DriverObjective::Missed)).collect();
+        cell.drivers.iter().filter(|driver| driver.objective == Some(Missed)).collect();
     if cell.drivers.len() < 2 || missed.is_empty() {
         return None;
     }
@@ -135,11 +180,13 @@ fn missing_drivers(objective: &Objective, cell: &Cell) -> Option<String> {
     ))
 }
 
-/// Compares a driver's intervals with an objective. `saturated`: its target did not keep up in some trial.
+/// Compares a driver's intervals with an objective. `saturated`: its target did not keep up in some trial; `censored`: requests
+/// without a response.
 pub(crate) fn driver_objective(
     objective: &Objective,
     driver: &DriverSummary,
     saturated: bool,
+    censored: u64,
 ) -> Option<DriverObjective> {
     if objective.is_empty() {
         return None;
@@ -147,26 +194,28 @@ pub(crate) fn driver_objective(
     let too_many_errors = objective.errors.is_some_and(|bound| driver.errors > bound);
     let times = objective.times().map(|(figure, bound)| {
         let response = driver.response_time_us.as_ref();
-        response.map_or(DriverObjective::NotShown, |response| within(response, figure, bound_us(bound)))
+        response.map_or(NotShown, |response| within(response, figure, bound_us(bound), censored))
     });
     let all: Vec<DriverObjective> = times.collect();
-    Some(if saturated || too_many_errors || all.contains(&DriverObjective::Missed) {
-        DriverObjective::Missed
-    } else if driver.valid == 0 || all.contains(&DriverObjective::NotShown) {
-        DriverObjective::NotShown
+    Some(if saturated || too_many_errors || all.contains(&Missed) {
+        Missed
+    } else if driver.valid == 0 || all.contains(&NotShown) {
+        NotShown
     } else {
-        DriverObjective::Met
+        Met
     })
 }
 
-/// How an interval lies to the greatest value that is good. The greatest response time of all needs no interval.
-fn within(response: &Percentiles, figure: TimeFigure, bound_us: f64) -> DriverObjective {
+/// How an interval lies to the greatest value that is good. The greatest response time of all needs no interval. A percentile is
+/// absent where it falls among requests without a response (`censored`), which no bound allows, or where no trial has it usable.
+fn within(response: &Percentiles, figure: TimeFigure, bound_us: f64, censored: u64) -> DriverObjective {
     match response.figure(figure) {
-        Some(max) if figure == TimeFigure::Max && max.estimate <= bound_us => DriverObjective::Met,
-        _ if figure == TimeFigure::Max => DriverObjective::Missed,
-        Some(Estimate { low: Some(low), .. }) if low > bound_us => DriverObjective::Missed,
-        Some(Estimate { high: Some(high), .. }) if high <= bound_us => DriverObjective::Met,
-        _ => DriverObjective::NotShown,
+        Some(max) if figure == TimeFigure::Max && max.estimate <= bound_us => Met,
+        _ if figure == TimeFigure::Max => Missed,
+        Some(Estimate { low: Some(low), .. }) if low > bound_us => Missed,
+        Some(Estimate { high: Some(high), .. }) if high <= bound_us => Met,
+        None if censored > 0 => Missed,
+        _ => NotShown,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::words;
 use experiment::published::{
-    Clock, MemoryKind, PublishedPercentile, ReferenceFigure, ReferenceValue, Relation, RelativeQuantity,
-    TimeRange,
+    Clock, DEFAULT_MARGIN, MemoryKind, PublishedPercentile, ReferenceFigure, ReferenceValue, Relation,
+    RelativeQuantity, TimeRange,
 };
 use experiment::schema::{
     AddedLatency, Cell, ComponentSummary, Estimate, LoadPoint, PublishedFigure, Role, Summary,
@@ -21,12 +21,16 @@ pub(crate) fn figures(experiment: &Experiment, summary: &Summary) -> Vec<Publish
         .flat_map(|source| {
             source.figures.iter().filter(is_of_the_run).map(|figure| {
                 let measured = measured(figure, summary);
+                let margin = margin(figure.value, source.margin);
                 PublishedFigure {
                     source: source.source.clone(),
                     what: what(figure),
                     value: value(figure.value),
                     measured_estimate: measured.as_ref().and_then(|measured| measured.estimate),
-                    agrees: measured.as_ref().and_then(|measured| agrees(figure.value, &measured.estimate?)),
+                    agrees: measured
+                        .as_ref()
+                        .and_then(|measured| agrees(figure.value, margin?, &measured.estimate?)),
+                    margin: margin.filter(|margin| *margin > 0.0),
                     ratio: measured
                         .as_ref()
                         .and_then(|measured| Some(measured.mean / in_base_units(figure.value)?)),
@@ -161,28 +165,40 @@ pub(crate) fn turned_round(change: &Estimate) -> Estimate {
 /// What counts as alike: of the two, the study that says so tells of a change of a tenth.
 const ALIKE: f64 = 0.1;
 
-/// Whether this run agrees with what was published; nothing where there is no interval, or where it is too wide to tell: it
-/// holds what was published and its contrary as well.
-fn agrees(published: ReferenceValue, measured: &Estimate) -> Option<bool> {
+/// How far from what was published a figure may be, as a fraction of it, or of the other mode for a change. A change agrees with
+/// none that it may be confused with: of a tenth less, the margin is a tenth at most. 0 where the published says itself what
+/// agrees.
+fn margin(published: ReferenceValue, given: Option<f64>) -> Option<f64> {
+    let margin = given.unwrap_or(DEFAULT_MARGIN);
+    Some(match published {
+        ReferenceValue::Relative(.., Relation::Alike) => given.unwrap_or(ALIKE),
+        ReferenceValue::Relative(.., Relation::Higher | Relation::Lower) => 0.0,
+        ReferenceValue::Relative(.., Relation::Change(change)) => margin.min(change.abs()),
+        ReferenceValue::Time(.., range) if range.low < range.high => 0.0,
+        _ => margin,
+    })
+}
+
+/// Whether this run agrees with what was published: a claim to be shown like a difference, so that noise makes it harder, not
+/// easier. Nothing where the interval lies partly within the margin, or there is none.
+fn agrees(published: ReferenceValue, margin: f64, measured: &Estimate) -> Option<bool> {
     let (low, high) = (measured.low?, measured.high?);
-    let is_all = |all: bool, none: bool| if all { Some(true) } else { none.then_some(false) };
+    let within = |from: f64, to: f64| match (from <= low && high <= to, high < from || low > to) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    };
     match published {
-        ReferenceValue::Relative(.., Relation::Alike) => {
-            is_all(-ALIKE <= low && high <= ALIKE, high < -ALIKE || low > ALIKE)
-        }
-        ReferenceValue::Relative(.., Relation::Higher) => is_all(low > 0.0, high <= 0.0),
-        ReferenceValue::Relative(.., Relation::Lower) => is_all(high < 0.0, low >= 0.0),
-        ReferenceValue::Relative(.., Relation::Change(change)) => {
-            let holds = |value: f64| low <= value && value <= high;
-            is_all(holds(change) && !holds(0.0), !holds(change))
-        }
+        ReferenceValue::Relative(.., Relation::Alike) => within(-margin, margin),
+        ReferenceValue::Relative(.., Relation::Higher) => within(f64::MIN_POSITIVE, f64::INFINITY),
+        ReferenceValue::Relative(.., Relation::Lower) => within(f64::NEG_INFINITY, -f64::MIN_POSITIVE),
+        ReferenceValue::Relative(.., Relation::Change(change)) => within(change - margin, change + margin),
         ReferenceValue::Time(.., range) if range.low < range.high => {
-            let bounds = (range.low.as_secs_f64() * 1e6, range.high.as_secs_f64() * 1e6);
-            is_all(bounds.0 <= low && high <= bounds.1, high < bounds.0 || low > bounds.1)
+            within(range.low.as_secs_f64() * 1e6, range.high.as_secs_f64() * 1e6)
         }
         number => {
             let number = in_base_units(number)?;
-            Some(low <= number && number <= high)
+            within(number * (1.0 - margin), number * (1.0 + margin))
         }
     }
 }
@@ -329,7 +345,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn an_interval_that_holds_the_contrary_too_agrees_with_nothing() {
+    fn a_figure_agrees_if_its_whole_interval_lies_within_the_margin() {
         let relative =
             |relation| ReferenceValue::Relative(RelativeQuantity::Throughput, Mode::EgressBypass, relation);
         let p99 = ReferenceValue::Added(PublishedPercentile::P99, Duration::from_micros(235));
@@ -340,18 +356,24 @@ mod tests {
             (relative(Relation::Alike), -0.3, -0.12, Some(false)),
             (relative(Relation::Change(-0.1)), -0.15, -0.02, Some(true)),
             (relative(Relation::Change(-0.1)), -0.15, 0.02, None),
-            (relative(Relation::Change(-0.1)), -0.3, -0.2, Some(false)),
+            (relative(Relation::Change(-0.1)), -0.3, -0.22, Some(false)),
+            (relative(Relation::Change(-0.5)), -0.65, -0.4, Some(true)),
             (relative(Relation::Higher), 0.01, 3.0, Some(true)),
             (relative(Relation::Higher), -0.2, 3.0, None),
             (relative(Relation::Lower), 0.01, 3.0, Some(false)),
-            (p99, 200.0, 300.0, Some(true)),
+            (p99, 200.0, 270.0, Some(true)),
+            // The noisier, the less it agrees.
+            (p99, 100.0, 400.0, None),
             (p99, 300.0, 400.0, Some(false)),
         ] {
             let measured = Estimate { estimate: low, low: Some(low), high: Some(high), n: 3 };
-            assert_eq!(agrees(published, &measured), expected, "{published:?} and {low} to {high}");
+            let margin = margin(published, None).unwrap();
+            assert_eq!(agrees(published, margin, &measured), expected, "{published:?} and {low} to {high}");
         }
+        let measured = Estimate { estimate: 300.0, low: Some(290.0), high: Some(310.0), n: 3 };
+        assert_eq!(agrees(p99, margin(p99, Some(0.5)).unwrap(), &measured), Some(true), "within half");
         let single = Estimate::single(-0.1);
-        assert_eq!(agrees(relative(Relation::Change(-0.1)), &single), None);
+        assert_eq!(agrees(relative(Relation::Change(-0.1)), 0.1, &single), None);
     }
 
     #[test]

@@ -1,54 +1,35 @@
-//! Which trials are taken again, and which takes enter the estimates.
+//! Which trials are taken again.
 //!
-//! The rule is fixed before the run and goes by the reasons of verdicts and how full the CPUs were: a trial is taken again only where nothing but
-//! other processes or the generator's own lateness made it invalid. What the mesh itself does (a rate that it does not
-//! keep up with, errors, a path that is not proven, a component that dies, all CPUs filled by the experiment itself) is a
-//! result, and stays one. So is lateness that comes again and again with a mode under a load: see [`Retakes::is_habitual`].
-//!
-//! [`Retakes`] decides while a run goes; [`settle`] says of a run's trials which are in no estimate
-//! for what other takes show. The reasons are in docs/decisions/0012-retakes.md.
+//! The rule is fixed before the run and goes by the reasons of verdicts and how full the CPUs were: a trial is taken again where a
+//! figure is missing in its cell and repeat, and nothing but other processes or the generator's own lateness spoiled it. What the
+//! mesh itself does (a rate that it does not keep up with, errors, a path that is not proven, a component that dies, all CPUs
+//! filled by the experiment itself) is a result, and stays one. The reasons are in docs/decisions/0012-retakes.md.
 
-use crate::trials::{TrialsByCell, is_valid, kind_of};
+use crate::trials::{TrialsByCell, is_usable, kind_of};
 use experiment::Mode;
 use experiment::schema::{
-    CellKey, Conditions, Factors, LoadPoint, MachineUsage, Retake, RetakeSummary, TrialOutcome, TrialRecord,
+    CellKey, Conditions, Factors, Figure, Figures, LoadPoint, MachineUsage, Retake, RetakeSummary,
+    TrialOutcome, TrialRecord,
 };
 
-/// How a take stands to the machine.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Standing {
-    /// Its figures may be used.
-    Valid,
-    /// Others took the CPU, and nothing else is held against it.
-    Disturbed,
-    /// The generator was late, and nothing else is held against it: the machine's doing, unless it is the rule.
-    Late,
-    /// Whatever else made it invalid is a result.
-    Result,
+/// The figures that a repeat should have of each cell. Percentiles beyond the 99th need longer trials than most, and nothing is
+/// taken again for them.
+const WANTED: [Figure; 6] =
+    [Figure::P50, Figure::P90, Figure::P99, Figure::Throughput, Figure::Cpu, Figure::Memory];
+
+/// Whether only the machine spoiled a trial: others took the CPU, or the generator was late though there was CPU to be had.
+fn is_disturbed(trial: &TrialRecord) -> bool {
+    let kinds = || trial.verdict.reasons.iter().map(|reason| kind_of(reason));
+    let of_the_machine = |kind: &str| matches!(kind, OTHER_PROCESSES | SCHEDULE_LAG);
+    let by_others = kinds().any(|kind| kind == OTHER_PROCESSES);
+    trial.outcome == TrialOutcome::Finished
+        && !trial.verdict.reasons.is_empty()
+        && kinds().all(of_the_machine)
+        && (by_others || trial.machine.as_ref().is_some_and(|machine| !is_full_of_the_experiment(machine)))
 }
 
-impl Standing {
-    fn of(trial: &TrialRecord) -> Self {
-        if is_valid(trial) {
-            return Self::Valid;
-        }
-        let reasons = &trial.verdict.reasons;
-        let among = |kind: &str| reasons.iter().any(|reason| kind_of(reason) == kind);
-        let of_the_machine = |reason: &String| matches!(kind_of(reason), "other-processes" | "schedule-lag");
-        if trial.outcome != TrialOutcome::Finished
-            || reasons.is_empty()
-            || !reasons.iter().all(of_the_machine)
-        {
-            Self::Result
-        } else if among("other-processes") {
-            Self::Disturbed
-        } else if trial.machine.as_ref().is_none_or(is_full_of_the_experiment) {
-            Self::Result
-        } else {
-            Self::Late
-        }
-    }
-}
+const OTHER_PROCESSES: &str = "other-processes";
+const SCHEDULE_LAG: &str = "schedule-lag";
 
 /// Share of the machine's CPUs: above it no CPU was left.
 pub(crate) const FULL_MACHINE: f64 = 0.9;
@@ -73,8 +54,9 @@ struct Take {
     factors: Factors,
     load: LoadPoint,
     take: usize,
-    standing: Standing,
-    interrupted: bool,
+    disturbed: bool,
+    /// Of the wanted figures.
+    usable: Figures,
     reasons: Vec<String>,
 }
 
@@ -87,14 +69,19 @@ impl Take {
             factors: trial.factors.clone(),
             load: trial.load.clone(),
             take: trial.take(),
-            standing: Standing::of(trial),
-            interrupted: trial.outcome == TrialOutcome::Interrupted,
+            disturbed: is_disturbed(trial),
+            usable: WANTED.into_iter().filter(|figure| is_usable(trial, *figure)).collect(),
             reasons: trial.verdict.reasons.clone(),
         }
     }
 
     fn cell(&self) -> CellKey<'_> {
         Conditions { factors: &self.factors, load: &self.load }.cell(self.mode)
+    }
+
+    /// Whether the other is a take of the same cell and repeat.
+    fn is_of_same(&self, other: &Self) -> bool {
+        self.repeat == other.repeat && self.cell() == other.cell()
     }
 }
 
@@ -139,11 +126,13 @@ impl Retakes {
         self.takes.push(Take::new(trial));
     }
 
-    /// Those of a repeat that are to be taken again, in the order in which they were taken; no more than the run may have.
+    /// Those of a repeat that are to be taken again: first those that lack the median, each in the order in which they were
+    /// taken; no more than the run may have.
     #[must_use]
     pub fn due(&self, repeat: usize) -> Vec<DueRetake> {
-        let mut due: Vec<DueRetake> =
-            self.wanted().filter(|take| take.repeat == repeat).map(retake).collect();
+        let mut takes: Vec<&Take> = self.wanted().filter(|take| take.repeat == repeat).collect();
+        takes.sort_by_key(|take| !self.missing(take).contains(Figure::P50));
+        let mut due: Vec<DueRetake> = takes.into_iter().map(retake).collect();
         due.truncate(self.most.saturating_sub(self.taken()));
         due
     }
@@ -160,35 +149,21 @@ impl Retakes {
         self.takes.iter().filter(|take| take.take > 1).count()
     }
 
-    /// Whether a mode is seldom valid under a load, other processes left aside: more than half of its first takes are not,
-    /// two at least. That is what it does here, and takes that went well in spite of it would be the lucky ones.
-    #[must_use]
-    pub fn is_habitual(&self, cell: CellKey<'_>) -> bool {
-        self.habit(cell).is_some()
+    /// The wanted figures that no take of the same cell and repeat has.
+    fn missing(&self, take: &Take) -> Figures {
+        let takes = self.takes.iter().filter(|other| other.is_of_same(take));
+        let usable = takes.fold(Figures::none(), |all, other| all.union(other.usable));
+        WANTED.into_iter().filter(|figure| !usable.contains(*figure)).collect()
     }
 
-    /// How many first takes were not valid of how many, where it is a habit.
-    fn habit(&self, cell: CellKey<'_>) -> Option<(usize, usize)> {
-        let first: Vec<&Take> = self
-            .takes
-            .iter()
-            .filter(|take| take.cell() == cell && take.take == 1 && !take.interrupted)
-            .collect();
-        let not_by_others = |take: &&&Take| matches!(take.standing, Standing::Late | Standing::Result);
-        let invalid = first.iter().filter(not_by_others).count();
-        (invalid >= 2 && 2 * invalid > first.len()).then_some((invalid, first.len()))
-    }
-
-    /// The last takes of their places, where another one may be better and is allowed to each.
+    /// The last takes of their cells and repeats, where another one may have what is missing and is allowed to each.
     fn wanted(&self) -> impl Iterator<Item = &Take> {
         self.takes.iter().filter(|take| {
-            let later = |other: &&Take| {
-                other.repeat == take.repeat && other.cell() == take.cell() && other.take > take.take
-            };
-            matches!(take.standing, Standing::Late | Standing::Disturbed)
+            let is_later = |other: &Take| other.is_of_same(take) && other.take > take.take;
+            take.disturbed
                 && take.take <= self.of_each
-                && !self.takes.iter().any(|other| later(&other))
-                && !self.is_habitual(take.cell())
+                && !self.takes.iter().any(is_later)
+                && !self.missing(take).is_empty()
         })
     }
 }
@@ -202,40 +177,6 @@ fn retake(take: &Take) -> DueRetake {
     }
 }
 
-/// The trials of a run as they enter the estimates: a later take of what is seldom valid is in none, nor is one beside an
-/// earlier take that is valid. The reason is added to its verdict; nothing else is changed.
-#[must_use]
-pub fn settle(mut trials: Vec<TrialRecord>) -> Vec<TrialRecord> {
-    let mut all = Retakes::new(0, 0);
-    trials.iter().for_each(|trial| all.note(trial));
-    for trial in trials.iter_mut().filter(|trial| trial.take() > 1) {
-        let earlier = all.takes.iter().filter(|take| {
-            take.repeat == trial.repeat && take.cell() == trial.cell() && take.take < trial.take()
-        });
-        if let Some((invalid, of)) = all.habit(trial.cell()) {
-            leave_out(
-                trial,
-                &format!(
-                    "not-by-chance: {invalid} of {of} first takes of this mode under this load are not valid, and not for other \
-                     processes: this one was lucky, and stands for nothing"
-                ),
-            );
-        } else if let Some(valid) = earlier.into_iter().find(|take| take.standing == Standing::Valid) {
-            leave_out(trial, &format!("superfluous: trial {} is valid", valid.index + 1));
-        }
-    }
-    trials
-}
-
-/// The trial and each of its drivers, which may be valid where others of the same trial are not.
-fn leave_out(trial: &mut TrialRecord, reason: &str) {
-    let drivers = trial.drivers.iter_mut().map(|driver| &mut driver.verdict);
-    for verdict in drivers.chain([&mut trial.verdict]).filter(|verdict| verdict.valid) {
-        verdict.valid = false;
-        verdict.reasons.push(reason.to_owned());
-    }
-}
-
 /// Whether an earlier take of the same repeat was recorded; lines of `trials.jsonl` may be lost. `trials` are those of the
 /// cell.
 pub(crate) fn is_another_take(trial: &TrialRecord, trials: &[&TrialRecord]) -> bool {
@@ -243,12 +184,22 @@ pub(crate) fn is_another_take(trial: &TrialRecord, trials: &[&TrialRecord]) -> b
     trial.take() > 1 && trials.iter().any(is_earlier)
 }
 
+/// Whether a take has a figure that no earlier take of its repeat has.
+fn adds_a_figure(trial: &TrialRecord, trials: &TrialsByCell<'_>) -> bool {
+    let takes = trials.of(trial.cell()).iter().filter(|other| other.repeat == trial.repeat);
+    let earlier: Vec<&&TrialRecord> = takes.filter(|other| other.take() < trial.take()).collect();
+    WANTED
+        .into_iter()
+        .any(|figure| is_usable(trial, figure) && !earlier.iter().any(|earlier| is_usable(earlier, figure)))
+}
+
 /// What became of the trials that the machine disturbed; absent where none was to be taken again and none was.
 pub(crate) fn summary(of_each: usize, most: usize, trials: &TrialsByCell<'_>) -> Option<RetakeSummary> {
     let mut all = Retakes::new(of_each, most);
     trials.all().iter().for_each(|trial| all.note(trial));
-    let again = || trials.all().iter().filter(|trial| is_another_take(trial, trials.of(trial.cell())));
-    let (taken, valid) = (again().count(), again().filter(|trial| is_valid(trial)).count());
+    let is_again = |trial: &&TrialRecord| is_another_take(trial, trials.of(trial.cell()));
+    let taken = trials.all().iter().filter(is_again).count();
+    let valid = trials.all().iter().filter(is_again).filter(|trial| adds_a_figure(trial, trials)).count();
     (of_each > 0 || taken > 0).then(|| RetakeSummary {
         of_each,
         most,

@@ -1,6 +1,6 @@
 //! From trials to cells: estimates with intervals for every mode × factors × load.
 //!
-//! Only valid trials enter estimates; every trial enters the counts and the errors. Read [`estimates`] first; [`components`],
+//! Each figure is estimated over the trials in which it is usable; every trial enters the counts and the errors. Read [`estimates`] first; [`components`],
 //! [`holdings`] and [`totals`] are usage, [`drivers`], [`services`] and [`edges`] are each driver, service and call between
 //! services, [`comparison`] is mode against mode, and [`factors`] is figures against a factor.
 
@@ -22,14 +22,14 @@ mod verdicts;
 pub use estimates::VALID;
 pub(crate) use estimates::resolution_us;
 
-use crate::trials::{TrialsByCell, is_valid, reason_kind, usable};
-use crate::{findings, published, retakes};
+use crate::trials::{TrialsByCell, is_valid, kind_of, reason_kind, usable};
+use crate::{findings, objective, published, retakes};
 use components::components;
 use estimates::{commonest_kind, error_fraction};
 use experiment::plan::{PlannedCell, cells, most_retakes, topology_of};
 use experiment::schema::{
     Cell, CellKey, CellPath, Conditions, Figure, HopProof, Host, LoadPoint, ModeComparison, SUMMARY_SCHEMA,
-    Summary, TrialRecord,
+    Summary, TrialOutcome, TrialRecord,
 };
 use experiment::{Experiment, Mode};
 use std::collections::HashSet;
@@ -38,7 +38,7 @@ use tables::Tables;
 /// The verdict of a cell that no trial was recorded of.
 pub const NOT_MEASURED: &str = "not-measured";
 
-/// What a run's trials say together, once it is settled which takes count ([`retakes::settle`]). `planned` is the number of
+/// What a run's trials say together. `planned` is the number of
 /// trials of the plan; a run that was cut short has fewer, and trials that were taken again come on top.
 #[must_use]
 pub fn summarize(
@@ -117,15 +117,21 @@ fn cell(
     let mode = key.mode;
     let all = trials.of(key.key());
     let valid = usable(all, Figure::P50);
+    let count = |is: fn(&TrialRecord) -> bool| all.iter().filter(|trial| is(trial)).count();
     let retakes = all.iter().filter(|trial| retakes::is_another_take(trial, all)).count();
     let places = all.len() - retakes;
     let verdict = verdict(all, valid.len(), places);
-    Cell {
+    let mut cell = Cell {
         mode,
         factors: key.factors.clone(),
         load: key.load.clone(),
         trials: all.len(),
         valid: valid.len(),
+        saturated_trials: count(|trial| trial.verdict.saturated),
+        error_trials: count(|trial| trial.verdict.reasons.iter().any(|reason| kind_of(reason) == "errors")),
+        failed_trials: count(|trial| trial.outcome == TrialOutcome::Failed),
+        censored: censored(&valid),
+        objective: None,
         retakes,
         response_time_us: tables.response_times(key.key()),
         service_time_us: tables.service_times(key.key()),
@@ -141,7 +147,14 @@ fn cell(
         totals: totals::totals(key.key(), tables),
         reserved: topology_of(experiment, key).and_then(|topology| reservation::reservation(&topology, all)),
         path: path(&valid, all),
-    }
+    };
+    cell.objective = objective::of_cell(&experiment.objective, &cell);
+    cell
+}
+
+/// Requests of these trials without a response.
+fn censored(trials: &[&TrialRecord]) -> u64 {
+    trials.iter().filter_map(|trial| Some(trial.result.as_ref()?.response_time_us.censored)).sum()
 }
 
 /// `valid` where more than half of the trials are, those that were taken again counted once; else the commonest kind of

@@ -9,7 +9,9 @@ use crate::published::{
     RelativeQuantity,
 };
 use crate::schema::ResourceGroup;
-use crate::units::{UnitError, parse_change, parse_cores, parse_duration, parse_rate, parse_size};
+use crate::units::{
+    UnitError, parse_change, parse_cores, parse_duration, parse_fraction, parse_rate, parse_size,
+};
 use Clock::{Response, Service};
 use PublishedPercentile::{P50, P90, P99};
 use TimeFigure::{Max, Mean, P75, P95, P99_9, P99_99};
@@ -78,8 +80,19 @@ fn source(section: &Section<'_>) -> Result<PublishedSource> {
     Ok(PublishedSource {
         source: text(&section.required("source", "source: Istio 1.24")?)?,
         differs: section.field("differs")?.map_or(Ok(String::new()), |field| text(&field))?,
+        margin: section.field("margin")?.map(|field| margin(&field)).transpose()?,
         figures: list.iter().map(figure).collect::<Result<_>>()?,
     })
+}
+
+fn margin(field: &Field<'_>) -> Result<f64> {
+    let margin = field.quantity(parse_fraction)?;
+    if margin > 0.0 {
+        return Ok(margin);
+    }
+    Err(field
+        .place()
+        .error(format!("`{}` will not do", field.path), "expected more than 0, such as 20%".to_owned()))
 }
 
 fn text(field: &Field<'_>) -> Result<String> {

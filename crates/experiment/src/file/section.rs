@@ -80,7 +80,7 @@ pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 13]> = LazyLock::new(|| {
         ("istio.ingress", &["tls", "api"]),
         ("server", &["delay", "error-rate", "cpu"]),
         ("client", &["cpu"]),
-        ("published", &["source", "differs", "figures"]),
+        ("published", &["source", "differs", "margin", "figures"]),
         ("published.figures", &["figure", "mode", "to", "component", "rate", "clients", "value"]),
     ]
 });

@@ -160,6 +160,8 @@ struct PublishedView<'a> {
     source: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     differs: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    margin: Option<Fraction>,
     figures: Vec<FigureView<'a>>,
 }
 
@@ -400,5 +402,10 @@ fn published(source: &PublishedSource) -> PublishedView<'_> {
             ReferenceValue::Relative(.., relation) => ValueView::Text(relation.to_string()),
         },
     });
-    PublishedView { source: &source.source, differs: &source.differs, figures: figures.collect() }
+    PublishedView {
+        source: &source.source,
+        differs: &source.differs,
+        margin: source.margin.map(Fraction),
+        figures: figures.collect(),
+    }
 }

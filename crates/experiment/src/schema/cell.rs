@@ -2,7 +2,7 @@
 
 use super::component_summary::{ComponentSummary, RoleTotal};
 use super::distribution::RequestDistribution;
-use super::driver::DriverSummary;
+use super::driver::{DriverObjective, DriverSummary};
 use super::edge::EdgeSummary;
 use super::estimate::{AddedLatency, Estimate, Percentiles};
 use super::factor::{CellKey, Conditions, Factors};
@@ -25,8 +25,23 @@ pub struct Cell {
     pub load: LoadPoint,
     /// Trials recorded, those that were taken again included.
     pub trials: usize,
-    /// Of which valid: only these enter the estimates, one for each repeat.
+    /// Repeats in which the median is usable. Each other figure has trials of its own: `n` of its estimate.
     pub valid: usize,
+    /// Of `trials`, those in which the target did not keep up with the offered rate.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub saturated_trials: usize,
+    /// Of `trials`, those with too many errors.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub error_trials: usize,
+    /// Of `trials`, those that failed: a component did not start or died.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed_trials: usize,
+    /// Requests without a response, over the trials whose median is usable.
+    #[serde(default, skip_serializing_if = "is_zero_count")]
+    pub censored: u64,
+    /// The experiment's objective for this cell; absent where it has none, and in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objective: Option<DriverObjective>,
     /// Of `trials`, those that were taken again since the machine had disturbed an earlier take.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retakes: usize,
@@ -85,6 +100,11 @@ impl Cell {
     pub fn places(&self) -> usize {
         self.trials - self.retakes.min(self.trials)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero_count(count: &u64) -> bool {
+    *count == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]

@@ -88,15 +88,15 @@ pub struct DriverSummary {
     pub objective: Option<DriverObjective>,
 }
 
-/// Whether a driver met the objective, by its confidence intervals.
+/// Whether a driver or a cell met the objective, by its confidence intervals.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DriverObjective {
     /// Every interval lies within its bound.
     Met,
-    /// An interval lies beyond its bound, or the target did not keep up with the offered rate.
+    /// An interval lies beyond its bound, there were too many errors, or the target did not keep up with the offered rate.
     Missed,
-    /// An interval contains its bound, there is none, or the driver has no valid trial.
+    /// An interval contains its bound, there is none, or a trial failed.
     NotShown,
 }
 

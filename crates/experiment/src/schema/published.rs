@@ -19,11 +19,15 @@ pub struct PublishedFigure {
     /// another mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_estimate: Option<Estimate>,
-    /// Whether this run agrees with what was published: its interval holds the published number (of a change, and not zero
-    /// too), lies within a tenth of none where that says `alike`, or on that side of none where it says `higher` or `lower`.
-    /// Absent where there is no interval, or where it holds the contrary too.
+    /// Whether this run agrees with what was published: its whole interval lies within `margin` of the published number, or
+    /// wholly beyond. Where that says `higher` or `lower`, the interval lies on that side of none, or not. Absent where the
+    /// interval cannot tell, or there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agrees: Option<bool>,
+    /// The margin, as a fraction of the published number; absent where the word or the range that was published needs none,
+    /// and in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin: Option<f64>,
     /// This run's figure over the published one, where both are a single number: of several proxies their mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,

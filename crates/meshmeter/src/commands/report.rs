@@ -1,10 +1,11 @@
 //! `meshmeter report`: everything that can be said of a run, made again from its folder.
 
 use crate::cli::ReportArgs;
-use crate::failure::Failure;
+use crate::failure::{Failure, MEASUREMENT_FAILED};
 use report::RunData;
 use report::folder::{self, FolderError, REPORT_FILE};
 use report::terminal::{self, Options};
+use statistics::{ObjectiveOutcome, objective_met};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -27,7 +28,22 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     write_csv("drivers", args.drivers_csv.as_deref(), || report::drivers_csv::drivers(&run.summary))?;
     write_csv("services", args.services_csv.as_deref(), || report::drivers_csv::services(&run.summary))?;
     write_csv("edges", args.edges_csv.as_deref(), || report::drivers_csv::edges(&run.summary))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(objective_status(&run))
+}
+
+/// The exit status that a run's objective gives; says what is not met.
+pub(super) fn objective_status(run: &RunData) -> ExitCode {
+    let misses = match objective_met(&run.experiment, &run.summary) {
+        ObjectiveOutcome::Good => return ExitCode::SUCCESS,
+        ObjectiveOutcome::NothingValid => vec!["nothing was measured: no trial is valid".to_owned()],
+        ObjectiveOutcome::Failed(misses) => {
+            misses.into_iter().map(|miss| format!("objective not met: {miss}")).collect()
+        }
+    };
+    for miss in misses {
+        anstream::eprintln!("{miss}");
+    }
+    ExitCode::from(MEASUREMENT_FAILED)
 }
 
 /// Prints a run's result and writes its summary and report into its folder.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::trials::usable;
 use experiment::schema::{LoadResult, TRIAL_SCHEMA, Verdict};
 
 fn load() -> LoadPoint {
@@ -158,38 +159,43 @@ fn a_run_has_no_more_retakes_than_it_may_and_says_that_the_machine_is_too_noisy(
 }
 
 #[test]
-fn what_is_late_again_and_again_is_no_chance_and_its_lucky_takes_do_not_count() {
-    let first = trial(0, 0, Mode::Sidecar, &[LATE]);
-    let lucky = again(1, 2, &first, &[]);
-    let second = trial(2, 1, Mode::Sidecar, &[LATE]);
-    let mut run = vec![first, lucky, second];
-    // Two of two: what follows is not taken again.
-    assert!(noted(1, 9, &run).due(1).is_empty());
-    assert!(!noted(1, 9, &run).too_noisy());
-    run.push(trial(3, 2, Mode::Sidecar, &[]));
-    let settled = settle(run.clone());
-    assert_eq!(settled[1].verdict.reasons.len(), 1);
-    assert!(settled[1].verdict.reasons[0].starts_with("not-by-chance: 2 of 3 first takes"), "{settled:?}");
-    assert!(!settled[1].verdict.valid && settled[3].verdict.valid);
-    assert_eq!(settled[0], run[0], "what was not valid stays as it was");
-    // Two of four are no majority: the take counts again.
-    run.push(trial(4, 3, Mode::Sidecar, &[]));
-    assert_eq!(settle(run.clone()), run);
-    // Nor is what others did a habit of the mode, nor a trial that was stopped.
-    run[2] = trial(2, 1, Mode::Sidecar, &[OTHERS]);
-    run.pop();
-    assert_eq!(settle(run.clone()), run);
-    run[2].outcome = TrialOutcome::Interrupted;
-    assert_eq!(settle(run.clone()), run);
+fn a_trial_is_taken_again_for_the_figure_that_is_missing_and_no_longer() {
+    let late_at_p99 = |index, take| {
+        let mut trial = trial(index, 0, Mode::Sidecar, &[]);
+        trial.verdict.spoil(LATE, Figures::times_from(Figure::P99));
+        trial.retake = (take > 1).then(|| Retake { take, of: 0, because: vec![LATE.into()] });
+        trial
+    };
+    let first = late_at_p99(0, 1);
+    assert!(first.verdict.valid, "the median is sound");
+    assert_eq!(noted(2, 9, &[first.clone()]).due(0).len(), 1);
+    // Another one as late is taken again in its turn; one whose median alone is spoiled has the tail that was missing.
+    assert_eq!(noted(2, 9, &[first.clone(), late_at_p99(1, 2)]).due(0).len(), 1);
+    let mut tail = again(1, 2, &first, &[]);
+    tail.verdict.spoil(OTHERS, Figures::none().with(Figure::P50));
+    assert!(noted(2, 9, &[first.clone(), tail]).due(0).is_empty());
+    // Beyond the 99th percentile nothing is taken again.
+    let mut beyond = trial(0, 0, Mode::Sidecar, &[]);
+    beyond.verdict.spoil(LATE, Figures::times_from(Figure::P99_9));
+    assert!(noted(2, 9, &[beyond]).due(0).is_empty());
 }
 
 #[test]
-fn of_two_valid_takes_the_first_counts() {
-    let first = trial(0, 0, Mode::None, &[]);
-    let run = vec![first.clone(), again(1, 2, &first, &[])];
-    let settled = settle(run);
-    assert!(settled[0].verdict.valid && !settled[1].verdict.valid);
-    assert_eq!(settled[1].verdict.reasons, ["superfluous: trial 1 is valid"]);
+fn what_lacks_its_median_is_taken_again_first() {
+    let mut late = trial(0, 0, Mode::Sidecar, &[]);
+    late.verdict.spoil(LATE, Figures::times_from(Figure::P99));
+    let trials = [late, trial(1, 0, Mode::None, &[OTHERS])];
+    assert_eq!(noted(1, 1, &trials).due(0)[0].retake.of, 1);
+}
+
+#[test]
+fn each_figure_is_of_the_first_take_in_which_it_is_usable() {
+    let mut first = trial(0, 0, Mode::None, &[]);
+    first.verdict.spoil(LATE, Figures::times_from(Figure::P99));
+    let second = again(1, 2, &first, &[]);
+    let takes = [&first, &second];
+    let chosen = |figure| usable(&takes, figure).iter().map(|trial| trial.index).collect::<Vec<_>>();
+    assert_eq!((chosen(Figure::P50), chosen(Figure::P99), chosen(Figure::Cpu)), (vec![0], vec![1], vec![0]));
 }
 
 #[test]

@@ -67,8 +67,9 @@ fn driver(objective: &Objective, takes: &[Take<'_>], places: usize) -> Option<Dr
         errors: error_fraction(takes.iter().filter_map(|take| Some(&take.view.result?.requests))),
         objective: None,
     };
+    let censored = usable(Figure::P50).iter().map(|result| result.response_time_us.censored).sum();
     let saturated = takes.iter().any(|take| kind(&take.view) == "saturated");
-    summary.objective = driver_objective(objective, &summary, saturated);
+    summary.objective = driver_objective(objective, &summary, saturated, censored);
     Some(summary)
 }
 

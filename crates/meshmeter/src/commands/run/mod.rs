@@ -18,9 +18,9 @@ mod trial;
 mod unavailable;
 mod verdict;
 
-use super::report::{folder_failure, publish};
+use super::report::{folder_failure, objective_status, publish};
 use crate::cli::RunArgs;
-use crate::failure::{Failure, MEASUREMENT_FAILED};
+use crate::failure::Failure;
 use crate::memory;
 use crate::studies;
 use clock::SystemClock;
@@ -34,7 +34,6 @@ use on_lab::OnLab;
 use progress::RunProgress;
 use report::RunData;
 use report::folder::{Existing, RunFolder};
-use statistics::{ObjectiveOutcome, objective_met};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -168,19 +167,7 @@ impl Session<'_> {
     fn report(&self, folder: &Path) -> Result<ExitCode, Failure> {
         let run = RunData::read(folder).map_err(folder_failure)?;
         publish(&run, folder, self.args.json)?;
-        match objective_met(&self.experiment, &run.summary) {
-            ObjectiveOutcome::Good => Ok(ExitCode::SUCCESS),
-            ObjectiveOutcome::NothingValid => {
-                anstream::eprintln!("nothing was measured: no trial is valid");
-                Ok(ExitCode::from(MEASUREMENT_FAILED))
-            }
-            ObjectiveOutcome::Failed(misses) => {
-                for miss in misses {
-                    anstream::eprintln!("objective not met: {miss}");
-                }
-                Ok(ExitCode::from(MEASUREMENT_FAILED))
-            }
-        }
+        Ok(objective_status(&run))
     }
 }
 

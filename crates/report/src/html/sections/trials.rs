@@ -157,12 +157,6 @@ const KINDS: [Kind; 13] = [
         name: "not-observed",
         meaning: "CPU and memory could not be read at both ends of the window: they would not cover the same time.",
     },
-    Kind {
-        name: "not-by-chance",
-        meaning: "most first takes of this mode under this load were not valid, with no other process to blame: that is what it \
-                  does on this machine, and a later take that went well would be the lucky one.",
-    },
-    Kind { name: "superfluous", meaning: "an earlier take of this trial is valid, and one counts." },
     Kind { name: "nothing-measured", meaning: "no request was answered within the window." },
     Kind {
         name: "interrupted",
