@@ -124,7 +124,7 @@ struct Kind {
 }
 
 /// What a reader is to make of each kind of reason, and what helps (docs/method.md, 4).
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 11] = [
     Kind {
         name: "schedule-lag",
         meaning: "the generator sent too late by its own fault, mostly because the CPUs were busy: the figures would be \
