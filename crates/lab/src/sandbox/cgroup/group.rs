@@ -15,6 +15,7 @@ const PERIOD_US: u64 = 100_000;
 /// The kernel's minimum.
 const MIN_QUOTA_US: u64 = 1000;
 
+/// A group's directory in one hierarchy.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub(super) struct CgroupDir {
     pub(super) directory: PathBuf,

@@ -1,16 +1,9 @@
 //! Candidates for a lab's groups, by the mounts and memberships of this process. Pure. See cgroups(7).
 
+use super::group::CgroupDir;
 use procfs_core::process::MountInfo;
 use procfs_core::{FromRead as _, ProcessCGroup, ProcessCGroups};
 use std::path::{Path, PathBuf};
-
-/// A directory under which groups with these controllers may be made.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct ParentCgroup {
-    pub directory: PathBuf,
-    /// Version 1 only.
-    pub controllers: Vec<String>,
-}
 
 pub const V1_CONTROLLERS: [&str; 3] = ["cpu", "cpuacct", "memory"];
 
@@ -29,8 +22,8 @@ pub fn is_v2(mount: &MountInfo) -> bool {
 }
 
 /// Our own group's directory in each version 1 hierarchy that the lab needs; nothing if a controller is not mounted there.
-pub fn v1_homes(mounts: &[MountInfo], memberships: &[ProcessCGroup]) -> Option<Vec<ParentCgroup>> {
-    let mut homes: Vec<ParentCgroup> = Vec::new();
+pub(super) fn v1_homes(mounts: &[MountInfo], memberships: &[ProcessCGroup]) -> Option<Vec<CgroupDir>> {
+    let mut homes: Vec<CgroupDir> = Vec::new();
     for wanted in V1_CONTROLLERS {
         let is_of_wanted =
             |mount: &&MountInfo| mount.fs_type == "cgroup" && mount.super_options.contains_key(wanted);
@@ -42,7 +35,7 @@ pub fn v1_homes(mounts: &[MountInfo], memberships: &[ProcessCGroup]) -> Option<V
         // Controllers mounted together share one folder.
         match homes.iter_mut().find(|home| home.directory == directory) {
             Some(home) => home.controllers.push(wanted.to_owned()),
-            None => homes.push(ParentCgroup { directory, controllers: vec![wanted.to_owned()] }),
+            None => homes.push(CgroupDir { directory, controllers: vec![wanted.to_owned()] }),
         }
     }
     Some(homes)
@@ -103,7 +96,7 @@ mod tests {
     #[test]
     fn separate_mounts_give_a_home_each_in_our_own_group() {
         let homes = v1_homes(&parse_mounts(SEPARATE_MOUNTS), &parse_memberships(SEPARATE_MEMBERSHIPS));
-        let home = |directory: &str, controller: &str| ParentCgroup {
+        let home = |directory: &str, controller: &str| CgroupDir {
             directory: directory.into(),
             controllers: vec![controller.to_owned()],
         };

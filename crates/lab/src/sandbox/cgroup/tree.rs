@@ -1,7 +1,7 @@
 //! Making and removing a lab's groups: `…/meshmeter/<lab>/<pod>/<container>`.
 
 use super::group::{Cgroup, CgroupDir};
-use super::hierarchy::{self, ParentCgroup};
+use super::hierarchy;
 use super::version::Version;
 use crate::Result;
 use crate::sandbox::registry::runtime_dir::retry_if_removed;
@@ -22,7 +22,7 @@ const V2_CONTROLLERS: [&str; 2] = ["cpu", "memory"];
 /// Where a lab's groups may be made: written down before the first is made.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    v1: Option<Vec<ParentCgroup>>,
+    v1: Option<Vec<CgroupDir>>,
     v2: Vec<PathBuf>,
 }
 
@@ -37,13 +37,7 @@ impl Plan {
         };
         let of_lab = |directory: &Path| directory.join(ALL_LABS).join(lab_id);
         let v1 = hierarchy::v1_homes(&mounts, &memberships).map(|homes| {
-            homes
-                .into_iter()
-                .map(|home| ParentCgroup {
-                    directory: of_lab(&home.directory),
-                    controllers: home.controllers,
-                })
-                .collect()
+            homes.into_iter().map(|home| CgroupDir { directory: of_lab(&home.directory), ..home }).collect()
         });
         let v2 = hierarchy::v2_candidates(&mounts, &memberships).iter().map(|home| of_lab(home)).collect();
         Ok(Self { v1, v2 })
@@ -71,7 +65,7 @@ pub struct LabCgroup {
     enabled: Vec<String>,
 }
 
-fn establish_v1(homes: &[ParentCgroup]) -> Result<LabCgroup, String> {
+fn establish_v1(homes: &[CgroupDir]) -> Result<LabCgroup, String> {
     for home in homes {
         if let Err(error) = create_all(&home.directory) {
             for made in homes {
@@ -81,11 +75,7 @@ fn establish_v1(homes: &[ParentCgroup]) -> Result<LabCgroup, String> {
             return Err(format!("{}: {error}", home.directory.display()));
         }
     }
-    let branch = |home: &ParentCgroup| CgroupDir {
-        directory: home.directory.clone(),
-        controllers: home.controllers.clone(),
-    };
-    Ok(LabCgroup { version: Version::V1, branches: homes.iter().map(branch).collect(), enabled: Vec::new() })
+    Ok(LabCgroup { version: Version::V1, branches: homes.to_vec(), enabled: Vec::new() })
 }
 
 /// Makes the lab's group at the first of these directories where all `wanted` controllers can be had.
@@ -187,22 +177,18 @@ fn remove_soon(directory: &Path) -> Result<()> {
 
 /// Removes a group and all below it, if it exists. The kernel's own files go with their directory.
 fn remove(directory: &Path) -> io::Result<()> {
-    let gone_is_fine = |result: io::Result<()>| match result {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        other => other,
-    };
-    let entries = match fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    for entry in entries {
-        let Ok(entry) = entry else { continue };
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove(&entry.path())?;
+    let remove_all = || {
+        for entry in fs::read_dir(directory)?.flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                remove(&entry.path())?;
+            }
         }
+        fs::remove_dir(directory)
+    };
+    match remove_all() {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
-    gone_is_fine(fs::remove_dir(directory))
 }
 
 #[cfg(test)]
