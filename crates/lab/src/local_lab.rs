@@ -107,11 +107,7 @@ impl LocalLab {
     }
 
     pub(crate) fn envoy(&self) -> Result<&Installed> {
-        if let Some(envoy) = self.envoy.get() {
-            return Ok(envoy);
-        }
-        let envoy = find(Component::Envoy, &self.programs.overrides)?;
-        Ok(self.envoy.get_or_init(|| envoy))
+        once(&self.envoy, || find(Component::Envoy, &self.programs.overrides))
     }
 
     pub(crate) fn meshmeter(&self) -> &Path {
@@ -119,19 +115,11 @@ impl LocalLab {
     }
 
     pub(crate) fn istio_programs(&self) -> Result<&IstioPrograms> {
-        if let Some(programs) = self.istio.get() {
-            return Ok(programs);
-        }
-        let programs = IstioPrograms::find(self.envoy()?, &self.programs.overrides)?;
-        Ok(self.istio.get_or_init(|| programs))
+        once(&self.istio, || IstioPrograms::find(self.envoy()?, &self.programs.overrides))
     }
 
     pub(crate) fn ambient_programs(&self) -> Result<&AmbientPrograms> {
-        if let Some(programs) = self.ambient.get() {
-            return Ok(programs);
-        }
-        let programs = AmbientPrograms::find(&self.programs.overrides)?;
-        Ok(self.ambient.get_or_init(|| programs))
+        once(&self.ambient, || AmbientPrograms::find(&self.programs.overrides))
     }
 
     /// The control plane, started where there is none yet or where the last one has died, stands still or hangs.
@@ -151,4 +139,12 @@ impl LocalLab {
         let started = Rc::new(ControlPlane::start(&self.lab, programs, number, &self.control_plane_logs)?);
         Ok(Rc::clone(control_plane.insert(started)))
     }
+}
+
+fn once<T>(cell: &OnceCell<T>, find: impl FnOnce() -> Result<T>) -> Result<&T> {
+    if let Some(found) = cell.get() {
+        return Ok(found);
+    }
+    let found = find()?;
+    Ok(cell.get_or_init(|| found))
 }

@@ -1,12 +1,11 @@
 //! Short commands with a bound on their time: nothing that the lab asks may hang it.
 
+use super::supervised_command::Running;
 use crate::sandbox::process_end::ends_within;
 use crate::sandbox::process_table;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -31,38 +30,26 @@ pub fn answer_within(command: &mut Command, limit: Duration) -> io::Result<Outpu
 }
 
 fn output(command: &mut Command, limit: Duration, idle_limit: Duration) -> io::Result<Output> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let stdout = child.stdout.take().map(collect);
-    let stderr = child.stderr.take().map(collect);
-    let status = wait_within(&mut child, limit, idle_limit)?;
+    let mut running = Running::start(command)?;
+    let stdout = running.child.stdout.take().map(collect);
+    let stderr = running.child.stderr.take().map(collect);
+    watch(&running, limit, idle_limit)?;
+    let status = running.child.wait()?;
     Ok(Output { status, stdout: collected(stdout), stderr: collected(stderr) })
 }
 
-fn wait_within(child: &mut Child, limit: Duration, idle_limit: Duration) -> io::Result<ExitStatus> {
-    let pid = Pid::from_child(child);
-    let ended = match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(file) => watch(&file, pid, limit, idle_limit),
-        Err(error) => Err(error.into()),
-    };
-    if ended.is_err() {
-        child.kill()?;
-    }
-    let status = child.wait()?;
-    ended.map(|()| status)
-}
-
-fn watch(file: &OwnedFd, pid: Pid, limit: Duration, idle_limit: Duration) -> io::Result<()> {
+fn watch(running: &Running, limit: Duration, idle_limit: Duration) -> io::Result<()> {
     let late = |what: String| Err(io::Error::new(io::ErrorKind::TimedOut, what));
     let began_at = Instant::now();
     let mut active_at = began_at;
     loop {
-        if ends_within(file, POLL_INTERVAL.min(limit)) {
+        if ends_within(&running.end, POLL_INTERVAL.min(limit)) {
             return Ok(());
         }
         if began_at.elapsed() >= limit {
             return late(format!("it had not ended after {} s", limit.as_secs()));
         }
-        if process_table::is_active(Path::new("/proc"), pid.as_raw_nonzero().get()) {
+        if process_table::is_active(Path::new("/proc"), running.child.id().cast_signed()) {
             active_at = Instant::now();
         } else if active_at.elapsed() >= idle_limit {
             return late(format!(

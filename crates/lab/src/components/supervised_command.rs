@@ -88,10 +88,8 @@ pub(super) fn run_well(
 
 /// Runs a command. It is ended if `look` returns false, and after `limit`. All its processes are gone on an error.
 pub(super) fn run(command: &mut Command, limit: Duration, look: &mut Look<'_>) -> Result<Ended, Unended> {
-    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    in_child(command, || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?));
     let started = Instant::now();
-    let mut running = Running::new(command.spawn()?)?;
+    let mut running = Running::start(command)?;
     let output = running.child.stdout.take().map(Lines::keep_of).unwrap_or_default();
     let errors = running.child.stderr.take().map(Lines::keep_of).unwrap_or_default();
     while !ends_within(&running.end, POLL_INTERVAL) {
@@ -107,14 +105,19 @@ pub(super) fn run(command: &mut Command, limit: Duration, look: &mut Look<'_>) -
     Ok(Ended { status, output: output.take(), errors: errors.take() })
 }
 
-struct Running {
-    child: Child,
+/// A command that runs. Dropping it ends the command with all of its children.
+pub(super) struct Running {
+    pub child: Child,
     group: Pid,
-    end: OwnedFd,
+    /// Becomes readable when the command ends.
+    pub end: OwnedFd,
 }
 
 impl Running {
-    fn new(mut child: Child) -> io::Result<Self> {
+    pub fn start(command: &mut Command) -> io::Result<Self> {
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        in_child(command, || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?));
+        let mut child = command.spawn()?;
         let group = Pid::from_child(&child);
         match pidfd_open(group, PidfdFlags::empty()) {
             Ok(end) => Ok(Self { child, group, end }),

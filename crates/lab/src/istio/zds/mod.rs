@@ -61,9 +61,8 @@ impl NodeAgent {
             rustix::net::listen(&socket, 1)?;
             Ok(socket)
         };
-        let socket = listen().map_err(|error: Errno| {
-            EnvironmentError::new(format!("listen at {} for ztunnel", path.display()), io::Error::from(error))
-        })?;
+        let socket: rustix::io::Result<OwnedFd> = listen();
+        let socket = socket.context(format!("listen at {} for ztunnel", path.display()))?;
         Ok(Self { socket, path: path.to_path_buf() })
     }
 
@@ -131,7 +130,7 @@ impl Connection {
         }
         // A packet is sent whole, and the socket's buffer holds many: ztunnel has answered all that went before.
         rustix::net::sendmsg(&self.socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL)
-            .map_err(|error| EnvironmentError::new(operation, io::Error::from(error)))?;
+            .context(operation)?;
         let response: Response = self.receive(operation, check)?;
         match response.acknowledgement {
             Some(acknowledgement) if acknowledgement.error.is_empty() => Ok(()),
