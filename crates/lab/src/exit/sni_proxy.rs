@@ -14,6 +14,7 @@ use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::redirect::PROXY_USER;
 use crate::running::{CounterSource, Proxy};
+use crate::sandbox::search_path::find_program;
 use experiment::environment::EnvironmentError;
 use experiment::schema::HopProtocol;
 use mesh::admin::{AdminCause, AdminError};
@@ -39,9 +40,6 @@ const WORKER_CONNECTIONS: usize = 8192;
 const HINT: &str = "install nginx with its stream module, and iproute2; on Debian and Ubuntu: apt-get install nginx-light \
     libnginx-mod-stream iproute2";
 
-/// Where systems keep nginx, beside what PATH holds: an ordinary user's has no sbin.
-const FOLDERS: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/sbin"];
-
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Nginx {
     program: PathBuf,
@@ -54,16 +52,9 @@ pub struct Nginx {
 pub fn find() -> Result<Nginx> {
     let operation = "find nginx, the SNI proxy";
     let missing = |reason: String| EnvironmentError::new(operation, reason).with_hint(HINT);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let find = |name: &str| {
-        std::env::split_paths(&path)
-            .chain(FOLDERS.iter().map(PathBuf::from))
-            .map(|folder| folder.join(name))
-            .find(|program| program.is_file())
-    };
-    let program = find("nginx").ok_or_else(|| missing("there is none on the path".to_owned()))?;
-    let ss =
-        find("ss").ok_or_else(|| missing("there is no ss on the path, which counts its bytes".to_owned()))?;
+    let program = find_program("nginx").ok_or_else(|| missing("there is none on the path".to_owned()))?;
+    let ss = find_program("ss")
+        .ok_or_else(|| missing("there is no ss on the path, which counts its bytes".to_owned()))?;
     let output = answer_within(Command::new(&program).arg("-V"), VERSION_LIMIT).map_err(|reason| {
         missing(format!("{} does not say how it was built: {reason}", program.display()))
     })?;

@@ -31,28 +31,21 @@ pub fn redirect_through_sidecar(
 ) -> Result<()> {
     let excluded: Vec<String> = excluded.iter().map(|address| format!("{address}/32")).collect();
     let excluded = excluded.join(",");
-    let (outbound, inbound, user) =
-        (OUTBOUND_PORT.to_string(), INBOUND_PORT.to_string(), PROXY_USER.to_string());
-    let arguments = [
-        "istio-iptables",
-        "-p",
-        &outbound,
-        "-z",
-        &inbound,
-        "-u",
-        &user,
-        "-m",
-        "REDIRECT",
-        "-i",
-        "*",
-        "-x",
-        &excluded,
-        "-b",
-        "*",
-        "-d",
-        EXCLUDED_INBOUND,
-        "--log_output_level=default:info",
+    let [outbound, inbound] = [OUTBOUND_PORT, INBOUND_PORT].map(|port| port.to_string());
+    let user = PROXY_USER.to_string();
+    let options = [
+        ("-p", outbound.as_str()),
+        ("-z", &inbound),
+        ("-u", &user),
+        ("-m", "REDIRECT"),
+        ("-i", "*"),
+        ("-x", &excluded),
+        ("-b", "*"),
+        ("-d", EXCLUDED_INBOUND),
     ];
+    let options = options.iter().flat_map(|(option, value)| [*option, value]);
+    let log_level = "--log_output_level=default:info";
+    let arguments: Vec<&str> = std::iter::once("istio-iptables").chain(options).chain([log_level]).collect();
     let program = &programs.pilot_agent.path;
     set_up(pod, "istio-init", program, &arguments, log_dir)
 }

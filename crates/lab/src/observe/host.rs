@@ -3,7 +3,7 @@
 //! I/O. What only the lab knows (cgroups, privileges, redirect) and the measurement floor are filled in by their owners.
 
 use crate::components::answer_within;
-use crate::sandbox::redirect::search_path;
+use crate::sandbox::search_path::search_path;
 use experiment::schema::{ComponentVersion, Host};
 use std::fs;
 use std::path::Path;

@@ -21,4 +21,5 @@ pub mod process_table;
 pub(crate) mod proxy_user;
 pub mod redirect;
 pub mod registry;
+pub(crate) mod search_path;
 pub mod subordinate;

@@ -8,6 +8,7 @@
 
 use crate::Result;
 use crate::components::output_within;
+use crate::sandbox::search_path::{find_program, search_path};
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 pub use mesh::names::{INBOUND_PORT, OUTBOUND_PORT};
 use std::collections::BTreeMap;
@@ -85,29 +86,14 @@ pub fn rules(redirect: &Redirect, identity: ProxyIdentity) -> String {
 /// The distribution's default first, then either back end by name: some kernels have modules for one only.
 const PROGRAMS: [&str; 3] = ["iptables-restore", "iptables-nft-restore", "iptables-legacy-restore"];
 
-/// Ordinary users often lack these in their PATH.
-pub(crate) const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
-
 pub fn programs() -> Result<Vec<PathBuf>> {
-    let folders = folders();
-    let found = |name: &&str| folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
-    let programs: Vec<PathBuf> = PROGRAMS.iter().filter_map(found).collect();
+    let programs: Vec<PathBuf> = PROGRAMS.into_iter().filter_map(find_program).collect();
     if programs.is_empty() {
         return Err(EnvironmentError::new("find iptables-restore", "it is not installed").with_hint(
             "install the package `iptables` (Debian, Ubuntu, Alpine, Arch) or `iptables-nft` (Fedora, RHEL)",
         ));
     }
     Ok(programs)
-}
-
-fn folders() -> Vec<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).chain(SYSTEM_FOLDERS.iter().map(PathBuf::from)).collect()
-}
-
-pub(crate) fn search_path() -> OsString {
-    // A folder with a colon in its name cannot be in PATH to begin with.
-    std::env::join_paths(folders()).unwrap_or_default()
 }
 
 /// Environment of programs that call iptables by name: PATH, and a lock file that ordinary users may write to.
@@ -151,44 +137,34 @@ pub(crate) fn saved(lock_file: &Path) -> Result<Vec<String>> {
     Ok(rules)
 }
 
-/// The lines of all tables that do something, by table and chain. The kernel lists a table once any program on the machine has
-/// loaded it, and tables and chains in an order that changes: neither changes what happens to packets. A rule that is listed
-/// twice in a chain acts once.
+/// The rules of each chain in their order, by table and chain, and policies other than `ACCEPT`. The kernel lists a table once
+/// any program on the machine has loaded it, and tables and chains in an order that changes: neither changes what happens to
+/// packets. A rule that is listed twice in a chain acts once.
 fn tables(saved: &str) -> Vec<String> {
-    let lines: Vec<String> = saved
-        .lines()
-        .filter(|line| !line.starts_with('#') && *line != "COMMIT")
-        .map(without_counters)
-        .collect();
-    let starts = |line: &String| line.starts_with('*');
-    let mut tables: Vec<Vec<String>> = Vec::new();
-    for line in lines {
-        match tables.last_mut() {
-            Some(table) if !starts(&line) => {
-                if !table.contains(&line) {
-                    table.push(line);
-                }
+    let mut chains: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
+    let mut table = "";
+    for line in saved.lines() {
+        let (chain, line) = if let Some(name) = line.strip_prefix('*') {
+            table = name;
+            continue;
+        } else if let Some(declared) = line.strip_prefix(':') {
+            // `:OUTPUT ACCEPT [7:420]` counts packets and bytes.
+            match declared.split(' ').collect::<Vec<_>>()[..] {
+                [_, "ACCEPT" | "-", _] => continue,
+                [chain, policy, _] => (chain, format!("{table}: {chain} {policy}")),
+                _ => continue,
             }
-            _ => tables.push(vec![line]),
+        } else if let Some(rule) = line.strip_prefix("-A ") {
+            (rule.split(' ').next().unwrap_or_default(), format!("{table}: {line}"))
+        } else {
+            continue;
+        };
+        let rules = chains.entry((table, chain)).or_default();
+        if !rules.contains(&line) {
+            rules.push(line);
         }
     }
-    tables.retain(|table| table[1..].iter().any(|line| line.starts_with('-') || !line.ends_with(" ACCEPT")));
-    for table in &mut tables {
-        // Stable: rules stay in their order within a chain, and chains are declared before all rules.
-        table[1..].sort_by_key(|line| match line.strip_prefix("-A ") {
-            Some(rule) => (true, rule.split(' ').next().unwrap_or_default().to_owned()),
-            None => (false, line.clone()),
-        });
-    }
-    tables.sort();
-    tables.dedup();
-    tables.concat()
-}
-
-/// `:OUTPUT ACCEPT [7:420]` counts packets and bytes.
-fn without_counters(line: &str) -> String {
-    let uncounted = line.strip_prefix(':').and_then(|_| line.rsplit_once(" ["));
-    uncounted.map_or(line, |(chain, _)| chain).to_owned()
+    chains.into_values().flatten().collect()
 }
 
 fn restore(program: &Path, rules: &str, lock_file: &Path) -> io::Result<()> {
@@ -238,20 +214,20 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_the_same_whatever_has_passed() {
-        assert_eq!(without_counters(":OUTPUT ACCEPT [7:420]"), ":OUTPUT ACCEPT");
-        let rule = "-A OUTPUT -m comment --comment \"a [b]\" -j RETURN";
-        assert_eq!(without_counters(rule), rule);
-    }
-
-    #[test]
-    fn rules_are_the_same_in_whatever_order_tables_are_listed() {
-        let nat = "*nat\n:OUTPUT ACCEPT [1:2]\n-A OUTPUT -j RETURN\nCOMMIT\n";
+    fn rules_are_the_same_in_whatever_order_tables_are_listed_and_whatever_has_passed() {
+        let nat = "*nat\n:OUTPUT ACCEPT [1:2]\n:MINE - [0:0]\n-A OUTPUT -m comment --comment \"a [b]\" -j MINE\n-A MINE -j RETURN\n\
+                   -A MINE -j RETURN\nCOMMIT\n";
         let filter = "# Generated\n*filter\n:INPUT DROP [3:4]\nCOMMIT\n";
         let empty = "*raw\n:PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n";
-        let expected = ["*filter", ":INPUT DROP", "*nat", ":OUTPUT ACCEPT", "-A OUTPUT -j RETURN"];
+        let expected = [
+            "filter: INPUT DROP",
+            "nat: -A MINE -j RETURN",
+            "nat: -A OUTPUT -m comment --comment \"a [b]\" -j MINE",
+        ];
         assert_eq!(tables(&format!("{nat}{filter}")), expected);
         assert_eq!(tables(&format!("{empty}{filter}{nat}")), expected);
+        let swapped = tables("*nat\n-A MINE -j A\n-A MINE -j B\n");
+        assert_ne!(swapped, tables("*nat\n-A MINE -j B\n-A MINE -j A\n"));
     }
 
     #[test]

@@ -7,10 +7,11 @@
 //! they are started before it is made, behind a shell that waits for a word.
 
 use crate::sandbox::redirect::PROXY_USER;
+use crate::sandbox::search_path::find_program;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -112,10 +113,7 @@ impl Drop for Waiting {
 }
 
 fn program(name: &str) -> Result<PathBuf, NoProxyUser> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/bin".into(), "/usr/local/bin".into()]);
-    let found = folders.map(|folder| folder.join(name)).find(|path| Path::is_file(path));
-    found.ok_or_else(|| NoProxyUser {
+    find_program(name).ok_or_else(|| NoProxyUser {
         reason: format!("{name} is not installed, which gives an ordinary user's lab a second user"),
         hint: "install it: package `uidmap` (Debian, Ubuntu), `shadow-utils` (Fedora, RHEL), `shadow` (Arch, Alpine: \
                `shadow-subids`); or run as root"

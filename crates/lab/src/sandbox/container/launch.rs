@@ -7,12 +7,12 @@ use crate::Result;
 use crate::sandbox::cgroup::Cgroup;
 use crate::sandbox::namespace::Namespace;
 use crate::sandbox::permission::in_child;
-use crate::sandbox::redirect::{PROXY_USER, ProxyIdentity, SYSTEM_FOLDERS};
+use crate::sandbox::redirect::{PROXY_USER, ProxyIdentity};
+use crate::sandbox::search_path::search_path;
 use experiment::environment::EnvironmentError;
 use rustix::fs::Mode;
 use rustix::process::{Gid, Pid, PidfdFlags, Resource, Rlimit, Signal, Uid};
 use rustix::thread::{CapabilitySet, CapabilitySets};
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -70,6 +70,7 @@ fn abandon(child: &mut Child, error: EnvironmentError) -> EnvironmentError {
 
 fn command(program: &Path, spec: &ContainerSpec, rights: &Rights) -> io::Result<Command> {
     let mut command = Command::new(program);
+    // Istio's programs look for iptables.
     command.args(&spec.arguments).env_clear().env("PATH", search_path()).envs(&spec.environment);
     // A process group of its own: Ctrl-C on the terminal reaches meshmeter only, which then decides.
     command.process_group(0).stdin(Stdio::null());
@@ -84,16 +85,6 @@ fn command(program: &Path, spec: &ContainerSpec, rights: &Rights) -> io::Result<
     };
     command.stdout(output);
     Ok(command)
-}
-
-/// Our own PATH and the directories of system programs, where Istio's programs look for iptables.
-fn search_path() -> OsString {
-    let mut path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-    for folder in SYSTEM_FOLDERS {
-        path.push(":");
-        path.push(folder);
-    }
-    path
 }
 
 /// A log to append to. Its group may write: proxies of another user open it as `/dev/stdout` for access logs.

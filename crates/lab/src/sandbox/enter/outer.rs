@@ -133,8 +133,7 @@ fn start_inner(directory: &Path) -> Result<Child> {
 
 fn supervise(signals: &mut Signals, child: &mut Child, directory: &Path) -> Result<ExitCode> {
     let mut asked_to_end = 0;
-    let end = pidfd_open(Pid::from_child(child), PidfdFlags::empty())
-        .map_err(|error| EnvironmentError::new("wait for the lab", io::Error::from(error)))?;
+    let end = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).context("wait for the lab")?;
     loop {
         if let Some(status) = child.try_wait().context("wait for the lab")? {
             return exit_code(status, asked_to_end > 0);

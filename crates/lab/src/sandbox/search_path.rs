@@ -1,0 +1,23 @@
+//! Where programs of the system are looked for: PATH, and folders that an ordinary user's PATH often lacks.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
+/// Without PATH.
+const USUAL_FOLDERS: &str = "/usr/local/bin:/usr/bin:/bin";
+
+fn folders() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_else(|| USUAL_FOLDERS.into());
+    std::env::split_paths(&path).chain(SYSTEM_FOLDERS.iter().map(PathBuf::from)).collect()
+}
+
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
+    folders().into_iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// For programs that call others by name.
+pub(crate) fn search_path() -> OsString {
+    // A folder with a colon in its name cannot be in PATH to begin with.
+    std::env::join_paths(folders()).unwrap_or_default()
+}
