@@ -218,39 +218,45 @@ impl Lab {
     /// may not pass through our home directory. Its name stays, so that process lists show it.
     pub(crate) fn expose_program(&self, program: &Path) -> Result<PathBuf> {
         let operation = format!("make {} reachable for the proxy's user", program.display());
-        let Some(name) = program.file_name().filter(|_| program.is_absolute()) else {
+        if !program.is_absolute() {
             // A bare name is looked for in PATH, whose folders anyone can enter.
             return Ok(program.to_owned());
-        };
-        let mut state = self.state();
-        if let Some(exposed) = state.exposed.get(program) {
-            return Ok(exposed.clone());
         }
         let mode = fs::metadata(program).context(&operation)?.mode();
         if mode & READ_AND_RUN != READ_AND_RUN {
             return Err(EnvironmentError::new(operation, "its file is closed to other users")
                 .with_hint(format!("chmod a+rx {}", program.display())));
         }
-        let folder = self.0.private_dir.join("programs");
-        let exposed = folder_for_all(&folder, state.exposed.len()).context(&operation)?.join(name);
-        fs::write(&exposed, []).context(&operation)?;
-        rustix::mount::mount_bind(program, &exposed).context(operation)?;
-        state.exposed.insert(program.to_owned(), exposed.clone());
-        Ok(exposed)
+        let mount = |exposed: &Path| {
+            fs::write(exposed, [])?;
+            Ok(rustix::mount::mount_bind(program, exposed)?)
+        };
+        self.expose(program, "programs", mount).context(operation)
     }
 
     /// A copy of a file for the proxy's user, who may not be able to enter its directory. Later changes are not copied.
     pub(crate) fn expose_file(&self, file: &Path) -> Result<PathBuf> {
-        let operation = format!("copy {} for the proxies", file.display());
+        let copy = |exposed: &Path| {
+            fs::copy(file, exposed)?;
+            fs::set_permissions(exposed, Permissions::from_mode(0o644))
+        };
+        self.expose(file, "files", copy).context(format!("copy {} for the proxies", file.display()))
+    }
+
+    /// Exposes a file once, in a directory of its own below `folder`, where `put` makes it.
+    fn expose(
+        &self,
+        file: &Path,
+        folder: &str,
+        put: impl FnOnce(&Path) -> io::Result<()>,
+    ) -> io::Result<PathBuf> {
         let mut state = self.state();
         if let Some(exposed) = state.exposed.get(file) {
             return Ok(exposed.clone());
         }
-        let folder = self.0.private_dir.join("files");
-        let folder = folder_for_all(&folder, state.exposed.len()).context(&operation)?;
+        let folder = folder_for_all(&self.0.private_dir.join(folder), state.exposed.len())?;
         let exposed = folder.join(file.file_name().unwrap_or(file.as_os_str()));
-        fs::copy(file, &exposed).context(&operation)?;
-        fs::set_permissions(&exposed, Permissions::from_mode(0o644)).context(operation)?;
+        put(&exposed)?;
         state.exposed.insert(file.to_owned(), exposed.clone());
         Ok(exposed)
     }

@@ -53,18 +53,12 @@ pub(super) fn remove_admission_objects(api: &ApiClient, objects: &[ObjectRef]) -
 
 /// An object of each kind that a deployment begins with. None is written.
 fn probes() -> [Value; 4] {
-    let object = |kind: &str, namespace: Option<&str>| {
-        let mut object =
-            json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "asked-for-but-never-made"}});
-        if let Some(namespace) = namespace {
-            object["metadata"]["namespace"] = json!(namespace);
-        }
-        object
-    };
-    let default = Some("default");
-    let mut service = object("Service", default);
-    service["spec"] = json!({"ports": [{"port": 80}]});
-    let mut pod = object("Pod", default);
-    pod["spec"] = json!({"containers": [{"name": "app", "image": "app"}]});
-    [object("Namespace", None), object("ServiceAccount", default), service, pod]
+    let metadata = json!({"name": "asked-for-but-never-made", "namespace": "default"});
+    let pod = json!({"containers": [{"name": "app", "image": "app"}]});
+    [
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": metadata["name"]}}),
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}),
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"port": 80}]}}),
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod}),
+    ]
 }

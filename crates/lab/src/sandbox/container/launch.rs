@@ -43,10 +43,6 @@ pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Containe
     let file = rustix::process::pidfd_open(pid, PidfdFlags::empty())
         .map_err(|error| abandon(&mut child, failed(error.into())))?;
     let error_output = child.stderr.take();
-    let mut logs = vec![spec.output_log.clone()];
-    if let ErrorOutput::Log(path) = &spec.error_output {
-        logs.push(path.clone());
-    }
     Ok(Container(Arc::new(Process {
         name: spec.name.clone(),
         pod: launch.pod.to_owned(),
@@ -55,7 +51,7 @@ pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Containe
         state: Mutex::new(State { child, error_output, status: None }),
         cgroup: launch.cgroup,
         interface: launch.namespace.interface().clone(),
-        logs,
+        log: spec.output_log.clone(),
         indispensable: Mutex::default(),
         failure: OnceLock::new(),
     })))
@@ -78,9 +74,8 @@ fn command(program: &Path, spec: &ContainerSpec, rights: &Rights) -> io::Result<
         command.current_dir(directory);
     }
     let output = log_file(&spec.output_log, rights)?;
-    match &spec.error_output {
+    match spec.error_output {
         ErrorOutput::WithOutput => command.stderr(output.try_clone()?),
-        ErrorOutput::Log(path) => command.stderr(log_file(path, rights)?),
         ErrorOutput::Piped => command.stderr(Stdio::piped()),
     };
     command.stdout(output);

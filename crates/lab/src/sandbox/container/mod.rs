@@ -73,12 +73,10 @@ pub enum ContainerUser {
     NodeProxy,
 }
 
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum ErrorOutput {
     #[default]
     WithOutput,
-    /// A file of its own, made with mode 0600 or appended to.
-    Log(PathBuf),
     /// See [`Container::take_error_output`].
     Piped,
 }
@@ -96,7 +94,7 @@ struct Process {
     state: Mutex<State>,
     cgroup: Option<Cgroup>,
     interface: Interface,
-    logs: Vec<PathBuf>,
+    log: PathBuf,
     /// Child processes that it depends on, each with its name and a file like `file` above.
     indispensable: Mutex<Vec<(String, OwnedFd)>>,
     /// The first failure found, which stays: it caused the trial's end.
@@ -283,7 +281,7 @@ impl Container {
     }
 
     pub fn log_tail(&self, lines: usize) -> Vec<String> {
-        self.0.logs.iter().flat_map(|path| log::tail(path, lines)).collect()
+        log::tail(&self.0.log, lines)
     }
 
     pub fn ended_early(&self, operation: impl Into<String>, status: ExitStatus) -> EnvironmentError {
@@ -299,8 +297,7 @@ impl Container {
     }
 
     pub(crate) fn log_hint(&self) -> String {
-        let logs: Vec<String> = self.0.logs.iter().map(|path| path.display().to_string()).collect();
-        format!("all that {} said is in {}", self.0.name, logs.join(" and "))
+        format!("all that {} said is in {}", self.0.name, self.0.log.display())
     }
 
     pub(crate) fn last_lines(&self) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use super::{OrFail as _, Test};
 use crate::ensure;
-use crate::roles::{PATIENCE, log_path, proc_file, program};
+use crate::roles::{PATIENCE, proc_file, program};
 use experiment::topology::Resources;
 use lab::{ContainerSpec, ContainerUser, ErrorOutput, Lab, PodSpec, ProxyIdentity};
 use std::fs;
@@ -207,9 +207,7 @@ fn waiting_for_a_port(lab: &Lab) -> Result<(), String> {
     let listener = pod.run(|| std::net::TcpListener::bind("0.0.0.0:8080")).or_fail()?.or_fail()?;
     pod.wait_until_listening(&sleeper, 8080, PATIENCE).or_fail()?;
     drop(listener);
-    let mut spec = shell(lab, "dead", "echo cannot bind >&2; exit 1");
-    spec.error_output = ErrorOutput::Log(log_path(lab, "dead-errors"));
-    let dead = pod.start(&spec).or_fail()?;
+    let dead = pod.start(&shell(lab, "dead", "echo cannot bind >&2; exit 1")).or_fail()?;
     let began = Instant::now();
     let error = pod.wait_until_listening(&dead, 8080, PATIENCE).or_fail().expect_err("it has ended");
     ensure(error.contains("cannot bind"), error)?;
