@@ -1,7 +1,9 @@
-//! A proxy, a service and the calls of a service with their counters.
+//! Edges, proxies and services with their counters.
 
 use super::delta::delta;
 use super::evidence::Evidence;
+use crate::spans::SentSpans;
+use experiment::environment::SentLoad;
 use experiment::schema::ServiceProof;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -111,4 +113,49 @@ impl CallCounters {
             sent_bytes: self.bytes_received,
         }
     }
+}
+
+#[derive(Clone, Debug)]
+pub struct Edge<'a> {
+    pub from: &'a str,
+    pub to: &'a str,
+    pub sent: Sent,
+    /// Counters of all replicas of the callee; empty if not needed.
+    pub service: Vec<&'a CountedService>,
+    /// From caller to callee.
+    pub proxies: Vec<EdgeProxy<'a>>,
+}
+
+/// Requests over an edge in a trial, as counted by those who sent them.
+#[derive(Clone, Debug)]
+pub enum Sent {
+    /// By drivers.
+    Load(SentLoad),
+    /// By the pods of a service.
+    Calls {
+        /// Or why they could not be read.
+        counted: Result<CallCounters, String>,
+        /// Requests that the drivers' load should have caused.
+        expected: f64,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub struct EdgeProxy<'a> {
+    /// Of replicas, the name that they share.
+    pub name: &'a str,
+    pub side: Option<&'static str>,
+    pub evidence: &'a Evidence,
+    /// Absent if the proxy never traces.
+    pub spans: Option<&'a SentSpans>,
+    pub replicas: Vec<&'a Replica>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Replica {
+    /// Unique.
+    pub name: String,
+    /// Before the drivers started, and after their end or why they could not be read.
+    pub before: BTreeMap<String, u64>,
+    pub after: Result<BTreeMap<String, u64>, String>,
 }

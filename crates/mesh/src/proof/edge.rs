@@ -4,16 +4,17 @@
 //! miss is charged to the edges that other counters miss too (`finding.rs`). Services are checked too: each must have
 //! received what drivers and its callers sent.
 
-use super::counted::{CallCounters, CountedService};
+pub use super::counted::{Edge, EdgeProxy, Replica, Sent};
+
+use super::counted::CountedService;
 use super::delta::{allowance, delta};
-use super::evidence::{Evidence, Seen};
+use super::evidence::Seen;
 use super::finding::{Finding, charge};
 use super::hops::{check_hops, without_others};
 use super::place::{Member, Place, places};
-use super::requests::Explained;
-use super::side::{self, Side, manner};
+use super::proxy;
+use super::side::{Explained, Side, manner};
 use super::summed::{Replicas, SummedEdge, sum_services};
-use crate::spans::SentSpans;
 use experiment::environment::SentLoad;
 use experiment::schema::{EdgeProof, HopProof, PathProof, ProxyProof, ServiceProof, StreamProof};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,51 +23,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const MAX_NAMED_EDGES: usize = 3;
 /// Reasons of all edges together; further ones are with their edges.
 const MAX_REASONS: usize = 12;
-
-#[derive(Clone, Debug)]
-pub struct Edge<'a> {
-    pub from: &'a str,
-    pub to: &'a str,
-    pub sent: Sent,
-    /// Counters of all replicas of the callee; empty if not needed.
-    pub service: Vec<&'a CountedService>,
-    /// From caller to callee.
-    pub proxies: Vec<EdgeProxy<'a>>,
-}
-
-/// Requests over an edge in a trial, as counted by those who sent them.
-#[derive(Clone, Debug)]
-pub enum Sent {
-    /// By drivers.
-    Load(SentLoad),
-    /// By the pods of a service.
-    Calls {
-        /// Or why they could not be read.
-        counted: Result<CallCounters, String>,
-        /// Requests that the drivers' load should have caused.
-        expected: f64,
-    },
-}
-
-#[derive(Clone, Debug)]
-pub struct EdgeProxy<'a> {
-    /// Of replicas, the name that they share.
-    pub name: &'a str,
-    pub side: Option<&'static str>,
-    pub evidence: &'a Evidence,
-    /// Absent if the proxy never traces.
-    pub spans: Option<&'a SentSpans>,
-    pub replicas: Vec<&'a Replica>,
-}
-
-#[derive(Clone, Debug)]
-pub struct Replica {
-    /// Unique.
-    pub name: String,
-    /// Before the drivers started, and after their end or why they could not be read.
-    pub before: BTreeMap<String, u64>,
-    pub after: Result<BTreeMap<String, u64>, String>,
-}
 
 /// Proves all edges of a trial; the whole path of one that has a single edge. Over an edge from a driver there must have been
 /// requests; over one from a service, if chance alone does not explain that there were none.
@@ -165,8 +121,8 @@ impl<'a> Edges<'a> {
         let Place { members, proxy } = place;
         let edges = place.edges();
         let (sent, passing) = (self.sent(edges.iter().copied()), self.passing(members));
-        let proof = side::read(proxy, &sent, passing.as_ref());
-        let faults = side::faults(proxy);
+        let proof = proxy::read(proxy, &sent, passing.as_ref());
+        let faults = proxy::faults(proxy);
         self.add_of_process(place, faults, true, findings);
         if proxy.after.is_err() {
             return proof;
@@ -182,13 +138,13 @@ impl<'a> Edges<'a> {
             passing: passing.as_ref(),
         };
         let mut reasons = Vec::new();
-        side.check_load(&mut reasons);
+        proxy::check_load(&side, &mut reasons);
         if self.groups(place).len() == 1 {
-            side.check_tls(&mut reasons);
+            proxy::check_tls(&side, &mut reasons);
         }
         findings.push(Finding { edges, reasons, is_of_all: false });
         let mut reasons = Vec::new();
-        side.check_demands(&mut reasons);
+        proxy::check_demands(&side, &mut reasons);
         self.add_of_process(place, reasons, false, findings);
         proof
     }
@@ -302,7 +258,7 @@ impl<'a> Edges<'a> {
         let mut proofs = before.iter().map(|place| {
             let Place { members, proxy } = &self.places[*place];
             let is_apart = members.iter().all(|(edge, _)| passing.contains(edge));
-            is_apart.then(|| side::read(proxy, &SentLoad::default(), None))
+            is_apart.then(|| proxy::read(proxy, &SentLoad::default(), None))
         });
         let first = proofs.next()??;
         proofs.try_fold(first, |mut sum, proof| {
@@ -352,11 +308,11 @@ impl<'a> Edges<'a> {
                 let (name, manner) = (proxy.called(), manner(count));
                 reasons.push(format!("{name} forwarded {count} of {expected} requests: {manner}"));
             }
-            let proof = side::read(proxy, &sent, None);
+            let proof = proxy::read(proxy, &sent, None);
             let before = Explained::default();
             let side =
                 Side { proxy, proof: &proof, sent: &sent, before, with_own, nearer: None, passing: None };
-            side.check_tls(&mut reasons);
+            proxy::check_tls(&side, &mut reasons);
             findings.push(Finding { edges, reasons, is_of_all: false });
         }
     }

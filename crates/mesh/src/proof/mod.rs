@@ -1,9 +1,9 @@
 //! Path proof: whether requests took the path that the mode names, read from the proxies' own counters.
 //!
 //! Pure: counters before and after in, [`experiment::schema::PathProof`] out. Each expected proxy must have received and
-//! forwarded every request (`forwarded.rs`), completed TLS handshakes exactly if mutual TLS is claimed, and accepted every
+//! forwarded every request (`proxy.rs`), completed TLS handshakes exactly if mutual TLS is claimed, and accepted every
 //! configuration. Each hop must have spoken the expected protocol (`hops.rs`). Read [`edge`] first, which proves every edge of
-//! a topology; `side.rs` checks one proxy. [`evidence`] says which counters show the path: of requests or of their bytes
+//! a topology; `proxy.rs` checks one proxy. [`evidence`] says which counters show the path: of requests or of their bytes
 //! (`requests.rs`), or of connections that are carried unread (`streams.rs`).
 
 mod counted;
@@ -12,9 +12,9 @@ pub(crate) mod delta;
 pub mod edge;
 pub mod evidence;
 mod finding;
-mod forwarded;
 mod hops;
 mod place;
+mod proxy;
 mod requests;
 mod side;
 mod streams;

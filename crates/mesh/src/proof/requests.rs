@@ -8,24 +8,7 @@
 
 use super::counters::{RequestByteCounters, RequestCounters};
 use super::delta::{allowance, max_allowance};
-use super::side::{Side, manner};
-
-/// Why a proxy may count another number of requests than were sent: what the proxies before it did.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Explained {
-    pub retries: u64,
-    /// Need not have come any further.
-    pub given_up: u64,
-}
-
-impl Explained {
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            retries: self.retries.saturating_add(other.retries),
-            given_up: self.given_up.saturating_add(other.given_up),
-        }
-    }
-}
+use super::side::{Explained, Side, manner};
 
 pub(super) fn check_read(side: &Side<'_>, counters: &RequestCounters, reasons: &mut Vec<String>) {
     check_count(side, side.counter(&counters.connections), side.before, reasons);

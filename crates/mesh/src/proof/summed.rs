@@ -1,9 +1,8 @@
 //! Edges with the counters of their replicas added up.
 
-use super::counted::{CallCounters, CountedProxy, CountedService};
+use super::counted::{CallCounters, CountedProxy, CountedService, Edge, EdgeProxy, Replica, Sent};
 use super::delta::max_allowance;
-use super::edge::{Edge, EdgeProxy, Replica, Sent};
-use super::side::is_of_fault;
+use super::proxy::is_of_fault;
 use experiment::environment::SentLoad;
 use experiment::schema::ServiceProof;
 use std::collections::{BTreeMap, BTreeSet};
