@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 /// Per stream; the rest is read and dropped.
 const KEPT_BYTES: u64 = 256 * 1024;
 
-/// Time for the streams to end after the command: a process that it left behind may hold them.
-const STREAM_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time for the streams to end after the command: a process that it left behind may hold them for good, one that another
+/// thread is just starting holds them until it is.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Allowed idleness of a command that only prints: neither running nor waiting for a CPU or a disk.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -35,7 +36,7 @@ fn output(command: &mut Command, limit: Duration, idle_limit: Duration) -> io::R
     let stderr = running.child.stderr.take().map(collect);
     watch(&running, limit, idle_limit)?;
     let status = running.child.wait()?;
-    Ok(Output { status, stdout: collected(stdout), stderr: collected(stderr) })
+    Ok(Output { status, stdout: collected(stdout)?, stderr: collected(stderr)? })
 }
 
 fn watch(running: &Running, limit: Duration, idle_limit: Duration) -> io::Result<()> {
@@ -73,8 +74,9 @@ fn collect(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     receiver
 }
 
-fn collected(stream: Option<Receiver<Vec<u8>>>) -> Vec<u8> {
-    stream.and_then(|stream| stream.recv_timeout(STREAM_TIMEOUT).ok()).unwrap_or_default()
+fn collected(stream: Option<Receiver<Vec<u8>>>) -> io::Result<Vec<u8>> {
+    let unended = |_| io::Error::new(io::ErrorKind::TimedOut, "it has ended, and its output has not");
+    stream.map_or(Ok(Vec::new()), |stream| stream.recv_timeout(STREAM_TIMEOUT).map_err(unended))
 }
 
 #[cfg(test)]

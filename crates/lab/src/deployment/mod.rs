@@ -1,6 +1,7 @@
 //! Running workloads and proxies on one machine: `experiment`'s `Deployment`.
-//! [`deploy`](deploy()) brings one up, phase by phase; [`part`] is what a mode adds to the workloads. `trial.rs` reads what
-//! a trial leaves as evidence, `counts.rs` what services counted, `driver.rs` runs its drivers, `health.rs` finds components that have failed.
+//! [`deploy`](deploy()) brings one up, phase by phase; [`part`] is what a mode adds to the workloads. `trial.rs` starts a
+//! trial's drivers and reads what it leaves as evidence, `counts.rs` what services counted, `driver.rs` follows drivers,
+//! `health.rs` finds components that have failed.
 
 mod counts;
 mod deploy;
@@ -17,9 +18,9 @@ mod trial;
 pub(crate) use deploy::deploy;
 
 use self::driver::Drivers;
+use self::footprint::BeforeLoad;
 use self::rules::Rules;
 use self::station::{Destination, ProxyId, Station};
-use self::trial::Trial;
 use crate::Result;
 use crate::container::Container;
 use crate::istio::MeshNamespaces;
@@ -27,6 +28,7 @@ use crate::local_lab::LocalLab;
 use crate::observe::{self, Watched};
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
+use crate::running::service::ServiceReading;
 use crate::running::{Pods, Proxy, Supporting};
 use experiment::environment::deploy::{
     ComponentFailure, Deployment, DriverEvent, DriverLoad, DriverStart, HealthProbe, TrialEvidence,
@@ -37,8 +39,8 @@ use experiment::topology::Call;
 use mesh::admin::Admin;
 use mesh::proof::Seen;
 use mesh::spans::tracing::Tracing;
-use std::collections::HashSet;
-use std::path::Path;
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Running workloads and proxies. Dropping it takes them down.
@@ -101,6 +103,33 @@ struct Edge {
     drivers: Vec<String>,
     /// From caller to callee.
     stations: Vec<Station>,
+}
+
+#[derive(Debug)]
+struct Trial {
+    /// Its number in the deployment, from 1.
+    number: usize,
+    log_dir: PathBuf,
+    /// Of each proxy of the deployment, in its order.
+    proxies_before: Vec<BTreeMap<String, u64>>,
+    /// The same before the first trial, of connections that may be older than this one.
+    pooled_before: Vec<BTreeMap<String, u64>>,
+    /// Of each pod with a service, by its name. A pod whose counters could not be read is not in here.
+    services_before: BTreeMap<String, ServiceReading>,
+    before_load: BeforeLoad,
+}
+
+impl Trial {
+    fn in_directory(log_dir: &Path) -> Self {
+        Self {
+            number: 0,
+            log_dir: log_dir.to_path_buf(),
+            proxies_before: Vec::new(),
+            pooled_before: Vec::new(),
+            services_before: BTreeMap::new(),
+            before_load: BeforeLoad::default(),
+        }
+    }
 }
 
 impl<'lab> LabDeployment<'lab> {

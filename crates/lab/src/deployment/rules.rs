@@ -12,11 +12,20 @@ pub(super) struct Rules(BTreeMap<String, Result<Vec<String>, String>>);
 
 impl Rules {
     pub fn of<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> Self {
-        let rules = side_by_side(pods, |pod| (pod.name().to_owned(), pod.saved_rules()));
+        let rules = side_by_side(pods, |pod| {
+            // A program that could not run in time may the next time.
+            (pod.name().to_owned(), pod.saved_rules().or_else(|_| pod.saved_rules()))
+        });
         Self(rules.into_iter().collect())
     }
 
-    pub fn changes(&self, now: &Self) -> Vec<String> {
+    /// How the rules of these pods differ. A difference that a second listing does not show is none.
+    pub fn changes<'a>(&self, pods: impl IntoIterator<Item = &'a Pod> + Clone) -> Vec<String> {
+        let changes = self.changes_to(&Self::of(pods.clone()));
+        if changes.is_empty() { changes } else { self.changes_to(&Self::of(pods)) }
+    }
+
+    fn changes_to(&self, now: &Self) -> Vec<String> {
         let changed = |(pod, before): (&String, &Result<Vec<String>, String>)| match (before, now.0.get(pod))
         {
             (_, None) => Some(format!("pod {pod} is gone")),
@@ -51,18 +60,18 @@ mod tests {
     #[test]
     fn what_is_gone_and_what_has_come_is_counted() {
         let before = rules(Ok(&["*nat", "-A OUTPUT -j A", "-A A -j REDIRECT"]));
-        assert!(before.changes(&rules(Ok(&["*nat", "-A OUTPUT -j A", "-A A -j REDIRECT"]))).is_empty());
+        assert!(before.changes_to(&rules(Ok(&["*nat", "-A OUTPUT -j A", "-A A -j REDIRECT"]))).is_empty());
         assert_eq!(
-            before.changes(&rules(Ok(&["*nat", "-A OUTPUT -j RETURN"]))),
+            before.changes_to(&rules(Ok(&["*nat", "-A OUTPUT -j RETURN"]))),
             ["rules of pod client were changed in the trial: 2 gone, 1 new, 2 in all"]
         );
         // The order decides what a rule does.
         let swapped = rules(Ok(&["*nat", "-A A -j REDIRECT", "-A OUTPUT -j A"]));
-        assert_eq!(before.changes(&swapped).len(), 1);
+        assert_eq!(before.changes_to(&swapped).len(), 1);
         assert_eq!(
-            before.changes(&rules(Err("no such program"))),
+            before.changes_to(&rules(Err("no such program"))),
             ["rules of pod client cannot be read: no such program"]
         );
-        assert!(rules(Err("no such program")).changes(&before).is_empty());
+        assert!(rules(Err("no such program")).changes_to(&before).is_empty());
     }
 }

@@ -1,62 +1,37 @@
-//! A trial of a deployment: counters before it and after it, and what they prove.
+//! A trial of a deployment: counters before it and after it and what they prove, and the start of its drivers.
 
-use super::LabDeployment;
+use super::driver::Drivers;
 use super::footprint::BeforeLoad;
-use super::rules::Rules;
-use super::station::Station;
+use super::station::{Destination, Station};
+use super::{LabDeployment, Trial};
 use crate::Result;
-use crate::private_dir::create_log_dir;
+use crate::certificates::write_private;
+use crate::component_name::{file_name, lab_name};
+use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
+use crate::private_dir::{PrivateDir, create_log_dir};
 use crate::running::Proxy;
-use crate::running::service::ServiceReading;
-use experiment::environment::ErrorContext;
-use experiment::environment::deploy::{DriverLoad, TrialEvidence};
+use experiment::environment::deploy::{Argument, DriverLoad, DriverStart, TrialEvidence};
+use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::PathProof;
 use mesh::concurrent::side_by_side;
 use mesh::proof::edge::{Edge as CountedEdge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
 use mesh::proof::{Accepts, CountedService};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long proxies may take, after the drivers' end, to read what had been sent to them.
 const SETTLED_TIMEOUT: Duration = Duration::from_millis(500);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-
-type Counters = BTreeMap<String, u64>;
-
-#[derive(Debug)]
-pub(super) struct Trial {
-    /// Its number in the deployment, from 1.
-    pub number: usize,
-    pub log_dir: PathBuf,
-    /// Of each proxy of the deployment, in its order.
-    proxies_before: Vec<Counters>,
-    /// The same before the first trial, of connections that may be older than this one.
-    pooled_before: Vec<Counters>,
-    /// Of each pod with a service, by its name. A pod whose counters could not be read is not in here.
-    pub services_before: BTreeMap<String, ServiceReading>,
-    before_load: BeforeLoad,
-}
-
-impl Trial {
-    pub fn in_directory(log_dir: &Path) -> Self {
-        Self {
-            number: 0,
-            log_dir: log_dir.to_path_buf(),
-            proxies_before: Vec::new(),
-            pooled_before: Vec::new(),
-            services_before: BTreeMap::new(),
-            before_load: BeforeLoad::default(),
-        }
-    }
-}
+const RESULT_FILE: &str = "load.json";
 
 impl LabDeployment<'_> {
     pub(super) fn begin(&mut self, log_dir: &Path) -> Result<()> {
         self.check_alive("begin a trial")?;
         create_log_dir(log_dir)?;
-        self.forget_drivers();
+        self.drivers.kill_all();
+        self.drivers = Drivers::default();
         let (number, pooled_before) = (self.trial.number + 1, std::mem::take(&mut self.trial.pooled_before));
         self.trial = Trial { number, pooled_before, ..Trial::in_directory(log_dir) };
         let proxies = side_by_side(&self.parts.proxies, |proxy: &Proxy| proxy.counters.counters());
@@ -90,6 +65,53 @@ impl LabDeployment<'_> {
         }
     }
 
+    pub(super) fn start_drivers(&mut self, drivers: &[DriverStart]) -> Result<()> {
+        self.check_alive("start the drivers")?;
+        drivers.iter().try_for_each(|driver| self.start_driver(driver, None))
+    }
+
+    /// Starts a driver that requests this URL with these arguments, instead of what its place in the topology says.
+    pub fn start_at(&mut self, driver: &DriverStart, url: String, arguments: Vec<String>) -> Result<()> {
+        self.start_driver(driver, Some(Destination { url, arguments }))
+    }
+
+    fn start_driver(&mut self, driver: &DriverStart, destination: Option<Destination>) -> Result<()> {
+        let name = &driver.driver;
+        let placements = &self.spec.topology.drivers;
+        let index = placements.iter().position(|placement| placement.name == *name);
+        let unknown =
+            || EnvironmentError::new(format!("start driver {name}"), "the topology has no such driver");
+        let index = index.ok_or_else(unknown)?;
+        let Destination { url, arguments: client_arguments } =
+            destination.unwrap_or_else(|| self.parts.destinations[index].clone());
+        let at = placements[index].at;
+        let directory = lab_name(&format!("{name}-files-{}", self.trial.number));
+        let directory = PrivateDir(self.lab.lab.create_private_dir(&directory, ContainerUser::Lab)?);
+        let result = self.trial.log_dir.join(match placements.len() {
+            1 => RESULT_FILE.to_owned(),
+            _ => format!("{}.{RESULT_FILE}", file_name(name)),
+        });
+        let mut arguments = vec!["load".to_owned(), url];
+        for argument in &driver.arguments {
+            arguments.push(materialise(argument, directory.path())?);
+        }
+        arguments.extend(["--progress=json".to_owned(), format!("--json={}", result.display())]);
+        arguments.extend(client_arguments);
+        let pod = &mut self.parts.pods.workloads[at].pods[0].pod;
+        let container = pod.start(&ContainerSpec {
+            name: lab_name(name),
+            program: self.lab.meshmeter().to_path_buf(),
+            arguments: arguments.into_iter().map(Into::into).collect(),
+            environment: BTreeMap::new(),
+            limits: self.spec.topology.workloads[at].resources,
+            user: ContainerUser::Lab,
+            working_directory: None,
+            output_log: self.trial.log_dir.join(format!("{}.log", file_name(name))),
+            error_output: ErrorOutput::Piped,
+        })?;
+        self.drivers.follow((name, pod.name()), container, directory, result)
+    }
+
     pub(super) fn end(&mut self, sent: &[DriverLoad]) -> TrialEvidence {
         self.drivers.kill_all();
         let before_load = std::mem::take(&mut self.trial.before_load);
@@ -103,7 +125,7 @@ impl LabDeployment<'_> {
             let is_over = || self.lab.lab.stop_requested() || self.failed().is_some();
             tracing.prove(&edges, &mut path, is_over);
         }
-        path.reasons.extend(self.rules.changes(&Rules::of(self.parts.pods.all())));
+        path.reasons.extend(self.rules.changes(self.pods()));
         let failed = || self.components().filter(|(_, container)| container.failed().is_some());
         let log_tails = failed().map(|(name, container)| (name.to_owned(), container.last_lines())).collect();
         let hints = failed().map(|(_, container)| container.log_hint()).collect();
@@ -200,4 +222,16 @@ fn takes_plain_text(proxy: &Proxy, claimed: Accepts, reasons: &mut Vec<String>) 
         reasons.push(format!("{} {manner}, against what `proxy.mtls` says", proxy.name));
     }
     takes
+}
+
+/// An argument as it is on the command line. Its file is written to `directory`.
+fn materialise(argument: &Argument, directory: &Path) -> Result<String> {
+    match argument {
+        Argument::Text(text) => Ok(text.clone()),
+        Argument::File { name, content } => {
+            let path = directory.join(file_name(name));
+            write_private(&path, content, None)?;
+            Ok(path.to_string_lossy().into_owned())
+        }
+    }
 }

@@ -11,9 +11,10 @@ use crate::components::output_within;
 use crate::sandbox::search_path::{find_program, search_path};
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 pub use mesh::names::{INBOUND_PORT, OUTBOUND_PORT};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::fs;
 use std::io::{self, Write as _};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -121,17 +122,25 @@ pub(crate) fn load(rules: &str, lock_file: &Path) -> Result<()> {
 /// Listing rules takes milliseconds.
 const SAVE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The rules of the calling thread's network namespace, from each installed kind of iptables, without counters.
+/// The rules of the calling thread's network namespace, from each installed kind of iptables, without counters. A kind that
+/// fails, as it does if the kernel lacks its modules, lists why.
 pub(crate) fn saved(lock_file: &Path) -> Result<Vec<String>> {
-    let mut rules = Vec::new();
+    let (mut rules, mut kinds) = (Vec::new(), HashSet::new());
     for program in programs()? {
         let name = program.file_name().unwrap_or_default().to_string_lossy().replace("-restore", "-save");
         let program = program.with_file_name(&name);
+        // The default is one of the others by another name.
+        if !kinds.insert(fs::canonicalize(&program).unwrap_or_else(|_| program.clone())) {
+            continue;
+        }
         let operation = || format!("list rules with {}", program.display());
         let mut command = Command::new(&program);
         let output =
             output_within(command.env("XTABLES_LOCKFILE", lock_file), SAVE_TIMEOUT).context(operation())?;
         rules.push(name);
+        if !output.status.success() {
+            rules.push(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim()));
+        }
         rules.extend(tables(&String::from_utf8_lossy(&output.stdout)));
     }
     Ok(rules)
