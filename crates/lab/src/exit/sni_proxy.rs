@@ -114,7 +114,7 @@ pid nginx.pid;
 error_log stderr warn;
 events {{ worker_connections {WORKER_CONNECTIONS}; }}
 stream {{
-    log_format connection '$status $bytes_received $bytes_sent';
+    log_format connection '$status $bytes_received $bytes_sent $remote_port';
     access_log {log} connection;
     map $ssl_preread_server_name $destination {{
         {EXTERNAL_HOST} {destination};
@@ -168,10 +168,12 @@ impl CounterSource for Connections {
             let path = path.display().to_string();
             move |error| AdminError { proxy: NAME.to_owned(), path, cause: AdminCause::Log(error) }
         };
+        let read_log = || fs::read_to_string(&self.log).map_err(failed(&self.log));
+        let ended_before = read_log()?.len();
         let open = self.open_connections().map_err(failed(&self.ss))?;
-        let ended = fs::read_to_string(&self.log).map_err(failed(&self.log))?;
+        let ended = read_log()?;
         let mut counters = count(&ended);
-        count_open(&open, &mut counters);
+        count_open(&open, &ended[ended_before..], &mut counters);
         Ok(counters)
     }
 }
@@ -186,12 +188,20 @@ impl Connections {
     }
 }
 
-/// Adds what `ss` shows: a line per connection, and an indented one with what it carried.
-fn count_open(shown: &str, counters: &mut BTreeMap<String, u64>) {
+/// Adds what `ss` shows: a line per connection, and an indented one with what it carried. The log has those that ended
+/// meanwhile.
+fn count_open(shown: &str, ended_meanwhile: &str, counters: &mut BTreeMap<String, u64>) {
     let mut add = |name: &str, amount: u64| *counters.entry(name.to_owned()).or_default() += amount;
+    let port = |line: &'_ str| line.rsplit([' ', ':']).next().map(str::to_owned);
+    let ended: Vec<_> = ended_meanwhile.lines().map(port).collect();
+    let mut has_ended = false;
     for line in shown.lines() {
         if !line.starts_with(char::is_whitespace) {
-            add(CONNECTIONS, 1);
+            has_ended = ended.contains(&port(line.trim_end()));
+            add(CONNECTIONS, u64::from(!has_ended));
+        }
+        if has_ended {
+            continue;
         }
         for (name, value) in line.split_whitespace().filter_map(|word| word.split_once(':')) {
             if name == RECEIVED_BYTES || name == SENT_BYTES {
@@ -237,18 +247,24 @@ mod tests {
 
     #[test]
     fn open_connections_add_to_ended_ones() {
-        let mut counters = count("200 100 1000\n");
+        let mut counters = count("200 100 1000 41232\n");
         let shown = "0 0 127.0.0.1:18443 127.0.0.1:41234\n\t cubic rto:201 bytes_sent:7 bytes_acked:7 bytes_received:30 segs_out:4\n\
             0 0 127.0.0.1:18443 127.0.0.1:41236\n\t cubic rto:201\n";
-        count_open(shown, &mut counters);
-        let [connections, received, sent] =
-            [CONNECTIONS, RECEIVED_BYTES, SENT_BYTES].map(|name| counters[name]);
-        assert_eq!((connections, received, sent), (3, 130, 1007));
+        let all = |counters: &BTreeMap<String, u64>| {
+            [CONNECTIONS, RECEIVED_BYTES, SENT_BYTES].map(|name| counters[name])
+        };
+        count_open(shown, "", &mut counters);
+        assert_eq!(all(&counters), [3, 130, 1007]);
+        // One that ends while `ss` runs is in the log too.
+        let ended = "200 30 7 41234\n";
+        let mut counters = count(ended);
+        count_open(shown, ended, &mut counters);
+        assert_eq!(all(&counters), [2, 30, 7]);
     }
 
     #[test]
     fn a_log_is_counted_by_whole_lines() {
-        let counters = count("200 48095 351386\n500 517 0\n200 48677 355635\n200 1");
+        let counters = count("200 48095 351386 1\n500 517 0 2\n200 48677 355635 3\n200 1");
         let expected = [
             ("connections", 2),
             ("connections_refused", 1),
