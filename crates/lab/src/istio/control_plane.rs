@@ -27,6 +27,7 @@ use experiment::schema::Role;
 use mesh::admin::Admin;
 use mesh::admin::RESPONSE_TIMEOUT;
 use mesh::admin::liveness::LivenessProbe;
+use mesh::istio::background::BackgroundServices;
 use mesh::istio::objects::telemetry::TRACE_COLLECTOR_PORT;
 use mesh::istio::{istiod, validation};
 use mesh::kubernetes::client::ApiClient;
@@ -34,7 +35,6 @@ use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::kubernetes::workloads::{namespace, node};
 use mesh::names::{ISTIOD, ISTIOD_HTTP_PORT, SYSTEM_NAMESPACE};
 use prepared::PreparedObjects;
-use shared::Shared;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -74,6 +74,19 @@ pub struct ControlPlane {
     log_dir: PathBuf,
     shared: RefCell<Shared>,
     _folder: PrivateDir,
+}
+
+/// What the trials of a run share besides the control plane: background services, and where spans are sent.
+#[derive(Debug, Default)]
+struct Shared {
+    background: BackgroundServices,
+    collector: Option<(Pod, Container)>,
+}
+
+impl Shared {
+    fn collector(&self) -> Option<(&Pod, &Container)> {
+        self.collector.as_ref().map(|(pod, container)| (pod, container))
+    }
 }
 
 impl ControlPlane {

@@ -7,7 +7,7 @@ use crate::lab::Lab;
 use crate::pod::{Pod, PodSpec};
 use experiment::MeshSettings;
 use experiment::environment::{ErrorContext, ProgressSink};
-use mesh::istio::background::{BackgroundServices, METRICS_PATH};
+use mesh::istio::background::METRICS_PATH;
 use mesh::istio::objects::telemetry::{TRACE_COLLECTOR, TRACE_COLLECTOR_PORT};
 use mesh::kubernetes::workloads::{Membership, ServicePort, Workload};
 use mesh::names::{ISTIOD, ISTIOD_DEBUG_PORT, SYSTEM_NAMESPACE};
@@ -17,18 +17,6 @@ use std::time::Duration;
 
 /// The collector starts in milliseconds; more on a machine that is busy with other things.
 const READY_WITHIN: Duration = Duration::from_secs(20);
-
-#[derive(Debug, Default)]
-pub(super) struct Shared {
-    background: BackgroundServices,
-    collector: Option<(Pod, Container)>,
-}
-
-impl Shared {
-    pub fn collector(&self) -> Option<(&Pod, &Container)> {
-        self.collector.as_ref().map(|(pod, container)| (pod, container))
-    }
-}
 
 impl ControlPlane {
     /// Provides, once, what an experiment's settings need besides the objects of its trials.
