@@ -1,12 +1,12 @@
 //! Databases in pods of their own, outside the mesh: FerretDB, or a MongoDB that the user named. They speak TLS alone.
 
-use super::service::ServiceReading;
 use crate::Result;
 use crate::certificates::{CredentialFiles, write_private};
 use crate::components::{Component, Installed};
 use experiment::environment::ErrorContext;
 use mesh::admin::{Admin, AdminError};
 use mesh::proof::CountedService;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -60,7 +60,7 @@ fn mongod(files: &CredentialFiles, directory: &Path) -> Result<Vec<String>> {
 }
 
 /// What FerretDB counts: operations of clients, and connections.
-pub(super) fn read(admin: &Admin) -> Result<ServiceReading, AdminError> {
+pub(super) fn read(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
     let metrics = admin.ask(METRICS_PATH)?;
     let metrics = String::from_utf8_lossy(&metrics);
     let counters = [
@@ -70,8 +70,7 @@ pub(super) fn read(admin: &Admin) -> Result<ServiceReading, AdminError> {
             sum(&metrics, |name| name.starts_with("ferretdb_client_accepts_total")),
         ),
     ];
-    let counters = counters.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
-    Ok(ServiceReading { counters, ..ServiceReading::default() })
+    Ok(counters.map(|(name, count)| (name.to_owned(), count)).into())
 }
 
 /// Those that scripts have.

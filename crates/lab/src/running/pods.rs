@@ -1,5 +1,6 @@
 //! The pods of a deployment: those of its workloads, and those of proxies that have one to themselves.
 
+use super::database::DATABASE_PORT;
 use super::service::{READY_TIMEOUT, RunningService};
 use crate::Result;
 use crate::pod::Pod;
@@ -79,12 +80,17 @@ impl Pods {
         self.of_workloads().filter_map(|running| Some((running, running.service.as_ref()?)))
     }
 
-    /// Waits until every service listens.
+    /// Waits until every service listens, and nodes have filled the collections that they read.
     pub fn wait_for_services(&self) -> Result<()> {
+        let databases = || self.services().filter(|(_, service)| service.port == DATABASE_PORT);
         try_side_by_side(self.services(), |(running, service)| {
             running.pod.wait_until_listening(&service.container, service.port, READY_TIMEOUT)?;
             let what = format!("{} has filled the collections that it reads", running.name);
-            running.pod.wait_until(&service.container, &what, READY_TIMEOUT, || service.is_ready())
+            running.pod.wait_until(&service.container, &what, READY_TIMEOUT, || {
+                databases()
+                    .try_for_each(|(_, database)| database.container.check(format!("wait until {what}")))?;
+                service.is_ready()
+            })
         })
         .map(drop)
     }

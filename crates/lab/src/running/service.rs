@@ -227,7 +227,10 @@ impl ServiceCounters {
 
     pub fn read(&self) -> Result<ServiceReading, AdminError> {
         match &self.counts {
-            Counts::OfFerretDb => return database::read(&self.admin),
+            Counts::OfFerretDb => {
+                let counters = database::read(&self.admin)?;
+                return Ok(ServiceReading { counters, ..ServiceReading::default() });
+            }
             Counts::Nothing => return Ok(ServiceReading::default()),
             Counts::WithQuestions(_) | Counts::OfNode => {}
         }

@@ -2,13 +2,17 @@
 
 use crate::cases::LogFolder;
 use crate::raw_tcp::iptables;
-use crate::trial::{REQUESTS, Trial, bring_up, end, load, spec, trial};
-use experiment::environment::{DeploymentSpec, MutualTls, ProxySettings};
+use crate::trial::{REQUESTS, Trial, bring_up, end, load, refused, spec, trial};
+use experiment::environment::{DeploymentSpec, MutualTls, ProxySettings, ServerSettings};
 use experiment::schema::{EdgeProof, EdgeRecord};
-use experiment::topology::file;
-use experiment::{MeshSettings, Mode};
+use experiment::topology::shapes::{Parameters, Shape, ShapeSettings};
+use experiment::topology::{Topology, file};
+use experiment::{MeshSettings, Mode, Protocol};
+use lab::Pod;
 use lab::deployment::LabDeployment;
 use lab::environment::LocalLab;
+use std::net::Ipv4Addr;
+use std::process::Command;
 use std::sync::Arc;
 
 /// Every protocol, replicas, fan-out, a callee that two callers share, and a call that chance may leave out.
@@ -131,6 +135,70 @@ pub fn one_service_past_its_sidecar_is_named_with_its_edge(place: &LocalLab) {
 
 pub fn one_service_past_its_ztunnel_is_named_with_its_edge(place: &LocalLab) {
     check_bypassed(place, Mode::Ambient);
+}
+
+fn booking() -> Topology {
+    let shape = Shape::find("booking").expect("it is built in");
+    let settings = ShapeSettings {
+        parameters: &Parameters::defaults(shape),
+        replicas: 1,
+        protocol: Protocol::Http1,
+        server: &ServerSettings::default(),
+        client_cpu_limit_cores: None,
+        external: true,
+    };
+    shape.topology(1, &settings).expect("it is small")
+}
+
+/// Leads queries past the sidecar, those on connections that are open too.
+fn bypass_to_database(pod: &Pod, database: Ipv4Addr) {
+    iptables(pod, &["-I", "OUTPUT", "-p", "tcp", "-d", &database.to_string(), "-j", "ACCEPT"]);
+    let closed =
+        pod.run(move || Command::new("ss").args(["-K", "-t", "dst", &database.to_string()]).output());
+    let closed = closed.expect("the pod is there").expect("ss is installed");
+    assert!(closed.status.success(), "{}", String::from_utf8_lossy(&closed.stderr));
+}
+
+/// Four services query the database through one gateway, and only auth's queries go past its sidecar.
+pub fn one_service_past_its_sidecar_to_a_database_is_named_with_its_edge(place: &LocalLab) {
+    let spec = DeploymentSpec { topology: Arc::new(booking()), ..spec(Mode::EgressGateway) };
+    trial(place, &spec, |_| ()).check_path("booking");
+    let trial = trial(place, &spec, |arrangement| {
+        let pods = arrangement.pods();
+        let pod = |name: &str| *pods.iter().find(|pod| pod.name() == name).expect("it is a pod of the graph");
+        bypass_to_database(pod("auth"), pod("db").address());
+    });
+    let path = &trial.observation.evidence.path;
+    let unproven: Vec<String> = path.edges.iter().filter(|edge| !edge.proven).map(name).collect();
+    assert_eq!(unproven, ["auth → db"], "{:#?}", path.reasons);
+    let (changed, about_edge): (Vec<&String>, Vec<&String>) =
+        path.reasons.iter().partition(|reason| reason.starts_with("rules of pod auth were changed"));
+    assert!(!path.proven && changed.len() == 1 && !about_edge.is_empty(), "{:#?}", path.reasons);
+    assert!(about_edge.iter().all(|reason| reason.starts_with("edge auth → db: ")), "{:#?}", path.reasons);
+}
+
+/// What a mode cannot have is refused before anything of the topology starts, by name and with what to do.
+pub fn topologies_that_cannot_work_are_refused_by_name(place: &LocalLab) {
+    let outside = "services: [{name: web, script: [{call: cart}]}, {name: cart, in-mesh: false, script: [{call: stock}]}, \
+        {name: stock}]\ndrivers: [{target: web}]";
+    let one = "services: [{name: web, script: [{query: {database: db, find: items}}]}]\ndatabases: [{name: db}]\n\
+        drivers: [{target: web}]";
+    for (text, mode, expected) in [
+        (
+            outside,
+            Mode::Sidecar,
+            "let cart, which is outside the mesh, call stock: `proxy.mtls: strict` takes no plain text; `permissive` does",
+        ),
+        (
+            one,
+            Mode::Sidecar,
+            "run mode sidecar: the topology has a database outside the mesh, db (modes for it: none, ",
+        ),
+    ] {
+        let topology = file::read(text, "t.yaml").unwrap_or_else(|error| panic!("{}", error.render(false)));
+        let told = refused(place, &DeploymentSpec { topology: Arc::new(topology), ..spec(mode) });
+        assert!(told.contains(expected), "{told}");
+    }
 }
 
 /// All calls that a driver's request causes are traced, or none.

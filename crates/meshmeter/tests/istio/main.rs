@@ -111,6 +111,14 @@ const EVERYWHERE: &[(&str, Case)] = &[
         "one_service_past_its_sidecar_is_named_with_its_edge",
         graph::one_service_past_its_sidecar_is_named_with_its_edge,
     ),
+    (
+        "one_service_past_its_sidecar_to_a_database_is_named_with_its_edge",
+        graph::one_service_past_its_sidecar_to_a_database_is_named_with_its_edge,
+    ),
+    (
+        "topologies_that_cannot_work_are_refused_by_name",
+        graph::topologies_that_cannot_work_are_refused_by_name,
+    ),
     ("connections_of_services_outlive_a_trial", graph::connections_of_services_outlive_a_trial),
     ("calls_of_a_request_are_traced_together", graph::calls_of_a_request_are_traced_together),
     ("all_switches_go_together", together::all_switches_go_together),

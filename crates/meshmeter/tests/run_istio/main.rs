@@ -29,6 +29,7 @@ const EVERYWHERE: &[(&str, fn())] = &[
     ("five_runs_in_a_row_leave_nothing", residue::five_runs_in_a_row_leave_nothing),
     ("a_gateway_that_dies_or_stands_still_is_named", deaths::a_gateway_that_dies_or_stands_still_is_named),
     ("what_hangs_in_a_long_trial_ends_it", deaths::what_hangs_in_a_long_trial_ends_it),
+    ("what_dies_in_a_graph_is_named", deaths::what_dies_in_a_graph_is_named),
     (
         "a_control_plane_that_dies_while_a_mode_is_brought_up_is_named",
         bringing_up::a_control_plane_that_dies_while_a_mode_is_brought_up_is_named,
@@ -48,6 +49,7 @@ const EVERYWHERE: &[(&str, fn())] = &[
     ("a_proxy_that_answers_by_itself_is_no_proof", tampering::a_proxy_that_answers_by_itself_is_no_proof),
     ("a_wrong_program_is_named", refusals::a_wrong_program_is_named),
     ("a_program_that_is_too_old_is_named", refusals::a_program_that_is_too_old_is_named),
+    ("a_database_that_does_not_come_up_is_named", refusals::a_database_that_does_not_come_up_is_named),
     ("a_program_that_hangs_is_named", refusals::a_program_that_hangs_is_named),
     ("what_is_missing_is_named", refusals::what_is_missing_is_named),
     ("a_full_disk_is_named", refusals::a_full_disk_is_named),

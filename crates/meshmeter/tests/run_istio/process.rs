@@ -73,6 +73,8 @@ pub enum Place {
     Beside(&'static str, &'static str),
     /// It is in a pod without generator and service.
     Apart(&'static str),
+    /// It is this service of a graph.
+    Service(&'static str),
 }
 
 /// A moment's processes of a run.
@@ -101,6 +103,10 @@ impl Processes {
             |name: &'static str| -> Vec<&PathBuf> { named(name).map(|process| &process.network).collect() };
         match place {
             Place::Anywhere(name) => named(name).next(),
+            Place::Service(service) => {
+                let option = format!("--service={service}");
+                named("serve").find(|process| process.arguments.contains(&option))
+            }
             Place::Beside(name, other) => {
                 named(name).find(|process| networks(other).contains(&&process.network))
             }

@@ -74,6 +74,23 @@ pub fn a_program_that_is_too_old_is_named() {
     );
 }
 
+/// A database that can start but not serve: its trials fail with its name and its last words.
+pub fn a_database_that_does_not_come_up_is_named() {
+    let scene = Scene::new(
+        "mesh: envoy\nmodes: [none]\ntopology: booking\nrepeats: 1\nload: {rate: 100, duration: 500ms}\n",
+    );
+    let words = "the data directory is of another version";
+    let text = format!("[ \"$1\" = --version ] && exec echo db version v7.0.5\necho {words} >&2\nexit 62");
+    let database = script(&scene, "mongod", &text);
+    let run = scene.start_with("out", scene.meshmeter().arg("run").arg("--mongod").arg(database));
+    let ended = run.end_within(LIMIT);
+    assert_eq!(ended.status, Some(3), "{}", ended.text());
+    let trials = ended.trials();
+    let reason = &trials[0].verdict.reasons[0];
+    assert!(reason.starts_with("failed: ") && reason.contains("db has died"), "{reason}");
+    assert!(reason.contains(words) || ended.text().contains(words), "{}", ended.text());
+}
+
 pub fn a_program_that_hangs_is_named() {
     let scene = Scene::new(EXPERIMENT);
     let hanging = script(&scene, "hanging", "exec sleep 600");

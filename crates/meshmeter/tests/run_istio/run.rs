@@ -25,14 +25,15 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// With this experiment, of `mesh: istio`.
+    /// With this experiment, of `mesh: istio` unless it says otherwise.
     pub fn new(experiment: &str) -> Self {
+        let mesh = if experiment.contains("mesh: ") { "" } else { "mesh: istio\n" };
         let folder = tempfile::Builder::new()
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .tempdir()
             .expect("a temporary folder");
         let scene = Self { folder };
-        fs::write(scene.path("experiment.yaml"), format!("name: run-istio\nmesh: istio\n{experiment}"))
+        fs::write(scene.path("experiment.yaml"), format!("name: run-istio\n{mesh}{experiment}"))
             .expect("it is writable");
         fs::create_dir(scene.path("tmp")).expect("it is writable");
         scene
