@@ -48,6 +48,8 @@ pub struct PairResult {
     /// Medians over the rounds of the p50 of the response time, microseconds.
     pub callee_p50_us: f64,
     pub caller_p50_us: f64,
+    /// Resident memory of the caller after the loads, bytes.
+    pub caller_memory_bytes: u64,
 }
 
 impl ContestResult {
@@ -62,10 +64,15 @@ impl fmt::Display for ContestResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mb = self.idle_memory_bytes as f64 / 1e6;
         writeln!(f, "idle service with four callees: {mb:.1} MB resident")?;
-        writeln!(f, "{:<36}{:>12}{:>12}{:>12}", "p50 in us", "callee", "fan-out", "added")?;
+        writeln!(
+            f,
+            "{:<36}{:>12}{:>12}{:>12}{:>12}",
+            "p50 in us", "callee", "fan-out", "added", "caller, MB"
+        )?;
         for pair in &self.pairs {
             let (callee, caller) = (pair.callee_p50_us, pair.caller_p50_us);
-            writeln!(f, "{:<36}{callee:>12.1}{caller:>12.1}{:>12.1}", pair.name, caller - callee)?;
+            let (added, mb) = (caller - callee, pair.caller_memory_bytes as f64 / 1e6);
+            writeln!(f, "{:<36}{callee:>12.1}{caller:>12.1}{added:>12.1}{mb:>12.1}", pair.name)?;
         }
         Ok(())
     }
@@ -100,6 +107,7 @@ impl Contest {
             name,
             callee_p50_us: median(callee.into_iter()),
             caller_p50_us: median(caller.into_iter()),
+            caller_memory_bytes: web.resident_bytes()?,
         })
     }
 
