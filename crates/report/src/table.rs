@@ -4,7 +4,10 @@ use crate::conditions::ConditionLabels;
 use crate::drivers::interval;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
 use experiment::Mode;
-use experiment::schema::{Cell, ComponentSummary, Estimate, ModeComparison, Role, Summary};
+use experiment::schema::{
+    AddedLatency, Cell, ComponentSummary, Estimate, ModeComparison, Percentiles, Role, Summary,
+};
+use statistics::words;
 
 /// The table.
 #[derive(Clone, Debug)]
@@ -55,16 +58,20 @@ pub struct CellRow {
     pub no_figures: Option<String>,
     /// Response time at the 50th, 90th, 99th and 99.9th percentile.
     pub percentiles: Option<[Interval; 4]>,
+    /// Trials that these rest on.
+    pub percentile_trials: [usize; 4],
     /// What is added to the median.
     pub added: Option<Difference>,
+    /// What is added to the 99th percentile.
+    pub added_p99: Option<Difference>,
     /// Responses a second.
     pub completed: Option<Interval>,
     /// In a closed loop, the same against the mode's floor, in percent.
     pub completed_change: Option<Difference>,
-    /// CPU of all proxies together, cores; absent where there is none.
-    pub proxy_cores: Option<f64>,
+    /// CPU of all proxies together, cores; absent where there is none. Without an interval in results of earlier versions.
+    pub proxy_cores: Option<Interval>,
     /// Memory of all proxies together, in the table's unit.
-    pub proxy_memory: Option<String>,
+    pub proxy_memory: Option<Interval>,
     /// Proxies on the path.
     pub proxies: usize,
     /// Failed requests and error statuses, as a percentage.
@@ -80,6 +87,8 @@ pub struct Difference {
     pub shown: bool,
     /// There is an interval.
     pub has_interval: bool,
+    /// Against the baseline, such as `×7.1` or `+12 %`; absent where no difference is shown.
+    pub relative: Option<String>,
 }
 
 impl Difference {
@@ -90,7 +99,17 @@ impl Difference {
             interval: unit.interval(estimate).signed(),
             shown: estimate.excludes_zero(),
             has_interval: estimate.low.is_some() && estimate.high.is_some(),
+            relative: None,
         }
+    }
+
+    /// The same with what it makes of the baseline, where it is shown; `whole` is the figure that has the difference.
+    #[must_use]
+    pub fn of_whole(estimate: &Estimate, whole: Option<Estimate>, unit: TimeUnit) -> Self {
+        let difference = Self::new(estimate, unit);
+        let whole = whole.filter(|_| difference.shown).map(|whole| whole.estimate);
+        let relative = whole.and_then(|whole| words::relative(whole, whole - estimate.estimate));
+        Self { relative, ..difference }
     }
 
     /// A fraction, in percent.
@@ -100,6 +119,7 @@ impl Difference {
             interval: Interval::scaled(fraction, 100.0).signed(),
             shown: fraction.excludes_zero(),
             has_interval: fraction.low.is_some() && fraction.high.is_some(),
+            relative: None,
         }
     }
 
@@ -170,7 +190,15 @@ impl CellRow {
         memory_unit: SizeUnit,
     ) -> Self {
         let percentiles = cell.response_time_us.as_ref();
-        let memory_bytes = sum(proxies(cell).filter_map(|proxy| proxy.memory_bytes));
+        let total = cell.totals.iter().find(|total| total.role == Role::Proxy);
+        let cores = total.map(|total| total.cpu_cores);
+        let cores = cores.or_else(|| sum(proxies(cell).map(|proxy| proxy.cpu_cores)).map(Estimate::single));
+        let memory = total.and_then(|total| total.memory_bytes);
+        let memory_bytes = memory
+            .or_else(|| sum(proxies(cell).filter_map(|proxy| proxy.memory_bytes)).map(Estimate::single));
+        let added = |pick: fn(&AddedLatency) -> Option<Estimate>, whole: Option<Estimate>| {
+            Some(Difference::of_whole(&pick(cell.added_us.as_ref()?)?, whole, unit))
+        };
         Self {
             mode: cell.mode,
             factors: factors
@@ -181,19 +209,24 @@ impl CellRow {
             trials: cell.places(),
             retakes: cell.retakes,
             no_figures: percentiles.is_none().then(|| cell.verdict.clone()),
-            percentiles: percentiles.map(|all| {
-                [all.p50, all.p90, all.p99, all.p99_9]
-                    .map(|estimate| interval(estimate, |estimate| unit.interval(estimate)))
-            }),
-            added: cell.added_us.and_then(|added| added.p50).map(|added| Difference::new(&added, unit)),
+            percentiles: percentiles
+                .map(|all| shown(all).map(|estimate| interval(estimate, |estimate| unit.interval(estimate)))),
+            percentile_trials: percentiles
+                .map_or([0; 4], |all| shown(all).map(|estimate| estimate.map_or(0, |estimate| estimate.n))),
+            added: added(|added| added.p50, percentiles.and_then(|all| all.p50)),
+            added_p99: added(|added| added.p99, percentiles.and_then(|all| all.p99)),
             completed: cell.rate_completed.as_ref().map(Interval::new),
             completed_change: throughput_change(summary, cell).map(|change| Difference::percent(&change)),
-            proxy_cores: sum(proxies(cell).map(|proxy| proxy.cpu_cores)),
-            proxy_memory: memory_bytes.map(|bytes| format::digits(bytes / memory_unit.bytes())),
+            proxy_cores: cores.as_ref().map(format::cores_interval),
+            proxy_memory: memory_bytes.map(|bytes| Interval::scaled(&bytes, 1.0 / memory_unit.bytes())),
             proxies: proxies(cell).count(),
             errors: format::percent(cell.errors),
         }
     }
+}
+
+fn shown(all: &Percentiles) -> [Option<Estimate>; 4] {
+    [all.p50, all.p90, all.p99, all.p99_9]
 }
 
 /// How many trials of a cell are valid: `3 of 3`, `3 of 3, 1 taken again`.

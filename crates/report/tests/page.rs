@@ -3,6 +3,7 @@
 mod fixture;
 
 use experiment::Mode;
+use experiment::schema::SeriesPoint;
 use experiment::schema::{Estimate, TracedProxy, TracingProof, TrialRecord};
 use report::RunData;
 use report::html::render;
@@ -418,6 +419,41 @@ fn both_clocks_of_a_usual_run_read_alike() {
 }
 
 #[test]
+fn each_second_of_a_trial_is_behind_a_click() {
+    let mut trials = fixture::trials(&[Mode::None, Mode::Sidecar], &[500.0, 1000.0], 2);
+    let second = |t_s: f64| SeriesPoint {
+        t_s,
+        sent: 1000,
+        completed: if t_s > 1.0 { 100 } else { 990 },
+        failed: 10,
+        p50_us: Some(250.0),
+        p90_us: Some(300.0),
+        p99_us: (t_s < 1.0).then_some(900.0),
+        p99_9_us: None,
+        max_us: None,
+    };
+    for trial in &mut trials {
+        let result = trial.result.as_mut().expect("a result");
+        result.duration_s = 2.5;
+        result.series = [0.0, 1.0, 2.0].map(second).into();
+    }
+    let page = page(&fixture::run(trials));
+    let section = section(&page, "trials");
+    assert_eq!(section.matches("<summary>Each second of 4 trials at ").count(), 2);
+    assert_eq!(section.matches("id=\"seconds-").count(), 2 * 8);
+    // The last second is half a one.
+    for said in ["990/s, 10.0/s failed, p50 250 µs, p99 900 µs", "p50 250 µs, p99 –", "200/s, 20.0/s failed"]
+    {
+        let said = said.replace(" µs", "\u{a0}µs");
+        assert!(section.contains(&said), "{said}: {}", around(section, "failed, p50"));
+    }
+    assert!(section.contains("Lateness of the generator"));
+    assert!(
+        has_section(&page, "rates") && self::section(&page, "rates").contains("class=\"band vermilion\"")
+    );
+}
+
+#[test]
 fn a_single_trial_has_no_interval() {
     let page = page(&fixture::run(fixture::trials(&[Mode::None, Mode::Sidecar], &[1000.0], 1)));
     assert!(page.contains("no interval"));
@@ -426,8 +462,9 @@ fn a_single_trial_has_no_interval() {
 #[test]
 fn forty_cells_are_all_there() {
     let page = page(&fixture::run(fixture::many_trials()));
-    // Percentiles, added latency, CPU and memory for each load, trials for each load, what the proxies of four modes hold.
-    assert_eq!(page.matches("<svg class=\"chart\"").count(), 8 + 3 + 2 * 8 + 8 + 4);
+    // Percentiles, added latency, CPU and memory for each load, trials for each load, what the proxies of four modes hold;
+    // three figures against the rate, and the generator's lateness for each load.
+    assert_eq!(page.matches("<svg class=\"chart\"").count(), 8 + 3 + 2 * 8 + 8 + 4 + 3 + 8);
 }
 
 #[test]

@@ -44,11 +44,13 @@ pub fn others(summary: &Summary) -> Vec<&str> {
     rest.map(|(_, text)| text).filter(|text| Some(*text) != headline).collect()
 }
 
-/// Sentences of some kinds.
+/// Sentences of some kinds that are not in the opening.
 #[must_use]
 pub fn about(summary: &Summary, kinds: &[FindingKind]) -> Vec<String> {
+    let (headline, chosen) = select(summary);
     let of_kinds = sentences(summary).into_iter().filter(|(kind, _)| kinds.contains(kind));
-    of_kinds.map(|(_, text)| text.to_owned()).collect()
+    let elsewhere = of_kinds.filter(|sentence| !chosen.contains(sentence) && Some(sentence.1) != headline);
+    elsewhere.map(|(_, text)| text.to_owned()).collect()
 }
 
 fn select(summary: &Summary) -> (Option<&str>, Vec<Sentence<'_>>) {
@@ -59,10 +61,14 @@ fn select(summary: &Summary) -> (Option<&str>, Vec<Sentence<'_>>) {
     let of_kind = |kind: FindingKind| beside.iter().copied().filter(move |(other, _)| *other == kind);
     let unproven = summary.findings.iter().find(|finding| is_unproven_path(finding));
     let unproven = unproven.map(|finding| (FindingKind::Path, finding.text.as_str()));
-    let ranked = BESIDE_HEADLINE.into_iter().flat_map(of_kind).chain(of_kind(FindingKind::Text));
-    let ranked = ranked.filter(|(_, text)| !repeats_headline(summary, text));
+    let ranked = BESIDE_HEADLINE.into_iter().chain([FindingKind::Text]);
+    let ranked = ranked.flat_map(|kind| of_kind(kind).enumerate());
+    let mut ranked: Vec<(usize, Sentence<'_>)> =
+        ranked.filter(|(_, (_, text))| !repeats_headline(summary, text)).collect();
+    // The first of each kind goes before the second of any.
+    ranked.sort_by_key(|(of_kind, _)| *of_kind);
     let mut chosen: Vec<Sentence<'_>> = Vec::new();
-    for sentence in unproven.into_iter().chain(ranked) {
+    for sentence in unproven.into_iter().chain(ranked.into_iter().map(|(_, sentence)| sentence)) {
         if chosen.len() < MAX_BESIDE_HEADLINE && !chosen.contains(&sentence) {
             chosen.push(sentence);
         }

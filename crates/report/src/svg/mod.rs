@@ -86,17 +86,41 @@ impl Drawing {
         self.body.push_str(r#""/>"#);
     }
 
+    /// A filled area; none where a corner is not finite.
+    pub fn polygon(&mut self, corners: &[(f64, f64)], class: &str) {
+        if !finite(corners) {
+            return;
+        }
+        let corners: Vec<String> =
+            corners.iter().map(|(x, y)| format!("{},{}", short(*x), short(*y))).collect();
+        let _ = write!(self.body, r#"<polygon class="{class}" points="{}"/>"#, corners.join(" "));
+    }
+
     /// A rectangle; none where it has no extent.
     pub fn rectangle(&mut self, corner: (f64, f64), width: f64, height: f64, class: &str) {
+        self.rectangle_with_tip(corner, width, height, class, "");
+    }
+
+    /// A rectangle with a tip that browsers show on pointing at it.
+    pub fn rectangle_with_tip(
+        &mut self,
+        corner: (f64, f64),
+        width: f64,
+        height: f64,
+        class: &str,
+        tip: &str,
+    ) {
         if finite(&[corner, (width, height)]) && width > 0.0 && height > 0.0 {
+            let [x, y] = [corner.0, corner.1].map(short);
+            let [width, height] = [width, height].map(short);
             let _ = write!(
                 self.body,
-                r#"<rect class="{class}" x="{}" y="{}" width="{}" height="{}"/>"#,
-                short(corner.0),
-                short(corner.1),
-                short(width),
-                short(height)
+                r#"<rect class="{class}" x="{x}" y="{y}" width="{width}" height="{height}""#
             );
+            self.body.push_str(&match tip_element(tip) {
+                tip if tip.is_empty() => "/>".to_owned(),
+                tip => format!(">{tip}</rect>"),
+            });
         }
     }
 

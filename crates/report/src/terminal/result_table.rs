@@ -74,8 +74,9 @@ fn cells(row: &CellRow, table: &ResultTable, shows_added: bool, options: Options
     if shows_added {
         cells.push(row.added.as_ref().map_or_else(|| Cell::new(""), |added| difference_cell(added, options)));
     }
-    cells.push(Cell::new(row.proxy_cores.map(format::cores_number).unwrap_or_default()));
-    cells.push(Cell::new(row.proxy_memory.clone().unwrap_or_default()));
+    for usage in [&row.proxy_cores, &row.proxy_memory] {
+        cells.push(Cell::new(usage.as_ref().map_or_else(String::new, |usage| usage.estimate.clone())));
+    }
     cells
 }
 

@@ -24,7 +24,7 @@ pub(super) fn saturation(run: &Run<'_>) -> Vec<Finding> {
         let finding = Finding::of_cell(FindingKind::Saturation, cell);
         let finding =
             if completed.is_empty() { finding } else { finding.with_value(figures::COMPLETED, mean) };
-        (!saturated.is_empty()).then(|| Finding {
+        (!saturated.is_empty()).then_some(Finding {
             verdict: Some(FindingVerdict::Shown),
             n: Some(saturated.len()),
             of: Some(trials.len()),

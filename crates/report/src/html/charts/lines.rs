@@ -4,7 +4,7 @@ use super::WIDTH;
 use crate::format;
 use crate::html::style::ModeStyle;
 use crate::svg::scale::Scale;
-use crate::svg::{Anchor, Drawing};
+use crate::svg::{Anchor, Drawing, text_width};
 use experiment::Mode;
 
 const HEIGHT: f64 = 236.0;
@@ -74,6 +74,9 @@ pub fn chart(id: &str, title: &str, all: &[Series], axes: &Axes) -> String {
     let mut drawing = Drawing::new(WIDTH, HEIGHT);
     draw_axes(&mut drawing, axes);
     for series in all {
+        draw_band(&mut drawing, series, axes);
+    }
+    for series in all {
         let style = ModeStyle::of(series.mode);
         let place = |at: f64, figure: f64| (axes.factor.place(at), axes.figures.place(figure));
         let points: Vec<_> = series.points.iter().map(|point| place(point.at, point.estimate)).collect();
@@ -94,6 +97,17 @@ pub fn chart(id: &str, title: &str, all: &[Series], axes: &Axes) -> String {
     drawing.finish(id, title, &description(all))
 }
 
+/// The intervals of a series as an area, where every point has one.
+fn draw_band(drawing: &mut Drawing, series: &Series, axes: &Axes) {
+    let intervals = series.points.iter().map(|point| Some((point.at, point.interval?)));
+    let Some(intervals) = intervals.collect::<Option<Vec<_>>>().filter(|all| all.len() > 1) else { return };
+    let place = |at: f64, figure: f64| (axes.factor.place(at), axes.figures.place(figure));
+    let lower = intervals.iter().map(|(at, (low, _))| place(*at, *low));
+    let upper = intervals.iter().rev().map(|(at, (_, high))| place(*at, *high));
+    let corners: Vec<(f64, f64)> = lower.chain(upper).collect();
+    drawing.polygon(&corners, &format!("band {}", ModeStyle::of(series.mode).class));
+}
+
 fn draw_axes(drawing: &mut Drawing, axes: &Axes) {
     for tick in axes.figures.ticks(6) {
         let y = axes.figures.place(tick);
@@ -103,7 +117,9 @@ fn draw_axes(drawing: &mut Drawing, axes: &Axes) {
     for tick in axes.factor.ticks(7) {
         let x = axes.factor.place(tick);
         drawing.line((x, BOTTOM), (x, BOTTOM + 4.0), "axis");
-        drawing.text((x, BOTTOM + 16.0), Anchor::Middle, "tick", &format::tick(tick));
+        let text = format::tick(tick);
+        let within = x.min(WIDTH - text_width(&text) / 2.0 - 3.0);
+        drawing.text((within, BOTTOM + 16.0), Anchor::Middle, "tick", &text);
     }
     drawing.line((LEFT, BOTTOM), (RIGHT, BOTTOM), "axis");
     drawing.text((LEFT - 6.0, 12.0), Anchor::End, "tick unit", &axes.unit);

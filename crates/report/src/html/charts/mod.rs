@@ -5,6 +5,7 @@
 pub mod lines;
 pub mod percentiles;
 pub mod rows;
+pub mod timeline;
 
 /// Width of every chart, units.
 pub const WIDTH: f64 = 360.0;

@@ -213,17 +213,19 @@ impl Row {
             let class = if *tick == 0.0 { "axis" } else { "grid" };
             drawing.line((x, top), (x, top + self.mark.height() - 3.0), class);
         }
+        let tip = format!("{}: {}", self.label, self.value);
         match &self.mark {
             Mark::Whisker { estimate, interval, marker, class } => {
                 let y = top + 8.0;
                 draw_interval(drawing, scale, *interval, y, 4.0, &format!("whisker {class}"));
-                drawing.marker(*marker, (scale.place(*estimate), y), 4.2, &format!("mark {class}"), "");
+                drawing.marker(*marker, (scale.place(*estimate), y), 4.2, &format!("mark {class}"), &tip);
             }
             Mark::Bar { value, part, interval, class } => {
                 let start = scale.place(0.0);
                 let mut draw = |value: f64, class: &str| {
                     let end = scale.place(value);
-                    drawing.rectangle((start.min(end), top + 1.0), (end - start).abs(), 7.0, class);
+                    let corner = (start.min(end), top + 1.0);
+                    drawing.rectangle_with_tip(corner, (end - start).abs(), 7.0, class, &tip);
                 };
                 draw(*value, &format!("bar {}{class}", if part.is_some() { "pale " } else { "" }));
                 if let Some(part) = part {

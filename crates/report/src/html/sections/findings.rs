@@ -23,7 +23,6 @@ pub struct Findings {
     excluded: Vec<String>,
     path: Vec<String>,
     published: Vec<String>,
-    other: Vec<String>,
 }
 
 impl Findings {
@@ -55,7 +54,6 @@ impl Findings {
             ]),
             path: about(&[Kind::Path]),
             published: about(&[Kind::Published]),
-            other: about(&[Kind::Text]),
         }
     }
 }

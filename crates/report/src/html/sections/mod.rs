@@ -10,13 +10,16 @@ mod findings;
 mod graph;
 mod holdings;
 mod latency;
+mod lateness;
 mod legend;
 mod opening;
+mod rates;
 mod resources;
 mod setting;
 mod sizes;
 mod tables;
 mod throughput;
+mod timelines;
 mod trials;
 
 use crate::drivers::DriverTable;
@@ -38,6 +41,7 @@ pub struct Page {
     legend: Vec<LegendEntry>,
     percentiles: Option<latency::PercentileSection>,
     corrected: Option<corrected::CorrectedSection>,
+    rates: Option<rates::RateSection>,
     throughput: Option<Vec<Figure>>,
     added: Option<Vec<Figure>>,
     resources: Option<resources::ResourceSection>,
@@ -71,6 +75,7 @@ impl Page {
             legend: context.modes.iter().map(|mode| LegendEntry::new(*mode)).collect(),
             percentiles: latency::percentiles(&context),
             corrected: corrected::corrected(&context),
+            rates: rates::rates(&context),
             throughput: throughput::throughput(&context),
             added: latency::added(&context),
             resources: resources::resources(&context),

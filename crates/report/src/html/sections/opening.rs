@@ -138,11 +138,12 @@ struct GlanceRow {
     p50: Value,
     p99: Value,
     added: Option<AddedValue>,
+    added_p99: Option<AddedValue>,
     completed: Value,
     change: Option<AddedValue>,
-    cores: Option<String>,
+    cores: Option<Value>,
     proxies: usize,
-    memory: Option<String>,
+    memory: Option<Value>,
 }
 
 /// A figure, its interval under it.
@@ -150,6 +151,8 @@ struct GlanceRow {
 struct Value {
     estimate: String,
     range: Option<String>,
+    /// `of 3 trials` where those are fewer than the cell has.
+    fewer: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -158,11 +161,12 @@ struct AddedValue {
     range: Option<String>,
     shown: bool,
     has_interval: bool,
+    relative: Option<String>,
 }
 
 impl Value {
     fn new(interval: &Interval) -> Self {
-        Self { estimate: interval.estimate.clone(), range: interval.range.clone() }
+        Self { estimate: interval.estimate.clone(), range: interval.range.clone(), fewer: None }
     }
 }
 
@@ -173,6 +177,7 @@ impl AddedValue {
             range: difference.interval.range.clone(),
             shown: difference.shown,
             has_interval: difference.has_interval,
+            relative: difference.relative.clone(),
         }
     }
 }
@@ -197,7 +202,7 @@ impl Glance {
             factors: table.factors.clone(),
             columns: 6
                 + table.factors.len()
-                + usize::from(table.compares)
+                + 2 * usize::from(table.compares)
                 + 2 * usize::from(table.closed_loop),
             groups,
             not_measured: table.not_measured,
@@ -208,9 +213,11 @@ impl Glance {
 impl GlanceRow {
     fn new(row: &CellRow) -> Self {
         let percentile = |index: usize| {
-            row.percentiles
-                .as_ref()
-                .map_or_else(Value::default, |percentiles| Value::new(&percentiles[index]))
+            let value = row.percentiles.as_ref().map(|percentiles| Value::new(&percentiles[index]));
+            let trials = row.percentile_trials[index];
+            let fewer = (trials > 0 && trials < row.trials)
+                .then(|| format!("of {}", format::counted(trials as u64, "trial", "trials")));
+            Value { fewer, ..value.unwrap_or_default() }
         };
         Self {
             mode: row.mode.name(),
@@ -222,11 +229,12 @@ impl GlanceRow {
             p50: percentile(0),
             p99: percentile(2),
             added: row.added.as_ref().map(AddedValue::new),
+            added_p99: row.added_p99.as_ref().map(AddedValue::new),
             completed: row.completed.as_ref().map_or_else(Value::default, Value::new),
             change: row.completed_change.as_ref().map(AddedValue::new),
-            cores: row.proxy_cores.map(format::cores_number),
+            cores: row.proxy_cores.as_ref().map(Value::new),
             proxies: row.proxies,
-            memory: row.proxy_memory.clone(),
+            memory: row.proxy_memory.as_ref().map(Value::new),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Every trial as a dot, and what was left out and why.
 
 use super::context::{Context, Figure};
+use super::lateness::lateness;
+use super::timelines::{Timelines, timelines};
 use crate::format::{self, TimeUnit};
 use crate::html::charts::rows::{Dot, Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
@@ -14,6 +16,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, Serialize)]
 pub struct TrialSection {
     charts: Vec<Figure>,
+    lateness: Vec<Figure>,
+    timelines: Vec<Timelines>,
     any_invalid: bool,
     any_again: bool,
 }
@@ -49,7 +53,13 @@ pub fn trials(context: &Context) -> Option<TrialSection> {
     }
     let any_invalid = context.run.trials.iter().any(|trial| !trial.verdict.valid && trial.result.is_some());
     let any_again = context.run.trials.iter().any(|trial| trial.take() > 1);
-    (!charts.is_empty()).then_some(TrialSection { charts, any_invalid, any_again })
+    (!charts.is_empty()).then(|| TrialSection {
+        charts,
+        lateness: lateness(context),
+        timelines: timelines(context),
+        any_invalid,
+        any_again,
+    })
 }
 
 /// Median and 99th percentile of the response time, where any request was completed.

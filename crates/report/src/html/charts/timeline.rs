@@ -1,0 +1,141 @@
+//! A trial second by second: completed and failed requests, median and 99th percentile.
+//!
+//! Long trials are drawn with fewer, longer spans: rates are means over a span, times the longest of its seconds.
+
+use super::WIDTH;
+use crate::format::{self, TimeUnit};
+use crate::svg::scale::Scale;
+use crate::svg::{Anchor, Drawing};
+use experiment::schema::SeriesPoint;
+
+const HEIGHT: f64 = 170.0;
+const LEFT: f64 = 46.0;
+const RIGHT: f64 = WIDTH - 40.0;
+const TOP: f64 = 22.0;
+const BOTTOM: f64 = HEIGHT - 24.0;
+
+/// Seconds of a trial that are drawn together.
+#[derive(Debug)]
+pub struct Span {
+    start_s: f64,
+    completed_per_s: f64,
+    failed_per_s: f64,
+    p50_us: Option<f64>,
+    p99_us: Option<f64>,
+}
+
+impl Span {
+    /// Seconds of a window that ends at `end_s`, which may cut the last one.
+    fn new(seconds: &[SeriesPoint], end_s: f64) -> Option<Self> {
+        let (first, last) = (seconds.first()?, seconds.last()?);
+        let length_s = (last.t_s + 1.0).min(end_s) - first.t_s;
+        let length_s = if length_s > 0.0 { length_s } else { seconds.len() as f64 };
+        let rate = |count: fn(&SeriesPoint) -> u64| seconds.iter().map(count).sum::<u64>() as f64 / length_s;
+        // Nothing ended in a second whose median is 0; one among failed requests has none.
+        let longest = |time: fn(&SeriesPoint) -> Option<f64>| {
+            let times = seconds.iter().filter_map(time).filter(|us| *us > 0.0);
+            times.reduce(f64::max)
+        };
+        Some(Self {
+            start_s: first.t_s,
+            completed_per_s: rate(|second| second.completed),
+            failed_per_s: rate(|second| second.failed),
+            p50_us: longest(|second| second.p50_us),
+            p99_us: longest(|second| second.p99_us),
+        })
+    }
+
+    fn tip(&self) -> String {
+        let time = |time_us: Option<f64>| time_us.map_or_else(|| format::ABSENT.to_owned(), format::time);
+        let failed = match self.failed_per_s {
+            0.0 => String::new(),
+            failed => format!(", {} failed", format::rate(failed)),
+        };
+        format!(
+            "{}: {}{failed}, p50 {}, p99 {}",
+            format::duration(self.start_s),
+            format::rate(self.completed_per_s),
+            time(self.p50_us),
+            time(self.p99_us)
+        )
+    }
+}
+
+/// At most so many spans of a trial.
+pub fn spans(series: &[SeriesPoint], duration_s: f64, most: usize) -> Vec<Span> {
+    let seconds_per_span = series.len().div_ceil(most.max(1)).max(1);
+    series.chunks(seconds_per_span).filter_map(|seconds| Span::new(seconds, duration_s)).collect()
+}
+
+/// Axes that the trials of a load share, so that they can be compared.
+#[derive(Debug)]
+pub struct Axes {
+    times: Scale,
+    rates: Scale,
+    unit: TimeUnit,
+}
+
+impl Axes {
+    /// Axes that hold all these spans.
+    pub fn new(spans: &[&Span]) -> Self {
+        let times = || spans.iter().flat_map(|span| [span.p50_us, span.p99_us]).flatten();
+        let unit = TimeUnit::for_times(times());
+        let scaled: Vec<f64> = times().map(|us| us / unit.us()).collect();
+        let rates = spans.iter().map(|span| span.completed_per_s + span.failed_per_s);
+        Self {
+            times: Scale::fitting(&scaled, (BOTTOM, TOP)),
+            rates: Scale::linear(rates, (BOTTOM, TOP)),
+            unit,
+        }
+    }
+}
+
+/// The chart of one trial.
+pub fn chart(id: &str, title: &str, class: &str, spans: &[Span], axes: &Axes, duration_s: f64) -> String {
+    let Axes { times: time_scale, rates: rate_scale, unit } = axes;
+    let width = (RIGHT - LEFT) / spans.len() as f64;
+    let middle = |index: usize| LEFT + (index as f64 + 0.5) * width;
+    let mut drawing = Drawing::new(WIDTH, HEIGHT);
+    draw_axes(&mut drawing, axes);
+    for (index, span) in spans.iter().enumerate() {
+        let x = LEFT + index as f64 * width + width * 0.08;
+        let top = |rate: f64| rate_scale.place(rate);
+        let completed = top(span.completed_per_s + span.failed_per_s);
+        drawing.rectangle((x, completed), width * 0.84, BOTTOM - completed, &format!("second {class}"));
+        let failed = top(span.failed_per_s);
+        drawing.rectangle((x, failed), width * 0.84, BOTTOM - failed, "failed");
+    }
+    let line = |time: fn(&Span) -> Option<f64>| -> Vec<(f64, f64)> {
+        let points = spans.iter().enumerate();
+        points
+            .filter_map(|(index, span)| Some((middle(index), time_scale.place(time(span)? / unit.us()))))
+            .collect()
+    };
+    drawing.polyline(&line(|span| span.p50_us), &format!("curve {class}"));
+    drawing.polyline(&line(|span| span.p99_us), &format!("curve dashed {class}"));
+    for (index, span) in spans.iter().enumerate() {
+        let corner = (LEFT + index as f64 * width, TOP);
+        drawing.rectangle_with_tip(corner, width, BOTTOM - TOP, "hover", &span.tip());
+    }
+    for (x, anchor, text) in
+        [(LEFT, Anchor::Start, "0 s".to_owned()), (RIGHT, Anchor::End, format::duration(duration_s))]
+    {
+        drawing.text((x, HEIGHT - 8.0), anchor, "tick", &text);
+    }
+    let slowest = spans.iter().filter_map(|span| span.p99_us).fold(0.0, f64::max);
+    drawing.finish(id, title, &format!("Longest p99 of a second {}.", format::time(slowest)))
+}
+
+fn draw_axes(drawing: &mut Drawing, Axes { times, rates, unit }: &Axes) {
+    for tick in times.ticks(4) {
+        let y = times.place(tick);
+        drawing.line((LEFT, y), (RIGHT, y), "grid");
+        drawing.text((LEFT - 6.0, y + 3.5), Anchor::End, "tick", &format::tick(tick));
+    }
+    for tick in rates.ticks(3) {
+        drawing.text((RIGHT + 4.0, rates.place(tick) + 3.5), Anchor::Start, "tick", &format::tick(tick));
+    }
+    drawing.line((LEFT, BOTTOM), (RIGHT, BOTTOM), "axis");
+    drawing.text((LEFT - 6.0, 11.0), Anchor::End, "tick unit", unit.symbol());
+    drawing.text((WIDTH, 11.0), Anchor::End, "tick unit", "requests/s");
+}

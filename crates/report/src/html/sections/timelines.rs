@@ -1,0 +1,60 @@
+//! Each trial second by second, by load.
+
+use super::context::{Context, Figure};
+use crate::format;
+use crate::html::charts::timeline::{self, Axes, Span};
+use crate::html::style::ModeStyle;
+use experiment::schema::TrialRecord;
+use serde::Serialize;
+
+/// Spans that the charts of all trials together have at most: the page stays small.
+const MAX_SPANS: usize = 4000;
+/// Spans of one chart.
+const MAX_SPANS_PER_TRIAL: usize = 60;
+/// Fewer spans say nothing of the course of a trial.
+const MIN_SPANS_PER_TRIAL: usize = 8;
+
+/// Trials of one load.
+#[derive(Debug, Serialize)]
+pub struct Timelines {
+    /// The load.
+    caption: String,
+    /// `15 trials`.
+    trials: String,
+    charts: Vec<Figure>,
+}
+
+/// Trials that have seconds, by load.
+pub fn timelines(context: &Context) -> Vec<Timelines> {
+    let spans = MAX_SPANS / context.run.trials.len().max(1);
+    let spans = spans.clamp(MIN_SPANS_PER_TRIAL, MAX_SPANS_PER_TRIAL);
+    let loads = context.conditions.all().map(|at| {
+        let trials = context.modes.iter().flat_map(|mode| context.trials.of(at.cell(*mode)));
+        let trials: Vec<(&TrialRecord, f64, Vec<Span>)> = trials
+            .filter_map(|trial| {
+                let result = trial.result.as_ref()?;
+                Some((*trial, result.duration_s, timeline::spans(&result.series, result.duration_s, spans)))
+            })
+            .filter(|(.., spans)| !spans.is_empty())
+            .collect();
+        let axes = Axes::new(&trials.iter().flat_map(|(.., spans)| spans).collect::<Vec<_>>());
+        let figure = |(trial, duration_s, spans): &(&TrialRecord, f64, Vec<Span>)| {
+            figure(trial, *duration_s, spans, &axes)
+        };
+        Timelines {
+            caption: context.conditions.label(at),
+            trials: format::counted(trials.len() as u64, "trial", "trials"),
+            charts: trials.iter().map(figure).collect(),
+        }
+    });
+    loads.filter(|load| !load.charts.is_empty()).collect()
+}
+
+fn figure(trial: &TrialRecord, duration_s: f64, spans: &[Span], axes: &Axes) -> Figure {
+    let number = trial.index + 1;
+    let state = if trial.verdict.valid { "" } else { ", excluded" };
+    let caption = format!("Trial {number}, {}, repeat {}{state}", trial.mode, trial.repeat + 1);
+    let class = ModeStyle::of(trial.mode).class;
+    let svg = timeline::chart(&format!("seconds-{number}"), &caption, class, spans, axes, duration_s);
+    Figure { caption, svg }
+}
