@@ -22,11 +22,10 @@ impl Statement {
     /// Share of its figure: the median of an open loop, and the throughput of a closed one, are what most runs are for.
     fn share(self) -> f64 {
         match self {
-            Self::P50(_) => 0.6,
-            Self::Throughput(_) => 0.5,
-            Self::P99(_) => 0.15,
-            Self::Effect(_) => 0.15,
-            Self::P90(_) | Self::ProxyCpu(_) => 0.1,
+            Self::P50(_) => 0.8,
+            Self::Throughput(_) => 0.7,
+            Self::P99(_) => 0.08,
+            Self::P90(_) | Self::ProxyCpu(_) | Self::Effect(_) => 0.04,
         }
     }
 }
