@@ -22,16 +22,14 @@ const DRIVER_BYTES: u64 = 8 * MB;
 const DATABASE_BYTES: u64 = 30 * MB;
 /// 200 Envoys with static files took 2.8 GB.
 const STATIC_ENVOY_BYTES: u64 = 14 * MB;
-/// An Envoy, as sidecar or waypoint, with its agent (37 MB), and what istiod holds of it.
-pub const ENVOY_BYTES: u64 = 38 * MB;
+/// An Envoy, as sidecar or waypoint, with its agent (31 MB), and what istiod holds of it.
+pub const ENVOY_BYTES: u64 = 32 * MB;
 /// A ztunnel that knows up to 2000 services.
 const ZTUNNEL_BYTES: u64 = 28 * MB;
 /// kube-apiserver (550 MB), etcd (50 MB) and istiod (50 MB), and program pages that all Envoys share (80 MB).
 const CONTROL_PLANE_BYTES: u64 = 730 * MB;
-/// Services whose configuration is in [`ENVOY_BYTES`].
-const SERVICES_INCLUDED: usize = 200;
-/// Configuration for each further service in each Envoy that is told of it: 10 000 take nearly 1 GB.
-const CONFIGURATION_BYTES: u64 = 90_000;
+/// Configuration per service in each Envoy that is told of it: 200 take 20 MB, 10 000 nearly 1 GB.
+pub const CONFIGURATION_BYTES: u64 = 100_000;
 
 /// Above this share of the available memory a run is warned of.
 const WARN_FRACTION: f64 = 0.8;
@@ -47,7 +45,7 @@ pub fn needed_bytes(spec: &DeploymentSpec) -> u64 {
     } else {
         services + spec.istio.surroundings.services
     };
-    let configuration = told.saturating_sub(SERVICES_INCLUDED) as u64 * CONFIGURATION_BYTES;
+    let configuration = told as u64 * CONFIGURATION_BYTES;
     let data_plane = spec.mode.parts(spec.mesh).data_plane;
     let (per_pod, others) = match data_plane {
         DataPlane::None => (0, 0),

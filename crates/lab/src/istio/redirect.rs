@@ -21,6 +21,8 @@ const EXCLUDED_INBOUND: &str = "15090,15021,15020";
 
 /// It takes some 100 ms.
 const REDIRECTED_WITHIN: Duration = Duration::from_secs(30);
+/// Time between two checks whether the program was stopped.
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Installs Istio's rules as its init container does; excluded addresses are as in `excludeOutboundIPRanges`.
 pub fn redirect_through_sidecar(
@@ -76,10 +78,11 @@ fn set_up(pod: &mut Pod, name: &str, program: &Path, arguments: &[&str], log_dir
     })?;
     let ended = wait_for(&format!("{name} has ended"), REDIRECTED_WITHIN, || {
         pod.lab().check_not_stopped()?;
-        match setup.stopped() {
-            Some(how) => Err(EnvironmentError::new(operation.clone(), format!("{name} {how}"))),
-            None => Ok(setup.has_exited()),
+        if let Some(how) = setup.stopped() {
+            return Err(EnvironmentError::new(operation.clone(), format!("{name} {how}")));
         }
+        // In the kernel: hundreds of pods are set up side by side.
+        Ok(setup.wait(CHECK_INTERVAL))
     });
     match ended {
         Ok(status) if status.success() => Ok(()),

@@ -86,16 +86,16 @@ impl<'a> Pending<'a> {
         Self { name: proxy.name, admin: proxy.admin, expected }
     }
 
-    /// Drops what the proxy shows, up to the first that it does not. Returns its number of clusters, if requested.
-    fn poll(&mut self) -> Result<usize, AdminError> {
-        let mut shown = ShownConfiguration::new(self.admin);
+    /// Drops what the proxy shows, up to the first that it does not. Returns the clusters that it has received if one is missing.
+    fn poll(&mut self) -> Result<u64, AdminError> {
+        let mut shown = ShownConfiguration::new(self.admin, &self.expected);
         while let Some(expected) = self.expected.last() {
             if !shown.has(expected)? {
                 break;
             }
             self.expected.pop();
         }
-        Ok(shown.cluster_count())
+        if self.expected.is_empty() { Ok(0) } else { shown.received_clusters() }
     }
 }
 
@@ -125,7 +125,8 @@ mod tests {
             let path = String::from_utf8_lossy(&request[..length]).split(' ').nth(1).unwrap().to_owned();
             let seen = paths.iter().filter(|known| **known == path).count();
             let body = match path.as_str() {
-                "/clusters?format=json" => r#"{"cluster_statuses":[{"name":"a"}]}"#,
+                "/clusters?format=json&filter=^(a)$" => r#"{"cluster_statuses":[{"name":"a"}]}"#,
+                _ if path.starts_with("/stats") => r#"{"stats":[]}"#,
                 "/listeners?format=json" if seen < 2 => "{}",
                 "/listeners?format=json" => r#"{"listener_statuses":[{"name":"0.0.0.0_80"}]}"#,
                 _ => r#"{"configs":[{"domains":["a.mesh"]}]}"#,
@@ -142,7 +143,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("admin");
         let listener = UnixListener::bind(&path).unwrap();
-        let server = std::thread::spawn(move || serve(&listener, 5));
+        let server = std::thread::spawn(move || serve(&listener, 6));
         let admin = Admin::new("client-proxy", UnixSocket(path));
         let expected = vec![
             Expected::Domain("a.mesh".to_owned()),
@@ -153,8 +154,13 @@ mod tests {
             [Awaited { name: "client-proxy", known_as: None, admin: &admin, running: &GoesOn, expected }];
         let propagated = wait_until_propagated(&awaited, Instant::now(), || Ok(())).unwrap();
         assert!(propagated["client-proxy"] >= 0.0);
-        let [clusters, listeners] = ["/clusters?format=json", "/listeners?format=json"];
-        let routes = "/config_dump?resource=dynamic_route_configs";
-        assert_eq!(server.join().unwrap(), [clusters, listeners, listeners, listeners, routes]);
+        let paths = server.join().unwrap();
+        let resource = |path: &String| path[..path.find(['?', '&']).unwrap_or(path.len())].to_owned();
+        let [clusters, listeners] = ["/clusters", "/listeners"].map(str::to_owned);
+        let progress = "/stats".to_owned();
+        let expected =
+            [clusters, listeners.clone(), progress, listeners.clone(), listeners, "/config_dump".to_owned()];
+        assert_eq!(paths.iter().map(resource).collect::<Vec<_>>(), expected);
+        assert!(paths[5].starts_with("/config_dump?resource=dynamic_route_configs"), "{paths:?}");
     }
 }

@@ -8,12 +8,14 @@ use crate::ztunnel;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// A proxy's configuration at one moment. Each part is requested once, when needed.
 #[derive(Debug)]
 pub(super) struct ShownConfiguration<'a> {
     admin: &'a Admin,
+    clusters_path: String,
     clusters: Option<BTreeMap<String, BTreeSet<SocketAddrV4>>>,
     listeners: Option<BTreeSet<String>>,
     chains: Option<String>,
@@ -22,12 +24,18 @@ pub(super) struct ShownConfiguration<'a> {
 }
 
 impl<'a> ShownConfiguration<'a> {
-    pub fn new(admin: &'a Admin) -> Self {
-        Self { admin, clusters: None, listeners: None, chains: None, routes: None, ztunnel: None }
+    /// `expected` is all that will be looked for.
+    pub fn new(admin: &'a Admin, expected: &[&Expected]) -> Self {
+        let (clusters, listeners, chains, routes, ztunnel) = Default::default();
+        Self { admin, clusters_path: clusters_path(expected), clusters, listeners, chains, routes, ztunnel }
     }
 
-    pub fn cluster_count(&self) -> usize {
-        self.clusters.as_ref().map_or(0, BTreeMap::len)
+    /// Clusters that the proxy has received so far, if it was asked for any.
+    pub fn received_clusters(&self) -> Result<u64, AdminError> {
+        match self.clusters {
+            Some(_) => Ok(self.admin.counters_at(RECEIVED_CLUSTERS)?.values().sum()),
+            None => Ok(0),
+        }
     }
 
     pub fn has(&mut self, expected: &Expected) -> Result<bool, AdminError> {
@@ -70,7 +78,7 @@ impl<'a> ShownConfiguration<'a> {
     }
 
     fn clusters(&mut self) -> Result<&BTreeMap<String, BTreeSet<SocketAddrV4>>, AdminError> {
-        let clusters = || self.admin.ask_long_json("/clusters?format=json").map(Clusters::healthy);
+        let clusters = || self.admin.ask_long_json(&self.clusters_path).map(Clusters::healthy);
         once(&mut self.clusters, clusters)
     }
 
@@ -94,7 +102,36 @@ fn text(response: &[u8]) -> String {
 }
 
 const ROUTE_DUMP: &str = "/config_dump?resource=dynamic_route_configs";
+const CLUSTERS: &str = "/clusters?format=json";
+const RECEIVED_CLUSTERS: &str =
+    "/stats?format=json&type=Counters&filter=%5Ecluster_manager%5C.cluster_(added%7Cmodified)$";
+/// Of the names in a filter: servers limit the length of paths.
+const MAX_FILTER_BYTES: usize = 4096;
 const LISTENER_DUMP: &str = "/config_dump?resource=dynamic_listeners";
+
+/// Path of the list of the expected clusters alone: printing all of a large mesh takes CPU while the proxy is being configured.
+fn clusters_path(expected: &[&Expected]) -> String {
+    let names = expected.iter().filter_map(|expected| match expected {
+        Expected::Cluster(name) | Expected::Endpoint(name, _) => Some(name.as_str()),
+        _ => None,
+    });
+    let names: BTreeSet<&str> = names.collect();
+    if names.iter().map(|name| name.len()).sum::<usize>() > MAX_FILTER_BYTES {
+        return CLUSTERS.to_owned();
+    }
+    let mut path = format!("{CLUSTERS}&filter=^(");
+    for (index, name) in names.into_iter().enumerate() {
+        path.push_str(if index > 0 { "%7C" } else { "" });
+        for byte in name.bytes() {
+            // Writing to a string cannot fail. Other characters are escaped in the expression, and in the path.
+            let _ = match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => write!(path, "{}", char::from(byte)),
+                _ => write!(path, "%5C%{byte:02X}"),
+            };
+        }
+    }
+    path + ")$"
+}
 
 /// `/clusters?format=json`.
 #[derive(Deserialize)]
@@ -167,6 +204,17 @@ struct Listener {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clusters_are_filtered_by_name() {
+        let domain = Expected::Domain("a.mesh".to_owned());
+        let cluster = Expected::Cluster("outbound|80||a-1.mesh".to_owned());
+        let endpoint = Expected::Endpoint("b".to_owned(), SocketAddrV4::new(Ipv4Addr::LOCALHOST, 80));
+        let path = clusters_path(&[&domain, &endpoint, &cluster]);
+        assert_eq!(path, "/clusters?format=json&filter=^(b%7Coutbound%5C%7C80%5C%7C%5C%7Ca-1%5C%2Emesh)$");
+        let many: Vec<Expected> = (0..1000).map(|n| Expected::Cluster(format!("cluster-{n}"))).collect();
+        assert_eq!(clusters_path(&many.iter().collect::<Vec<_>>()), CLUSTERS);
+    }
 
     #[test]
     fn only_addresses_that_requests_may_be_sent_to_count() {

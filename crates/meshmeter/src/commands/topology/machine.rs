@@ -77,7 +77,7 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::ENVOY_BYTES;
+    use crate::memory::{CONFIGURATION_BYTES, ENVOY_BYTES};
     use experiment::topology::file;
 
     #[test]
@@ -92,7 +92,10 @@ mod tests {
         // Three pods of web and the client's of each copy are in the mesh.
         let expected = [("none", 0, 10), ("sidecar", 8, 18), ("ambient", 1, 11), ("ambient-waypoint", 3, 13)];
         assert_eq!(counts, expected);
-        assert_eq!(takes[1].memory_bytes - takes[0].memory_bytes, 8 * ENVOY_BYTES);
+        assert_eq!(
+            takes[1].memory_bytes - takes[0].memory_bytes,
+            8 * (ENVOY_BYTES + 4 * CONFIGURATION_BYTES)
+        );
         assert_eq!(takes.iter().map(|take| take.fits).collect::<Vec<_>>(), [true, false, true, true]);
     }
 }
