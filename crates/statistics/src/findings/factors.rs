@@ -3,9 +3,7 @@
 use super::run::{Run, distance_from_reference};
 use experiment::Mode;
 use experiment::schema::finding::figures;
-use experiment::schema::{
-    BACKGROUND_SERVICES, Estimate, FactorEffect, Finding, FindingKind, FindingVerdict, SizedFigure,
-};
+use experiment::schema::{BACKGROUND_SERVICES, Estimate, FactorEffect, Finding, FindingKind, SizedFigure};
 
 /// Findings per factor and mode; the size of the mesh has its own.
 pub(super) fn factors(run: &Run<'_>) -> Vec<Finding> {
@@ -36,7 +34,7 @@ pub(super) fn changes(run: &Run<'_>, mode: Mode, key: &str, kind: FindingKind) -
             mode: Some(mode),
             factors: effect.factors.clone(),
             load: effect.load.clone(),
-            verdict: Some(FindingVerdict::of(change)),
+            verdict: Some(effect.judged()),
             ..Finding::new(kind).about(key).with_figure(figure, change)
         }
     };

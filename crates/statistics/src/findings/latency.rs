@@ -3,9 +3,9 @@
 use super::resources;
 use super::run::Run;
 use crate::curve::{Distribution, merged};
-use experiment::Mode;
 use experiment::schema::finding::figures;
-use experiment::schema::{Cell, Estimate, Finding, FindingKind, FindingVerdict};
+use experiment::schema::{Cell, Finding, FindingKind, FindingVerdict};
+use experiment::{Mode, TimeFigure};
 
 /// Response time above so many times the service time hides waiting, where it is a millisecond and more.
 const HIDES_FACTOR: f64 = 3.0;
@@ -42,8 +42,9 @@ fn median(cell: &Cell) -> Option<Finding> {
         return Some(Finding { figure: Some(figures::P50.to_owned()), verdict, ..finding });
     };
     let finding = finding.with_figure(figures::P50, &median);
-    Some(match (cell.added_us.and_then(|added| added.p50), cell.mode.floor()) {
-        (Some(added), Some(floor)) => finding.against(floor, &added, FindingVerdict::of(&added)),
+    let added = cell.added_us.and_then(|added| added.judged(TimeFigure::P50));
+    Some(match (added, cell.mode.floor()) {
+        (Some((added, verdict)), Some(floor)) => finding.against(floor, &added, verdict),
         _ => finding,
     })
 }
@@ -57,13 +58,15 @@ pub(super) fn added(run: &Run<'_>) -> Vec<Finding> {
         else {
             continue;
         };
-        let finding = |figure, time: Option<Estimate>, added: Option<Estimate>| {
-            let finding = Finding::of_cell(FindingKind::AddedLatency, cell).with_figure(figure, &time?);
-            Some(finding.against(floor, &added?, FindingVerdict::of(&added?)))
+        let finding = |name, figure: TimeFigure| {
+            let (added, verdict) = added.judged(figure)?;
+            let finding =
+                Finding::of_cell(FindingKind::AddedLatency, cell).with_figure(name, &times.figure(figure)?);
+            Some(finding.against(floor, &added, verdict))
         };
-        findings.extend(finding(figures::P50, times.p50, added.p50));
+        findings.extend(finding(figures::P50, TimeFigure::P50));
         if run.resolves(cell, 99.0) {
-            findings.extend(finding(figures::P99, times.p99, added.p99));
+            findings.extend(finding(figures::P99, TimeFigure::P99));
         }
     }
     findings

@@ -4,14 +4,17 @@
 //! compared with the nearest better one from which it differs, and the modes between are named.
 
 use super::run::{Run, distance_from_reference};
-use experiment::Mode;
 use experiment::schema::finding::figures;
 use experiment::schema::{
     Cell, Conditions, Estimate, Finding, FindingKind, FindingVerdict, LoadPoint, ModeComparison,
 };
+use experiment::{Mode, TimeFigure};
 
 /// Figures of a pair of modes: those of the mode, the better mode, and the difference where there is one.
-type Pair<'a> = (&'a Cell, Mode, Option<Estimate>);
+type Pair<'a> = (&'a Cell, Mode, Option<Judged>);
+
+/// A difference, and whether it is shown.
+pub(super) type Judged = (Estimate, FindingVerdict);
 
 /// The order of the modes that lead to one server, with the evidence for it.
 pub(super) fn order(run: &Run<'_>) -> Vec<Finding> {
@@ -79,12 +82,11 @@ fn of_pair(at: Conditions<'_>, (cell, than, by): Pair<'_>) -> Finding {
         let (against, verdict) = (Some(than), Some(FindingVerdict::CannotTell));
         return Finding { against, verdict, estimate: None, ..finding };
     };
-    let verdict = match by.low {
-        None => FindingVerdict::CannotTell,
-        Some(_) if is_worse(at, &by) => FindingVerdict::Shown,
-        Some(_) => FindingVerdict::NotShown,
+    let verdict = match by.1 {
+        FindingVerdict::Shown if !is_worse(at, &by) => FindingVerdict::NotShown,
+        verdict => verdict,
     };
-    finding.against(than, &by, verdict)
+    finding.against(than, &by.0, verdict)
 }
 
 /// The conditions with most of the modes measured; of those the load nearest to the reference.
@@ -139,30 +141,32 @@ fn step<'a>(run: &Run<'_>, at: Conditions<'_>, ranked: &[&'a Cell], index: usize
 }
 
 /// A mode against another: microseconds of the median, or the change of the throughput as a fraction.
-pub(super) fn difference(run: &Run<'_>, at: Conditions<'_>, mode: Mode, than: Mode) -> Option<Estimate> {
+pub(super) fn difference(run: &Run<'_>, at: Conditions<'_>, mode: Mode, than: Mode) -> Option<Judged> {
     let figure = |comparison: &ModeComparison| {
-        if is_closed(at.load) { comparison.throughput } else { comparison.response_time_us.p50 }
+        if is_closed(at.load) {
+            comparison.judged_throughput()
+        } else {
+            comparison.response_time_us.judged(TimeFigure::P50)
+        }
     };
     let mut comparisons = run.summary.comparisons.iter().filter(|comparison| comparison.conditions() == at);
-    let (difference, straight) = comparisons.find_map(|comparison| {
+    let ((difference, verdict), straight) = comparisons.find_map(|comparison| {
         let pair = (comparison.mode, comparison.than);
         let straight = pair == (mode, than);
         (straight || pair == (than, mode)).then(|| Some((figure(comparison)?, straight)))?
     })?;
-    Some(match (straight, is_closed(at.load)) {
+    let difference = match (straight, is_closed(at.load)) {
         (true, _) => difference,
         (false, true) => crate::published::turned_round(&difference),
         (false, false) => difference.map_reversed(std::ops::Neg::neg),
-    })
+    };
+    Some((difference, verdict))
 }
 
 /// Whether a difference shows that the mode is worse.
-pub(super) fn is_worse(at: Conditions<'_>, difference: &Estimate) -> bool {
-    if is_closed(at.load) {
-        difference.high.is_some_and(|high| high < 0.0)
-    } else {
-        difference.low.is_some_and(|low| low > 0.0)
-    }
+pub(super) fn is_worse(at: Conditions<'_>, (difference, verdict): &Judged) -> bool {
+    let is_worse = if is_closed(at.load) { difference.estimate < 0.0 } else { difference.estimate > 0.0 };
+    is_worse && *verdict == FindingVerdict::Shown
 }
 
 pub(super) fn is_closed(load: &LoadPoint) -> bool {

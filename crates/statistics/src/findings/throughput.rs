@@ -25,9 +25,10 @@ pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
         .filter(|comparison| modes.contains(&comparison.mode));
     let losses: Vec<Finding> = compared
         .filter_map(|comparison| {
-            let change = difference(run, at, comparison.mode, baseline.mode)?;
+            let judged = difference(run, at, comparison.mode, baseline.mode)?;
+            let change = judged.0;
             change.low?;
-            let is_worse = is_worse(at, &change);
+            let is_worse = is_worse(at, &judged);
             let verdict = if is_worse { FindingVerdict::Shown } else { FindingVerdict::NotShown };
             let cell = run.summary.cells.iter().find(|cell| cell.key() == at.cell(comparison.mode))?;
             Some(Finding {
