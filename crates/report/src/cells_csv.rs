@@ -36,7 +36,7 @@ fn fields(summary: &Summary, cell: &Cell) -> Vec<(String, String)> {
         ("added_p90_us", added.and_then(|added| added.p90)),
         ("added_p99_us", added.and_then(|added| added.p99)),
         ("rate_completed", cell.rate_completed),
-        ("throughput_change", throughput_change(summary, cell)),
+        ("throughput_change", throughput_change(summary, cell).map(|(change, _)| change)),
         ("proxies_cpu_cores", proxies.map(|total| total.cpu_cores)),
         ("proxies_cpu_cores_per_1000_rps", proxies.map(|total| total.cpu_cores_per_1000_rps)),
         ("proxies_memory_bytes", proxies.and_then(|total| total.memory_bytes)),

@@ -3,10 +3,10 @@
 use crate::conditions::ConditionLabels;
 use crate::drivers::interval;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
-use experiment::Mode;
 use experiment::schema::{
-    AddedLatency, Cell, ComponentSummary, Estimate, ModeComparison, Percentiles, Role, Summary,
+    Cell, ComponentSummary, Estimate, FindingVerdict, ModeComparison, Percentiles, Role, Summary,
 };
+use experiment::{Mode, TimeFigure};
 use statistics::words;
 
 /// The table.
@@ -83,7 +83,7 @@ pub struct CellRow {
 pub struct Difference {
     /// With a sign.
     pub interval: Interval,
-    /// The interval excludes zero.
+    /// Shown among all that the run tests.
     pub shown: bool,
     /// There is an interval.
     pub has_interval: bool,
@@ -92,12 +92,12 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// A difference in this unit.
+    /// A difference in this unit, and whether it is shown.
     #[must_use]
-    pub fn new(estimate: &Estimate, unit: TimeUnit) -> Self {
+    pub fn new((estimate, verdict): (&Estimate, FindingVerdict), unit: TimeUnit) -> Self {
         Self {
             interval: unit.interval(estimate).signed(),
-            shown: estimate.excludes_zero(),
+            shown: verdict == FindingVerdict::Shown,
             has_interval: estimate.low.is_some() && estimate.high.is_some(),
             relative: None,
         }
@@ -105,19 +105,19 @@ impl Difference {
 
     /// The same with what it makes of the baseline, where it is shown; `whole` is the figure that has the difference.
     #[must_use]
-    pub fn of_whole(estimate: &Estimate, whole: Option<Estimate>, unit: TimeUnit) -> Self {
-        let difference = Self::new(estimate, unit);
+    pub fn of_whole(judged: (&Estimate, FindingVerdict), whole: Option<Estimate>, unit: TimeUnit) -> Self {
+        let difference = Self::new(judged, unit);
         let whole = whole.filter(|_| difference.shown).map(|whole| whole.estimate);
-        let relative = whole.and_then(|whole| words::relative(whole, whole - estimate.estimate));
+        let relative = whole.and_then(|whole| words::relative(whole, whole - judged.0.estimate));
         Self { relative, ..difference }
     }
 
     /// A fraction, in percent.
     #[must_use]
-    pub fn percent(fraction: &Estimate) -> Self {
+    pub fn percent((fraction, verdict): (&Estimate, FindingVerdict)) -> Self {
         Self {
             interval: Interval::scaled(fraction, 100.0).signed(),
-            shown: fraction.excludes_zero(),
+            shown: verdict == FindingVerdict::Shown,
             has_interval: fraction.low.is_some() && fraction.high.is_some(),
             relative: None,
         }
@@ -196,8 +196,9 @@ impl CellRow {
         let memory = total.and_then(|total| total.memory_bytes);
         let memory_bytes = memory
             .or_else(|| sum(proxies(cell).filter_map(|proxy| proxy.memory_bytes)).map(Estimate::single));
-        let added = |pick: fn(&AddedLatency) -> Option<Estimate>, whole: Option<Estimate>| {
-            Some(Difference::of_whole(&pick(cell.added_us.as_ref()?)?, whole, unit))
+        let added = |figure: TimeFigure, whole: Option<Estimate>| {
+            let (estimate, verdict) = cell.added_us.as_ref()?.judged(figure)?;
+            Some(Difference::of_whole((&estimate, verdict), whole, unit))
         };
         Self {
             mode: cell.mode,
@@ -213,10 +214,11 @@ impl CellRow {
                 .map(|all| shown(all).map(|estimate| interval(estimate, |estimate| unit.interval(estimate)))),
             percentile_trials: percentiles
                 .map_or([0; 4], |all| shown(all).map(|estimate| estimate.map_or(0, |estimate| estimate.n))),
-            added: added(|added| added.p50, percentiles.and_then(|all| all.p50)),
-            added_p99: added(|added| added.p99, percentiles.and_then(|all| all.p99)),
+            added: added(TimeFigure::P50, percentiles.and_then(|all| all.p50)),
+            added_p99: added(TimeFigure::P99, percentiles.and_then(|all| all.p99)),
             completed: cell.rate_completed.as_ref().map(Interval::new),
-            completed_change: throughput_change(summary, cell).map(|change| Difference::percent(&change)),
+            completed_change: throughput_change(summary, cell)
+                .map(|(change, verdict)| Difference::percent((&change, verdict))),
             proxy_cores: cores.as_ref().map(format::cores_interval),
             proxy_memory: memory_bytes.map(|bytes| Interval::scaled(&bytes, 1.0 / memory_unit.bytes())),
             proxies: proxies(cell).count(),
@@ -251,13 +253,13 @@ pub fn floor(summary: &Summary) -> &'static str {
 
 /// In a closed loop, responses a second against the mode's floor under the same conditions, as a fraction.
 #[must_use]
-pub fn throughput_change(summary: &Summary, cell: &Cell) -> Option<Estimate> {
+pub fn throughput_change(summary: &Summary, cell: &Cell) -> Option<(Estimate, FindingVerdict)> {
     let is_it = |comparison: &&ModeComparison| {
         comparison.conditions() == cell.conditions()
             && comparison.mode == cell.mode
             && Some(comparison.than) == cell.mode.floor()
     };
-    summary.comparisons.iter().find(is_it)?.throughput
+    summary.comparisons.iter().find(is_it)?.judged_throughput()
 }
 
 fn proxies(cell: &Cell) -> impl Iterator<Item = &ComponentSummary> {

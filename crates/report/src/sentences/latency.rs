@@ -21,8 +21,8 @@ pub(super) fn headline(run: &Context<'_>, group: &[&Finding]) -> String {
         cpu.map_or_else(String::new, |cores| format!("{join} uses {} a proxy", words::cores_value(cores)))
     };
     let at = at_first(first);
-    if let Some(estimate) = first.estimate.filter(|_| first.against.is_some()) {
-        let join = if estimate.excludes_zero() { " and" } else { "; it" };
+    if first.estimate.is_some() && first.against.is_some() {
+        let join = if first.is_shown() { " and" } else { "; it" };
         return format!("{at} {}{}.", compared(run, first), cpu(join));
     }
     let through = match mode {

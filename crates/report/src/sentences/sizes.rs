@@ -132,7 +132,7 @@ fn cost_of_one(key: &str, median: &FactorEffect) -> String {
         _ => return String::new(),
     };
     let slope = &median.per_unit;
-    if !slope.excludes_zero() {
+    if median.judged() != FindingVerdict::Shown {
         return String::new();
     }
     format!(" Each further {what}: {} in the median.", change(slope, FindingVerdict::Shown, words::latency))

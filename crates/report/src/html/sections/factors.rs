@@ -167,10 +167,9 @@ fn changes(context: &Context, against: &Factor, unit: TimeUnit) -> Vec<Row> {
                         && (effect.mode, &effect.factors, &effect.load)
                             == (median.mode, &median.factors, &median.load)
                 };
-                effects
-                    .iter()
-                    .find(same)
-                    .map_or_else(String::new, |effect| Difference::new(&in_us(effect), unit).text())
+                effects.iter().find(same).map_or_else(String::new, |effect| {
+                    Difference::new((&in_us(effect), effect.judged()), unit).text()
+                })
             };
             let at = Conditions { factors: &median.factors, load };
             Some(Row {

@@ -7,7 +7,7 @@ use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::curves::Curve;
 use crate::html::style::ModeStyle;
 use crate::table::{Difference, floor};
-use experiment::schema::{AddedLatency, Estimate};
+use experiment::TimeFigure;
 use serde::Serialize;
 
 /// Percentile curves, a chart for each load.
@@ -58,25 +58,22 @@ pub fn percentiles(context: &Context) -> Option<PercentileSection> {
     })
 }
 
-/// A percentile of the differences.
-type Pick = fn(&AddedLatency) -> Option<&Estimate>;
-
 /// What each mode adds to its floor, a chart for each percentile; absent where nothing can be compared.
 pub fn added(context: &Context) -> Option<Vec<Figure>> {
-    let percentiles: [(&str, &str, Pick); 3] = [
-        ("p50", "Median", |added| added.p50.as_ref()),
-        ("p90", "90th percentile", |added| added.p90.as_ref()),
-        ("p99", "99th percentile", |added| added.p99.as_ref()),
+    let percentiles = [
+        ("Median", TimeFigure::P50),
+        ("90th percentile", TimeFigure::P90),
+        ("99th percentile", TimeFigure::P99),
     ];
     let differences = context.run.summary.cells.iter().filter_map(|cell| cell.added_us.as_ref());
-    let unit =
-        TimeUnit::for_times(differences.flat_map(|added| {
-            percentiles.into_iter().filter_map(|(_, _, pick)| Some(pick(added)?.estimate))
-        }));
+    let unit = TimeUnit::for_times(differences.flat_map(|added| {
+        percentiles.into_iter().filter_map(|(_, figure)| Some(added.judged(figure)?.0.estimate))
+    }));
     let figures: Vec<Figure> = percentiles
         .into_iter()
-        .filter_map(|(name, caption, pick)| {
-            let chart = added_chart(context, name, pick, unit)?;
+        .filter_map(|(caption, figure)| {
+            let name = figure.name();
+            let chart = added_chart(context, figure, unit)?;
             let svg = chart.draw(&format!("added-{name}"), &format!("Added latency: {caption}"));
             Some(Figure { caption: caption.to_owned(), svg })
         })
@@ -84,19 +81,19 @@ pub fn added(context: &Context) -> Option<Vec<Figure>> {
     (!figures.is_empty()).then_some(figures)
 }
 
-fn added_chart(context: &Context, name: &str, pick: Pick, unit: TimeUnit) -> Option<RowChart> {
+fn added_chart(context: &Context, figure: TimeFigure, unit: TimeUnit) -> Option<RowChart> {
     let mut lines = Vec::new();
     for at in context.conditions.all() {
         let rows: Vec<Line> = context
             .cells_of(at)
             .into_iter()
-            .filter_map(|cell| Some((cell.mode, pick(cell.added_us.as_ref()?)?)))
-            .map(|(mode, estimate)| {
+            .filter_map(|cell| Some((cell.mode, cell.added_us.as_ref()?.judged(figure)?)))
+            .map(|(mode, (estimate, verdict))| {
                 let style = ModeStyle::of(mode);
                 Line::Row(Row {
                     label: mode.name().to_owned(),
                     symbol: Some((style.marker, style.class)),
-                    value: value_text(&Difference::new(estimate, unit), unit),
+                    value: value_text(&Difference::new((&estimate, verdict), unit), unit),
                     mark: Mark::Whisker {
                         estimate: estimate.estimate / unit.us(),
                         interval: estimate
@@ -114,7 +111,8 @@ fn added_chart(context: &Context, name: &str, pick: Pick, unit: TimeUnit) -> Opt
             lines.extend(rows);
         }
     }
-    let axis = format!("added to the {name} of {}, {}", floor(&context.run.summary), unit.symbol());
+    let axis =
+        format!("added to the {} of {}, {}", figure.name(), floor(&context.run.summary), unit.symbol());
     (!lines.is_empty()).then_some(RowChart { axis, lines, shared: Vec::new(), may_be_logarithmic: false })
 }
 

@@ -6,7 +6,7 @@ use crate::format::{self, Interval, TimeUnit};
 use crate::html::style::ModeStyle;
 use crate::table::Difference;
 use experiment::Mode;
-use experiment::schema::{Conditions, Estimate, SizeEffect, SizedFigure};
+use experiment::schema::{Conditions, Estimate, FindingVerdict, SizeEffect, SizedFigure};
 use serde::Serialize;
 
 /// What each other service costs each proxy, in kB.
@@ -113,7 +113,10 @@ fn seen(context: &Context, effects: &[SizeEffect], unit: TimeUnit) -> Vec<Row> {
                 effect.figure == *figure && effect.mode == median.mode && effect.load.as_ref() == Some(load)
             };
             let found = effects.iter().find(is_it);
-            found.map_or_else(String::new, |effect| Difference::new(&in_us(effect), unit).text())
+            found.map_or_else(String::new, |effect| {
+                let change = in_us(effect);
+                Difference::new((&change, FindingVerdict::of(&change)), unit).text()
+            })
         };
         rows.push(Row {
             class: ModeStyle::of(median.mode).class,

@@ -5,7 +5,10 @@ use crate::drivers::over_copies_estimate;
 use crate::format::{self, Interval, SizeUnit};
 use crate::holdings::label;
 use crate::table::{Difference, ResultTable, valid_trials};
-use experiment::schema::{Cell, ComponentSummary, Estimate, ModeComparison, Role, RoleTotal, TrialRecord};
+use experiment::TimeFigure;
+use experiment::schema::{
+    Cell, ComponentSummary, Estimate, FindingVerdict, ModeComparison, Role, RoleTotal, TrialRecord,
+};
 use serde::Serialize;
 use statistics::copies::{ComponentGroup, component_groups};
 
@@ -156,7 +159,7 @@ fn cell_row(context: &Context, cell: &Cell, table: &ResultTable) -> CellRow {
         },
     );
     let added = match &cell.added_us {
-        Some(added) => [added.p50, added.p90, added.p99].map(|estimate| difference(estimate, table)).into(),
+        Some(added) => DIFFERENCES.map(|figure| difference(added.judged(figure), table)).into(),
         None => vec![format::ABSENT.to_owned(); 3],
     };
     CellRow {
@@ -174,23 +177,27 @@ fn cell_row(context: &Context, cell: &Cell, table: &ResultTable) -> CellRow {
     }
 }
 
-fn difference(estimate: Option<Estimate>, table: &ResultTable) -> String {
-    let text = estimate.map(|estimate| Difference::new(&estimate, table.unit).text());
+/// Percentiles whose differences are listed.
+const DIFFERENCES: [TimeFigure; 3] = [TimeFigure::P50, TimeFigure::P90, TimeFigure::P99];
+
+fn difference(judged: Option<(Estimate, FindingVerdict)>, table: &ResultTable) -> String {
+    let text = judged.map(|(estimate, verdict)| Difference::new((&estimate, verdict), table.unit).text());
     text.unwrap_or_else(|| format::ABSENT.to_owned())
 }
 
 fn comparison_row(context: &Context, comparison: &ModeComparison, table: &ResultTable) -> ComparisonRow {
     let times = comparison.response_time_us;
-    let change = |change: Option<Estimate>| {
-        change.map_or_else(|| format::ABSENT.to_owned(), |change| Difference::percent(&change).text())
+    let change = |change: Option<(Estimate, FindingVerdict)>| {
+        let text = change.map(|(change, verdict)| Difference::percent((&change, verdict)).text());
+        text.unwrap_or_else(|| format::ABSENT.to_owned())
     };
     ComparisonRow {
         load: context.conditions.label(comparison.conditions()),
         mode: comparison.mode.name(),
         than: comparison.than.name(),
-        response: [times.p50, times.p90, times.p99].map(|estimate| difference(estimate, table)).into(),
-        throughput: change(comparison.throughput),
-        proxy_cpu: change(comparison.proxy_cpu_per_request),
+        response: DIFFERENCES.map(|figure| difference(times.judged(figure), table)).into(),
+        throughput: change(comparison.judged_throughput()),
+        proxy_cpu: change(comparison.judged_proxy_cpu()),
     }
 }
 

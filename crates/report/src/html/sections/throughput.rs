@@ -17,9 +17,9 @@ pub fn throughput(context: &Context) -> Option<Vec<Figure>> {
         Some((rate, format!("{estimate}/s{range}")))
     };
     let change = |cell: &Cell| {
-        let change = throughput_change(summary, cell)?;
+        let (change, verdict) = throughput_change(summary, cell)?;
         let percent = change.map(|fraction| fraction * 100.0);
-        Some((percent, change_text(&Difference::percent(&change))))
+        Some((percent, change_text(&Difference::percent((&change, verdict)))))
     };
     let unit = TimeUnit::for_times(
         summary.cells.iter().filter_map(|cell| Some(cpu_us(cell, Role::Proxy)?.estimate)),
