@@ -6,6 +6,7 @@ use crate::mode::{MeshKind, Mode};
 use crate::objective::Objective;
 use crate::protocol::Protocol;
 use crate::published::PublishedSource;
+use crate::schema::Pacing;
 use crate::schema::factor::{FactorValue, Factors};
 use crate::settings::istio::MeshSettings;
 use crate::settings::proxy::ProxySettings;
@@ -38,6 +39,8 @@ pub struct Experiment {
     pub seed: Option<u64>,
     /// Bounds that a good run keeps.
     pub objective: Objective,
+    /// The smallest differences between modes that the run is to show.
+    pub resolve: Resolve,
     /// Figures that others published for the same question.
     pub published: Vec<PublishedSource>,
     /// Switches of the proxies.
@@ -125,6 +128,17 @@ pub struct LoadSettings {
     pub timeout: Duration,
     /// The generator's worker threads.
     pub threads: usize,
+    /// How they wait in every trial; absent: chosen once per run, for the machine.
+    pub pacing: Option<Pacing>,
+}
+
+/// The smallest differences between modes that a run is to show. Absent: it is measured as well as it goes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Resolve {
+    /// Of the median response time.
+    pub p50: Option<Duration>,
+    /// Of its 99th percentile.
+    pub p99: Option<Duration>,
 }
 
 /// The levels of load of an experiment.

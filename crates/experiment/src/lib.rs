@@ -21,7 +21,7 @@ pub mod settings;
 pub mod topology;
 pub mod units;
 
-pub use definition::{Arrival, Experiment, Fresh, LoadLevels, LoadSettings};
+pub use definition::{Arrival, Experiment, Fresh, LoadLevels, LoadSettings, Resolve};
 pub use diagnostic::ExperimentError;
 pub use file::{Files, NoFiles, Override};
 pub use mode::{MeshKind, Mode};

@@ -4,7 +4,7 @@ mod command;
 
 use command::{meshmeter, run, said, start, stderr, stdout};
 use experiment::Mode;
-use experiment::schema::{Retake, Role, Summary, TrialOutcome, TrialRecord};
+use experiment::schema::{Host, Pacing, Retake, Role, Summary, TrialOutcome, TrialRecord};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -72,6 +72,12 @@ fn every_mode_is_measured_on_a_proven_path_and_can_be_reported_again() {
         }
         assert!(trial.machine.is_some());
     }
+    let host: Host = serde_json::from_slice(&fs::read(folder.join("host.json")).unwrap()).unwrap();
+    let chosen = host.pacing.expect("the run chose a pacing").pacing;
+    assert_ne!(chosen, Pacing::Auto);
+    let asked = |trial: &TrialRecord| trial.result.as_ref()?.generator.pacing.map(|pacing| pacing.asked);
+    assert!(trials.iter().all(|trial| asked(trial) == Some(chosen)), "{chosen:?} in no two trials another");
+    assert!(host.noise_floor.is_some_and(|floor| floor.pauses.is_some()));
     assert_eq!(summary(&folder).trials_recorded, 3);
     let html = fs::read_to_string(folder.join("report.html")).unwrap();
     assert!(html.contains("sidecar") && html.contains("</html>"));

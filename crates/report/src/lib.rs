@@ -4,6 +4,7 @@
 //! numbers look in both, [`graph`] for drawings of a topology, [`cells_csv`], [`components_csv`], [`drivers_csv`], [`csv`], [`hdr`], [`fortio`] and
 //! [`exposition`] for what other programs read. Estimates come from crate `statistics`; here they are only shown.
 
+pub mod calibration;
 pub mod cells_csv;
 pub mod clocks;
 pub mod components_csv;

@@ -9,6 +9,7 @@
 //! request begins when the one before has been answered. Those of HTTP/2 run side by side. Left out: trailers, content
 //! codings, ranges, dates.
 
+mod compute;
 mod connection;
 mod counters;
 mod grpc;

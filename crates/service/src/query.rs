@@ -1,8 +1,11 @@
 //! The query of a request, which may ask for another answer than the server's settings: pure text to values.
 
 use crate::settings::{Answer, STATUSES};
-use experiment::units::{UnitError, parse_duration, parse_fraction, parse_size};
+use experiment::settings::service::MAX_CPU_TIME;
+use experiment::units::{parse_duration, parse_fraction, parse_size};
 use std::borrow::Cow;
+use std::fmt::Display;
+use std::time::Duration;
 
 /// A query that asks for something that cannot be.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -19,6 +22,7 @@ pub(crate) fn apply(query: &str, mut answer: Answer) -> Result<Answer, QueryErro
         match key {
             "size" => answer.body_bytes = read("size", value, parse_size)?,
             "delay" => answer.delay = read("delay", value, parse_duration)?,
+            "cpu-time" => answer.cpu_time = read("cpu-time", value, parse_cpu_time)?,
             "error-rate" => answer.error_fraction = read("error-rate", value, parse_fraction)?,
             "status" => answer.status = read_status(value)?,
             _ => {}
@@ -27,8 +31,21 @@ pub(crate) fn apply(query: &str, mut answer: Answer) -> Result<Answer, QueryErro
     Ok(answer)
 }
 
-fn read<T>(key: &'static str, value: &str, parse: fn(&str) -> Result<T, UnitError>) -> Result<T, QueryError> {
+fn read<T, E: Display>(
+    key: &'static str,
+    value: &str,
+    parse: fn(&str) -> Result<T, E>,
+) -> Result<T, QueryError> {
     parse(&decoded(value)).map_err(|error| QueryError { key, problem: error.to_string() })
+}
+
+/// At most [`MAX_CPU_TIME`].
+fn parse_cpu_time(text: &str) -> Result<Duration, String> {
+    match parse_duration(text) {
+        Ok(time) if time > MAX_CPU_TIME => Err("expected at most 1s of CPU".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn read_status(value: &str) -> Result<u16, QueryError> {
@@ -72,16 +89,20 @@ fn decoded(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::time::Duration;
 
     #[test]
     fn a_query_says_what_to_answer() {
-        let expected =
-            Answer { status: 503, body_bytes: 1024, delay: Duration::from_millis(5), error_fraction: 0.001 };
+        let expected = Answer {
+            status: 503,
+            body_bytes: 1024,
+            delay: Duration::from_millis(5),
+            cpu_time: Duration::from_micros(100),
+            error_fraction: 0.001,
+        };
         for query in [
-            "size=1KiB&delay=5ms&error-rate=0.1%&status=503",
-            "size=1KiB&delay=5ms&error-rate=0.1%25&status=503",
-            "size=9&flavour=sour&size=1024&delay=5000us&&error-rate=0.001&status=503&x",
+            "size=1KiB&delay=5ms&cpu-time=100us&error-rate=0.1%&status=503",
+            "size=1KiB&delay=5ms&cpu-time=0.1ms&error-rate=0.1%25&status=503",
+            "size=9&flavour=sour&size=1024&delay=5000us&&cpu-time=100us&error-rate=0.001&status=503&x",
         ] {
             assert_eq!(apply(query, Answer::default()), Ok(expected), "{query}");
         }
@@ -95,6 +116,7 @@ mod tests {
             ("size=big", ["query `size`", "expected bytes"]),
             ("size", ["query `size`", "expected bytes"]),
             ("delay=5", ["query `delay`", "a unit is missing"]),
+            ("cpu-time=2s", ["query `cpu-time`", "at most 1s"]),
             ("error-rate=200%", ["query `error-rate`", "0% to 100%"]),
             ("status=100", ["query `status`", "from 200 to 599"]),
             ("status=0200", ["query `status`", "from 200 to 599"]),
@@ -106,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_query_makes_it_panic(query in "((size|delay|error-rate|status|x)=[0-9a-z%.é]{0,8}&?){0,4}.{0,20}") {
+        fn no_query_makes_it_panic(query in "((size|delay|cpu-time|error-rate|status|x)=[0-9a-z%.é]{0,8}&?){0,4}.{0,20}") {
             let _ = apply(&query, Answer::default());
         }
     }

@@ -119,18 +119,26 @@ pub struct Answer {
     pub body_bytes: u64,
     /// From the end of the request to the start of the answer.
     pub delay: Duration,
+    /// CPU that the answer takes beyond its own, after the delay. The thread answers nobody else meanwhile.
+    pub cpu_time: Duration,
     /// Fraction of requests, 0 to 1, that are answered with status 500 instead; delay and size stay.
     pub error_fraction: f64,
 }
 
 impl Default for Answer {
     fn default() -> Self {
-        Self { status: 200, body_bytes: 0, delay: Duration::ZERO, error_fraction: 0.0 }
+        Self {
+            status: 200,
+            body_bytes: 0,
+            delay: Duration::ZERO,
+            cpu_time: Duration::ZERO,
+            error_fraction: 0.0,
+        }
     }
 }
 
 impl Answer {
-    /// This answer with what a request's query asks for: `size`, `delay`, `error-rate`, `status`. Other keys are
+    /// This answer with what a request's query asks for: `size`, `delay`, `cpu-time`, `error-rate`, `status`. Other keys are
     /// ignored; where a key comes twice, the last one counts.
     ///
     /// # Errors

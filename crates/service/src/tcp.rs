@@ -3,6 +3,7 @@
 //! What a request holds does not matter. Byte `i` of every reply is `i mod 251`: 251 is a prime, so that a reply that lost
 //! or doubled a page or a segment does not look whole. Requests that come together are answered in their order.
 
+use crate::compute::compute;
 use crate::connection::{LINGER_NS, Turn};
 use crate::counters::Tally;
 use crate::output::{Output, Sent};
@@ -183,6 +184,7 @@ impl Tcp {
 
     /// Replies, or hangs up where chance makes the reply an error: there is no other way to say it.
     fn reply(&mut self, shared: &mut Shared) {
+        compute(shared.answer.cpu_time);
         if shared.answer.fails(&mut shared.random) {
             shared.tally.errors.add(1);
             shared.tally.tcp.failed.add(1);

@@ -1,10 +1,12 @@
 //! Histograms, intervals, comparison and findings: from trials to answers.
 //!
-//! Read [`summary`] for how trials become cells, [`interval`] for the intervals, [`findings`] for what is concluded, [`words`] for figures as text,
-//! [`curve`] for whole distributions, [`objective`] for the exit status, [`search`] for the highest rate that holds an
-//! objective, [`pauses`] for gaps that a spinning thread sees, [`retakes`] for which trials are taken again, [`merge`] for the results of several generators, [`copies`] for
-//! folding what namespaces have alike.
+//! Read [`summary`] for how trials become cells, [`calibration`] for what a machine resolves, [`interval`] for the
+//! intervals, [`findings`] for what is concluded, [`words`] for figures as text, [`curve`] for whole distributions,
+//! [`objective`] for the exit status, [`search`] for the highest rate that holds an objective, [`pauses`] for gaps that a
+//! spinning thread sees, [`retakes`] for which trials are taken again, [`merge`] for the results of several generators,
+//! [`copies`] for folding what namespaces have alike.
 
+pub mod calibration;
 pub mod copies;
 pub mod curve;
 mod family;

@@ -122,6 +122,8 @@ pub struct DriverStart {
     /// Arguments of `meshmeter load`, without what the deployment knows itself: the URL, certificates, where results and
     /// events go.
     pub arguments: Vec<Argument>,
+    /// Query of the URL; empty: none.
+    pub query: String,
 }
 
 /// An argument of a driver.

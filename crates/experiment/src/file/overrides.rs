@@ -51,6 +51,12 @@ impl Override {
         Self { option: "--duration".into(), value: value.into(), change: Change::Key("load.duration") }
     }
 
+    /// `--pacing`: how the generators wait in every trial.
+    #[must_use]
+    pub fn pacing(value: impl Into<String>) -> Self {
+        Self { option: "--pacing".into(), value: value.into(), change: Change::Key("load.pacing") }
+    }
+
     /// `--scale`: multiplies every rate, or every number of clients (rounded, at least 1). Nothing else is scaled:
     /// not connections, durations, payload or repeats.
     #[must_use]

@@ -10,13 +10,14 @@ use super::published;
 use super::section::{Field, Item, Section, alternatives};
 use super::suggestion::nearest;
 use super::topology::{self, Entry};
-use crate::definition::{Arrival, Experiment, Fresh, LoadLevels, LoadSettings};
+use crate::definition::{Arrival, Experiment, Fresh, LoadLevels, LoadSettings, Resolve};
 use crate::diagnostic::ExperimentError;
 use crate::mode::{MeshKind, Mode};
 use crate::objective::Objective;
 use crate::protocol::Protocol;
+use crate::schema::Pacing;
 use crate::settings::proxy::{AccessLog, MutualTls, ProxySettings};
-use crate::settings::service::ServerSettings;
+use crate::settings::service::{MAX_CPU_TIME, ServerSettings};
 use crate::topology::Topology;
 use crate::units::{parse_cores, parse_duration, parse_fraction, parse_rate, parse_size};
 use std::sync::Arc;
@@ -68,6 +69,7 @@ pub(super) fn experiment(
         retakes: root.field("retakes")?.map_or(Ok(0), |field| field.whole(0..=10))?,
         seed: root.field("seed")?.map(|field| seed(&field)).transpose()?,
         objective: objective(&objective_section)?,
+        resolve: resolve(&root.section("resolve")?)?,
         published: published::sources(&root)?,
         proxy: proxy(&proxy_section)?,
         istio: istio::settings(&istio_section, files)?.into(),
@@ -182,7 +184,21 @@ fn load(section: &Section<'_>, entry: Option<&Entry>, scale: &Scale) -> Result<L
         duration: span("duration", DEFAULT_DURATION)?,
         timeout: span("timeout", DEFAULT_TIMEOUT)?,
         threads: section.field("threads")?.map_or(Ok(DEFAULT_THREADS), |field| field.whole(1..=256))?,
+        pacing: section.field("pacing")?.map(|field| pacing(&field)).transpose()?,
     })
+}
+
+fn pacing(field: &Field<'_>) -> Result<Pacing> {
+    if field.text()?.trim() == Pacing::Auto.name() {
+        return Err(field
+            .place()
+            .error(
+                "`load.pacing: auto` follows the load of the machine, which differs between modes",
+                "expected `economical` or `precise`",
+            )
+            .with_hint("leave it out: the run then chooses one pacing for all of its trials"));
+    }
+    field.choice(&[Pacing::Economical, Pacing::Precise].map(|pacing| (pacing.name(), pacing)))
 }
 
 /// Rates or clients, and the arrival that belongs to rates.
@@ -265,6 +281,11 @@ fn seed(field: &Field<'_>) -> Result<u64> {
     })
 }
 
+fn resolve(section: &Section<'_>) -> Result<Resolve> {
+    let difference = |key| section.field(key)?.map(|field| field.positive_duration()).transpose();
+    Ok(Resolve { p50: difference("p50")?, p99: difference("p99")? })
+}
+
 fn objective(section: &Section<'_>) -> Result<Objective> {
     let bound = |key| section.field(key)?.map(|field| field.positive_duration()).transpose();
     Ok(Objective {
@@ -307,11 +328,20 @@ fn server(section: &Section<'_>, payload_bytes: u64) -> Result<ServerSettings> {
     Ok(ServerSettings {
         payload_bytes,
         delay: section.field("delay")?.map_or(Ok(Duration::ZERO), |field| field.quantity(parse_duration))?,
+        cpu_time: section.field("cpu-time")?.map_or(Ok(Duration::ZERO), |field| cpu_time(&field))?,
         error_fraction: section
             .field("error-rate")?
             .map_or(Ok(0.0), |field| field.quantity(parse_fraction))?,
         cpu_limit_cores: cores(section)?,
     })
+}
+
+fn cpu_time(field: &Field<'_>) -> Result<Duration> {
+    let time = field.quantity(parse_duration)?;
+    if time > MAX_CPU_TIME {
+        return Err(field.place().error(format!("`{}` is too long", field.path), "expected at most 1s"));
+    }
+    Ok(time)
 }
 
 /// The key `cpu` of a section: a limit in cores.

@@ -15,7 +15,7 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
 
 /// Every section of the file with its keys.
-pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 13]> = LazyLock::new(|| {
+pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 14]> = LazyLock::new(|| {
     [
         (
             "",
@@ -30,6 +30,7 @@ pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 13]> = LazyLock::new(|| {
                 "retakes",
                 "seed",
                 "objective",
+                "resolve",
                 "proxy",
                 "istio",
                 "server",
@@ -52,9 +53,11 @@ pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 13]> = LazyLock::new(|| {
                 "duration",
                 "timeout",
                 "threads",
+                "pacing",
             ],
         ),
         ("objective", &["mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99", "max", "errors"]),
+        ("resolve", &["p50", "p99"]),
         ("proxy", &["workers", "mtls", "access-log", "cpu"]),
         (
             "istio",
@@ -78,7 +81,7 @@ pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 13]> = LazyLock::new(|| {
         ("istio.authorization", &["paths", "identities", "jwt"]),
         ("istio.surroundings", &["services", "endpoints"]),
         ("istio.ingress", &["tls", "api"]),
-        ("server", &["delay", "error-rate", "cpu"]),
+        ("server", &["delay", "cpu-time", "error-rate", "cpu"]),
         ("client", &["cpu"]),
         ("published", &["source", "differs", "margin", "figures"]),
         ("published.figures", &["figure", "mode", "to", "component", "rate", "clients", "value"]),

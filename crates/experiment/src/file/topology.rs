@@ -226,6 +226,7 @@ fn services_own_settings(experiment: &Experiment, given: &Given<'_>) -> Result<(
         })
     };
     says("delay", server.delay != defaults.delay)?;
+    says("cpu-time", server.cpu_time != defaults.cpu_time)?;
     says("error-rate", server.error_fraction != defaults.error_fraction)
 }
 

@@ -2,11 +2,12 @@
 
 use super::document;
 use super::overrides::split_key;
-use crate::definition::{Experiment, Factor, Fresh, LoadLevels};
+use crate::definition::{Experiment, Factor, Fresh, LoadLevels, Resolve};
 use crate::diagnostic::Source;
 use crate::mode::{MeshKind, Mode};
 use crate::objective::TimeFigure;
 use crate::published::{PublishedSource, ReferenceValue};
+use crate::schema::Pacing;
 use crate::schema::factor::FactorValue;
 use crate::settings::istio::{IngressApi, IngressTls, LuaScript, MeshSettings, ZtunnelPlacement};
 use crate::settings::proxy::{AccessLog, MutualTls};
@@ -34,6 +35,8 @@ struct FileView<'a> {
     seed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     objective: Option<ObjectiveView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resolve: Option<ResolveView>,
     proxy: ProxyView,
     #[serde(skip_serializing_if = "Option::is_none")]
     istio: Option<IstioView<'a>>,
@@ -64,6 +67,16 @@ struct LoadView {
     duration: TimeSpan,
     timeout: TimeSpan,
     threads: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pacing: Option<Pacing>,
+}
+
+#[derive(Serialize)]
+struct ResolveView {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p50: Option<TimeSpan>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p99: Option<TimeSpan>,
 }
 
 #[derive(Serialize)]
@@ -145,6 +158,8 @@ struct IngressView {
 #[serde(rename_all = "kebab-case")]
 struct ServerView {
     delay: TimeSpan,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_time: Option<TimeSpan>,
     error_rate: Fraction,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu: Option<CpuCores>,
@@ -232,6 +247,7 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
             duration: TimeSpan(load.duration),
             timeout: TimeSpan(load.timeout),
             threads: load.threads,
+            pacing: load.pacing,
         },
         repeats: experiment.repeats,
         retakes: experiment.retakes,
@@ -239,6 +255,10 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
         objective: (!objective.is_empty()).then(|| ObjectiveView {
             times: objective.times().collect(),
             errors: objective.errors.map(Fraction),
+        }),
+        resolve: (experiment.resolve != Resolve::default()).then(|| ResolveView {
+            p50: experiment.resolve.p50.map(TimeSpan),
+            p99: experiment.resolve.p99.map(TimeSpan),
         }),
         proxy: ProxyView {
             workers: experiment.proxy.workers,
@@ -249,6 +269,7 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
         istio: (experiment.mesh == MeshKind::Istio).then(|| istio(experiment)),
         server: ServerView {
             delay: TimeSpan(experiment.server.delay),
+            cpu_time: Some(experiment.server.cpu_time).filter(|time| !time.is_zero()).map(TimeSpan),
             error_rate: Fraction(experiment.server.error_fraction),
             cpu: experiment.server.cpu_limit_cores.map(CpuCores),
         },

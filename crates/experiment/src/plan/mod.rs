@@ -2,8 +2,9 @@
 //!
 //! A cell is mode × factors × load ([`cell`]). Each repeat holds every cell once, in an order of its own ([`order`]), so
 //! that what changes on the machine during a run meets all modes alike. [`estimate`] is how long it takes, [`text`] what
-//! `--dry-run` prints.
+//! `--dry-run` prints, [`calibration`] the plan of a calibration.
 
+mod calibration;
 mod cell;
 mod deployment;
 mod estimate;
@@ -11,6 +12,7 @@ pub(crate) mod order;
 mod text;
 mod trial;
 
+pub use calibration::Arm;
 pub use cell::{PlannedCell, cells};
 pub use text::{described, offered};
 pub use trial::PlannedTrial;
@@ -18,6 +20,7 @@ pub use trial::PlannedTrial;
 use crate::definition::{Experiment, Fresh};
 use crate::environment::spec::DeploymentSpec;
 use crate::mode::Mode;
+use crate::schema::Pacing;
 use crate::schema::factor::Factors;
 use crate::schema::load_point::LoadPoint;
 use crate::topology::Topology;
@@ -74,6 +77,8 @@ impl Plan {
                     duration: one.load.duration,
                     timeout: one.load.timeout,
                     threads: one.load.threads,
+                    pacing: one.load.pacing,
+                    query: String::new(),
                     generator_seed: generator_seeds[position.level],
                 }
             });
@@ -85,6 +90,11 @@ impl Plan {
             }
         }
         Self { name: experiment.name.clone(), seed, trials, retakes: experiment.retakes }
+    }
+
+    /// Makes the generators of all trials wait alike.
+    pub fn set_pacing(&mut self, pacing: Pacing) {
+        self.trials.iter_mut().for_each(|trial| trial.pacing = Some(pacing));
     }
 
     /// How many trials are taken again at most, all together.

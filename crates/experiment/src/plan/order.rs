@@ -74,7 +74,7 @@ fn values_of_cost(experiment: &Experiment, combination: usize, cost: u8) -> Vec<
 }
 
 /// Fisher-Yates: every order is equally likely.
-fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
+pub(super) fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
     for last in (1..items.len()).rev() {
         items.swap(last, random.below(last as u64 + 1) as usize);
     }

@@ -2,6 +2,7 @@
 
 use crate::environment::spec::DeploymentSpec;
 use crate::mode::Mode;
+use crate::schema::Pacing;
 use crate::schema::factor::{CellKey, Conditions, Factors};
 use crate::schema::load_point::LoadPoint;
 use std::time::Duration;
@@ -31,6 +32,10 @@ pub struct PlannedTrial {
     pub timeout: Duration,
     /// The generator's worker threads.
     pub threads: usize,
+    /// How they wait; absent: as `meshmeter load` does without an option.
+    pub pacing: Option<Pacing>,
+    /// What is added to the URL that the generator requests, such as `cpu-time=100us`; empty: nothing.
+    pub query: String,
     /// The generator's seed. The same for every mode of a repeat under the same load, so that they meet the same arrivals.
     pub generator_seed: u64,
 }

@@ -37,7 +37,7 @@ impl FactorValue {
     }
 
     /// The value as a number in the unit of its key: cores (`….cpu`), bytes (`load.payload`), seconds (`….delay`,
-    /// `….timeout`), a fraction (`….error-rate`, `….tracing`, `….density`), else a plain number. Absent for words.
+    /// `….cpu-time`, `….timeout`), a fraction (`….error-rate`, `….tracing`, `….density`), else a plain number. Absent for words.
     #[must_use]
     pub fn quantity(&self, key: &str) -> Option<f64> {
         let text = match self {
@@ -47,7 +47,7 @@ impl FactorValue {
         match key.rsplit('.').next()? {
             "cpu" => parse_cores(text).ok(),
             "payload" => parse_size(text).ok().map(|bytes| bytes as f64),
-            "delay" | "timeout" => parse_duration(text).ok().map(|time| time.as_secs_f64()),
+            "delay" | "cpu-time" | "timeout" => parse_duration(text).ok().map(|time| time.as_secs_f64()),
             "error-rate" | "tracing" | "density" => parse_fraction(text).ok(),
             _ => None,
         }

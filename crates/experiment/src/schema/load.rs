@@ -245,6 +245,18 @@ pub enum Pacing {
     Auto,
 }
 
+impl Pacing {
+    /// The name that users type.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Economical => "economical",
+            Self::Precise => "precise",
+            Self::Auto => "auto",
+        }
+    }
+}
+
 /// How the threads waited in the measured window, and what it cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PacingUsage {

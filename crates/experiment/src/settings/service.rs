@@ -9,6 +9,8 @@ pub struct ServerSettings {
     pub payload_bytes: u64,
     /// Time before each response.
     pub delay: Duration,
+    /// CPU that each response takes beyond its own.
+    pub cpu_time: Duration,
     /// Fraction of responses with status 500, 0 to 1.
     pub error_fraction: f64,
     /// CPU limit, cores; absent: none.
@@ -17,9 +19,18 @@ pub struct ServerSettings {
 
 impl Default for ServerSettings {
     fn default() -> Self {
-        Self { payload_bytes: 1024, delay: Duration::ZERO, error_fraction: 0.0, cpu_limit_cores: None }
+        Self {
+            payload_bytes: 1024,
+            delay: Duration::ZERO,
+            cpu_time: Duration::ZERO,
+            error_fraction: 0.0,
+            cpu_limit_cores: None,
+        }
     }
 }
+
+/// Maximum of [`ServerSettings::cpu_time`]: a thread that computes answers nobody else.
+pub const MAX_CPU_TIME: Duration = Duration::from_secs(1);
 
 /// Size of a request over raw TCP, bytes: about that of an HTTP request without a body. Generator and service must agree.
 pub const TCP_REQUEST_BYTES: u64 = 100;

@@ -2,6 +2,7 @@
 
 use super::WorkloadId;
 use super::distribution::Distribution;
+use crate::settings::service::ServerSettings;
 use std::time::Duration;
 
 /// Path of the endpoint that a service has if its file names none.
@@ -58,6 +59,16 @@ pub enum Step {
     Compute(Distribution),
     /// Holds so much memory until the response, bytes.
     Hold(Distribution),
+}
+
+impl ServerSettings {
+    /// What a response takes, as a script.
+    pub(super) fn steps(&self) -> Vec<Step> {
+        let (delay, cpu_time) = (self.delay.as_secs_f64(), self.cpu_time.as_secs_f64());
+        let delay = (delay > 0.0).then_some(Step::Sleep(Distribution::Fixed(delay)));
+        let cpu_time = (cpu_time > 0.0).then_some(Step::Compute(Distribution::Fixed(cpu_time)));
+        delay.into_iter().chain(cpu_time).collect()
+    }
 }
 
 /// A request to another service. One that fails, or is answered with an error, makes the caller's own response an error.

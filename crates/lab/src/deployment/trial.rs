@@ -82,8 +82,11 @@ impl LabDeployment<'_> {
         let unknown =
             || EnvironmentError::new(format!("start driver {name}"), "the topology has no such driver");
         let index = index.ok_or_else(unknown)?;
-        let Destination { url, arguments: client_arguments } =
+        let Destination { mut url, arguments: client_arguments } =
             destination.unwrap_or_else(|| self.parts.destinations[index].clone());
+        if !driver.query.is_empty() {
+            url = format!("{url}?{}", driver.query);
+        }
         let at = placements[index].at;
         let directory = lab_name(&format!("{name}-files-{}", self.trial.number));
         let directory = PrivateDir(self.lab.lab.create_private_dir(&directory, ContainerUser::Lab)?);

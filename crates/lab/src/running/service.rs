@@ -182,6 +182,7 @@ fn synthetic(settings: &ServerSettings, workload: &Workload) -> Vec<String> {
     let mut arguments = vec![
         format!("--size={}", settings.payload_bytes),
         format!("--delay={}", format_duration(settings.delay)),
+        format!("--cpu-time={}", format_duration(settings.cpu_time)),
         format!("--error-rate={}", format_fraction(settings.error_fraction)),
     ];
     if !workload.protocol.is_http() {

@@ -2,13 +2,43 @@
 
 use super::OverrideArgs;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use experiment::Mode;
+use experiment::units::parse_duration;
+use std::time::Duration;
 
-/// See the command's help.
+/// Say what works here, and this machine's measurement floor
+///
+/// --calibrate measures what this machine can resolve instead: the same mode against itself (none, a gateway, sidecars: those
+/// that can run here), and known effects (a server that computes for 20, 50, 100 and 200 us per response) that are to be found
+/// again. It says which differences a run shows, by its repeats and its window. The result is kept in the user's cache, and
+/// runs of the next 30 days have it in host.json and in their report. Ctrl-C keeps the results so far.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  meshmeter doctor
+  meshmeter doctor --calibrate
+  meshmeter doctor --calibrate --modes none,sidecar --repeats 20 --json")]
 pub struct DoctorArgs {
     /// Print JSON on standard output
     #[arg(long)]
     pub json: bool,
+
+    /// Measure what this machine can resolve; takes about two minutes
+    #[arg(long)]
+    pub calibrate: bool,
+
+    /// With --calibrate: measure everything this many times [default: 5]
+    #[arg(long, value_name = "N", requires = "calibrate", value_parser = clap::value_parser!(u16).range(2..=1000))]
+    pub repeats: Option<u16>,
+
+    /// With --calibrate: measured window of each trial [default: 1s]
+    #[arg(long, value_name = "D", requires = "calibrate", value_parser = parse_window)]
+    pub duration: Option<Duration>,
+
+    /// With --calibrate: modes to calibrate [default: all that can run here]
+    #[arg(long, value_name = "MODES", requires = "calibrate", value_delimiter = ',', value_parser = mode_parser())]
+    pub modes: Vec<Mode>,
 
     /// Look at a lab alone, from within: what the doctor starts as its child
     #[arg(long, hide = true)]
@@ -17,4 +47,16 @@ pub struct DoctorArgs {
     /// Programs to look at instead of the installed ones.
     #[command(flatten)]
     pub overrides: OverrideArgs,
+}
+
+/// Modes of static Envoy, which need no control plane.
+fn mode_parser() -> impl clap::builder::TypedValueParser<Value = Mode> {
+    let names = PossibleValuesParser::new(["none", "gateway", "sidecar"]);
+    names.map(|name| Mode::ALL.into_iter().find(|mode| mode.name() == name).expect("the name of a mode"))
+}
+
+fn parse_window(text: &str) -> Result<Duration, String> {
+    let window = parse_duration(text).map_err(|error| error.to_string())?;
+    let fits = (Duration::from_millis(100)..=Duration::from_secs(600)).contains(&window);
+    if fits { Ok(window) } else { Err("expected 100ms to 10m".to_owned()) }
 }

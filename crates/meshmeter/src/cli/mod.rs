@@ -50,7 +50,6 @@ pub enum Command {
     Report(ReportArgs),
     Topology(TopologyArgs),
     Lab(LabArgs),
-    /// Say what works here, and this machine's measurement floor
     Doctor(DoctorArgs),
     /// Count the spans that proxies send (labs run this)
     #[command(hide = true)]

@@ -64,6 +64,15 @@ pub struct RunArgs {
     #[arg(long, value_name = "D")]
     pub duration: Option<String>,
 
+    /// How the generators of all trials wait until a request is due: `economical` sleeps, `precise` spins [default: what the
+    /// machine can spare under the heaviest mode, chosen before the first trial]
+    #[arg(long, value_name = "PACING")]
+    pub pacing: Option<String>,
+
+    /// Calibrate this machine first, as `meshmeter doctor --calibrate` does, which takes two minutes
+    #[arg(long)]
+    pub calibrate: bool,
+
     /// Multiply every rate (or number of clients) by this
     #[arg(long, value_name = "F")]
     pub scale: Option<String>,

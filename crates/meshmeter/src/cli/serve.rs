@@ -9,6 +9,7 @@ pub use tcp::TcpArgs;
 pub use tls::TlsArgs;
 
 use clap::Args;
+use experiment::settings::service::MAX_CPU_TIME;
 use experiment::units::{parse_duration, parse_fraction, parse_size};
 use service::Stall;
 use std::net::SocketAddr;
@@ -18,7 +19,7 @@ use std::time::Duration;
 /// How answers look by default, and how a request asks for another.
 const AFTER_HELP: &str = "\
 HTTP/1.1, HTTP/2 and gRPC share a port: in clear text a connection's first bytes tell which it is, over TLS the client offers \
-h2 or http/1.1 (ALPN). A request over HTTP may ask for another answer in its query: size, delay, error-rate and status. \
+h2 or http/1.1 (ALPN). A request over HTTP may ask for another answer in its query: size, delay, cpu-time, error-rate and status. \
 Other keys are ignored.
     curl 'http://127.0.0.1:8080/?size=10KB&delay=5ms&error-rate=1%'
     curl --http2-prior-knowledge 'http://127.0.0.1:8080/?status=503'
@@ -49,6 +50,11 @@ pub struct ServeArgs {
     /// From the end of a request to the start of its answer, such as 250us or 5ms
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
     pub delay: Duration,
+
+    /// CPU that each answer takes beyond its own, after the delay, such as 100us; at most 1s. The thread that answers spins
+    /// meanwhile, where --delay waits
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_cpu_time)]
+    pub cpu_time: Duration,
 
     /// Fraction of requests answered with status 500 (gRPC: INTERNAL), such as 0.1% or 0.001
     #[arg(long, value_name = "FRACTION", default_value = "0%", value_parser = parse_fraction)]
@@ -100,6 +106,11 @@ pub struct ServeArgs {
 
     #[command(flatten)]
     pub node: NodeArgs,
+}
+
+fn parse_cpu_time(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    if time > MAX_CPU_TIME { Err("expected at most 1s".to_owned()) } else { Ok(time) }
 }
 
 pub(super) fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {

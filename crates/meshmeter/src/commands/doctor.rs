@@ -1,5 +1,6 @@
 //! `meshmeter doctor`: what works here, what to do about the rest, and this machine's floor.
 
+use super::run::calibrate;
 use crate::cli::DoctorArgs;
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use clap::builder::styling::{AnsiColor, Style};
@@ -28,6 +29,9 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let programs = Programs { meshmeter, overrides: (&args.overrides).into() };
     if args.within_lab {
         return examine_lab(programs);
+    }
+    if args.calibrate {
+        return calibrate::doctor(args);
     }
     let diagnosis = doctor::examine(&programs, FLOOR_TIME);
     print(&if args.json { json(&diagnosis) } else { render(&diagnosis) })?;

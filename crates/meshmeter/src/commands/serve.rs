@@ -41,6 +41,7 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
             status: args.status,
             body_bytes: args.size,
             delay: args.delay,
+            cpu_time: args.cpu_time,
             error_fraction: args.error_rate,
         },
         threads: usize::from(args.threads),

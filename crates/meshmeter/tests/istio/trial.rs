@@ -210,7 +210,7 @@ fn load_for(
         "--timeout=5s".to_owned(),
     ];
     let arguments = arguments.map(Argument::Text).to_vec();
-    let generator = DriverStart { driver: GENERATOR.to_owned(), arguments };
+    let generator = DriverStart { driver: GENERATOR.to_owned(), arguments, ..DriverStart::default() };
     arrangement.begin_trial(&logs.to_string_lossy()).expect("every component is there");
     arrangement.start_at(&generator, url, client_arguments.to_vec()).expect("the generator starts");
     let mut snapshots: Vec<Snapshot> = Vec::new();

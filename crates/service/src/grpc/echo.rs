@@ -2,6 +2,7 @@
 
 use super::call::{Call, Failure};
 use super::status::{CODE_MAX, Code, Status};
+use crate::compute::compute;
 use crate::settings::Answer;
 use bytes::Bytes;
 
@@ -134,7 +135,9 @@ impl Echo<'_> {
     async fn wait(&mut self, request: &EchoRequest) -> Result<(), Failure> {
         let delay_ns =
             request.delay_us.map_or(self.defaults.delay_ns(), |delay_us| delay_us.saturating_mul(1000));
-        self.call.delay(delay_ns).await
+        self.call.delay(delay_ns).await?;
+        compute(self.defaults.cpu_time);
+        Ok(())
     }
 
     async fn send(&mut self, request: &EchoRequest) -> Result<(), Failure> {

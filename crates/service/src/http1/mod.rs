@@ -14,6 +14,7 @@ mod request;
 pub(crate) use body::Body;
 pub(crate) use request::{Framing, HEAD_MAX_BYTES, HEADERS_MAX, Rejection, parse_with, read_fields};
 
+use crate::compute::compute;
 use crate::connection::{LINGER_NS, Turn};
 use crate::counters::Tally;
 use crate::output::{Output, Sent};
@@ -294,6 +295,7 @@ impl Http1 {
         self.unsent_answers += u64::from(request.reply != Reply::Counters);
         match &request.reply {
             Reply::Filler(answer) => {
+                compute(answer.cpu_time);
                 let fails = answer.fails(&mut shared.random);
                 let status = if fails { 500 } else { answer.status };
                 shared.tally.errors.add(u64::from(fails));

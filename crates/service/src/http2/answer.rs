@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::exchange::{Answering, Broken, Exchange, capacity};
+use crate::compute::compute;
 use crate::reply::Reply;
 use crate::response::{COPIED_MAX_BYTES, FILLER, FILLER_BYTES, is_bodiless};
 use crate::settings::Answer;
@@ -11,6 +12,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
 use rand::rngs::SmallRng;
+use std::time::Duration;
 
 /// The reply that a request's head asks for.
 pub(super) fn reply_to(head: &Parts, worker: &Context) -> Reply {
@@ -95,6 +97,7 @@ struct Composed {
     media_type: &'static str,
     body: Body,
     delay_ns: u64,
+    cpu_time: Duration,
     /// Chance made it an error.
     fails: bool,
 }
@@ -102,10 +105,11 @@ struct Composed {
 impl Composed {
     fn new(reply: Reply, random: &mut SmallRng, worker: &Context) -> Self {
         let delay_ns = reply.delay_ns();
-        let mut fails = false;
+        let (mut fails, mut cpu_time) = (false, Duration::ZERO);
         let (status, media_type, body) = match reply {
             Reply::Filler(answer) => {
                 fails = answer.fails(random);
+                cpu_time = answer.cpu_time;
                 let Answer { status, body_bytes, .. } = answer;
                 (if fails { 500 } else { status }, "text/plain", Body::Filler(body_bytes))
             }
@@ -114,11 +118,12 @@ impl Composed {
                 (status, "text/plain", Body::Text(format!("{reason}\n").into()))
             }
         };
-        Self { status, media_type, body, delay_ns, fails }
+        Self { status, media_type, body, delay_ns, cpu_time, fails }
     }
 
     /// The head of the response, and the body that is to be sent behind it.
     fn into_response(self, head_only: bool, worker: &Context) -> (Response<()>, Body) {
+        compute(self.cpu_time);
         worker.tally.errors.add(u64::from(self.fails));
         let mut response = Response::new(());
         *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::OK);

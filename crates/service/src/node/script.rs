@@ -3,19 +3,17 @@
 use super::client::{CallFailure, OutgoingCall};
 use super::tally::Outcome;
 use super::worker::Worker;
+use crate::compute::compute;
 use experiment::topology::distribution::Distribution;
 use experiment::topology::script::{CallStep, Endpoint, Step};
 use futures_util::future::{Either, LocalBoxFuture, join_all, select};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use rustix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
 use std::hint;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Rounds of spinning between two looks at the clock of the thread, which is a system call: about a microsecond.
-const SPINS_PER_LOOK: u32 = 1000;
 /// Memory is held in pages of this size, each touched.
 const PAGE_BYTES: usize = 4096;
 
@@ -162,17 +160,6 @@ impl Execution<'_> {
 
     fn duration(&self, seconds: &Distribution) -> Duration {
         Duration::try_from_secs_f64(self.worker.amount(seconds)).unwrap_or(Duration::MAX)
-    }
-}
-
-/// Takes this much CPU time of the thread.
-fn compute(duration: Duration) {
-    let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
-    let end = used().saturating_add(duration);
-    while used() < end {
-        for _ in 0..SPINS_PER_LOOK {
-            hint::black_box(());
-        }
     }
 }
 

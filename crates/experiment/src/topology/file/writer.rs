@@ -149,11 +149,9 @@ fn service(topology: &Topology, workload: &Workload) -> Yaml {
 
 /// The synthetic service without a script, as a script.
 fn scripted(settings: &ServerSettings) -> ScriptedService {
-    let delay = settings.delay.as_secs_f64();
-    let steps = if delay > 0.0 { vec![Step::Sleep(Distribution::Fixed(delay))] } else { Vec::new() };
     ScriptedService {
         endpoints: vec![Endpoint {
-            steps,
+            steps: settings.steps(),
             response_bytes: Distribution::Fixed(settings.payload_bytes as f64),
             error_fraction: settings.error_fraction,
             ..Endpoint::default()

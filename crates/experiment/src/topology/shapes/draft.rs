@@ -25,16 +25,14 @@ impl<'a> Draft<'a> {
         Self { topology: Topology { name: name.to_owned(), ..Topology::default() }, settings }
     }
 
-    /// A service of a plain shape: an endpoint `/` with these steps behind the experiment's delay, and the experiment's
+    /// A service of a plain shape: an endpoint `/` with these steps behind the experiment's delay and CPU time, and the experiment's
     /// payload and error rate.
     pub(super) fn plain(&mut self, name: impl Into<String>, steps: Vec<Step>) -> WorkloadId {
         let ShapeSettings { server, protocol, .. } = *self.settings;
-        let delay = server.delay.as_secs_f64();
-        let delay = (delay > 0.0).then_some(Step::Sleep(Distribution::Fixed(delay)));
         // Over TCP nothing but its size ends a response.
         let least = if protocol == Protocol::Tcp { 1 } else { 0 };
         let endpoint = Endpoint {
-            steps: delay.into_iter().chain(steps).collect(),
+            steps: server.steps().into_iter().chain(steps).collect(),
             response_bytes: Distribution::Fixed(server.payload_bytes.max(least) as f64),
             error_fraction: server.error_fraction,
             ..Endpoint::default()

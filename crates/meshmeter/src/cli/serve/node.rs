@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// What else says how to answer, where no topology does.
-const OF_THE_ECHO_SERVER: [&str; 17] = [
+const OF_THE_ECHO_SERVER: [&str; 18] = [
     "size",
     "delay",
+    "cpu_time",
     "error_rate",
     "status",
     "stall",

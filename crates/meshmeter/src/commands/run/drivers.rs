@@ -70,6 +70,7 @@ pub(super) fn starts(planned: &PlannedTrial, now: Timestamp) -> Vec<DriverStart>
             start_at.map(|instant| instant + phase * number),
             &planned.spec.topology.workloads[driver.target],
         ),
+        query: planned.query.clone(),
     };
     (0..).zip(drivers).map(start).collect()
 }
@@ -102,6 +103,7 @@ fn arguments(
         ("--timeout", format_duration(planned.timeout)),
         ("--seed", seed.to_string()),
     ];
+    options.extend(planned.pacing.map(|pacing| ("--pacing", pacing.name().to_owned())));
     options.extend(start_at.map(|instant| ("--start-at", instant.to_string())));
     let options = options.into_iter();
     let options =

@@ -3,8 +3,9 @@
 //! Experiment → plan → a lab of its own → trial after trial, each on the disk as it ends → summary → report.
 //! `coordinator.rs` goes from one trial to the next, `trial.rs` runs one on a deployment, `follow.rs` follows its drivers,
 //! `verdict.rs` decides whether its figures may be used. All of them know environments as an interface; only `on_lab.rs`
-//! knows the lab.
+//! knows the lab. `pacing.rs` chooses how the generators wait, `calibrate.rs` measures what the machine resolves.
 
+pub(super) mod calibrate;
 mod clock;
 mod context;
 mod coordinator;
@@ -13,6 +14,7 @@ mod failures;
 pub(super) mod files;
 mod follow;
 mod on_lab;
+mod pacing;
 pub(super) mod progress;
 mod trial;
 mod unavailable;
@@ -27,14 +29,16 @@ use clock::SystemClock;
 use context::RunContext;
 use coordinator::Coordinator;
 use experiment::environment::deploy::Environment;
-use experiment::schema::UnavailableMode;
+use experiment::schema::{Calibration, UnavailableMode};
 use experiment::{Experiment, Override, Plan};
 use files::FilesBeside;
 use on_lab::OnLab;
 use progress::RunProgress;
 use report::RunData;
+use report::calibration::shortfalls;
 use report::folder::{Existing, RunFolder};
 use std::io::{IsTerminal as _, Write as _};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -63,6 +67,7 @@ fn read(args: &RunArgs) -> Result<Experiment, Failure> {
     overrides.extend(args.repeats.as_ref().map(Override::repeats));
     overrides.extend(args.retakes.as_ref().map(Override::retakes));
     overrides.extend(args.duration.as_ref().map(Override::duration));
+    overrides.extend(args.pacing.as_ref().map(Override::pacing));
     overrides.extend(args.scale.as_ref().map(Override::scale));
     let (text, name) = match studies::find(&args.experiment) {
         Some(study) => (study.yaml.to_owned(), format!("{} (preset)", study.name)),
@@ -102,6 +107,11 @@ fn draw_seed() -> u64 {
     u64::try_from(nanos.rem_euclid(1_000_000)).expect("between 0 and 999 999")
 }
 
+/// CPUs that this process may use, its affinity and CPU quota included.
+fn allowed_cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
 /// A run inside its lab.
 struct Session<'a> {
     args: &'a RunArgs,
@@ -117,12 +127,18 @@ impl Session<'_> {
         let unavailable = self.leave_out_unavailable(lab.environment())?;
         check_memory(&self.plan)?;
         let mut folder = self.create_folder()?;
+        let calibration = self.calibration(lab)?;
         lab.keep_logs_in(&folder);
         let mut host = lab.environment().host();
         host.refused_modes = unavailable;
+        host.calibration = calibration;
         let mut progress = RunProgress::new(&self.plan, folder.path());
         lab.report_progress_to(progress.sink());
-        host.set_noise_floor(on_lab::measure_noise_floor()?);
+        let floor = on_lab::measure_noise_floor()?;
+        let chosen = pacing::choose(&self.plan, allowed_cpus(), floor.pauses.as_ref());
+        self.plan.set_pacing(chosen.pacing);
+        host.pacing = Some(chosen);
+        host.set_noise_floor(floor);
         folder.write_host(&host).map_err(folder_failure)?;
         let stop = lab.stop_request();
         let context = RunContext { stop: &stop, clock: &SystemClock::new() };
@@ -135,6 +151,22 @@ impl Session<'_> {
             Ok(()) => reported,
             Err(failure) => Err(failure),
         }
+    }
+
+    /// The calibration of this machine, which is made now if the user asks for it. Says which differences that the run asks for
+    /// it does not resolve.
+    fn calibration(&self, lab: &mut OnLab) -> Result<Option<Calibration>, Failure> {
+        let calibration = if self.args.calibrate {
+            let pauses = on_lab::measure_noise_floor()?.pauses;
+            Some(calibrate::measure(lab, &calibrate::Extent::default(), pauses.as_ref())?)
+        } else {
+            calibrate::kept::read(&calibrate::machine(&lab.environment().host()))
+        };
+        let Experiment { resolve, repeats, load, .. } = &self.experiment;
+        for shortfall in shortfalls(resolve, *repeats, load.duration, calibration.as_ref()) {
+            anstream::eprintln!("warning: {shortfall}");
+        }
+        Ok(calibration)
     }
 
     /// Leaves the modes that cannot run here out of the experiment and its plan, and says so.

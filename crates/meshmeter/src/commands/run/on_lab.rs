@@ -8,6 +8,7 @@ use experiment::schema::Floor;
 use lab::environment::{LocalLab, Programs};
 use lab::{Entered, Lab};
 use report::folder::RunFolder;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -51,6 +52,11 @@ impl OnLab {
     pub(super) fn stop_request(&self) -> impl Fn() -> bool + use<> {
         let lab = self.lab.clone();
         move || lab.stop_requested()
+    }
+
+    /// A directory that goes with the lab.
+    pub(super) fn scratch(&self, name: &str) -> PathBuf {
+        self.lab.private_dir().join(name)
     }
 
     /// Keeps logs with the run. For before the first deployment.

@@ -32,6 +32,15 @@ pub(super) struct RunProgress {
 impl RunProgress {
     /// Says what is about to run, how long it takes and where it goes.
     pub(super) fn new(plan: &Plan, folder: &Path) -> Self {
+        Self::begin(plan, &format!(", into {}", folder.display()))
+    }
+
+    /// The same where nothing of the trials is kept.
+    pub(super) fn without_folder(plan: &Plan) -> Self {
+        Self::begin(plan, "")
+    }
+
+    fn begin(plan: &Plan, into: &str) -> Self {
         let live = std::io::stderr().is_terminal();
         let trials = plan.trials.len();
         let time = format_duration(Duration::from_secs(plan.estimated_time().as_secs()));
@@ -43,11 +52,7 @@ impl RunProgress {
                 format!(" (with {most} taken again, the most, {longest})")
             }
         };
-        anstream::eprintln!(
-            "{}: {trials} trial{plural}, about {time}{longest}, into {}",
-            plan.name,
-            folder.display()
-        );
+        anstream::eprintln!("{}: {trials} trial{plural}, about {time}{longest}{into}", plan.name);
         let bar = if live { ProgressBar::new(trials as u64) } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template("{bar:20} {pos}/{len}  {msg}  {elapsed} of about {eta}");
         bar.set_style(style.expect("the template is constant"));

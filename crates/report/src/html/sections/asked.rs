@@ -78,11 +78,13 @@ pub fn of_service(server: &ServerSettings, proxy: &ProxySettings) -> String {
         cores.map(|cores| format!("{whose} limited to {}", format::cores(cores)))
     };
     let delay = (!server.delay.is_zero()).then(|| format!("answers after {}", format_duration(server.delay)));
+    let cpu_time = (!server.cpu_time.is_zero())
+        .then(|| format!("{} of CPU for each answer", format_duration(server.cpu_time)));
     let errors = (server.error_fraction > 0.0).then(|| {
         format!("{} of the requests answered with an error", format::percent(server.error_fraction))
     });
     let limits = [limit(proxy.cpu_limit_cores, "each proxy"), limit(server.cpu_limit_cores, "the service")];
-    let parts: Vec<String> = [delay, errors].into_iter().chain(limits).flatten().collect();
+    let parts: Vec<String> = [delay, cpu_time, errors].into_iter().chain(limits).flatten().collect();
     parts.join(", ")
 }
 

@@ -6,7 +6,7 @@ use crate::format::{self, TimeUnit};
 use experiment::Mode;
 use experiment::environment::AccessLog;
 use experiment::mesh_settings::ZtunnelPlacement;
-use experiment::schema::{ComponentVersion, Floor, LoadResult, RetakeSummary};
+use experiment::schema::{ComponentVersion, Floor, Host, LoadResult, Pauses, RetakeSummary};
 use serde::Serialize;
 
 /// The machine and the versions.
@@ -53,10 +53,16 @@ impl Machine {
         if !host.redirect_by.is_empty() {
             facts.push(Fact::new("Proxy’s own traffic told by", &host.redirect_by));
         }
+        facts.extend(host.pacing.as_ref().map(|chosen| {
+            Fact::new(
+                "Generators wait by",
+                format!("{} pacing in every trial: {}", chosen.pacing.name(), chosen.reason),
+            )
+        }));
         facts.extend(machine_in_trials(context));
         let versions =
             host.versions.iter().map(|version| Fact::new(&version.name, version_text(version))).collect();
-        Self { facts, versions, floor: host.noise_floor().map(floor).unwrap_or_default() }
+        Self { facts, versions, floor: floor_and_calibration(host) }
     }
 }
 
@@ -102,6 +108,27 @@ fn machine_in_trials(context: &Context) -> Vec<Fact> {
     ]
 }
 
+fn floor_and_calibration(host: &Host) -> Vec<Fact> {
+    let mut facts = host.noise_floor().map(floor).unwrap_or_default();
+    if let Some(calibration) = &host.calibration {
+        let sentences = crate::calibration::sentences(calibration);
+        facts.push(Fact::new("Calibrated", &calibration.made_at));
+        facts.extend(sentences.iter().map(|sentence| Fact::new("Calibration", sentence)));
+    }
+    facts
+}
+
+fn pauses(pauses: &Pauses) -> Option<Fact> {
+    let seen = pauses.overall()?;
+    let text = if seen.notable_per_s > 0.0 {
+        let (rate, longest_ms) = (seen.notable_per_s, seen.longest_us / 1000.0);
+        format!("{rate:.1} a second of 0.1 ms or more on each CPU, the longest {longest_ms:.1} ms")
+    } else {
+        "none of 0.1 ms or more".to_owned()
+    };
+    Some(Fact::new("Pauses of a spinning thread", text))
+}
+
 fn floor(floor: &Floor) -> Vec<Fact> {
     let times = [
         floor.timer_late_p50_us,
@@ -111,12 +138,13 @@ fn floor(floor: &Floor) -> Vec<Fact> {
     ];
     let unit = TimeUnit::for_times(times);
     let pair = |p50_us: f64, p99_us: f64| format!("p50 {}, p99 {}", unit.time(p50_us), unit.time(p99_us));
-    vec![
+    let facts = vec![
         Fact::new("A timer wakes late by", pair(times[0], times[1])),
         Fact::new("A byte on loopback and back", pair(times[2], times[3])),
         Fact::new("The same work, timed again and again, varies by", format::percent(floor.noise_fraction)),
         Fact::new("Stolen by the hypervisor meanwhile", format::cores(floor.steal_cores)),
-    ]
+    ];
+    facts.into_iter().chain(floor.pauses.as_ref().and_then(pauses)).collect()
 }
 
 /// What one needs to know to read the figures.

@@ -1,0 +1,179 @@
+//! Calibration: what this machine can resolve, from the same mode measured against itself and from known effects.
+//!
+//! It is a run with a plan of its own ([`Plan::calibration`]) in modes of static Envoy. `kept.rs` has the newest of each
+//! machine; runs copy it to `host.json`.
+
+pub(super) mod kept;
+
+use super::clock::SystemClock;
+use super::context::RunContext;
+use super::coordinator::Coordinator;
+use super::on_lab::{self, OnLab};
+use super::pacing;
+use super::progress::RunProgress;
+use super::{allowed_cpus, draw_seed};
+use crate::cli::DoctorArgs;
+use crate::commands::report::folder_failure;
+use crate::failure::{Failure, MEASUREMENT_FAILED};
+use experiment::environment::{EnvironmentError, in_one_line};
+use experiment::schema::{CALIBRATION_SCHEMA, CalibratedMachine, Calibration, Host, Pauses};
+use experiment::units::format_duration;
+use experiment::{Experiment, MeshKind, Mode, Plan};
+use report::folder::{Existing, RunFolder};
+use statistics::calibration::of_modes;
+use std::io::{ErrorKind, Write as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Requests/s and connections of every trial. On two CPUs requests through two sidecars must not queue for each other: what
+/// queues adds more than the server does.
+const RATE: f64 = 500.0;
+const CONNECTIONS: usize = 4;
+const WARMUP: Duration = Duration::from_millis(300);
+/// Modes that need no control plane.
+const MODES: [Mode; 3] = [Mode::None, Mode::Gateway, Mode::Sidecar];
+/// With fewer repeats a spread says too little to be kept for later runs.
+const MIN_KEPT_REPEATS: usize = 3;
+
+/// What is to be calibrated.
+pub(super) struct Extent {
+    /// Empty: every mode that can run here.
+    pub modes: Vec<Mode>,
+    pub repeats: usize,
+    pub window: Duration,
+}
+
+impl Default for Extent {
+    fn default() -> Self {
+        Self { modes: Vec::new(), repeats: 5, window: Duration::from_secs(1) }
+    }
+}
+
+/// `meshmeter doctor --calibrate`.
+pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    let defaults = Extent::default();
+    let extent = Extent {
+        modes: args.modes.clone(),
+        repeats: args.repeats.map_or(defaults.repeats, usize::from),
+        window: args.duration.unwrap_or(defaults.window),
+    };
+    on_lab::enter("calibrate", &args.overrides, |lab| {
+        let floor = on_lab::measure_noise_floor()?;
+        let calibration = measure(lab, &extent, floor.pauses.as_ref())?;
+        print(&calibration, args.json)?;
+        let measured = calibration.modes.iter().any(|mode| mode.repeats > 0);
+        Ok(if measured { ExitCode::SUCCESS } else { ExitCode::from(MEASUREMENT_FAILED) })
+    })
+}
+
+fn print(calibration: &Calibration, as_json: bool) -> Result<(), Failure> {
+    let text = if as_json {
+        serde_json::to_string_pretty(calibration).expect("a calibration is plain data")
+    } else {
+        let sentences = report::calibration::sentences(calibration);
+        format!("What this machine resolves\n  {}", sentences.join("\n  "))
+    };
+    match writeln!(anstream::stdout(), "{text}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(EnvironmentError::new("write the calibration", error).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Calibrates, and keeps the result for later runs. What was measured until the user stopped it counts.
+pub(super) fn measure(
+    lab: &mut OnLab,
+    extent: &Extent,
+    pauses: Option<&Pauses>,
+) -> Result<Calibration, Failure> {
+    let modes = runnable(lab, &extent.modes)?;
+    let experiment = experiment(&modes, extent)?;
+    let mut plan = Plan::calibration(&experiment, draw_seed());
+    let chosen = pacing::choose(&plan, allowed_cpus(), pauses);
+    plan.set_pacing(chosen.pacing);
+    let host = lab.environment().host();
+    let mut folder =
+        RunFolder::create(&lab.scratch("calibration"), Existing::Replace).map_err(folder_failure)?;
+    folder.write_experiment(&experiment.to_yaml()).map_err(folder_failure)?;
+    folder.write_host(&host).map_err(folder_failure)?;
+    lab.keep_logs_in(&folder);
+    let mut progress = RunProgress::without_folder(&plan);
+    lab.report_progress_to(progress.sink());
+    let stop = lab.stop_request();
+    let context = RunContext { stop: &stop, clock: &SystemClock::new() };
+    let ended = Coordinator::new(&plan, lab.environment(), &mut folder, &mut progress, context).run();
+    progress.finish();
+    ended?;
+    let trials = report::folder::read(folder.path()).map_err(folder_failure)?.trials;
+    let window_s = extent.window.as_secs_f64();
+    let calibration = Calibration {
+        schema: CALIBRATION_SCHEMA.to_owned(),
+        made_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        machine: machine(&host),
+        rate: RATE,
+        connections: CONNECTIONS,
+        window_s,
+        pacing: chosen.pacing,
+        repeats_planned: extent.repeats,
+        modes: of_modes(&trials, &modes, RATE, window_s),
+    };
+    if calibration.modes.iter().all(|mode| mode.repeats >= MIN_KEPT_REPEATS)
+        && let Err(error) = kept::write(&calibration)
+    {
+        progress.note(&format!("the calibration is not kept for later runs: {error}"));
+    }
+    Ok(calibration)
+}
+
+/// The machine that calibrations of this host speak of.
+pub(super) fn machine(host: &Host) -> CalibratedMachine {
+    CalibratedMachine { cpu_model: host.cpu_model.clone(), cpus: allowed_cpus(), kernel: host.kernel.clone() }
+}
+
+/// The modes asked for, or all that can run here. One that was asked for and cannot run is an error.
+fn runnable(lab: &mut OnLab, asked: &[Mode]) -> Result<Vec<Mode>, Failure> {
+    if let Some(mode) = asked.iter().find(|mode| !MODES.contains(mode)) {
+        let failure = Failure::wrong_use(format!("mode {mode} is not calibrated"));
+        return Err(failure.with_hint("the modes are none, gateway and sidecar, with static Envoy"));
+    }
+    let mut modes = Vec::new();
+    for mode in MODES.into_iter().filter(|mode| asked.is_empty() || asked.contains(mode)) {
+        match lab.environment().check_mode(MeshKind::Envoy, mode) {
+            Ok(()) => modes.push(mode),
+            Err(error) if asked.is_empty() && mode != Mode::None => {
+                anstream::eprintln!("mode {mode} cannot run here and is left out: {}", in_one_line(&error));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(modes)
+}
+
+fn experiment(modes: &[Mode], extent: &Extent) -> Result<Experiment, Failure> {
+    let names: Vec<&str> = modes.iter().map(|mode| mode.name()).collect();
+    let text = format!(
+        "{{name: calibration, modes: [{}], repeats: {}, load: {{rate: {RATE}, connections: {CONNECTIONS}, warmup: {}, duration: {}}}}}",
+        names.join(", "),
+        extent.repeats,
+        format_duration(WARMUP),
+        format_duration(extent.window),
+    );
+    Experiment::parse(&text, "calibration").map_err(|error| Failure::wrong_use(error.render(false)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_calibration_is_an_experiment_of_its_own() {
+        let extent = Extent { repeats: 2, window: Duration::from_millis(250), ..Extent::default() };
+        let experiment = experiment(&MODES, &extent).unwrap();
+        let plan = Plan::calibration(&experiment, 1);
+        assert_eq!(plan.trials.len(), 2 * 3 * 7);
+        assert!(
+            plan.trials.iter().all(|trial| trial.duration == extent.window && trial.load.rate == Some(RATE))
+        );
+    }
+}

@@ -1,0 +1,35 @@
+//! Computing for a given time.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::hint;
+use std::time::Duration;
+
+/// Rounds of spinning between two looks at the clock of the thread, which is a system call: under a microsecond.
+const SPINS_PER_LOOK: u32 = 100;
+
+/// Takes this much CPU time of the thread.
+pub(crate) fn compute(duration: Duration) {
+    if duration.is_zero() {
+        return;
+    }
+    let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
+    let end = used().saturating_add(duration);
+    while used() < end {
+        for _ in 0..SPINS_PER_LOOK {
+            hint::black_box(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn computing_takes_cpu_time_of_the_thread() {
+        let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
+        let before = used();
+        compute(Duration::from_millis(2));
+        assert!(used() - before >= Duration::from_millis(2));
+    }
+}
