@@ -5,14 +5,16 @@ use crate::error::ErrorKind;
 use crate::network::Security;
 use crate::protocol::grpc::GrpcEnd;
 use crate::second::SecondCounts;
-use experiment::schema::{RequestCounts, SizeSummary, WarmupCounts};
+use experiment::schema::{HistogramSummary, RequestCounts, SizeSummary, WarmupCounts};
 use statistics::LatencyHistogram;
 use std::collections::BTreeMap;
 use std::mem;
 
 mod grpc;
+mod slowest;
 
 pub(crate) use grpc::GrpcRecord;
+pub(crate) use slowest::Slowest;
 
 /// Status codes 0 to 999; HTTP has no others.
 const STATUS_CODES: usize = 1000;
@@ -43,6 +45,10 @@ pub(crate) struct Recorder {
     pub(crate) service_time: LatencyHistogram,
     pub(crate) schedule_lag: LatencyHistogram,
     pub(crate) generator_lag: LatencyHistogram,
+    /// From when the kernel had a response to when it was read, where the kernel notes it.
+    pub(crate) reading_lag: LatencyHistogram,
+    /// The slowest requests, of which episodes are counted.
+    pub(crate) slowest: Slowest,
     pub(crate) connect_time: LatencyHistogram,
     pub(crate) handshake_time: LatencyHistogram,
     /// TLS sessions by what their handshakes agreed on: few kinds, in no order.
@@ -51,6 +57,8 @@ pub(crate) struct Recorder {
     sent: u64,
     completed: u64,
     failed: u64,
+    /// The shortest that a request without a response had waited.
+    least_wait_of_failed: Nanos,
     late: u64,
     unsent: u64,
     /// Of the unsent, by server: those that could not wait, since too many did. As long as need be.
@@ -84,6 +92,8 @@ impl Recorder {
             service_time: LatencyHistogram::new(),
             schedule_lag: LatencyHistogram::new(),
             generator_lag: LatencyHistogram::new(),
+            reading_lag: LatencyHistogram::new(),
+            slowest: Slowest::new(),
             connect_time: LatencyHistogram::new(),
             handshake_time: LatencyHistogram::new(),
             tls_sessions: Vec::new(),
@@ -91,6 +101,7 @@ impl Recorder {
             sent: 0,
             completed: 0,
             failed: 0,
+            least_wait_of_failed: Nanos::MAX,
             late: 0,
             unsent: 0,
             crowded_out: Vec::new(),
@@ -167,6 +178,7 @@ impl Recorder {
         let response_time = at.saturating_sub(flight.due);
         let service_time = at.saturating_sub(flight.sent);
         self.response_time.record_ns(response_time);
+        self.slowest.answered(flight.due, response_time);
         self.service_time.record_ns(service_time);
         self.second.completed += 1;
         self.second.bytes_received += bytes;
@@ -174,6 +186,13 @@ impl Recorder {
         self.second.response_time.record_ns(response_time);
         if let Some(detail) = &mut self.second.detail {
             detail.service_time.record_ns(service_time);
+        }
+    }
+
+    /// Its response was read so long after the kernel had it.
+    pub(crate) fn read_late(&mut self, flight: &Flight, lag: Nanos) {
+        if self.measures(flight) {
+            self.reading_lag.record_ns(lag);
         }
     }
 
@@ -198,6 +217,9 @@ impl Recorder {
         self.error(kind, at);
         if self.measures(flight) {
             self.failed += 1;
+            let waited = at.saturating_sub(flight.due);
+            self.least_wait_of_failed = self.least_wait_of_failed.min(waited);
+            self.slowest.failed(flight.due, at);
             self.second.failed += 1;
             if flight.messages_sent > 0 {
                 self.grpc.get_or_insert_default().count(flight.messages_sent, 0);
@@ -285,11 +307,13 @@ impl Recorder {
             (&mut self.service_time, &other.service_time),
             (&mut self.schedule_lag, &other.schedule_lag),
             (&mut self.generator_lag, &other.generator_lag),
+            (&mut self.reading_lag, &other.reading_lag),
             (&mut self.connect_time, &other.connect_time),
             (&mut self.handshake_time, &other.handshake_time),
         ] {
             mine.merge(theirs);
         }
+        self.slowest.merge(&other.slowest);
         for (mine, theirs) in [
             (&mut self.warmup.sent, other.warmup.sent),
             (&mut self.warmup.completed, other.warmup.completed),
@@ -310,6 +334,7 @@ impl Recorder {
         for (security, sessions) in &other.tls_sessions {
             self.add_sessions(*security, *sessions);
         }
+        self.least_wait_of_failed = self.least_wait_of_failed.min(other.least_wait_of_failed);
         self.least_bytes = self.least_bytes.min(other.least_bytes);
         self.most_bytes = self.most_bytes.max(other.most_bytes);
         self.square_of_bytes += other.square_of_bytes;
@@ -322,6 +347,20 @@ impl Recorder {
         for (mine, theirs) in self.statuses.iter_mut().zip(other.statuses.iter()) {
             *mine += theirs;
         }
+    }
+
+    /// Response times, and what those of requests without a response are greater than, microseconds.
+    ///
+    /// Without a response are the failed and, in an open loop, those never sent. In a closed loop a request that waits for a
+    /// connection when the run ends is due no more.
+    pub(crate) fn response_times(&self, open_loop: bool) -> (HistogramSummary, Option<f64>) {
+        let never_sent = if open_loop { self.unsent } else { 0 };
+        let times = self.response_time.summary_with(self.failed + never_sent);
+        let waited_us = if never_sent > 0 { 0 } else { self.least_wait_of_failed / 1000 };
+        // They rank above all others, however soon some of them failed.
+        let above_us = (waited_us as f64).max(self.response_time.max_us());
+        let above_us = (times.censored > 0).then_some(above_us);
+        (times, above_us)
     }
 
     /// TLS sessions by version and cipher, as the result schema has them.

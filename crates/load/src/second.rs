@@ -140,16 +140,17 @@ impl SecondCounts {
 
     pub(crate) fn point(&self) -> SeriesPoint {
         let times = &self.response_time;
+        let percentile = |percentile| times.percentile_with(percentile, self.failed);
         SeriesPoint {
             t_s: self.index as f64,
             sent: self.sent,
             completed: self.completed,
             failed: self.failed,
-            p50_us: Some(times.percentile_us(50.0)),
-            p90_us: Some(times.percentile_us(90.0)),
-            p99_us: Some(times.percentile_us(99.0)),
-            p99_9_us: Some(times.percentile_us(99.9)),
-            max_us: Some(times.max_us()),
+            p50_us: percentile(50.0),
+            p90_us: percentile(90.0),
+            p99_us: percentile(99.0),
+            p99_9_us: percentile(99.9),
+            max_us: (self.failed == 0).then(|| times.max_us()),
         }
     }
 

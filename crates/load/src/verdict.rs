@@ -1,18 +1,20 @@
-//! Whether a result may be used, from the result and how it came about. docs/method.md gives each bound with its reason.
+//! Which figures of a result may be used, from the result and how it came about. docs/method.md gives each bound with its reason.
 //!
 //! Read [`judge`] first; each topic has a file: `connections.rs` (was there anything to measure, and on as many connections as were
-//! asked for?), `rate.rs` (was the offered rate achieved?), `errors.rs`, `lag.rs` (how late was the generator itself?) and `notes.rs`,
-//! for what takes nothing from the figures.
+//! asked for?), `rate.rs` (was the offered rate achieved?), `errors.rs`, `lag.rs` (how
+//! late was the generator itself?) with `movement.rs` (what can that have done to a percentile?), and `notes.rs`, for what takes
+//! nothing from the figures.
 
 mod connections;
 mod errors;
 mod lag;
+mod movement;
 mod notes;
 mod rate;
 #[cfg(test)]
 mod tests;
 
-use experiment::schema::{LoadResult, Verdict};
+use experiment::schema::{Figures, LoadResult, Verdict};
 use jiff::{SignedDuration, Timestamp};
 
 /// What the figures of a result do not tell.
@@ -36,9 +38,9 @@ pub(crate) struct Circumstances<'a> {
 
 /// Judges a result.
 pub(crate) fn judge(result: &LoadResult, circumstances: Circumstances<'_>) -> Verdict {
-    let mut verdict = Verdict::default();
+    let mut verdict = Verdict::usable();
     if result.requests.scheduled == 0 {
-        verdict.reasons.push(connections::nothing_measured(result, circumstances.interrupted));
+        verdict.spoil(connections::nothing_measured(result, circumstances.interrupted), Figures::all());
         return verdict;
     }
     if circumstances.interrupted {
@@ -53,12 +55,13 @@ pub(crate) fn judge(result: &LoadResult, circumstances: Circumstances<'_>) -> Ve
         &mut verdict,
     );
     rate::judge(result, &mut verdict);
+    rate::judge_generator(result, &mut verdict);
     errors::judge(result, &mut verdict);
-    lag::judge(result, &mut verdict);
+    lag::judge_sending(result, &mut verdict);
+    lag::judge_reading(result, &mut verdict);
     lag::note_hidden_waiting(result, &mut verdict);
     notes::crowded_out(&circumstances, &mut verdict);
     notes::number(result, &circumstances, &mut verdict);
     notes::clock(result, &circumstances, &mut verdict);
-    verdict.valid = verdict.reasons.is_empty();
     verdict
 }

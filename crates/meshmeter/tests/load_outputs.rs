@@ -291,3 +291,47 @@ fn get(authority: &str, path: &str) -> String {
     stream.read_to_string(&mut response).unwrap();
     response
 }
+
+#[test]
+fn every_output_says_that_p99_is_beyond_the_timeout_of_a_stalled_server() {
+    // The server stalls for half of the time: eight connections have three timeouts each in every stall.
+    let server = Serving::start(&["--stall", "2s/4s"]);
+    let folder = tempfile::tempdir().unwrap();
+    let output = meshmeter()
+        .current_dir(&folder)
+        .args(["load", "--progress", "off", "--rate", "200", "--connections", "8", "--duration", "6s"])
+        .args(["--timeout", "500ms", "--objective", "p99=400ms", "--series-histograms"])
+        .args(ALL)
+        .arg(server.url())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let result = result_in(folder.path());
+    let (times, requests) = (&result.response_time_us, &result.requests);
+    assert!(requests.failed >= 10, "{requests:?}");
+    assert_eq!((times.count, times.censored), (requests.completed, requests.failed + requests.unsent));
+    assert_eq!((times.p99, times.p99_9, times.max), (None, None, None));
+    let above_us = result.censored_above_us.unwrap();
+    assert!(above_us >= 500_000.0 || requests.unsent > 0, "{above_us}");
+    let bound = &result.objective.as_ref().unwrap().bounds[0];
+    assert_eq!((bound.measured, bound.holds), (None, false));
+
+    let text = stdout(&output);
+    let line = text.lines().find(|line| line.starts_with("response time")).unwrap();
+    assert!(line.contains('>') && text.contains("without a response"), "{text}");
+    let lines = read_csv(&read(folder.path(), "r.csv"));
+    assert!(lines.iter().any(|line| line["p99_us"] == "inf"), "{lines:?}");
+
+    let text = read(folder.path(), "r.hlog");
+    assert!(text.contains("#[Without a response: "));
+    let mut whole = Histogram::<u64>::new(3).unwrap();
+    read_log(&text)[""].iter().for_each(|(_, _, interval)| whole.add(interval).unwrap());
+    assert_eq!(whole.len(), requests.completed + requests.failed);
+    assert!(whole.value_at_percentile(99.0) as f64 > 500e6, "{} ns", whole.value_at_percentile(99.0));
+    let text = read(folder.path(), "r.hgrm");
+    assert!(text.contains(&format!("#[Without a response: {} requests", times.censored)), "{text}");
+    let fortio: Value = serde_json::from_str(&read(folder.path(), "r.fortio")).unwrap();
+    let fortio = &fortio["DurationHistogram"];
+    assert_eq!(fortio["Count"], times.count + times.censored);
+    assert_eq!(fortio["Percentiles"][3]["Value"], above_us / 1e6);
+}

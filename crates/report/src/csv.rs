@@ -1,6 +1,6 @@
 //! The seconds of a run of the generator as comma-separated values: one line each, under a line of names.
 //!
-//! Times are in microseconds and empty where nothing completed. No field has a comma or a quote in it.
+//! Times are in microseconds: `inf` among requests that failed, which rank above all others; empty if no request ended. No field has a comma or a quote in it.
 
 use experiment::schema::SeriesPoint;
 use std::fmt::Write as _;
@@ -34,8 +34,12 @@ pub fn line(second: &SecondOfRun<'_>) -> String {
     let _ = write!(line, ",{},{},{},{rate}", point.sent, point.completed, point.failed);
     for time_us in [point.p50_us, point.p90_us, point.p99_us, point.p99_9_us, point.max_us] {
         line.push(',');
-        if let Some(time_us) = time_us.filter(|_| point.completed > 0) {
-            let _ = write!(line, "{time_us}");
+        match time_us {
+            _ if point.completed + point.failed == 0 => {}
+            Some(time_us) => {
+                let _ = write!(line, "{time_us}");
+            }
+            None => line.push_str("inf"),
         }
     }
     let errors: Vec<String> = errors.iter().map(|(kind, count)| format!("{kind}={count}")).collect();
@@ -80,9 +84,13 @@ mod tests {
     }
 
     #[test]
-    fn times_are_empty_where_nothing_completed() {
-        let point = SeriesPoint { t_s: 3.0, failed: 1, ..SeriesPoint::default() };
-        let line = line(&SecondOfRun { point: &point, length_s: 1.0, due: None, errors: &[] });
-        assert_eq!(fields(&line), ["3", "", "0", "0", "1", "0", "", "", "", "", "", ""]);
+    fn times_are_empty_where_no_request_ended_and_endless_among_the_failed() {
+        let empty = SeriesPoint { t_s: 3.0, sent: 1, ..SeriesPoint::default() };
+        let text = line(&SecondOfRun { point: &empty, length_s: 1.0, due: None, errors: &[] });
+        assert_eq!(fields(&text), ["3", "", "1", "0", "0", "0", "", "", "", "", "", ""]);
+        let point = SeriesPoint { completed: 9, failed: 1, p50_us: Some(7.0), p90_us: Some(8.0), ..empty };
+        let point = SeriesPoint { p99_us: None, p99_9_us: None, max_us: None, ..point };
+        let text = line(&SecondOfRun { point: &point, length_s: 1.0, due: None, errors: &[] });
+        assert_eq!(fields(&text), ["3", "", "1", "9", "1", "9", "7", "8", "inf", "inf", "inf", ""]);
     }
 }

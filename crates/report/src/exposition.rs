@@ -80,6 +80,11 @@ impl Times {
         self.sum_us += histogram.mean_us() * histogram.count() as f64;
     }
 
+    /// Adds requests without a response: above every bound. The sum leaves them out.
+    pub fn add_without_response(&mut self, requests: u64) {
+        self.count += requests;
+    }
+
     fn metric(&self) -> Metric {
         let mut cumulative = 0;
         let buckets = BOUNDS_US.iter().zip(self.buckets).map(|(bound_us, count)| {
@@ -129,7 +134,7 @@ pub fn text(load: &LoadFigures, process: ProcessFigures) -> String {
         ),
         times(
             "meshmeter_response_time_seconds",
-            "From when a request was due to the end of its response.",
+            "From when a request was due to the end of its response; failed requests are above every bound and not in the sum.",
             &load.response_time,
         ),
         times(
@@ -230,6 +235,7 @@ mod tests {
         let mut figures = LoadFigures { phase: "measuring", ..LoadFigures::default() };
         figures.response_time.add(&histogram);
         figures.response_time.add(&histogram);
+        figures.response_time.add_without_response(3);
         let text = text(&figures, ProcessFigures::default());
         for expected in [
             "# TYPE meshmeter_response_time_seconds histogram\n",
@@ -237,8 +243,8 @@ mod tests {
             "meshmeter_response_time_seconds_bucket{le=\"0.0001\"} 6\n",
             "meshmeter_response_time_seconds_bucket{le=\"0.001\"} 8\n",
             "meshmeter_response_time_seconds_bucket{le=\"10\"} 8\n",
-            "meshmeter_response_time_seconds_bucket{le=\"+Inf\"} 10\n",
-            "meshmeter_response_time_seconds_count 10\n",
+            "meshmeter_response_time_seconds_bucket{le=\"+Inf\"} 13\n",
+            "meshmeter_response_time_seconds_count 13\n",
         ] {
             assert!(text.contains(expected), "{expected}{text}");
         }

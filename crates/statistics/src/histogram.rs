@@ -79,6 +79,28 @@ impl LatencyHistogram {
         self.values_us.value_at_percentile(percentile) as f64
     }
 
+    /// The same among these values and requests without a response, which rank above all of them; none if it is one of those.
+    #[must_use]
+    pub fn percentile_with(&self, percentile: f64, censored: u64) -> Option<f64> {
+        if censored == 0 {
+            return Some(self.percentile_us(percentile));
+        }
+        let (count, all) = (self.count(), self.count() + censored);
+        // Fractions of 100 are not exact in binary.
+        let rank = (all as f64 * percentile / 100.0 * (1.0 - 1e-12)).ceil().max(1.0);
+        // HdrHistogram rounds up to whole ranks.
+        let share = (rank - 0.5) / count as f64;
+        (rank <= count as f64).then(|| self.values_us.value_at_quantile(share) as f64)
+    }
+
+    /// A copy in which requests without a response stand at the greatest value that is told apart.
+    #[must_use]
+    pub fn with_censored(&self, censored: u64) -> Self {
+        let mut all = self.clone();
+        all.values_us.saturating_record_n(MAX_US, censored);
+        all
+    }
+
     /// Mean, microseconds; 0 where the histogram is empty.
     #[must_use]
     pub fn mean_us(&self) -> f64 {
@@ -94,21 +116,29 @@ impl LatencyHistogram {
     /// The distribution as the result schema has it.
     #[must_use]
     pub fn summary(&self) -> HistogramSummary {
+        self.summary_with(0)
+    }
+
+    /// The same with requests without a response, which rank above all values.
+    #[must_use]
+    pub fn summary_with(&self, censored: u64) -> HistogramSummary {
         let empty = self.values_us.is_empty();
+        let of_values = |value: f64| (censored == 0).then_some(value);
+        let percentile = |percentile| self.percentile_with(percentile, censored);
         HistogramSummary {
             count: self.count(),
             min: if empty { 0.0 } else { self.values_us.min() as f64 },
-            censored: 0,
-            mean: Some(self.mean_us()),
-            stddev: Some(self.values_us.stdev()),
-            max: Some(self.max_us()),
-            p50: Some(self.percentile_us(50.0)),
-            p75: Some(self.percentile_us(75.0)),
-            p90: Some(self.percentile_us(90.0)),
-            p95: Some(self.percentile_us(95.0)),
-            p99: Some(self.percentile_us(99.0)),
-            p99_9: Some(self.percentile_us(99.9)),
-            p99_99: Some(self.percentile_us(99.99)),
+            censored,
+            mean: of_values(self.mean_us()),
+            stddev: of_values(self.values_us.stdev()),
+            max: of_values(self.max_us()),
+            p50: percentile(50.0),
+            p75: percentile(75.0),
+            p90: percentile(90.0),
+            p95: percentile(95.0),
+            p99: percentile(99.0),
+            p99_9: percentile(99.9),
+            p99_99: percentile(99.99),
             histogram: self.encode(),
         }
     }
@@ -195,5 +225,26 @@ mod tests {
         for text in ["", "?", "aGVsbG8=", &STANDARD.encode([0x1c, 0x84, 0x93, 0x14, 0, 0, 0, 9, 1, 2, 3])] {
             assert!(LatencyHistogram::decode(text).is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn requests_without_a_response_rank_above_all_values() {
+        // 40 of 5000 requests without a response: p99 is the 50th from the top, p99.9 the fifth.
+        let mut answered = LatencyHistogram::new();
+        (0..4960).for_each(|index| answered.record(Duration::from_micros(100 + index / 10)));
+        let times = answered.summary_with(40);
+        assert_eq!((times.count, times.censored), (4960, 40));
+        assert_eq!(times.p99, Some(answered.percentile_us(100.0 * 4950.0 / 4960.0)));
+        assert_eq!(
+            (times.p99_9, times.p99_99, times.max, times.mean, times.stddev),
+            (None, None, None, None, None)
+        );
+        // The median is that of all 5000.
+        assert_eq!(times.p50, Some(100.0 + 249.0));
+        assert_eq!(LatencyHistogram::new().summary_with(3).p50, None);
+        assert_eq!(LatencyHistogram::new().summary_with(0).p50, Some(0.0));
+        let all = answered.with_censored(40);
+        assert_eq!((all.count(), all.percentile_us(99.0)), (5000, times.p99.unwrap()));
+        assert!(all.max_us() >= 7.2e9, "{}", all.max_us());
     }
 }

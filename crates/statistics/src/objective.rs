@@ -55,23 +55,25 @@ pub fn judge_result(objective: &Objective, result: &LoadResult) -> ObjectiveResu
         })
         .collect();
     let mut notes = Vec::new();
-    let completed = result.response_time_us.count;
+    let requests = result.response_time_us.requests();
     for (name, percentile, _) in objective.percentiles() {
-        let beyond = completed as f64 * (1.0 - percentile / 100.0);
+        let beyond = requests as f64 * (1.0 - percentile / 100.0);
         // The fraction is not exact in binary.
         if beyond < SAMPLES_BEYOND_A_PERCENTILE * 0.999 {
             notes.push(format!(
-                "{name} rests on {beyond:.1} of {completed} requests beyond it: a longer run would tell"
+                "{name} rests on {beyond:.1} of {requests} requests beyond it: a longer run would tell"
             ));
         }
     }
     if result.verdict.saturated {
         notes.push(
-            "the offered rate was not kept up: requests that were never answered are in no percentile"
+            "the offered rate was not kept up: how long requests waited depends on how long the run lasted"
                 .to_owned(),
         );
     }
-    let met = completed > 0 && !result.verdict.saturated && bounds.iter().all(|bound| bound.holds);
+    let met = result.response_time_us.count > 0
+        && !result.verdict.saturated
+        && bounds.iter().all(|bound| bound.holds);
     ObjectiveResult { met, bounds, notes }
 }
 

@@ -121,11 +121,12 @@ mod tests {
     #[test]
     fn a_trial_of_an_earlier_version_that_is_not_valid_has_no_usable_figure() {
         let line = serde_json::json!({
-            "schema": "meshmeter.trial/1", "index": 3, "repeat": 0, "mode": "sidecar", "load": {"protocol": "http/1.1"},
-            "started_at": "2026-11-20T09:49:00Z", "ended_at": "2026-11-20T09:49:30Z", "outcome": "measured",
+            "schema": "meshmeter.trial/1", "index": 3, "repeat": 0, "mode": "sidecar",
+            "load": {"protocol": "http/1.1", "rate": 1000.0, "connections": 4, "payload_bytes": 1024, "arrival": "uniform"},
+            "started_at": "2026-11-20T09:49:00Z", "outcome": "finished", "machine": null,
             "verdict": {"valid": false, "saturated": false, "reasons": ["schedule-lag: late at p99"], "notes": []},
             "result": serde_json::from_str::<serde_json::Value>(OLD).unwrap(),
-            "components": [], "path": {"proven": true, "reasons": []}
+            "components": [], "path": {"proven": true, "proxies": [], "reasons": []}
         });
         let trial: TrialRecord = serde_json::from_value(line).unwrap();
         assert!(Figure::ALL.into_iter().all(|figure| !trial.verdict.is_usable(figure)));

@@ -60,6 +60,14 @@ pub struct LoadResult {
     /// The part of the schedule lag that the generator itself caused: from the moment when the request was due and a
     /// connection was free to the actual send; in a backlog that began with the generator's absence, as much of the lag as it was away.
     pub generator_lag_us: HistogramSummary,
+    /// From when the kernel had a response to when the generator read it. Where `generator.pacing.answers_timed_by_kernel` says
+    /// so, it is in no other figure. Absent where the kernel does not note when responses come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading_lag_us: Option<HistogramSummary>,
+    /// Separate events beyond `p99`, `p99.9` and `p99.99` of the response times: slow requests that follow or overlap each other
+    /// are one. Without those that are not known, such as in merged results.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub episodes: BTreeMap<String, u64>,
     /// Opening of connections (TCP alone), over the whole run.
     pub connect_time_us: HistogramSummary,
     /// TLS handshakes, all of them full ones, from the open TCP connection to the session that may carry requests, over the
@@ -304,6 +312,22 @@ pub struct GeneratorUsage {
     /// How its threads waited; absent in results of before there was a choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<PacingUsage>,
+    /// Gaps that its threads saw while they spun; absent if none spun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pauses: Option<SpinPauses>,
+}
+
+/// Gaps of over 100 µs that spinning threads saw: something else had their CPU, such as the hypervisor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SpinPauses {
+    /// Gaps, of all threads.
+    pub count: u64,
+    /// The longest.
+    pub longest_us: f64,
+    /// All together.
+    pub total_us: f64,
+    /// How long the threads spun, all together.
+    pub spun_s: f64,
 }
 
 /// The interface of the kernel's on which the generator's connections stand.

@@ -60,7 +60,7 @@ pub use hop::{HopProof, HopProtocol};
 pub use host::{ComponentVersion, Floor, Host, RunPacing, UnavailableMode};
 pub use load::{
     Bytes, GeneratorNetwork, GeneratorUsage, LOAD_SCHEMA, LoadResult, MergedPart, MergedResults, Pacing,
-    PacingUsage, Rates, RequestCounts, SeriesPoint, SpokenProtocol, WarmupCounts,
+    PacingUsage, Rates, RequestCounts, SeriesPoint, SpinPauses, SpokenProtocol, WarmupCounts,
 };
 pub use load_point::LoadPoint;
 pub use machine::{MachineUsage, TopProcess};

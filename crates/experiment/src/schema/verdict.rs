@@ -46,16 +46,24 @@ impl Verdict {
         self.reasons.push(reason);
     }
 
+    /// The same as the first reason, from which all others may follow.
+    pub fn spoil_first(&mut self, reason: impl Into<String>, figures: Figures) {
+        self.spoil(reason, figures);
+        self.reasons.rotate_right(1);
+        self.spoiled.rotate_right(1);
+    }
+
     /// Whether a figure may be used.
     #[must_use]
     pub fn is_usable(&self, figure: Figure) -> bool {
-        if self.spoiled.is_empty() { self.valid } else { !self.spoiled_figures().contains(figure) }
+        !self.spoiled_figures().contains(figure)
     }
 
     /// All figures that must not be used.
     #[must_use]
     pub fn spoiled_figures(&self) -> Figures {
-        if self.spoiled.is_empty() && !self.valid {
+        // As in files of earlier versions: without a list, a reason spoils all figures.
+        if self.spoiled.len() < self.reasons.len() || (self.spoiled.is_empty() && !self.valid) {
             return Figures::all();
         }
         self.spoiled.iter().fold(Figures::none(), |all, one| all.union(one.figures))

@@ -3,15 +3,17 @@
 use super::course::Course;
 use crate::clock::{Nanos, SECOND};
 use crate::pacing::Spent;
-use crate::recorder::{GrpcRecord, Recorder};
+use crate::recorder::{GrpcRecord, Recorder, Slowest};
 use crate::spec::ScheduleSpec;
 use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
 use crate::verdict::{self, Circumstances};
 use crate::worker::WorkerOutcome;
 use experiment::schema::{
-    Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Pacing, PacingUsage, Rates, SeriesPoint,
+    Bytes, Figure, GeneratorUsage, HistogramSummary, LOAD_SCHEMA, LoadResult, Pacing, PacingUsage, Rates,
+    SeriesPoint,
 };
 use jiff::SignedDuration;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 /// What the workers measured, and what the process used meanwhile.
@@ -51,6 +53,16 @@ impl Waiting {
     }
 }
 
+/// Events beyond each of the upper percentiles, as far as they are known.
+fn episodes(slowest: &Slowest, times: &HistogramSummary) -> BTreeMap<String, u64> {
+    let beyond = |figure: Figure| {
+        // A value of the histogram stands for all that are up to half a microsecond greater.
+        let slower_than = times.figure(figure).map(|us| (us * 1000.0) as Nanos + 500);
+        Some((figure.name().to_owned(), slowest.episodes(slower_than)?))
+    };
+    [Figure::P99, Figure::P99_9, Figure::P99_99].into_iter().filter_map(beyond).collect()
+}
+
 impl Course<'_> {
     fn pacing_usage(&self, waiting: &Waiting, duration_s: f64) -> PacingUsage {
         let fraction = |time: Nanos| {
@@ -85,6 +97,9 @@ impl Course<'_> {
         let duration_s = stopped_at.saturating_sub(self.timeline.window_start) as f64 / SECOND as f64;
         let requests = recorder.request_counts();
         let per_second = |count: u64| if duration_s > 0.0 { count as f64 / duration_s } else { 0.0 };
+        let open_loop = matches!(self.spec.schedule, ScheduleSpec::Open { .. });
+        let (response_time_us, censored_above_us) = recorder.response_times(open_loop);
+        let episodes = episodes(&recorder.slowest, &response_time_us);
         let mut result = LoadResult {
             schema: LOAD_SCHEMA.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -106,11 +121,13 @@ impl Course<'_> {
                 completed: per_second(requests.completed),
             },
             warmup: recorder.warmup,
-            censored_above_us: None,
-            response_time_us: recorder.response_time.summary(),
+            response_time_us,
+            censored_above_us,
             service_time_us: recorder.service_time.summary(),
             schedule_lag_us: recorder.schedule_lag.summary(),
             generator_lag_us: recorder.generator_lag.summary(),
+            reading_lag_us: (recorder.reading_lag.count() > 0).then(|| recorder.reading_lag.summary()),
+            episodes,
             connect_time_us: recorder.connect_time.summary(),
             handshake_time_us: recorder.handshake_time.summary(),
             grpc: recorder.grpc.as_deref().map(GrpcRecord::messages),
@@ -126,6 +143,7 @@ impl Course<'_> {
                 memory_peak_bytes: memory_peak_bytes(),
                 network: Some(self.network),
                 pacing: Some(self.pacing_usage(&waiting, duration_s)),
+                pauses: waiting.spent.pauses.usage(waiting.spent.spun),
             },
             requests,
             series,

@@ -6,7 +6,7 @@
 
 use super::SpareCpu;
 use crate::clock::{Nanos, SECOND};
-use experiment::schema::Pacing;
+use experiment::schema::{Pacing, SpinPauses};
 
 /// Least time that is worth a sleep.
 const MIN_SLEEP: Nanos = 5_000;
@@ -28,6 +28,8 @@ const LONG_PAUSE: Nanos = 5_000_000;
 const END_OF_PAUSE: Nanos = 1_000_000;
 /// Longest time to spin before the caller looks at everything else.
 const MAX_SPIN: Nanos = 1_000_000;
+/// A gap while spinning that is longer than this is a pause: no look at the network and the clock takes as long.
+const MIN_PAUSE: Nanos = 100_000;
 /// One sleep in so many has its CPU measured.
 const MEASURED_SLEEPS: u32 = 16;
 
@@ -47,6 +49,34 @@ pub(crate) struct Spent {
     pub(crate) spun: Nanos,
     /// Time for which spinning was not bounded, since there was a CPU to spare.
     pub(crate) unbounded: Nanos,
+    /// Gaps that were seen while spinning.
+    pub(crate) pauses: Pauses,
+}
+
+/// Gaps longer than [`MIN_PAUSE`] between two looks at the clock while spinning.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Pauses {
+    count: u64,
+    total: Nanos,
+    longest: Nanos,
+}
+
+impl Pauses {
+    fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.total += other.total;
+        self.longest = self.longest.max(other.longest);
+    }
+
+    /// As the result schema has them; absent if nothing was spun.
+    pub(crate) fn usage(&self, spun: Nanos) -> Option<SpinPauses> {
+        (spun > 0).then(|| SpinPauses {
+            count: self.count,
+            longest_us: self.longest as f64 / 1e3,
+            total_us: self.total as f64 / 1e3,
+            spun_s: spun as f64 / 1e9,
+        })
+    }
 }
 
 impl Spent {
@@ -54,11 +84,16 @@ impl Spent {
     pub(crate) fn add(&mut self, other: &Self) {
         self.spun += other.spun;
         self.unbounded += other.unbounded;
+        self.pauses.add(&other.pauses);
     }
 
-    /// What was spent since an earlier reading.
+    /// What was spent since an earlier reading, with all pauses: see [`Pacer::forget_pauses`].
     pub(crate) fn since(&self, earlier: &Self) -> Self {
-        Self { spun: self.spun - earlier.spun, unbounded: self.unbounded - earlier.unbounded }
+        Self {
+            spun: self.spun - earlier.spun,
+            unbounded: self.unbounded - earlier.unbounded,
+            pauses: self.pauses,
+        }
     }
 }
 
@@ -103,6 +138,18 @@ impl<'a> Pacer<'a> {
 
     pub(crate) fn spent(&self) -> Spent {
         self.spent
+    }
+
+    /// The window begins: earlier pauses are in no result.
+    pub(crate) fn forget_pauses(&mut self) {
+        self.spent.pauses = Pauses::default();
+    }
+
+    /// Time between two looks at the clock while spinning.
+    pub(crate) fn looked_again_after(&mut self, gap: Nanos) {
+        if gap > MIN_PAUSE {
+            self.spent.pauses.add(&Pauses { count: 1, total: gap, longest: gap });
+        }
     }
 
     /// CPU of a sleep, as measured here.
@@ -315,6 +362,18 @@ mod tests {
         assert_eq!(pacer.wait_for(None, FAR, true, 0), Wait::Spin(MAX_SPIN));
         assert_eq!(pacer.wait_for(None, FAR, false, 0), Wait::Sleep(FAR));
         assert_eq!(pacer.wait_for(Some(4_000), 1_000, false, 0), Wait::Spin(1_000));
+    }
+
+    #[test]
+    fn gaps_of_a_spinning_thread_are_counted_from_the_start_of_the_window() {
+        let spare = SpareCpu::default();
+        let mut pacer = Pacer::new(Pacing::Precise, TOLERANCE, &spare);
+        assert_eq!(pacer.spent().pauses.usage(0), None);
+        pacer.looked_again_after(9_000_000);
+        pacer.forget_pauses();
+        [200, 300_000, 90_000, 1_200_000].into_iter().for_each(|gap| pacer.looked_again_after(gap));
+        let pauses = pacer.spent().pauses.usage(SECOND).expect("it spun");
+        assert_eq!((pauses.count, pauses.longest_us, pauses.total_us), (2, 1200.0, 1500.0));
     }
 
     #[test]

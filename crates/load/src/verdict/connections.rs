@@ -1,7 +1,7 @@
 //! Whether there was anything to measure, and whether as many connections carried it as were asked for.
 
 use crate::error::ErrorKind;
-use experiment::schema::{LoadResult, Verdict};
+use experiment::schema::{Figures, LoadResult, Verdict};
 
 /// Fewer connections than this share of those wanted were open at the start: the load was not the one asked for.
 const OPEN_FRACTION: f64 = 0.99;
@@ -29,9 +29,9 @@ pub(super) fn judge(result: &LoadResult, at_start: usize, verdict: &mut Verdict)
     let failed = commonest(result, ErrorKind::is_of_connecting);
     let why = failed.map_or("they were closed at once", |(kind, _)| kind.meaning());
     if (at_start as f64) < OPEN_FRACTION * result.connections as f64 {
-        verdict
-            .reasons
-            .push(format!("connections: {at_start} of {} were open at the start; {why}", result.connections));
+        let reason =
+            format!("connections: {at_start} of {} were open at the start; {why}", result.connections);
+        verdict.spoil(reason, Figures::all());
     } else if let Some((_, attempts)) = failed {
         let attempts = if attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
         verdict.notes.push(format!("connections: {attempts} to open one failed; {why}"));

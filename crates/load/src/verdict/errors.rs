@@ -1,6 +1,6 @@
 //! Whether so many requests failed that the times tell of the errors.
 
-use experiment::schema::{LoadResult, RequestCounts, Verdict};
+use experiment::schema::{Figure, Figures, LoadResult, RequestCounts, Verdict};
 
 /// More requests than this share failed: latency tells of the errors, not of the service.
 const ERROR_FRACTION: f64 = 0.01;
@@ -13,13 +13,16 @@ pub(super) fn judge(result: &LoadResult, verdict: &mut Verdict) {
     if fraction <= 0.0 {
         return;
     }
-    let (list, share) = if fraction > ERROR_FRACTION {
-        (&mut verdict.reasons, format!("{:.2} % of the requests", fraction * 100.0))
-    } else {
-        (&mut verdict.notes, format!("{:.3} % of the requests", fraction * 100.0))
-    };
     let which = most_frequent_errors(&result.requests).join(", ");
-    list.push(format!("errors: {share} failed or were answered with an error ({which})"));
+    let text = |share: String| {
+        format!("errors: {share} % of the requests failed or were answered with an error ({which})")
+    };
+    if fraction > ERROR_FRACTION {
+        let per_request = [Figure::Throughput, Figure::Cpu, Figure::Network].into_iter().collect();
+        verdict.spoil(text(format!("{:.2}", fraction * 100.0)), Figures::times().union(per_request));
+    } else {
+        verdict.notes.push(text(format!("{:.3}", fraction * 100.0)));
+    }
 }
 
 /// The kinds of errors and the statuses that were seen most, each with its count.

@@ -1,58 +1,109 @@
 //! How late the generator itself was, and whether counting from the actual send would have hidden waiting.
 
-use experiment::schema::{HistogramSummary, LoadResult, Pacing, Verdict};
+use super::movement::Movement;
+use experiment::schema::{Figure, Figures, HistogramSummary, LoadResult, Pacing, Verdict};
 
-/// The generator's own lag may make up this share of the median response time …
+/// Lateness may make up this share of the median and of the mean …
 const LAG_SHARE_P50: f64 = 0.10;
 /// … beyond this, microseconds …
 const NEGLIGIBLE_LAG_P50_US: f64 = 5.0;
-/// … unless it was asked to be economical, and the lag is no more than it was to tolerate; then there is a note …
+/// … unless the generator was asked to be economical, and the lag is no more than it was to tolerate; then there is a note …
 const ECONOMICAL_LAG_US: f64 = 100.0;
-/// … and this share of the 99th percentile …
-const LAG_SHARE_P99: f64 = 0.25;
+/// … and may have moved a percentile beyond the median by this share …
+const MOVED_SHARE: f64 = 0.25;
 /// … beyond this, microseconds: a thread of a shared machine is now and then woken so late. Below it there is a note.
-const NEGLIGIBLE_LAG_P99_US: f64 = 250.0;
+const NEGLIGIBLE_MOVEMENT_US: f64 = 250.0;
 /// A response time this many times the service time, at the 99th percentile, is worth a word …
 const HIDDEN_FACTOR: f64 = 2.0;
 /// … where it is more than this apart, microseconds.
 const HIDDEN_US: f64 = 1000.0;
 
-/// The generator's own lag against the response times that it is in.
-pub(super) fn judge(result: &LoadResult, verdict: &mut Verdict) {
+/// Lateness of sending against the response times that it is in.
+pub(super) fn judge_sending(result: &LoadResult, verdict: &mut Verdict) {
     // In a closed loop nothing is due before the answer: lag means only that the generator was busy, which it may be.
     if result.rate.offered.is_none() {
         return;
     }
-    let (lag, response) = (&result.generator_lag_us, &result.response_time_us);
-    if response.count == 0 {
-        return;
-    }
-    // Compared with a request without a response, no lateness matters.
-    let percentiles = |times: &HistogramSummary| {
-        let or_endless = |time: Option<f64>| time.unwrap_or(f64::INFINITY);
-        (or_endless(times.p50), or_endless(times.p99))
-    };
-    let ((lag_p50, lag_p99), (response_p50, response_p99)) = (percentiles(lag), percentiles(response));
-    let late = |name: &str, lag_us: f64, response_us: f64| {
-        format!(
-            "schedule-lag: the generator itself was {lag_us:.0} µs late at the {name}, of {response_us:.0} µs response time"
-        )
-    };
     let economical = result.generator.pacing.filter(|pacing| pacing.asked == Pacing::Economical);
     let tolerated_us = economical.map(|pacing| pacing.lag_tolerance_us.unwrap_or(ECONOMICAL_LAG_US));
-    if lag_p50 > NEGLIGIBLE_LAG_P50_US && lag_p50 > LAG_SHARE_P50 * response_p50 {
-        if tolerated_us.is_some_and(|tolerated| lag_p50 <= tolerated) {
-            verdict.notes.push(format!("{}, by economical pacing", late("median", lag_p50, response_p50)));
-        } else {
-            verdict.reasons.push(late("median", lag_p50, response_p50));
-        }
+    let lateness = Lateness {
+        reason: "schedule-lag: the generator itself was",
+        lag: &result.generator_lag_us,
+        tolerated_us,
+    };
+    lateness.judge(&result.response_time_us, verdict);
+}
+
+/// Lateness of reading against the response times that it is in, unless they end when the kernel had the response.
+pub(super) fn judge_reading(result: &LoadResult, verdict: &mut Verdict) {
+    let Some(lag) = &result.reading_lag_us else { return };
+    let by_kernel = result.generator.pacing.is_some_and(|pacing| pacing.answers_timed_by_kernel);
+    if !by_kernel {
+        let lateness =
+            Lateness { reason: "reading-lag: the generator read responses", lag, tolerated_us: None };
+        lateness.judge(&result.response_time_us, verdict);
     }
-    if lag_p99 > LAG_SHARE_P99 * response_p99 {
+}
+
+/// One kind of lateness of the generator.
+struct Lateness<'a> {
+    /// How a reason begins.
+    reason: &'a str,
+    lag: &'a HistogramSummary,
+    /// What economical pacing may be late.
+    tolerated_us: Option<f64>,
+}
+
+impl Lateness<'_> {
+    fn judge(&self, times: &HistogramSummary, verdict: &mut Verdict) {
+        if times.count == 0 {
+            return;
+        }
+        if let (Some(lag), Some(median)) = (self.lag.p50, times.p50)
+            && lag > NEGLIGIBLE_LAG_P50_US
+            && lag > LAG_SHARE_P50 * median
+        {
+            let text =
+                format!("{} {lag:.0} µs late at the median, of {median:.0} µs response time", self.reason);
+            if self.tolerated_us.is_none_or(|tolerated| lag > tolerated) {
+                return verdict.spoil(text, Figures::times());
+            }
+            verdict.notes.push(format!("{text}, by economical pacing"));
+        }
+        self.judge_mean_and_tail(times, verdict);
+    }
+
+    fn judge_mean_and_tail(&self, times: &HistogramSummary, verdict: &mut Verdict) {
+        let Some(movement) = Movement::new(times, self.lag) else { return };
         // A tolerated lag of more than usual takes its own share of that.
-        let chosen = tolerated_us.map_or(0.0, |tolerated| (tolerated - ECONOMICAL_LAG_US).max(0.0));
-        let bearable = lag_p99 <= NEGLIGIBLE_LAG_P99_US + chosen;
-        let list = if bearable { &mut verdict.notes } else { &mut verdict.reasons };
-        list.push(late("p99", lag_p99, response_p99));
+        let chosen = self.tolerated_us.map_or(0.0, |tolerated| (tolerated - ECONOMICAL_LAG_US).max(0.0));
+        let (mut spoiled, mut moved, mut noted) = (Figures::none(), Vec::new(), None);
+        for figure in Figures::times_from(Figure::P75).iter() {
+            let by_and_value = figure.quantile().and_then(|quantile| movement.of(quantile));
+            let Some((by, value)) = by_and_value.filter(|(by, value)| *by > MOVED_SHARE * value) else {
+                continue;
+            };
+            let text = format!("{} by up to {by:.0} of {value:.0} µs", figure.name());
+            if by > NEGLIGIBLE_MOVEMENT_US + chosen {
+                spoiled = spoiled.with(figure);
+                moved.push(text);
+            } else if figure == Figure::P99 {
+                noted = Some(text);
+            }
+        }
+        if let (Some(lag), Some(mean)) = (self.lag.mean, times.mean)
+            && lag > NEGLIGIBLE_LAG_P50_US + chosen
+            && lag > LAG_SHARE_P50 * mean
+            && self.tolerated_us.is_none()
+        {
+            spoiled = spoiled.with(Figure::Mean);
+            moved.push(format!("the mean by {lag:.0} of {mean:.0} µs"));
+        }
+        if !spoiled.is_empty() {
+            verdict.spoil(format!("{} late, which moves {}", self.reason, moved.join(", ")), spoiled);
+        } else if let Some(text) = noted {
+            verdict.notes.push(format!("{} late, which moves {text}", self.reason));
+        }
     }
 }
 

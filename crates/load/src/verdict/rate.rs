@@ -1,6 +1,6 @@
 //! Whether the offered rate was achieved, and what kept it down where it was not.
 
-use experiment::schema::{HistogramSummary, LoadResult, Verdict};
+use experiment::schema::{Figure, Figures, HistogramSummary, LoadResult, Verdict};
 
 /// Completed requests under this share of the scheduled ones: the offered rate was not achieved.
 const ACHIEVED_FRACTION: f64 = 0.99;
@@ -18,32 +18,50 @@ pub(super) fn judge(result: &LoadResult, verdict: &mut Verdict) {
     if requests.unsent as f64 > (1.0 - ACHIEVED_FRACTION) * requests.scheduled as f64 {
         verdict.saturated = true;
         let who = bound(result);
-        verdict.reasons.push(format!(
-            "saturated: {:.0}/s completed of {offered:.0}/s offered; {} due requests were never sent, so that all \
-             percentiles are lower bounds; {who}",
+        let reason = format!(
+            "saturated: {:.0}/s completed of {offered:.0}/s offered; {} due requests were never sent; {who}",
             result.rate.completed, requests.unsent
-        ));
+        );
+        // How long requests wait depends on how long the run lasts. What a completed request costs does not.
+        verdict.spoil(reason, Figures::times());
     } else if requests.late as f64 > (1.0 - ACHIEVED_FRACTION) * requests.scheduled as f64 {
         let late = format!("{} due requests were sent only after the end of the window", requests.late);
         // Behind in general, or at the end alone?
         let median = |lag: &HistogramSummary| lag.p50.unwrap_or_default();
         if median(&result.schedule_lag_us) - median(&result.generator_lag_us) > BEHIND_P50_US {
             verdict.saturated = true;
-            verdict
-                .reasons
-                .push(format!("saturated: the target did not keep up with {offered:.0}/s; {late}"));
+            let reason = format!("saturated: the target did not keep up with {offered:.0}/s; {late}");
+            verdict.spoil(reason, Figures::times());
         } else {
             verdict.notes.push(format!("behind-at-end: {late}, since the target stalled there"));
         }
     }
 }
 
+/// A full generator thread in a closed loop is the limit of the throughput, whatever the target could do.
+pub(super) fn judge_generator(result: &LoadResult, verdict: &mut Verdict) {
+    let working = working_fraction(result);
+    if result.rate.offered.is_some() || working <= BUSY_FRACTION {
+        return;
+    }
+    let reason = format!(
+        "generator-full: the generator's busiest thread of {} worked for {:.0} % of the window: throughput and times are its \
+         own limit (more --threads on free cores show the target's)",
+        result.threads,
+        working * 100.0
+    );
+    verdict.spoil(reason, Figures::times().with(Figure::Throughput));
+}
+
+/// The share of the window for which the busiest thread was on a CPU, without spinning.
+fn working_fraction(result: &LoadResult) -> f64 {
+    let generator = &result.generator;
+    generator.pacing.map_or(generator.busiest_thread_fraction, |pacing| pacing.busiest_working_fraction)
+}
+
 /// What kept the rate down.
 fn bound(result: &LoadResult) -> String {
-    let generator = &result.generator;
-    let working =
-        generator.pacing.map_or(generator.busiest_thread_fraction, |pacing| pacing.busiest_working_fraction);
-    if working > BUSY_FRACTION {
+    if working_fraction(result) > BUSY_FRACTION {
         return "the generator's CPU was full (more --threads on free cores may send more)".to_owned();
     }
     // Little's law: requests under way = rate × time of each.

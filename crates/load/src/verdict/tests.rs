@@ -1,11 +1,19 @@
 use super::*;
-use experiment::schema::{HistogramSummary, Pacing, PacingUsage, Rates, RequestCounts};
+use experiment::schema::{Figure, HistogramSummary, Pacing, PacingUsage, Rates, RequestCounts};
+use statistics::LatencyHistogram;
+use std::time::Duration;
+
+/// A thousand times, all but the slowest 15 the median.
+fn times(p50_us: u64, p99_us: u64) -> HistogramSummary {
+    let mut histogram = LatencyHistogram::new();
+    (0..1000)
+        .for_each(|index| histogram.record(Duration::from_micros(if index < 985 { p50_us } else { p99_us })));
+    histogram.summary()
+}
 
 /// A thousand requests at 1000/s, answered after 100 µs at the median and 400 µs at p99.
 fn result() -> LoadResult {
     let count = 1000;
-    let times =
-        |p50, p99| HistogramSummary { count, p50: Some(p50), p99: Some(p99), ..HistogramSummary::default() };
     LoadResult {
         duration_s: 1.0,
         threads: 1,
@@ -17,11 +25,11 @@ fn result() -> LoadResult {
             completed: count,
             ..RequestCounts::default()
         },
-        response_time_us: times(100.0, 400.0),
-        service_time_us: times(100.0, 400.0),
-        schedule_lag_us: times(1.0, 10.0),
-        generator_lag_us: times(1.0, 10.0),
-        connect_time_us: times(50.0, 50.0),
+        response_time_us: times(100, 400),
+        service_time_us: times(100, 400),
+        schedule_lag_us: times(1, 10),
+        generator_lag_us: times(1, 10),
+        connect_time_us: times(50, 50),
         ..LoadResult::default()
     }
 }
@@ -33,7 +41,8 @@ fn kinds(change: impl FnOnce(&mut LoadResult)) -> (Vec<String>, Vec<String>) {
     let circumstances =
         Circumstances { connections_at_start: Some(result.connections.min(10)), ..circumstances() };
     let verdict = judge(&result, circumstances);
-    assert_eq!(verdict.valid, verdict.reasons.is_empty());
+    assert_eq!(verdict.valid, verdict.is_usable(Figure::P50));
+    assert_eq!(verdict.spoiled.len(), verdict.reasons.len());
     let kind = |text: &String| text.split(':').next().unwrap_or_default().to_owned();
     (verdict.reasons.iter().map(kind).collect(), verdict.notes.iter().map(kind).collect())
 }
@@ -106,7 +115,7 @@ fn requests_sent_after_the_end_are_saturation_only_where_the_target_was_always_b
     expect(&[], &["behind-at-end"], |result| result.requests.late = 11);
     expect(&["saturated"], &[], |result| {
         result.requests.late = 11;
-        result.schedule_lag_us.p50 = Some(50_000.0);
+        result.schedule_lag_us = times(50_000, 50_000);
     });
 }
 
@@ -134,38 +143,106 @@ fn errors_are_named_with_their_counts() {
 
 #[test]
 fn the_generators_lag_is_held_against_what_it_taints() {
-    expect(&["schedule-lag"], &[], |result| result.generator_lag_us.p50 = Some(11.0));
+    expect(&["schedule-lag"], &[], |result| result.generator_lag_us = times(11, 11));
     // Asked for.
     let economical = PacingUsage { asked: Pacing::Economical, ..PacingUsage::default() };
     expect(&[], &["schedule-lag"], |result| {
         result.generator.pacing = Some(economical);
-        result.generator_lag_us.p50 = Some(40.0);
+        result.generator_lag_us = times(40, 40);
     });
     expect(&["schedule-lag"], &[], |result| {
         result.generator.pacing = Some(economical);
-        result.response_time_us.p50 = Some(500.0);
-        result.generator_lag_us.p50 = Some(110.0);
+        result.response_time_us = times(500, 500);
+        result.generator_lag_us = times(110, 110);
     });
     let tolerant = PacingUsage { lag_tolerance_us: Some(400.0), ..economical };
     expect(&[], &["schedule-lag", "schedule-lag"], |result| {
         result.generator.pacing = Some(tolerant);
-        (result.generator_lag_us.p50, result.generator_lag_us.p99) = (Some(200.0), Some(410.0));
+        result.generator_lag_us = times(200, 410);
     });
-    expect(&[], &["schedule-lag"], |result| result.generator_lag_us.p99 = Some(150.0));
-    expect(&["schedule-lag"], &[], |result| result.generator_lag_us.p99 = Some(300.0));
+    expect(&[], &["schedule-lag"], |result| result.generator_lag_us = times(1, 150));
+    expect(&["schedule-lag"], &[], |result| result.generator_lag_us = times(1, 300));
     // In a closed loop nothing is due before the answer.
     expect(&[], &[], |result| {
         result.rate.offered = None;
-        result.generator_lag_us.p99 = Some(300.0);
+        result.generator_lag_us = times(1, 300);
     });
+}
+
+/// The figures that are spoiled.
+fn spoiled(change: impl FnOnce(&mut LoadResult)) -> Vec<&'static str> {
+    let mut result = result();
+    change(&mut result);
+    judge(&result, circumstances()).spoiled_figures().iter().map(Figure::name).collect()
+}
+
+#[test]
+fn lateness_beyond_the_median_spoils_the_percentiles_that_it_moves() {
+    let tail = ["p99", "p99.9", "p99.99", "max"];
+    assert_eq!(spoiled(|result| result.generator_lag_us = times(1, 300)), tail);
+    // Times without a response are beyond any lateness.
+    let unanswered = |result: &mut LoadResult| {
+        result.generator_lag_us = times(1, 300);
+        let mut histogram = LatencyHistogram::decode(&result.response_time_us.histogram).unwrap();
+        histogram.record(Duration::from_micros(400));
+        result.response_time_us = histogram.summary_with(9);
+    };
+    assert_eq!(spoiled(unanswered), ["p99"]);
+    let median = spoiled(|result| result.generator_lag_us = times(11, 11));
+    assert_eq!(median, ["mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99", "max"]);
+    // Few requests that were very late move the mean too.
+    assert_eq!(spoiled(|result| result.generator_lag_us = times(1, 2000))[0], "mean");
+}
+
+#[test]
+fn lateness_of_reading_is_judged_like_lateness_of_sending_where_it_is_in_the_times() {
+    let late = |by_kernel| {
+        move |result: &mut LoadResult| {
+            result.reading_lag_us = Some(times(1, 300));
+            let pacing = PacingUsage { answers_timed_by_kernel: by_kernel, ..PacingUsage::default() };
+            result.generator.pacing = Some(pacing);
+        }
+    };
+    expect(&["reading-lag"], &[], late(false));
+    expect(&[], &[], late(true));
+    assert_eq!(spoiled(late(false)), ["p99", "p99.9", "p99.99", "max"]);
+}
+
+#[test]
+fn a_full_generator_thread_limits_a_closed_loop() {
+    let full = |offered: Option<f64>| {
+        move |result: &mut LoadResult| {
+            result.rate.offered = offered;
+            let pacing = PacingUsage { busiest_working_fraction: 0.97, ..PacingUsage::default() };
+            result.generator.pacing = Some(pacing);
+        }
+    };
+    expect(&["generator-full"], &[], full(None));
+    expect(&[], &[], full(Some(1000.0)));
+    let spoiled = spoiled(full(None));
+    assert!(
+        spoiled.contains(&"throughput") && spoiled.contains(&"p50") && !spoiled.contains(&"cpu"),
+        "{spoiled:?}"
+    );
+}
+
+#[test]
+fn saturation_and_errors_leave_what_they_do_not_touch() {
+    let saturated = spoiled(|result| result.requests.unsent = 11);
+    assert!(
+        saturated.contains(&"p50") && !saturated.contains(&"cpu") && !saturated.contains(&"memory"),
+        "{saturated:?}"
+    );
+    let failed = spoiled(|result| result.requests.failed = 11);
+    assert!(failed.contains(&"p50") && failed.contains(&"cpu") && !failed.contains(&"memory"), "{failed:?}");
 }
 
 #[test]
 fn waiting_that_service_time_hides_is_said_unless_the_generator_caused_it() {
-    expect(&[], &["service-time-hides"], |result| result.response_time_us.p99 = Some(9000.0));
+    expect(&[], &["service-time-hides"], |result| result.response_time_us = times(100, 9000));
     expect(&["schedule-lag"], &[], |result| {
-        result.response_time_us.p99 = Some(9000.0);
-        result.generator_lag_us.p99 = Some(8000.0);
+        result.response_time_us = times(100, 9000);
+        result.generator_lag_us = times(1, 8000);
     });
 }
 

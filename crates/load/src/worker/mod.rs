@@ -104,7 +104,11 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     draining: bool,
     recorder: Recorder,
     pacer: Pacer<'a>,
-    /// Answers may be read so late, since the network notes when they came; absent where it does not.
+    /// The network notes when answers come.
+    notes_arrivals: bool,
+    /// How long ago the answers came that are being read.
+    reading_lag: Nanos,
+    /// Answers may be read so late, to save CPU; absent where they may not.
     reads_late: Option<Nanos>,
     next_upkeep: Nanos,
     buffer: Vec<u8>,
@@ -141,7 +145,8 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
     ) -> Self {
         let Plan { timeline, targets, requests_per_connection, whole_seconds, stop, .. } = plan;
         let economical = plan.pacing == Pacing::Economical;
-        let reads_late = (economical && network.note_arrivals()).then_some(plan.lag_tolerance);
+        let notes_arrivals = network.note_arrivals();
+        let reads_late = (economical && notes_arrivals).then_some(plan.lag_tolerance);
         let pacer = Pacer::new(plan.pacing, plan.lag_tolerance, plan.spare_cpu);
         let requests = targets.iter().map(|target| target.requests.iter().map(&make_request).collect());
         Self {
@@ -164,6 +169,8 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             draining: false,
             recorder: Recorder::new(timeline.window_start, timeline.end, whole_seconds),
             pacer,
+            notes_arrivals,
+            reading_lag: 0,
             reads_late,
             next_upkeep: 0,
             buffer: vec![0; READ_BUFFER_BYTES],
@@ -207,6 +214,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             if !in_window && now >= self.timeline.window_start {
                 // A backlog of the warm-up would fill the window with requests that are not measured.
                 self.skip_backlog_of_warmup();
+                self.pacer.forget_pauses();
                 (in_window, at_start) = (true, (thread_cpu(), Switches::of_thread(), self.pacer.spent()));
             }
             let stopped = self.stop.load(Ordering::Relaxed);
@@ -240,7 +248,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         };
         Ok(WorkerOutcome {
             sleep_cost: self.pacer.sleep_cost(),
-            noted_arrivals: self.reads_late.is_some(),
+            noted_arrivals: self.notes_arrivals,
             recorder: self.recorder,
             stopped_at,
             busy_fraction: fraction(busy_s),
@@ -260,7 +268,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             switches: Switches::default(),
             spent: Spent::default(),
             sleep_cost: self.pacer.sleep_cost(),
-            noted_arrivals: self.reads_late.is_some(),
+            noted_arrivals: self.notes_arrivals,
         }
     }
 

@@ -18,10 +18,14 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 Event::Opened => self.opened(slot, now),
                 Event::OpenFailed(error) => self.open_failed(slot, ErrorKind::of_connect(&error), now),
                 Event::Received(length) => {
-                    let came = now.saturating_sub(nanos(self.network.came_ago()));
+                    self.reading_lag = nanos(self.network.came_ago());
+                    let came = now.saturating_sub(self.reading_lag);
                     self.received(slot, &buffer[..length], came);
                 }
-                Event::Ended => self.ended(slot, now),
+                Event::Ended => {
+                    self.reading_lag = 0;
+                    self.ended(slot, now);
+                }
                 Event::Truncated => self.truncated(slot, now),
                 Event::Failed(error) => self.lose(slot, ErrorKind::of_transfer(&error), now),
             }
@@ -76,6 +80,9 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             connection.served = true;
             self.in_flight -= 1;
             self.recorder.completed(&flight, now, end.status, end.bytes);
+            if self.notes_arrivals {
+                self.recorder.read_late(&flight, self.reading_lag);
+            }
             if let Some(grpc) = end.grpc {
                 self.recorder.call_ended(&flight, grpc);
             }

@@ -66,6 +66,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             has_news = self.network.wait(Duration::ZERO)?;
             let before = now;
             now = clock.now();
+            self.pacer.looked_again_after(now - before);
             self.backlog.thread_was_away(before, now);
         }
         self.pacer.spun(now - since);

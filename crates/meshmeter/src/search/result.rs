@@ -144,7 +144,9 @@ fn curve(records: &[ProbeRecord]) -> Vec<RatePoint> {
 
 fn point(rate: f64, records: &[&ProbeRecord]) -> RatePoint {
     let mut times = LatencyHistogram::new();
+    let mut censored: u64 = 0;
     for record in records {
+        censored = censored.saturating_add(record.result.response_time_us.censored);
         // The engine has just written it.
         if let Ok(histogram) = LatencyHistogram::decode(&record.result.response_time_us.histogram) {
             times.merge(&histogram);
@@ -154,6 +156,7 @@ fn point(rate: f64, records: &[&ProbeRecord]) -> RatePoint {
     let seconds = total(|record| record.result.duration_s).max(f64::MIN_POSITIVE);
     let sent = total(|record| record.result.requests.sent as f64).max(1.0);
     let failed = total(|record| record.result.requests.error_fraction() * record.result.requests.sent as f64);
+    let times = times.summary_with(censored);
     RatePoint {
         rate,
         probes: records.len(),
@@ -164,11 +167,11 @@ fn point(rate: f64, records: &[&ProbeRecord]) -> RatePoint {
         completed_rate: total(|record| record.result.requests.completed as f64) / seconds,
         error_fraction: failed / sent,
         saturated: records.iter().any(|record| record.result.verdict.saturated),
-        mean_us: Some(times.mean_us()),
-        p50_us: Some(times.percentile_us(50.0)),
-        p90_us: Some(times.percentile_us(90.0)),
-        p99_us: Some(times.percentile_us(99.0)),
-        p99_9_us: Some(times.percentile_us(99.9)),
-        max_us: Some(times.max_us()),
+        mean_us: times.mean,
+        p50_us: times.p50,
+        p90_us: times.p90,
+        p99_us: times.p99,
+        p99_9_us: times.p99_9,
+        max_us: times.max,
     }
 }

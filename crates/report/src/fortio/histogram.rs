@@ -51,12 +51,21 @@ struct Percentile {
 
 impl HistogramData {
     /// Of a distribution of times: in seconds.
-    pub(super) fn of_times(summary: &HistogramSummary) -> Self {
+    /// Requests without a response count with what is known of their times: `above_us`, a lower bound.
+    pub(super) fn of_times(summary: &HistogramSummary, above_us: Option<f64>) -> Self {
         let histogram = LatencyHistogram::decode(&summary.histogram).unwrap_or_default();
-        if histogram.count() == 0 {
+        let count = histogram.count() + summary.censored;
+        if count == 0 {
             return Self::default();
         }
-        let avg = histogram.mean_us() / US_IN_S;
+        let above_us = above_us.unwrap_or_default().max(histogram.max_us());
+        let (answered, censored) = (histogram.count() as f64, summary.censored as f64);
+        let sum_us = histogram.mean_us() * answered + above_us * censored;
+        let squares = (histogram.stddev_us().powi(2) + histogram.mean_us().powi(2)) * answered
+            + above_us.powi(2) * censored;
+        let avg_us = sum_us / count as f64;
+        let std_dev_us = (squares / count as f64 - avg_us * avg_us).max(0.0).sqrt();
+        let max_us = if summary.censored > 0 { above_us } else { histogram.max_us() };
         let percentiles = [
             (50.0, summary.p50),
             (75.0, summary.p75),
@@ -65,17 +74,17 @@ impl HistogramData {
             (99.9, summary.p99_9),
         ];
         Self {
-            count: summary.count,
-            min: summary.min / US_IN_S,
-            max: histogram.max_us() / US_IN_S,
-            sum: avg * summary.count as f64,
-            avg,
-            std_dev: summary.stddev.unwrap_or_default() / US_IN_S,
-            data: Some(buckets(&histogram, summary)),
+            count,
+            min: if histogram.count() > 0 { summary.min } else { above_us } / US_IN_S,
+            max: max_us / US_IN_S,
+            sum: sum_us / US_IN_S,
+            avg: avg_us / US_IN_S,
+            std_dev: std_dev_us / US_IN_S,
+            data: Some(buckets(&histogram, summary, above_us)),
             percentiles: percentiles
                 .map(|(percentile, value_us)| Percentile {
                     percentile,
-                    value: value_us.unwrap_or_default() / US_IN_S,
+                    value: value_us.unwrap_or(above_us) / US_IN_S,
                 })
                 .into(),
         }
@@ -84,7 +93,7 @@ impl HistogramData {
 
 /// The values between fortio's bounds, at the finest resolution at which they reach to the greatest value. Empty buckets
 /// are left out, the first one opens with the least value and the last one closes with the greatest.
-fn buckets(histogram: &LatencyHistogram, summary: &HistogramSummary) -> Vec<Bucket> {
+fn buckets(histogram: &LatencyHistogram, summary: &HistogramSummary, above_us: f64) -> Vec<Bucket> {
     let reach = BOUNDS[BOUNDS.len() - 1] as f64;
     let fits = |resolution: &&u64| reach * **resolution as f64 >= histogram.max_us();
     let resolution_us = *RESOLUTIONS_US.iter().find(fits).unwrap_or(&1000);
@@ -102,7 +111,7 @@ fn buckets(histogram: &LatencyHistogram, summary: &HistogramSummary) -> Vec<Buck
             buckets.push(Bucket {
                 start: start / US_IN_S,
                 end: end_us as f64 / US_IN_S,
-                percent: 100.0 * total as f64 / summary.count as f64,
+                percent: 100.0 * total as f64 / summary.requests() as f64,
                 count,
             });
         }
@@ -110,6 +119,10 @@ fn buckets(histogram: &LatencyHistogram, summary: &HistogramSummary) -> Vec<Buck
     }
     if let Some(last) = buckets.last_mut() {
         last.end = histogram.max_us() / US_IN_S;
+    }
+    if summary.censored > 0 {
+        let start = histogram.max_us() / US_IN_S;
+        buckets.push(Bucket { start, end: above_us / US_IN_S, percent: 100.0, count: summary.censored });
     }
     buckets
 }
@@ -146,7 +159,7 @@ mod tests {
         for us in values_us {
             histogram.record(Duration::from_micros(*us));
         }
-        HistogramData::of_times(&histogram.summary())
+        HistogramData::of_times(&histogram.summary(), None)
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A result as fortio 1.66 writes it (`fortio load -json`), for dashboards and scripts that read that.
 //!
 //! Three things are not as in fortio, and better known: `DurationHistogram` holds response times, from when a request was
-//! due, and `Labels` says so (fortio counts from the send); requests that failed have no duration and are in `RetCodes`
-//! alone; percentiles come from the whole histogram and not from its buckets. `NumThreads` is the connections, since fortio
+//! due, and `Labels` says so (fortio counts from the send); requests without a response count as the slowest, with the time that
+//! each waited at least; percentiles come from the whole histogram and not from its buckets. `NumThreads` is the connections, since fortio
 //! has a thread for each. Keys that only echo fortio's own options are left out. What the result does not know is empty, as
 //! in fortio: `HeaderSizes`, `Sockets`, and `ErrorsDurationHistogram`, which is null where there were errors.
 
@@ -84,7 +84,7 @@ pub fn json(result: &LoadResult, labels: Option<&str>) -> Vec<u8> {
         actual_duration: (result.duration_s * 1e9) as u64,
         num_threads: result.connections,
         version: format!("meshmeter {}", result.version),
-        duration_histogram: HistogramData::of_times(&result.response_time_us),
+        duration_histogram: HistogramData::of_times(&result.response_time_us, result.censored_above_us),
         errors_duration_histogram: (!has_errors).then(HistogramData::default),
         exactly: 0,
         jitter: false,
@@ -102,7 +102,7 @@ pub fn json(result: &LoadResult, labels: Option<&str>) -> Vec<u8> {
         socket_count: result.connect_time_us.count,
         bytes_sent: result.bytes.sent,
         bytes_received: result.bytes.received,
-        connection_stats: HistogramData::of_times(&result.connect_time_us),
+        connection_stats: HistogramData::of_times(&result.connect_time_us, None),
     };
     let mut text = serde_json::to_vec_pretty(&results).expect("results have string keys and finite numbers");
     text.push(b'\n');

@@ -1,5 +1,6 @@
 //! The HdrHistogram interval log, format 1.3: a line for each interval, the histogram in it.
 
+use super::censored_comment;
 use statistics::{LatencyHistogram, NanosecondEncoder};
 use std::fmt::Write as _;
 
@@ -40,13 +41,19 @@ impl IntervalLog {
     }
 
     /// The line of one interval that began `start_s` seconds after the log's start. `tag`: none for response time.
+    /// `censored`: requests without a response, which a comment before the line counts.
     pub fn interval(
         &mut self,
         tag: Option<&str>,
         start_s: f64,
         length_s: f64,
         histogram: &LatencyHistogram,
+        censored: u64,
     ) -> String {
+        if censored > 0 {
+            let all = histogram.with_censored(censored);
+            return censored_comment(censored) + &self.interval(tag, start_s, length_s, &all, 0);
+        }
         let encoded = self.encoder.encode(histogram);
         let mut line = String::with_capacity(encoded.histogram.len() + 64);
         if let Some(tag) = tag {

@@ -10,3 +10,10 @@ mod percentiles;
 
 pub use interval_log::IntervalLog;
 pub use percentiles::percentile_text;
+
+/// The comment on requests without a response, a line.
+fn censored_comment(censored: u64) -> String {
+    format!(
+        "#[Without a response: {censored} requests, which stand at the greatest value of the histogram]\n"
+    )
+}

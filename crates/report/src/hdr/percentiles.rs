@@ -1,14 +1,19 @@
 //! The percentile distribution as text, as `outputPercentileDistribution` of HdrHistogram prints it.
 
+use super::censored_comment;
 use statistics::LatencyHistogram;
 use std::fmt::Write as _;
 
 /// Microseconds in a millisecond.
 const US_IN_MS: f64 = 1000.0;
 
-/// The distribution in milliseconds, as the HdrHistogram plotter reads it.
+/// The distribution in milliseconds, as the HdrHistogram plotter reads it. Requests without a response (`censored`) stand at
+/// the greatest value, which a comment says.
 #[must_use]
-pub fn percentile_text(histogram: &LatencyHistogram) -> String {
+pub fn percentile_text(histogram: &LatencyHistogram, censored: u64) -> String {
+    if censored > 0 {
+        return percentile_text(&histogram.with_censored(censored), 0) + &censored_comment(censored);
+    }
     let mut text =
         format!("{:>12} {:>14} {:>10} {:>14}\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
     for step in histogram.percentile_steps() {

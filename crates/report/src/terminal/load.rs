@@ -1,11 +1,10 @@
 //! What `meshmeter load` says at its end.
 //!
-//! A saturated result opens with that: its percentiles are of completed requests alone, and those never sent would have
-//! been slower than any of them.
+//! A saturated result opens with that: its percentiles depend on how long the run lasted.
 
 use super::style::plain;
 use crate::format::{self, TimeUnit};
-use experiment::schema::{GrpcMessages, HistogramSummary, LoadResult, RequestCounts};
+use experiment::schema::{Figure, GrpcMessages, HistogramSummary, LoadResult, RequestCounts};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -34,17 +33,18 @@ fn verdict(text: &mut String, result: &LoadResult) {
             let requests = format::counted(unsent, "due request was", "due requests were");
             let _ = write!(text, "; {requests} never sent");
         }
-        text.push_str(
-            ".\nThe percentiles below are of completed requests alone: the true response time is longer.\n",
-        );
+        text.push_str(".\nHow long requests waited depends on how long the run lasted.\n");
     }
-    if verdict.valid {
-        text.push_str("valid\n");
-    } else {
-        text.push_str("NOT VALID\n");
-        for reason in &verdict.reasons {
-            let _ = writeln!(text, "  {}", plain(reason));
+    let spoiled: Vec<&str> = verdict.spoiled_figures().iter().map(Figure::name).collect();
+    match (verdict.valid, spoiled.as_slice()) {
+        (true, []) => text.push_str("valid\n"),
+        (true, spoiled) => {
+            let _ = writeln!(text, "valid, NOT USABLE: {}", spoiled.join(", "));
         }
+        (false, _) => text.push_str("NOT VALID\n"),
+    }
+    for reason in &verdict.reasons {
+        let _ = writeln!(text, "  {}", plain(reason));
     }
     text.push('\n');
 }
@@ -129,7 +129,7 @@ fn times(text: &mut String, result: &LoadResult) {
         ("service time", &result.service_time_us),
         ("schedule lag", &result.schedule_lag_us),
     ];
-    if lines.iter().all(|(_, times)| times.count == 0) {
+    if lines.iter().all(|(_, times)| times.requests() == 0) {
         text.push_str("No request was completed in the window: there are no times.\n\n");
         return;
     }
@@ -156,7 +156,14 @@ fn times(text: &mut String, result: &LoadResult) {
         }
         text.push('\n');
     }
-    text.push_str("response time: from when the request was due; service time: from when it was sent\n\n");
+    text.push_str("response time: from when the request was due; service time: from when it was sent\n");
+    let censored = result.response_time_us.censored;
+    if censored > 0 {
+        let requests = format::counted(censored, "request", "requests");
+        let above = format::above(result.censored_above_us);
+        let _ = writeln!(text, "{requests} without a response: {above}, above all others");
+    }
+    text.push('\n');
 }
 
 fn figures(times: &HistogramSummary) -> [Option<f64>; 5] {

@@ -21,7 +21,7 @@ pub use error::MergeError;
 use crate::histogram::LatencyHistogram;
 use experiment::schema::{
     Bytes, GeneratorUsage, GrpcMessages, HistogramSummary, LOAD_SCHEMA, LoadResult, MergedPart,
-    MergedResults, PacingUsage, Rates, RequestCounts, SizeSummary, WarmupCounts,
+    MergedResults, PacingUsage, Rates, RequestCounts, SizeSummary, SpinPauses, WarmupCounts,
 };
 use placed::{Placed, distinct, histogram, overlap_s, place, refuse_twins, seconds_between};
 use std::collections::BTreeMap;
@@ -50,6 +50,11 @@ pub fn merge(parts: Vec<MergedPart>) -> Result<LoadResult, MergeError> {
     let verdict = verdict::judge(&placed, overlap_s, duration_s);
     let results = || placed.iter().map(|placed| &placed.part.result);
     let requests = requests(results());
+    let response_time_us = times(&placed, "response_time_us", |result| Some(&result.response_time_us))?;
+    // A request without a response ranks above all that the other generators have an answer to.
+    let greatest_us = results().filter_map(|result| result.response_time_us.max).fold(0.0, f64::max);
+    let above_us = results().filter_map(|result| result.censored_above_us).reduce(f64::min);
+    let censored_above_us = above_us.map(|above_us| above_us.max(greatest_us));
     Ok(LoadResult {
         schema: LOAD_SCHEMA.to_owned(),
         version: distinct(results().map(|result| result.version.as_str())).join(", "),
@@ -72,11 +77,17 @@ pub fn merge(parts: Vec<MergedPart>) -> Result<LoadResult, MergeError> {
             completed: total(results(), |result| result.warmup.completed),
             failed: total(results(), |result| result.warmup.failed),
         },
-        censored_above_us: results().filter_map(|result| result.censored_above_us).reduce(f64::min),
-        response_time_us: times(&placed, "response_time_us", |result| Some(&result.response_time_us))?,
+        response_time_us,
+        censored_above_us,
         service_time_us: times(&placed, "service_time_us", |result| Some(&result.service_time_us))?,
         schedule_lag_us: times(&placed, "schedule_lag_us", |result| Some(&result.schedule_lag_us))?,
         generator_lag_us: times(&placed, "generator_lag_us", |result| Some(&result.generator_lag_us))?,
+        reading_lag_us: results()
+            .all(|result| result.reading_lag_us.is_some())
+            .then(|| times(&placed, "reading_lag_us", |result| result.reading_lag_us.as_ref()))
+            .transpose()?,
+        // What is one stall for one generator may be one for another.
+        episodes: BTreeMap::new(),
         connect_time_us: times(&placed, "connect_time_us", |result| Some(&result.connect_time_us))?,
         handshake_time_us: times(&placed, "handshake_time_us", |result| Some(&result.handshake_time_us))?,
         grpc: grpc(&placed)?,
@@ -138,14 +149,16 @@ fn times(
     distribution: impl Fn(&LoadResult) -> Option<&HistogramSummary>,
 ) -> Result<HistogramSummary, MergeError> {
     let mut whole = LatencyHistogram::new();
+    let mut censored: u64 = 0;
     for Placed { part, .. } in placed {
+        censored = censored.saturating_add(distribution(&part.result).map_or(0, |summary| summary.censored));
         // Results of before there was such a distribution have nothing in its place.
         let Some(summary) = distribution(&part.result).filter(|summary| summary.count > 0) else {
             continue;
         };
         whole.merge(&histogram(&part.name, field, &summary.histogram, summary.count)?);
     }
-    Ok(whole.summary())
+    Ok(whole.summary_with(censored))
 }
 
 /// The messages of calls, where any result has them.
@@ -205,6 +218,12 @@ fn generator(placed: &[Placed], sent: u64) -> GeneratorUsage {
         memory_peak_bytes: total(|usage| usage.memory_peak_bytes),
         network: first.filter(|_| usages().all(|usage| usage.network == first)),
         pacing: pacing(placed),
+        pauses: usages().filter_map(|usage| usage.pauses).reduce(|one, other| SpinPauses {
+            count: one.count.saturating_add(other.count),
+            longest_us: one.longest_us.max(other.longest_us),
+            total_us: one.total_us + other.total_us,
+            spun_s: one.spun_s + other.spun_s,
+        }),
     }
 }
 

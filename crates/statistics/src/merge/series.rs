@@ -74,11 +74,11 @@ impl Second {
         let sum = SeriesPoint { t_s: index as f64, ..self.sum };
         match &self.times {
             Some(times) if exact => SeriesPoint {
-                p50_us: Some(times.percentile_us(50.0)),
-                p90_us: Some(times.percentile_us(90.0)),
-                p99_us: Some(times.percentile_us(99.0)),
-                p99_9_us: Some(times.percentile_us(99.9)),
-                max_us: Some(times.max_us()),
+                p50_us: times.percentile_with(50.0, sum.failed),
+                p90_us: times.percentile_with(90.0, sum.failed),
+                p99_us: times.percentile_with(99.0, sum.failed),
+                p99_9_us: times.percentile_with(99.9, sum.failed),
+                max_us: (sum.failed == 0).then(|| times.max_us()),
                 ..sum
             },
             _ => sum,

@@ -213,3 +213,17 @@ fn the_greatest_counts_do_not_overflow() {
     let merged = merge(parts.to_vec()).unwrap();
     assert_eq!((merged.requests.sent, merged.clients), (u64::MAX, Some(usize::MAX)));
 }
+
+#[test]
+fn requests_without_a_response_rank_above_the_answered_of_all_generators() {
+    let seconds = vec![vec![100; 990]];
+    let mut failing = part("b.json", 0, &[vec![200; 990]]);
+    failing.result.response_time_us = histogram_of(&[200; 990]).summary_with(30);
+    (failing.result.series[0].failed, failing.result.censored_above_us) = (30, Some(500_000.0));
+    failing.result.urls = vec!["http://10.0.0.2/".to_owned()];
+    let merged = merge(vec![part("a.json", 0, &seconds), failing]).unwrap();
+    let times = &merged.response_time_us;
+    assert_eq!((times.count, times.censored, merged.censored_above_us), (1980, 30, Some(500_000.0)));
+    assert_eq!((times.p95, times.p99, times.max), (Some(200.0), None, None));
+    assert_eq!((merged.series[0].p90_us, merged.series[0].p99_us), (Some(200.0), None));
+}

@@ -1,8 +1,8 @@
-//! Whether a merged result may be used: where each part may, and they measured at the same time.
+//! Which figures of a merged result may be used: those of every part, if the parts measured at the same time.
 
 use super::placed::{Placed, distinct};
 use super::series::is_exact;
-use experiment::schema::{LoadResult, Verdict};
+use experiment::schema::{Figures, LoadResult, Verdict};
 
 /// Generators that measured together for less than this share of the whole window did not load the target as one: outside
 /// of it the rates do not add up.
@@ -11,19 +11,20 @@ const TOGETHER: f64 = 0.90;
 const ALL_BUT_TOGETHER: f64 = 0.99;
 
 pub(super) fn judge(placed: &[Placed], overlap_s: f64, duration_s: f64) -> Verdict {
-    let mut verdict = Verdict::default();
+    let mut verdict = Verdict::usable();
     for Placed { part, .. } in placed {
         let of_part = &part.result.verdict;
         verdict.saturated |= of_part.saturated;
-        verdict.reasons.extend(of_part.reasons.iter().map(|reason| attributed(reason, &part.name)));
+        for (reason, figures) in of_part.reasons_with_figures() {
+            verdict.spoil(attributed(reason, &part.name), figures);
+        }
         verdict.notes.extend(of_part.notes.iter().map(|note| attributed(note, &part.name)));
         if !of_part.valid && of_part.reasons.is_empty() {
-            verdict.reasons.push(format!("not-valid: {} says no reason", part.name));
+            verdict.spoil(format!("not-valid: {} says no reason", part.name), Figures::all());
         }
     }
     judge_overlap(placed.len(), overlap_s, duration_s, &mut verdict);
     note_differences(placed, &mut verdict);
-    verdict.valid = verdict.reasons.is_empty();
     verdict
 }
 
@@ -46,7 +47,7 @@ fn judge_overlap(parts: usize, overlap_s: f64, duration_s: f64, verdict: &mut Ve
         format!("overlap: at no time in {duration_s:.1} s did all the generators measure together")
     };
     if share < TOGETHER {
-        verdict.reasons.push(format!("{together}, so that the rates do not add up"));
+        verdict.spoil(format!("{together}, so that the rates do not add up"), Figures::all());
     } else {
         verdict.notes.push(together);
     }

@@ -84,8 +84,8 @@ pub fn classify(result: &LoadResult, objective: &ObjectiveResult) -> (ProbeOutco
     }
     let misses: Vec<&BoundResult> = objective.bounds.iter().filter(|bound| !bound.holds).collect();
     let words = misses.iter().map(|bound| missed(bound)).collect::<Vec<_>>().join(", ");
-    let lag = result.verdict.reasons.iter().find(|reason| reason.starts_with("schedule-lag:"));
-    let other = result.verdict.reasons.iter().find(|reason| !reason.starts_with("schedule-lag:"));
+    let lag = result.verdict.reasons.iter().find(|reason| is_of_generator(reason));
+    let other = result.verdict.reasons.iter().find(|reason| !is_of_generator(reason));
     match (lag, other) {
         (Some(lag), _) if !misses.is_empty() && misses.iter().all(|bound| is_excused(bound, result)) => {
             (ProbeOutcome::GeneratorLimited, format!("{words}, but {lag}"))
@@ -94,6 +94,11 @@ pub fn classify(result: &LoadResult, objective: &ObjectiveResult) -> (ProbeOutco
         (_, Some(reason)) => (ProbeOutcome::Failed, reason.clone()),
         (_, None) => (ProbeOutcome::Held, String::new()),
     }
+}
+
+/// Whether a reason says that the generator itself was late.
+fn is_of_generator(reason: &str) -> bool {
+    ["schedule-lag:", "reading-lag:"].iter().any(|kind| reason.starts_with(kind))
 }
 
 /// Whether the generator's lateness may be why a bound does not hold: without it, it would hold.

@@ -71,7 +71,8 @@ fn interval_log(merged: &LoadResult) -> Result<String, Failure> {
     for (point, histogram) in merged.series.iter().zip(&merged.series_histograms) {
         let histogram = LatencyHistogram::decode(histogram)
             .map_err(|error| Failure::from_wrong_use(&error).about("read the histogram of a second"))?;
-        text.push_str(&log.interval(None, point.t_s, length_s(point.t_s, merged.duration_s), &histogram));
+        let length_s = length_s(point.t_s, merged.duration_s);
+        text.push_str(&log.interval(None, point.t_s, length_s, &histogram, point.failed));
     }
     Ok(text)
 }

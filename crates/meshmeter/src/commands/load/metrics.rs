@@ -70,6 +70,7 @@ fn add(figures: &mut LoadFigures, second: &Second) {
     figures.connections_open = second.connections_open;
     figures.offered_rate = second.due;
     figures.response_time.add(&second.response_time);
+    figures.response_time.add_without_response(second.point.failed);
     if let Some(SecondDetail { service_time, schedule_lag }) = &second.detail {
         figures.service_time.add(service_time);
         figures.schedule_lag.add(schedule_lag);

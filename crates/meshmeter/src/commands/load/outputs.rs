@@ -77,10 +77,10 @@ impl<'a> Outputs<'a> {
         }
         if let Some(hdr) = &mut self.hdr {
             hdr.begin(second.window_started_at);
-            hdr.write(None, start_s, length_s, &second.response_time);
+            hdr.write(None, (start_s, length_s), &second.response_time, second.point.failed);
             if let Some(detail) = &second.detail {
-                hdr.write(Some(SERVICE_TIME), start_s, length_s, &detail.service_time);
-                hdr.write(Some(SCHEDULE_LAG), start_s, length_s, &detail.schedule_lag);
+                hdr.write(Some(SERVICE_TIME), (start_s, length_s), &detail.service_time, 0);
+                hdr.write(Some(SCHEDULE_LAG), (start_s, length_s), &detail.schedule_lag, 0);
             }
         }
         if self.args.series_histograms {
@@ -108,8 +108,14 @@ impl HdrStream {
         }
     }
 
-    fn write(&mut self, tag: Option<&str>, start_s: f64, length_s: f64, histogram: &LatencyHistogram) {
-        self.stream.write(self.log.interval(tag, start_s, length_s, histogram));
+    fn write(
+        &mut self,
+        tag: Option<&str>,
+        (start_s, length_s): (f64, f64),
+        histogram: &LatencyHistogram,
+        censored: u64,
+    ) {
+        self.stream.write(self.log.interval(tag, start_s, length_s, histogram, censored));
     }
 }
 
@@ -145,5 +151,5 @@ fn json(result: &LoadResult) -> Vec<u8> {
 
 fn percentiles(result: &LoadResult) -> Vec<u8> {
     let histogram = LatencyHistogram::decode(&result.response_time_us.histogram).unwrap_or_default();
-    percentile_text(&histogram).into_bytes()
+    percentile_text(&histogram, result.response_time_us.censored).into_bytes()
 }

@@ -1,14 +1,18 @@
-//! Whether a trial's figures may be used: the drivers' own verdicts, and what the environment saw.
+//! Which of a trial's figures may be used: the drivers' own verdicts, and what the environment saw.
 //! docs/method.md gives each bound with its reason.
 
 use super::drivers::DriverRun;
 use experiment::environment::{WindowUsage, in_one_line};
-use experiment::schema::{LoadResult, MachineUsage, PathProof, Role, Verdict};
+use experiment::schema::{Figure, Figures, LoadResult, MachineUsage, PathProof, Role, Verdict};
 use statistics::merge::MergeError;
 
 /// Processes outside the experiment may take this share of all CPUs.
 const MAX_OTHER_PROCESSES_SHARE: f64 = 0.10;
-/// Time stolen by the hypervisor is mentioned from this share of all CPUs on.
+/// The median is spoiled from this share on: CPU that others have meets more requests than its share where it is in demand.
+const MEDIAN_SPOILING_SHARE: f64 = 0.30;
+/// Time stolen by the hypervisor may take this share of all CPUs …
+const MAX_STEAL_SHARE: f64 = 0.05;
+/// … and is mentioned from this share on.
 const NOTED_STEAL_SHARE: f64 = 0.02;
 
 /// How a trial ended.
@@ -40,7 +44,9 @@ pub(super) fn check_trial(
     let mut verdict = match merged {
         Ok(result) => result.as_ref().map(|result| result.verdict.clone()).unwrap_or_default(),
         Err(error) => {
-            Verdict { reasons: vec![format!("not-merged: {}", in_one_line(error))], ..Verdict::default() }
+            let mut verdict = Verdict::usable();
+            verdict.spoil(format!("not-merged: {}", in_one_line(error)), Figures::all());
+            verdict
         }
     };
     if drivers.len() > 1 {
@@ -51,8 +57,7 @@ pub(super) fn check_trial(
         check_environment(observed, None, &mut verdict);
     }
     check_ending(observed.ending, &mut verdict);
-    verdict.valid = verdict.reasons.is_empty() && drivers.iter().all(|driver| driver.result().is_some());
-    verdict
+    require_results(drivers, verdict)
 }
 
 /// The verdict of one driver among several: without reasons that concern other drivers only.
@@ -62,7 +67,15 @@ pub(super) fn check_driver(observed: &Observed<'_>, driver: &DriverRun) -> Verdi
         check_environment(observed, Some(&driver.name), &mut verdict);
     }
     check_ending(observed.ending, &mut verdict);
-    verdict.valid = verdict.reasons.is_empty() && driver.result().is_some();
+    require_results(std::slice::from_ref(driver), verdict)
+}
+
+/// Without the result of every driver, nothing is usable.
+fn require_results(drivers: &[DriverRun], mut verdict: Verdict) -> Verdict {
+    let without = drivers.iter().find(|driver| driver.result().is_none());
+    if let Some(driver) = without.filter(|_| verdict.valid) {
+        verdict.spoil(format!("failed: {} has no result", driver.name), Figures::all());
+    }
     verdict
 }
 
@@ -73,18 +86,18 @@ fn check_ending(ending: &Ending, verdict: &mut Verdict) {
         Ending::Failed(what) => format!("failed: {what}"),
     };
     // First: all other reasons may follow from a trial that was cut short, saturation too.
-    verdict.reasons.insert(0, reason);
+    verdict.spoil_first(reason, Figures::all());
     verdict.saturated = false;
 }
 
 /// Adds what the environment saw; for one driver without the throttling of others.
 fn check_environment(observed: &Observed<'_>, driver: Option<&str>, verdict: &mut Verdict) {
     if !observed.path.proven {
-        verdict.reasons.push(format!("path-not-proven: {}", observed.path.reasons.join("; ")));
+        verdict.spoil(format!("path-not-proven: {}", observed.path.reasons.join("; ")), Figures::all());
     }
     let Some(usage) = observed.usage else {
         let reason = "not-observed: the components were not read at both ends of the window";
-        verdict.reasons.push(reason.to_owned());
+        verdict.spoil(reason, [Figure::Cpu, Figure::Memory, Figure::Network].into_iter().collect());
         return;
     };
     for component in &usage.components {
@@ -93,9 +106,8 @@ fn check_environment(observed: &Observed<'_>, driver: Option<&str>, verdict: &mu
         }
         if let Some(throttling) = component.throttling.filter(|throttling| throttling.periods > 0) {
             let (name, periods, ms) = (&component.name, throttling.periods, throttling.time_s * 1000.0);
-            verdict
-                .reasons
-                .push(format!("throttled: {name}, in {periods} periods for {ms:.0} ms by its CPU limit"));
+            let reason = format!("throttled: {name}, in {periods} periods for {ms:.0} ms by its CPU limit");
+            verdict.spoil(reason, Figures::times().with(Figure::Throughput));
         }
     }
     if let Some(machine) = &usage.machine {
@@ -104,8 +116,9 @@ fn check_environment(observed: &Observed<'_>, driver: Option<&str>, verdict: &mu
 }
 
 fn check_machine(machine: &MachineUsage, verdict: &mut Verdict) {
-    let cpus = machine.cpus as f64;
-    if machine.other_processes_cores > MAX_OTHER_PROCESSES_SHARE * cpus {
+    let cpus = (machine.cpus as f64).max(1.0);
+    let share = machine.other_processes_cores / cpus;
+    if share > MAX_OTHER_PROCESSES_SHARE {
         let names: Vec<String> = machine
             .top_other_processes
             .iter()
@@ -113,13 +126,26 @@ fn check_machine(machine: &MachineUsage, verdict: &mut Verdict) {
             .collect();
         // First: where others took the CPU, all other reasons follow from it.
         let cores = machine.other_processes_cores;
-        verdict
-            .reasons
-            .insert(0, format!("other-processes: others took {cores:.2} cores ({})", names.join(", ")));
+        let reason = format!("other-processes: others took {cores:.2} cores ({})", names.join(", "));
+        verdict.spoil_first(reason, spoiled_by_lost_cpu(share));
     }
-    if machine.steal_cores > NOTED_STEAL_SHARE * cpus {
-        verdict.notes.push(format!("steal: the hypervisor took {:.2} cores away", machine.steal_cores));
+    let stolen = machine.steal_cores / cpus;
+    let reason = format!("steal: the hypervisor took {:.2} cores away", machine.steal_cores);
+    if stolen > MAX_STEAL_SHARE {
+        verdict.spoil(reason, spoiled_by_lost_cpu(stolen));
+    } else if stolen > NOTED_STEAL_SHARE {
+        verdict.notes.push(reason);
     }
+}
+
+/// What a share of all CPUs that others had spoils: it may have met that share of the requests, and made them the slowest.
+fn spoiled_by_lost_cpu(share: f64) -> Figures {
+    if share >= MEDIAN_SPOILING_SHARE {
+        return Figures::times().with(Figure::Throughput);
+    }
+    let beyond = |figure: &Figure| figure.quantile().is_some_and(|quantile| 1.0 - quantile < share);
+    let tail: Figures = Figures::times().iter().filter(beyond).collect();
+    tail.with(Figure::Mean).with(Figure::Throughput)
 }
 
 #[cfg(test)]

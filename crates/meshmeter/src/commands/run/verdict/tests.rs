@@ -42,7 +42,7 @@ fn reasons(ending: &Ending, path: &PathProof, usage: Option<&WindowUsage>) -> Ve
     let drivers = [driver("generator", result())];
     let merged = drivers::merged_result(&drivers);
     let verdict = check_trial(&Observed { ending, path, usage }, &drivers, &merged);
-    assert_eq!(verdict.valid, verdict.reasons.is_empty());
+    assert_eq!(verdict.spoiled.len(), verdict.reasons.len());
     verdict.reasons.iter().map(|reason| reason.split(':').next().unwrap_or_default().to_owned()).collect()
 }
 
@@ -63,6 +63,36 @@ fn each_cause_has_its_reason() {
     assert_eq!(reasons(&Ending::Interrupted, &proven(), Some(&quiet())), ["interrupted"]);
     assert_eq!(reasons(&Ending::Failed("server died".into()), &proven(), Some(&quiet())), ["failed"]);
     assert_eq!(reasons(finished, &proven(), None), ["not-observed"]);
+}
+
+/// The figures that are spoiled in a trial with one driver that is content with itself.
+fn spoiled(usage: Option<&WindowUsage>) -> Vec<&'static str> {
+    let drivers = [driver("generator", result())];
+    let merged = drivers::merged_result(&drivers);
+    let observed = Observed { ending: &Ending::Finished, path: &proven(), usage };
+    let verdict = check_trial(&observed, &drivers, &merged);
+    assert_eq!(verdict.valid, verdict.is_usable(Figure::P50));
+    verdict.spoiled_figures().iter().map(Figure::name).collect()
+}
+
+#[test]
+fn cpu_that_others_had_spoils_the_percentiles_that_fewer_requests_lie_beyond() {
+    let taken = |other_processes_cores: f64, steal_cores: f64| {
+        let machine = MachineUsage { cpus: 4, other_processes_cores, steal_cores, ..MachineUsage::default() };
+        spoiled(Some(&WindowUsage { machine: Some(machine), ..quiet() }))
+    };
+    assert!(taken(0.4, 0.2).is_empty());
+    assert_eq!(taken(0.6, 0.0), ["mean", "p90", "p95", "p99", "p99.9", "p99.99", "max", "throughput"]);
+    assert_eq!(taken(0.0, 0.24), ["mean", "p95", "p99", "p99.9", "p99.99", "max", "throughput"]);
+    let most = taken(1.2, 0.0);
+    assert!(most.contains(&"p50") && !most.contains(&"cpu") && !most.contains(&"memory"), "{most:?}");
+}
+
+#[test]
+fn what_was_not_observed_or_throttled_leaves_the_rest() {
+    assert_eq!(spoiled(None), ["cpu", "memory", "network"]);
+    let throttled = spoiled(Some(&throttled("client-proxy", Role::Proxy)));
+    assert!(throttled.contains(&"p50") && !throttled.contains(&"cpu") && !throttled.contains(&"memory"));
 }
 
 #[test]
@@ -123,7 +153,9 @@ fn reasons_of_one_driver_among_several_name_it_and_spare_the_others() {
 #[test]
 fn what_disturbs_the_machine_spoils_every_driver_and_throttling_only_the_throttled_one() {
     let (trial, each) = of_two(&busy(), &[]);
-    assert!(!trial.valid && each.iter().all(|driver| !driver.valid));
+    let tail_is_spoiled =
+        |verdict: &Verdict| !verdict.is_usable(Figure::P99) && verdict.is_usable(Figure::P50);
+    assert!(tail_is_spoiled(&trial) && each.iter().all(tail_is_spoiled), "{trial:?}");
     let (trial, [throttled, other]) = of_two(&throttled("a", Role::Generator), &[]);
     assert!(!trial.valid && !throttled.valid && other.valid);
     let (trial, each) = of_two(&quiet(), &[]);
