@@ -168,12 +168,12 @@ fn a_trial_is_taken_again_for_the_figure_that_is_missing_and_no_longer() {
     };
     let first = late_at_p99(0, 1);
     assert!(first.verdict.valid, "the median is sound");
-    assert_eq!(noted(2, 9, &[first.clone()]).due(0).len(), 1);
+    assert_eq!(noted(2, 9, std::slice::from_ref(&first)).due(0).len(), 1);
     // Another one as late is taken again in its turn; one whose median alone is spoiled has the tail that was missing.
     assert_eq!(noted(2, 9, &[first.clone(), late_at_p99(1, 2)]).due(0).len(), 1);
     let mut tail = again(1, 2, &first, &[]);
     tail.verdict.spoil(OTHERS, Figures::none().with(Figure::P50));
-    assert!(noted(2, 9, &[first.clone(), tail]).due(0).is_empty());
+    assert!(noted(2, 9, &[first, tail]).due(0).is_empty());
     // Beyond the 99th percentile nothing is taken again.
     let mut beyond = trial(0, 0, Mode::Sidecar, &[]);
     beyond.verdict.spoil(LATE, Figures::times_from(Figure::P99_9));

@@ -129,8 +129,8 @@ pub(super) fn five_tenants(
     (experiment, trials)
 }
 
-pub(super) fn summary(experiment: &Experiment, trials: Vec<TrialRecord>) -> Summary {
-    summarize(experiment, 1, 5, &Host::default(), &trials)
+pub(super) fn summary(experiment: &Experiment, trials: &[TrialRecord]) -> Summary {
+    summarize(experiment, 1, 5, &Host::default(), trials)
 }
 
 pub(super) fn spoil(driver: &mut DriverRecord, reason: &str) {
@@ -148,7 +148,7 @@ fn p99(driver: &DriverSummary) -> Estimate {
 #[test]
 fn every_driver_and_service_has_estimates_of_its_own() {
     let (experiment, trials) = five_tenants(|_, _, _| {});
-    let summary = summary(&experiment, trials);
+    let summary = summary(&experiment, &trials);
     let cell = &summary.cells[0];
     assert_eq!((cell.valid, cell.drivers.len(), cell.services.len()), (5, 5, 10));
     assert!((cell.rate_completed.unwrap().estimate - 500.0).abs() < 1e-9, "the sum of all");
@@ -218,7 +218,7 @@ fn a_spoiled_driver_takes_no_other_with_it() {
             spoil(driver, "schedule-lag: late");
         }
     });
-    let summary = summary(&experiment, trials);
+    let summary = summary(&experiment, &trials);
     let cell = &summary.cells[0];
     assert_eq!((cell.valid, cell.verdict.as_str()), (2, "schedule-lag"));
     assert_eq!(cell.response_time_us.unwrap().p99.unwrap().n, 2, "all drivers together need all of them");
@@ -240,7 +240,7 @@ fn a_driver_without_a_result_is_listed_without_figures() {
         }
     });
     assert_eq!(trials[0].result.as_ref().unwrap().requests.sent, 4000, "the sum of those that have one");
-    let summary = summary(&experiment, trials);
+    let summary = summary(&experiment, &trials);
     let driver = &summary.cells[0].drivers[2];
     assert_eq!((driver.valid, driver.verdict.as_str()), (0, "failed"));
     assert_eq!((driver.response_time_us, driver.rate_completed), (None, None));
@@ -259,7 +259,7 @@ fn an_objective_is_met_missed_or_not_shown_by_the_interval() {
         5 => driver.result = Some(result(100.0, 5000.0)),
         _ => {}
     });
-    let summary = summary(&experiment, trials);
+    let summary = summary(&experiment, &trials);
     assert_eq!(objectives(&summary.cells[0].drivers), [Met, NotShown, Missed, Missed, Missed]);
     let ObjectiveOutcome::Failed(misses) = objective_met(&experiment, &summary) else {
         panic!("{:?}", summary.cells[0].drivers)
@@ -272,7 +272,7 @@ fn an_objective_is_met_missed_or_not_shown_by_the_interval() {
 
     let asks_nothing = Experiment { objective: Objective::default(), ..experiment };
     let (_, trials) = five_tenants(|_, _, _| {});
-    assert!(objectives(&self::summary(&asks_nothing, trials).cells[0].drivers).is_empty());
+    assert!(objectives(&self::summary(&asks_nothing, &trials).cells[0].drivers).is_empty());
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn bounds_of_mean_and_max_hold_for_each_driver() {
     });
     let objective: Objective = "mean=1ms,max=2ms".parse().unwrap();
     let experiment = Experiment { objective, ..experiment };
-    let summary = summary(&experiment, trials);
+    let summary = summary(&experiment, &trials);
     let drivers = &summary.cells[0].drivers;
     assert_eq!(objectives(drivers), [Met, Missed, Missed, Met, Missed]);
     assert_eq!(drivers[1].response_time_us.unwrap().max, Some(Estimate { n: 5, ..Estimate::single(9000.0) }));
@@ -309,7 +309,7 @@ fn bounds_of_mean_and_max_hold_for_each_driver() {
 fn a_single_trial_shows_no_objective() {
     let (experiment, mut trials) = five_tenants(|_, _, _| {});
     trials.truncate(1);
-    let drivers = &summary(&experiment, trials).cells[0].drivers;
+    let drivers = &summary(&experiment, &trials).cells[0].drivers;
     assert_eq!(objectives(drivers), [DriverObjective::NotShown; 5]);
 }
 
@@ -335,7 +335,7 @@ fn another_take_gives_no_driver_a_second_value_in_a_repeat() {
         ..trials[1].clone()
     };
     trials.extend([again, superfluous]);
-    let summary = summary(&experiment, trials);
+    let summary = summary(&experiment, &trials);
     let drivers = &summary.cells[0].drivers;
     assert!(drivers.iter().all(|driver| driver.valid == 5 && p99(driver).n == 5), "{drivers:?}");
     assert!(summary.cells[0].services.iter().all(|service| service.requests_per_s.unwrap().n == 5));
@@ -364,7 +364,7 @@ fn a_single_driver_is_stored_once_and_seen_as_in_older_trials() {
     assert_eq!((older.services()[0].name.as_str(), older.services()[0].requests), ("server", Some(1200)));
 
     for trials in [trials, vec![older]] {
-        let summary = summary(&experiment, trials);
+        let summary = summary(&experiment, &trials);
         let cell = &summary.cells[0];
         assert_eq!(cell.drivers.len(), 1);
         assert_eq!(cell.drivers[0].response_time_us, cell.response_time_us);

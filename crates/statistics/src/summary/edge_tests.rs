@@ -72,7 +72,7 @@ fn find<'a>(edges: &'a [EdgeSummary], from: &str, to: &str) -> &'a EdgeSummary {
 #[test]
 fn edges_and_services_add_up_as_the_graph_says() {
     let (experiment, trials) = tiered(|_, _, _| {});
-    let summary = summary(&experiment, trials);
+    let summary = summary(&experiment, &trials);
     let cell = &summary.cells[0];
     assert_eq!((cell.edges.len(), cell.services.len()), (20, 20));
     let names: Vec<&str> = cell.edges[..4].iter().map(|edge| edge.to.as_str()).collect();
@@ -107,7 +107,7 @@ fn proxies_in_the_pods_of_a_service_are_its_own_and_shared_ones_are_not() {
     for trial in &mut trials {
         trial.components.retain(|usage| usage.name != "tenant-5/c-proxy");
     }
-    let summary = summary(&experiment, trials);
+    let summary = summary(&experiment, &trials);
     let services = &summary.cells[0].services;
     assert!(services[..19].iter().all(|service| {
         let (own, proxies) = (service.cpu_cores.unwrap(), service.proxy_cpu_cores.unwrap());
@@ -135,7 +135,7 @@ fn failures_count_in_every_trial_and_proof_in_the_valid_ones() {
     // And of tenant 4, in the one that is not.
     trials[0].path.edges =
         vec![EdgeProof { from: "tenant-4/b1".to_owned(), to: "tenant-4/c".to_owned(), ..unproven }];
-    let summary = summary(&experiment, trials);
+    let summary = summary(&experiment, &trials);
     let edges = &summary.cells[0].edges;
     let spoiled = find(edges, "tenant-2/a", "tenant-2/b1");
     assert_eq!(spoiled.requests_per_s.unwrap().n, 4, "its own driver was late once");
@@ -153,7 +153,7 @@ fn edges_whose_callers_measure_no_time_have_counts_alone() {
         edge.response_time_us = None;
         edge.requests = 0;
     }
-    let summary = summary(&experiment, trials);
+    let summary = summary(&experiment, &trials);
     let edge = &summary.cells[0].edges[0];
     assert_eq!((edge.response_time_us, edge.requests_per_s.unwrap().estimate, edge.errors), (None, 0.0, 0.0));
 }
@@ -181,7 +181,7 @@ fn finding(summary: &Summary, kind: FindingKind, mode: Mode) -> Option<&Finding>
 #[test]
 fn slowest_driver_is_named_only_where_its_interval_shows_it() {
     let (experiment, trials) = tiered(|_, _, _| {});
-    let slow = summary(&experiment, trials);
+    let slow = summary(&experiment, &trials);
     let named = finding(&slow, FindingKind::SlowestDriver, Mode::None).expect("five drivers");
     assert_eq!(
         (named.subject.as_deref(), named.verdict, named.n, named.of),
@@ -199,7 +199,7 @@ fn slowest_driver_is_named_only_where_its_interval_shows_it() {
         driver.result =
             Some(result(100.0, 500.0 + if tenant == index + 1 { 60.0 } else { 3.0 * tenant as f64 }));
     });
-    let alike = summary(&experiment, trials);
+    let alike = summary(&experiment, &trials);
     let named = finding(&alike, FindingKind::SlowestDriver, Mode::None).expect("five drivers");
     assert_eq!(named.verdict, Some(FindingVerdict::NotShown), "{named:?}");
 }
@@ -207,7 +207,7 @@ fn slowest_driver_is_named_only_where_its_interval_shows_it() {
 #[test]
 fn call_and_service_that_grew_most_are_named_over_all_namespaces() {
     let (experiment, trials) = tiered(|_, _, _| {});
-    let repeats_5 = summary(&experiment, with_sidecars(&trials));
+    let repeats_5 = summary(&experiment, &with_sidecars(&trials));
     let time =
         finding(&repeats_5, FindingKind::GreatestAddedTime, Mode::Sidecar).expect("calls in both modes");
     assert_eq!(
@@ -222,7 +222,7 @@ fn call_and_service_that_grew_most_are_named_over_all_namespaces() {
     assert!((estimate(cpu) - 1.02).abs() < 1e-6, "five copies together: {cpu:?}");
     assert_eq!(finding(&repeats_5, FindingKind::GreatestAddedTime, Mode::None), None);
 
-    let single = summary(&experiment, with_sidecars(&trials[..1]));
+    let single = summary(&experiment, &with_sidecars(&trials[..1]));
     let time = finding(&single, FindingKind::GreatestAddedTime, Mode::Sidecar).expect("calls in both modes");
     assert_eq!((time.verdict, time.estimate.and_then(|by| by.low)), (Some(FindingVerdict::CannotTell), None));
 }
@@ -235,7 +235,7 @@ fn runs_of_one_driver_and_no_calls_have_no_such_findings() {
         trial.services.clear();
         trial.edges.clear();
     }
-    let without = summary(&experiment, with_sidecars(&trials));
+    let without = summary(&experiment, &with_sidecars(&trials));
     for kind in [FindingKind::SlowestDriver, FindingKind::GreatestAddedTime, FindingKind::GreatestAddedCpu] {
         assert!(without.findings.iter().all(|finding| finding.kind != kind), "{kind:?}");
     }
