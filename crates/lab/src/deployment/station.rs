@@ -1,6 +1,6 @@
 //! Where proxies stand on the path of a call, and what drivers request.
 
-use super::rollout::Rollout;
+use crate::running::Proxy;
 use mesh::proof::Evidence;
 
 /// Position of a proxy in [`super::rollout::Rollout::proxies`].
@@ -25,8 +25,8 @@ pub(crate) struct Station {
 
 impl Station {
     /// A proxy that is alone in its place.
-    pub fn of_one(rollout: &Rollout<'_>, proxy: ProxyId, evidence: Evidence) -> Self {
-        Self { name: rollout.proxies[proxy].name.clone(), proxies: vec![proxy], side: None, evidence }
+    pub fn of_one(proxies: &[Proxy], proxy: ProxyId, evidence: Evidence) -> Self {
+        Self { name: proxies[proxy].name.clone(), proxies: vec![proxy], side: None, evidence }
     }
 }
 

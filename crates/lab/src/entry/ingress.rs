@@ -105,7 +105,7 @@ impl Part for Ingress {
         let spec = rollout.context.spec;
         let station = |gateway: &Gateway| {
             let (hop, mtls) = (hop(rollout, gateway.target), spec.proxy.mtls.is_spoken());
-            Station::of_one(rollout, gateway.proxy, evidence(&hop, mtls, spec.istio.ingress.tls))
+            Station::of_one(&rollout.proxies, gateway.proxy, evidence(&hop, mtls, spec.istio.ingress.tls))
         };
         let gateway = self.before(call.to).filter(|_| !rollout.drivers_of(call).is_empty());
         Stations { at_caller: gateway.map(station).into_iter().collect(), ..Stations::default() }

@@ -3,8 +3,10 @@
 //! of each CPU) and reads what the hypervisor took meanwhile. A difference below these figures cannot be told from the machine itself.
 //! Leaves out: the path between pods (mode `none` measures it) and anything under load.
 
+mod loopback;
 mod pauses;
 
+use self::loopback::{echo, loopback_pair};
 use crate::Result;
 use crate::observe;
 use experiment::environment::ErrorContext as _;
@@ -13,7 +15,7 @@ use rustix::thread::{ClockId, clock_nanosleep_absolute, current_timer_slack, set
 use rustix::time::{Timespec, clock_gettime};
 use std::hint::black_box;
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::thread;
@@ -25,8 +27,6 @@ const LOOPBACK_SHARE: f64 = 0.15;
 const WORK_SHARE: f64 = 0.15;
 const PAUSES_SHARE: f64 = 0.4;
 
-/// A slower byte over loopback is an error.
-const LOOPBACK_TIMEOUT: Duration = Duration::from_secs(30);
 /// The first round trips and pieces of work warm caches and are left out.
 const WARMUP_ROUNDS: usize = 50;
 /// Steps of the fixed piece of work: each waits for the one before, about 100 µs in all on a machine of 2026.
@@ -94,29 +94,6 @@ fn loopback_round_trips_us(at_most: Duration) -> io::Result<Vec<f64>> {
         echo.join().map_err(|_| io::Error::other("the echoing thread panicked"))??;
         times_us
     })
-}
-
-fn loopback_pair() -> io::Result<(TcpStream, TcpStream)> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let near = TcpStream::connect_timeout(&listener.local_addr()?, LOOPBACK_TIMEOUT)?;
-    let (far, peer) = listener.accept()?;
-    if peer != near.local_addr()? {
-        return Err(io::Error::other("another process connected to the port first"));
-    }
-    for end in [&near, &far] {
-        end.set_nodelay(true)?;
-        end.set_read_timeout(Some(LOOPBACK_TIMEOUT))?;
-        end.set_write_timeout(Some(LOOPBACK_TIMEOUT))?;
-    }
-    Ok((near, far))
-}
-
-fn echo(mut end: TcpStream) -> io::Result<()> {
-    let mut byte = [0];
-    while end.read(&mut byte)? > 0 {
-        end.write_all(&byte)?;
-    }
-    Ok(())
 }
 
 fn round_trips_us(near: &mut TcpStream, at_most: Duration) -> io::Result<Vec<f64>> {

@@ -1,6 +1,6 @@
 //! Pauses of each CPU: a thread that spins there reads the clock again and again, on an idle machine and beside a load.
 
-use super::{echo, loopback_pair, now_ns};
+use super::loopback::{echo, loopback_pair};
 use experiment::schema::{CpuPauses, Pauses};
 use nix::sys::resource::{UsageWho, getrusage};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -9,7 +9,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time between two requests of the load.
 const LOAD_INTERVAL: Duration = Duration::from_millis(1);
@@ -47,23 +47,22 @@ fn spin(cpu: usize, time: Duration) -> io::Result<CpuPauses> {
     let mut only = CpuSet::new();
     only.set(cpu);
     sched_setaffinity(None, &only)?;
-    let threshold_ns = super::duration_ns(PAUSE_THRESHOLD);
     let mut gaps = Vec::with_capacity(1024);
     let mut switches = involuntary_switches()?;
-    let start_ns = now_ns();
-    let mut last_ns = start_ns;
-    while last_ns - start_ns < super::duration_ns(time) {
-        let now = now_ns();
-        let gap_ns = now - last_ns;
-        last_ns = now;
-        if gap_ns > threshold_ns {
+    let start = Instant::now();
+    let mut last = start;
+    while last - start < time {
+        let now = Instant::now();
+        let length = now - last;
+        last = now;
+        if length > PAUSE_THRESHOLD {
             let seen = involuntary_switches()?;
-            gaps.push(Gap { length: Duration::from_nanos(gap_ns), switched: seen != switches });
+            gaps.push(Gap { length, switched: seen != switches });
             switches = seen;
-            last_ns = now_ns();
+            last = Instant::now();
         }
     }
-    Ok(cpu_pauses(cpu, Duration::from_nanos(last_ns - start_ns), &gaps))
+    Ok(cpu_pauses(cpu, last - start, &gaps))
 }
 
 fn involuntary_switches() -> io::Result<i64> {
