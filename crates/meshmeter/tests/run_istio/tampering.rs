@@ -19,7 +19,7 @@ pub fn rules_of_ambient_that_are_removed_in_the_window_show() {
 
 fn remove_rules(mode: &str) {
     let scene = Scene::new(&format!(
-        "modes: [{mode}]\nrepeats: 3\nload: {{rate: 100, connections: 4, warmup: 100ms, duration: 4s, timeout: 2s}}\n"
+        "modes: [{mode}]\nrepeats: 3\nload: {{rate: 100, connections: 4, warmup: 100ms, duration: 8s, timeout: 2s}}\n"
     ));
     let mut run = scene.start("out");
     let mut generator = None;
