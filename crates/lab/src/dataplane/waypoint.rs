@@ -74,7 +74,9 @@ impl Part for Waypoints<'_> {
             Some(Count::Connections(format!("cluster.{TUNNEL_CLUSTER}.upstream_cx_http2_total")));
         let waypoint = self.waypoints.get(rollout.namespace_index(call.to));
         let mut stations = self.ztunnels.stations(rollout, call);
-        stations.at_caller.extend(waypoint.map(|waypoint| Station::of_one(&rollout.proxies, *waypoint, evidence)));
+        stations
+            .at_caller
+            .extend(waypoint.map(|waypoint| Station::of_one(&rollout.proxies, *waypoint, evidence)));
         stations
     }
 }

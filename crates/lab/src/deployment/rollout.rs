@@ -207,18 +207,19 @@ impl<'a> Rollout<'a> {
 
     fn create_pods(&mut self) -> Result<()> {
         let (lab, workloads) = (self.context.lab, &self.topology().workloads);
-        let mut wanted = Vec::new();
+        let (mut wanted, mut specs) = (Vec::new(), Vec::new());
         for (id, workload) in workloads.iter().enumerate() {
             let files = self.mesh.as_ref().map(|mesh| mesh.namespaces.name_files(self.namespace_index(id)));
-            wanted.extend(workload.pod_names().map(|name| (id, name, files.clone())));
+            for name in workload.pod_names() {
+                let spec = PodSpec::new(lab_name(&name));
+                specs.push(files.iter().cloned().fold(spec, PodSpec::with_names));
+                wanted.push((id, name));
+            }
         }
-        let created = try_side_by_side(wanted, |(id, name, files)| {
-            let spec = PodSpec::new(lab_name(&name));
-            let pod = lab.create_pod(&files.into_iter().fold(spec, PodSpec::with_names))?;
-            Ok((id, RunningPod { pod, name, identity: None, service: None }))
-        })?;
+        let pods = lab.create_pods(&specs)?;
         self.pods.workloads.resize_with(workloads.len(), RunningWorkload::default);
-        for (id, running) in created {
+        for (pod, (id, name)) in pods.into_iter().zip(wanted) {
+            let running = RunningPod { pod, name, identity: None, service: None };
             self.pods.workloads[id].pods.push(running);
         }
         Ok(())

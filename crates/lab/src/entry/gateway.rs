@@ -68,8 +68,9 @@ impl Part for StaticGateway<'_> {
     }
 
     fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
-        let station =
-            |Gateway { evidence, proxy, .. }: &Gateway| Station::of_one(&rollout.proxies, *proxy, evidence.clone());
+        let station = |Gateway { evidence, proxy, .. }: &Gateway| {
+            Station::of_one(&rollout.proxies, *proxy, evidence.clone())
+        };
         let gateway = self.gateways.get(&call.to).filter(|_| !rollout.drivers_of(call).is_empty());
         Stations { at_caller: gateway.map(station).into_iter().collect(), ..Stations::default() }
     }

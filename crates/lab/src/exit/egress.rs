@@ -101,8 +101,10 @@ impl Part for Egress {
             let evidence = self.hop_of_gateway(rollout).evidence(speaks_mutual_tls(self.exit));
             Station::of_one(&rollout.proxies, gateway.proxy, evidence)
         });
-        let sni_proxy =
-            self.sni_proxy.iter().map(|proxy| Station::of_one(&rollout.proxies, *proxy, sni_proxy::evidence()));
+        let sni_proxy = self
+            .sni_proxy
+            .iter()
+            .map(|proxy| Station::of_one(&rollout.proxies, *proxy, sni_proxy::evidence()));
         Stations { at_caller: gateway.chain(sni_proxy).collect(), ..Stations::default() }
     }
 

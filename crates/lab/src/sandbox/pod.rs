@@ -11,6 +11,7 @@ use crate::sandbox::registry::runtime_dir::RUNTIME_VARIABLE;
 use crate::sandbox::{network, process_table};
 use experiment::environment::{EnvironmentError, ErrorContext as _, in_one_line};
 use experiment::topology::Resources;
+use mesh::concurrent::try_side_by_side;
 use mesh::wait::wait_for;
 use rustix::process::{Pid, Signal, WaitOptions};
 use std::collections::BTreeSet;
@@ -78,10 +79,20 @@ pub struct Pod {
 impl Lab {
     /// May be called from several threads. On an error nothing of the pod remains.
     pub fn create_pod(&self, spec: &PodSpec) -> Result<Pod> {
+        Pod::create(self, spec, self.pod_number(spec)?)
+    }
+
+    /// Makes pods side by side. Their addresses are in this order, and so are their lists.
+    pub fn create_pods(&self, specs: &[PodSpec]) -> Result<Vec<Pod>> {
+        let numbered =
+            specs.iter().map(|spec| Ok((spec, self.pod_number(spec)?))).collect::<Result<Vec<_>>>()?;
+        try_side_by_side(numbered, |(spec, number)| Pod::create(self, spec, number))
+    }
+
+    fn pod_number(&self, spec: &PodSpec) -> Result<u16> {
         let operation = format!("make pod {}", spec.name);
         check_name(&spec.name).context(&operation)?;
-        let number = self.reserve_pod_number(&spec.name).context(operation)?;
-        Pod::create(self, spec, number)
+        self.reserve_pod_number(&spec.name).context(operation)
     }
 }
 
