@@ -75,8 +75,11 @@ pub(super) fn added(run: &Run<'_>) -> Vec<Finding> {
 /// Cells whose service time looks good because requests waited before they were sent: response time, then service time.
 pub(super) fn hidden_waiting(run: &Run<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // A 99th percentile among requests without a response hides nothing.
-    let is_known = |cell: &&Cell| cell.response_time_us.is_some_and(|times| times.p99.is_some());
+    // Where the generator itself was late in most trials, or requests had no response, the service is not to blame.
+    let is_known = |cell: &&Cell| {
+        let p99 = cell.response_time_us.and_then(|times| times.p99);
+        p99.is_some_and(|p99| 2 * p99.n > cell.valid)
+    };
     for cell in run.summary.cells.iter().filter(|cell| cell.load.rate.is_some()).filter(is_known) {
         let (response_us, service_us) = (
             whole_p99(run, cell, Distribution::ResponseTime),
