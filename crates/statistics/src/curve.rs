@@ -1,7 +1,7 @@
 //! Whole distributions of a cell: the histograms of its valid trials as one, and points for a plot.
 
 use crate::histogram::{DecodeError, LatencyHistogram};
-use crate::trials::TrialsByCell;
+use crate::trials::{TrialsByCell, with_sound_tail};
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use experiment::schema::CellKey;
 
@@ -16,7 +16,8 @@ pub enum Distribution {
     ScheduleLag,
 }
 
-/// One distribution over every valid trial of a cell, merged without loss; absent where no trial is valid.
+/// One distribution over the trials of a cell with a sound tail (or a sound median if there are none), merged without loss;
+/// absent if no trial is valid.
 ///
 /// # Errors
 /// Where a trial's histogram cannot be read.
@@ -26,7 +27,8 @@ pub fn merged(
     distribution: Distribution,
 ) -> Result<Option<LatencyHistogram>, DecodeError> {
     let mut whole: Option<LatencyHistogram> = None;
-    for result in trials.valid_results(cell) {
+    let sound = with_sound_tail(trials.of(cell));
+    for result in sound.into_iter().filter_map(|trial| trial.result.as_ref()) {
         let summary = match distribution {
             Distribution::ResponseTime => &result.response_time_us,
             Distribution::ServiceTime => &result.service_time_us,

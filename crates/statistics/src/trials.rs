@@ -48,6 +48,13 @@ impl<'a> TrialsByCell<'a> {
     }
 }
 
+/// The trials whose whole distributions speak for their cell: those with a sound 99th percentile, one per repeat. Where no
+/// trial has one, those with a sound median, whose tail is then the generator's or the machine's.
+pub(crate) fn with_sound_tail<'a>(trials: &[&'a TrialRecord]) -> Vec<&'a TrialRecord> {
+    let sound = usable(trials, Figure::P99);
+    if sound.is_empty() { usable(trials, Figure::P50) } else { sound }
+}
+
 /// The trials whose figure is usable: of each cell and repeat the first take in which it is.
 pub(crate) fn usable<'a>(trials: &[&'a TrialRecord], figure: Figure) -> Vec<&'a TrialRecord> {
     let mut positions: HashMap<(CellKey<'a>, usize), usize> = HashMap::new();

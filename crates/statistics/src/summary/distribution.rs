@@ -3,7 +3,7 @@
 //! Percentiles are those of all requests together, from merged histograms: ten requests beyond the 99.999th take a million.
 
 use crate::histogram::LatencyHistogram;
-use crate::trials::{is_valid, reason_kind};
+use crate::trials::{is_valid, reason_kind, with_sound_tail};
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use experiment::schema::{
     AbsentPercentile, DistributionPoint, HistogramSummary, LoadResult, RequestDistribution, TrialRecord,
@@ -20,13 +20,17 @@ pub(crate) fn is_saturated(trial: &TrialRecord) -> bool {
 /// Kind of the reason.
 pub(crate) const SATURATED: &str = "saturated";
 
-/// Of the valid trials of an open loop, and where `verdict` is saturation of the saturated ones too; absent where there are
-/// none, or where a histogram cannot be read.
+/// Of the trials of an open loop with a sound tail, and if `verdict` is saturation of all valid and saturated ones; absent if
+/// there are none, or if a histogram cannot be read.
 pub(super) fn distribution(verdict: &str, trials: &[&TrialRecord]) -> Option<RequestDistribution> {
     let saturated = verdict == SATURATED;
-    let enters = |trial: &&&TrialRecord| is_valid(trial) || saturated && is_saturated(trial);
-    let results: Vec<&LoadResult> =
-        trials.iter().filter(enters).filter_map(|trial| trial.result.as_ref()).collect();
+    let entering = if saturated {
+        let enters = |trial: &&TrialRecord| is_valid(trial) || is_saturated(trial);
+        trials.iter().copied().filter(enters).collect()
+    } else {
+        with_sound_tail(trials)
+    };
+    let results: Vec<&LoadResult> = entering.into_iter().filter_map(|trial| trial.result.as_ref()).collect();
     if results.is_empty() || results.iter().any(|result| result.rate.offered.is_none()) {
         return None;
     }
