@@ -72,9 +72,16 @@ fn read_response(reader: &mut BufReader<TcpStream>) -> Option<bool> {
     Some(stays)
 }
 
+/// Of all clients.
+#[derive(Default)]
+struct Progress {
+    answered: AtomicU64,
+    clients_answered: AtomicU64,
+}
+
 /// Sends requests one after the other until the connection is said to end; gives how many were sent, and how many
 /// answered.
-fn client(address: SocketAddr, answered_by_all: &AtomicU64) -> (u64, u64) {
+fn client(address: SocketAddr, progress: &Progress) -> (u64, u64) {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut reader = BufReader::new(stream);
@@ -86,7 +93,8 @@ fn client(address: SocketAddr, answered_by_all: &AtomicU64) -> (u64, u64) {
         sent += 1;
         let Some(stays) = read_response(&mut reader) else { return (sent, answered) };
         answered += 1;
-        answered_by_all.fetch_add(1, Relaxed);
+        progress.answered.fetch_add(1, Relaxed);
+        progress.clients_answered.fetch_add(u64::from(answered == 1), Relaxed);
         if !stays {
             return (sent, answered);
         }
@@ -102,11 +110,12 @@ fn node_that_ends_under_load_answers_every_request_sent_to_it() {
     ]);
     let mut nodes = start(&shop);
     let web = nodes.remove(0);
-    let (address, answered_by_all) = (web.address, AtomicU64::new(0));
+    let (address, progress) = (web.address, Progress::default());
     let (counted, clients) = scope(|scope| {
-        let clients: Vec<_> =
-            (0..CLIENTS).map(|_| scope.spawn(|| client(address, &answered_by_all))).collect();
-        await_count(|| answered_by_all.load(Relaxed), 100);
+        let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(|| client(address, &progress))).collect();
+        // Who connects after the end was asked for is refused.
+        await_count(|| progress.clients_answered.load(Relaxed), CLIENTS);
+        await_count(|| progress.answered.load(Relaxed), 100);
         let counted = web.end();
         (counted, clients.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>())
     });
