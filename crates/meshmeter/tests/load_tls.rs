@@ -109,7 +109,7 @@ fn write_certificates(folder: &TempDir, server: IpAddr) {
 }
 
 fn load(arguments: &[&str]) -> std::process::Output {
-    let usual = ["load", "--progress", "off", "--rate", "200", "--connections", "4", "--duration", "500ms"];
+    let usual = ["load", "--progress", "off", "--rate", "100", "--connections", "4", "--duration", "2s"];
     run(&[&usual, arguments].concat())
 }
 
