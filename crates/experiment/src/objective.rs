@@ -85,17 +85,7 @@ impl TimeFigure {
     /// The name in objectives and results.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Mean => "mean",
-            Self::P50 => "p50",
-            Self::P75 => "p75",
-            Self::P90 => "p90",
-            Self::P95 => "p95",
-            Self::P99 => "p99",
-            Self::P99_9 => "p99.9",
-            Self::P99_99 => "p99.99",
-            Self::Max => "max",
-        }
+        self.figure().name()
     }
 
     /// Which percentile it is, 0 to 100; absent for the mean and the greatest.

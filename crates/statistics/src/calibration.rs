@@ -1,13 +1,13 @@
 //! What a calibration says: differences whose truth is known, and the smallest that a run can show.
 
-use crate::interval;
+use crate::interval::{self, ALLOWANCE};
+use crate::student;
 use experiment::Mode;
 use experiment::plan::Arm;
 use experiment::schema::{
     CalibratedDifference, CalibratedFigure, CalibratedSpread, ComponentUsage, Figure, ModeCalibration,
     Resolution, Role, TrialRecord,
 };
-use statrs::distribution::{ContinuousCDF, StudentsT};
 use std::collections::BTreeMap;
 
 const FIGURES: [CalibratedFigure; 3] =
@@ -18,8 +18,6 @@ const REPEATS_PER_COMPARISON: usize = 5;
 const STATED_RUNS: [(usize, f64); 3] = [(3, 10.0), (5, 10.0), (10, 10.0)];
 /// Maximum of [`repeats_for`].
 const MAX_REPEATS: usize = 1000;
-/// Intervals of a run are wider than normal noise needs by this (docs/decisions/0001-intervals.md).
-const ALLOWANCE: f64 = 1.1;
 /// A difference of the stated size is shown in this share of runs.
 const POWER: f64 = 0.8;
 
@@ -140,8 +138,7 @@ pub fn resolvable(spread: &CalibratedSpread, calibrated_s: f64, repeats: usize, 
     let within = (spread.deviation.powi(2) - between).max(0.0);
     let variance = between + within * calibrated_s / window_s;
     let freedom = repeats.saturating_sub(1).max(1) as f64;
-    let student = StudentsT::new(0.0, 1.0, freedom).expect("there is one degree of freedom at least");
-    let widths = student.inverse_cdf(0.975) * ALLOWANCE + student.inverse_cdf(POWER);
+    let widths = student::quantile(freedom, 0.975) * ALLOWANCE + student::quantile(freedom, POWER);
     widths * (variance / repeats.max(1) as f64).sqrt()
 }
 

@@ -17,14 +17,14 @@ const ARM: &str = "arm";
 /// between its hops; the first microseconds that a server adds would bring the time that they take to wake.
 const REFERENCE: Duration = Duration::from_micros(50);
 
-/// What a trial of a calibration measures.
+/// Role of a trial in a calibration.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Arm {
     /// First trial of a deployment.
     First,
     /// The same in another deployment.
     Second,
-    /// What known effects are compared with.
+    /// Baseline of the known effects.
     Reference,
     /// The server computes for this long per request beyond the reference.
     Slower(Duration),

@@ -34,7 +34,7 @@ pub struct PlannedTrial {
     pub threads: usize,
     /// How they wait; absent: as `meshmeter load` does without an option.
     pub pacing: Option<Pacing>,
-    /// What is added to the URL that the generator requests, such as `cpu-time=100us`; empty: nothing.
+    /// Query of the URL that the generator requests, such as `cpu-time=100us`; empty: nothing.
     pub query: String,
     /// The generator's seed. The same for every mode of a repeat under the same load, so that they meet the same arrivals.
     pub generator_seed: u64,

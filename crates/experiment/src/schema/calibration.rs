@@ -64,9 +64,9 @@ pub struct ModeCalibration {
 pub struct CalibratedDifference {
     /// The figure.
     pub figure: CalibratedFigure,
-    /// What the difference is; 0 of a mode against itself.
+    /// The true difference; 0 of a mode against itself.
     pub truth: f64,
-    /// What was found. Absent where too few trials have the figure.
+    /// The measured difference. Absent if too few trials have the figure.
     #[serde(default)]
     pub estimate: Option<Estimate>,
 }

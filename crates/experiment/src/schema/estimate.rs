@@ -107,13 +107,13 @@ pub struct AddedLatency {
     pub p90: Option<Estimate>,
     /// Of the 99th percentile.
     pub p99: Option<Estimate>,
-    /// Whether each is shown, among all that the run tests (docs/decisions/0017-families.md). Absent in results of earlier
+    /// Verdict on each difference, among all that the run tests (docs/decisions/0017-families.md). Absent in results of earlier
     /// versions.
     #[serde(default)]
     pub verdicts: AddedVerdicts,
 }
 
-/// Whether differences of percentiles are shown.
+/// Verdicts on differences of percentiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AddedVerdicts {
     /// Of the median.

@@ -9,15 +9,12 @@ use experiment::schema::{Floor, Pauses};
 use lab::Entered;
 use lab::doctor::{self, Check, Diagnosis, ModeCheck, State};
 use lab::environment::Programs;
+use lab::observe::noise_floor;
 use serde::Serialize;
 use std::env;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
-use std::time::Duration;
-
-/// Long enough for about a thousand timers, so that their 99th percentile rests on ten, and a second for pauses.
-const FLOOR_TIME: Duration = Duration::from_millis(2500);
 
 /// How a line begins where all is well.
 const OK: (&str, AnsiColor) = ("ok", AnsiColor::Green);
@@ -33,7 +30,7 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     if args.calibrate {
         return calibrate::doctor(args);
     }
-    let diagnosis = doctor::examine(&programs, FLOOR_TIME);
+    let diagnosis = doctor::examine(&programs, noise_floor::USUAL_TIME);
     print(&if args.json { json(&diagnosis) } else { render(&diagnosis) })?;
     Ok(if diagnosis.main_job_runs { ExitCode::SUCCESS } else { ExitCode::from(ENVIRONMENT_FAILED) })
 }

@@ -2,7 +2,7 @@
 //! empirical Bayes methods" (2004), with two levels: cells of a mode resemble each other, and modes do.
 //!
 //! A cell's variance is drawn around its mode's (scaled inverse chi-squared, of `FREEDOMS` degrees), a mode's around the
-//! run's (log-normal, of `MODE_SPREADS`). Smyth estimates the degrees and uses them as if they were known; with a handful of cells that
+//! run's (Student's t of the logarithm, of `MODE_SPREADS`). Smyth estimates the degrees and uses them as if they were known; with a handful of cells that
 //! claims too much, so both are integrated over a grid. What results for a cell is a mixture, of which the first two
 //! moments of the precision are kept: the t distribution with them.
 
@@ -26,7 +26,7 @@ pub(super) struct SampleVariance {
 
 /// Degrees of freedom that the cells of a mode may be worth to each other: from variances that differ threefold to equal ones.
 const FREEDOMS: [f64; 5] = [2.0, 4.0, 8.0, 16.0, 64.0];
-/// Standard deviations of the logarithm of the variance among modes.
+/// Scales of the logarithm of the variance among modes.
 const MODE_SPREADS: [f64; 3] = [0.5, 1.2, 3.0];
 /// Distance of the grid's variances, as a logarithm, and how far the grid reaches beyond the samples.
 const STEP: f64 = 0.5;
@@ -104,7 +104,7 @@ fn group_weights(likelihoods: &[Vec<Vec<f64>>], levels: &[f64]) -> Vec<Vec<Vec<f
     weights
 }
 
-/// Around each level, the weights of all levels: normal, and 1 in all.
+/// Around each level, the weights of all levels: Student's t of three degrees of freedom, and 1 in all.
 fn kernel(levels: &[f64], spread: f64) -> Vec<Vec<f64>> {
     let around = |center: &f64| {
         let near: Vec<f64> =

@@ -29,7 +29,7 @@ use clock::SystemClock;
 use context::RunContext;
 use coordinator::Coordinator;
 use experiment::environment::deploy::Environment;
-use experiment::schema::{Calibration, UnavailableMode};
+use experiment::schema::{Calibration, Pauses, UnavailableMode};
 use experiment::{Experiment, Override, Plan};
 use files::FilesBeside;
 use on_lab::OnLab;
@@ -127,14 +127,14 @@ impl Session<'_> {
         let unavailable = self.leave_out_unavailable(lab.environment())?;
         check_memory(&self.plan)?;
         let mut folder = self.create_folder()?;
-        let calibration = self.calibration(lab)?;
+        let floor = on_lab::measure_noise_floor()?;
+        let calibration = self.calibration(lab, floor.pauses.as_ref())?;
         lab.keep_logs_in(&folder);
         let mut host = lab.environment().host();
         host.refused_modes = unavailable;
         host.calibration = calibration;
         let mut progress = RunProgress::new(&self.plan, folder.path());
         lab.report_progress_to(progress.sink());
-        let floor = on_lab::measure_noise_floor()?;
         let chosen = pacing::choose(&self.plan, allowed_cpus(), floor.pauses.as_ref());
         self.plan.set_pacing(chosen.pacing);
         host.pacing = Some(chosen);
@@ -155,10 +155,9 @@ impl Session<'_> {
 
     /// The calibration of this machine, which is made now if the user asks for it. Says which differences that the run asks for
     /// it does not resolve.
-    fn calibration(&self, lab: &mut OnLab) -> Result<Option<Calibration>, Failure> {
+    fn calibration(&self, lab: &mut OnLab, pauses: Option<&Pauses>) -> Result<Option<Calibration>, Failure> {
         let calibration = if self.args.calibrate {
-            let pauses = on_lab::measure_noise_floor()?.pauses;
-            Some(calibrate::measure(lab, &calibrate::Extent::default(), pauses.as_ref())?)
+            Some(calibrate::measure(lab, &calibrate::Extent::default(), pauses)?)
         } else {
             calibrate::kept::read(&calibrate::machine(&lab.environment().host()))
         };

@@ -6,14 +6,11 @@ use experiment::environment::ProgressSink;
 use experiment::environment::deploy::Environment;
 use experiment::schema::Floor;
 use lab::environment::{LocalLab, Programs};
+use lab::observe::noise_floor;
 use lab::{Entered, Lab};
 use report::folder::RunFolder;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
-
-/// Time for measuring the machine's noise floor before the first trial.
-const NOISE_FLOOR_TIME: Duration = Duration::from_millis(2500);
 
 /// Runs `session` in a lab of its own, in another process; the exit code is that of the session.
 pub(super) fn enter(
@@ -34,7 +31,7 @@ pub(super) fn enter(
 
 /// Measures the machine's noise floor.
 pub(super) fn measure_noise_floor() -> Result<Floor, Failure> {
-    lab::observe::noise_floor::measure(NOISE_FLOOR_TIME).map_err(|error| Failure::environment(&error))
+    noise_floor::measure(noise_floor::USUAL_TIME).map_err(|error| Failure::environment(&error))
 }
 
 /// The lab of a run, from inside.
