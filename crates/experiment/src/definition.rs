@@ -8,6 +8,7 @@ use crate::protocol::Protocol;
 use crate::published::PublishedSource;
 use crate::schema::Pacing;
 use crate::schema::factor::{FactorValue, Factors};
+use crate::settings::ingress::{Estate, GatewaySettings};
 use crate::settings::istio::MeshSettings;
 use crate::settings::proxy::ProxySettings;
 use crate::settings::service::ServerSettings;
@@ -47,6 +48,10 @@ pub struct Experiment {
     pub proxy: ProxySettings,
     /// Switches of Istio; all off without a control plane.
     pub istio: Arc<MeshSettings>,
+    /// Domains behind the ingress gateway, or behind the gateway with static files.
+    pub ingress: Arc<Estate>,
+    /// Resources of that gateway.
+    pub gateway: GatewaySettings,
     /// The synthetic service, the payload included.
     pub server: ServerSettings,
     /// CPU limit of the generator, cores; absent: none.

@@ -33,9 +33,28 @@ impl DeploymentContext<'_> {
 
     /// A container of a proxy, with the CPU limit of proxies.
     pub fn proxy_container(&self, component: &str, program: &Path) -> ContainerSpec {
-        let limits = Resources::cpu_limit(self.spec.proxy.cpu_limit_cores);
+        let limits = self.proxy_resources().limits;
         ContainerSpec { limits, user: ContainerUser::Proxy, ..self.container(component, program) }
     }
+
+    /// Of every proxy but [`Self::gateway_resources`].
+    pub fn proxy_resources(&self) -> ProxyResources {
+        let proxy = &self.spec.proxy;
+        ProxyResources { limits: Resources::cpu_limit(proxy.cpu_limit_cores), workers: proxy.workers }
+    }
+
+    /// Of the gateway that drivers reach.
+    pub fn gateway_resources(&self) -> ProxyResources {
+        let DeploymentSpec { gateway, proxy, .. } = self.spec;
+        ProxyResources { limits: gateway.limits(proxy), workers: gateway.workers(proxy) }
+    }
+}
+
+/// Limits and worker threads of a proxy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProxyResources {
+    pub limits: Resources,
+    pub workers: usize,
 }
 
 #[derive(Debug)]

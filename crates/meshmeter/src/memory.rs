@@ -4,7 +4,7 @@
 //! rough, so only a deployment that is far beyond the machine is an error.
 
 use crate::failure::Failure;
-use experiment::dataplane::DataPlane;
+use experiment::dataplane::{DataPlane, Entry, ModeParts};
 use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::topology::Topology;
@@ -31,6 +31,9 @@ const CONTROL_PLANE_BYTES: u64 = 730 * MB;
 /// Configuration per service in each Envoy that is told of it: 200 take 20 MB, 10 000 nearly 1 GB.
 pub const CONFIGURATION_BYTES: u64 = 100_000;
 
+/// Configuration per route of a gateway and in istiod: 100 000 took 675 MB and 410 MB.
+const ROUTE_BYTES: u64 = 11_000;
+
 /// Above this share of the available memory a run is warned of.
 const WARN_FRACTION: f64 = 0.8;
 /// Above this share it cannot fit, whatever the estimate is worth.
@@ -46,7 +49,7 @@ pub fn needed_bytes(spec: &DeploymentSpec) -> u64 {
         services + spec.istio.surroundings.services
     };
     let configuration = told as u64 * CONFIGURATION_BYTES;
-    let data_plane = spec.mode.parts(spec.mesh).data_plane;
+    let ModeParts { data_plane, entry, .. } = spec.parts();
     let (per_pod, others) = match data_plane {
         DataPlane::None => (0, 0),
         DataPlane::StaticEnvoy => (STATIC_ENVOY_BYTES, 0),
@@ -63,13 +66,20 @@ pub fn needed_bytes(spec: &DeploymentSpec) -> u64 {
             (per_pod, shared + waypoints * (ENVOY_BYTES + configuration))
         }
     };
+    let gateways = match entry {
+        Entry::Direct => 0,
+        Entry::Gateway | Entry::Ingress => {
+            let targets: BTreeSet<_> = topology.drivers.iter().map(|driver| driver.target).collect();
+            targets.len() as u64 * (ENVOY_BYTES + configuration + spec.ingress.routes() as u64 * ROUTE_BYTES)
+        }
+    };
     let control_plane = if spec.mesh == MeshKind::Istio { CONTROL_PLANE_BYTES } else { 0 };
     topology.memory_bytes(&ProcessMemory {
         service: SERVICE_BYTES,
         database: DATABASE_BYTES,
         driver: DRIVER_BYTES,
         proxy: per_pod,
-        shared: control_plane + others,
+        shared: control_plane + others + gateways,
     })
 }
 

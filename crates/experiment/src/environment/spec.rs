@@ -1,7 +1,9 @@
 //! Specification of a deployment: mode, topology, and the settings of its proxies and services.
 
+use crate::dataplane::{Entry, ModeParts};
 use crate::mode::{MeshKind, Mode};
 use crate::protocol::Protocol;
+use crate::settings::ingress::{Estate, GatewaySettings, Scenario};
 use crate::settings::istio::MeshSettings;
 use crate::settings::proxy::ProxySettings;
 use crate::settings::service::ServerSettings;
@@ -21,6 +23,10 @@ pub struct DeploymentSpec {
     pub proxy: ProxySettings,
     /// Switches of Istio.
     pub istio: Arc<MeshSettings>,
+    /// Domains behind its gateway.
+    pub ingress: Arc<Estate>,
+    /// Resources of its gateway.
+    pub gateway: GatewaySettings,
 }
 
 impl DeploymentSpec {
@@ -40,7 +46,17 @@ impl DeploymentSpec {
             )),
             proxy: ProxySettings::default(),
             istio: Arc::default(),
+            ingress: Arc::default(),
+            gateway: GatewaySettings::default(),
         }
+    }
+
+    /// The parts of its mode. A gateway is left out where the scenario is the direct path.
+    #[must_use]
+    pub fn parts(&self) -> ModeParts {
+        let parts = self.mode.parts(self.mesh);
+        let is_direct = self.ingress.scenario == Scenario::Direct && parts.entry != Entry::Direct;
+        if is_direct { Mode::None.parts(self.mesh) } else { parts }
     }
 
     /// The same with this protocol of requests to every workload.
@@ -49,5 +65,25 @@ impl DeploymentSpec {
         let workloads = &mut Arc::make_mut(&mut self.topology).workloads;
         workloads.iter_mut().for_each(|workload| workload.protocol = protocol);
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataplane::DataPlane;
+
+    #[test]
+    fn the_direct_scenario_takes_the_gateway_out_of_its_modes_alone() {
+        let parts = |mesh, mode, scenario| {
+            let ingress = Arc::new(Estate { scenario, ..Estate::default() });
+            DeploymentSpec { ingress, ..DeploymentSpec::new(mesh, mode) }.parts()
+        };
+        for (mesh, mode) in [(MeshKind::Istio, Mode::Ingress), (MeshKind::Envoy, Mode::Gateway)] {
+            assert_eq!(parts(mesh, mode, Scenario::Direct), Mode::None.parts(mesh));
+            assert_eq!(parts(mesh, mode, Scenario::NoFilters), mode.parts(mesh));
+        }
+        let sidecar = parts(MeshKind::Istio, Mode::Sidecar, Scenario::Direct);
+        assert_eq!(sidecar.data_plane, DataPlane::Sidecar);
     }
 }

@@ -1,7 +1,7 @@
 //! Contradictions: values that are right each for itself and make no sense together.
 
 use super::given::Given;
-use super::{mesh_checks, topology};
+use super::{ingress, mesh_checks, topology};
 use crate::definition::{Experiment, LoadLevels};
 use crate::diagnostic::ExperimentError;
 use crate::objective::{SAMPLES_BEYOND_A_PERCENTILE, TimeFigure};
@@ -26,6 +26,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
     delays(experiment, given)?;
     topology::contradictions(experiment, given)?;
     mesh_checks::contradictions(experiment, given)?;
+    ingress::contradictions(experiment, given)?;
     size_of_the_run(experiment, given)
 }
 

@@ -13,6 +13,8 @@ pub(super) struct Given<'a> {
     pub(super) server: &'a Section<'a>,
     pub(super) proxy: &'a Section<'a>,
     pub(super) istio: &'a Section<'a>,
+    pub(super) ingress: &'a Section<'a>,
+    pub(super) gateway: &'a Section<'a>,
     /// Keys of the factors of which this is one combination.
     pub(super) varied: &'a [&'a str],
     pub(super) scale: &'a Scale,

@@ -3,6 +3,7 @@
 use super::checks;
 use super::document::Node;
 use super::given::Given;
+use super::ingress;
 use super::istio;
 use super::named_files::Files;
 use super::overrides::Scale;
@@ -59,6 +60,8 @@ pub(super) fn experiment(
     let server_section = root.section("server")?;
     let proxy_section = root.section("proxy")?;
     let istio_section = root.section("istio")?;
+    let ingress_section = root.section("ingress")?;
+    let gateway_section = root.section("gateway")?;
     let experiment = Experiment {
         name,
         question,
@@ -73,6 +76,8 @@ pub(super) fn experiment(
         published: published::sources(&root)?,
         proxy: proxy(&proxy_section)?,
         istio: istio::settings(&istio_section, files)?.into(),
+        ingress: ingress::estate(&ingress_section)?.into(),
+        gateway: ingress::gateway(&gateway_section)?,
         server: server(&server_section, payload_bytes)?,
         client_cpu_limit_cores: cores(&root.section("client")?)?,
         fresh: root
@@ -90,6 +95,8 @@ pub(super) fn experiment(
         server: &server_section,
         proxy: &proxy_section,
         istio: &istio_section,
+        ingress: &ingress_section,
+        gateway: &gateway_section,
         varied,
         scale,
     };

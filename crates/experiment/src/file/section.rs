@@ -15,7 +15,7 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
 
 /// Every section of the file with its keys.
-pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 14]> = LazyLock::new(|| {
+pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 16]> = LazyLock::new(|| {
     [
         (
             "",
@@ -33,6 +33,8 @@ pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 14]> = LazyLock::new(|| {
                 "resolve",
                 "proxy",
                 "istio",
+                "ingress",
+                "gateway",
                 "server",
                 "client",
                 "fresh",
@@ -81,6 +83,8 @@ pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 14]> = LazyLock::new(|| {
         ("istio.authorization", &["paths", "identities", "jwt"]),
         ("istio.surroundings", &["services", "endpoints"]),
         ("istio.ingress", &["tls", "api"]),
+        ("ingress", &["domains", "paths", "credentials", "requested-paths", "requested-domains", "scenario"]),
+        ("gateway", &["cpu", "memory", "workers"]),
         ("server", &["delay", "cpu-time", "error-rate", "cpu"]),
         ("client", &["cpu"]),
         ("published", &["source", "differs", "margin", "figures"]),

@@ -9,6 +9,7 @@ use crate::objective::TimeFigure;
 use crate::published::{PublishedSource, ReferenceValue};
 use crate::schema::Pacing;
 use crate::schema::factor::FactorValue;
+use crate::settings::ingress::{Estate, GatewaySettings, Scenario};
 use crate::settings::istio::{IngressApi, IngressTls, LuaScript, MeshSettings, ZtunnelPlacement};
 use crate::settings::proxy::{AccessLog, MutualTls};
 use crate::topology::file::{Yaml, view};
@@ -40,6 +41,10 @@ struct FileView<'a> {
     proxy: ProxyView,
     #[serde(skip_serializing_if = "Option::is_none")]
     istio: Option<IstioView<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ingress: Option<EstateView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gateway: Option<GatewayView>,
     server: ServerView,
     #[serde(skip_serializing_if = "Option::is_none")]
     client: Option<ClientView>,
@@ -156,6 +161,54 @@ struct IngressView {
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
+struct EstateView {
+    domains: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paths: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    credentials: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requested_paths: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requested_domains: Option<usize>,
+    scenario: Scenario,
+}
+
+impl EstateView {
+    fn new(estate: &Estate) -> Self {
+        Self {
+            domains: estate.domains,
+            paths: estate.paths,
+            credentials: estate.credentials,
+            requested_paths: estate.requested_paths,
+            requested_domains: estate.requested_domains,
+            scenario: estate.scenario,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct GatewayView {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu: Option<CpuCores>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<ByteSize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workers: Option<usize>,
+}
+
+impl GatewayView {
+    fn new(gateway: &GatewaySettings) -> Self {
+        Self {
+            cpu: gateway.cpu_limit_cores.map(CpuCores),
+            memory: gateway.memory_limit_bytes.map(ByteSize),
+            workers: gateway.workers,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
 struct ServerView {
     delay: TimeSpan,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -267,6 +320,9 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
             cpu: experiment.proxy.cpu_limit_cores.map(CpuCores),
         },
         istio: (experiment.mesh == MeshKind::Istio).then(|| istio(experiment)),
+        ingress: experiment.ingress.declared.then(|| EstateView::new(&experiment.ingress)),
+        gateway: (experiment.gateway != GatewaySettings::default())
+            .then(|| GatewayView::new(&experiment.gateway)),
         server: ServerView {
             delay: TimeSpan(experiment.server.delay),
             cpu_time: Some(experiment.server.cpu_time).filter(|time| !time.is_zero()).map(TimeSpan),

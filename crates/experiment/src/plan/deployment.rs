@@ -1,17 +1,24 @@
 //! Which trials of a repeat share a deployment.
 
 use super::trial::PlannedTrial;
+use crate::dataplane::Entry;
 use crate::definition::Fresh;
 use crate::environment::spec::DeploymentSpec;
 
 /// Above this number of pods bringing a deployment up takes longer than a trial's window.
 const MAX_PODS_FRESH_TRIAL: usize = 10;
 
+/// The same of a gateway's routes.
+const MAX_ROUTES_FRESH_TRIAL: usize = 2_000;
+
 impl Fresh {
     /// Default for what this deployment costs to bring up.
     #[must_use]
     pub fn default_for(spec: &DeploymentSpec) -> Self {
-        if spec.topology.pods() > MAX_PODS_FRESH_TRIAL { Self::Mode } else { Self::Trial }
+        let has_gateway = spec.parts().entry != Entry::Direct;
+        let is_large = spec.topology.pods() > MAX_PODS_FRESH_TRIAL
+            || has_gateway && spec.ingress.routes() > MAX_ROUTES_FRESH_TRIAL;
+        if is_large { Self::Mode } else { Self::Trial }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Plan;
 use super::trial::PlannedTrial;
+use crate::dataplane::Entry;
 use crate::environment::spec::DeploymentSpec;
 use crate::mode::{MeshKind, Mode};
 use std::time::Duration;
@@ -15,6 +16,7 @@ fn overhead(spec: &DeploymentSpec) -> Duration {
     let of_a_pod = if spec.mode.has_sidecars() { OF_A_POD_WITH_SIDECAR } else { OF_A_POD };
     OF_A_SERVICE_TOLD * u32::try_from(told).unwrap_or(u32::MAX)
         + of_a_pod * further_pods
+        + of_the_estate(spec)
         + of_an_arrangement(spec)
 }
 
@@ -23,6 +25,26 @@ const OF_A_POD: Duration = Duration::from_millis(50);
 
 /// A pod whose sidecar gets a certificate and its configuration.
 const OF_A_POD_WITH_SIDECAR: Duration = Duration::from_millis(500);
+
+/// The domains of a gateway: objects that are written, sent to it and removed, or a larger file.
+fn of_the_estate(spec: &DeploymentSpec) -> Duration {
+    if spec.parts().entry == Entry::Direct {
+        return Duration::ZERO;
+    }
+    let of_a_domain = if spec.mesh == MeshKind::Istio { OF_A_DOMAIN } else { OF_A_STATIC_DOMAIN };
+    let [domains, routes] =
+        [spec.ingress.domains, spec.ingress.routes()].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+    of_a_domain * domains.saturating_sub(1) + OF_A_ROUTE * routes.saturating_sub(1)
+}
+
+/// A domain of the estate under a control plane.
+const OF_A_DOMAIN: Duration = Duration::from_millis(15);
+
+/// A domain in a file.
+const OF_A_STATIC_DOMAIN: Duration = Duration::from_millis(1);
+
+/// Each exact path of a domain.
+const OF_A_ROUTE: Duration = Duration::from_micros(150);
 
 fn of_an_arrangement(spec: &DeploymentSpec) -> Duration {
     match (spec.mesh, spec.mode) {

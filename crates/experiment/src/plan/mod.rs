@@ -138,6 +138,8 @@ fn specs(experiment: &Experiment) -> Vec<DeploymentSpec> {
             topology,
             proxy: experiment.proxy.clone(),
             istio: Arc::clone(&experiment.istio),
+            ingress: Arc::clone(&experiment.ingress),
+            gateway: experiment.gateway.clone(),
         }
     };
     experiment.modes.iter().map(spec).collect()

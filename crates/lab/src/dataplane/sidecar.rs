@@ -76,6 +76,7 @@ impl Part for Sidecars<'_> {
                     kind: ProxyKind::Sidecar,
                     identity: running.identity.clone().expect("members are described to the API"),
                     statistics: statistics.clone(),
+                    resources: rollout.context.proxy_resources(),
                 });
             }
         }

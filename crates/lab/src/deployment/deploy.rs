@@ -48,10 +48,10 @@ pub(crate) fn deploy<'lab>(
 }
 
 fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) -> Result<LabDeployment<'lab>> {
-    let ModeParts { data_plane, entry, exit } = spec.mode.parts(spec.mesh);
+    let ModeParts { data_plane, entry, exit } = spec.parts();
     exit::check_databases(spec)?;
     let mut parts: Vec<Box<dyn Part + '_>> =
-        vec![entry::part(entry, lab)?, dataplane::part(data_plane, lab)?, exit::part(exit)];
+        vec![entry::part(entry, lab, spec)?, dataplane::part(data_plane, lab)?, exit::part(exit)];
     let member =
         parts.iter().map(|part| part.membership()).find(|membership| *membership != Membership::Outside);
     let mut rollout = Rollout::begin(lab, spec, log_dir, member.unwrap_or(Membership::Outside))?;

@@ -5,7 +5,7 @@ use crate::Result;
 use crate::certificates::CredentialFiles;
 use crate::component_name::lab_name;
 use crate::container::ContainerUser;
-use crate::context::{DeploymentContext, MeshContext};
+use crate::context::{DeploymentContext, MeshContext, ProxyResources};
 use crate::istio::agent::{AgentFactory, AgentSpec, INOTIFY_INSTANCES, ProxyKind};
 use crate::istio::{MeshNamespaces, wasm_module};
 use crate::local_lab::LocalLab;
@@ -88,7 +88,7 @@ impl<'a> Rollout<'a> {
         create_log_dir(log_dir)?;
         let context = lab.deployment_context(spec, log_dir);
         let mesh = (spec.mesh == MeshKind::Istio).then(|| open_mesh(lab, &context)).transpose()?;
-        let mode = spec.mode.parts(spec.mesh);
+        let mode = spec.parts();
         let namespaces = spec.topology.namespaces();
         let links = links(&spec.topology, &namespaces);
         let (pods, proxies, directories, topology_file) = Default::default();
@@ -337,8 +337,8 @@ impl<'a> Rollout<'a> {
         let tokens = api.tokens(&accounts, TOKEN_AUDIENCE)?;
         let places: Vec<PodPlace> = agents.iter().map(|agent| agent.place).collect();
         let specs = agents.into_iter().zip(tokens).map(|(agent, token)| {
-            let AgentStart { name, kind, identity, statistics, .. } = agent;
-            AgentSpec { name, kind, identity, statistics, token }
+            let AgentStart { name, kind, identity, statistics, resources, .. } = agent;
+            AgentSpec { name, kind, identity, statistics, token, resources }
         });
         let specs: Vec<AgentSpec> = specs.collect();
         let factory = AgentFactory {
@@ -502,6 +502,7 @@ pub(crate) struct AgentStart {
     pub kind: ProxyKind,
     pub identity: PodIdentity,
     pub statistics: Vec<String>,
+    pub resources: ProxyResources,
 }
 
 /// Components are told apart by their names.
@@ -531,7 +532,7 @@ fn open_mesh<'a>(lab: &'a LocalLab, context: &DeploymentContext<'a>) -> Result<M
         &control_plane,
         context.number,
         &context.spec.topology.namespaces(),
-        waypoint::namespace_labels(context.spec.mode.parts(context.spec.mesh).data_plane),
+        waypoint::namespace_labels(context.spec.parts().data_plane),
     )?;
     Ok(MeshContext { programs, control_plane, namespaces, tokens, wasm_module })
 }

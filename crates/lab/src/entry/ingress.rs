@@ -9,7 +9,7 @@ use crate::component_name::lab_name;
 use crate::container::ContainerUser;
 use crate::dataplane::sidecar::{before_sidecar, cluster};
 use crate::deployment::part::Part;
-use crate::deployment::rollout::Rollout;
+use crate::deployment::rollout::{AgentStart, Rollout};
 use crate::deployment::station::{Destination, ProxyId, Station, Stations};
 use crate::istio::agent::ProxyKind;
 use crate::private_dir::PrivateDir;
@@ -68,7 +68,8 @@ impl Part for Ingress {
             // It stands at the edge of the mesh: what it speaks with those who call it, its Gateway says.
             let pod = GatewayPod::create(rollout, (ingress::NAME, namespace), Membership::Outside, &[port])?;
             let statistics = statistics(&hop(rollout, target));
-            agents.push(pod.agent(rollout, GATEWAY_PROXY, ProxyKind::Router, statistics));
+            let agent = pod.agent(rollout, GATEWAY_PROXY, ProxyKind::Router, statistics);
+            agents.push(AgentStart { resources: rollout.context.gateway_resources(), ..agent });
             self.gateways.push(Gateway { pod, proxy: 0, target, host, client_files });
         }
         for (gateway, proxy) in self.gateways.iter_mut().zip(rollout.start_agents(agents)?) {

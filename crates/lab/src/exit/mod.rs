@@ -32,7 +32,7 @@ pub(crate) fn check(exit: Exit, mode: Mode) -> Result<()> {
 
 /// Where a mode has proxies but no way out, queries would leave by none that could be proven.
 pub(crate) fn check_databases(spec: &DeploymentSpec) -> Result<()> {
-    let ModeParts { data_plane, exit, .. } = spec.mode.parts(spec.mesh);
+    let ModeParts { data_plane, exit, .. } = spec.parts();
     let mut workloads = spec.topology.workloads.iter();
     let database = workloads.find(|workload| matches!(workload.runs, Runs::Database));
     match database {

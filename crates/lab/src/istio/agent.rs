@@ -8,7 +8,7 @@ use crate::Result;
 use crate::certificates::write_private;
 use crate::component_name::lab_name;
 use crate::container::{ContainerSpec, ContainerUser};
-use crate::context::DeploymentContext;
+use crate::context::{DeploymentContext, ProxyResources};
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::redirect::PROXY_USER;
@@ -64,6 +64,7 @@ pub(crate) struct AgentSpec {
     /// Prefixes of the statistics that prove its path, besides those that Istio keeps of its own accord.
     pub statistics: Vec<String>,
     pub token: String,
+    pub resources: ProxyResources,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +88,7 @@ impl AgentFactory<'_> {
             arguments: arguments(spec),
             environment: self.environment(spec, pod, &envoy),
             working_directory: Some(working_directory),
+            limits: spec.resources.limits,
             ..self.context.proxy_container(&spec.name, &self.programs.pilot_agent.path)
         })?;
         let PodIdentity { account, pod: pod_name, namespace, .. } = &spec.identity;
@@ -142,7 +144,7 @@ impl AgentFactory<'_> {
             "discoveryAddress": format!("{DISCOVERY_NAME}:{DISCOVERY_PORT}"),
             "proxyAdminPort": ADMIN_PORT,
             "statusPort": STATUS_PORT,
-            "concurrency": self.context.spec.proxy.workers,
+            "concurrency": spec.resources.workers,
             "terminationDrainDuration": "0s",
             "proxyStatsMatcher": {"inclusionPrefixes": spec.statistics},
         })

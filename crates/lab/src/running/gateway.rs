@@ -46,6 +46,7 @@ impl GatewayPod {
             kind,
             identity: PodIdentity::of(&self.workload).next().expect("a gateway has one pod"),
             statistics,
+            resources: rollout.context.proxy_resources(),
         }
     }
 

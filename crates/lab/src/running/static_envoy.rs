@@ -6,7 +6,7 @@ use crate::certificates::{CredentialFiles, write_private};
 use crate::component_name::lab_name;
 use crate::components::Installed;
 use crate::container::{ContainerSpec, ContainerUser};
-use crate::context::DeploymentContext;
+use crate::context::{DeploymentContext, ProxyResources};
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::redirect::{PROXY_MARK, PROXY_USER, ProxyIdentity};
@@ -40,6 +40,10 @@ impl StaticEnvoyFactory<'_> {
         let files = PrivateDir(lab.create_private_dir(&directory, ContainerUser::Proxy)?);
         let admin_socket = admin_socket(files.path())?;
         let file = files.path().join("envoy.json");
+        let resources = match position {
+            Position::Gateway { .. } => self.context.gateway_resources(),
+            Position::Sidecar { .. } => self.context.proxy_resources(),
+        };
         let content = configuration(&ProxyConfiguration {
             name: name.to_owned(),
             position,
@@ -49,7 +53,7 @@ impl StaticEnvoyFactory<'_> {
             admin_socket: admin_socket.clone(),
         });
         write_private(&file, content.to_string().as_bytes(), self.owner())?;
-        let container = pod.start(&self.container(name, &file))?;
+        let container = pod.start(&self.container(name, &file, resources))?;
         Ok(Proxy::new(name, pod, container, Box::new(Admin::new(name, UnixSocket(admin_socket))), files))
     }
 
@@ -69,15 +73,19 @@ impl StaticEnvoyFactory<'_> {
         Ok(Some(written))
     }
 
-    fn container(&self, name: &str, configuration: &Path) -> ContainerSpec {
-        let workers = self.context.spec.proxy.workers.to_string();
+    fn container(&self, name: &str, configuration: &Path, resources: ProxyResources) -> ContainerSpec {
+        let workers = resources.workers.to_string();
         // No hot restart: it would share memory between the proxies of one machine.
         let mut arguments: Vec<OsString> =
             ["--disable-hot-restart", "--log-level", "warning", "--concurrency", &workers, "--config-path"]
                 .map(OsString::from)
                 .to_vec();
         arguments.push(configuration.into());
-        ContainerSpec { arguments, ..self.context.proxy_container(name, &self.envoy.path) }
+        ContainerSpec {
+            arguments,
+            limits: resources.limits,
+            ..self.context.proxy_container(name, &self.envoy.path)
+        }
     }
 }
 

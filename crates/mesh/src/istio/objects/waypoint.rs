@@ -37,7 +37,7 @@ pub fn namespace_labels(data_plane: DataPlane) -> &'static [(&'static str, &'sta
 }
 
 pub(super) fn is_used(spec: &DeploymentSpec) -> bool {
-    spec.mode.parts(spec.mesh).data_plane == DataPlane::ZtunnelWaypoint
+    spec.parts().data_plane == DataPlane::ZtunnelWaypoint
 }
 
 /// Attaches a resource of a namespace to its waypoint, where requests are read by waypoints.

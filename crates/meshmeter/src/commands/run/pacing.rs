@@ -51,7 +51,7 @@ fn is_limited(trial: &PlannedTrial) -> bool {
 /// Services and proxies that requests may keep busy, each on a CPU of its own.
 fn components(spec: &DeploymentSpec) -> usize {
     let topology = &spec.topology;
-    let ModeParts { data_plane, entry, exit } = spec.mode.parts(spec.mesh);
+    let ModeParts { data_plane, entry, exit } = spec.parts();
     let callers = topology.drivers.iter().map(|driver| driver.at).collect::<BTreeSet<_>>();
     let services = topology.pods() - callers.len().min(topology.pods());
     let proxies = match data_plane {

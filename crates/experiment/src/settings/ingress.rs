@@ -1,0 +1,278 @@
+//! The estate behind an ingress gateway (domains, paths, certificates, scenario) and the resources of gateways.
+
+use super::proxy::ProxySettings;
+use crate::topology::Resources;
+use serde::{Deserialize, Serialize};
+
+/// Default maximum of the certificates that an estate's domains share.
+const DEFAULT_CREDENTIALS: usize = 10;
+
+/// Default maximum of the paths that are requested of each domain.
+const DEFAULT_REQUESTED_PATHS: usize = 50;
+
+/// The section `ingress` of an experiment: the domains that a gateway serves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estate {
+    /// Whether the experiment has the section. Without it a gateway has one public name and one route.
+    pub declared: bool,
+    /// Number of domains.
+    pub domains: usize,
+    /// Exact paths of each domain; absent: one route for all paths.
+    pub paths: Option<usize>,
+    /// Certificates that the domains share evenly; absent: [`Self::credentials`] has the default.
+    pub credentials: Option<usize>,
+    /// The first paths of each domain that are requested; absent: [`Self::requested_paths`] has the default.
+    pub requested_paths: Option<usize>,
+    /// The first domains that are requested; absent: all.
+    pub requested_domains: Option<usize>,
+    /// What the gateway does with each request or connection.
+    pub scenario: Scenario,
+}
+
+impl Default for Estate {
+    fn default() -> Self {
+        Self {
+            declared: false,
+            domains: 1,
+            paths: None,
+            credentials: None,
+            requested_paths: None,
+            requested_domains: None,
+            scenario: Scenario::default(),
+        }
+    }
+}
+
+impl Estate {
+    /// Number of certificates.
+    #[must_use]
+    pub fn credentials(&self) -> usize {
+        self.credentials.unwrap_or(DEFAULT_CREDENTIALS).min(self.domains)
+    }
+
+    /// The certificate of a domain, from 0: neighbours share one. `domain` counts from 1.
+    #[must_use]
+    pub fn credential_of(&self, domain: usize) -> usize {
+        (domain - 1) * self.credentials() / self.domains
+    }
+
+    /// Number of paths that are requested of each domain; absent where the domains have no exact paths.
+    #[must_use]
+    pub fn requested_paths(&self) -> Option<usize> {
+        Some(self.requested_paths.unwrap_or(DEFAULT_REQUESTED_PATHS).min(self.paths?))
+    }
+
+    /// Number of domains that are requested.
+    #[must_use]
+    pub fn requested_domains(&self) -> usize {
+        self.requested_domains.unwrap_or(self.domains).min(self.domains)
+    }
+
+    /// Number of routes of the gateway.
+    #[must_use]
+    pub fn routes(&self) -> usize {
+        self.domains.saturating_mul(self.paths.unwrap_or(1))
+    }
+
+    /// Name of a domain, which counts from 1, below the public name of a namespace.
+    #[must_use]
+    pub fn domain(domain: usize, public_name: &str) -> String {
+        format!("d{domain}.{public_name}")
+    }
+
+    /// A path, which counts from 1.
+    #[must_use]
+    pub fn path(path: usize) -> String {
+        format!("/get/{path}")
+    }
+}
+
+/// What a gateway does with each request or connection.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scenario {
+    /// The same load without a gateway.
+    Direct,
+    /// TLS and routes alone.
+    #[default]
+    NoFilters,
+    /// An authorization service is asked over gRPC.
+    ExtAuthzGrpc,
+    /// An authorization service is asked over HTTP.
+    ExtAuthzHttp,
+    /// Requests show a token, which the gateway verifies.
+    Jwt,
+    /// A WebAssembly module runs.
+    Wasm,
+    /// A web application firewall checks requests.
+    Waf,
+    /// The gateway counts requests against a limit of its own.
+    LocalRateLimit,
+    /// A rate limit service counts requests.
+    GlobalRateLimit,
+    /// Authorization over gRPC, tokens, WebAssembly, firewall and both limits.
+    AllFilters,
+    /// TLS 1.2 in place of 1.3.
+    #[serde(rename = "tls-1.2")]
+    Tls12,
+    /// RSA keys of 2048 bits in place of ECDSA P-256.
+    Rsa,
+    /// Clients show a certificate.
+    MutualTls,
+    /// A new connection per request, TLS sessions resumed.
+    Resumption,
+    /// A new connection per request, each with a full TLS handshake.
+    FullHandshakes,
+}
+
+impl Scenario {
+    /// Every scenario, in the order in which reports show them.
+    pub const ALL: [Self; 15] = [
+        Self::Direct,
+        Self::NoFilters,
+        Self::ExtAuthzGrpc,
+        Self::ExtAuthzHttp,
+        Self::Jwt,
+        Self::Wasm,
+        Self::Waf,
+        Self::LocalRateLimit,
+        Self::GlobalRateLimit,
+        Self::AllFilters,
+        Self::Tls12,
+        Self::Rsa,
+        Self::MutualTls,
+        Self::Resumption,
+        Self::FullHandshakes,
+    ];
+
+    /// The name that users type.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::NoFilters => "no-filters",
+            Self::ExtAuthzGrpc => "ext-authz-grpc",
+            Self::ExtAuthzHttp => "ext-authz-http",
+            Self::Jwt => "jwt",
+            Self::Wasm => "wasm",
+            Self::Waf => "waf",
+            Self::LocalRateLimit => "local-rate-limit",
+            Self::GlobalRateLimit => "global-rate-limit",
+            Self::AllFilters => "all-filters",
+            Self::Tls12 => "tls-1.2",
+            Self::Rsa => "rsa",
+            Self::MutualTls => "mutual-tls",
+            Self::Resumption => "resumption",
+            Self::FullHandshakes => "full-handshakes",
+        }
+    }
+
+    /// Whether it is about the TLS that clients speak with the gateway.
+    #[must_use]
+    pub fn is_about_tls(self) -> bool {
+        matches!(self, Self::Tls12 | Self::Rsa | Self::MutualTls | Self::Resumption | Self::FullHandshakes)
+    }
+
+    /// The part that this version lacks for it; absent where it can be measured. An experiment that asks for a scenario
+    /// without its part is refused: it would be measured as if it had no filter.
+    #[must_use]
+    pub fn missing_part(self) -> Option<&'static str> {
+        match self {
+            Self::Direct | Self::NoFilters => None,
+            Self::ExtAuthzGrpc | Self::ExtAuthzHttp => Some("an authorization service"),
+            Self::Jwt => Some("tokens that the gateway verifies"),
+            Self::Wasm => Some("a WebAssembly module"),
+            Self::Waf => Some("a web application firewall"),
+            Self::LocalRateLimit => Some("limits at the gateway"),
+            Self::GlobalRateLimit => Some("a rate limit service"),
+            Self::AllFilters => Some("the filters"),
+            Self::Tls12 => Some("the choice of a TLS version"),
+            Self::Rsa => Some("RSA keys"),
+            Self::MutualTls => Some("certificates of clients"),
+            Self::Resumption | Self::FullHandshakes => Some("a connection per request"),
+        }
+    }
+}
+
+/// The section `gateway` of an experiment: resources of the ingress gateway, or of the gateway with static files.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GatewaySettings {
+    /// CPU limit, cores; absent: that of every proxy.
+    pub cpu_limit_cores: Option<f64>,
+    /// Memory limit, bytes; absent: none.
+    pub memory_limit_bytes: Option<u64>,
+    /// Worker threads; absent: [`Self::workers`] has the default.
+    pub workers: Option<usize>,
+}
+
+impl GatewaySettings {
+    /// Worker threads: the CPU limit rounded up, as Istio sets them. Without a limit of its own those of every proxy.
+    #[must_use]
+    pub fn workers(&self, proxy: &ProxySettings) -> usize {
+        let of_limit = self.cpu_limit_cores.map(|cores| (cores.ceil() as usize).max(1));
+        self.workers.or(of_limit).unwrap_or(proxy.workers)
+    }
+
+    /// Limits of its container.
+    #[must_use]
+    pub fn limits(&self, proxy: &ProxySettings) -> Resources {
+        Resources {
+            cpu_limit_cores: self.cpu_limit_cores.or(proxy.cpu_limit_cores),
+            memory_limit_bytes: self.memory_limit_bytes,
+            ..Resources::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn domains_share_certificates_evenly() {
+        let estate = Estate { domains: 1000, ..Estate::default() };
+        let shares = |estate: &Estate| {
+            let mut shares = vec![0; estate.credentials()];
+            (1..=estate.domains).for_each(|domain| shares[estate.credential_of(domain)] += 1);
+            shares
+        };
+        assert_eq!(shares(&estate), vec![100; 10]);
+        assert_eq!(
+            (estate.credential_of(1), estate.credential_of(100), estate.credential_of(101)),
+            (0, 0, 1)
+        );
+        assert_eq!(shares(&Estate { domains: 3, ..Estate::default() }), [1, 1, 1]);
+        assert_eq!(shares(&Estate { domains: 5, credentials: Some(2), ..Estate::default() }), [3, 2]);
+    }
+
+    #[test]
+    fn requests_go_to_the_first_paths_and_domains() {
+        let estate = Estate { domains: 20, paths: Some(100), ..Estate::default() };
+        assert_eq!(
+            (estate.requested_paths(), estate.requested_domains(), estate.routes()),
+            (Some(50), 20, 2000)
+        );
+        let fewer = Estate { paths: Some(10), requested_domains: Some(3), ..estate };
+        assert_eq!((fewer.requested_paths(), fewer.requested_domains()), (Some(10), 3));
+        let no_paths = Estate { paths: None, ..fewer };
+        assert_eq!((no_paths.requested_paths(), no_paths.routes()), (None, 20));
+    }
+
+    #[test]
+    fn workers_follow_a_limit_of_the_gateway_alone() {
+        let proxy = ProxySettings { cpu_limit_cores: Some(0.5), ..ProxySettings::default() };
+        let limited = |cores| GatewaySettings { cpu_limit_cores: Some(cores), ..GatewaySettings::default() };
+        assert_eq!([0.1, 1.0, 1.5, 8.0].map(|cores| limited(cores).workers(&proxy)), [1, 1, 2, 8]);
+        assert_eq!(limited(2.0).limits(&proxy).cpu_limit_cores, Some(2.0));
+        let unlimited = GatewaySettings::default();
+        assert_eq!((unlimited.workers(&proxy), unlimited.limits(&proxy).cpu_limit_cores), (2, Some(0.5)));
+        assert_eq!(GatewaySettings { workers: Some(3), ..limited(8.0) }.workers(&proxy), 3);
+    }
+
+    #[test]
+    fn scenarios_are_written_as_they_are_typed() {
+        for scenario in Scenario::ALL {
+            assert_eq!(serde_json::to_value(scenario).unwrap(), scenario.name());
+        }
+    }
+}
