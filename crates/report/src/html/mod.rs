@@ -20,24 +20,45 @@ pub fn render(run: &RunData) -> String {
     let page = sections::Page::new(run);
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    for (name, source) in TEMPLATES {
+    for (name, source) in TEMPLATES.iter().copied() {
         environment.add_template(name, source).expect("templates are constants");
     }
     let template = environment.get_template("report.html").expect("templates are constants");
     template.render(minijinja::value::Serde(&page)).expect("the page has what its template names")
 }
 
-/// Embedded, so that the command is one file too.
-const TEMPLATES: [(&str, &str); 11] = [
-    ("report.html", include_str!("../../templates/report.html")),
-    ("style.css", include_str!("../../templates/style.css")),
-    ("colours.css", include_str!("../../templates/colours.css")),
-    ("graph.css", include_str!("../../templates/graph.css")),
-    ("parts.html", include_str!("../../templates/parts.html")),
-    ("results.html", include_str!("../../templates/results.html")),
-    ("corrected.html", include_str!("../../templates/corrected.html")),
-    ("reservations.html", include_str!("../../templates/reservations.html")),
-    ("drivers.html", include_str!("../../templates/drivers.html")),
-    ("evidence.html", include_str!("../../templates/evidence.html")),
-    ("tables.html", include_str!("../../templates/tables.html")),
+/// Name and text of each file in `templates/`.
+macro_rules! templates {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../templates/", $name)))),*]
+    };
+}
+
+/// A section is a file here, a file in `sections/` and a line in `report.html`.
+const TEMPLATES: &[(&str, &str)] = templates![
+    "report.html",
+    "style.css",
+    "colours.css",
+    "graph.css",
+    "parts.html",
+    "glance.html",
+    "rates.html",
+    "throughput.html",
+    "percentiles.html",
+    "added.html",
+    "resources.html",
+    "factors.html",
+    "sizes.html",
+    "holdings.html",
+    "trials.html",
+    "corrected.html",
+    "drivers.html",
+    "reservations.html",
+    "excluded.html",
+    "path.html",
+    "published.html",
+    "machine.html",
+    "method.html",
+    "repeat.html",
+    "tables.html",
 ];
