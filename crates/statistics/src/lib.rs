@@ -20,6 +20,7 @@ pub mod objective;
 pub mod pauses;
 mod published;
 pub mod retakes;
+mod scaling;
 pub mod search;
 mod student;
 pub mod summary;

@@ -23,7 +23,7 @@ pub use estimates::VALID;
 pub(crate) use estimates::resolution_us;
 
 use crate::trials::{TrialsByCell, is_valid, kind_of, reason_kind, usable};
-use crate::{findings, objective, published, retakes};
+use crate::{findings, objective, published, retakes, scaling};
 use components::components;
 use estimates::{commonest_kind, error_fraction};
 use experiment::plan::{PlannedCell, cells, most_retakes, topology_of};
@@ -77,6 +77,7 @@ pub fn summarize(
         comparisons,
         size_effects: factors::size_effects(&factor_effects),
         factor_effects,
+        scaling: scaling::scaling(experiment, &keys, trials),
     };
     summary.published = published::figures(experiment, &summary);
     summary.findings = findings::findings(experiment, &summary, trials);

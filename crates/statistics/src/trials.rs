@@ -1,6 +1,6 @@
 //! Trials of a run by cell, and which figures of them are usable.
 
-use experiment::schema::{CellKey, Figure, LoadResult, TrialRecord};
+use experiment::schema::{CellKey, Figure, Figures, LoadResult, Role, TrialRecord};
 use std::collections::HashMap;
 
 /// Trials of a run, found by cell.
@@ -57,9 +57,17 @@ pub(crate) fn with_sound_tail<'a>(trials: &[&'a TrialRecord]) -> Vec<&'a TrialRe
 
 /// The trials whose figure is usable: of each cell and repeat the first take in which it is.
 pub(crate) fn usable<'a>(trials: &[&'a TrialRecord], figure: Figure) -> Vec<&'a TrialRecord> {
+    first_takes(trials, |trial| is_usable(trial, figure))
+}
+
+/// Of each cell and repeat the first take that meets a condition.
+pub(crate) fn first_takes<'a>(
+    trials: &[&'a TrialRecord],
+    meets: impl Fn(&TrialRecord) -> bool,
+) -> Vec<&'a TrialRecord> {
     let mut positions: HashMap<(CellKey<'a>, usize), usize> = HashMap::new();
     let mut first: Vec<&TrialRecord> = Vec::new();
-    for trial in trials.iter().filter(|trial| is_usable(trial, figure)) {
+    for trial in trials.iter().filter(|trial| meets(trial)) {
         let position = *positions.entry((trial.cell(), trial.repeat)).or_insert_with(|| {
             first.push(trial);
             first.len() - 1
@@ -75,6 +83,36 @@ pub(crate) fn usable<'a>(trials: &[&'a TrialRecord], figure: Figure) -> Vec<&'a 
 pub(crate) fn is_usable(trial: &TrialRecord, figure: Figure) -> bool {
     trial.verdict.is_usable(figure)
         && trial.result.as_ref().is_some_and(|result| result.response_time_us.count > 0)
+}
+
+/// Whether a figure may be used where the CPU limit of components of a role is what is studied: being throttled by it is then no
+/// fault.
+pub(crate) fn is_usable_at_limit(trial: &TrialRecord, figure: Figure, limited: Role) -> bool {
+    let spoils = |(reason, figures): (&str, Figures)| {
+        figures.contains(figure) && !is_throttled(trial, reason, limited)
+    };
+    trial.result.as_ref().is_some_and(|result| result.response_time_us.count > 0)
+        && (is_usable(trial, figure)
+            || !trial.verdict.reasons.is_empty() && !trial.verdict.reasons_with_figures().any(spoils))
+}
+
+/// Whether a reason is that a component of a role was throttled by its CPU limit.
+pub(crate) fn is_throttled(trial: &TrialRecord, reason: &str, limited: Role) -> bool {
+    let throttled = reason.strip_prefix("throttled: ").and_then(|rest| rest.split_once(", in "));
+    let is_limited = |name: &str| {
+        let component = trial.components.iter().find(|component| component.name == name);
+        component.is_some_and(|component| component.role == limited)
+    };
+    throttled.is_some_and(|(name, _)| is_limited(name))
+}
+
+/// Whether the generator, and not the target, kept the rate down.
+pub(crate) fn is_limited_by_generator(trial: &TrialRecord) -> bool {
+    trial.verdict.reasons.iter().any(|reason| match kind_of(reason) {
+        "generator-full" => true,
+        "saturated" => reason.contains("the generator's CPU was full"),
+        _ => false,
+    })
 }
 
 /// Whether a trial's median may enter estimates.

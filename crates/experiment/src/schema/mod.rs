@@ -27,6 +27,7 @@ pub(crate) mod path;
 mod pauses;
 mod published;
 mod reservation;
+mod scaling;
 mod search;
 mod service;
 mod summary;
@@ -69,6 +70,10 @@ pub use path::{CellPath, EdgeProof, PathProof, ProxyProof, ServiceProof, StreamP
 pub use pauses::{CpuPauses, Pauses};
 pub use published::PublishedFigure;
 pub use reservation::{GroupReservation, ReservationSummary, ResourceGroup};
+pub use scaling::{
+    LackOfFit, MeasuredRange, Scaling, ScalingLaw, ScalingParameters, ScalingResidual,
+    UNIVERSAL_SCALABILITY_LAW,
+};
 pub use search::{
     FoundRate, ProbeRecord, RatePoint, SEARCH_SCHEMA, SearchEvent, SearchResult, SearchVerdict,
 };

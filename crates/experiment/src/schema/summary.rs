@@ -8,6 +8,7 @@ use super::finding::{self, Finding, FindingVerdict};
 use super::host::Host;
 use super::load_point::LoadPoint;
 use super::published::PublishedFigure;
+use super::scaling::Scaling;
 use crate::mode::Mode;
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +48,10 @@ pub struct Summary {
     /// Again, those of `istio.surroundings.services`: the size of the mesh.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub size_effects: Vec<SizeEffect>,
+    /// Throughput against a CPU limit, workers or replicas by the Universal Scalability Law; absent where none of these took three
+    /// values or more in a closed loop or under a saturating load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<Scaling>,
     /// Findings, the headline first.
     #[serde(deserialize_with = "finding::read")]
     pub findings: Vec<Finding>,

@@ -1,0 +1,72 @@
+//! Whether a law describes the means of the values: the F test of lack of fit (D. C. Montgomery, "Design and Analysis of
+//! Experiments").
+
+use super::usl::Observation;
+use experiment::schema::LackOfFit;
+use statrs::distribution::{ContinuousCDF as _, FisherSnedecor};
+use std::collections::BTreeMap;
+
+/// The chance of a wrong statement.
+const LEVEL: f64 = 0.05;
+/// Passes of the fit of values and repeats, which is exact after one where no trial is missing.
+const PASSES: usize = 100;
+
+/// Compares what the law leaves over with what the values' own means leave over. `free`: fitted parameters of the shape. Absent
+/// where the values are no more than the parameters, or each was measured once.
+pub(super) fn lack_of_fit(
+    observations: &[Observation],
+    repeats: usize,
+    sum_of_law: f64,
+    free: usize,
+) -> Option<LackOfFit> {
+    let values: BTreeMap<u64, usize> = {
+        let mut known = BTreeMap::new();
+        for one in observations {
+            let next = known.len();
+            known.entry(one.at.to_bits()).or_insert(next);
+        }
+        known
+    };
+    let of_law = values.len().checked_sub(1 + free).filter(|freedom| *freedom > 0)? as f64;
+    let of_trials = (observations.len() + 1).checked_sub(values.len() + repeats).filter(|rest| *rest > 0)?;
+    let groups: Vec<(usize, usize)> =
+        observations.iter().map(|one| (values[&one.at.to_bits()], one.repeat)).collect();
+    let sum = sum_of_means(observations, &groups, values.len(), repeats);
+    let ratio = (sum_of_law - sum).max(0.0) / of_law / (sum / of_trials as f64).max(f64::MIN_POSITIVE);
+    let distribution = FisherSnedecor::new(of_law, of_trials as f64).ok()?;
+    let chance = if ratio > 0.0 { 1.0 - distribution.cdf(ratio) } else { 1.0 };
+    Some(LackOfFit { chance, shown: chance < LEVEL })
+}
+
+/// Weighted squares about a mean for each value and a level for each repeat.
+fn sum_of_means(
+    observations: &[Observation],
+    groups: &[(usize, usize)],
+    values: usize,
+    repeats: usize,
+) -> f64 {
+    let (mut means, mut levels) = (vec![0.0; values], vec![0.0; repeats]);
+    let average = |count: usize, each: &dyn Fn(usize) -> (usize, f64)| {
+        let mut sums = vec![(0.0, 0.0); count];
+        for (index, one) in observations.iter().enumerate() {
+            let (group, rest) = each(index);
+            sums[group].0 += one.weight * rest;
+            sums[group].1 += one.weight;
+        }
+        sums.into_iter().map(|(sum, weight)| sum / weight).collect::<Vec<f64>>()
+    };
+    for _ in 0..PASSES {
+        means = average(values, &|index| {
+            let (value, repeat) = groups[index];
+            (value, observations[index].logarithm - levels[repeat])
+        });
+        levels = average(repeats, &|index| {
+            let (value, repeat) = groups[index];
+            (repeat, observations[index].logarithm - means[value])
+        });
+    }
+    let rest = |(one, (value, repeat)): (&Observation, &(usize, usize))| {
+        one.weight * (one.logarithm - means[*value] - levels[*repeat]).powi(2)
+    };
+    observations.iter().zip(groups).map(rest).sum()
+}

@@ -1,0 +1,197 @@
+//! Scaling laws: throughput against a CPU limit, a number of workers or of replicas.
+//!
+//! A law is fitted for each mode, values of the other factors and closed loop, where the factor took three values or more. In
+//! an open loop the throughput is that of the highest rate that the target did not keep up with. [`usl`] is the law and its fit.
+//! A limit that is the factor is no fault: trials throttled by it count.
+
+mod lack_of_fit;
+mod usl;
+
+use crate::noise::{Noise, Values};
+use crate::trials::{TrialsByCell, first_takes, is_limited_by_generator, is_usable_at_limit};
+use experiment::plan::PlannedCell;
+use experiment::schema::{
+    FactorValue, Factors, Figure, LoadPoint, MeasuredRange, Role, Scaling, ScalingLaw, ScalingResidual,
+    TrialRecord, UNIVERSAL_SCALABILITY_LAW,
+};
+use experiment::{Experiment, Mode};
+use std::collections::BTreeMap;
+use usl::Observation;
+
+/// Values that a law needs.
+const MIN_VALUES: usize = 3;
+
+/// A key that throughput scales with.
+struct ScaledKey {
+    key: &'static str,
+    /// Whose CPU limit it is.
+    limited: Role,
+    applies_to: fn(Mode) -> bool,
+}
+
+const KEYS: [ScaledKey; 6] = [
+    ScaledKey { key: "gateway.cpu", limited: Role::Proxy, applies_to: has_gateway },
+    ScaledKey { key: "proxy.cpu", limited: Role::Proxy, applies_to: has_proxies },
+    ScaledKey { key: "server.cpu", limited: Role::App, applies_to: |_| true },
+    ScaledKey { key: "gateway.workers", limited: Role::Proxy, applies_to: has_gateway },
+    ScaledKey { key: "proxy.workers", limited: Role::Proxy, applies_to: has_proxies },
+    ScaledKey { key: "topology.replicas", limited: Role::App, applies_to: |_| true },
+];
+
+fn has_gateway(mode: Mode) -> bool {
+    matches!(mode, Mode::Gateway | Mode::Ingress)
+}
+
+fn has_proxies(mode: Mode) -> bool {
+    mode.floor().is_some()
+}
+
+/// The laws of a run; absent where there is none.
+pub(crate) fn scaling(
+    experiment: &Experiment,
+    cells: &[PlannedCell],
+    trials: &TrialsByCell<'_>,
+) -> Option<Scaling> {
+    let swept = KEYS.iter().filter(|key| experiment.factor(key.key).is_some());
+    let mut laws = swept.flat_map(|key| series(key, cells)).filter_map(|series| series.law(trials));
+    let main = laws.next()?;
+    Some(Scaling { main, others: laws.collect() })
+}
+
+/// Cells that differ in one factor alone, and in an open loop in the rate.
+struct Series<'a> {
+    key: &'a ScaledKey,
+    mode: Mode,
+    /// The other factors.
+    factors: Factors,
+    load: LoadPoint,
+    cells: Vec<(f64, &'a PlannedCell)>,
+}
+
+/// The series of a key, the heaviest load first.
+fn series<'a>(key: &'a ScaledKey, cells: &'a [PlannedCell]) -> Vec<Series<'a>> {
+    let mut all: Vec<Series<'a>> = Vec::new();
+    for cell in cells.iter().filter(|cell| (key.applies_to)(cell.mode) && !bypasses_gateway(cell)) {
+        let Some(at) = cell.factors.get(key.key).and_then(|value| value.quantity(key.key)) else { continue };
+        let mut factors = cell.factors.clone();
+        factors.remove(key.key);
+        let is_same = |known: &&mut Series<'_>| {
+            (known.mode, &known.factors) == (cell.mode, &factors) && is_same_level(&known.load, &cell.load)
+        };
+        match all.iter_mut().find(is_same) {
+            Some(known) => {
+                if cell.load.rate > known.load.rate {
+                    known.load = cell.load.clone();
+                }
+                known.cells.push((at, cell));
+            }
+            None => all.push(Series {
+                key,
+                mode: cell.mode,
+                factors,
+                load: cell.load.clone(),
+                cells: vec![(at, cell)],
+            }),
+        }
+    }
+    all.sort_by_key(|series| std::cmp::Reverse(series.load.clients));
+    all
+}
+
+/// The way past the gateway, whose limit then limits nothing.
+fn bypasses_gateway(cell: &PlannedCell) -> bool {
+    cell.factors.get("ingress.scenario") == Some(&FactorValue::Text("direct".to_owned()))
+}
+
+/// Whether two loads are the same closed loop, or rates of the same open loop.
+fn is_same_level(one: &LoadPoint, other: &LoadPoint) -> bool {
+    one.rate.is_some() == other.rate.is_some()
+        && LoadPoint { rate: None, ..one.clone() } == LoadPoint { rate: None, ..other.clone() }
+}
+
+impl Series<'_> {
+    fn law(&self, trials: &TrialsByCell<'_>) -> Option<ScalingLaw> {
+        let values = self.values(trials);
+        if values.len() < MIN_VALUES {
+            return None;
+        }
+        let observations = observations(&values);
+        let law = usl::fit(&observations)?;
+        let mut scaling = ScalingLaw {
+            law: UNIVERSAL_SCALABILITY_LAW.to_owned(),
+            factor: self.key.key.to_owned(),
+            figure: Figure::Throughput.name().to_owned(),
+            mode: self.mode,
+            factors: self.factors.clone(),
+            load: self.load.clone(),
+            parameters: law.parameters,
+            residuals: Vec::new(),
+            measured: MeasuredRange { from: values.first()?.0, to: values.last()?.0 },
+            peak: law.peak,
+            lack_of_fit: law.lack_of_fit,
+            deviation: law.deviation,
+        };
+        let residual = |(at, values): &(f64, Values)| {
+            let logarithms: f64 = values.values().map(|value| value.ln()).sum();
+            ScalingResidual {
+                at: *at,
+                measured: (logarithms / values.len() as f64).exp(),
+                fitted: scaling.throughput(*at),
+                n: values.len(),
+            }
+        };
+        scaling.residuals = values.iter().map(residual).collect();
+        Some(scaling)
+    }
+
+    /// Throughput by repeat at each value of the factor, ascending.
+    fn values(&self, trials: &TrialsByCell<'_>) -> Vec<(f64, Values)> {
+        // The highest rate of a repeat last: it stands for the repeat.
+        let mut cells: Vec<_> = self.cells.iter().collect();
+        cells.sort_by(|(_, one), (_, other)| one.load.rate.partial_cmp(&other.load.rate).expect("no NaN"));
+        let mut all: BTreeMap<u64, (f64, Values)> = BTreeMap::new();
+        for (at, cell) in cells {
+            let (_, values) = all.entry(at.to_bits()).or_insert_with(|| (*at, Values::new()));
+            for trial in first_takes(trials.of(cell.key()), |trial| self.is_usable(trial)) {
+                let completed = trial.result.as_ref().map(|result| result.rate.completed);
+                values.extend(completed.filter(|rate| *rate > 0.0).map(|rate| (trial.repeat, rate)));
+            }
+        }
+        // Bits of positive numbers are in the order of the numbers.
+        all.into_values().filter(|(_, values)| !values.is_empty()).collect()
+    }
+
+    fn is_usable(&self, trial: &TrialRecord) -> bool {
+        let saturates = trial.verdict.saturated && !is_limited_by_generator(trial);
+        is_usable_at_limit(trial, Figure::Throughput, self.key.limited)
+            && (trial.load.rate.is_none() || saturates)
+    }
+}
+
+/// Trials with the weight that the noise of their value gives them.
+fn observations(values: &[(f64, Values)]) -> Vec<Observation> {
+    let mut repeats: Vec<usize> = values.iter().flat_map(|(_, values)| values.keys().copied()).collect();
+    repeats.sort_unstable();
+    repeats.dedup();
+    let cells: Vec<(usize, &Values)> = values.iter().map(|(_, values)| (0, values)).collect();
+    let noise = Noise::new(&cells);
+    let weights: Option<Vec<f64>> =
+        (0..cells.len()).map(|cell| Some(1.0 / noise.of_trials(cell)?.variance)).collect();
+    let weights = weights.unwrap_or_else(|| vec![1.0; cells.len()]);
+    let count: usize = values.iter().map(|(_, values)| values.len()).sum();
+    let sum: f64 =
+        values.iter().zip(&weights).map(|((_, values), weight)| values.len() as f64 * weight).sum();
+    let of_value = |((at, values), weight): (&(f64, Values), f64)| {
+        let observation = |(repeat, value): (&usize, &f64)| Observation {
+            at: *at,
+            repeat: repeats.binary_search(repeat).expect("a repeat of the values"),
+            logarithm: value.ln(),
+            weight: weight * count as f64 / sum,
+        };
+        values.iter().map(observation).collect::<Vec<_>>()
+    };
+    values.iter().zip(weights).flat_map(of_value).collect()
+}
+
+#[cfg(test)]
+mod tests;
