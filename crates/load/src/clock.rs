@@ -27,11 +27,15 @@ impl Clock {
     /// Sleeps, and spins at the end, until the clock begins to count: before, every reading is 0, and what is due at 0
     /// would be sent too early.
     pub(crate) fn wait_for_origin(&self) {
-        let ahead = || self.origin.saturating_duration_since(Instant::now());
-        thread::sleep(ahead().saturating_sub(SPIN_BEFORE_ORIGIN));
-        while !ahead().is_zero() {
+        thread::sleep(self.until_origin().saturating_sub(SPIN_BEFORE_ORIGIN));
+        while !self.until_origin().is_zero() {
             std::hint::spin_loop();
         }
+    }
+
+    /// How long until the clock begins to count; zero from then on.
+    pub(crate) fn until_origin(&self) -> Duration {
+        self.origin.saturating_duration_since(Instant::now())
     }
 
     /// The time now.

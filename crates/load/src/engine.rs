@@ -1,16 +1,17 @@
 //! A run: connect, warm up, measure, drain; then everything into one result.
 //!
-//! [`run`] starts the threads. What each does is in `share.rs`, how they are led from the connecting to the drain in
+//! [`run`] starts the threads. What each does is in `worker_task.rs`, how they are led from the connecting to the drain in
 //! `course.rs`, and what comes out in `result.rs`.
 
 use self::course::Course;
-use self::share::Share;
+use self::worker_task::WorkerTask;
 use crate::clock::nanos;
 use crate::error::LoadError;
 use crate::network::foundations;
 use crate::pacing::SpareCpu;
 use crate::second::{Second, SecondCounts};
 use crate::spec::{LoadSpec, ScheduleSpec};
+use crate::start::Start;
 use crate::worker::{Timeline, WorkerOutcome};
 use experiment::schema::LoadResult;
 use std::io;
@@ -23,9 +24,9 @@ use std::time::{Duration, Instant};
 mod course;
 mod result;
 mod series;
-mod share;
 mod start;
 mod window;
+mod worker_task;
 
 /// How often the run looks whether it is to stop.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
@@ -37,6 +38,8 @@ pub enum Progress<'a> {
     Waiting,
     /// Connections are being opened.
     Connecting,
+    /// They are open, and the instant of the start is awaited: see [`Start::OnSignal`].
+    Ready,
     /// The schedule has started; nothing is measured yet.
     WarmingUp,
     /// The measured window has just opened.
@@ -75,14 +78,11 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
     };
     let (network, foundations) =
         foundations(spec.network, spec.threads, matches!(spec.schedule, ScheduleSpec::Closed { .. }))?;
-    if let Some(start) = spec.start_at {
+    if let Start::At(start) = spec.start {
         observer.progress(Progress::Waiting);
         start::await_connecting(start - spec.warmup, spec.connecting(), stop)?;
     }
-    let quota = match &spec.schedule {
-        ScheduleSpec::Closed { requests: Some(requests), .. } => Some(Arc::new(AtomicU64::new(*requests))),
-        _ => None,
-    };
+    let quota = spec.own_requests().map(|requests| Arc::new(AtomicU64::new(requests)));
     observer.progress(Progress::Connecting);
     let spare_cpu = SpareCpu::default();
     thread::scope(|scope| {
@@ -94,13 +94,13 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
             workers.push(ToWorker { start, spare });
             let (quota, to_run) = (quota.clone(), to_run.clone());
             let spare_cpu = &spare_cpu;
-            let share = Share { spec, timeline, thread, spare_cpu, stop, started, spares, quota, to_run };
+            let task = WorkerTask { spec, timeline, thread, spare_cpu, stop, started, spares, quota, to_run };
             thread::Builder::new()
                 .name(format!("load-{thread}"))
                 .spawn_scoped(scope, move || {
-                    let outcome = share.work(foundation);
+                    let outcome = task.work(foundation);
                     // The run may have ended with an error of another worker.
-                    let _ = share.to_run.send(FromWorker::Done(thread, outcome.map(Box::new)));
+                    let _ = task.to_run.send(FromWorker::Done(thread, outcome.map(Box::new)));
                 })
                 .map_err(LoadError::Thread)?;
         }

@@ -4,7 +4,7 @@
 //! `schedule` (when is a request due?), `protocol` (what do bytes mean?) and `network` (how do bytes move?). The engine
 //! never prints: it tells an [`Observer`] what happens and returns a [`experiment::schema::LoadResult`].
 //!
-//! Left out for now: HTTP/3, resumption of TLS sessions.
+//! Left out for now: HTTP/3.
 
 mod clock;
 mod engine;
@@ -15,7 +15,9 @@ mod protocol;
 mod recorder;
 mod schedule;
 mod second;
+mod share;
 mod spec;
+mod start;
 mod target;
 mod tls;
 mod usage;
@@ -30,12 +32,14 @@ pub use protocol::grpc::{CallError, GrpcCall};
 pub use protocol::raw::{ExpectedReply, pattern};
 pub use schedule::{Arrival, RateStage, ThinkTime, duration_of};
 pub use second::{Second, SecondDetail};
+pub use share::GeneratorShare;
 pub use spec::{LoadSpec, Protocol, ScheduleSpec};
+pub use start::{Start, StartSignal};
 pub use target::{
-    Choice, Family, Numbers, Order, RangeError, Request, RequestTemplate, Target, TargetError, Targets, Text,
-    resolve,
+    Choice, Family, Numbers, Order, RangeError, Request, RequestTemplate, ServerPer, Target, TargetError,
+    Targets, Text, resolve,
 };
-pub use tls::{ClientIdentity, TlsClient, TlsError, Verification};
+pub use tls::{ClientIdentity, Handshakes, TlsClient, TlsError, TlsVersion, Verification};
 
 /// Greatest rate that may be offered, requests a second.
 pub const MAX_RATE: f64 = 10_000_000.0;

@@ -365,10 +365,22 @@ impl Recorder {
 
     /// TLS sessions by version and cipher, as the result schema has them.
     pub(crate) fn tls_sessions(&self) -> BTreeMap<String, u64> {
-        let named = |(Security { version, cipher }, count): &(Security, u64)| {
-            (format!("{version:?} {cipher:?}"), *count)
-        };
-        self.tls_sessions.iter().map(named).collect()
+        self.count_sessions(|Security { version, cipher, resumed, .. }| {
+            format!("{version:?} {cipher:?}{}", if *resumed { " resumed" } else { "" })
+        })
+    }
+
+    /// The same sessions by the key of the server.
+    pub(crate) fn tls_server_keys(&self) -> BTreeMap<String, u64> {
+        self.count_sessions(|security| security.server_key.to_string())
+    }
+
+    fn count_sessions(&self, name: impl Fn(&Security) -> String) -> BTreeMap<String, u64> {
+        let mut counts = BTreeMap::new();
+        for (security, sessions) in &self.tls_sessions {
+            *counts.entry(name(security)).or_default() += sessions;
+        }
+        counts
     }
 
     /// Sizes of the responses.

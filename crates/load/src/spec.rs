@@ -4,13 +4,16 @@ use crate::clock::{SECOND, nanos};
 use crate::network::NetworkChoice;
 use crate::protocol::raw::ExpectedReply;
 use crate::schedule::{Arrival, RateProfile, RateStage, ThinkTime};
-use crate::target::{Family, Targets};
+use crate::share::GeneratorShare;
+use crate::start::Start;
+use crate::target::{Assignment, Family, Targets};
 use crate::tls::TlsClient;
 use experiment::schema::{Pacing, SpokenProtocol};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// One run of the generator.
+/// One run of the generator. With a [`GeneratorShare`], rates, clients, connections and requests are those of all generators
+/// together.
 #[derive(Clone, Debug)]
 pub struct LoadSpec {
     /// The URLs as given, for the result.
@@ -21,9 +24,11 @@ pub struct LoadSpec {
     pub protocol: Protocol,
     /// When requests are due.
     pub schedule: ScheduleSpec,
-    /// Connections in total; at least one for each thread. Where they are fewer than servers, they are opened and closed as
-    /// servers want one.
+    /// Connections in total; at least one for each thread of each generator. Where they are fewer than servers, they are
+    /// opened and closed as servers want one.
     pub connections: usize,
+    /// The part of the load that this process offers.
+    pub share: GeneratorShare,
     /// Each connection is closed after so many requests, and opened again; absent: never.
     pub requests_per_connection: Option<NonZeroU64>,
     /// Worker threads; at least 1.
@@ -45,8 +50,8 @@ pub struct LoadSpec {
     pub pacing: Pacing,
     /// With [`Pacing::Economical`]: how late requests may usually be sent, so that several go out at one wake.
     pub lag_tolerance: Duration,
-    /// When the measured window is to open, so that several generators measure the same time; absent: as soon as may be.
-    pub start_at: Option<jiff::Timestamp>,
+    /// When the measured window opens.
+    pub start: Start,
     /// What the connections stand on.
     pub network: NetworkChoice,
 }
@@ -125,16 +130,53 @@ pub enum ScheduleSpec {
 }
 
 impl LoadSpec {
-    /// Requests that are due in a second of the window, counted from 0; absent in closed loop.
+    /// Requests of this generator that are due in a second of the window, counted from 0; absent in closed loop.
     pub(crate) fn due_in_second(&self, index: u64) -> Option<f64> {
         match &self.schedule {
             ScheduleSpec::Open { stages, .. } => {
                 let profile = RateProfile::new(stages, Duration::ZERO);
                 let start = index.saturating_mul(SECOND);
-                Some(profile.requests_until(start.saturating_add(SECOND)) - profile.requests_until(start))
+                let due =
+                    profile.requests_until(start.saturating_add(SECOND)) - profile.requests_until(start);
+                Some(due / self.share.of() as f64)
             }
             ScheduleSpec::Closed { .. } => None,
         }
+    }
+
+    /// Connections of this generator.
+    pub(crate) fn own_connections(&self) -> usize {
+        let threads = 0..self.threads;
+        threads.map(|thread| self.assignment(thread).servers.len()).sum()
+    }
+
+    /// Connections of a thread of this generator.
+    pub(crate) fn assignment(&self, thread: usize) -> Assignment {
+        let (worker, workers) = self.share.worker(thread, self.threads);
+        Assignment::new(&self.targets, self.connections, worker, workers)
+    }
+
+    /// Clients of this generator; absent in open loop.
+    pub(crate) fn own_clients(&self) -> Option<usize> {
+        match self.schedule {
+            ScheduleSpec::Closed { clients, .. } => Some(self.share.part(clients)),
+            ScheduleSpec::Open { .. } => None,
+        }
+    }
+
+    /// Requests of a closed loop after which this generator's window ends; absent where its duration alone ends it.
+    pub(crate) fn own_requests(&self) -> Option<u64> {
+        match self.schedule {
+            ScheduleSpec::Closed { requests, .. } => {
+                requests.map(|requests| self.share.part_of_requests(requests))
+            }
+            ScheduleSpec::Open { .. } => None,
+        }
+    }
+
+    /// Rate that this generator offers, requests/s; absent in closed loop.
+    pub(crate) fn own_rate(&self) -> Option<f64> {
+        Some(self.schedule.mean_rate(self.duration)? / self.share.of() as f64)
     }
 }
 

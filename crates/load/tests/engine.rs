@@ -36,6 +36,7 @@ impl Observer for Told {
         self.kinds.push(match progress {
             Progress::Waiting => "waiting",
             Progress::Connecting => "connecting",
+            Progress::Ready => "ready",
             Progress::WarmingUp => "warming up",
             Progress::WindowOpened => "opened",
             Progress::Second(_) => "second",
@@ -66,7 +67,8 @@ fn spec(url: &str, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
         pacing: load::Pacing::Auto,
         lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
         whole_seconds: false,
-        start_at: None,
+        start: load::Start::AtOnce,
+        share: load::GeneratorShare::default(),
         network: NETWORK,
     }
 }

@@ -56,7 +56,8 @@ fn load_within(server: &GrpcServer, path: &str, call: GrpcCall, calls: u64, time
         whole_seconds: false,
         pacing: load::Pacing::Auto,
         lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
-        start_at: None,
+        start: load::Start::AtOnce,
+        share: load::GeneratorShare::default(),
         network: load::NetworkChoice::Auto,
     };
     let result = load::run(&spec, &AtomicBool::new(false), &mut Silent).expect("the engine runs");

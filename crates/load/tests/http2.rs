@@ -57,7 +57,8 @@ fn spec_of(url: &str, template: &RequestTemplate) -> LoadSpec {
         whole_seconds: false,
         pacing: load::Pacing::Auto,
         lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
-        start_at: None,
+        start: load::Start::AtOnce,
+        share: load::GeneratorShare::default(),
     }
 }
 
@@ -387,7 +388,10 @@ fn what_speaks_no_http_2_is_named_before_the_run() {
 #[test]
 fn tls_chooses_http_2_where_the_server_has_it_and_is_refused_where_not() {
     let authority = Authority::new();
-    let tls = || TlsClient::new(&Verification::Authorities(authority.file()), None).expect("usable TLS");
+    let tls = || {
+        TlsClient::new(&Verification::Authorities(authority.file()), None, load::Handshakes::default())
+            .expect("usable TLS")
+    };
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         // What the server says of ALPN: nothing, another protocol.
         for offered in [vec![], vec![b"http/1.1".to_vec()]] {

@@ -53,7 +53,8 @@ fn run(
         pacing: load::Pacing::Auto,
         lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
         whole_seconds: false,
-        start_at: None,
+        start: load::Start::AtOnce,
+        share: load::GeneratorShare::default(),
         network: NetworkChoice::Auto,
     };
     let (done, messages) = (AtomicBool::new(false), Arc::new(AtomicU64::new(0)));

@@ -4,10 +4,11 @@ mod servers;
 
 use experiment::schema::LoadResult;
 use load::{
-    Arrival, LoadError, LoadSpec, NetworkChoice, Observer, Progress, Protocol, RateStage, RequestTemplate,
-    ScheduleSpec, ThinkTime,
+    Arrival, GeneratorShare, LoadError, LoadSpec, NetworkChoice, Observer, Progress, Protocol, RateStage,
+    RequestTemplate, ScheduleSpec, Start, StartSignal, ThinkTime,
 };
 use servers::{OK, TestServer, reply};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -37,7 +38,8 @@ fn spec(server: &TestServer, schedule: ScheduleSpec, duration: Duration) -> Load
         pacing: load::Pacing::Auto,
         lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
         whole_seconds: false,
-        start_at: None,
+        start: Start::AtOnce,
+        share: GeneratorShare::default(),
         network: NetworkChoice::Auto,
     }
 }
@@ -160,7 +162,7 @@ fn the_window_opens_at_the_agreed_instant() {
     // Time enough to get ready before the warm-up, on a busy machine too.
     let ahead = Duration::from_secs(3);
     let (begun, start) = (Instant::now(), jiff::Timestamp::now() + ahead);
-    spec.start_at = Some(start);
+    spec.start = Start::At(start);
     let result = run(&spec);
     assert!(begun.elapsed() >= ahead);
     let started: jiff::Timestamp = result.started_at.parse().expect("RFC 3339");
@@ -176,8 +178,97 @@ fn an_agreed_instant_that_is_past_is_an_error() {
     let mut spec = spec(&server, ScheduleSpec::closed(1), Duration::from_millis(100));
     spec.warmup = Duration::from_secs(10);
     // The window lies ahead, its warm-up does not fit before it.
-    spec.start_at = Some(jiff::Timestamp::now() + Duration::from_secs(5));
+    spec.start = Start::At(jiff::Timestamp::now() + Duration::from_secs(5));
     let error = load::run(&spec, &AtomicBool::new(false), &mut Silent).unwrap_err();
     assert!(matches!(error, LoadError::StartMissed(_)), "{error}");
+    assert_eq!(server.requests.load(Ordering::SeqCst), 0);
+}
+
+/// Reports that it is ready to the others, one of which then agrees on the start.
+struct Meeting<'a> {
+    all_ready: &'a Barrier,
+    signal: &'a StartSignal,
+    start: jiff::Timestamp,
+}
+
+impl Observer for Meeting<'_> {
+    fn progress(&mut self, progress: Progress<'_>) {
+        if let Progress::Ready = progress {
+            self.all_ready.wait();
+            self.signal.send(self.start);
+        }
+    }
+}
+
+/// Runs a load as several generators side by side, which connect first and start together.
+fn run_shared(spec: &LoadSpec, generators: usize) -> Vec<LoadResult> {
+    let (all_ready, signal) = (Barrier::new(generators), StartSignal::default());
+    let start = jiff::Timestamp::now() + Duration::from_secs(3) + spec.warmup;
+    thread::scope(|scope| {
+        let running: Vec<_> = (0..generators)
+            .map(|index| {
+                let share = GeneratorShare::new(index, generators).expect("a share");
+                let spec = LoadSpec { share, start: Start::OnSignal(signal.clone()), ..spec.clone() };
+                let (all_ready, signal) = (&all_ready, &signal);
+                scope.spawn(move || {
+                    let mut meeting = Meeting { all_ready, signal, start };
+                    load::run(&spec, &AtomicBool::new(false), &mut meeting).expect("the engine runs")
+                })
+            })
+            .collect();
+        running.into_iter().map(|generator| generator.join().expect("no panic")).collect()
+    })
+}
+
+#[test]
+fn eighteen_generators_send_the_schedule_of_one_and_open_their_windows_together() {
+    let server = TestServer::start(|stream, _| reply(stream, OK));
+    let duration = Duration::from_secs(1);
+    let schedule =
+        ScheduleSpec::Open { stages: vec![RateStage::steady(905.0, duration)], arrival: Arrival::Uniform };
+    let spec = LoadSpec { connections: 40, threads: 1, ..spec(&server, schedule, duration) };
+    let results = run_shared(&spec, 18);
+    let of_each = |count: fn(&LoadResult) -> usize| results.iter().map(count).collect::<Vec<_>>();
+    assert_eq!(of_each(|result| result.requests.scheduled as usize), [vec![51; 5], vec![50; 13]].concat());
+    assert_eq!(of_each(|result| result.connections), [vec![3; 4], vec![2; 14]].concat());
+    assert!(results.iter().all(|result| result.rate.offered == Some(905.0 / 18.0)));
+    let starts: Vec<jiff::Timestamp> =
+        results.iter().map(|result| result.started_at.parse().expect("RFC 3339")).collect();
+    let (first, last) = (starts.iter().min().unwrap(), starts.iter().max().unwrap());
+    // The window's start is the schedule's own. Threads that wake late for it are late by `start_delay_us`.
+    assert!(last.duration_since(*first).unsigned_abs() < Duration::from_millis(2), "{starts:?}");
+    assert!(results.iter().all(|result| result.start_delay_us.is_some_and(|delay_us| delay_us >= 0.0)));
+    let answered: u64 = results.iter().map(|result| result.response_time_us.count).sum();
+    assert_eq!(server.requests.load(Ordering::SeqCst), answered);
+}
+
+#[test]
+fn generators_of_a_closed_loop_divide_its_clients_and_requests() {
+    let server = TestServer::start(|stream, _| reply(stream, OK));
+    let schedule = ScheduleSpec::Closed { clients: 7, think_time: ThinkTime::NONE, requests: Some(100) };
+    let spec = LoadSpec { connections: 7, threads: 1, ..spec(&server, schedule, Duration::from_secs(60)) };
+    let results = run_shared(&spec, 3);
+    assert_eq!(results.iter().map(|result| result.clients).collect::<Vec<_>>(), [Some(3), Some(2), Some(2)]);
+    assert_eq!(results.iter().map(|result| result.connections).collect::<Vec<_>>(), [3, 2, 2]);
+    assert_eq!(results.iter().map(|result| result.requests.completed).collect::<Vec<_>>(), [34, 33, 33]);
+    assert_eq!(server.requests.load(Ordering::SeqCst), 100);
+}
+
+#[test]
+fn a_generator_that_is_stopped_while_it_waits_for_the_start_sends_nothing() {
+    let server = TestServer::start(|stream, _| reply(stream, OK));
+    let start = Start::OnSignal(StartSignal::default());
+    let spec = LoadSpec { start, ..spec(&server, ScheduleSpec::closed(1), Duration::from_secs(60)) };
+    struct Stopping<'a>(&'a AtomicBool);
+    impl Observer for Stopping<'_> {
+        fn progress(&mut self, progress: Progress<'_>) {
+            if let Progress::Ready = progress {
+                self.0.store(true, Ordering::SeqCst);
+            }
+        }
+    }
+    let stop = AtomicBool::new(false);
+    let result = load::run(&spec, &stop, &mut Stopping(&stop)).expect("the engine runs");
+    assert_eq!((result.requests.scheduled, result.warmup.sent), (0, 0));
     assert_eq!(server.requests.load(Ordering::SeqCst), 0);
 }

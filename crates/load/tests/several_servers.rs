@@ -9,8 +9,8 @@ mod tls_servers;
 use experiment::schema::LoadResult;
 use http2_servers::{Answer, Http2Server};
 use load::{
-    Arrival, LoadSpec, NetworkChoice, Observer, Order, Progress, Protocol, RateStage, RequestTemplate,
-    ScheduleSpec, ThinkTime, TlsClient, Verification,
+    Arrival, Handshakes, LoadSpec, NetworkChoice, Observer, Order, Progress, Protocol, RateStage,
+    RequestTemplate, ScheduleSpec, ServerPer, ThinkTime, TlsClient, Verification,
 };
 use servers::{OK, TestServer, reply};
 use socket2::{Domain, Socket, Type};
@@ -52,7 +52,8 @@ fn spec(urls: &[String], connections: usize, schedule: ScheduleSpec, duration: D
         tls: None,
         seed: 1,
         whole_seconds: false,
-        start_at: None,
+        start: load::Start::AtOnce,
+        share: load::GeneratorShare::default(),
         network: NETWORK,
         pacing: load::Pacing::Auto,
         lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
@@ -343,17 +344,23 @@ fn each_host_of_a_template_has_its_name_for_tls_and_in_its_requests() {
         RequestTemplate { connect_to: Some(server.address.to_string()), ..RequestTemplate::default() };
     let url = "https://shop-{1..5}.shops.example/get/{1..9}".to_owned();
     let trusted = Verification::Authorities(authority.file());
-    for connections in [5, 2] {
-        let mut spec = spec(&[server.url()], connections, so_many(5, 40), Duration::from_secs(60));
-        spec.targets = load::resolve(std::slice::from_ref(&url), &template).unwrap();
-        spec.tls = Some(TlsClient::new(&trusted, None).unwrap());
+    for (connections, server_per) in
+        [(5, ServerPer::Request), (2, ServerPer::Request), (7, ServerPer::Connection)]
+    {
+        let mut spec = spec(&[server.url()], connections, so_many(connections, 200), Duration::from_secs(60));
+        let targets = load::resolve(std::slice::from_ref(&url), &template).unwrap();
+        spec.targets = load::Targets { server_per, ..targets };
+        spec.tls = Some(TlsClient::new(&trusted, None, Handshakes::default()).unwrap());
         let result = run(&spec);
         assert_eq!(
             (result.requests.completed, result.requests.errors.len()),
-            (40, 0),
+            (200, 0),
             "{:?}",
             result.requests
         );
+        if server_per == ServerPer::Connection {
+            assert_eq!(result.handshake_time_us.count, 7, "no connection changes its server");
+        }
         let host = |number| format!("shop-{number}.shops.example");
         let expected: BTreeSet<_> = (1..=5).map(|number| (host(number), host(number))).collect();
         assert_eq!(std::mem::take(&mut *seen.lock().unwrap()), expected);

@@ -6,12 +6,13 @@ mod tls_servers;
 use experiment::schema::LoadResult;
 use http::Method;
 use load::{
-    Arrival, ClientIdentity, LoadSpec, NetworkChoice, Observer, Progress, Protocol, RateStage,
-    RequestTemplate, ScheduleSpec, ThinkTime, TlsClient, Verification,
+    Arrival, ClientIdentity, Handshakes, LoadSpec, NetworkChoice, Observer, Progress, Protocol, RateStage,
+    RequestTemplate, ScheduleSpec, ThinkTime, TlsClient, TlsVersion, Verification,
 };
 use rustls::version::{TLS12, TLS13};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tls_servers::{Authority, Then, TlsServer, TlsStream, config, finish, reply};
@@ -59,12 +60,13 @@ fn spec(
         warmup: Duration::ZERO,
         duration: DURATION,
         timeout: PATIENCE,
-        tls: Some(TlsClient::new(verification, identity).expect("usable TLS")),
+        tls: Some(TlsClient::new(verification, identity, Handshakes::default()).expect("usable TLS")),
         seed: 1,
         pacing: load::Pacing::Auto,
         lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
         whole_seconds: false,
-        start_at: None,
+        start: load::Start::AtOnce,
+        share: load::GeneratorShare::default(),
         network: NETWORK,
     }
 }
@@ -120,6 +122,50 @@ fn both_versions_of_tls_carry_requests_and_both_sides_count_the_same() {
         assert_eq!(result.handshake_time_us.count, CONNECTIONS);
         assert!(result.handshake_time_us.min > 0.0);
     }
+}
+
+/// Sessions whose name has this in it.
+fn sessions(result: &LoadResult, of: &str) -> u64 {
+    result.tls_sessions.iter().filter(|(name, _)| name.contains(of)).map(|(_, count)| count).sum()
+}
+
+#[test]
+fn sessions_are_resumed_only_where_that_is_asked_for_and_counted_apart() {
+    let authority = Authority::new();
+    for (version, name) in [(&TLS12, "TLSv1_2"), (&TLS13, "TLSv1_3")] {
+        let server = TlsServer::start(config(&authority.issue_usual(), version, None), answer);
+        for resumed_servers in [0, 1] {
+            let mut spec = spec(&[server.url()], &RequestTemplate::default(), &trusting(&authority), None);
+            (spec.connections, spec.requests_per_connection) = (1, NonZeroU64::new(1));
+            spec.schedule =
+                ScheduleSpec::Closed { clients: 1, think_time: ThinkTime::NONE, requests: Some(20) };
+            spec.duration = PATIENCE;
+            let handshakes = Handshakes { version: None, resumed_servers };
+            spec.tls = Some(TlsClient::new(&trusting(&authority), None, handshakes).expect("usable TLS"));
+            let result = run(&spec);
+            assert_eq!(result.requests.completed, 20, "{:?}", result.requests);
+            let (all, resumed) = (sessions(&result, name), sessions(&result, "resumed"));
+            // The last connection is opened again, or not any more.
+            assert!((20..=21).contains(&all), "{:?}", result.tls_sessions);
+            assert_eq!(resumed, if resumed_servers == 0 { 0 } else { all - 1 }, "{:?}", result.tls_sessions);
+            assert_eq!(result.tls_server_keys, [("ECDSA P-256".to_owned(), all)].into());
+        }
+    }
+}
+
+#[test]
+fn a_version_alone_is_offered_where_that_is_asked_for() {
+    let authority = Authority::new();
+    let with_version = |server: &TlsServer, version| {
+        let mut spec = spec(&[server.url()], &RequestTemplate::default(), &trusting(&authority), None);
+        let handshakes = Handshakes { version: Some(version), ..Handshakes::default() };
+        spec.tls = Some(TlsClient::new(&trusting(&authority), None, handshakes).expect("usable TLS"));
+        run(&spec)
+    };
+    let server = TlsServer::start(config(&authority.issue_usual(), &TLS12, None), answer);
+    let result = with_version(&server, TlsVersion::V1_2);
+    assert_eq!(sessions(&result, "TLSv1_2"), CONNECTIONS);
+    assert_unreachable(&with_version(&server, TlsVersion::V1_3), "tls-alert");
 }
 
 #[test]
@@ -406,7 +452,8 @@ fn files_that_are_no_certificates_are_named() {
             "use the certificate in `",
         ),
     ] {
-        let error = TlsClient::new(&verification, identity.as_ref()).unwrap_err().to_string();
+        let error =
+            TlsClient::new(&verification, identity.as_ref(), Handshakes::default()).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}, expected {expected}");
     }
 }

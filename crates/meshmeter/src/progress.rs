@@ -82,6 +82,7 @@ impl Observer for LoadProgress {
         match progress {
             Progress::Waiting => self.tell("waiting for the agreed start"),
             Progress::Connecting => self.tell("connecting"),
+            Progress::Ready => self.tell("ready: waiting for the agreed start"),
             Progress::WarmingUp => self.tell("warming up"),
             Progress::WindowOpened => self.tell("measuring"),
             Progress::Second(second) => self.second(&second.point),
@@ -94,6 +95,7 @@ fn event(progress: Progress<'_>) -> LoadEvent {
     match progress {
         Progress::Waiting => LoadEvent::Waiting,
         Progress::Connecting => LoadEvent::Connecting,
+        Progress::Ready => LoadEvent::Ready,
         Progress::WarmingUp => LoadEvent::WarmingUp,
         Progress::WindowOpened => LoadEvent::WindowOpened,
         Progress::Second(second) => LoadEvent::Second(second.point),

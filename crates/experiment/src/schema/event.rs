@@ -11,6 +11,8 @@ pub enum LoadEvent {
     Waiting,
     /// Connections are being opened.
     Connecting,
+    /// They are open, and the instant of the start is awaited.
+    Ready,
     /// The schedule has started; nothing is measured yet.
     WarmingUp,
     /// The measured window has just opened.

@@ -22,6 +22,10 @@ pub struct LoadResult {
     pub urls: Vec<String>,
     /// Start of the measured window, RFC 3339.
     pub started_at: String,
+    /// Where a start was agreed on: by how much later the last thread began to follow the schedule, warm-up included,
+    /// microseconds. Absent otherwise, and in merged results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_delay_us: Option<f64>,
     /// Length of the measured window in seconds: as planned, or until the run was interrupted.
     pub duration_s: f64,
     /// Worker threads.
@@ -35,9 +39,12 @@ pub struct LoadResult {
     #[serde(default = "one")]
     pub streams: usize,
     /// How many sessions of TLS were made over the whole run, by version and cipher, such as
-    /// `TLSv1_3 TLS13_AES_256_GCM_SHA384`.
+    /// `TLSv1_3 TLS13_AES_256_GCM_SHA384`; those that resumed an earlier one under `… resumed`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tls_sessions: BTreeMap<String, u64>,
+    /// The same sessions by the key of the server's certificate, such as `ECDSA P-256` or `RSA 2048`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tls_server_keys: BTreeMap<String, u64>,
     /// Closed loop: how many clients; absent in open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<usize>,
@@ -70,7 +77,7 @@ pub struct LoadResult {
     pub episodes: BTreeMap<String, u64>,
     /// Opening of connections (TCP alone), over the whole run.
     pub connect_time_us: HistogramSummary,
-    /// TLS handshakes, all of them full ones, from the open TCP connection to the session that may carry requests, over the
+    /// TLS handshakes, full ones unless sessions are resumed, from the open TCP connection to the session that may carry requests, over the
     /// whole run. Empty where there was none, and in results of before there was TLS.
     #[serde(default)]
     pub handshake_time_us: HistogramSummary,

@@ -9,10 +9,11 @@ use crate::error::LoadError;
 use crate::pacing::{SpareCpu, SpareWatch};
 use crate::recorder::Recorder;
 use crate::spec::LoadSpec;
+use crate::start::Start;
 use crate::usage::{ProcessCpu, Switches};
 use crate::worker::Timeline;
 use experiment::schema::{GeneratorNetwork, LoadResult, Pacing};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -42,34 +43,48 @@ impl Course<'_> {
                 Ok(FromWorker::Second(..)) | Err(_) => {}
             }
         }
-        let start = match self.spec.start_at {
-            Some(start) if open > 0 => start::await_start(start - self.spec.warmup, self.stop)?,
-            _ => Instant::now() + START_DELAY,
+        let agreed_start = if open > 0 { self.agreed_start()? } else { None };
+        let start = match agreed_start {
+            Some(start) => start::await_start(start - self.spec.warmup, self.stop)?,
+            None => Instant::now() + START_DELAY,
         };
         if open == 0 || self.stop.load(Ordering::Relaxed) {
             let workers = to_workers.len();
             // Tells the workers that their start will not come.
             drop(to_workers);
-            return Ok(self.never_started(workers, open));
+            return Ok(self.never_started(workers, open, agreed_start));
         }
         for worker in &to_workers {
             // A worker that is gone has said why.
             let _ = worker.start.send(start);
         }
-        let measured = self.measure(start, &to_workers)?;
+        let measured = Measured { agreed_start, ..self.measure(start, &to_workers)? };
         Ok(self.result(measured, open))
+    }
+
+    /// When the window is to open; absent where nothing is agreed on, or the run is stopped before.
+    fn agreed_start(&mut self) -> Result<Option<Timestamp>, LoadError> {
+        match &self.spec.start {
+            Start::AtOnce => Ok(None),
+            Start::At(start) => Ok(Some(*start)),
+            Start::OnSignal(signal) => {
+                self.observer.progress(Progress::Ready);
+                start::await_signal(signal, self.spec.warmup, self.stop)
+            }
+        }
     }
 
     /// Follows the workers from the start of the warm-up to the end of the drain.
     fn measure(&mut self, start: Instant, to_workers: &[ToWorker]) -> Result<Measured, LoadError> {
         let clock = Clock::starting_at(start);
         let planned_start =
-            jiff::Timestamp::now() + (start.saturating_duration_since(Instant::now()) + self.spec.warmup);
+            Timestamp::now() + (start.saturating_duration_since(Instant::now()) + self.spec.warmup);
         let mut recorder = Recorder::new(self.timeline.window_start, self.timeline.end, false);
         let window_seconds = nanos(self.spec.duration).div_ceil(SECOND);
         let mut series = Series::new(window_seconds, to_workers.len());
         let mut stopped_at = 0;
         let (mut busiest_thread_fraction, mut switches) = (0.0_f64, Switches::default());
+        let mut start_delay = 0;
         let mut waiting = Waiting::default();
         let mut window = Window::default();
         let mut watch = (self.spec.pacing == Pacing::Auto)
@@ -94,6 +109,7 @@ impl Course<'_> {
                     series.worker_done(worker);
                     recorder.merge(&outcome.recorder);
                     stopped_at = stopped_at.max(outcome.stopped_at);
+                    start_delay = start_delay.max(outcome.start_delay);
                     busiest_thread_fraction = busiest_thread_fraction.max(outcome.busy_fraction);
                     switches.voluntary += outcome.switches.voluntary;
                     switches.involuntary += outcome.switches.involuntary;
@@ -117,6 +133,8 @@ impl Course<'_> {
             recorder,
             series: series.into_points(),
             started_at,
+            agreed_start: None,
+            start_delay,
             clock_moved: window.clock_moved(),
             stopped_at,
             cpu: window.used(),
@@ -126,7 +144,7 @@ impl Course<'_> {
         })
     }
 
-    fn tell_finished(&mut self, series: &mut Series, window_started_at: jiff::Timestamp) {
+    fn tell_finished(&mut self, series: &mut Series, window_started_at: Timestamp) {
         while let Some(second) = series.next_finished() {
             let due = self.spec.due_in_second(second.index);
             let second = second.told(window_started_at, due);
@@ -134,9 +152,12 @@ impl Course<'_> {
         }
     }
 
-    /// Opens and closes the window when it is time.
+    /// Opens and closes the window when it is time. Before its origin the clock reads 0, which may be the window's start.
     fn pass_edges(&mut self, clock: &Clock, window: &mut Window) {
         let now = clock.now();
+        if !clock.until_origin().is_zero() {
+            return;
+        }
         if window.opened.is_none() && now >= self.timeline.window_start {
             window.opened = Some(Edge::now(clock));
             self.observer.progress(Progress::WindowOpened);
@@ -156,12 +177,15 @@ impl Course<'_> {
     fn until_next_look(&self, clock: &Clock, window: &Window) -> Duration {
         let now = clock.now();
         let edge = if window.opened.is_none() { self.timeline.window_start } else { self.timeline.end };
-        let until_edge = if window.closed.is_none() && edge > now { edge - now } else { u64::MAX };
-        LOOK_INTERVAL.min(Duration::from_nanos(until_edge))
+        let until_origin = clock.until_origin();
+        if window.closed.is_some() || (edge <= now && until_origin.is_zero()) {
+            return LOOK_INTERVAL;
+        }
+        LOOK_INTERVAL.min(until_origin + Duration::from_nanos(edge.saturating_sub(now)))
     }
 
     /// No connection could be opened, or the user did not wait for it.
-    fn never_started(self, workers: usize, open: usize) -> LoadResult {
+    fn never_started(self, workers: usize, open: usize, agreed_start: Option<Timestamp>) -> LoadResult {
         let mut recorder = Recorder::new(self.timeline.window_start, self.timeline.end, false);
         let mut done = 0;
         while done < workers {
@@ -179,7 +203,9 @@ impl Course<'_> {
         let measured = Measured {
             recorder,
             series: Vec::new(),
-            started_at: jiff::Timestamp::now(),
+            started_at: Timestamp::now(),
+            agreed_start,
+            start_delay: 0,
             clock_moved: SignedDuration::ZERO,
             stopped_at: self.timeline.window_start,
             cpu: ProcessCpu::default(),

@@ -21,6 +21,10 @@ pub(super) struct Measured {
     pub recorder: Recorder,
     pub series: Vec<SeriesPoint>,
     pub started_at: jiff::Timestamp,
+    /// When the window was to open, where that was agreed on.
+    pub agreed_start: Option<jiff::Timestamp>,
+    /// By how much later than the start of the schedule the last thread followed it.
+    pub start_delay: Nanos,
     /// By how much the wall clock was set during the window.
     pub clock_moved: SignedDuration,
     /// End of the window by the run's clock.
@@ -87,6 +91,8 @@ impl Course<'_> {
             recorder,
             series,
             started_at,
+            agreed_start,
+            start_delay,
             clock_moved,
             stopped_at,
             cpu,
@@ -105,18 +111,17 @@ impl Course<'_> {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             urls: self.spec.urls.clone(),
             started_at: started_at.to_string(),
+            start_delay_us: agreed_start.map(|_| start_delay as f64 / 1e3),
             duration_s,
             threads: self.spec.threads,
-            connections: self.spec.connections,
+            connections: self.spec.own_connections(),
             protocol: self.spec.spoken(),
             streams: self.spec.protocol.streams(),
             tls_sessions: recorder.tls_sessions(),
-            clients: match self.spec.schedule {
-                ScheduleSpec::Closed { clients, .. } => Some(clients),
-                ScheduleSpec::Open { .. } => None,
-            },
+            tls_server_keys: recorder.tls_server_keys(),
+            clients: self.spec.own_clients(),
             rate: Rates {
-                offered: self.spec.schedule.mean_rate(self.spec.duration),
+                offered: self.spec.own_rate(),
                 sent: per_second(requests.sent),
                 completed: per_second(requests.completed),
             },
@@ -155,11 +160,8 @@ impl Course<'_> {
         let circumstances = Circumstances {
             interrupted: stopped_at < self.timeline.end && self.stop.load(Ordering::Relaxed),
             connections_at_start: (self.spec.targets.servers.len() <= self.spec.connections).then_some(open),
-            requests_wanted: match self.spec.schedule {
-                ScheduleSpec::Closed { requests, .. } => requests,
-                ScheduleSpec::Open { .. } => None,
-            },
-            start_at: self.spec.start_at,
+            requests_wanted: self.spec.own_requests(),
+            start_at: agreed_start,
             started_at,
             clock_moved,
             crowded_out: recorder

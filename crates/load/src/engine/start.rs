@@ -8,6 +8,7 @@
 use super::LOOK_INTERVAL;
 use crate::clock::{Clock, Nanos};
 use crate::error::LoadError;
+use crate::start::StartSignal;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -15,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// How much earlier than need be the connections are opened.
 const CONNECT_LEAD: Duration = Duration::from_secs(1);
+/// Time between two looks for the signal that tells the start.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(5);
 /// So long before the start the workers are told of it, since a busy machine wakes this thread and them late; until then the
 /// wall clock may still be set right.
 const TELL_LEAD: Duration = Duration::from_millis(100);
@@ -38,6 +41,28 @@ pub(super) fn await_connecting(
     until(start)?;
     sleep_until(start, CONNECT_LEAD + connecting, stop);
     Ok(())
+}
+
+/// Waits for the instant at which the window is to open, after a warm-up; absent where the run is stopped before.
+///
+/// # Errors
+/// Where the warm-up should have started long ago.
+pub(super) fn await_signal(
+    signal: &StartSignal,
+    warmup: Duration,
+    stop: &AtomicBool,
+) -> Result<Option<Timestamp>, LoadError> {
+    while !stop.load(Ordering::Relaxed) {
+        let Some(start) = signal.received() else {
+            thread::sleep(SIGNAL_INTERVAL);
+            continue;
+        };
+        return match until(start - warmup) {
+            Err(LoadError::StartMissed(late)) if late > LATE_AT_MOST => Err(LoadError::StartMissed(late)),
+            _ => Ok(Some(start)),
+        };
+    }
+    Ok(None)
 }
 
 /// Waits until shortly before `start`, and gives it as an instant of the monotonic clock; a busy machine may let it pass.

@@ -15,7 +15,7 @@ mod uring;
 pub use choice::NetworkChoice;
 pub(crate) use choice::{Foundation, foundations};
 pub(crate) use epoll::EpollNetwork;
-pub(crate) use tls::{TlsFailure, TlsNetwork};
+pub(crate) use tls::{ServerKey, TlsFailure, TlsNetwork};
 pub(crate) use uring::UringNetwork;
 
 use rustix::fd::OwnedFd;
@@ -50,6 +50,9 @@ pub(crate) enum Event {
 pub(crate) struct Security {
     pub(crate) version: ProtocolVersion,
     pub(crate) cipher: CipherSuite,
+    /// An earlier session was resumed.
+    pub(crate) resumed: bool,
+    pub(crate) server_key: ServerKey,
 }
 
 /// Connections of one thread. A slot holds at most one connection.
@@ -73,7 +76,7 @@ pub(crate) trait Network {
     fn has_sent_all(&self, slot: usize) -> bool;
 
     /// How the connection in the slot, which is open, is secured; absent where it is plain.
-    fn security(&self, _slot: usize) -> Option<Security> {
+    fn security(&mut self, _slot: usize) -> Option<Security> {
         None
     }
 

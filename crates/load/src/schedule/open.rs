@@ -147,6 +147,7 @@ pub fn duration_of(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::share::GeneratorShare;
 
     fn slots(rate: f64, duration_s: u64, arrival: Arrival, seed: u64, threads: usize) -> Vec<Vec<Nanos>> {
         let stages = [RateStage::steady(rate, Duration::from_secs(duration_s))];
@@ -165,6 +166,19 @@ mod tests {
         all.sort_unstable();
         let expected: Vec<Nanos> = (0..1000).map(|slot| slot * 1_000_000).collect();
         assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn generators_with_any_number_of_threads_share_out_the_schedule() {
+        let stages = [RateStage::ramp(100.0, 1000.0, Duration::from_secs(1))];
+        let of_generator = |index: usize, threads: usize| -> Vec<Nanos> {
+            let share = GeneratorShare::new(index, 3).unwrap();
+            let workers = (0..threads).map(|thread| share.worker(thread, threads));
+            workers.flat_map(|(worker, workers)| due(&stages, Arrival::Uniform, 1, worker, workers)).collect()
+        };
+        let mut all = [of_generator(0, 1), of_generator(1, 4), of_generator(2, 2)].concat();
+        all.sort_unstable();
+        assert_eq!(all, due(&stages, Arrival::Uniform, 1, 0, 1));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Which servers a thread's connections are for.
 
-use super::Targets;
+use super::{ServerPer, Targets};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -13,7 +13,7 @@ pub(crate) struct Assignment {
     /// The server of each connection, at first.
     pub(crate) servers: Vec<usize>,
     /// The thread has no connection for some server: connections go where they are wanted, at most so many of this thread
-    /// to one server. Absent: each keeps its server.
+    /// to one server. Absent: each keeps its server, also where [`ServerPer::Connection`] says so.
     pub(crate) roaming: Option<usize>,
 }
 
@@ -30,6 +30,7 @@ impl Assignment {
             servers.extend(std::iter::repeat_n(server, part(*count, turn, threads)));
             first_thread += count % threads;
         }
+        let keeps_servers = targets.server_per == ServerPer::Connection;
         let covered = (0..counts.len()).all(|server| servers.binary_search(&server).is_ok());
         let limit = match targets.connections_per_server {
             // All threads together have no more than they may.
@@ -37,7 +38,7 @@ impl Assignment {
             None if connections < counts.len() => 1,
             None => usize::MAX,
         };
-        Self { roaming: (!covered).then_some(limit), servers }
+        Self { roaming: (!covered && !keeps_servers).then_some(limit), servers }
     }
 }
 

@@ -29,6 +29,8 @@ pub struct Targets {
     pub choices: Vec<Choice>,
     /// How it is chosen.
     pub order: Order,
+    /// What decides on the server of a request.
+    pub server_per: ServerPer,
     /// Most connections to one server; at least 1. Absent: no bound.
     pub connections_per_server: Option<usize>,
 }
@@ -60,6 +62,18 @@ pub enum Order {
     Turn,
     /// Each drawn by itself.
     Random,
+}
+
+/// What decides on the server of a request, where there are several.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum ServerPer {
+    /// The schedule: each request is for a server, and waits for a connection to it.
+    #[default]
+    Request,
+    /// Connections, each of which keeps to its server. In a closed loop a request is for the server of the connection that
+    /// its client gets; in an open loop it is for that of a connection drawn among all of the thread's. What is asked of the
+    /// server is drawn.
+    Connection,
 }
 
 impl Targets {

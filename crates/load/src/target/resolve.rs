@@ -1,7 +1,7 @@
 //! From URLs to targets: schemes, ports, names and addresses.
 
 use super::url::UrlTemplate;
-use super::{Choice, Family, Order, Request, RequestTemplate, Target, TargetError, Targets, Text};
+use super::{Choice, Family, Order, Request, RequestTemplate, ServerPer, Target, TargetError, Targets, Text};
 use http::header::USER_AGENT;
 use http::uri::Authority;
 use http::{HeaderValue, Uri};
@@ -62,7 +62,14 @@ pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Targets, T
     }
     let order = if is_plain { Order::Turn } else { Order::Random };
     let family = resolver.family.unwrap_or(Family::Http);
-    Ok(Targets { family, servers: resolver.servers, choices, order, connections_per_server: None })
+    Ok(Targets {
+        family,
+        servers: resolver.servers,
+        choices,
+        order,
+        server_per: ServerPer::default(),
+        connections_per_server: None,
+    })
 }
 
 /// Makes servers of URLs.

@@ -1,7 +1,7 @@
 //! Which request a slot of the schedule is for: decided by the seed and the slot alone, never by which connection happens to
 //! be free, so that a slow server gets its share.
 
-use super::{Choice, Order, Targets};
+use super::{Assignment, Choice, Order, ServerPer, Targets};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 
@@ -37,6 +37,22 @@ enum Way {
         thread: u64,
         threads: u64,
     },
+    /// See [`ServerPer::Connection`].
+    Connection {
+        random: Box<ChaCha8Rng>,
+        /// The server of each connection of the thread.
+        servers: Vec<usize>,
+        /// What may be asked of each server.
+        requests: Vec<Vec<ServerRequest>>,
+    },
+}
+
+/// A request that a server may be asked.
+struct ServerRequest {
+    choice: usize,
+    request: usize,
+    /// Sum of the weights of those before it and its own.
+    cumulative_weight: f64,
 }
 
 /// Where a choice stands when requests are taken in turn.
@@ -49,17 +65,28 @@ struct Turn {
 }
 
 impl<'a> Selector<'a> {
-    /// The selector of `thread` among `threads`.
-    pub(crate) fn new(targets: &'a Targets, seed: u64, thread: usize, threads: usize) -> Self {
+    /// The selector of `thread` among `threads`, which has these connections.
+    pub(crate) fn new(
+        targets: &'a Targets,
+        seed: u64,
+        (thread, threads): (usize, usize),
+        connections: &Assignment,
+    ) -> Self {
         let only = matches!(&targets.choices[..], [choice] if choice.options.len() == 1)
             && targets.choices[0].places(targets).next().is_none();
+        let random = || {
+            let mut random = Box::new(ChaCha8Rng::seed_from_u64(seed));
+            random.set_stream(FIRST_STREAM + thread as u64);
+            random
+        };
         let way = match targets.order {
             _ if only => Way::Only,
-            Order::Random => {
-                let mut random = Box::new(ChaCha8Rng::seed_from_u64(seed));
-                random.set_stream(FIRST_STREAM + thread as u64);
-                Way::Random { random, total_weight: targets.total_weight() }
-            }
+            _ if targets.server_per == ServerPer::Connection => Way::Connection {
+                random: random(),
+                servers: connections.servers.clone(),
+                requests: requests_by_server(targets),
+            },
+            Order::Random => Way::Random { random: random(), total_weight: targets.total_weight() },
             Order::Turn => {
                 let turns = vec![Turn { credit: 0, taken: 0 }; targets.choices.len()];
                 Way::Turn { turns, thread: thread as u64, threads: threads as u64 }
@@ -104,8 +131,40 @@ impl<'a> Selector<'a> {
                 });
                 Chosen { server, request, numbers: numbers.collect() }
             }
+            Way::Connection { random, servers, .. } => {
+                let server = servers[random.random_range(0..servers.len())];
+                self.choose_of(server)
+            }
         }
     }
+
+    /// The request of the next slot, which goes to `server`: the connection has decided on that.
+    pub(crate) fn choose_of(&mut self, server: usize) -> Chosen {
+        let targets = self.targets;
+        let Way::Connection { random, requests, .. } = &mut self.way else { return self.choose() };
+        let options = &requests[server];
+        let total = options.last().map_or(0.0, |last| last.cumulative_weight);
+        let point = random.random_range(0.0..total);
+        let drawn = options.partition_point(|option| option.cumulative_weight <= point);
+        let ServerRequest { choice, request, .. } = options[drawn.min(options.len() - 1)];
+        let places = targets.choices[choice].places(targets);
+        let numbers = places.map(|place| random.random_range(place.first..=place.last)).collect();
+        Chosen { server, request, numbers }
+    }
+}
+
+/// What may be asked of each server. A choice of several servers has an equal part of its weight at each.
+fn requests_by_server(targets: &Targets) -> Vec<Vec<ServerRequest>> {
+    let mut requests: Vec<Vec<ServerRequest>> = targets.servers.iter().map(|_| Vec::new()).collect();
+    for (number, choice) in targets.choices.iter().enumerate() {
+        let weight = f64::from(choice.weight) / choice.options.len() as f64;
+        for (server, request) in &choice.options {
+            let before = requests[*server].last().map_or(0.0, |last| last.cumulative_weight);
+            let cumulative_weight = before + weight;
+            requests[*server].push(ServerRequest { choice: number, request: *request, cumulative_weight });
+        }
+    }
+    requests
 }
 
 /// The choice in whose part of the weights `point` lies.
@@ -146,7 +205,7 @@ mod tests {
 
     /// How often each request was chosen: by host and path.
     fn counts(targets: &Targets, seed: u64, slots: usize) -> BTreeMap<String, usize> {
-        let mut selector = Selector::new(targets, seed, 0, 1);
+        let mut selector = Selector::new(targets, seed, (0, 1), &Assignment::new(targets, 1, 0, 1));
         let mut counts = BTreeMap::new();
         for _ in 0..slots {
             let Chosen { server, request, numbers } = selector.choose();
@@ -156,6 +215,34 @@ mod tests {
             *counts.entry(request.authority.clone() + &String::from_utf8(path).unwrap()).or_insert(0) += 1;
         }
         counts
+    }
+
+    /// That of a thread of two, which have four connections.
+    fn selector(targets: &Targets, seed: u64, thread: usize) -> Selector<'_> {
+        Selector::new(targets, seed, (thread, 2), &Assignment::new(targets, 4, thread, 2))
+    }
+
+    #[test]
+    fn with_a_server_per_connection_requests_are_for_servers_of_own_connections_and_paths_are_drawn() {
+        let targets = targets(&["https://d{1..4}.example/get/{1..50}"], Order::Random);
+        let targets = Targets { server_per: ServerPer::Connection, ..targets };
+        let mut servers_seen = BTreeSet::new();
+        for thread in 0..2 {
+            let own: BTreeSet<usize> = Assignment::new(&targets, 4, thread, 2).servers.into_iter().collect();
+            let (mut open, mut paths) = (selector(&targets, 1, thread), BTreeSet::new());
+            let drawn: Vec<Chosen> = (0..2000).map(|_| open.choose()).collect();
+            let drawn_servers: BTreeSet<usize> = drawn.iter().map(|chosen| chosen.server).collect();
+            assert_eq!(drawn_servers, own, "no other server, and each of them");
+            let mut closed = selector(&targets, 1, thread);
+            for server in own.iter().cycle().take(2000) {
+                let chosen = closed.choose_of(*server);
+                assert_eq!(chosen.server, *server);
+                paths.extend(chosen.numbers);
+            }
+            assert_eq!(paths, (1..=50).collect(), "every path is drawn sooner or later");
+            servers_seen.extend(own);
+        }
+        assert_eq!(servers_seen.len(), 4);
     }
 
     #[test]
@@ -185,7 +272,7 @@ mod tests {
     fn a_seed_gives_the_same_requests_and_another_seed_or_thread_others() {
         let targets = targets(&["http://a/{1..1000000}"], Order::Random);
         let drawn = |seed, thread| {
-            let mut selector = Selector::new(&targets, seed, thread, 2);
+            let mut selector = selector(&targets, seed, thread);
             (0..20).map(|_| selector.choose().numbers[0]).collect::<Vec<_>>()
         };
         assert_eq!(drawn(1, 0), drawn(1, 0));
@@ -197,7 +284,7 @@ mod tests {
     fn threads_share_the_turns() {
         let targets = targets(&["http://a/{1..6}"], Order::Turn);
         let drawn = |thread| {
-            let mut selector = Selector::new(&targets, 1, thread, 2);
+            let mut selector = selector(&targets, 1, thread);
             (0..3).map(|_| selector.choose().numbers[0]).collect::<Vec<_>>()
         };
         assert_eq!((drawn(0), drawn(1)), (vec![1, 3, 5], vec![2, 4, 6]));
@@ -208,7 +295,7 @@ mod tests {
         let targets = targets(&["https://shop-{1..4}.example/{1..6}"], Order::Turn);
         let mut combinations = BTreeMap::new();
         for thread in 0..2 {
-            let mut selector = Selector::new(&targets, 1, thread, 2);
+            let mut selector = selector(&targets, 1, thread);
             let drawn: Vec<_> = (0..12).map(|_| selector.choose()).collect();
             let first: BTreeSet<_> = drawn[..4].iter().map(|chosen| chosen.server).collect();
             assert_eq!(first.len(), 4, "thread {thread} has connections to all of them");

@@ -1,14 +1,16 @@
 //! What a run's TLS connections trust and show, decided once before the run.
 //!
-//! Versions 1.2 and 1.3 with the key exchanges and ciphers of rustls on ring; ALPN offers the protocol that is to be spoken;
-//! resumption is off, so that every handshake is a full one and reconnecting costs the same each time.
+//! Versions 1.2 and 1.3 with the key exchanges and ciphers of rustls on ring; ALPN offers the protocol that is to be spoken.
+//! Sessions are resumed only where that is asked for: else every handshake is a full one and reconnecting costs the same
+//! each time.
 
 mod pem;
 mod unverified;
 
 use crate::spec::Protocol;
 use rustls::client::{Resumption, WantsClientCert};
-use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, ConfigBuilder, DEFAULT_VERSIONS, RootCertStore, SupportedProtocolVersion};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,6 +35,36 @@ pub struct ClientIdentity {
     /// Its private key (PEM).
     pub key: PathBuf,
 }
+
+/// How handshakes are made.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Handshakes {
+    /// The only version that is offered; absent: 1.2 and 1.3.
+    pub version: Option<TlsVersion>,
+    /// Sessions with up to this number of servers are resumed; 0: none, every handshake is a full one.
+    pub resumed_servers: usize,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum TlsVersion {
+    /// 1.2
+    V1_2,
+    /// 1.3
+    V1_3,
+}
+
+impl TlsVersion {
+    fn supported(self) -> &'static SupportedProtocolVersion {
+        match self {
+            Self::V1_2 => &TLS12,
+            Self::V1_3 => &TLS13,
+        }
+    }
+}
+
+/// Tickets of TLS 1.3 that are kept of each server: each is good for one session.
+const TICKETS_PER_SERVER: usize = 8;
 
 /// The TLS side of a run, shared by all of its connections.
 #[derive(Clone, Debug)]
@@ -104,10 +136,16 @@ impl TlsClient {
     ///
     /// # Errors
     /// Where a file cannot be read or used, or the system trusts nobody.
-    pub fn new(verification: &Verification, identity: Option<&ClientIdentity>) -> Result<Self, TlsError> {
+    pub fn new(
+        verification: &Verification,
+        identity: Option<&ClientIdentity>,
+        handshakes: Handshakes,
+    ) -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let only = handshakes.version.map(|version| [version.supported()]);
+        let versions = only.as_ref().map_or(DEFAULT_VERSIONS, |only| &only[..]);
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
+            .with_protocol_versions(versions)
             .map_err(TlsError::Library)?;
         let builder = match verification {
             Verification::SystemRoots => builder.with_root_certificates(system_roots()?),
@@ -115,7 +153,10 @@ impl TlsClient {
             Verification::Off => unverified::accept_any_certificate(builder, provider),
         };
         let mut config = with_identity(builder, identity)?;
-        config.resumption = Resumption::disabled();
+        config.resumption = match handshakes.resumed_servers {
+            0 => Resumption::disabled(),
+            servers => Resumption::in_memory_sessions(servers.saturating_mul(TICKETS_PER_SERVER)),
+        };
         Ok(Self(Arc::new(config)))
     }
 

@@ -20,7 +20,7 @@ use crate::protocol::Codec;
 use crate::recorder::Recorder;
 use crate::schedule::Schedule;
 use crate::second::SecondCounts;
-use crate::target::{Assignment, Request, Selector, Target};
+use crate::target::{Assignment, Request, Selector, ServerPer, Target};
 use crate::usage::{Switches, thread_cpu};
 use backlog::Backlog;
 use buffers::Buffers;
@@ -59,6 +59,7 @@ pub(crate) struct Timeline {
 pub(crate) struct Plan<'a> {
     pub(crate) timeline: Timeline,
     pub(crate) targets: &'a [Target],
+    pub(crate) server_per: ServerPer,
     /// Connections are closed after so many requests.
     pub(crate) requests_per_connection: Option<NonZeroU64>,
     /// The seconds handed over have all their distributions, not response times alone.
@@ -91,6 +92,8 @@ pub(crate) struct Worker<'a, C: Codec, N> {
     /// Says for which server's request a slot of the schedule is.
     selector: Selector<'a>,
     pools: Pools,
+    /// Any free connection may take the next request, which is for its server: all connections are in the first pool.
+    one_pool: bool,
     in_flight: usize,
     opening: usize,
     /// As many as the last upkeep found open.
@@ -117,6 +120,8 @@ pub(crate) struct Worker<'a, C: Codec, N> {
 /// What a worker has to say when it is done.
 pub(crate) struct WorkerOutcome {
     pub(crate) recorder: Recorder,
+    /// By how much later than the start of the schedule it began to follow it.
+    pub(crate) start_delay: Nanos,
     /// When it stopped sending: the end, or earlier where the run was interrupted.
     pub(crate) stopped_at: Nanos,
     /// The share of the window for which this thread was on a CPU, 0 to 1.
@@ -148,6 +153,12 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         let notes_arrivals = network.note_arrivals();
         let reads_late = (economical && notes_arrivals).then_some(plan.lag_tolerance);
         let pacer = Pacer::new(plan.pacing, plan.lag_tolerance, plan.spare_cpu);
+        let one_pool = plan.server_per == ServerPer::Connection && !schedule.is_open();
+        let pools = if one_pool {
+            Pools::new(1, &vec![0; servers.len()], None)
+        } else {
+            Pools::new(targets.len(), servers, *roaming)
+        };
         let requests = targets.iter().map(|target| target.requests.iter().map(&make_request).collect());
         Self {
             timeline,
@@ -159,7 +170,8 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             network,
             connections: servers.iter().map(|server| Connection::new(*server, make_codec())).collect(),
             selector,
-            pools: Pools::new(targets.len(), servers, *roaming),
+            pools,
+            one_pool,
             in_flight: 0,
             opening: 0,
             connections_open: 0,
@@ -207,6 +219,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
     /// Follows the schedule to its end. `clock` reads 0 at the start of the warm-up.
     pub(crate) fn run(mut self, clock: &Clock, mut on_second: impl OnSecond) -> io::Result<WorkerOutcome> {
         clock.wait_for_origin();
+        let start_delay = clock.now();
         self.restart_times();
         let (mut at_start, mut in_window) = ((thread_cpu(), Switches::default(), Spent::default()), false);
         let stopped_at = loop {
@@ -250,6 +263,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             sleep_cost: self.pacer.sleep_cost(),
             noted_arrivals: self.notes_arrivals,
             recorder: self.recorder,
+            start_delay,
             stopped_at,
             busy_fraction: fraction(busy_s),
             working_fraction: fraction(busy_s - spent.spun as f64 / 1e9),
@@ -262,6 +276,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
     pub(crate) fn give_up(self) -> WorkerOutcome {
         WorkerOutcome {
             recorder: self.recorder,
+            start_delay: 0,
             stopped_at: 0,
             busy_fraction: 0.0,
             working_fraction: 0.0,

@@ -50,7 +50,10 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         if self.pools.is_one() {
             let Some(slot) = self.next_free(0) else { return false };
             self.schedule.take();
-            let chosen = self.selector.choose();
+            let chosen = match self.one_pool {
+                false => self.selector.choose(),
+                true => self.selector.choose_of(self.connections[slot].target),
+            };
             self.send(slot, due, &chosen, now);
             return true;
         }
@@ -89,11 +92,16 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
     }
 
-    /// The connection to `server` that has been idle longest, taken off the queue.
-    fn next_free(&mut self, server: usize) -> Option<usize> {
-        while let Some(slot) = self.pools.next_free(server) {
+    /// The pool that the connection is in: that of its server, unless all connections share one.
+    fn pool_of(&self, slot: usize) -> usize {
+        if self.one_pool { 0 } else { self.connections[slot].target }
+    }
+
+    /// The connection of a pool that has been idle longest, taken off the queue.
+    fn next_free(&mut self, pool: usize) -> Option<usize> {
+        while let Some(slot) = self.pools.next_free(pool) {
             // The connection of an outdated entry may be for another server now.
-            if self.connections[slot].target == server {
+            if self.pool_of(slot) == pool {
                 self.connections[slot].queued = false;
                 if self.has_room(slot) {
                     return Some(slot);
@@ -162,9 +170,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// Puts the connection into its server's queue if it may take a request.
     fn queue(&mut self, slot: usize) {
         if self.has_room(slot) && !self.connections[slot].queued {
-            let connection = &mut self.connections[slot];
-            connection.queued = true;
-            self.pools.add_free(connection.target, slot);
+            self.connections[slot].queued = true;
+            self.pools.add_free(self.pool_of(slot), slot);
         }
     }
 

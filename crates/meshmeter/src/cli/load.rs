@@ -21,6 +21,7 @@ mod raw;
 mod schedule;
 mod search;
 mod targets;
+mod tls;
 
 pub use merge::{LoadCommand, MergeArgs};
 pub use objective::ObjectiveArgs;
@@ -29,7 +30,8 @@ pub use pacing::PacingArgs;
 pub use raw::RawArgs;
 pub use schedule::{OfferedRate, ScheduleArgs, StartAt};
 pub use search::SearchArgs;
-pub use targets::TargetArgs;
+pub use targets::{OrderName, ServerPerName, TargetArgs};
+pub use tls::TlsHandshakeArgs;
 
 /// Longest run: what the histograms of response times can hold.
 pub const MAX_DURATION: Duration = Duration::from_secs(3600);
@@ -154,6 +156,9 @@ pub struct LoadArgs {
     /// Ask the server for NAME, and verify that name, instead of the URL's host
     #[arg(long, value_name = "NAME", help_heading = TLS_HEADING)]
     pub sni: Option<String>,
+
+    #[command(flatten)]
+    pub handshakes: TlsHandshakeArgs,
 
     #[command(flatten)]
     pub network: network::NetworkArgs,

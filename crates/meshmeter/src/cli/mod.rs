@@ -18,7 +18,7 @@ pub use lab::{
 };
 pub use load::{
     Bidirectional, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, LoadCommand, MAX_DURATION, MergeArgs,
-    OfferedRate, OutputArgs, ProgressStyle, ResultFileArgs, StartAt,
+    OfferedRate, OrderName, OutputArgs, ProgressStyle, ResultFileArgs, ServerPerName, StartAt,
 };
 pub use report::ReportArgs;
 pub use run::RunArgs;

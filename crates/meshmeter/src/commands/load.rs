@@ -6,9 +6,10 @@ use crate::interrupt;
 use crate::open_files;
 use crate::progress::LoadProgress;
 use failures::{cannot_run, unreachable, unreachable_failure};
-use load::{DEFAULT_LAG_TOLERANCE, LoadSpec, Observer, Pacing, Progress, Protocol};
+use load::{DEFAULT_LAG_TOLERANCE, LoadSpec, Observer, Pacing, Progress, Protocol, Start};
 use outputs::Outputs;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ mod outputs;
 mod raw;
 mod schedule;
 mod search;
+mod share;
+mod start_signal;
 mod stream;
 mod targets;
 mod tls;
@@ -45,6 +48,9 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     // Before signals are taken: a pipe that nobody reads is waited for, and Ctrl-C ends that as ever.
     let outputs = Outputs::open(&args.output, &spec)?;
     let stop = interrupt::on_signals()?;
+    if let Start::OnSignal(signal) = &spec.start {
+        start_signal::read_from_stdin(signal.clone(), Arc::clone(&stop))?;
+    }
     let mut watching = Watching { progress: LoadProgress::new(args.progress, &spec), outputs };
     let mut result = load::run(&spec, &stop, &mut watching).map_err(|error| cannot_run(&error))?;
     watching.progress.finish();
@@ -82,13 +88,16 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     let tls = tls::plan(args, &targets)?;
     grpc::make_calls(args, &mut targets, tls.as_ref())?;
     let connections = connections(args, protocol, targets.servers.len());
+    let share = args.schedule.share.unwrap_or_default();
+    share::check(args, connections, targets.servers.len())?;
     let half_of_cpus = thread::available_parallelism().map_or(1, |cpus| (cpus.get() / 2).max(1));
     // Threads share no connections: a server with fewer than there are threads would be out of reach for some.
     let most_threads =
         args.targets.connections_per_server.map_or(connections, |most| connections.min(most as usize));
+    let most_threads = (most_threads / share.of()).max(1);
     let threads = args.threads.map_or(half_of_cpus, |threads| threads as usize).min(most_threads);
     let schedule::Planned { schedule, duration } =
-        schedule::plan(args, connections * protocol.streams(), threads)?;
+        schedule::plan(args, connections * protocol.streams(), threads * share.of())?;
     Ok(LoadSpec {
         urls: args.urls.clone(),
         targets,
@@ -105,7 +114,8 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
         tls,
         seed: args.schedule.seed,
         whole_seconds: Outputs::need_whole_seconds(&args.output),
-        start_at: schedule::start_at(args)?,
+        start: schedule::start(args)?,
+        share,
         network: args.network.network.into(),
     })
 }

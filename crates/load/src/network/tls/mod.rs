@@ -7,15 +7,17 @@
 //! hands that to the inner network at once, but for requests beyond [`SEND_AT_ONCE_BYTES`]. Received records are opened
 //! where they were read to; only a record that is not whole yet is kept with its slot.
 //!
-//! Left out: resumption and early data (every handshake is a full one), and TLS in the kernel.
+//! Left out: early data, and TLS in the kernel.
 
 mod failure;
 mod outgoing;
+mod server_key;
 mod session;
 #[cfg(test)]
 mod session_tests;
 
 pub(crate) use failure::TlsFailure;
+pub(crate) use server_key::ServerKey;
 
 use super::{Event, Network, Security};
 use crate::error::ErrorKind;
@@ -23,6 +25,7 @@ use outgoing::Outgoing;
 use rustix::io::Errno;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use server_key::KnownKeys;
 use session::{Session, Step};
 use std::io;
 use std::net::SocketAddr;
@@ -45,6 +48,7 @@ pub(crate) struct TlsNetwork<N> {
     outgoing: Outgoing,
     /// The slot that has more to tell before the inner network is asked again.
     unfinished: Option<usize>,
+    known_keys: KnownKeys,
 }
 
 struct Slot {
@@ -64,6 +68,7 @@ impl<N: Network> TlsNetwork<N> {
             incoming: vec![0; READ_BYTES],
             outgoing: Outgoing::default(),
             unfinished: None,
+            known_keys: KnownKeys::default(),
         }
     }
 
@@ -179,8 +184,8 @@ impl<N: Network> Network for TlsNetwork<N> {
         self.inner.has_sent_all(slot)
     }
 
-    fn security(&self, slot: usize) -> Option<Security> {
-        self.slots[slot].session.as_ref()?.security()
+    fn security(&mut self, slot: usize) -> Option<Security> {
+        self.slots[slot].session.as_ref()?.security(&mut self.known_keys)
     }
 
     fn close(&mut self, slot: usize) {

@@ -2,6 +2,7 @@
 
 use super::failure::TlsFailure;
 use super::outgoing::Outgoing;
+use super::server_key::{KnownKeys, ServerKey};
 use crate::error::ErrorKind;
 use crate::network::Security;
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
@@ -10,7 +11,7 @@ use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, InsufficientSizeError, ReadTraffic,
     UnbufferedStatus, WriteTraffic,
 };
-use rustls::{ClientConfig, Error};
+use rustls::{ClientConfig, Error, HandshakeKind};
 use std::mem;
 use std::sync::Arc;
 
@@ -71,10 +72,15 @@ impl Session {
         !self.needs_alpn || chosen.is_some()
     }
 
-    /// Version and cipher, once the handshake is complete.
-    pub(super) fn security(&self) -> Option<Security> {
-        let version = self.connection.protocol_version()?;
-        Some(Security { version, cipher: self.connection.negotiated_cipher_suite()?.suite() })
+    /// What the handshake agreed on, once it is complete.
+    pub(super) fn security(&self, known_keys: &mut KnownKeys) -> Option<Security> {
+        let certificate = self.connection.peer_certificates().and_then(<[_]>::first);
+        Some(Security {
+            version: self.connection.protocol_version()?,
+            cipher: self.connection.negotiated_cipher_suite()?.suite(),
+            resumed: self.connection.handshake_kind() == Some(HandshakeKind::Resumed),
+            server_key: certificate.map_or(ServerKey::Other, |certificate| known_keys.key_of(certificate)),
+        })
     }
 
     /// Whether the handshake is complete.

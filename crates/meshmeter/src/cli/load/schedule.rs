@@ -4,9 +4,11 @@ use super::{parse_run_duration, parse_run_duration_or_zero};
 use clap::{Args, ValueEnum};
 use experiment::units::parse_rate;
 use jiff::Timestamp;
-use load::{Arrival, RateStage, ThinkTime};
+use load::{Arrival, GeneratorShare, RateStage, ThinkTime};
 use std::time::Duration;
 
+/// Most generators that share a load.
+const MAX_GENERATORS: usize = 10_000;
 /// Most requests that --requests may ask for.
 const MOST_REQUESTS: u64 = 1_000_000_000;
 
@@ -50,11 +52,18 @@ pub struct ScheduleArgs {
     pub warmup: Duration,
 
     /// Begin to measure at an agreed instant, such as 2026-11-20T12:00:00Z, or after a time, such as +5s. Connections are
-    /// opened and the warm-up runs before it
-    #[arg(long, value_name = "INSTANT|+D", value_parser = parse_start, help_heading = "Load")]
+    /// opened and the warm-up runs before it. With - the instant is a line on standard input, expected once the connections
+    /// are open, which --progress json reports as `ready`
+    #[arg(long, value_name = "INSTANT|+D|-", value_parser = parse_start, allow_hyphen_values = true, help_heading = "Load")]
     pub start_at: Option<StartAt>,
 
-    /// Seed of Poisson arrivals and think times at random: the same seed gives the same schedule
+    /// Offer share I of N of the load, the others being offered by other generators with the same options. Rates, clients,
+    /// connections and --requests are those of all N together. Start them together with --start-at, add up their results
+    /// with `load merge`
+    #[arg(long, value_name = "I/N", value_parser = parse_share, conflicts_with = "search", help_heading = "Load")]
+    pub share: Option<GeneratorShare>,
+
+    /// Seed of Poisson arrivals, of think times and of requests drawn at random: the same seed gives the same schedule
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
     pub seed: u64,
 }
@@ -75,6 +84,8 @@ pub enum StartAt {
     Instant(Timestamp),
     /// So long after the command was started.
     After(Duration),
+    /// By the clock on the wall, as standard input tells once the connections are open.
+    StandardInput,
 }
 
 /// How requests are spread at a given rate.
@@ -137,11 +148,39 @@ fn parse_think_time(text: &str) -> Result<ThinkTime, String> {
 }
 
 fn parse_start(text: &str) -> Result<StartAt, String> {
+    if text == "-" {
+        return Ok(StartAt::StandardInput);
+    }
     if let Some(duration) = text.strip_prefix('+') {
         return parse_run_duration(duration).map(StartAt::After);
     }
     let instant = text.parse().map(StartAt::Instant);
     instant.map_err(|_| {
-        "expected an instant such as 2026-11-20T12:00:00Z, or a time from now such as +5s".to_owned()
+        "expected an instant such as 2026-11-20T12:00:00Z, a time from now such as +5s, or - for standard input"
+            .to_owned()
     })
+}
+
+fn parse_share(text: &str) -> Result<GeneratorShare, String> {
+    let numbers = text.split_once('/').and_then(|(index, of)| {
+        let (index, of) = (index.parse::<usize>().ok()?, of.parse::<usize>().ok()?);
+        GeneratorShare::new(index.checked_sub(1)?, of).filter(|share| share.of() <= MAX_GENERATORS)
+    });
+    numbers.ok_or_else(|| {
+        format!("expected a share such as 3/18, the third of eighteen, of {MAX_GENERATORS} at most")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_count_from_one() {
+        assert_eq!(parse_share("3/18"), Ok(GeneratorShare::new(2, 18).unwrap()));
+        assert_eq!(parse_share("1/1"), Ok(GeneratorShare::default()));
+        for text in ["0/3", "4/3", "3", "/3", "1/", "-1/3", "1/1000000"] {
+            assert!(parse_share(text).is_err(), "{text}");
+        }
+    }
 }

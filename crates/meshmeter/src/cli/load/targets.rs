@@ -1,7 +1,7 @@
 //! Options for several URLs and servers.
 
 use clap::{Args, ValueEnum};
-use load::Order;
+use load::{Order, ServerPer};
 
 /// See the command's help.
 #[derive(Debug, Args)]
@@ -10,6 +10,12 @@ pub struct TargetArgs {
     /// How the next request is chosen [default: random where URLs have weights or ranges, else turn]
     #[arg(long, value_enum, value_name = "ORDER")]
     pub order: Option<OrderName>,
+
+    /// What decides on the server of a request. `request`: the schedule, which also says how long requests wait for a
+    /// connection to a slow server. `connection`: each connection keeps to its server, and so does a client with a connection
+    /// of its own; a path is drawn for each request
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
+    pub server_per: ServerPerName,
 
     /// Most connections to one server at a time. A request for a server whose connections are all busy waits for one of
     /// them, which counts in its response time. With fewer --connections than servers, the connection idle longest is closed
@@ -33,6 +39,25 @@ impl From<OrderName> for Order {
         match name {
             OrderName::Turn => Self::Turn,
             OrderName::Random => Self::Random,
+        }
+    }
+}
+
+/// What decides on the server of a request.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub enum ServerPerName {
+    /// The schedule
+    #[default]
+    Request,
+    /// The connection that carries it
+    Connection,
+}
+
+impl From<ServerPerName> for ServerPer {
+    fn from(name: ServerPerName) -> Self {
+        match name {
+            ServerPerName::Request => Self::Request,
+            ServerPerName::Connection => Self::Connection,
         }
     }
 }

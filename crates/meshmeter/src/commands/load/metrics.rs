@@ -47,6 +47,7 @@ impl Observer for Metrics {
         match progress {
             Progress::Waiting => self.change(|figures| figures.phase = "waiting"),
             Progress::Connecting => self.change(|figures| figures.phase = "connecting"),
+            Progress::Ready => self.change(|figures| figures.phase = "ready"),
             Progress::WarmingUp => self.change(|figures| figures.phase = "warming-up"),
             Progress::WindowOpened => self.change(|figures| figures.phase = "measuring"),
             Progress::Second(second) => self.change(|figures| add(figures, second)),

@@ -3,7 +3,7 @@
 use crate::cli::{LoadArgs, MAX_DURATION, OfferedRate, StartAt};
 use crate::failure::Failure;
 use jiff::{SignedDuration, Timestamp};
-use load::{RateStage, ScheduleSpec, ThinkTime};
+use load::{RateStage, ScheduleSpec, Start, StartSignal, ThinkTime};
 use std::time::Duration;
 
 /// How long to measure where nothing says otherwise.
@@ -17,7 +17,7 @@ pub struct Planned {
     pub duration: Duration,
 }
 
-/// `at_once`: requests that the connections can carry at once.
+/// `at_once`: requests that the connections can carry at once. `threads`: of all generators that share the load.
 pub fn plan(args: &LoadArgs, at_once: usize, threads: usize) -> Result<Planned, Failure> {
     let given = &args.schedule;
     let bound = given.duration.unwrap_or(match given.requests {
@@ -70,11 +70,12 @@ fn open_duration(args: &LoadArgs, stages: &[RateStage], threads: usize) -> Resul
     Ok(whole)
 }
 
-/// When the window is to open.
-pub fn start_at(args: &LoadArgs) -> Result<Option<Timestamp>, Failure> {
+/// When the window opens.
+pub fn start(args: &LoadArgs) -> Result<Start, Failure> {
     let (now, warmup) = (Timestamp::now(), args.schedule.warmup);
     let start = match args.schedule.start_at {
-        None => return Ok(None),
+        None => return Ok(Start::AtOnce),
+        Some(StartAt::StandardInput) => return Ok(Start::OnSignal(StartSignal::default())),
         Some(StartAt::After(time)) => now + time,
         Some(StartAt::Instant(instant)) => instant,
     };
@@ -94,5 +95,5 @@ pub fn start_at(args: &LoadArgs) -> Result<Option<Timestamp>, Failure> {
         )
         .with_hint("a later instant, or a shorter --warmup"));
     }
-    Ok(Some(start))
+    Ok(Start::At(start))
 }

@@ -2,7 +2,7 @@
 
 use super::content_file::read_file;
 use super::{grpc, http_version, raw};
-use crate::cli::LoadArgs;
+use crate::cli::{LoadArgs, OrderName, ServerPerName};
 use crate::failure::Failure;
 use load::{Family, Protocol, RequestTemplate, TargetError, Targets};
 use std::path::Path;
@@ -23,6 +23,11 @@ pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
     }
     if let Some(order) = args.targets.order {
         targets.order = order.into();
+    }
+    targets.server_per = args.targets.server_per.into();
+    if let (ServerPerName::Connection, Some(OrderName::Turn)) = (args.targets.server_per, args.targets.order)
+    {
+        return Err(Failure::wrong_use("--order turn: with --server-per connection requests are drawn"));
     }
     targets.connections_per_server = args.targets.connections_per_server.map(|count| count as usize);
     if targets.family != Family::Grpc {

@@ -2,7 +2,7 @@
 
 use crate::cli::LoadArgs;
 use crate::failure::Failure;
-use load::{ClientIdentity, Targets, TlsClient, TlsError, Verification};
+use load::{ClientIdentity, Handshakes, Targets, TlsClient, TlsError, Verification};
 
 /// What connections trust and show; absent where every target is plain.
 pub fn plan(args: &LoadArgs, targets: &Targets) -> Result<Option<TlsClient>, Failure> {
@@ -25,7 +25,11 @@ pub fn plan(args: &LoadArgs, targets: &Targets) -> Result<Option<TlsClient>, Fai
         }
         _ => None,
     };
-    TlsClient::new(&verification, identity.as_ref()).map(Some).map_err(|error| match error {
+    let handshakes = Handshakes {
+        version: args.handshakes.tls_version.map(Into::into),
+        resumed_servers: if args.handshakes.resume_sessions { targets.servers.len() } else { 0 },
+    };
+    TlsClient::new(&verification, identity.as_ref(), handshakes).map(Some).map_err(|error| match error {
         TlsError::NoSystemRoots => Failure::environment(&error)
             .with_hint("name an authority with --cacert, or do not verify the server with --insecure"),
         TlsError::Library(_) => Failure::environment(&error),
@@ -40,6 +44,8 @@ fn in_vain(args: &LoadArgs) -> Option<&'static str> {
         ("--cacert", args.cacert.is_some()),
         ("--cert", args.cert.is_some()),
         ("--sni", args.sni.is_some()),
+        ("--tls-version", args.handshakes.tls_version.is_some()),
+        ("--resume-sessions", args.handshakes.resume_sessions),
     ];
     options.into_iter().find_map(|(option, given)| given.then_some(option))
 }

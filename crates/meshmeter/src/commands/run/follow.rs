@@ -151,7 +151,9 @@ impl Follower<'_> {
                 driver.last_second = point;
                 progress.second(self.drivers.iter().map(|driver| &driver.last_second));
             }
-            DriverEventKind::Load(LoadEvent::Waiting | LoadEvent::Connecting | LoadEvent::WarmingUp) => {}
+            DriverEventKind::Load(
+                LoadEvent::Waiting | LoadEvent::Connecting | LoadEvent::Ready | LoadEvent::WarmingUp,
+            ) => {}
             DriverEventKind::Message(message) => driver.last_message = Some(message),
             DriverEventKind::Ended(end) => {
                 let reason = early_end(&end, self.planned, driver.last_message.as_deref());

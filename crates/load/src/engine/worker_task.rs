@@ -1,4 +1,4 @@
-//! One thread's part of a run: its schedule, network and protocol, brought together into a worker.
+//! What one thread of a run does: its schedule, network and protocol, brought together into a worker.
 
 use super::FromWorker;
 use crate::clock::{Clock, nanos};
@@ -23,8 +23,8 @@ use std::time::Instant;
 /// Time that the kernel may add to a sleep, nanoseconds: the least there is (prctl(2), PR_SET_TIMERSLACK).
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 
-/// One thread's part of a run.
-pub(super) struct Share<'a> {
+/// The part of one thread in a run.
+pub(super) struct WorkerTask<'a> {
     pub spec: &'a LoadSpec,
     pub timeline: Timeline,
     pub thread: usize,
@@ -37,27 +37,28 @@ pub(super) struct Share<'a> {
     pub to_run: Sender<FromWorker>,
 }
 
-impl Share<'_> {
+impl WorkerTask<'_> {
     /// What the thread does.
     pub fn work(&self, foundation: Foundation) -> io::Result<WorkerOutcome> {
-        let Self { spec, timeline, thread, .. } = self;
+        let Self { spec, timeline, .. } = self;
+        let (worker, workers) = spec.share.worker(self.thread, spec.threads);
         match &spec.schedule {
             ScheduleSpec::Open { stages, arrival } => {
                 let profile = RateProfile::new(stages, spec.warmup).ending_at(timeline.end);
-                let schedule = OpenLoop::new(profile, *arrival, spec.seed, *thread, spec.threads);
+                let schedule = OpenLoop::new(profile, *arrival, spec.seed, worker, workers);
                 self.follow(Box::new(schedule), foundation)
             }
             ScheduleSpec::Closed { clients, think_time, .. } => {
                 let settings = ClosedLoopSettings {
                     clients: *clients,
-                    threads: spec.threads,
+                    threads: workers,
                     think_time: *think_time,
                     seed: spec.seed,
                     window_start: timeline.window_start,
                     end: timeline.end,
                     quota: self.quota.clone(),
                 };
-                self.follow(Box::new(ClosedLoop::new(settings, *thread)), foundation)
+                self.follow(Box::new(ClosedLoop::new(settings, worker)), foundation)
             }
         }
     }
@@ -65,7 +66,7 @@ impl Share<'_> {
     fn follow(&self, schedule: Box<dyn Schedule>, foundation: Foundation) -> io::Result<WorkerOutcome> {
         rustix::thread::set_current_timer_slack(Some(TIMER_SLACK_NS))?;
         let spec = self.spec;
-        let assignment = Assignment::new(&spec.targets, spec.connections, self.thread, spec.threads);
+        let assignment = spec.assignment(self.thread);
         let slots = assignment.servers.len();
         match foundation {
             Foundation::IoUring(ring) => {
@@ -127,6 +128,7 @@ impl Share<'_> {
         let plan = Plan {
             timeline: self.timeline,
             targets: &spec.targets.servers,
+            server_per: spec.targets.server_per,
             requests_per_connection: spec.requests_per_connection,
             whole_seconds: spec.whole_seconds,
             pacing: spec.pacing,
@@ -134,7 +136,8 @@ impl Share<'_> {
             spare_cpu: self.spare_cpu,
             stop: self.stop,
         };
-        let selector = Selector::new(&spec.targets, spec.seed, self.thread, spec.threads);
+        let number = spec.share.worker(self.thread, spec.threads);
+        let selector = Selector::new(&spec.targets, spec.seed, number, assignment);
         let mut worker =
             Worker::new(plan, make_request, make_codec, (schedule, selector), network, assignment);
         let open = worker.connect(&Clock::starting_at(Instant::now()))?;
