@@ -47,7 +47,17 @@ impl Scene {
             .args(arguments)
             .env("PATH", path)
             .env("MESHMETER_COMPONENTS", self.components.path());
-        for component in ["ENVOY", "ISTIOD", "PILOT_AGENT", "ZTUNNEL", "FERRETDB", "MONGOD"] {
+        for component in [
+            "ENVOY",
+            "ISTIOD",
+            "PILOT_AGENT",
+            "ZTUNNEL",
+            "FERRETDB",
+            "MONGOD",
+            "FILTER_SERVICES",
+            "RATELIMIT",
+            "REDIS_SERVER",
+        ] {
             command.env_remove(format!("MESHMETER_{component}"));
         }
         command

@@ -18,6 +18,12 @@ pub(super) const ISTIO_VERSION: &str = "1.31-dev-eed52ebb66ad";
 /// As `components/ferretdb/go.mod` pins it.
 const FERRETDB_VERSION: &str = "1.24.0";
 
+/// Versions of Coraza and of its core rule set, as `components/gateway-services/go.mod` pins them.
+const FILTER_SERVICES_VERSION: &str = "3.8.1-crs-4.25.0";
+
+/// As `components/gateway-services/go.mod` pins it.
+const RATELIMIT_VERSION: &str = "1.4.1-0.20260122083618-3fb702589d36";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Component {
     Envoy,
@@ -28,8 +34,11 @@ pub enum Component {
     IstioFiles,
     AmbientIptables,
     FerretDb,
+    FilterServices,
+    RateLimit,
     Ztunnel,
     Mongod,
+    RedisServer,
 }
 
 struct Entry {
@@ -43,7 +52,7 @@ struct Entry {
 
 impl Component {
     /// In the order in which they are shown and installed.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Envoy,
         Self::Etcd,
         Self::ApiServer,
@@ -52,8 +61,11 @@ impl Component {
         Self::PilotAgent,
         Self::AmbientIptables,
         Self::FerretDb,
+        Self::FilterServices,
+        Self::RateLimit,
         Self::Ztunnel,
         Self::Mongod,
+        Self::RedisServer,
     ];
 
     fn entry(self) -> Entry {
@@ -98,6 +110,24 @@ impl Component {
                 "the database of topologies that have one: MongoDB's protocol over SQLite",
                 ("ferretdb", "ferretdb"),
             ),
+            Self::FilterServices => entry(
+                "filter-services",
+                Some(FILTER_SERVICES_VERSION),
+                "external authorisation and a web application firewall behind a gateway's filters",
+                ("filter-services", "filter-services"),
+            ),
+            Self::RateLimit => entry(
+                "ratelimit",
+                Some(RATELIMIT_VERSION),
+                "Envoy's rate limit service, and a store in memory for it to count in",
+                ("ratelimit", "ratelimit"),
+            ),
+            Self::RedisServer => entry(
+                "redis-server",
+                None,
+                "Redis, in the place of ratelimit's own store",
+                ("redis-server", "redis-server"),
+            ),
             Self::Mongod => entry("mongod", None, "MongoDB, in the place of ferretdb", ("mongod", "mongod")),
             Self::Ztunnel => {
                 entry("ztunnel", None, "Istio's node proxy, for the ambient modes", ("ztunnel", "ztunnel"))
@@ -129,7 +159,14 @@ impl Component {
             Self::PilotAgent => "Go module istio.io/istio".to_owned(),
             Self::IstioFiles => "Go modules istio.io/istio and sigs.k8s.io/gateway-api".to_owned(),
             Self::FerretDb => format!("Go module github.com/FerretDB/FerretDB v{FERRETDB_VERSION}"),
+            Self::FilterServices => {
+                "Go modules github.com/corazawaf/coraza/v3 and coraza-coreruleset/v4, with a main of Meshmeter's".to_owned()
+            }
+            Self::RateLimit => {
+                format!("Go module github.com/envoyproxy/ratelimit v{RATELIMIT_VERSION}, with a main of Meshmeter's")
+            }
             Self::Ztunnel | Self::Mongod => "no registry: your own".to_owned(),
+            Self::RedisServer => "your own".to_owned(),
         }
     }
 

@@ -24,6 +24,12 @@ pub fn find_database(overrides: &Overrides) -> Result<Installed> {
     find(if named { Component::Mongod } else { Component::FerretDb }, overrides)
 }
 
+/// The program in which the rate limit service counts: the user's own Redis if one was named, else the service's own store.
+pub fn find_rate_limit_store(overrides: &Overrides) -> Result<Installed> {
+    let named = overrides.name_one(Component::RedisServer);
+    find(if named { Component::RedisServer } else { Component::RateLimit }, overrides)
+}
+
 /// Checks every program that an option names, since its user wants nothing without it.
 pub fn check_options(overrides: &Overrides) -> Result<()> {
     Component::ALL
@@ -48,10 +54,9 @@ fn find_with(
 ) -> Result<Installed> {
     let (path, origin) = match overrides.naming(component, value_of) {
         Some(named) => named,
-        None if component == Component::Mongod => {
-            return Err(
-                EnvironmentError::new("find mongod", "none was named").with_hint(how_to_get(component))
-            );
+        None if matches!(component, Component::Mongod | Component::RedisServer) => {
+            return Err(EnvironmentError::new(format!("find {component}"), "none was named")
+                .with_hint(how_to_get(component)));
         }
         None if component == Component::Ztunnel => {
             let path = in_search_path(component.name(), value_of("PATH")).ok_or_else(|| {

@@ -51,6 +51,31 @@ static FERRETDB: Module = Module {
     vendored: &[("github.com/FerretDB/FerretDB/build/version/version.txt", FERRETDB_VERSION_TEXT)],
 };
 
+static GATEWAY_SERVICES: Module = Module {
+    go_mod: include_str!("../../../../components/gateway-services/go.mod"),
+    go_sum: include_str!("../../../../components/gateway-services/go.sum"),
+    sources: &[
+        (
+            "filter-services/authorization.go",
+            include_str!("../../../../components/gateway-services/filter-services/authorization.go"),
+        ),
+        (
+            "filter-services/counters.go",
+            include_str!("../../../../components/gateway-services/filter-services/counters.go"),
+        ),
+        (
+            "filter-services/firewall.go",
+            include_str!("../../../../components/gateway-services/filter-services/firewall.go"),
+        ),
+        (
+            "filter-services/main.go",
+            include_str!("../../../../components/gateway-services/filter-services/main.go"),
+        ),
+        ("ratelimit/main.go", include_str!("../../../../components/gateway-services/ratelimit/main.go")),
+    ],
+    vendored: &[],
+};
+
 /// Also the module that [`super::istio_files`] come from.
 pub(super) static ISTIO: Module = Module {
     go_mod: include_str!("../../../../components/istio/go.mod"),
@@ -113,10 +138,21 @@ impl Program {
             Component::AmbientIptables => (&ISTIO, "./ambient-iptables", istio_variables()),
             Component::PilotAgent => (&ISTIO, "istio.io/istio/pilot/cmd/pilot-agent", istio_variables()),
             Component::FerretDb => (&FERRETDB, "github.com/FerretDB/FerretDB/cmd/ferretdb", Vec::new()),
-            Component::Envoy | Component::IstioFiles | Component::Ztunnel | Component::Mongod => return None,
+            Component::FilterServices => (&GATEWAY_SERVICES, "./filter-services", Vec::new()),
+            Component::RateLimit => (&GATEWAY_SERVICES, "./ratelimit", Vec::new()),
+            Component::Envoy
+            | Component::IstioFiles
+            | Component::Ztunnel
+            | Component::Mongod
+            | Component::RedisServer => return None,
         };
-        // The lab's database keeps its data in SQLite.
-        let tags = if component == Component::FerretDb { "ferretdb_no_postgresql" } else { "" };
+        let tags = match component {
+            // The lab's database keeps its data in SQLite.
+            Component::FerretDb => "ferretdb_no_postgresql",
+            // Bodies of requests stay in memory.
+            Component::FilterServices => "no_fs_access",
+            _ => "",
+        };
         Some(Self { component, module, package, tags, variables })
     }
 
@@ -129,8 +165,9 @@ impl Program {
         );
         let flags = self.linker_flags();
         texts.extend([self.package, &flags]);
-        if !self.module.vendored.is_empty() {
-            texts.extend(self.module.vendored.iter().map(|(_, text)| *text).chain([self.tags]));
+        texts.extend(self.module.vendored.iter().map(|(_, text)| *text));
+        if !self.tags.is_empty() {
+            texts.push(self.tags);
         }
         sha256_of_texts(&texts)
     }
@@ -214,11 +251,24 @@ mod tests {
         assert!(ISTIO_VERSION.ends_with(ISTIO_REVISION));
         assert!(requires(&FERRETDB, "github.com/FerretDB/FerretDB", &version(Component::FerretDb)));
         assert_eq!(FERRETDB_VERSION_TEXT.trim(), version(Component::FerretDb));
+        let filters = version(Component::FilterServices);
+        let (coraza, rules) = filters.split_once("-crs-").unwrap();
+        assert!(requires(&GATEWAY_SERVICES, "github.com/corazawaf/coraza/v3", coraza));
+        assert!(requires(
+            &GATEWAY_SERVICES,
+            "github.com/corazawaf/coraza-coreruleset/v4",
+            &format!("v{rules}")
+        ));
+        assert!(requires(
+            &GATEWAY_SERVICES,
+            "github.com/envoyproxy/ratelimit",
+            &version(Component::RateLimit)
+        ));
     }
 
     #[test]
     fn every_module_says_which_go_it_needs() {
-        for module in [&KUBERNETES, &ISTIO, &FERRETDB] {
+        for module in [&KUBERNETES, &ISTIO, &FERRETDB, &GATEWAY_SERVICES] {
             assert!(module.go_mod.lines().any(|line| line.starts_with("go 1.")));
         }
     }
@@ -227,6 +277,6 @@ mod tests {
     fn recipes_differ() {
         let built = Component::ALL.into_iter().filter_map(Program::of);
         let recipes: std::collections::BTreeSet<String> = built.map(|program| program.recipe()).collect();
-        assert_eq!(recipes.len(), 6);
+        assert_eq!(recipes.len(), 8);
     }
 }

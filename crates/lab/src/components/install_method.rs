@@ -80,7 +80,9 @@ pub(super) fn files(component: Component) -> &'static [&'static str] {
         Component::PilotAgent => &["pilot-agent"],
         Component::AmbientIptables => &["ambient-iptables"],
         Component::FerretDb => &["ferretdb"],
-        Component::Ztunnel | Component::Mongod => &[],
+        Component::FilterServices => &["filter-services"],
+        Component::RateLimit => &["ratelimit"],
+        Component::Ztunnel | Component::Mongod | Component::RedisServer => &[],
     }
 }
 
@@ -88,11 +90,13 @@ pub(super) fn files(component: Component) -> &'static [&'static str] {
 pub(super) fn expectation(component: Component) -> (&'static str, &'static str) {
     match component {
         Component::Envoy => ("fetching", "half a minute, 50 MB"),
-        Component::Etcd | Component::FerretDb => ("building", "a minute"),
+        Component::Etcd | Component::FerretDb | Component::FilterServices | Component::RateLimit => {
+            ("building", "a minute")
+        }
         Component::ApiServer => ("building", "4 minutes"),
         Component::IstioFiles => ("fetching", "half a minute"),
         Component::Istiod => ("building", "4 minutes"),
         Component::PilotAgent | Component::AmbientIptables => ("building", "half a minute"),
-        Component::Ztunnel | Component::Mongod => ("fetching", "no time"),
+        Component::Ztunnel | Component::Mongod | Component::RedisServer => ("fetching", "no time"),
     }
 }

@@ -24,7 +24,7 @@ mod version;
 mod wheel;
 
 pub use catalog::{Component, ENVOY_VERSION};
-pub use find::{check_options, find, find_database, istio_files};
+pub use find::{check_options, find, find_database, find_rate_limit_store, istio_files};
 pub use install::{InstallNews, InstallObserver, Installation, install, installable};
 pub use install_dir::{FOLDER_VARIABLE, folder};
 pub use installed::{Installed, Origin};

@@ -25,6 +25,9 @@ pub fn variable(component: Component) -> Option<&'static str> {
         Component::Ztunnel => Some("MESHMETER_ZTUNNEL"),
         Component::FerretDb => Some("MESHMETER_FERRETDB"),
         Component::Mongod => Some("MESHMETER_MONGOD"),
+        Component::FilterServices => Some("MESHMETER_FILTER_SERVICES"),
+        Component::RateLimit => Some("MESHMETER_RATELIMIT"),
+        Component::RedisServer => Some("MESHMETER_REDIS_SERVER"),
         Component::Etcd | Component::ApiServer | Component::IstioFiles | Component::AmbientIptables => None,
     }
 }
@@ -63,6 +66,11 @@ pub fn how_to_get(component: Component) -> String {
         Component::Mongod => {
             return "no package registry has mongod: name MongoDB's own with --mongod or MESHMETER_MONGOD; without it, \
                     FerretDB is the database"
+                .to_owned();
+        }
+        Component::RedisServer => {
+            return "name a Redis of your own (Debian: redis-server) with --redis-server or MESHMETER_REDIS_SERVER; without \
+                    it, the rate limit service counts in a store of its own"
                 .to_owned();
         }
         _ => "`meshmeter lab install` builds it",

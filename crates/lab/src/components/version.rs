@@ -50,6 +50,9 @@ fn parse(component: Component, text: &str) -> Option<&str> {
         }
         Component::FerretDb => numbered(text.trim_start().strip_prefix("version: v")?),
         Component::Mongod => numbered(text.trim_start().strip_prefix("db version v")?),
+        Component::FilterServices => numbered(text.trim_start().strip_prefix("filter-services ")?),
+        Component::RateLimit => numbered(text.trim_start().strip_prefix("ratelimit ")?),
+        Component::RedisServer => numbered(text.trim_start().strip_prefix("Redis server v=")?),
         Component::IstioFiles => None,
     }
 }
@@ -106,6 +109,9 @@ mod tests {
             (Component::Ztunnel, unnamed, "15a147d"),
             (Component::FerretDb, "version: v1.24.0\ncommit: unknown\n", "1.24.0"),
             (Component::Mongod, "db version v8.0.4\nBuild Info: {\n", "8.0.4"),
+            (Component::FilterServices, "filter-services 3.8.1-crs-4.25.0\n", "3.8.1-crs-4.25.0"),
+            (Component::RateLimit, "ratelimit 1.4.1-0.2026\n", "1.4.1-0.2026"),
+            (Component::RedisServer, "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc\n", "7.0.15"),
         ];
         for (component, printed, version) in cases {
             assert_eq!(parse(component, printed), Some(version), "{component}");

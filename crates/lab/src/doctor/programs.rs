@@ -2,14 +2,22 @@
 
 use super::check::Check;
 use crate::Result;
-use crate::components::{Component, Installed, Overrides, find, find_database, how_to_get, istio_files};
+use crate::components::{
+    Component, Installed, Overrides, find, find_database, find_rate_limit_store, how_to_get, istio_files,
+};
 use experiment::environment::{EnvironmentError, in_one_line};
 
 const OF_ISTIO: [Component; 4] =
     [Component::Etcd, Component::ApiServer, Component::Istiod, Component::PilotAgent];
 
 pub(super) fn checks(overrides: &Overrides) -> Vec<Check> {
-    vec![envoy(overrides), istio(overrides), ztunnel(overrides), database(overrides)]
+    vec![
+        envoy(overrides),
+        istio(overrides),
+        ztunnel(overrides),
+        database(overrides),
+        filter_services(overrides),
+    ]
 }
 
 fn envoy(overrides: &Overrides) -> Check {
@@ -49,6 +57,22 @@ fn database(overrides: &Overrides) -> Check {
     }
 }
 
+/// Services behind the filters of a gateway, and where its rate limits are counted.
+fn filter_services(overrides: &Overrides) -> Check {
+    let services =
+        [Component::FilterServices, Component::RateLimit].map(|component| find(component, overrides));
+    let found: Result<Vec<Installed>> =
+        services.into_iter().chain([find_rate_limit_store(overrides)]).collect();
+    match found {
+        Ok(mut found) => {
+            found.dedup();
+            let versions = found.iter().map(|part| format!("{} {}", part.component, part.version));
+            Check::ok("filters", versions.collect::<Vec<_>>().join(", "))
+        }
+        Err(error) => cannot_run("filters", "scenarios with filters", error, Component::FilterServices),
+    }
+}
+
 fn cannot_run(name: &str, what: &str, error: EnvironmentError, component: Component) -> Check {
     Check::warn(name, format!("{what} cannot run: {}", in_one_line(&error)), remedy(error, component))
 }
@@ -65,11 +89,17 @@ mod tests {
     #[test]
     fn what_was_named_and_is_not_there_is_named_with_what_cannot_run() {
         let nowhere = |component: Component| (component, format!("/nowhere/{component}").into());
-        let named = [Component::Envoy, Component::Istiod, Component::Ztunnel, Component::FerretDb];
+        let named = [
+            Component::Envoy,
+            Component::Istiod,
+            Component::Ztunnel,
+            Component::FerretDb,
+            Component::FilterServices,
+        ];
         let checks = checks(&named.map(nowhere).into_iter().collect());
         assert_eq!(
             checks.iter().map(|check| check.state).collect::<Vec<_>>(),
-            [State::Missing, State::Warn, State::Warn, State::Warn]
+            [State::Missing, State::Warn, State::Warn, State::Warn, State::Warn]
         );
         assert!(checks[1].fact.starts_with("`mesh: istio` cannot run: use "), "{}", checks[1].fact);
         assert_eq!(

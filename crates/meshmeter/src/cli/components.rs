@@ -31,6 +31,18 @@ pub struct OverrideArgs {
     /// Use this MongoDB as the database, in FerretDB's place [env: MESHMETER_MONGOD]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     mongod: Option<PathBuf>,
+
+    /// Use these services behind a gateway's filters: external authorisation and WAF [env: MESHMETER_FILTER_SERVICES]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
+    filter_services: Option<PathBuf>,
+
+    /// Use this rate limit service [env: MESHMETER_RATELIMIT]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
+    ratelimit: Option<PathBuf>,
+
+    /// Let the rate limit service count in this Redis, in its own store's place [env: MESHMETER_REDIS_SERVER]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
+    redis_server: Option<PathBuf>,
 }
 
 impl From<&OverrideArgs> for Overrides {
@@ -42,6 +54,9 @@ impl From<&OverrideArgs> for Overrides {
             (Component::Ztunnel, &args.ztunnel),
             (Component::FerretDb, &args.ferretdb),
             (Component::Mongod, &args.mongod),
+            (Component::FilterServices, &args.filter_services),
+            (Component::RateLimit, &args.ratelimit),
+            (Component::RedisServer, &args.redis_server),
         ];
         options.into_iter().filter_map(|(component, path)| Some((component, path.clone()?))).collect()
     }

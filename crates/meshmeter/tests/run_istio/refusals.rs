@@ -48,6 +48,9 @@ pub fn a_wrong_program_is_named() {
         ("--ztunnel", "MESHMETER_ZTUNNEL"),
         ("--ferretdb", "MESHMETER_FERRETDB"),
         ("--mongod", "MESHMETER_MONGOD"),
+        ("--filter-services", "MESHMETER_FILTER_SERVICES"),
+        ("--ratelimit", "MESHMETER_RATELIMIT"),
+        ("--redis-server", "MESHMETER_REDIS_SERVER"),
     ] {
         for (path, why) in [
             (&other, "printed no version of"),
