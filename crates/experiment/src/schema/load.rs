@@ -1,5 +1,6 @@
 //! `meshmeter.load/1`: what one run of the load generator measured.
 
+use super::export::ExportRecord;
 use super::grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 use super::histogram::{HistogramSummary, SizeSummary};
 use super::objective::ObjectiveResult;
@@ -102,6 +103,9 @@ pub struct LoadResult {
     /// How they stand to an objective, where one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objective: Option<ObjectiveResult>,
+    /// What became of the figures that were sent to other systems meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exports: Vec<ExportRecord>,
     /// The results of which this one is the sum, where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged: Option<MergedResults>,

@@ -155,6 +155,7 @@ impl Course<'_> {
             series_histograms: Vec::new(),
             verdict: Default::default(),
             objective: None,
+            exports: Vec::new(),
             merged: None,
         };
         let circumstances = Circumstances {

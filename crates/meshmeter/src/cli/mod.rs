@@ -3,6 +3,7 @@
 mod collect_spans;
 mod components;
 mod doctor;
+mod export;
 mod lab;
 mod load;
 mod report;
@@ -13,6 +14,7 @@ mod topology;
 pub use collect_spans::CollectSpansArgs;
 pub use components::OverrideArgs;
 pub use doctor::DoctorArgs;
+pub use export::ExportArgs;
 pub use lab::{
     DownArgs, ExecArgs, ForwardArgs, InstallArgs, LabArgs, LabCommand, PodArgs, StatusArgs, UpArgs,
 };

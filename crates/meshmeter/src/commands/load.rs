@@ -54,6 +54,7 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let mut watching = Watching { progress: LoadProgress::new(args.progress, &spec), outputs };
     let mut result = load::run(&spec, &stop, &mut watching).map_err(|error| cannot_run(&error))?;
     watching.progress.finish();
+    watching.outputs.finish_metrics(&mut result);
     result.objective = args.goal.objective.map(|objective| statistics::judge_result(&objective, &result));
     // Where the target could not be reached there is nothing to show as text.
     let text = unreachable(&result).is_none().then(|| report::terminal::load_text(&result));

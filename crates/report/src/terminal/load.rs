@@ -18,10 +18,27 @@ pub fn load_text(result: &LoadResult) -> String {
     times(&mut text, result);
     counts(&mut text, result);
     generator(&mut text, result);
+    exports(&mut text, result);
     for note in &result.verdict.notes {
         let _ = writeln!(text, "note: {}", plain(note));
     }
     text
+}
+
+/// Snapshots that a receiver of live metrics did not take.
+fn exports(text: &mut String, result: &LoadResult) {
+    for export in result.exports.iter().filter(|export| export.dropped() > 0) {
+        let causes: Vec<String> =
+            export.errors.iter().map(|(cause, count)| format!("{} ({count})", plain(cause))).collect();
+        let because = if causes.is_empty() { String::new() } else { format!(": {}", causes.join(", ")) };
+        let _ = writeln!(
+            text,
+            "note: {} of {} snapshots did not reach {}{because}",
+            export.dropped(),
+            export.snapshots,
+            plain(&export.to)
+        );
+    }
 }
 
 fn verdict(text: &mut String, result: &LoadResult) {

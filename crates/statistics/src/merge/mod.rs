@@ -104,6 +104,7 @@ pub fn merge(parts: Vec<MergedPart>) -> Result<LoadResult, MergeError> {
         series_histograms,
         verdict,
         objective: None,
+        exports: results().flat_map(|result| result.exports.clone()).collect(),
         merged: Some(MergedResults {
             overlap_s,
             parts: placed.into_iter().map(|placed| placed.part).collect(),

@@ -1,5 +1,6 @@
 //! Where the result of a load goes, and in which form.
 
+use crate::cli::ExportArgs;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,6 +20,9 @@ pub struct OutputArgs {
     /// 0 is any that is free
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = parse_listen_address)]
     pub metrics_listen: Option<SocketAddr>,
+
+    #[command(flatten)]
+    pub export: ExportArgs,
 }
 
 /// Files of a result, measured or merged. Each may be `-`, standard output, but only one of them.

@@ -1,80 +1,147 @@
-//! The figures so far, served for Prometheus while the load runs.
+//! The figures so far, served for Prometheus and sent to others while the load runs.
 //!
-//! The run's thread adds each second to a snapshot; a thread of its own, of lower priority than those that measure,
-//! answers requests from it. Nothing is kept for a reader that does not come.
+//! The run's thread adds each second to a snapshot; threads of lower priority than those that measure serve it and send it.
+//! Nothing waits for a reader or a receiver.
 
 mod server;
 
+use crate::cli::{ExportArgs, OutputArgs};
 use crate::failure::Failure;
-use load::{Observer, Progress, Second, SecondDetail};
-use report::exposition::{LoadFigures, ProcessFigures};
+use experiment::schema::ExportRecord;
+use export::{Exporter, Labels, LoadFigures, LoadPhase, ProcessFigures, SecondFigures, Settings};
+use load::{Observer, Progress, Second};
 use rustix::time::{ClockId, clock_gettime};
 use server::Server;
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is served. Ends with the run.
+/// Snapshot of a load, and who is given it. Ends with the run.
 pub struct Metrics {
     figures: Arc<Mutex<LoadFigures>>,
-    _server: Server,
+    export: Option<Export>,
+    _server: Option<Server>,
+}
+
+/// Sending of snapshots.
+struct Export {
+    exporter: Exporter,
+    /// Seconds between two snapshots.
+    interval: u64,
+    /// Seconds of the window so far.
+    seconds: u64,
 }
 
 impl Metrics {
-    /// Listens, and says where.
-    pub fn listen(address: SocketAddr) -> Result<Self, Failure> {
-        let figures = Arc::new(Mutex::new(LoadFigures { phase: "connecting", ..LoadFigures::default() }));
-        let shown = Arc::clone(&figures);
-        let page = move || {
-            let figures = shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            report::exposition::text(&figures, process_figures())
-        };
-        let server = Server::start(address, page).map_err(|error| {
-            Failure::environment(&error)
-                .about(&format!("listen on {address} for --metrics-listen"))
-                .with_hint("name another port, or 0 for any that is free")
-        })?;
-        anstream::eprintln!("metrics: http://{}/metrics", server.address());
-        Ok(Self { figures, _server: server })
+    /// Whether anybody is to be given the figures.
+    pub fn are_asked_for(args: &OutputArgs) -> bool {
+        args.metrics_listen.is_some() || args.export.is_asked_for()
+    }
+
+    /// Listens, and says where; and starts to send.
+    pub fn start(args: &OutputArgs) -> Result<Self, Failure> {
+        let figures = Arc::new(Mutex::new(LoadFigures::starting_now()));
+        let server = args.metrics_listen.map(|address| listen(address, Arc::clone(&figures))).transpose()?;
+        let export = args.export.is_asked_for().then(|| Export::start(&args.export)).transpose()?;
+        let mut metrics = Self { figures, export, _server: server };
+        metrics.publish();
+        Ok(metrics)
+    }
+
+    /// Ends all series, within a bound on time.
+    pub fn finish(mut self) -> Vec<ExportRecord> {
+        self.publish();
+        self.export.map(|export| export.exporter.finish()).unwrap_or_default()
     }
 
     fn change(&self, change: impl FnOnce(&mut LoadFigures)) {
         change(&mut self.figures.lock().unwrap_or_else(PoisonError::into_inner));
     }
+
+    fn enter(&mut self, phase: LoadPhase) {
+        self.change(|figures| figures.phase = phase);
+        self.publish();
+    }
+
+    fn second(&mut self, second: &Second) {
+        self.change(|figures| figures.add(&second_figures(second)));
+        if let Some(export) = &mut self.export {
+            export.seconds += 1;
+            if export.seconds.is_multiple_of(export.interval) {
+                self.publish();
+            }
+        }
+    }
+
+    fn publish(&mut self) {
+        if let Some(export) = &mut self.export {
+            let figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            export.exporter.publish(figures.families(process_figures()));
+        }
+    }
+}
+
+impl Export {
+    fn start(args: &ExportArgs) -> Result<Self, Failure> {
+        let destinations = args.destinations().map_err(Failure::wrong_use)?;
+        let own = [("generator", generator_name()), ("job", "meshmeter".to_owned())];
+        let mut labels: Labels = own.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)).collect();
+        labels.extend(args.label.iter().map(|(name, value)| (Cow::Owned(name.clone()), value.clone())));
+        let exporter =
+            Exporter::start(Settings { destinations, labels }, |text| anstream::eprintln!("{text}"))
+                .map_err(|error| Failure::environment(&error).about("start to send metrics"))?;
+        Ok(Self { exporter, interval: args.export_interval.as_secs(), seconds: 0 })
+    }
+}
+
+/// Another name for each generator, unless a label says otherwise: two that write the same series would spoil both.
+fn generator_name() -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    format!("{host}-{}", std::process::id())
+}
+
+fn listen(address: SocketAddr, figures: Arc<Mutex<LoadFigures>>) -> Result<Server, Failure> {
+    let page = move || {
+        let figures = figures.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        export::exposition::text(&figures.families(process_figures()))
+    };
+    let server = Server::start(address, page).map_err(|error| {
+        Failure::environment(&error)
+            .about(&format!("listen on {address} for --metrics-listen"))
+            .with_hint("name another port, or 0 for any that is free")
+    })?;
+    anstream::eprintln!("metrics: http://{}/metrics", server.address());
+    Ok(server)
 }
 
 impl Observer for Metrics {
     fn progress(&mut self, progress: Progress<'_>) {
         match progress {
-            Progress::Waiting => self.change(|figures| figures.phase = "waiting"),
-            Progress::Connecting => self.change(|figures| figures.phase = "connecting"),
-            Progress::Ready => self.change(|figures| figures.phase = "ready"),
-            Progress::WarmingUp => self.change(|figures| figures.phase = "warming-up"),
-            Progress::WindowOpened => self.change(|figures| figures.phase = "measuring"),
-            Progress::Second(second) => self.change(|figures| add(figures, second)),
-            Progress::WindowClosed => self.change(|figures| figures.phase = "draining"),
+            Progress::Waiting => self.enter(LoadPhase::Waiting),
+            Progress::Connecting => self.enter(LoadPhase::Connecting),
+            Progress::Ready => self.enter(LoadPhase::Ready),
+            Progress::WarmingUp => self.enter(LoadPhase::WarmingUp),
+            Progress::WindowOpened => self.enter(LoadPhase::Measuring),
+            Progress::Second(second) => self.second(second),
+            Progress::WindowClosed => self.enter(LoadPhase::Draining),
         }
     }
 }
 
-fn add(figures: &mut LoadFigures, second: &Second) {
-    figures.sent += second.point.sent;
-    figures.completed += second.point.completed;
-    figures.failed += second.point.failed;
-    for (kind, count) in &second.errors {
-        *figures.errors.entry(kind.name().to_owned()).or_default() += count;
-    }
-    for (code, count) in &second.statuses {
-        *figures.statuses.entry(code.to_string()).or_default() += count;
-    }
-    figures.bytes_sent += second.bytes_sent;
-    figures.bytes_received += second.bytes_received;
-    figures.connections_open = second.connections_open;
-    figures.offered_rate = second.due;
-    figures.response_time.add(&second.response_time);
-    figures.response_time.add_without_response(second.point.failed);
-    if let Some(SecondDetail { service_time, schedule_lag }) = &second.detail {
-        figures.service_time.add(service_time);
-        figures.schedule_lag.add(schedule_lag);
+fn second_figures(second: &Second) -> SecondFigures<'_> {
+    SecondFigures {
+        sent: second.point.sent,
+        completed: second.point.completed,
+        failed: second.point.failed,
+        errors: second.errors.iter().map(|(kind, count)| (kind.name(), *count)).collect(),
+        statuses: second.statuses.clone(),
+        bytes_sent: second.bytes_sent,
+        bytes_received: second.bytes_received,
+        connections_open: second.connections_open,
+        due: second.due,
+        response_time: Some(&second.response_time),
+        service_time: second.detail.as_ref().map(|detail| &detail.service_time),
+        schedule_lag: second.detail.as_ref().map(|detail| &detail.schedule_lag),
     }
 }
 

@@ -36,7 +36,7 @@ struct HdrStream {
 impl<'a> Outputs<'a> {
     /// Whether the engine is to tell whole seconds.
     pub fn need_whole_seconds(args: &OutputArgs) -> bool {
-        args.files.hdr.is_some() || args.metrics_listen.is_some()
+        args.files.hdr.is_some() || Metrics::are_asked_for(args)
     }
 
     /// Opens what is written while the load runs.
@@ -50,8 +50,13 @@ impl<'a> Outputs<'a> {
         let hdr = stream(&args.files.hdr)?;
         let hdr = hdr.map(|stream| HdrStream { log: IntervalLog::new(), stream, has_header: false });
         let window_s = spec.duration.as_secs_f64();
-        let metrics = args.metrics_listen.map(Metrics::listen).transpose()?;
+        let metrics = Metrics::are_asked_for(args).then(|| Metrics::start(args)).transpose()?;
         Ok(Self { args, window_s, csv, hdr, series_histograms: Vec::new(), metrics })
+    }
+
+    /// Ends what is sent while the load runs, and notes what became of it.
+    pub fn finish_metrics(&mut self, result: &mut LoadResult) {
+        result.exports = self.metrics.take().map(Metrics::finish).unwrap_or_default();
     }
 
     /// Writes the rest. The text for people comes with it where nothing else goes to standard output.

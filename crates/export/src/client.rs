@@ -1,0 +1,104 @@
+//! One POST, over HTTP or HTTPS, with bounds on its time and on what is read of the response.
+
+use crate::destination::Destination;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
+use http::{HeaderName, HeaderValue, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Client as HyperClient, Error as HyperError};
+use hyper_util::rt::TokioExecutor;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bound on a request, from its connection to the end of the response.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bound on what is read of a response.
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
+/// Who sends.
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("meshmeter/", env!("CARGO_PKG_VERSION")));
+
+/// Sends to one receiver, over connections that stay open.
+pub(crate) struct Client {
+    http: HyperClient<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    destination: Destination,
+}
+
+/// A body and what names it.
+pub(crate) struct Post {
+    pub body: Bytes,
+    pub content_type: &'static str,
+    /// Headers of the protocol.
+    pub headers: Vec<(HeaderName, &'static str)>,
+}
+
+/// A response.
+pub(crate) struct Reply {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Client {
+    pub(crate) fn new(destination: Destination) -> Self {
+        let mut http = HttpConnector::new();
+        http.enforce_http(false);
+        http.set_nodelay(true);
+        let https = HttpsConnectorBuilder::new()
+            .with_tls_config(tls(destination.uri.scheme() == Some(&http::uri::Scheme::HTTPS)))
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(http);
+        Self { http: HyperClient::builder(TokioExecutor::new()).build(https), destination }
+    }
+
+    /// Sends once. An error is a cause in a few words.
+    pub(crate) async fn post(&self, post: &Post) -> Result<Reply, String> {
+        let mut request = Request::post(self.destination.uri.clone())
+            .header(CONTENT_TYPE, post.content_type)
+            .header(USER_AGENT, AGENT);
+        for (name, value) in &post.headers {
+            request = request.header(name, *value);
+        }
+        let mut request =
+            request.body(Full::new(post.body.clone())).map_err(|error| format!("a request: {error}"))?;
+        request.headers_mut().extend(self.destination.headers.clone());
+        let exchange = async {
+            let response = self.http.request(request).await.map_err(|error| cause(&error))?;
+            let (head, body) = response.into_parts();
+            // The status has come; what the body lacks is only an explanation.
+            let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await;
+            let body = body.map_or_else(|_| Bytes::new(), http_body_util::Collected::to_bytes);
+            Ok(Reply { status: head.status, headers: head.headers, body })
+        };
+        match tokio::time::timeout(REQUEST_TIMEOUT, exchange).await {
+            Ok(reply) => reply,
+            Err(_) => Err(format!("no response in {} s", REQUEST_TIMEOUT.as_secs())),
+        }
+    }
+}
+
+/// The innermost cause: `Connection refused`, not that a client error happened.
+fn cause(error: &HyperError) -> String {
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    // The number of the system's error says no more.
+    let text = innermost.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+/// TLS with the system's authorities, which are read only where they are needed.
+fn tls(is_needed: bool) -> rustls::ClientConfig {
+    let mut roots = rustls::RootCertStore::empty();
+    if is_needed {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
+    rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("the provider has the default versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}

@@ -1,0 +1,167 @@
+//! Options of live metrics, which `load` and `run` share.
+
+use clap::{Args, ValueEnum};
+use experiment::units::parse_duration;
+use export::{Destination, HeaderError, parse_header};
+use http::{HeaderName, HeaderValue};
+use std::time::Duration;
+
+/// Heading of these options.
+const HEADING: &str = "Live metrics (docs/export.md)";
+/// Shortest and longest time between two snapshots.
+const INTERVALS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// Names that some series have of their own.
+const OWN_LABELS: [&str; 10] =
+    ["code", "kind", "le", "phase", "quantile", "version", "component", "role", "side", "state"];
+
+/// See the module.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = HEADING)]
+pub struct ExportArgs {
+    /// Send the figures so far to a Prometheus by remote write, each second. Without a path, to /api/v1/write. A receiver that
+    /// is down, slow or refuses delays nothing: that is said once and counted
+    #[arg(long, value_name = "URL")]
+    pub remote_write: Option<String>,
+
+    /// Version of remote write
+    #[arg(long, value_name = "1|2", value_enum, default_value_t, requires = "remote_write")]
+    pub remote_write_version: RemoteWriteVersion,
+
+    /// Form of histograms: `classic` has a series per bucket, `native` one series with buckets 0.27 % wide
+    /// [default: classic in version 1, native in version 2]
+    #[arg(long, value_name = "FORM", value_enum, requires = "remote_write", hide_possible_values = true)]
+    pub remote_write_histograms: Option<HistogramForm>,
+
+    /// Add a header to remote writes, such as 'Authorization: Bearer TOKEN'; may be given several times
+    #[arg(long, value_name = "K: V", requires = "remote_write", value_parser = parse_export_header)]
+    pub remote_write_header: Vec<(HeaderName, HeaderValue)>,
+
+    /// Send the figures so far to an OpenTelemetry collector by OTLP (HTTP, protobuf), each second. Without a path, to
+    /// /v1/metrics
+    #[arg(long, value_name = "URL")]
+    pub otlp: Option<String>,
+
+    /// Add a header to OTLP requests; may be given several times
+    #[arg(long, value_name = "K: V", requires = "otlp", value_parser = parse_export_header)]
+    pub otlp_header: Vec<(HeaderName, HeaderValue)>,
+
+    /// Add a label to every series sent, such as team=mesh; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_label)]
+    pub label: Vec<(String, String)>,
+
+    /// Time between two snapshots sent, in whole seconds
+    #[arg(long, value_name = "D", default_value = "1s", value_parser = parse_interval)]
+    pub export_interval: Duration,
+}
+
+/// Version of remote write.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub enum RemoteWriteVersion {
+    /// What every receiver takes
+    #[default]
+    #[value(name = "1")]
+    One,
+    /// With native histograms, start times and counts of what was written
+    #[value(name = "2")]
+    Two,
+}
+
+/// Form of histograms in remote write.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum HistogramForm {
+    /// A series per bucket
+    Classic,
+    /// One series with exponential buckets
+    Native,
+}
+
+impl From<HistogramForm> for export::HistogramForm {
+    fn from(form: HistogramForm) -> Self {
+        match form {
+            HistogramForm::Classic => Self::Classic,
+            HistogramForm::Native => Self::Native,
+        }
+    }
+}
+
+impl ExportArgs {
+    /// Whether figures are sent anywhere.
+    pub fn is_asked_for(&self) -> bool {
+        self.remote_write.is_some() || self.otlp.is_some()
+    }
+
+    /// Receivers.
+    pub fn destinations(&self) -> Result<Vec<Destination>, String> {
+        let remote_write = self.remote_write.as_deref().map(|url| {
+            let form = self.remote_write_histograms.map(export::HistogramForm::from);
+            let protocol = match self.remote_write_version {
+                RemoteWriteVersion::One => {
+                    export::Protocol::RemoteWrite1(form.unwrap_or(export::HistogramForm::Classic))
+                }
+                RemoteWriteVersion::Two => {
+                    export::Protocol::RemoteWrite2(form.unwrap_or(export::HistogramForm::Native))
+                }
+            };
+            Destination::new(url, protocol, self.remote_write_header.iter().cloned().collect())
+                .map_err(|error| format!("--remote-write {url}: {error}"))
+        });
+        let otlp = self.otlp.as_deref().map(|url| {
+            Destination::new(url, export::Protocol::Otlp, self.otlp_header.iter().cloned().collect())
+                .map_err(|error| format!("--otlp {url}: {error}"))
+        });
+        remote_write.into_iter().chain(otlp).collect()
+    }
+}
+
+fn parse_export_header(text: &str) -> Result<(HeaderName, HeaderValue), HeaderError> {
+    parse_header(text)
+}
+
+fn parse_label(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected a name and a value, such as team=mesh")?;
+    let is_first = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
+    let is_name =
+        name.starts_with(is_first) && name.chars().all(|letter| is_first(letter) || letter.is_ascii_digit());
+    if !is_name || name.starts_with("__") {
+        return Err(format!(
+            "`{name}` is not a label name: letters, digits and _, no digit first, no __ first"
+        ));
+    }
+    if OWN_LABELS.contains(&name) {
+        return Err(format!("some series have a label `{name}` of their own"));
+    }
+    if value.is_empty() {
+        return Err("a label without a value is none".to_owned());
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_duration(text).map_err(|error| error.to_string())?;
+    let (least, most) = INTERVALS;
+    if interval.subsec_nanos() > 0 || !(least..=most).contains(&interval) {
+        return Err("expected whole seconds, 1s to 1m".to_owned());
+    }
+    Ok(interval)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_names_with_values() {
+        assert_eq!(parse_label("team=a=b").unwrap(), ("team".to_owned(), "a=b".to_owned()));
+        for text in ["team", "=x", "team=", "1=x", "__name__=x", "le=1", "quantile=1", "my-team=x", "ä=x"] {
+            assert!(parse_label(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn intervals_are_whole_seconds() {
+        assert_eq!(parse_interval("5s"), Ok(Duration::from_secs(5)));
+        for text in ["0s", "500ms", "1500ms", "2m"] {
+            assert!(parse_interval(text).is_err(), "{text}");
+        }
+    }
+}
