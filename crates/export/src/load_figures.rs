@@ -195,7 +195,7 @@ impl LoadFigures {
     fn add_counts(&self, families: &mut Families, labels: &Labels) {
         let counted = &self.counted;
         let mut counter = |name, help, labels, count: u64| {
-            families.counter(name, help, labels, self.since_ms, count as f64)
+            families.counter(name, help, labels, self.since_ms, count as f64);
         };
         counter(
             "meshmeter_requests_sent_total",
