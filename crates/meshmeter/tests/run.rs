@@ -71,6 +71,7 @@ fn every_mode_is_measured_on_a_proven_path_and_can_be_reported_again() {
             assert!(component.memory_resident_bytes > 20_000_000, "{component:?}");
         }
         assert!(trial.machine.is_some());
+        check_rates(trial);
     }
     let host: Host = serde_json::from_slice(&fs::read(folder.join("host.json")).unwrap()).unwrap();
     let chosen = host.pacing.expect("the run chose a pacing").pacing;
@@ -94,6 +95,36 @@ fn every_mode_is_measured_on_a_proven_path_and_can_be_reported_again() {
     // An earlier run is not overwritten by accident.
     let second = run(&["run", "sidecar-cost", "--out", out]);
     assert_eq!(second.status.code(), Some(2), "{}", stderr(&second));
+}
+
+/// Every request was counted by each observer; the gateway's own figures are those of the window.
+fn check_rates(trial: &TrialRecord) {
+    let rates = trial.rates.expect("the generator has a result");
+    let observers = [Some(rates.generator), rates.gateway, rates.destination].into_iter().flatten();
+    for rate in observers {
+        assert!((rate / rates.generator - 1.0).abs() <= 0.01, "{rates:?} in mode {}", trial.mode);
+    }
+    assert!(rates.destination.is_some() && rates.gateway.is_some() == (trial.mode == Mode::Gateway));
+    let disagrees = |reason: &String| reason.starts_with("rates-disagree");
+    assert!(!trial.verdict.reasons.iter().any(disagrees), "{:?}", trial.verdict);
+    if trial.mode != Mode::Gateway {
+        assert!(trial.gateways.is_empty());
+        return;
+    }
+    let [gateway] = &trial.gateways[..] else { panic!("{:?}", trial.gateways) };
+    assert_eq!((gateway.name.as_str(), gateway.targets.as_slice()), ("gateway", &["server".to_owned()][..]));
+    assert!(gateway.window_s > 0.0 && gateway.requests > 0 && gateway.bytes_sent > gateway.bytes_received);
+    assert_eq!(gateway.responses.keys().map(String::as_str).collect::<Vec<_>>(), ["2xx"]);
+    let counts = gateway.whole_trial.as_ref().expect("it responded after the load");
+    assert!(counts.requests >= gateway.requests && counts.not_forwarded() == 0, "{gateway:?}");
+    for duration in [gateway.duration_downstream_us, gateway.duration_upstream_us] {
+        let duration = duration.expect("histograms are flushed when they are read");
+        // Requests under way at a reading are in the counters and not yet in the histograms.
+        assert!(duration.count.abs_diff(gateway.requests) <= 20, "{gateway:?}");
+        assert!(duration.p50 <= duration.p99 && duration.resolution_us >= 1000.0, "{duration:?}");
+    }
+    let server = &trial.services[0];
+    assert!(server.requests_per_s.is_some_and(|rate| rate > 0.0), "{server:?}");
 }
 
 #[test]

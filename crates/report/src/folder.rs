@@ -282,6 +282,8 @@ mod tests {
             drivers: Vec::new(),
             services: Vec::new(),
             edges: Vec::new(),
+            gateways: Vec::new(),
+            rates: None,
             components: vec![],
             path: PathProof::default(),
             machine: None,

@@ -19,11 +19,12 @@ const WANTED: [Figure; 6] =
 
 /// Whether only the machine spoiled a trial: others took the CPU, or the generator was late though there was CPU to be had.
 fn is_disturbed(trial: &TrialRecord) -> bool {
-    let kinds = || trial.verdict.reasons.iter().map(|reason| kind_of(reason));
+    let spoiling = || trial.verdict.reasons_with_figures().filter(|(_, figures)| !figures.is_empty());
+    let kinds = || spoiling().map(|(reason, _)| kind_of(reason));
     let of_the_machine = |kind: &str| matches!(kind, OTHER_PROCESSES | SCHEDULE_LAG);
     let by_others = kinds().any(|kind| kind == OTHER_PROCESSES);
     trial.outcome == TrialOutcome::Finished
-        && !trial.verdict.reasons.is_empty()
+        && kinds().next().is_some()
         && kinds().all(of_the_machine)
         && (by_others || trial.machine.as_ref().is_some_and(|machine| !is_full_of_the_experiment(machine)))
 }

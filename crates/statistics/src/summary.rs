@@ -1,8 +1,8 @@
 //! From trials to cells: estimates with intervals for every mode × factors × load.
 //!
 //! Each figure is estimated over the trials in which it is usable; every trial enters the counts and the errors. Read [`estimates`] first; [`components`],
-//! [`holdings`] and [`totals`] are usage, [`drivers`], [`services`] and [`edges`] are each driver, service and call between
-//! services, [`comparison`] is mode against mode, and [`factors`] is figures against a factor.
+//! [`holdings`] and [`totals`] are usage, [`drivers`], [`services`], [`gateways`] and [`edges`] are each driver, service, gateway and
+//! call between services, [`comparison`] is mode against mode, and [`factors`] is figures against a factor.
 
 mod comparison;
 mod components;
@@ -11,6 +11,7 @@ mod drivers;
 mod edges;
 mod estimates;
 mod factors;
+mod gateways;
 mod holdings;
 mod readings;
 mod reservation;
@@ -144,6 +145,8 @@ fn cell(
         drivers: drivers::drivers(&experiment.objective, all, places),
         services: services::services(all),
         edges: edges::edges(all),
+        gateways: gateways::gateways(all),
+        rates: gateways::rates(all),
         components: components(all),
         totals: totals::totals(key.key(), tables),
         reserved: topology_of(experiment, key).and_then(|topology| reservation::reservation(&topology, all)),

@@ -18,6 +18,7 @@ use crate::schema::component::ComponentUsage;
 use crate::schema::configuration::ConfigurationPush;
 use crate::schema::edge::EdgeRecord;
 use crate::schema::event::LoadEvent;
+use crate::schema::gateway::GatewayCounts;
 use crate::schema::holdings::ProxyHoldings;
 use crate::schema::host::Host;
 use crate::schema::load::LoadResult;
@@ -187,6 +188,8 @@ pub struct TrialEvidence {
     pub path: PathProof,
     /// Requests counted by each workload that serves them.
     pub services: Vec<ServiceCount>,
+    /// Requests counted by each gateway over the whole trial, by name.
+    pub gateways: BTreeMap<String, GatewayCounts>,
     /// Calls between services, counted by the callers; those of drivers are in the drivers' results.
     pub edges: Vec<EdgeRecord>,
     /// By component: memory before and after load, and what proxies hold.

@@ -17,8 +17,8 @@ pub use clock::Clock;
 pub use error::{EnvironmentError, ErrorContext, LastLines, in_one_line};
 pub use progress::ProgressSink;
 pub use snapshot::{
-    ComponentMemory, ComponentSnapshot, CpuTimes, KERNEL, MachineSnapshot, OtherProcess, ProcessId,
-    ProcessSnapshot, Snapshot, WindowUsage,
+    Bucket, Buckets, ComponentMemory, ComponentSnapshot, CpuTimes, GatewaySnapshot, KERNEL, MachineSnapshot,
+    OtherProcess, ProcessId, ProcessSnapshot, ServiceRate, ServiceSnapshot, Snapshot, WindowUsage,
 };
 pub use spec::DeploymentSpec;
 

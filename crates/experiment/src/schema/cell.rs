@@ -6,6 +6,7 @@ use super::driver::{DriverObjective, DriverSummary};
 use super::edge::EdgeSummary;
 use super::estimate::{AddedLatency, Estimate, Percentiles};
 use super::factor::{CellKey, Conditions, Factors};
+use super::gateway::{CellRates, GatewaySummary};
 use super::load_point::LoadPoint;
 use super::path::CellPath;
 use super::reservation::ReservationSummary;
@@ -70,6 +71,12 @@ pub struct Cell {
     /// Calls between services, in the order of the topology; empty where services call no others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<EdgeSummary>,
+    /// Proxies in a pod of their own that read the drivers' requests; empty where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gateways: Vec<GatewaySummary>,
+    /// The load as generators, gateways and destinations each counted it, per second; absent in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rates: Option<CellRates>,
     /// What each component used.
     pub components: Vec<ComponentSummary>,
     /// What all components of a role used together: of the proxies and of the control plane.

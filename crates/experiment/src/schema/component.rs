@@ -164,6 +164,9 @@ pub struct SchedulingUsage {
 pub struct Throttling {
     /// Enforcement periods in which the component was throttled.
     pub periods: u64,
+    /// Enforcement periods in which the component wanted to run; absent in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_periods: Option<u64>,
     /// Time for which it was throttled, seconds.
     pub time_s: f64,
 }

@@ -15,6 +15,7 @@ pub(crate) mod factor;
 mod factor_effect;
 pub(crate) mod figure;
 pub mod finding;
+pub(crate) mod gateway;
 mod grpc;
 pub(crate) mod histogram;
 pub(crate) mod holdings;
@@ -54,6 +55,9 @@ pub use factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors}
 pub use factor_effect::{FactorEffect, SizeEffect, SizedFigure};
 pub use figure::{Figure, Figures};
 pub use finding::{Finding, FindingKind, FindingVerdict};
+pub use gateway::{
+    CellRates, GatewayCounts, GatewayDuration, GatewayPercentiles, GatewayRecord, GatewaySummary, TrialRates,
+};
 pub use grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 pub use histogram::{HistogramSummary, SizeSummary};
 pub use holdings::{

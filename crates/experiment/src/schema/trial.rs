@@ -5,6 +5,7 @@ use super::configuration::ConfigurationPush;
 use super::driver::{DriverRecord, DriverView};
 use super::edge::EdgeRecord;
 use super::factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors};
+use super::gateway::{GatewayRecord, TrialRates};
 use super::load::LoadResult;
 use super::load_point::LoadPoint;
 use super::machine::MachineUsage;
@@ -58,6 +59,13 @@ pub struct TrialRecord {
     /// Calls between services; empty where services call no others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<EdgeRecord>,
+    /// Proxies in a pod of their own that read the drivers' requests; empty where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gateways: Vec<GatewayRecord>,
+    /// The load as generators, gateways and destinations each counted it; absent where no driver has a result, and in results
+    /// of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rates: Option<TrialRates>,
     /// What each component used in the generator's measured window.
     pub components: Vec<ComponentUsage>,
     /// Proof that the requests took the path that the mode names.

@@ -1,6 +1,7 @@
 //! Running workloads and proxies on one machine: `experiment`'s `Deployment`.
 //! [`deploy`](deploy()) brings one up, phase by phase; [`part`] is what a mode adds to the workloads. `trial.rs` starts a
-//! trial's drivers and reads what it leaves as evidence, `counts.rs` what services counted, `driver.rs` follows drivers,
+//! trial's drivers and reads what it leaves as evidence, `counts.rs` what services counted, `traffic.rs` requests at gateways and
+//! services at both ends of the window, `driver.rs` follows drivers,
 //! `health.rs` finds components that have failed.
 
 mod counts;
@@ -13,6 +14,7 @@ pub(crate) mod part;
 pub(crate) mod rollout;
 mod rules;
 pub(crate) mod station;
+mod traffic;
 mod trial;
 
 pub(crate) use deploy::deploy;
@@ -21,6 +23,7 @@ use self::driver::Drivers;
 use self::footprint::BeforeLoad;
 use self::rules::Rules;
 use self::station::{Destination, ProxyId, Station};
+use self::traffic::Gateway;
 use crate::Result;
 use crate::container::Container;
 use crate::istio::MeshNamespaces;
@@ -40,7 +43,9 @@ use mesh::admin::Admin;
 use mesh::proof::Seen;
 use mesh::spans::tracing::Tracing;
 use std::collections::{BTreeMap, HashSet};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 /// Running workloads and proxies. Dropping it takes them down.
@@ -53,6 +58,7 @@ pub struct LabDeployment<'lab> {
     order: Vec<(ProxyId, bool)>,
     /// As they were when it had come up.
     rules: Rules,
+    gateways: Vec<Gateway>,
     drivers: Drivers,
     trial: Trial,
 }
@@ -137,6 +143,7 @@ impl<'lab> LabDeployment<'lab> {
         Self {
             rules: Rules::of(parts.pods.all()),
             order: parts.order(),
+            gateways: traffic::gateways(&parts, &spec.topology),
             parts,
             lab,
             spec: spec.clone(),
@@ -253,7 +260,15 @@ impl Deployment for LabDeployment<'_> {
 
     fn snapshot(&mut self) -> Result<Snapshot> {
         self.check_alive("read the components")?;
-        observe::read(&self.watched(), &self.lab.host_proc)
+        let (watched, sources) = (self.watched(), self.sources());
+        // Side by side: a gateway that is out of CPU responds late, and the usage of CPU belongs to the window's end.
+        let (usage, traffic) = thread::scope(|scope| {
+            let traffic = scope.spawn(|| traffic::read(sources));
+            let usage = observe::read(&watched, &self.lab.host_proc);
+            (usage, traffic.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        });
+        let (gateways, services) = traffic;
+        Ok(Snapshot { gateways, services, ..usage? })
     }
 
     fn health(&mut self, probe: HealthProbe) -> Option<ComponentFailure> {

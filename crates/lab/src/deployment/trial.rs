@@ -143,6 +143,7 @@ impl LabDeployment<'_> {
         TrialEvidence {
             path,
             services: self.service_counts(&services),
+            gateways: self.gateway_counts(&replicas),
             edges: self.edge_records(calls),
             footprints,
             log_tails,

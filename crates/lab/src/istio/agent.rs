@@ -19,6 +19,7 @@ use mesh::admin::liveness::LivenessProbe;
 use mesh::admin::{Admin, AdminError};
 use mesh::config_dump::DumpCopy;
 use mesh::envoy::plaintext;
+use mesh::envoy::traffic::{BOOTSTRAP_FLUSH, plain_name};
 use mesh::names::{ADMIN_PORT, STATUS_PORT};
 use mesh::names::{CLUSTER_DOMAIN, DISCOVERY_NAME, DISCOVERY_PORT, NODE};
 use mesh::spans::SentSpans;
@@ -164,6 +165,8 @@ impl AgentFactory<'_> {
         } else {
             template.replace("if .metadata_discovery", "if false")
         };
+        let template =
+            if spec.kind == ProxyKind::Sidecar { template } else { flushing_on_queries(&template) };
         let labels: String =
             spec.identity.labels.iter().map(|(name, value)| format!("{name}={value:?}\n")).collect();
         for (name, content) in [
@@ -177,6 +180,12 @@ impl AgentFactory<'_> {
         }
         Ok(())
     }
+}
+
+/// The bootstrap of a gateway, whose histograms are read at both ends of the window.
+fn flushing_on_queries(template: &str) -> String {
+    let (key, value) = BOOTSTRAP_FLUSH;
+    template.replacen("\"stats_config\": {", &format!("\"{key}\": {value},\n  \"stats_config\": {{"), 1)
 }
 
 const TEMPLATE_FILE: &str = "envoy_bootstrap_template.json";
@@ -248,12 +257,6 @@ impl CounterSource for AgentCounters {
     fn admin(&self) -> Option<&Admin> {
         Some(&self.envoy)
     }
-}
-
-/// Recent versions of Istio end what a statistic is about with a semicolon, for their own parsing of names:
-/// `cluster.inbound|8080||;.upstream_rq_total`.
-fn plain_name(name: &str) -> String {
-    name.replace(";.", ".")
 }
 
 #[cfg(test)]

@@ -41,6 +41,7 @@ impl Watched {
             network: self.interface.as_ref().and_then(Interface::bytes),
             throttling: throttling.map(|throttling| Throttling {
                 periods: throttling.throttled_periods,
+                of_periods: Some(throttling.periods),
                 time_s: Duration::from_nanos(throttling.time_ns).as_secs_f64(),
             }),
             ..ComponentSnapshot::new(&self.name, self.role, at)

@@ -14,6 +14,7 @@ mod process;
 pub use component::Watched;
 pub use host_proc::HostProc;
 pub use machine::read_times;
+pub(crate) use process::now;
 
 use crate::Result;
 use experiment::environment::{ComponentSnapshot, ErrorContext as _, Snapshot};
@@ -30,7 +31,8 @@ pub fn read(watched: &[Watched], host: &HostProc) -> Result<Snapshot> {
     for (watched, component) in watched.iter().zip(&mut components) {
         watched.read_processes(component);
     }
-    Ok(Snapshot { components, machine: Some(machine), observer: Some(Box::new([before, observer()?])) })
+    let observer = Some(Box::new([before, observer()?]));
+    Ok(Snapshot { components, machine: Some(machine), observer, ..Snapshot::default() })
 }
 
 #[cfg(test)]

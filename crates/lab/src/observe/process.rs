@@ -31,7 +31,7 @@ fn labelled_number(text: &str, label: &str) -> Option<u64> {
     value.split_ascii_whitespace().next()?.parse().ok()
 }
 
-pub(super) fn now() -> Duration {
+pub(crate) fn now() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default()
 }
 

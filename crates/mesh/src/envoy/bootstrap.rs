@@ -5,13 +5,13 @@
 //! unnoticed. Pure: read `listener.rs`, then `connection_manager.rs` and `cluster.rs`.
 
 pub use super::spec::{Callee, Inbound, Position, ProxyConfiguration};
-use super::{cluster, listener};
+use super::{cluster, listener, traffic};
 use crate::names::{INBOUND_PORT, OUTBOUND_PORT};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 pub fn configuration(proxy: &ProxyConfiguration) -> Value {
-    json!({
+    let mut configuration = json!({
         "node": {"id": proxy.name, "cluster": "meshmeter"},
         "admin": admin(proxy),
         "overload_manager": overload_manager(),
@@ -20,7 +20,12 @@ pub fn configuration(proxy: &ProxyConfiguration) -> Value {
             "listeners": listener::listeners(proxy),
             "clusters": cluster::clusters(proxy),
         },
-    })
+    });
+    if matches!(proxy.position, Position::Gateway { .. }) {
+        let (key, value) = traffic::BOOTSTRAP_FLUSH;
+        configuration[key] = json!(value);
+    }
+    configuration
 }
 
 /// A socket file in the lab's private folder, mode 0600: no other process in the pod can ask or change anything.
@@ -55,6 +60,21 @@ fn statistics(position: &Position) -> Value {
     let names: BTreeSet<String> = names.chain(listeners).collect();
     let exact =
         names.iter().flat_map(|name| KEPT.split(' ').map(move |statistic| format!("{name}.{statistic}")));
-    let patterns: Vec<Value> = exact.map(|name| json!({"exact": name})).collect();
+    let exact: BTreeSet<String> = exact.chain(of_gateway(position)).collect();
+    let patterns: Vec<Value> = exact.iter().map(|name| json!({"exact": name})).collect();
     json!({"use_all_default_tags": false, "stats_matcher": {"inclusion_list": {"patterns": patterns}}})
+}
+
+/// Statistics of a gateway that no proof needs: they show its traffic.
+fn of_gateway(position: &Position) -> Vec<String> {
+    if !matches!(position, Position::Gateway { .. }) {
+        return Vec::new();
+    }
+    let hops = position.hops().into_iter();
+    hops.flat_map(|hop| {
+        let downstream = traffic::DOWNSTREAM.map(|name| format!("http.{}.{name}", hop.connection_manager));
+        let upstream = traffic::UPSTREAM.map(|name| format!("cluster.{}.{name}", hop.cluster));
+        downstream.into_iter().chain(upstream)
+    })
+    .collect()
 }

@@ -1,6 +1,7 @@
 //! Where an Envoy takes the load and where it sends it, by the names in its configuration. Which counters prove the path, and
 //! which of them the proxy must therefore keep, follows from these names and the protocols, for every mode.
 
+use super::traffic::Traffic;
 use crate::names::INBOUND_PORT;
 use crate::proof::counters::{Encrypted, Forwarded, ProtocolCounters, RequestCounters, StreamCounters};
 use crate::proof::evidence::{Evidence, Seen};
@@ -96,7 +97,8 @@ impl Hop {
             Layer::L4 => ProtocolCounters::l4(cluster),
         };
         let forwarded = Some(Forwarded::through(connection_manager, cluster));
-        let evidence = Evidence { forwarded, protocols, ..Evidence::new(seen) };
+        let traffic = Traffic::of_hop(self);
+        let evidence = Evidence { forwarded, protocols, traffic, ..Evidence::new(seen) };
         match peer {
             Peer::Nobody => evidence,
             Peer::Next => Evidence {

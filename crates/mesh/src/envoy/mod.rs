@@ -11,3 +11,4 @@ pub mod hop;
 mod listener;
 pub mod plaintext;
 mod spec;
+pub mod traffic;

@@ -3,6 +3,7 @@
 use super::counters::{
     Count, Encrypted, Forwarded, ProtocolCounters, RequestByteCounters, RequestCounters, StreamCounters,
 };
+use crate::envoy::traffic::Traffic;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Evidence {
@@ -18,6 +19,8 @@ pub struct Evidence {
     /// Absent if a connection may be another's.
     pub encrypted: Option<Encrypted>,
     pub protocols: ProtocolCounters,
+    /// What an Envoy that reads requests counts of them besides; absent for other proxies.
+    pub traffic: Option<Traffic>,
     pub demands: Vec<Demand>,
 }
 
@@ -55,6 +58,7 @@ impl Evidence {
             forwarded: None,
             encrypted: None,
             protocols: ProtocolCounters::default(),
+            traffic: None,
             demands: Vec::new(),
         }
     }

@@ -120,6 +120,8 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
         drivers: Vec::new(),
         services: Vec::new(),
         edges: Vec::new(),
+        gateways: Vec::new(),
+        rates: None,
         components,
         path: PathProof {
             proven: true,

@@ -40,6 +40,8 @@ fn trial(index: usize, repeat: usize, mode: Mode, reasons: &[&str]) -> TrialReco
         drivers: Vec::new(),
         services: Vec::new(),
         edges: Vec::new(),
+        gateways: Vec::new(),
+        rates: None,
         components: vec![],
         path: experiment::schema::PathProof::default(),
         machine: Some(MachineUsage { cpus: 2, busy_cores: 1.0, ..MachineUsage::default() }),

@@ -100,6 +100,8 @@ fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) -> TrialRec
         drivers,
         services,
         edges: Vec::new(),
+        gateways: Vec::new(),
+        rates: None,
         components,
         path: PathProof { proven: true, ..PathProof::default() },
         machine: None,

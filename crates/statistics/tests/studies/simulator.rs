@@ -169,6 +169,8 @@ fn record(
         drivers: Vec::new(),
         services: Vec::new(),
         edges: Vec::new(),
+        gateways: Vec::new(),
+        rates: None,
         components: vec![proxy],
         path: PathProof { proven: true, ..PathProof::default() },
         machine: None,

@@ -99,7 +99,7 @@ impl<'a> InMemoryDeployment<'a> {
         let periods = (elapsed.as_secs_f64() * throttled_per_s) as u64;
         ComponentSnapshot {
             cpu: CpuTimes { total: used, user: used, system: Duration::ZERO },
-            throttling: Some(Throttling { periods, time_s: periods as f64 * 0.01 }),
+            throttling: Some(Throttling { periods, of_periods: None, time_s: periods as f64 * 0.01 }),
             ..ComponentSnapshot::new(name, role, elapsed)
         }
     }
@@ -225,7 +225,9 @@ impl Deployment for InMemoryDeployment<'_> {
         );
         let components: Vec<ComponentSnapshot> = drivers.chain(others).collect();
         let machine = Some(self.machine(&components));
-        Ok(Snapshot { components, machine, ..Snapshot::default() })
+        let elapsed = self.elapsed();
+        let gateways = self.trial.gateways.iter().map(|gateway| gateway.snapshot(elapsed)).collect();
+        Ok(Snapshot { components, machine, gateways, ..Snapshot::default() })
     }
 
     fn health(&mut self, probe: HealthProbe) -> Option<ComponentFailure> {

@@ -8,7 +8,9 @@ mod deployment;
 mod script;
 mod world;
 
-pub use script::{ScriptedComponent, ScriptedDriver, ScriptedError, ScriptedFailure, ScriptedTrial};
+pub use script::{
+    ScriptedComponent, ScriptedDriver, ScriptedError, ScriptedFailure, ScriptedGateway, ScriptedTrial,
+};
 pub use world::Request;
 
 use self::deployment::InMemoryDeployment;

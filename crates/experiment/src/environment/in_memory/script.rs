@@ -2,8 +2,10 @@
 
 use crate::environment::deploy::{ComponentFailure, DriverEnd, DriverEventKind, TrialEvidence};
 use crate::environment::error::{EnvironmentError, LastLines};
+use crate::environment::snapshot::GatewaySnapshot;
 use crate::schema::component::Role;
 use crate::schema::event::LoadEvent;
+use crate::schema::gateway::GatewayCounts;
 use crate::schema::load::{LoadResult, SeriesPoint};
 use crate::schema::path::PathProof;
 use std::collections::BTreeMap;
@@ -31,6 +33,8 @@ pub struct ScriptedTrial {
     pub other_drivers: ScriptedDriver,
     /// Components beside the drivers.
     pub components: Vec<ScriptedComponent>,
+    /// Gateways on the drivers' path. Their counts over the whole trial are in [`Self::evidence`].
+    pub gateways: Vec<ScriptedGateway>,
     /// A component that fails.
     pub failure: Option<ScriptedFailure>,
     /// CPU of processes outside the experiment, cores.
@@ -65,6 +69,30 @@ pub struct ScriptedComponent {
     pub cpu_cores: f64,
     /// Periods per second in which its CPU limit throttles it.
     pub throttled_periods_per_s: f64,
+}
+
+/// A gateway with a steady rate.
+#[derive(Clone, Debug)]
+pub struct ScriptedGateway {
+    /// Its name.
+    pub name: String,
+    /// Workloads that it leads drivers to.
+    pub targets: Vec<String>,
+    /// Requests that it receives, per second.
+    pub requests_per_s: f64,
+}
+
+impl ScriptedGateway {
+    pub(super) fn snapshot(&self, elapsed: Duration) -> GatewaySnapshot {
+        let requests = (elapsed.as_secs_f64() * self.requests_per_s).round() as u64;
+        GatewaySnapshot {
+            name: self.name.clone(),
+            targets: self.targets.clone(),
+            at: elapsed,
+            counts: GatewayCounts { requests, forwarded: requests, ..GatewayCounts::default() },
+            ..GatewaySnapshot::default()
+        }
+    }
 }
 
 /// A component that fails.

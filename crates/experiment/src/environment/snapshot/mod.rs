@@ -6,12 +6,15 @@
 pub(crate) mod machine;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 pub use machine::{MachineSnapshot, OtherProcess, ProcessId};
+pub use traffic::{Bucket, Buckets, GatewaySnapshot, ServiceRate, ServiceSnapshot};
 
 use crate::schema::component::{
     ComponentUsage, NetworkUsage, ProcessUsage, Role, SchedulingUsage, Throttling,
 };
+use crate::schema::gateway::GatewayRecord;
 use crate::schema::machine::MachineUsage;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -28,6 +31,10 @@ pub struct Snapshot {
     pub machine: Option<MachineSnapshot>,
     /// The observer before it read all this, and after; absent where it is not on the same machine.
     pub observer: Option<Box<[ComponentSnapshot; 2]>>,
+    /// Gateways whose counters could be read.
+    pub gateways: Vec<GatewaySnapshot>,
+    /// Pods of the drivers' targets whose counters could be read.
+    pub services: Vec<ServiceSnapshot>,
 }
 
 /// Counters of one component at one moment.
@@ -101,6 +108,10 @@ pub struct WindowUsage {
     pub components: Vec<ComponentUsage>,
     /// The machine as a whole; absent where the environment does not see it.
     pub machine: Option<MachineUsage>,
+    /// Gateways that both snapshots have.
+    pub gateways: Vec<GatewayRecord>,
+    /// Services all of whose pods are in both snapshots.
+    pub services: Vec<ServiceRate>,
 }
 
 impl Snapshot {
@@ -120,7 +131,12 @@ impl Snapshot {
         let machines = open.machine.as_ref().zip(self.machine.as_ref());
         let machine = machines.map(|(open, close)| close.usage_since(open, experiment_cores));
         components.extend(machine.as_ref().map(kernel_usage));
-        WindowUsage { components, machine }
+        let gateways = self.gateways.iter().filter_map(|close| {
+            let open = open.gateways.iter().find(|open| open.name == close.name)?;
+            Some(close.since(open))
+        });
+        let services = traffic::service_rates(&open.services, &self.services);
+        WindowUsage { components, machine, gateways: gateways.collect(), services }
     }
 }
 
@@ -171,6 +187,10 @@ impl ComponentSnapshot {
             scheduling: self.switches_since(open),
             throttling: open.throttling.zip(self.throttling).map(|(open, close)| Throttling {
                 periods: close.periods.saturating_sub(open.periods),
+                of_periods: open
+                    .of_periods
+                    .zip(close.of_periods)
+                    .map(|(open, close)| close.saturating_sub(open)),
                 time_s: (close.time_s - open.time_s).max(0.0),
             }),
             ..ComponentUsage::of(&self.name, self.role, window_s)

@@ -85,6 +85,7 @@ fn components_add_up_to_the_busy_machine() {
             role: Role::Observer,
             ..component(at_ms + before, at_ms / 10 + before)
         }))),
+        ..Snapshot::default()
     };
     let usage = snapshot(2000, 600, 3000).usage_since(&snapshot(1000, 100, 2000));
     let names: Vec<_> = usage.components.iter().map(|usage| usage.name.as_str()).collect();

@@ -16,6 +16,7 @@ mod follow;
 mod on_lab;
 mod pacing;
 pub(super) mod progress;
+mod rates;
 mod trial;
 mod unavailable;
 mod verdict;

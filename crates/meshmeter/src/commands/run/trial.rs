@@ -4,10 +4,11 @@ use super::context::RunContext;
 use super::drivers::{self, DriverRun};
 use super::follow::{Followed, follow};
 use super::progress::RunProgress;
+use super::rates::Counted;
 use super::verdict::{self, Ending, Observed};
 use experiment::PlannedTrial;
 use experiment::environment::deploy::{Deployment, DriverLoad, ServiceCount, TrialEvidence};
-use experiment::environment::{EnvironmentError, LastLines, WindowUsage, in_one_line};
+use experiment::environment::{EnvironmentError, LastLines, ServiceRate, WindowUsage, in_one_line};
 use experiment::schema::{
     ComponentUsage, DeploymentUse, DriverRecord, LoadResult, Retake, Role, SchedulingUsage, ServiceRecord,
     TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
@@ -111,7 +112,8 @@ pub(super) fn record(
     run: TrialRun,
 ) -> (TrialRecord, Option<EnvironmentError>) {
     let TrialRun { ending, mut drivers, mut usage, evidence, failure } = run;
-    let TrialEvidence { path, services, edges, mut footprints, log_tails, hints, push } = evidence;
+    let TrialEvidence { path, services, gateways: mut counts, edges, mut footprints, log_tails, hints, push } =
+        evidence;
     if drivers.is_empty() {
         drivers =
             planned.spec.topology.drivers.iter().map(|driver| DriverRun::without_end(&driver.name)).collect();
@@ -122,11 +124,20 @@ pub(super) fn record(
         }
         add_own_switches(component, &drivers);
     }
+    for gateway in usage.iter_mut().flat_map(|usage| &mut usage.gateways) {
+        gateway.whole_trial = counts.remove(&gateway.name);
+    }
+    let gateways = usage.as_mut().map(|usage| std::mem::take(&mut usage.gateways)).unwrap_or_default();
+    let counted = Counted::new(&drivers, &gateways, &services, &planned.spec.topology);
     let merged = drivers::merged_result(&drivers);
     let observed = Observed { ending: &ending, path: &path, usage: usage.as_ref() };
-    let verdict = verdict::check_trial(&observed, &drivers, &merged);
+    let mut verdict = verdict::check_trial(&observed, &drivers, &merged);
+    if let Some(counted) = counted.as_ref().filter(|_| ending == Ending::Finished) {
+        counted.check(&mut verdict);
+        counted.note_intervals(&gateways, &mut verdict);
+    }
     let drivers = driver_records(planned, drivers, &observed, &verdict);
-    let (components, machine) = usage.map(|usage| (usage.components, usage.machine)).unwrap_or_default();
+    let WindowUsage { components, machine, services: in_window, .. } = usage.unwrap_or_default();
     let record = TrialRecord {
         schema: TRIAL_SCHEMA.to_owned(),
         index: place.index,
@@ -144,8 +155,10 @@ pub(super) fn record(
         verdict,
         result: merged.ok().flatten(),
         drivers,
-        services: services.into_iter().map(service_record).collect(),
+        services: services.into_iter().map(|count| service_record(count, &in_window)).collect(),
         edges,
+        gateways,
+        rates: counted.map(|counted| counted.rates()),
         components,
         path,
         machine,
@@ -184,9 +197,11 @@ fn driver_records(
     drivers.into_iter().map(record).collect()
 }
 
-fn service_record(count: ServiceCount) -> ServiceRecord {
+fn service_record(count: ServiceCount, in_window: &[ServiceRate]) -> ServiceRecord {
     let ServiceCount { name, namespace, replicas, requests, components } = count;
-    ServiceRecord { name, namespace, replicas, requests, requests_per_s: None, components }
+    let rate = in_window.iter().find(|rate| rate.name == name && rate.namespace == namespace);
+    let requests_per_s = rate.map(|rate| rate.requests_per_s);
+    ServiceRecord { name, namespace, replicas, requests, requests_per_s, components }
 }
 
 /// A driver's threads end with its window, before their context switches can be read: it counts them itself.

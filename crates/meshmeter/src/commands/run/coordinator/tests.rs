@@ -4,10 +4,11 @@ use super::*;
 use crate::commands::run::RunContext;
 use experiment::environment::deploy::{Argument, ComponentFailure, DriverStart, Footprint};
 use experiment::environment::in_memory::{
-    InMemory, Request, ScriptedComponent, ScriptedDriver, ScriptedError, ScriptedFailure, ScriptedTrial,
+    InMemory, Request, ScriptedComponent, ScriptedDriver, ScriptedError, ScriptedFailure, ScriptedGateway,
+    ScriptedTrial,
 };
 use experiment::environment::{LastLines, ServerSettings};
-use experiment::schema::{LoadResult, Role, TrialOutcome, TrialRecord, Verdict};
+use experiment::schema::{GatewayCounts, LoadResult, Role, TrialOutcome, TrialRecord, Verdict};
 use experiment::topology::pair;
 use experiment::{Experiment, Fresh, Mode};
 use jiff::Timestamp;
@@ -308,6 +309,31 @@ mod trial {
         let sent = result().requests.sent + result().warmup.sent;
         assert_eq!(trial.services[0].requests, Some(sent));
         assert_eq!(ran.count(|request| *request == Request::Snapshot), 2);
+    }
+
+    #[test]
+    fn a_gateways_own_figures_are_of_the_window_and_its_counts_of_the_trial() {
+        let sent = result().requests.sent + result().warmup.sent;
+        let script = |gateway_requests: u64, forwarded: u64| {
+            let mut script = good();
+            let (name, targets) = ("gateway".to_owned(), vec!["server".to_owned()]);
+            script.gateways = vec![ScriptedGateway { name, targets, requests_per_s: 40.0 }];
+            let counts =
+                GatewayCounts { requests: gateway_requests, forwarded, ..GatewayCounts::default() };
+            script.evidence.gateways.insert("gateway".to_owned(), counts);
+            script
+        };
+        let ran = run_one(script(sent, sent));
+        let trial = &ran.trials[0];
+        assert!(trial.verdict.valid && trial.verdict.reasons.is_empty(), "{:?}", trial.verdict);
+        let [gateway] = &trial.gateways[..] else { panic!("{:?}", trial.gateways) };
+        assert_eq!((gateway.requests, gateway.window_s), (200, 5.0));
+        let rates = trial.rates.unwrap();
+        assert_eq!((rates.generator, rates.gateway, rates.destination), (40.0, Some(40.0), Some(40.0)));
+        let ran = run_one(script(sent, sent - 50));
+        let reason = ran.first_reason(0);
+        assert!(reason.starts_with("rates-disagree: "), "{reason}");
+        assert!(reason.contains("10.0/s were answered by the gateway itself"), "{reason}");
     }
 
     #[test]

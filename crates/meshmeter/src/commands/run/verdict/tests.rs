@@ -8,7 +8,10 @@ fn proven() -> PathProof {
 }
 
 fn quiet() -> WindowUsage {
-    WindowUsage { components: Vec::new(), machine: Some(MachineUsage { cpus: 2, ..MachineUsage::default() }) }
+    WindowUsage {
+        machine: Some(MachineUsage { cpus: 2, ..MachineUsage::default() }),
+        ..WindowUsage::default()
+    }
 }
 
 fn busy() -> WindowUsage {
@@ -20,7 +23,7 @@ fn busy() -> WindowUsage {
 
 fn throttled(component: &str, role: Role) -> WindowUsage {
     let component = ComponentUsage {
-        throttling: Some(Throttling { periods: 3, time_s: 0.1 }),
+        throttling: Some(Throttling { periods: 3, of_periods: Some(10), time_s: 0.1 }),
         ..ComponentUsage::of(component, role, 1.0)
     };
     WindowUsage { components: vec![component], ..quiet() }

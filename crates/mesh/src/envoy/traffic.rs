@@ -1,0 +1,289 @@
+//! Traffic through an Envoy by its own counters, of one connection manager and one cluster: requests, responses, bytes,
+//! connections, and how long requests took on both sides.
+//!
+//! Envoy is queried with a filter: a gateway with many routes has very many statistics. Histograms of its workers are merged
+//! when they are flushed. [`BOOTSTRAP_FLUSH`] lets each query flush, so that a query of histograms that follows one of
+//! counters returns what had been recorded by then; a timer would leave them up to five seconds old.
+
+use super::hop::{Hop, Layer};
+use crate::admin::{Admin, AdminError};
+use experiment::environment::{Bucket, Buckets};
+use experiment::schema::GatewayCounts;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// Key and value of a bootstrap: queries flush, and no timer does.
+pub const BOOTSTRAP_FLUSH: (&str, bool) = ("stats_flush_on_admin", true);
+
+/// Statistics of a connection manager that are read.
+pub(super) const DOWNSTREAM: [&str; 11] = [
+    "downstream_rq_total",
+    "downstream_rq_1xx",
+    "downstream_rq_2xx",
+    "downstream_rq_3xx",
+    "downstream_rq_4xx",
+    "downstream_rq_5xx",
+    "downstream_rq_time",
+    "downstream_cx_total",
+    "downstream_cx_ssl_total",
+    "downstream_cx_rx_bytes_total",
+    "downstream_cx_tx_bytes_total",
+];
+/// Statistics of a cluster that are read.
+pub(super) const UPSTREAM: [&str; 4] =
+    ["upstream_rq_total", "upstream_rq_retry", "upstream_rq_time", "upstream_cx_total"];
+
+const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+const MICROSECONDS_PER_MILLISECOND: f64 = 1000.0;
+
+/// The statistics of connection managers and of the clusters behind them.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Traffic {
+    connection_managers: BTreeSet<String>,
+    clusters: BTreeSet<String>,
+}
+
+/// Counters of [`Traffic`] since the proxy started.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct TrafficCounters {
+    pub counts: GatewayCounts,
+    pub bytes_received: u64,
+    pub bytes_sent: u64,
+    pub connections: u64,
+    pub tls_connections: u64,
+    pub upstream_connections: u64,
+}
+
+/// Histograms of [`Traffic`] since the proxy started.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct TrafficDurations {
+    pub downstream: Buckets,
+    pub upstream: Buckets,
+}
+
+impl Traffic {
+    /// Absent for a proxy that does not read requests.
+    pub fn of_hop(hop: &Hop) -> Option<Self> {
+        let reads = matches!(hop.layer, Layer::L7 { .. });
+        reads.then(|| Self {
+            connection_managers: [hop.connection_manager.clone()].into(),
+            clusters: [hop.cluster.clone()].into(),
+        })
+    }
+
+    /// That of both together.
+    #[must_use]
+    pub fn and(mut self, other: &Self) -> Self {
+        self.connection_managers.extend(other.connection_managers.iter().cloned());
+        self.clusters.extend(other.clusters.iter().cloned());
+        self
+    }
+
+    /// Reads the counters and flushes the histograms.
+    pub fn read_counters(&self, admin: &Admin) -> Result<TrafficCounters, AdminError> {
+        let counters =
+            admin.counters_at(&format!("/stats?format=json&type=Counters&filter={}", self.filter()))?;
+        let plain = counters.into_iter().map(|(name, count)| (plain_name(&name), count)).collect();
+        Ok(self.counted(&plain))
+    }
+
+    /// Reads the histograms as they were flushed last.
+    pub fn read_durations(&self, admin: &Admin) -> Result<TrafficDurations, AdminError> {
+        let path = format!(
+            "/stats?format=json&type=Histograms&histogram_buckets=detailed&usedonly&filter={}",
+            self.filter()
+        );
+        let statistics: Statistics = admin.ask_json(&path)?;
+        Ok(self.timed(statistics))
+    }
+
+    /// What counters of the proxy, whole or filtered, say of it.
+    pub fn counted(&self, counters: &BTreeMap<String, u64>) -> TrafficCounters {
+        let sum = |names: Vec<String>| names.iter().filter_map(|name| counters.get(name)).sum::<u64>();
+        let downstream = |name: &str| sum(self.downstream(name));
+        let upstream = |name: &str| sum(self.upstream(name));
+        let responses =
+            CLASSES.iter().map(|class| ((*class).to_owned(), downstream(&format!("downstream_rq_{class}"))));
+        TrafficCounters {
+            counts: GatewayCounts {
+                requests: downstream("downstream_rq_total"),
+                forwarded: upstream("upstream_rq_total"),
+                retries: upstream("upstream_rq_retry"),
+                responses: responses.filter(|(_, count)| *count > 0).collect(),
+            },
+            bytes_received: downstream("downstream_cx_rx_bytes_total"),
+            bytes_sent: downstream("downstream_cx_tx_bytes_total"),
+            connections: downstream("downstream_cx_total"),
+            tls_connections: downstream("downstream_cx_ssl_total"),
+            upstream_connections: upstream("upstream_cx_total"),
+        }
+    }
+
+    fn timed(&self, statistics: Statistics) -> TrafficDurations {
+        let histograms = statistics.stats.into_iter().filter_map(|element| element.histograms);
+        let details: BTreeMap<String, Buckets> = histograms
+            .flat_map(|histograms| histograms.details)
+            .map(|histogram| (plain_name(&histogram.name), buckets(&histogram.totals)))
+            .collect();
+        let sum = |names: Vec<String>| {
+            names.iter().filter_map(|name| details.get(name)).fold(Buckets::default(), Buckets::and)
+        };
+        TrafficDurations {
+            downstream: sum(self.downstream("downstream_rq_time")),
+            upstream: sum(self.upstream("upstream_rq_time")),
+        }
+    }
+
+    fn downstream(&self, name: &str) -> Vec<String> {
+        self.connection_managers.iter().map(|manager| format!("http.{manager}.{name}")).collect()
+    }
+
+    fn upstream(&self, name: &str) -> Vec<String> {
+        self.clusters.iter().map(|cluster| format!("cluster.{cluster}.{name}")).collect()
+    }
+
+    /// A regular expression for Envoy's `filter`, encoded for a URL. A name may end with a semicolon ([`plain_name`]).
+    fn filter(&self) -> String {
+        let any =
+            |names: &BTreeSet<String>| names.iter().map(|name| escape(name)).collect::<Vec<_>>().join("|");
+        let expression = format!(
+            "^(http\\.({});?\\.({})|cluster\\.({});?\\.({}))$",
+            any(&self.connection_managers),
+            DOWNSTREAM.join("|"),
+            any(&self.clusters),
+            UPSTREAM.join("|"),
+        );
+        percent_encode(&expression)
+    }
+}
+
+/// Recent versions of Istio end what a statistic is about with a semicolon, for their own parsing of names:
+/// `cluster.inbound|8080||;.upstream_rq_total`.
+pub fn plain_name(name: &str) -> String {
+    name.replace(";.", ".")
+}
+
+/// Durations are recorded in whole milliseconds, rounded down.
+fn buckets(totals: &[Total]) -> Buckets {
+    let bucket = |total: &Total| {
+        let width_ms = total.width.max(1.0);
+        let us = |ms: f64| (ms * MICROSECONDS_PER_MILLISECOND).round() as u64;
+        (us(total.lower_bound), Bucket { width_us: us(width_ms), count: total.count })
+    };
+    Buckets(totals.iter().map(bucket).collect())
+}
+
+fn escape(name: &str) -> String {
+    let mut escaped = String::with_capacity(name.len());
+    for character in name.chars() {
+        if !character.is_ascii_alphanumeric() && character != '_' {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
+fn percent_encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len() * 2);
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+/// `/stats?format=json&histogram_buckets=detailed`: histograms are one element among the statistics.
+#[derive(Deserialize)]
+struct Statistics {
+    stats: Vec<Element>,
+}
+
+#[derive(Deserialize)]
+struct Element {
+    histograms: Option<Histograms>,
+}
+
+#[derive(Deserialize)]
+struct Histograms {
+    #[serde(default)]
+    details: Vec<Histogram>,
+}
+
+#[derive(Deserialize)]
+struct Histogram {
+    name: String,
+    /// Since the start, without empty ones.
+    #[serde(default)]
+    totals: Vec<Total>,
+}
+
+#[derive(Deserialize)]
+struct Total {
+    lower_bound: f64,
+    width: f64,
+    count: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::Protocol;
+
+    fn traffic() -> Traffic {
+        let layer = Layer::for_protocol(Protocol::Http1);
+        Traffic::of_hop(&Hop::outbound(
+            layer,
+            8443,
+            "outbound|8080||server.mesh-1.svc.cluster.local".to_owned(),
+        ))
+        .unwrap()
+    }
+
+    #[test]
+    fn names_have_no_meaning_in_the_filter() {
+        let filter = traffic().filter();
+        assert!(
+            filter.starts_with("%5E%28http%5C.%28outbound_0%5C.0%5C.0%5C.0_8443%29%3B%3F%5C."),
+            "{filter}"
+        );
+        assert!(
+            filter.contains("cluster%5C.%28outbound%5C%7C8080%5C%7C%5C%7Cserver%5C.mesh%5C-1"),
+            "{filter}"
+        );
+        assert!(!filter.contains('|') && !filter.contains('+'));
+    }
+
+    #[test]
+    fn counters_are_read_whatever_the_version_of_istio() {
+        let counters = [
+            ("http.outbound_0.0.0.0_8443.downstream_rq_total", 100),
+            ("http.outbound_0.0.0.0_8443.downstream_rq_2xx", 90),
+            ("http.outbound_0.0.0.0_8443.downstream_rq_4xx", 10),
+            ("http.another.downstream_rq_5xx", 3),
+            ("cluster.outbound|8080||server.mesh-1.svc.cluster.local;.upstream_rq_total", 92),
+            ("cluster.outbound|8080||server.mesh-1.svc.cluster.local;.upstream_rq_retry", 2),
+        ];
+        let plain = counters.iter().map(|(name, count)| (plain_name(name), *count)).collect();
+        let TrafficCounters { counts, .. } = traffic().counted(&plain);
+        assert_eq!((counts.requests, counts.forwarded, counts.retries), (100, 92, 2));
+        assert_eq!(counts.not_forwarded(), 10);
+        assert_eq!(counts.responses, BTreeMap::from([("2xx".to_owned(), 90), ("4xx".to_owned(), 10)]));
+    }
+
+    #[test]
+    fn a_millisecond_is_the_finest_bucket() {
+        let text = r#"{"stats":[{"name":"a","value":1},{"histograms":{"supported_percentiles":[0,50],"details":[
+            {"name":"http.outbound_0.0.0.0_8443.downstream_rq_time","percentiles":[],
+             "totals":[{"lower_bound":0,"width":0,"count":3},{"lower_bound":2,"width":0.1,"count":4},
+                       {"lower_bound":120,"width":10,"count":5}],"intervals":[]}]}}]}"#;
+        let TrafficDurations { downstream, upstream } = traffic().timed(serde_json::from_str(text).unwrap());
+        let bucket = |width_us, count| Bucket { width_us, count };
+        let expected = [(0, bucket(1000, 3)), (2000, bucket(1000, 4)), (120_000, bucket(10_000, 5))].into();
+        assert_eq!((downstream, upstream), (Buckets(expected), Buckets::default()));
+    }
+}

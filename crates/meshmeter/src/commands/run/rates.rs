@@ -1,0 +1,247 @@
+//! The load of a trial as generators, gateways and destinations each counted it, and where requests went if they disagree.
+//!
+//! Readings at the ends of a window never fall on the same request: some are under way, and a proxy at its CPU limit passes them
+//! in bursts. Over the whole trial all observers counted the same requests, each once, so their counts are compared there, and
+//! rates are those of the requests that the generators sent in their window: each count times what they sent per second in
+//! the window, over what they sent in the whole trial.
+
+use super::drivers::DriverRun;
+use experiment::environment::deploy::ServiceCount;
+use experiment::schema::{Figure, Figures, GatewayCounts, GatewayRecord, LoadResult, TrialRates, Verdict};
+use experiment::topology::Topology;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Observers may differ by this fraction.
+const MAX_DIFFERENCE: f64 = 0.01;
+/// And by this many requests.
+const MAX_DIFFERENCE_REQUESTS: f64 = 1.0;
+
+/// What each observer counted in a trial.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Counted {
+    /// Sent by the generators over the whole trial, warm-up included.
+    sent: u64,
+    /// Of these, with a response.
+    answered: u64,
+    /// Requests per second in the window, per request of the whole trial.
+    per_request: f64,
+    /// Responses per second in the window.
+    completed_per_s: f64,
+    /// Responses per second in the window by status, those of success left out.
+    refused_per_s: BTreeMap<String, f64>,
+    /// All gateways together; absent if a driver's requests pass none, or one could not be read.
+    gateway: Option<GatewayCounts>,
+    /// Requests that may be under way at once.
+    in_flight: usize,
+    /// Length of the generators' window, seconds.
+    duration_s: f64,
+    /// All targets together; absent if one is not known, or if others than drivers call it.
+    destination: Option<u64>,
+}
+
+impl Counted {
+    /// Absent if a driver has no result.
+    pub(super) fn new(
+        drivers: &[DriverRun],
+        gateways: &[GatewayRecord],
+        services: &[ServiceCount],
+        topology: &Topology,
+    ) -> Option<Self> {
+        let results: Vec<&LoadResult> = drivers.iter().map(DriverRun::result).collect::<Option<_>>()?;
+        let timed = || results.iter().filter(|result| result.duration_s > 0.0);
+        let sent: u64 = results.iter().map(|result| result.warmup.sent + result.requests.sent).sum();
+        let sent_per_s: f64 = timed().map(|result| result.requests.sent as f64 / result.duration_s).sum();
+        let mut refused_per_s: BTreeMap<String, f64> = BTreeMap::new();
+        for result in timed() {
+            for (status, count) in result.requests.status.iter().filter(|(status, _)| !is_success(status)) {
+                *refused_per_s.entry(status.clone()).or_default() += *count as f64 / result.duration_s;
+            }
+        }
+        (sent > 0).then(|| Self {
+            sent,
+            answered: results.iter().map(|result| result.warmup.completed + result.requests.completed).sum(),
+            per_request: sent_per_s / sent as f64,
+            completed_per_s: timed().map(|result| result.requests.completed as f64 / result.duration_s).sum(),
+            refused_per_s,
+            in_flight: results.iter().map(|result| in_flight(result)).sum(),
+            duration_s: results.iter().map(|result| result.duration_s).fold(0.0, f64::max),
+            gateway: of_gateways(gateways, topology),
+            destination: of_destinations(services, topology),
+        })
+    }
+
+    pub(super) fn rates(&self) -> TrialRates {
+        TrialRates {
+            generator: self.completed_per_s,
+            gateway: self.gateway.as_ref().map(|gateway| self.per_s(gateway.requests)),
+            destination: self.destination.map(|requests| self.per_s(requests)),
+        }
+    }
+
+    fn per_s(&self, requests: u64) -> f64 {
+        requests as f64 * self.per_request
+    }
+
+    /// Adds a reason if the observers disagree. It spoils nothing if the counts say where all requests went.
+    pub(super) fn check(&self, verdict: &mut Verdict) {
+        let TrialRates { generator, gateway, destination } = self.rates();
+        let observed = [
+            Some(("generator completed", generator)),
+            gateway.map(|rate| ("gateway received", rate)),
+            destination.map(|rate| ("destination", rate)),
+        ];
+        let observed: Vec<(&str, f64)> = observed.into_iter().flatten().collect();
+        let rates = || observed.iter().map(|(_, rate)| *rate);
+        if !self.differ(rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)) {
+            return;
+        }
+        let (known, unknown) = self.whereabouts();
+        let told: Vec<String> =
+            observed.iter().map(|(observer, rate)| format!("{observer} {}", per_second(*rate))).collect();
+        let where_to: Vec<String> = known.into_iter().chain(unknown.iter().cloned()).collect();
+        let where_to = if where_to.is_empty() { String::new() } else { format!(": {}", where_to.join("; ")) };
+        let figures =
+            if unknown.is_empty() { Figures::none() } else { Figures::none().with(Figure::Throughput) };
+        verdict.spoil(format!("rates-disagree: {}{where_to}", told.join(", ")), figures);
+    }
+
+    /// Notes gateways whose rate between their own two readings is another. How far apart they may be follows from how far apart
+    /// the intervals are, and from the requests that are under way at their ends.
+    pub(super) fn note_intervals(&self, gateways: &[GatewayRecord], verdict: &mut Verdict) {
+        let Some(expected) = self.rates().gateway.filter(|rate| *rate > 0.0 && self.duration_s > 0.0) else {
+            return;
+        };
+        let found: f64 = gateways.iter().map(|gateway| gateway.requests_per_s).sum();
+        let offset_s =
+            gateways.iter().map(|gateway| (gateway.window_s - self.duration_s).abs()).fold(0.0, f64::max);
+        let under_way = 2.0 * self.in_flight as f64 / (expected * self.duration_s);
+        let allowed = MAX_DIFFERENCE + offset_s / self.duration_s + under_way;
+        if (found - expected).abs() > allowed * expected {
+            let (found, expected) = (per_second(found), per_second(expected));
+            verdict.notes.push(format!(
+                "intervals: between its own readings the gateway received {found}, in the generators' window {expected}"
+            ));
+        }
+    }
+
+    fn differ(&self, one: f64, other: f64) -> bool {
+        let slack = MAX_DIFFERENCE_REQUESTS * self.per_request;
+        (one - other).abs() > MAX_DIFFERENCE * one.max(other) + slack
+    }
+
+    /// Where requests went: those that somebody accounts for, and those that nobody does.
+    fn whereabouts(&self) -> (Vec<String>, Vec<String>) {
+        let (mut known, mut unknown) = (Vec::new(), Vec::new());
+        let is_some = |requests: u64| self.differ(0.0, self.per_s(requests));
+        let rate = |requests: u64| per_second(self.per_s(requests));
+        let unanswered = self.sent.saturating_sub(self.answered);
+        if is_some(unanswered) {
+            known.push(format!("{} had no response at the generator", rate(unanswered)));
+        }
+        let differ = |one: u64, other: u64| self.differ(self.per_s(one), self.per_s(other));
+        // A proxy behind may repeat requests; the proof of the path knows by how much.
+        let mut at_destination = |sent: u64, from: &str| match self.destination {
+            Some(received) if differ(sent, received) && received < sent => {
+                unknown.push(format!("{} {from} and did not reach the destination", rate(sent - received)));
+            }
+            Some(received) if differ(sent, received) => {
+                known.push(format!("{} reached the destination besides", rate(received - sent)));
+            }
+            _ => {}
+        };
+        let Some(gateway) = &self.gateway else {
+            at_destination(self.sent, "left the generator");
+            return (known, unknown);
+        };
+        at_destination(gateway.forwarded, "left the gateway");
+        if differ(self.sent, gateway.requests) {
+            let (fewer, more) =
+                (self.sent.saturating_sub(gateway.requests), gateway.requests.saturating_sub(self.sent));
+            unknown.push(if fewer > 0 {
+                format!("{} did not reach the gateway", rate(fewer))
+            } else {
+                format!("{} reached the gateway from elsewhere", rate(more))
+            });
+        }
+        let own = gateway.not_forwarded();
+        if is_some(own) {
+            known.push(format!(
+                "{} were answered by the gateway itself{}",
+                rate(own),
+                self.statuses(gateway)
+            ));
+        }
+        if is_some(gateway.retries) {
+            known.push(format!("{} were repeated by the gateway", rate(gateway.retries)));
+        }
+        (known, unknown)
+    }
+
+    /// Statuses by the generators' count, else classes by the gateway's.
+    fn statuses(&self, gateway: &GatewayCounts) -> String {
+        let refused =
+            self.refused_per_s.iter().map(|(status, rate)| format!("{status}: {}", per_second(*rate)));
+        let mut told: Vec<String> = refused.collect();
+        if told.is_empty() {
+            let classes = gateway.responses.iter().filter(|(class, _)| class.as_str() != "2xx");
+            told = classes
+                .map(|(class, count)| format!("{class}: {}", per_second(self.per_s(*count))))
+                .collect();
+        }
+        if told.is_empty() { String::new() } else { format!(" ({})", told.join(", ")) }
+    }
+}
+
+fn in_flight(result: &LoadResult) -> usize {
+    result.clients.unwrap_or(result.connections * result.streams.max(1))
+}
+
+fn is_success(status: &str) -> bool {
+    status.starts_with('2')
+}
+
+fn per_second(rate: f64) -> String {
+    let decimals = usize::from(rate < 100.0);
+    format!("{rate:.decimals$}/s")
+}
+
+fn of_gateways(gateways: &[GatewayRecord], topology: &Topology) -> Option<GatewayCounts> {
+    let passed: BTreeSet<&str> =
+        gateways.iter().flat_map(|gateway| &gateway.targets).map(String::as_str).collect();
+    let targets = topology.drivers.iter().map(|driver| topology.workloads[driver.target].qualified_name());
+    let is_entry = !gateways.is_empty() && targets.into_iter().all(|target| passed.contains(target.as_str()));
+    if !is_entry {
+        return None;
+    }
+    let mut sum = GatewayCounts::default();
+    for gateway in gateways {
+        let GatewayCounts { requests, forwarded, retries, responses } = gateway.whole_trial.as_ref()?;
+        sum.requests += requests;
+        sum.forwarded += forwarded;
+        sum.retries += retries;
+        for (class, count) in responses {
+            *sum.responses.entry(class.clone()).or_default() += count;
+        }
+    }
+    Some(sum)
+}
+
+fn of_destinations(services: &[ServiceCount], topology: &Topology) -> Option<u64> {
+    let targets: BTreeSet<usize> = topology.drivers.iter().map(|driver| driver.target).collect();
+    if topology.calls.iter().any(|call| {
+        let is_of_driver = topology.drivers.iter().any(|driver| driver.at == call.from);
+        targets.contains(&call.to) && !is_of_driver
+    }) {
+        return None;
+    }
+    let requests = |target: &usize| {
+        let workload = &topology.workloads[*target];
+        let is_meant =
+            |count: &&ServiceCount| count.name == workload.name && count.namespace == workload.namespace;
+        services.iter().find(is_meant)?.requests
+    };
+    targets.iter().map(requests).sum()
+}
+
+#[cfg(test)]
+mod tests;
