@@ -60,7 +60,10 @@ fn statistics(position: &Position) -> Value {
     let names: BTreeSet<String> = names.chain(listeners).collect();
     let exact =
         names.iter().flat_map(|name| KEPT.split(' ').map(move |statistic| format!("{name}.{statistic}")));
-    let exact: BTreeSet<String> = exact.chain(of_gateway(position)).collect();
+    let mut exact: Vec<String> = exact.collect();
+    let of_gateway: Vec<String> =
+        of_gateway(position).into_iter().filter(|name| !exact.contains(name)).collect();
+    exact.extend(of_gateway);
     let patterns: Vec<Value> = exact.iter().map(|name| json!({"exact": name})).collect();
     json!({"use_all_default_tags": false, "stats_matcher": {"inclusion_list": {"patterns": patterns}}})
 }

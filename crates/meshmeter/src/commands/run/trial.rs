@@ -7,11 +7,12 @@ use super::progress::RunProgress;
 use super::rates::Counted;
 use super::verdict::{self, Ending, Observed};
 use experiment::PlannedTrial;
+use experiment::dataplane::Entry;
 use experiment::environment::deploy::{Deployment, DriverLoad, ServiceCount, TrialEvidence};
 use experiment::environment::{EnvironmentError, LastLines, ServiceRate, WindowUsage, in_one_line};
 use experiment::schema::{
-    ComponentUsage, DeploymentUse, DriverRecord, LoadResult, Retake, Role, SchedulingUsage, ServiceRecord,
-    TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
+    ComponentUsage, DeploymentUse, DriverRecord, GatewayRecord, LoadResult, Retake, Role, SchedulingUsage,
+    ServiceRecord, TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
 };
 
 /// Which trial of the run it is.
@@ -130,7 +131,8 @@ pub(super) fn record(
     let gateways = usage.as_mut().map(|usage| std::mem::take(&mut usage.gateways)).unwrap_or_default();
     let counted = Counted::new(&drivers, &gateways, &services, &planned.spec.topology);
     let merged = drivers::merged_result(&drivers);
-    let observed = Observed { ending: &ending, path: &path, usage: usage.as_ref() };
+    let limited = limited_gateways(planned, &gateways);
+    let observed = Observed { ending: &ending, path: &path, usage: usage.as_ref(), limited: &limited };
     let mut verdict = verdict::check_trial(&observed, &drivers, &merged);
     if let Some(counted) = counted.as_ref().filter(|_| ending == Ending::Finished) {
         counted.check(&mut verdict);
@@ -195,6 +197,13 @@ fn driver_records(
         }
     };
     drivers.into_iter().map(record).collect()
+}
+
+/// Entry gateways whose CPU limit is their own, and not that of every proxy.
+fn limited_gateways(planned: &PlannedTrial, gateways: &[GatewayRecord]) -> Vec<String> {
+    let spec = &planned.spec;
+    let is_limited = spec.gateway.cpu_limit_cores.is_some() && spec.parts().entry != Entry::Direct;
+    gateways.iter().filter(|_| is_limited).map(|gateway| gateway.name.clone()).collect()
 }
 
 fn service_record(count: ServiceCount, in_window: &[ServiceRate]) -> ServiceRecord {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::commands::run::RunContext;
-use experiment::environment::deploy::{Argument, ComponentFailure, DriverStart, Footprint};
+use experiment::environment::deploy::{Argument, ComponentFailure, DriverStart, Footprint, ServiceCount};
 use experiment::environment::in_memory::{
     InMemory, Request, ScriptedComponent, ScriptedDriver, ScriptedError, ScriptedFailure, ScriptedGateway,
     ScriptedTrial,
@@ -318,9 +318,13 @@ mod trial {
             let mut script = good();
             let (name, targets) = ("gateway".to_owned(), vec!["server".to_owned()]);
             script.gateways = vec![ScriptedGateway { name, targets, requests_per_s: 40.0 }];
-            let counts =
-                GatewayCounts { requests: gateway_requests, forwarded, ..GatewayCounts::default() };
+            let counts = GatewayCounts { requests: gateway_requests, forwarded, ..GatewayCounts::default() };
             script.evidence.gateways.insert("gateway".to_owned(), counts);
+            script.evidence.services = vec![ServiceCount {
+                name: "server".to_owned(),
+                requests: Some(forwarded),
+                ..ServiceCount::default()
+            }];
             script
         };
         let ran = run_one(script(sent, sent));

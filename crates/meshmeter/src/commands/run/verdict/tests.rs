@@ -44,7 +44,7 @@ fn driver(name: &str, result: LoadResult) -> DriverRun {
 fn reasons(ending: &Ending, path: &PathProof, usage: Option<&WindowUsage>) -> Vec<String> {
     let drivers = [driver("generator", result())];
     let merged = drivers::merged_result(&drivers);
-    let verdict = check_trial(&Observed { ending, path, usage }, &drivers, &merged);
+    let verdict = check_trial(&Observed { ending, path, usage, limited: &[] }, &drivers, &merged);
     assert_eq!(verdict.spoiled.len(), verdict.reasons.len());
     verdict.reasons.iter().map(|reason| reason.split(':').next().unwrap_or_default().to_owned()).collect()
 }
@@ -72,7 +72,7 @@ fn each_cause_has_its_reason() {
 fn spoiled(usage: Option<&WindowUsage>) -> Vec<&'static str> {
     let drivers = [driver("generator", result())];
     let merged = drivers::merged_result(&drivers);
-    let observed = Observed { ending: &Ending::Finished, path: &proven(), usage };
+    let observed = Observed { ending: &Ending::Finished, path: &proven(), usage, limited: &[] };
     let verdict = check_trial(&observed, &drivers, &merged);
     assert_eq!(verdict.valid, verdict.is_usable(Figure::P50));
     verdict.spoiled_figures().iter().map(Figure::name).collect()
@@ -99,6 +99,19 @@ fn what_was_not_observed_or_throttled_leaves_the_rest() {
 }
 
 #[test]
+fn a_gateway_at_its_own_limit_is_measured_there() {
+    let drivers = [driver("generator", result())];
+    let merged = drivers::merged_result(&drivers);
+    let reasons = |component: &str| {
+        let usage = throttled(component, Role::Proxy);
+        let (ending, path, limited) = (&Ending::Finished, &proven(), &["gateway".to_owned()]);
+        let observed = Observed { ending, path, usage: Some(&usage), limited };
+        check_trial(&observed, &drivers, &merged).reasons.len()
+    };
+    assert_eq!((reasons("gateway"), reasons("server-proxy")), (0, 1));
+}
+
+#[test]
 fn a_trial_that_was_cut_short_says_so_first_and_nothing_of_the_target() {
     let saturated = Verdict {
         saturated: true,
@@ -109,7 +122,7 @@ fn a_trial_that_was_cut_short_says_so_first_and_nothing_of_the_target() {
     let merged = drivers::merged_result(&drivers);
     for (ending, first) in [(Ending::Interrupted, "interrupted:"), (Ending::Failed("x".into()), "failed: x")]
     {
-        let observed = Observed { ending: &ending, path: &proven(), usage: Some(&busy()) };
+        let observed = Observed { ending: &ending, path: &proven(), usage: Some(&busy()), limited: &[] };
         let verdict = check_trial(&observed, &drivers, &merged);
         assert!(verdict.reasons[0].starts_with(first), "{:?}", verdict.reasons);
         assert!(!verdict.saturated && !verdict.valid);
@@ -119,7 +132,7 @@ fn a_trial_that_was_cut_short_says_so_first_and_nothing_of_the_target() {
 #[test]
 fn without_a_result_nothing_is_valid() {
     let ending = Ending::Failed("no proxy".into());
-    let observed = Observed { ending: &ending, path: &PathProof::default(), usage: None };
+    let observed = Observed { ending: &ending, path: &PathProof::default(), usage: None, limited: &[] };
     let drivers = [DriverRun::without_end("generator")];
     let verdict = check_trial(&observed, &drivers, &Ok(None));
     assert!(!verdict.valid);
@@ -138,7 +151,7 @@ fn of_two(usage: &WindowUsage, reasons: &[&str]) -> (Verdict, [Verdict; 2]) {
     let other = LoadResult { urls: vec!["http://other/".to_owned()], ..result() };
     let drivers = [driver("a", LoadResult { verdict: late, ..result() }), driver("b", other)];
     let merged = drivers::merged_result(&drivers);
-    let observed = Observed { ending: &Ending::Finished, path: &proven(), usage: Some(usage) };
+    let observed = Observed { ending: &Ending::Finished, path: &proven(), usage: Some(usage), limited: &[] };
     let [a, b] = &drivers;
     let each = [check_driver(&observed, a), check_driver(&observed, b)];
     (check_trial(&observed, &drivers, &merged), each)
