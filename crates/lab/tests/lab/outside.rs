@@ -28,6 +28,7 @@ const TESTS: &[Test] = &[
     ("lab_down_ends_a_lab_that_runs", down_ends_a_running_lab),
     ("two_labs_do_not_touch_each_other", two_labs),
     ("the_next_lab_removes_what_a_killed_one_left", next_lab_cleans),
+    ("the_next_lab_removes_control_groups_that_no_registry_has", next_lab_removes_unknown_groups),
     ("a_lab_that_is_not_there_cannot_be_taken_down", no_such_lab),
     ("a_registry_that_others_can_write_to_is_refused", open_registry),
 ];
@@ -206,6 +207,22 @@ fn next_lab_cleans(stage: &Stage) -> Result<(), String> {
     next.nothing_is_left(stage)
 }
 
+/// Where a test was killed, its registry is in a directory that nobody looks at.
+fn next_lab_removes_unknown_groups(stage: &Stage) -> Result<(), String> {
+    let mut killed = stage.hold()?;
+    killed.signal_outer(Signal::KILL);
+    killed.ended()?;
+    killed.wait_until_no_process_is_left(stage)?;
+    stage.forget(&killed.id)?;
+    let (mut next, mut another) = (stage.hold()?, stage.hold()?);
+    killed.nothing_is_left(stage)?;
+    // Its own are left alone.
+    next.signal_outer(Signal::INT);
+    ensure(next.ended()?.success(), "the next lab did not end well")?;
+    another.signal_outer(Signal::INT);
+    ensure(another.ended()?.success(), "the lab after it did not end well")
+}
+
 fn no_such_lab(stage: &Stage) -> Result<(), String> {
     let (status, output) = stage.run(&["role:down", "nosuch"], INSIDE_WITHIN)?;
     ensure(!status.success() && output.contains("there is no such lab"), format!("{status}: {output}"))?;
@@ -229,6 +246,8 @@ fn version_2() -> Result<(), String> {
     let all_labs = mount.join("meshmeter");
     let directory = all_labs.join(format!("test-{}", std::process::id()));
     let lab = lab::cgroup::tree::establish_v2(std::slice::from_ref(&directory), &[])?;
+    let locked = std::fs::File::open(&directory).map_err(|error| error.to_string())?;
+    rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockShared).map_err(|error| error.to_string())?;
     let result = (|| {
         let group = lab.create("pod", "container").map_err(|error| crate::explain(&error))?;
         let mut spinner =

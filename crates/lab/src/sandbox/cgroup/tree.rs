@@ -7,8 +7,9 @@ use crate::Result;
 use crate::sandbox::registry::runtime_dir::retry_if_removed;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use mesh::wait::wait_for;
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -48,11 +49,35 @@ impl Plan {
         v1.chain(self.v2.iter().cloned()).collect()
     }
 
-    /// Makes the lab's group in version 1 if its controllers are mounted so, else in version 2.
-    pub fn establish(&self) -> Result<LabCgroup, String> {
-        match &self.v1 {
-            Some(homes) => establish_v1(homes),
-            None => establish_v2(&self.v2, &V2_CONTROLLERS),
+    /// Makes the lab's group in version 1 if its controllers are mounted so, else in version 2. The kernel drops the locks
+    /// with the process that holds them: groups without one are remains.
+    pub fn establish(&self) -> Result<(LabCgroup, Vec<File>), String> {
+        let mut tries_left = 8;
+        loop {
+            let cgroup = match &self.v1 {
+                Some(homes) => establish_v1(homes),
+                None => establish_v2(&self.v2, &V2_CONTROLLERS),
+            }?;
+            tries_left -= 1;
+            match cgroup.lock() {
+                Ok(locks) => return Ok((cgroup, locks)),
+                // Another lab that starts took them for remains before they were locked.
+                Err(error) if error.kind() == ErrorKind::NotFound && tries_left > 0 => {}
+                Err(error) => return Err(format!("lock the lab's cgroups: {error}")),
+            }
+        }
+    }
+
+    /// Removes groups of killed labs, those without a registry entry included: of a test, or of a container that is gone.
+    pub fn remove_remains(&self) {
+        for all_labs in self.directories().iter().filter_map(|directory| directory.parent()) {
+            for lab in fs::read_dir(all_labs).into_iter().flatten().flatten() {
+                let Ok(file) = File::open(lab.path()) else { continue };
+                if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                    // Refused where a process is left: the next start tries again.
+                    let _ = remove(&lab.path());
+                }
+            }
         }
     }
 }
@@ -129,6 +154,15 @@ fn create_all(directory: &Path) -> io::Result<()> {
 }
 
 impl LabCgroup {
+    fn lock(&self) -> io::Result<Vec<File>> {
+        let lock = |branch: &CgroupDir| {
+            let file = File::open(&branch.directory)?;
+            flock(&file, FlockOperation::LockShared)?;
+            fs::metadata(&branch.directory).map(|_| file)
+        };
+        self.branches.iter().map(lock).collect()
+    }
+
     pub fn create(&self, pod: &str, container: &str) -> Result<Cgroup> {
         let operation = format!("make the cgroup of {pod}/{container}");
         let wanted: Vec<&str> = self.enabled.iter().map(String::as_str).collect();

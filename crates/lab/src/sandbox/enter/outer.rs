@@ -10,7 +10,7 @@ use crate::sandbox::privileges::unshare;
 use crate::sandbox::process_end::ends_within;
 use crate::sandbox::process_table::ProcessIdentity;
 use crate::sandbox::registry::down::remove_stale;
-use crate::sandbox::registry::record::{Record, Removed};
+use crate::sandbox::registry::record::Record;
 use crate::sandbox::registry::registration::Registration;
 use crate::sandbox::registry::runtime_dir::DirAccess;
 use crate::sandbox::registry::status;
@@ -43,10 +43,10 @@ pub(super) fn enter(purpose: &str) -> Result<ExitCode> {
     // First of all, so that no signal finds us with half a lab and the default action.
     let mut signals = Signals::new(PASSED_ON.iter().chain([&SIGCHLD])).context("handle signals")?;
     let inotify_limit = inotify::limit();
-    let removed_before = remove_stale();
+    remove_stale();
     let proxy_user = first_namespaces().contains(UnshareFlags::NEWUSER).then(Subordinate::find);
     let access = if let Some(Err(_)) = proxy_user { DirAccess::User } else { DirAccess::Proxies };
-    let mut registration = Registration::new(access, |id| record(id, purpose, removed_before))?;
+    let mut registration = Registration::new(access, |id| record(id, purpose))?;
     registration.make_cgroup()?;
     if let Err(reason) = make_namespaces(proxy_user)? {
         registration.note_no_proxy_user(reason)?;
@@ -66,13 +66,13 @@ pub(super) fn enter(purpose: &str) -> Result<ExitCode> {
     removed.map(|()| status)
 }
 
-fn record(id: String, purpose: &str, removed_before: Vec<Removed>) -> io::Result<Record> {
+fn record(id: String, purpose: &str) -> io::Result<Record> {
     let privileges = if first_namespaces().contains(UnshareFlags::NEWUSER) {
         Privileges::UserNamespace
     } else {
         Privileges::Root
     };
-    Record::new(id, purpose, ProcessIdentity::current()?, privileges, removed_before)
+    Record::new(id, purpose, ProcessIdentity::current()?, privileges)
 }
 
 fn note_inner(registration: &mut Registration, child: &Child) -> Result<()> {

@@ -39,7 +39,6 @@ pub struct Record {
     pub cgroup_directories: Vec<PathBuf>,
     pub cgroup: Option<LabCgroup>,
     pub no_cgroup_because: Option<String>,
-    pub removed_before: Vec<Removed>,
     #[serde(default)]
     pub no_proxy_user: Option<NoProxyUser>,
 }
@@ -60,7 +59,6 @@ impl Record {
         purpose: &str,
         outer: ProcessIdentity,
         privileges: Privileges,
-        removed_before: Vec<Removed>,
     ) -> io::Result<Self> {
         Ok(Self {
             schema: RECORD_SCHEMA.to_owned(),
@@ -74,7 +72,6 @@ impl Record {
             cgroup_directories: Vec::new(),
             cgroup: None,
             no_cgroup_because: None,
-            removed_before,
             no_proxy_user: None,
         })
     }
@@ -179,8 +176,8 @@ mod tests {
     fn a_record_comes_back_as_it_was_written() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let outer = ProcessIdentity::current().expect("proc is mounted");
-        let record = Record::new("abc234".into(), "a test", outer, Privileges::Root, Vec::new())
-            .expect("proc is mounted");
+        let record =
+            Record::new("abc234".into(), "a test", outer, Privileges::Root).expect("proc is mounted");
         record.save(folder.path()).expect("it is writable");
         let loaded = Record::load(folder.path()).expect("it was written");
         assert_eq!((loaded.id.as_str(), loaded.outer), ("abc234", outer));

@@ -8,7 +8,7 @@ use crate::sandbox::cgroup::tree::Plan;
 use crate::sandbox::process_table::ProcessIdentity;
 use crate::sandbox::subordinate::NoProxyUser;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Registration {
     directory: PathBuf,
     record: Record,
+    cgroup_locks: Vec<File>,
     removed: bool,
 }
 
@@ -31,7 +32,7 @@ impl Registration {
         let directory = unfinished.with_file_name(&record.id);
         record.save(&unfinished)?;
         fs::rename(&unfinished, &directory).context(operation)?;
-        Ok(Self { directory, record, removed: false })
+        Ok(Self { directory, record, cgroup_locks: Vec::new(), removed: false })
     }
 
     pub(crate) fn directory(&self) -> &Path {
@@ -41,8 +42,9 @@ impl Registration {
     /// Makes the lab's control group, or records why there is none.
     pub(crate) fn make_cgroup(&mut self) -> Result<()> {
         let plan = Plan::read(&self.record.id).context("find the machine's control groups")?;
+        plan.remove_remains();
         match plan.establish() {
-            Ok(cgroup) => self.record.cgroup = Some(cgroup),
+            Ok((cgroup, locks)) => (self.record.cgroup, self.cgroup_locks) = (Some(cgroup), locks),
             Err(reason) => self.record.no_cgroup_because = Some(reason),
         }
         self.record.save(&self.directory)

@@ -194,6 +194,11 @@ impl Stage {
         self.registry().join("mm/labs").join(id)
     }
 
+    /// Removes a lab's entry from the registry, and nothing else of it.
+    pub fn forget(&self, id: &str) -> Result<(), String> {
+        fs::remove_dir_all(self.directory(id)).map_err(|error| error.to_string())
+    }
+
     pub fn down(&self, id: &str) -> Result<(), String> {
         let (status, output) = self.run(&["role:down", id], PATIENCE)?;
         ensure(status.success() && output.contains(id), format!("lab down: {status}: {output}"))
