@@ -91,16 +91,8 @@ impl TimeFigure {
     /// Which percentile it is, 0 to 100; absent for the mean and the greatest.
     #[must_use]
     pub fn percentile(self) -> Option<f64> {
-        match self {
-            Self::Mean | Self::Max => None,
-            Self::P50 => Some(50.0),
-            Self::P75 => Some(75.0),
-            Self::P90 => Some(90.0),
-            Self::P95 => Some(95.0),
-            Self::P99 => Some(99.0),
-            Self::P99_9 => Some(99.9),
-            Self::P99_99 => Some(99.99),
-        }
+        let quantile = self.figure().quantile().filter(|_| self != Self::Max)?;
+        Some(quantile * 100.0)
     }
 
     /// The same figure as verdicts name it.

@@ -1,6 +1,6 @@
 //! What a calibration says: differences whose truth is known, and the smallest that a run can show.
 
-use crate::interval::{self, ALLOWANCE};
+use crate::interval::{self, ALLOWANCE, variance};
 use crate::student;
 use experiment::Mode;
 use experiment::plan::Arm;
@@ -123,12 +123,6 @@ fn spread(
         deviation: all.sqrt(),
         between_deployments: (all - within).sqrt(),
     })
-}
-
-fn variance(values: &[f64]) -> Option<f64> {
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    (values.len() > 1).then(|| values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0))
 }
 
 /// The difference between two modes that a run of so many repeats with this window shows in four of five cases.

@@ -156,12 +156,14 @@ fn mean_and_error(values: &[f64]) -> Option<(f64, Option<f64>)> {
         return None;
     }
     let count = values.len() as f64;
+    Some((values.iter().sum::<f64>() / count, variance(values).map(|variance| (variance / count).sqrt())))
+}
+
+/// The sample variance; from two values on.
+pub(crate) fn variance(values: &[f64]) -> Option<f64> {
+    let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
-    if values.len() == 1 {
-        return Some((mean, None));
-    }
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    Some((mean, Some((squares / (count - 1.0) / count).sqrt())))
+    (values.len() > 1).then(|| values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0))
 }
 
 /// The interval `estimate ± half`, each side reaching to where the interval on the logarithms ends, at most

@@ -27,10 +27,8 @@ pub fn cpu_pauses(cpu: usize, observed: Duration, gaps: &[Gap]) -> CpuPauses {
     let per_s = |count: usize| if observed_s > 0.0 { count as f64 / observed_s } else { 0.0 };
     let at_least = |length: Duration| lengths.iter().filter(|pause| **pause >= length).count();
     let paused: Duration = lengths.iter().sum();
-    let quantile_us = |quantile: f64| {
-        let rank = (quantile * lengths.len() as f64).ceil() as usize;
-        lengths.get(rank.saturating_sub(1)).map_or(0.0, |length| length.as_secs_f64() * 1e6)
-    };
+    let quantile_us =
+        |quantile: f64| nearest_rank(&lengths, quantile).map_or(0.0, |length| length.as_secs_f64() * 1e6);
     CpuPauses {
         cpu,
         observed_s,
@@ -43,6 +41,13 @@ pub fn cpu_pauses(cpu: usize, observed: Duration, gaps: &[Gap]) -> CpuPauses {
         longest_us: quantile_us(1.0),
         switched_per_s: per_s(gaps.len() - lengths.len()),
     }
+}
+
+/// The value at a quantile (0 to 1) of sorted values; absent where there is none.
+#[must_use]
+pub fn nearest_rank<T: Copy>(sorted: &[T], quantile: f64) -> Option<T> {
+    let rank = (quantile * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied()
 }
 
 #[cfg(test)]
@@ -65,5 +70,13 @@ mod tests {
     fn a_cpu_without_pauses_has_zeros() {
         let pauses = cpu_pauses(0, Duration::from_secs(1), &[]);
         assert_eq!((pauses.per_s, pauses.fraction, pauses.longest_us), (0.0, 0.0, 0.0));
+    }
+
+    #[test]
+    fn a_quantile_is_the_nearest_rank() {
+        let values: Vec<u32> = (1..=100).collect();
+        let found = [0.0, 0.5, 0.99, 1.0].map(|quantile| nearest_rank(&values, quantile));
+        assert_eq!(found, [Some(1), Some(50), Some(99), Some(100)]);
+        assert_eq!((nearest_rank(&[7], 0.5), nearest_rank::<u32>(&[], 0.5)), (Some(7), None));
     }
 }

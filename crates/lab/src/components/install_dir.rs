@@ -19,18 +19,20 @@ pub fn folder() -> Result<PathBuf> {
 }
 
 fn folder_from(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<PathBuf> {
-    let set = |name: &str| non_empty(variable(name));
-    set(FOLDER_VARIABLE)
-        // The XDG specification says of relative paths that they are to be ignored.
-        .or_else(|| {
-            let cache = set("XDG_CACHE_HOME").filter(|cache| cache.is_absolute())?;
-            Some(cache.join("meshmeter/components"))
-        })
-        .or_else(|| set("HOME").map(|home| home.join(".cache/meshmeter/components")))
+    non_empty(variable(FOLDER_VARIABLE))
+        .or_else(|| user_cache(variable).map(|cache| cache.join("components")))
         .ok_or_else(|| {
             EnvironmentError::new("find the folder for components", "HOME is not set")
                 .with_hint(format!("set {FOLDER_VARIABLE} to a folder"))
         })
+}
+
+/// Meshmeter's directory in the cache of the user with these variables.
+pub fn user_cache(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    // The XDG specification says of relative paths that they are to be ignored.
+    let cache = non_empty(variable("XDG_CACHE_HOME")).filter(|cache| cache.is_absolute());
+    let cache = cache.or_else(|| Some(non_empty(variable("HOME"))?.join(".cache")))?;
+    Some(cache.join("meshmeter"))
 }
 
 fn non_empty(value: Option<OsString>) -> Option<PathBuf> {

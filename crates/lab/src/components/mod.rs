@@ -26,7 +26,7 @@ mod wheel;
 pub use catalog::{Component, ENVOY_VERSION};
 pub use find::{check_options, find, find_database, find_rate_limit_store, istio_files};
 pub use install::{InstallNews, InstallObserver, Installation, install, installable};
-pub use install_dir::{FOLDER_VARIABLE, folder};
+pub use install_dir::{FOLDER_VARIABLE, folder, user_cache};
 pub use installed::{Installed, Origin};
 pub use istio_files::IstioFiles;
 pub(crate) use manifest::sha256_of_texts;

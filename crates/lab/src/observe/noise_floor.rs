@@ -13,6 +13,7 @@ use experiment::environment::ErrorContext as _;
 use experiment::schema::Floor;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, current_timer_slack, set_current_timer_slack};
 use rustix::time::{Timespec, clock_gettime};
+use statistics::pauses::nearest_rank;
 use std::hint::black_box;
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
@@ -145,11 +146,8 @@ fn stolen_s() -> Result<f64> {
     Ok(times.steal.as_secs_f64())
 }
 
-/// The value at a quantile (0 to 1) of sorted values: the nearest rank.
 fn quantile(sorted: &[f64], quantile: f64) -> f64 {
-    debug_assert!(!sorted.is_empty(), "every measurement takes one sample at least");
-    let rank = (quantile * sorted.len() as f64).ceil() as usize;
-    sorted[rank.saturating_sub(1).min(sorted.len() - 1)]
+    nearest_rank(sorted, quantile).expect("every measurement takes one sample at least")
 }
 
 fn now_ns() -> u64 {
@@ -186,14 +184,5 @@ mod tests {
         let before = current_timer_slack().unwrap();
         measure(Duration::from_millis(20)).unwrap();
         assert_eq!(current_timer_slack().unwrap(), before);
-    }
-
-    #[test]
-    fn a_quantile_is_the_nearest_rank() {
-        let values: Vec<f64> = (1..=100).map(f64::from).collect();
-        assert_eq!(quantile(&values, 0.5), 50.0);
-        assert_eq!(quantile(&values, 0.99), 99.0);
-        assert_eq!(quantile(&values, 1.0), 100.0);
-        assert_eq!(quantile(&[7.0], 0.5), 7.0);
     }
 }

@@ -2,6 +2,7 @@
 
 use experiment::schema::{CALIBRATION_SCHEMA, CalibratedMachine, Calibration};
 use jiff::{Timestamp, ToSpan as _};
+use lab::components::user_cache;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::{env, fs, io};
@@ -11,7 +12,7 @@ const MAX_AGE_DAYS: i64 = 30;
 
 /// The calibration of this machine; absent if there is none, or one that is too old or unreadable.
 pub(in crate::commands::run) fn read(machine: &CalibratedMachine) -> Option<Calibration> {
-    let text = fs::read(path(machine, |name| env::var_os(name))?).ok()?;
+    let text = fs::read(path(machine, &|name| env::var_os(name))?).ok()?;
     let calibration: Calibration = serde_json::from_slice(&text).ok()?;
     is_current(&calibration, machine, Timestamp::now()).then_some(calibration)
 }
@@ -26,20 +27,18 @@ fn is_current(calibration: &Calibration, machine: &CalibratedMachine, now: Times
 
 /// Keeps a calibration in the place of an earlier one.
 pub(super) fn write(calibration: &Calibration) -> io::Result<()> {
-    let path = path(&calibration.machine, |name| env::var_os(name))
+    let path = path(&calibration.machine, &|name| env::var_os(name))
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "HOME is not set"))?;
     fs::create_dir_all(path.parent().unwrap_or(&path))?;
     let text = serde_json::to_vec_pretty(calibration)?;
     report::folder::write_whole(&path, &text).map_err(io::Error::other)
 }
 
-fn path(machine: &CalibratedMachine, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let set = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
+fn path(machine: &CalibratedMachine, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let name = format!("{} {} {}", machine.cpu_model, machine.cpus, machine.kernel);
     let name: String =
         name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
-    Some(cache.join("meshmeter/calibrations").join(format!("{name}.json")))
+    Some(user_cache(variable)?.join("calibrations").join(format!("{name}.json")))
 }
 
 #[cfg(test)]
@@ -75,7 +74,7 @@ mod tests {
     fn calibrations_are_in_the_users_cache() {
         let variable = |name: &str| (name == "HOME").then(|| OsString::from("/h"));
         let expected = "/h/.cache/meshmeter/calibrations/EPYC--7B13--4-6-18-0.json";
-        assert_eq!(path(&machine(), variable), Some(PathBuf::from(expected)));
-        assert_eq!(path(&machine(), |_| None), None);
+        assert_eq!(path(&machine(), &variable), Some(PathBuf::from(expected)));
+        assert_eq!(path(&machine(), &|_| None), None);
     }
 }
