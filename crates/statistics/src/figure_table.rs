@@ -4,7 +4,7 @@
 //! for that, each stands alone ([`crate::interval`]). Docs: docs/decisions/0001-intervals.md.
 
 use crate::interval::{self, ALLOWANCE};
-use crate::noise::{Noise, Spread, Values};
+use crate::noise::{Noise, Place, Spread, Values};
 use crate::student;
 use experiment::schema::Estimate;
 
@@ -42,10 +42,9 @@ impl Sum {
 }
 
 impl FigureTable {
-    /// Of cells, each with the number of its mode.
-    pub(crate) fn new(cells: Vec<(usize, Values)>) -> Self {
-        let by_mode: Vec<(usize, &Values)> = cells.iter().map(|(mode, values)| (*mode, values)).collect();
-        let noise = Noise::new(&by_mode);
+    pub(crate) fn new(cells: Vec<(Place, Values)>) -> Self {
+        let placed: Vec<(Place, &Values)> = cells.iter().map(|(place, values)| (*place, values)).collect();
+        let noise = Noise::new(&placed);
         Self { noise, cells: cells.into_iter().map(|(_, values)| values).collect() }
     }
 

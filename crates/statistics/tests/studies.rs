@@ -4,16 +4,17 @@
 #[path = "studies/simulator.rs"]
 mod simulator;
 
-use experiment::schema::{DriverObjective, Estimate, FindingVerdict, Host, Summary};
+use experiment::schema::{Cell, DriverObjective, Estimate, FindingVerdict, Host, SizedFigure, Summary};
 use experiment::{Experiment, TimeFigure};
 use simulator::Design;
 use statistics::{objective_met, summarize};
+use std::collections::BTreeMap;
 
 const FIGURES: [TimeFigure; 3] = [TimeFigure::P50, TimeFigure::P90, TimeFigure::P99];
 
 /// Studies of each design.
 fn studies() -> u64 {
-    std::env::var("MESHMETER_STUDIES").ok().and_then(|text| text.parse().ok()).unwrap_or(60)
+    std::env::var("MESHMETER_STUDIES").ok().and_then(|text| text.parse().ok()).unwrap_or(30)
 }
 
 fn summaries(design: &Design) -> impl Iterator<Item = (Experiment, Summary)> {
@@ -24,26 +25,43 @@ fn summaries(design: &Design) -> impl Iterator<Item = (Experiment, Summary)> {
     })
 }
 
-/// Of statements, how many are right.
-#[derive(Clone, Copy, Default)]
+/// Statements that are right, by study: those of one study share its noise.
+#[derive(Clone, Debug, Default)]
 struct Share {
-    right: f64,
-    all: f64,
+    /// Right, and all, of each study that makes any.
+    studies: BTreeMap<u64, (f64, f64)>,
 }
 
 impl Share {
-    fn add(&mut self, is_right: bool) {
-        self.right += f64::from(u8::from(is_right));
-        self.all += 1.0;
+    fn add(&mut self, study: u64, is_right: bool) {
+        let (right, all) = self.studies.entry(study).or_default();
+        *right += f64::from(u8::from(is_right));
+        *all += 1.0;
     }
 
-    fn of(self) -> f64 {
-        self.right / self.all
+    fn of(&self) -> f64 {
+        self.sum(|(right, _)| right) / self.all()
     }
 
-    /// What chance takes off at most, once in a thousand: twenty designs are looked at.
-    fn slack(self, expected: f64) -> f64 {
-        3.1 * (expected * (1.0 - expected) / self.all).sqrt()
+    fn all(&self) -> f64 {
+        self.sum(|(_, all)| all)
+    }
+
+    fn sum(&self, of_study: impl Fn((f64, f64)) -> f64) -> f64 {
+        self.studies.values().map(|counts| of_study(*counts)).sum()
+    }
+
+    /// What chance takes off at most where this share is expected: once in ten thousand, since hundreds of shares are looked at.
+    /// By how much studies differ, and at least as if all statements were independent.
+    fn slack(&self, expected: f64) -> f64 {
+        let squares = self.sum(|(right, all)| (right - expected * all).powi(2));
+        let independent = self.all() * expected * (1.0 - expected);
+        3.8 * squares.max(independent).sqrt() / self.all()
+    }
+
+    fn assert_at_least(&self, expected: f64, subject: &str) {
+        let (found, slack) = (self.of(), self.slack(expected));
+        assert!(found >= expected - slack, "{subject}: {found:.3} of {}, ± {slack:.3}", self.all());
     }
 }
 
@@ -51,36 +69,76 @@ fn covers(estimate: &Estimate, truth: f64) -> Option<bool> {
     Some(estimate.low? <= truth && truth <= estimate.high?)
 }
 
-/// By figure: coverage of cells and of differences between modes.
-fn coverage(design: &Design) -> [[Share; 3]; 2] {
-    let mut shares = [[Share::default(); 3]; 2];
-    for (experiment, summary) in summaries(design) {
-        let truth = |mode, rate: Option<f64>| {
-            let position = experiment.modes.iter().position(|known| *known == mode);
-            design.truth(position.expect("a mode of the experiment"), rate.expect("an open loop"))
+/// Coverage by what is estimated: of each mode by itself.
+fn coverage(design: &Design) -> BTreeMap<String, Share> {
+    let mut shares: BTreeMap<String, Share> = BTreeMap::new();
+    for (study, (experiment, summary)) in summaries(design).enumerate() {
+        let mut add = |subject: String, estimate: Option<&Estimate>, truth: f64| {
+            if let Some(covered) = estimate.and_then(|estimate| covers(estimate, truth)) {
+                shares.entry(subject).or_default().add(study as u64, covered);
+            }
         };
+        let place = |mode| experiment.modes.iter().position(|known| *known == mode).expect("a known mode");
         for cell in &summary.cells {
             let Some(times) = &cell.response_time_us else { continue };
-            for (index, figure) in FIGURES.into_iter().enumerate() {
-                let truth = truth(cell.mode, cell.load.rate)[index];
-                if let Some(covered) = times.figure(figure).and_then(|estimate| covers(&estimate, truth)) {
-                    shares[0][index].add(covered);
-                }
+            let truth = design.truth(place(cell.mode), &cell.load);
+            for (figure, truth) in FIGURES.into_iter().zip(truth) {
+                add(format!("{} of {}", figure.name(), cell.mode), times.figure(figure).as_ref(), truth);
             }
         }
         for comparison in &summary.comparisons {
-            let (with, without) =
-                (truth(comparison.mode, comparison.load.rate), truth(comparison.than, comparison.load.rate));
-            for (index, figure) in FIGURES.into_iter().enumerate() {
-                let difference = comparison.response_time_us.judged(figure);
-                let truth = with[index] - without[index];
-                if let Some(covered) = difference.and_then(|(estimate, _)| covers(&estimate, truth)) {
-                    shares[1][index].add(covered);
-                }
+            let (mode, than) = (place(comparison.mode), place(comparison.than));
+            let modes = format!("{} less {}", comparison.mode, comparison.than);
+            let truths =
+                design.truth(mode, &comparison.load).into_iter().zip(design.truth(than, &comparison.load));
+            for (figure, (with, without)) in FIGURES.into_iter().zip(truths) {
+                let difference = comparison.response_time_us.judged(figure).map(|(estimate, _)| estimate);
+                add(format!("{} of {modes}", figure.name()), difference.as_ref(), with - without);
             }
+            let change = design.throughput_change(mode, than);
+            add(format!("throughput of {modes}"), comparison.throughput.as_ref(), change);
+        }
+        for effect in
+            summary.factor_effects.iter().filter(|effect| effect.figure == SizedFigure::ResponseTimeP50Us)
+        {
+            let subject = format!("p50 per connection of {}", effect.mode);
+            add(subject, Some(&effect.per_unit), design.slope(place(effect.mode)));
         }
     }
     shares
+}
+
+/// Shapes of runs: the default is three modes under two rates.
+fn shapes() -> [Design; 4] {
+    let base = Design::default();
+    [
+        base.clone(),
+        Design {
+            modes: "none, sidecar, ambient, ambient-waypoint",
+            load: "rate: 1000",
+            more_by_mode: 0.3,
+            ..base.clone()
+        },
+        Design {
+            modes: "egress-bypass, egress-sidecar, egress-gateway, egress-gateway-mtls, egress-sni",
+            load: "clients: [1, 5, 10, 20, 30, 40, 50, 60]",
+            more_by_mode: 0.3,
+            ..base.clone()
+        },
+        Design {
+            load: "rate: [500, 1000, 1500], connections: [2, 4, 8, 16]",
+            per_connection: 0.01,
+            more_by_mode: 0.3,
+            ..base
+        },
+    ]
+}
+
+fn assert_covered(design: &Design) {
+    for (subject, share) in coverage(design) {
+        println!("{:.3} {subject} in {design:?}", share.of());
+        share.assert_at_least(0.93, &format!("{subject} in {design:?}"));
+    }
 }
 
 #[test]
@@ -92,30 +150,29 @@ fn intervals_contain_the_truth_in_93_of_100() {
         Design { repeat: 0.1, drift: 0.3, ..base.clone() },
         Design { stalls: 0.3, between: 0.1, late: 0.1, ..base.clone() },
         Design { missing: 0.2, censored: 0.02, ..base.clone() },
-        Design { modes: "none, sidecar", rates: "1000", ..base.clone() },
-        Design {
-            modes: "none, sidecar, ambient, ambient-waypoint",
-            rates: "1000",
-            more_by_mode: 0.3,
-            ..base
-        },
+        Design { modes: "none, sidecar", load: "rate: 1000", ..base },
     ];
-    for design in designs {
+    for design in designs.into_iter().chain(shapes().into_iter().skip(1)) {
         for repeats in [3, 5, 10] {
-            let design = Design { repeats, ..design.clone() };
-            for (what, shares) in ["cells", "differences"].into_iter().zip(coverage(&design)) {
-                for (figure, share) in FIGURES.into_iter().zip(shares) {
-                    // Cells of a run share its repeats: their errors are not independent.
-                    let slack = share.slack(0.93) * 2.0;
-                    let found = share.of();
-                    assert!(
-                        found >= 0.93 - slack,
-                        "{what}, {}: {found:.3} of {} in {design:?}",
-                        figure.name(),
-                        share.all
-                    );
-                }
-            }
+            assert_covered(&Design { repeats, ..design.clone() });
+        }
+    }
+}
+
+#[test]
+fn intervals_contain_the_truth_where_bring_ups_of_a_mode_differ() {
+    for shape in shapes() {
+        for (repeats, mode_repeat) in [(3, 0.03), (3, 0.1), (5, 0.1)] {
+            assert_covered(&Design { repeats, mode_repeat, ..shape.clone() });
+        }
+    }
+}
+
+#[test]
+fn intervals_contain_the_truth_where_noise_is_unequal() {
+    for shape in shapes() {
+        for (last_mode, greatest_load) in [(5.0, 1.0), (1.0, 5.0)] {
+            assert_covered(&Design { repeats: 3, between: 0.03, last_mode, greatest_load, ..shape.clone() });
         }
     }
 }
@@ -133,23 +190,24 @@ fn shown(summary: &Summary) -> usize {
 
 #[test]
 fn without_any_effect_at_most_5_of_100_runs_show_something() {
-    let base = Design { effect: 0.0, more_by_mode: 0.0, ..Design::default() };
-    for design in [
+    let alike = |design: Design| Design { effect: 0.0, per_connection: 0.0, more_by_mode: 0.0, ..design };
+    let base = alike(Design::default());
+    let designs = [
         base.clone(),
         Design { repeats: 3, ..base.clone() },
         Design { repeats: 10, between: 0.2, ..base.clone() },
         Design { more_by_mode: 1.0, ..base.clone() },
-        Design {
-            modes: "none, sidecar, ambient, ambient-waypoint",
-            rates: "500, 1000, 1500",
-            repeats: 3,
-            ..base
-        },
-    ] {
-        let mut wrong = Share::default();
-        summaries(&design).for_each(|(_, summary)| wrong.add(shown(&summary) > 0));
-        let found = wrong.of();
-        assert!(found <= 0.05 + wrong.slack(0.05), "{found:.3} of {} in {design:?}", wrong.all);
+        Design { repeats: 3, last_mode: 5.0, ..base },
+    ];
+    let bring_ups = shapes().into_iter().map(|shape| Design { repeats: 3, mode_repeat: 0.1, ..alike(shape) });
+    let shapes = shapes().into_iter().skip(1).map(|shape| Design { repeats: 3, ..alike(shape) });
+    for design in designs.into_iter().chain(shapes).chain(bring_ups) {
+        let mut right = Share::default();
+        for (study, (_, summary)) in summaries(&design).enumerate() {
+            right.add(study as u64, shown(&summary) == 0);
+        }
+        println!("{:.3} show nothing in {design:?}", right.of());
+        right.assert_at_least(0.95, &format!("nothing shown in {design:?}"));
     }
 }
 
@@ -158,28 +216,34 @@ fn an_added_fifth_is_found() {
     for (repeats, expected) in [(5, 0.9), (3, 0.85)] {
         let design = Design { repeats, more_by_mode: 0.0, ..Design::default() };
         let mut found = Share::default();
-        for (_, summary) in summaries(&design) {
+        for (study, (_, summary)) in summaries(&design).enumerate() {
             for comparison in &summary.comparisons {
                 let verdict = comparison.response_time_us.judged(TimeFigure::P50).map(|(_, verdict)| verdict);
-                found.add(verdict == Some(FindingVerdict::Shown));
+                found.add(study as u64, verdict == Some(FindingVerdict::Shown));
             }
         }
-        let share = found.of();
-        assert!(share >= expected - found.slack(expected), "{repeats} repeats: {share:.3} of {}", found.all);
+        found.assert_at_least(expected, &format!("found with {repeats} repeats"));
     }
 }
 
 #[test]
-fn a_saturated_cell_never_meets_its_objective() {
-    let design = Design { saturated: 0.2, ..Design::default() };
-    for (experiment, summary) in summaries(&design) {
-        for cell in &summary.cells {
-            let expected =
-                if cell.saturated_trials > 0 { DriverObjective::Missed } else { DriverObjective::Met };
-            assert_eq!(cell.objective, Some(expected), "{} of {}", cell.saturated_trials, cell.trials);
+fn a_saturated_or_erroring_cell_never_meets_its_objective() {
+    let base = Design::default();
+    let closed = Design { load: "clients: [5, 20]", ..base.clone() };
+    for shape in [base, closed] {
+        for design in [Design { saturated: 0.2, ..shape.clone() }, Design { erroring: 0.2, ..shape.clone() }]
+        {
+            for (experiment, summary) in summaries(&design) {
+                let is_spoiled = |cell: &Cell| cell.saturated_trials + cell.error_trials > 0;
+                for cell in &summary.cells {
+                    let expected =
+                        if is_spoiled(cell) { DriverObjective::Missed } else { DriverObjective::Met };
+                    assert_eq!(cell.objective, Some(expected), "{} in {design:?}", cell.verdict);
+                }
+                let spoiled = summary.cells.iter().any(is_spoiled);
+                assert_eq!(objective_met(&experiment, &summary).is_good(), !spoiled);
+            }
         }
-        let saturated = summary.cells.iter().any(|cell| cell.saturated_trials > 0);
-        assert_eq!(objective_met(&experiment, &summary).is_good(), !saturated);
     }
 }
 

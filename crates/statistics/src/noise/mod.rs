@@ -6,8 +6,8 @@
 
 mod moderated;
 
-pub(crate) use moderated::Spread;
-use moderated::{SampleVariance, moderated};
+pub(crate) use moderated::{Place, Spread};
+use moderated::{SampleVariance, dense, moderated};
 use std::collections::BTreeMap;
 
 /// A figure in the trials of a cell, by repeat.
@@ -36,9 +36,9 @@ pub(crate) struct Noise {
 }
 
 impl Noise {
-    /// Of the cells of a run, each with the number of its mode. Cells with one value, or with a value that has no logarithm,
+    /// Of the cells of a run. Cells with one value, or with a value that has no logarithm,
     /// are left out.
-    pub(crate) fn new(cells: &[(usize, &Values)]) -> Self {
+    pub(crate) fn new(cells: &[(Place, &Values)]) -> Self {
         let left_out = Self { trials: vec![None; cells.len()], ..Self::default() };
         let fits = |values: &Values| values.len() >= 2 && values.values().all(|value| *value > 0.0);
         let taken: Vec<usize> = (0..cells.len()).filter(|cell| fits(cells[*cell].1)).collect();
@@ -49,12 +49,12 @@ impl Noise {
             .iter()
             .map(|cell| cells[*cell].1.iter().map(|(repeat, value)| (*repeat, value.ln())).collect())
             .collect();
-        let groups = dense(taken.iter().map(|cell| cells[*cell].0));
+        let places: Vec<Place> = taken.iter().map(|cell| cells[*cell].0).collect();
         let mut weights = vec![1.0; taken.len()];
         let mut spreads = Vec::new();
         let mut fit = Fit::new(&logarithms, &weights);
         for round in 0..=ROUNDS {
-            spreads = moderated(&fit.sample_variances(&groups));
+            spreads = moderated(&fit.sample_variances(&places));
             if round < ROUNDS {
                 weights = spreads.iter().map(|spread| 1.0 / spread.variance).collect();
                 fit = Fit::new(&logarithms, &weights);
@@ -87,17 +87,6 @@ impl Noise {
         let own = Spread { variance: trials.variance * (1.0 - self.shares[cell]), ..trials };
         Some([own, self.repeats?])
     }
-}
-
-/// Groups numbered without gaps.
-fn dense(groups: impl Iterator<Item = usize>) -> Vec<usize> {
-    let mut numbers = BTreeMap::new();
-    groups
-        .map(|group| {
-            let next = numbers.len();
-            *numbers.entry(group).or_insert(next)
-        })
-        .collect()
 }
 
 /// Cells and repeats fitted by weighted least squares.
@@ -154,19 +143,21 @@ impl<'a> Fit<'a> {
         repeats.sum::<f64>() / self.cells[cell].len() as f64
     }
 
-    fn sample_variances(&self, groups: &[usize]) -> Vec<SampleVariance> {
-        let dependence = self.dependence(groups);
+    fn sample_variances(&self, places: &[Place]) -> Vec<SampleVariance> {
+        let groups = dense(places.iter().map(|place| place.mode));
+        let dependence = self.dependence(&groups);
         let size = |group: usize| groups.iter().filter(|other| **other == group).count() as f64;
         (0..self.cells.len())
             .map(|cell| {
-                let (group, others) = (groups[cell], size(groups[cell]) - 1.0);
+                let others = size(groups[cell]) - 1.0;
                 let share = self.share(cell) * (1.0 + others * dependence);
                 let freedom = (self.cells[cell].len() as f64 - 1.0) * (1.0 - share).max(0.05);
                 let squares: f64 = self.residuals(cell).map(|(_, rest)| rest * rest).sum();
                 SampleVariance {
-                    group,
+                    place: places[cell],
                     variance: (squares / freedom).max(LEAST_DEVIATION * LEAST_DEVIATION),
-                    freedom: freedom / (1.0 + others * dependence * dependence),
+                    freedom,
+                    added_freedom: freedom / (1.0 + others * dependence * dependence),
                 }
             })
             .collect()

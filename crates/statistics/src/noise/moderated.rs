@@ -1,12 +1,15 @@
 //! Variances of cells that borrow from each other: empirical Bayes for few replicates, as in G. K. Smyth, "Linear models and
-//! empirical Bayes methods" (2004), with two levels: cells of a mode resemble each other, and modes do.
+//! empirical Bayes methods" (2004), with two levels: cells of a group resemble each other, and groups do.
 //!
-//! A cell's variance is drawn around its mode's (scaled inverse chi-squared, of `FREEDOMS` degrees), a mode's around the
-//! run's (Student's t of the logarithm, of `MODE_SPREADS`). Smyth estimates the degrees and uses them as if they were known; with a handful of cells that
-//! claims too much, so both are integrated over a grid. What results for a cell is a mixture, of which the first two
-//! moments of the precision are kept: the t distribution with them.
+//! A cell's variance is drawn around its group's (scaled inverse chi-squared, of `FREEDOMS` degrees), a group's around the
+//! run's (Student's t of the logarithm, of `GROUP_SPREADS`). Smyth estimates the degrees and uses them as if they were known; with a handful of
+//! cells that claims too much, so both are integrated over a grid. What results for a cell is a mixture, of which the first two
+//! moments of the precision are kept: the t distribution with them. Cells are grouped by mode and by conditions, and the wider result
+//! holds.
 
+use crate::student;
 use statrs::function::gamma::ln_gamma;
+use std::collections::BTreeMap;
 
 /// The variance of one observation, and how well it is known: degrees of freedom of the t distribution that goes with it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,40 +18,122 @@ pub(crate) struct Spread {
     pub freedom: f64,
 }
 
+impl Spread {
+    /// Half-width of the interval of one observation.
+    fn reach(self) -> f64 {
+        student::t_95(self.freedom) * self.variance.sqrt()
+    }
+
+    fn wider(self, other: Self) -> Self {
+        if other.reach() > self.reach() { other } else { self }
+    }
+}
+
+/// Where a cell stands in its run. Cells of a mode are likelier to be alike, and those under the same conditions: what comes near
+/// to saturation varies more with every mode.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Place {
+    pub mode: usize,
+    pub conditions: usize,
+}
+
 /// A sample variance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SampleVariance {
-    /// Cells of a group (a mode) are likelier to be alike.
-    pub group: usize,
+    pub place: Place,
     pub variance: f64,
     pub freedom: f64,
+    /// What it adds to that of the other cells of its mode, which may vary together.
+    pub added_freedom: f64,
 }
 
-/// Degrees of freedom that the cells of a mode may be worth to each other: from variances that differ threefold to equal ones.
+/// Degrees of freedom that the cells of a group may be worth to each other: from variances that differ threefold to equal ones.
 const FREEDOMS: [f64; 5] = [2.0, 4.0, 8.0, 16.0, 64.0];
-/// Scales of the logarithm of the variance among modes.
-const MODE_SPREADS: [f64; 3] = [0.5, 1.2, 3.0];
+/// Scales of the logarithm of the variance among groups.
+const GROUP_SPREADS: [f64; 3] = [0.5, 1.2, 3.0];
 /// Distance of the grid's variances, as a logarithm, and how far the grid reaches beyond the samples.
 const STEP: f64 = 0.5;
 const MARGIN: f64 = 2.0;
 const MAX_LEVELS: usize = 40;
+/// A cell that is the only one of its group may be noisier than all others: then its own variance counts, with these many degrees
+/// of freedom for each that it has. Half-widths have an allowance (`interval::ALLOWANCE`) that pays for it.
+const ALONE: f64 = 1.1;
+/// Modes or conditions are left out where the samples are this many times likelier by the others.
+const REFUTED: f64 = 20.0;
 
-/// What each cell's variance is, in the light of all.
+/// What each cell's variance is, in the light of all: the widest of what its mode says, what its conditions say, and what they say
+/// once modes are scaled to one level.
 pub(super) fn moderated(samples: &[SampleVariance]) -> Vec<Spread> {
-    let levels = levels(samples);
-    let groups = samples.iter().map(|sample| sample.group + 1).max().unwrap_or(0);
-    let likelihoods = likelihoods(samples, &levels, groups);
-    let weights = group_weights(&likelihoods, &levels);
-    let alone = |group: usize| samples.iter().filter(|sample| sample.group == group).count() == 1;
-    let spread = |sample: &SampleVariance| {
-        let borrowed = posterior(sample, &levels, &weights[sample.group]);
-        let least = if alone(sample.group) { sample.variance } else { 0.0 };
-        Spread { variance: borrowed.variance.max(least), ..borrowed }
-    };
-    samples.iter().map(spread).collect()
+    let modes = dense(samples.iter().map(|sample| sample.place.mode));
+    let conditions = dense(samples.iter().map(|sample| sample.place.conditions));
+    // One group of all says nothing of which cells are alike.
+    let is_one = |groups: &[usize]| groups.iter().all(|group| *group == 0);
+    let by_mode = borrowed(samples, &modes);
+    if is_one(&conditions) {
+        return by_mode.spreads;
+    }
+    let by_conditions = borrowed(samples, &conditions);
+    if is_one(&modes) {
+        return by_conditions.spreads;
+    }
+    let scaled = by_scaled_conditions(samples, &conditions, &scales(&by_mode.spreads, &modes));
+    let best = by_mode.evidence.max(by_conditions.evidence);
+    let tenable = [by_mode, by_conditions].into_iter().filter(|by| by.evidence > best - REFUTED.ln());
+    tenable.fold(scaled, |widest, by| {
+        widest.into_iter().zip(by.spreads).map(|(one, other)| one.wider(other)).collect()
+    })
 }
 
-/// Logarithms of the variances that a mode may have.
+/// Of each cell: the geometric mean of its mode's variances.
+fn scales(spreads: &[Spread], modes: &[usize]) -> Vec<f64> {
+    let of_mode = |mode: usize| {
+        let own = spreads.iter().zip(modes).filter(|(_, of)| **of == mode);
+        let (sum, count) =
+            own.fold((0.0, 0.0), |(sum, count), (spread, _)| (sum + spread.variance.ln(), count + 1.0));
+        f64::exp(sum / count)
+    };
+    modes.iter().map(|mode| of_mode(*mode)).collect()
+}
+
+fn by_scaled_conditions(samples: &[SampleVariance], conditions: &[usize], scales: &[f64]) -> Vec<Spread> {
+    let scaled = samples.iter().zip(scales);
+    let scaled =
+        scaled.map(|(sample, scale)| SampleVariance { variance: sample.variance / scale, ..*sample });
+    let spreads = borrowed(&scaled.collect::<Vec<_>>(), conditions).spreads.into_iter().zip(scales);
+    spreads.map(|(spread, scale)| Spread { variance: spread.variance * scale, ..spread }).collect()
+}
+
+/// Groups numbered without gaps.
+pub(super) fn dense(groups: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut numbers = BTreeMap::new();
+    groups
+        .map(|group| {
+            let next = numbers.len();
+            *numbers.entry(group).or_insert(next)
+        })
+        .collect()
+}
+
+struct Borrowed {
+    spreads: Vec<Spread>,
+    /// Logarithm of how likely the samples are if cells are alike as grouped.
+    evidence: f64,
+}
+
+fn borrowed(samples: &[SampleVariance], groups: &[usize]) -> Borrowed {
+    let levels = levels(samples);
+    let (likelihoods, factors) = likelihoods(samples, groups, &levels);
+    let (weights, evidence) = group_weights(&likelihoods, &levels);
+    let alone = |group: usize| groups.iter().filter(|other| **other == group).count() == 1;
+    let spread = |(sample, group): (&SampleVariance, &usize)| {
+        let borrowed = posterior(sample, &levels, &weights[*group]);
+        let own = Spread { variance: sample.variance, freedom: sample.freedom * ALONE };
+        if alone(*group) { borrowed.wider(own) } else { borrowed }
+    };
+    Borrowed { spreads: samples.iter().zip(groups).map(spread).collect(), evidence: evidence.ln() + factors }
+}
+
+/// Logarithms of the variances that a group may have.
 fn levels(samples: &[SampleVariance]) -> Vec<f64> {
     let logarithms = || samples.iter().map(|sample| sample.variance.ln());
     let low = logarithms().fold(f64::INFINITY, f64::min) - MARGIN;
@@ -57,31 +142,38 @@ fn levels(samples: &[SampleVariance]) -> Vec<f64> {
     (0..count).map(|level| low + (high - low) * level as f64 / (count - 1) as f64).collect()
 }
 
-/// Of each group, by degrees of freedom and level: how likely its sample variances are, up to a factor.
-fn likelihoods(samples: &[SampleVariance], levels: &[f64], groups: usize) -> Vec<Vec<Vec<f64>>> {
-    let mut logarithms = vec![vec![vec![0.0; levels.len()]; FREEDOMS.len()]; groups];
-    for sample in samples {
-        for (prior, of_freedom) in FREEDOMS.iter().zip(&mut logarithms[sample.group]) {
-            let half = f64::midpoint(sample.freedom, *prior);
-            let constant =
-                ln_gamma(half) - ln_gamma(prior / 2.0) + sample.freedom / 2.0 * (sample.freedom / prior).ln();
+/// Likelihoods or weights of each group, by degrees of freedom and level.
+type ByGroup = Vec<Vec<Vec<f64>>>;
+
+/// How likely each group's sample variances are, up to a factor, and the logarithm of all factors together.
+fn likelihoods(samples: &[SampleVariance], groups: &[usize], levels: &[f64]) -> (ByGroup, f64) {
+    let count = groups.iter().map(|group| group + 1).max().unwrap_or(0);
+    let mut logarithms = vec![vec![vec![0.0; levels.len()]; FREEDOMS.len()]; count];
+    for (sample, group) in samples.iter().zip(groups) {
+        for (prior, of_freedom) in FREEDOMS.iter().zip(&mut logarithms[*group]) {
+            let half = f64::midpoint(sample.added_freedom, *prior);
+            let constant = ln_gamma(half) - ln_gamma(prior / 2.0)
+                + sample.added_freedom / 2.0 * (sample.added_freedom / prior).ln();
             for (level, sum) in levels.iter().zip(of_freedom) {
-                let ratio = sample.freedom * sample.variance / (prior * level.exp());
-                *sum += constant - sample.freedom / 2.0 * level - half * ratio.ln_1p();
+                let ratio = sample.added_freedom * sample.variance / (prior * level.exp());
+                *sum += constant - sample.added_freedom / 2.0 * level - half * ratio.ln_1p();
             }
         }
     }
+    let mut factors = 0.0;
     for group in &mut logarithms {
         let greatest = group.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);
         group.iter_mut().flatten().for_each(|logarithm| *logarithm = (*logarithm - greatest).exp());
+        factors += greatest;
     }
-    logarithms
+    (logarithms, factors)
 }
 
-/// Of each group, by degrees of freedom and level: the posterior weight, in the light of the other groups.
-fn group_weights(likelihoods: &[Vec<Vec<f64>>], levels: &[f64]) -> Vec<Vec<Vec<f64>>> {
+/// The posterior weights of each group, in the light of the other groups, and how likely all samples are.
+fn group_weights(likelihoods: &[Vec<Vec<f64>>], levels: &[f64]) -> (ByGroup, f64) {
     let mut weights = vec![vec![vec![0.0; levels.len()]; FREEDOMS.len()]; likelihoods.len()];
-    for spread in MODE_SPREADS {
+    let mut evidence = 0.0;
+    for spread in GROUP_SPREADS {
         let kernel = kernel(levels, spread);
         for freedom in 0..FREEDOMS.len() {
             // Of each group around each level of the run.
@@ -91,6 +183,7 @@ fn group_weights(likelihoods: &[Vec<Vec<f64>>], levels: &[f64]) -> Vec<Vec<Vec<f
                 .collect();
             for (run_level, around) in kernel.iter().enumerate() {
                 let all: f64 = marginals.iter().map(|group| group[run_level]).product();
+                evidence += all;
                 for (group, likelihood) in likelihoods.iter().enumerate() {
                     let others = all / marginals[group][run_level].max(f64::MIN_POSITIVE);
                     let of_level = around.iter().zip(&likelihood[freedom]);
@@ -101,7 +194,7 @@ fn group_weights(likelihoods: &[Vec<Vec<f64>>], levels: &[f64]) -> Vec<Vec<Vec<f
             }
         }
     }
-    weights
+    (weights, evidence)
 }
 
 /// Around each level, the weights of all levels: Student's t of three degrees of freedom, and 1 in all.
@@ -124,8 +217,8 @@ fn posterior(sample: &SampleVariance, levels: &[f64], weights: &[Vec<f64>]) -> S
     let (mut sum, mut mean, mut square) = (0.0, 0.0, 0.0);
     for (prior, of_freedom) in FREEDOMS.iter().zip(weights) {
         for (level, weight) in levels.iter().zip(of_freedom) {
-            let shape = f64::midpoint(*prior, sample.freedom);
-            let rate = f64::midpoint(prior * level.exp(), sample.freedom * sample.variance);
+            let shape = f64::midpoint(*prior, sample.added_freedom);
+            let rate = f64::midpoint(prior * level.exp(), sample.added_freedom * sample.variance);
             let precision = shape / rate;
             sum += weight;
             mean += weight * precision;
@@ -134,5 +227,5 @@ fn posterior(sample: &SampleVariance, levels: &[f64], weights: &[Vec<f64>]) -> S
     }
     let (mean, square) = (mean / sum, square / sum);
     let spread = (square / (mean * mean) - 1.0).max(1e-6);
-    Spread { variance: 1.0 / mean, freedom: 2.0 / spread }
+    Spread { variance: 1.0 / mean, freedom: (2.0 / spread).max(sample.freedom) }
 }

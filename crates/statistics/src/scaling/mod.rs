@@ -7,7 +7,7 @@
 mod lack_of_fit;
 mod usl;
 
-use crate::noise::{Noise, Values};
+use crate::noise::{Noise, Place, Values};
 use crate::trials::{TrialsByCell, first_takes, is_limited_by_generator, is_usable_at_limit};
 use experiment::plan::PlannedCell;
 use experiment::schema::{
@@ -173,7 +173,9 @@ fn observations(values: &[(f64, Values)]) -> Vec<Observation> {
     let mut repeats: Vec<usize> = values.iter().flat_map(|(_, values)| values.keys().copied()).collect();
     repeats.sort_unstable();
     repeats.dedup();
-    let cells: Vec<(usize, &Values)> = values.iter().map(|(_, values)| (0, values)).collect();
+    // Values of one factor are as alike as loads of a mode are.
+    let place = Place { mode: 0, conditions: 0 };
+    let cells: Vec<(Place, &Values)> = values.iter().map(|(_, values)| (place, values)).collect();
     let noise = Noise::new(&cells);
     let weights: Option<Vec<f64>> =
         (0..cells.len()).map(|cell| Some(1.0 / noise.of_trials(cell)?.variance)).collect();

@@ -3,12 +3,12 @@
 use super::estimates::{not_below_zero, percentiles, resolution_of};
 use super::totals::Sum;
 use crate::figure_table::{Difference, FigureTable};
-use crate::noise::Values;
+use crate::noise::{Place, Values};
 use crate::trials::{TrialsByCell, usable};
 use experiment::TimeFigure;
 use experiment::plan::PlannedCell;
 use experiment::schema::{
-    CellKey, Estimate, Figure, HistogramSummary, LoadResult, Percentiles, Role, TrialRecord,
+    CellKey, Conditions, Estimate, Figure, HistogramSummary, LoadResult, Percentiles, Role, TrialRecord,
 };
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub(super) struct Tables<'a> {
     trials: &'a TrialsByCell<'a>,
     keys: Vec<CellKey<'a>>,
     positions: HashMap<CellKey<'a>, usize>,
-    modes: Vec<usize>,
+    places: Vec<Place>,
     /// By [`TimeFigure::ALL`].
     response: Vec<FigureTable>,
     /// By [`TimeFigure::ALL`].
@@ -38,10 +38,16 @@ const SERVICE: Times = |result| &result.service_time_us;
 impl<'a> Tables<'a> {
     pub(super) fn new(cells: &'a [PlannedCell], trials: &'a TrialsByCell<'a>) -> Self {
         let keys: Vec<CellKey<'a>> = cells.iter().map(PlannedCell::key).collect();
+        let mut conditions: HashMap<Conditions<'_>, usize> = HashMap::new();
+        let mut place = |cell: &'a PlannedCell| {
+            let next = conditions.len();
+            let conditions = *conditions.entry(cell.conditions()).or_insert(next);
+            Place { mode: cell.mode as usize, conditions }
+        };
         let mut tables = Self {
             trials,
             positions: keys.iter().enumerate().map(|(position, key)| (*key, position)).collect(),
-            modes: cells.iter().map(|cell| cell.mode as usize).collect(),
+            places: cells.iter().map(&mut place).collect(),
             keys,
             response: Vec::new(),
             service: Vec::new(),
@@ -65,7 +71,7 @@ impl<'a> Tables<'a> {
             let trials = usable(self.trials.of(*cell), figure).into_iter();
             trials.filter_map(|trial| Some((trial.repeat, read(trial)?))).collect()
         };
-        FigureTable::new(self.modes.iter().copied().zip(self.keys.iter().map(values)).collect())
+        FigureTable::new(self.places.iter().copied().zip(self.keys.iter().map(values)).collect())
     }
 
     /// A cell in one of whose trials the figure falls among requests without a response has no values: the other trials do not
@@ -76,7 +82,7 @@ impl<'a> Tables<'a> {
             let value = |trial: &TrialRecord| Some((trial.repeat, figure.of(times(trial.result.as_ref()?))?));
             trials.map(value).collect::<Option<Values>>().unwrap_or_default()
         };
-        FigureTable::new(self.modes.iter().copied().zip(self.keys.iter().map(values)).collect())
+        FigureTable::new(self.places.iter().copied().zip(self.keys.iter().map(values)).collect())
     }
 
     /// The trials of a cell whose figure is usable.

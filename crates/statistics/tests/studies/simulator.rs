@@ -3,10 +3,10 @@
 //! Percentiles are drawn as order statistics of a log-normal distribution, so that a trial costs no thousands of requests.
 
 use experiment::schema::{
-    ComponentUsage, Figure, Figures, HistogramSummary, LoadResult, PathProof, Rates, RequestCounts, Role,
-    TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
+    ComponentUsage, Figure, Figures, HistogramSummary, LoadPoint, LoadResult, PathProof, Rates,
+    RequestCounts, Role, TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
 };
-use experiment::{Experiment, Mode, Plan, PlannedTrial};
+use experiment::{Experiment, Plan, PlannedTrial};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::collections::BTreeMap;
@@ -15,13 +15,21 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub struct Design {
     pub modes: &'static str,
-    pub rates: &'static str,
+    /// Section `load` of the experiment: rates or clients, and factors.
+    pub load: &'static str,
     pub repeats: usize,
     /// What each further mode adds to the one before, as a fraction.
     pub effect: f64,
+    /// What each further connection adds, as a fraction of the time without any; connections are a factor.
+    pub per_connection: f64,
     /// Standard deviation of the logarithm between trials, and how much more each further mode has.
     pub between: f64,
     pub more_by_mode: f64,
+    /// How many times as much the last mode has, and trials under the greatest load.
+    pub last_mode: f64,
+    pub greatest_load: f64,
+    /// Standard deviation of what all trials of a mode within a repeat have in common: one bring-up differs from the next.
+    pub mode_repeat: f64,
     /// Of what all trials of a repeat have in common, and what the machine loses evenly over the run.
     pub repeat: f64,
     pub drift: f64,
@@ -31,19 +39,24 @@ pub struct Design {
     pub missing: f64,
     pub late: f64,
     pub censored: f64,
-    /// Share of trials that are saturated.
+    /// Shares of trials that are saturated, and with errors.
     pub saturated: f64,
+    pub erroring: f64,
 }
 
 impl Default for Design {
     fn default() -> Self {
         Self {
             modes: "none, sidecar, ambient",
-            rates: "500, 1000",
+            load: "rate: [500, 1000]",
             repeats: 5,
             effect: 0.2,
+            per_connection: 0.0,
             between: 0.05,
             more_by_mode: 1.0,
+            last_mode: 1.0,
+            greatest_load: 1.0,
+            mode_repeat: 0.0,
             repeat: 0.0,
             drift: 0.0,
             stalls: 0.0,
@@ -51,6 +64,7 @@ impl Default for Design {
             late: 0.0,
             censored: 0.0,
             saturated: 0.0,
+            erroring: 0.0,
         }
     }
 }
@@ -65,18 +79,33 @@ const QUANTILES: [(f64, f64); 3] = [(0.5, 0.0), (0.9, 1.281_552), (0.99, 2.326_3
 impl Design {
     pub fn experiment(&self) -> Experiment {
         let text = format!(
-            "{{name: t, mesh: istio, modes: [{}], load: {{rate: [{}], duration: 10s}}, repeats: {}, objective: {{p99: 20ms}}}}",
-            self.modes, self.rates, self.repeats
+            "{{name: t, mesh: istio, modes: [{}], load: {{{}, duration: 10s}}, repeats: {}, objective: {{p99: 20ms}}}}",
+            self.modes, self.load, self.repeats
         );
         Experiment::parse(&text, "test").expect("a good experiment")
     }
 
-    /// The true p50, p90 and p99 of a mode at a rate, microseconds: means over trials.
-    pub fn truth(&self, mode: usize, rate: f64) -> [f64; 3] {
-        let median = 100.0 * (1.0 + rate / 5000.0) * (1.0 + self.effect).powi(mode as i32);
+    /// The true median of a mode, microseconds: its mean over trials.
+    fn median(&self, mode: usize, load: &LoadPoint) -> f64 {
+        let connections = load.connections as f64 * self.per_connection;
+        100.0 * (1.0 + level(load) / 5000.0 + connections) * (1.0 + self.effect).powi(mode as i32)
+    }
+
+    /// The true p50, p90 and p99.
+    pub fn truth(&self, mode: usize, load: &LoadPoint) -> [f64; 3] {
         let lifted = 1.0 + self.stalls * (STALL_LIFTS_P99 - 1.0);
-        let at = |index: usize| median * (WITHIN * QUANTILES[index].1).exp();
+        let at = |index: usize| self.median(mode, load) * (WITHIN * QUANTILES[index].1).exp();
         [at(0), at(1), at(2) * lifted]
+    }
+
+    /// The true change of the throughput of a closed loop from a mode to another.
+    pub fn throughput_change(&self, mode: usize, than: usize) -> f64 {
+        (1.0 + self.effect).powi(than as i32 - mode as i32) - 1.0
+    }
+
+    /// What a connection truly adds to the median, microseconds.
+    pub fn slope(&self, mode: usize) -> f64 {
+        100.0 * self.per_connection * (1.0 + self.effect).powi(mode as i32)
     }
 
     /// The trials of a study.
@@ -85,23 +114,40 @@ impl Design {
         let experiment = self.experiment();
         let plan = Plan::new(&experiment, seed);
         let repeats: Vec<f64> = (0..self.repeats).map(|_| self.repeat * normal(&mut random)).collect();
+        let bring_ups: Vec<f64> = (0..self.repeats * experiment.modes.len())
+            .map(|_| self.mode_repeat * normal(&mut random) - self.mode_repeat.powi(2) / 2.0)
+            .collect();
         let count = plan.trials.len() as f64;
+        let greatest = plan.trials.iter().map(|planned| level(&planned.load)).fold(0.0, f64::max);
         let trials = plan.trials.iter().filter_map(|planned| {
+            let mode = experiment.modes.iter().position(|mode| *mode == planned.mode).expect("a known mode");
             let place = planned.index as f64 / count - 0.5;
-            let common = repeats[planned.repeat] + (1.0 + self.drift * place).ln();
-            let record = self.trial(&mut random, &experiment.modes, planned, common);
+            let bring_up = bring_ups[mode * self.repeats + planned.repeat];
+            let common = repeats[planned.repeat] + bring_up + (1.0 + self.drift * place).ln();
+            let mut deviation = self.between * (1.0 + self.more_by_mode * mode as f64);
+            if mode + 1 == experiment.modes.len() {
+                deviation *= self.last_mode;
+            }
+            if level(&planned.load) == greatest {
+                deviation *= self.greatest_load;
+            }
+            let record = self.trial(&mut random, mode, planned, common, deviation);
             (random.random::<f64>() >= self.missing).then_some(record)
         });
         let trials = trials.collect();
         (experiment, trials)
     }
 
-    fn trial(&self, random: &mut StdRng, modes: &[Mode], planned: &PlannedTrial, common: f64) -> TrialRecord {
-        let mode = modes.iter().position(|mode| *mode == planned.mode).expect("a mode of the experiment");
-        let rate = planned.load.rate.expect("an open loop");
-        let deviation = self.between * (1.0 + self.more_by_mode * mode as f64);
+    fn trial(
+        &self,
+        random: &mut StdRng,
+        mode: usize,
+        planned: &PlannedTrial,
+        common: f64,
+        deviation: f64,
+    ) -> TrialRecord {
         let noise = common + deviation * normal(random) - deviation * deviation / 2.0;
-        let median = self.truth(mode, rate)[0] * noise.exp();
+        let median = self.median(mode, &planned.load) * noise.exp();
         let stall = if random.random::<f64>() < self.stalls { STALL_LIFTS_P99 } else { 1.0 };
         let [p50, p90, p99] = QUANTILES.map(|(quantile, z)| {
             // Of an order statistic: the density at its place.
@@ -117,6 +163,9 @@ impl Design {
             verdict.spoil("saturated: not kept up", Figures::all());
             verdict.saturated = true;
         }
+        if random.random::<f64>() < self.erroring {
+            verdict.spoil("errors: 5 % of requests", Figures::all());
+        }
         let censored = random.random::<f64>() < self.censored;
         let times = HistogramSummary {
             count: REQUESTS as u64,
@@ -127,8 +176,17 @@ impl Design {
             ..HistogramSummary::default()
         };
         let cores = if mode == 0 { 0.0 } else { 0.1 * (1.0 + self.effect).powi(mode as i32) };
-        record(planned, verdict, times, rate, cores * (deviation * normal(random)).exp())
+        let in_closed_loop =
+            |clients: usize| clients as f64 * 1e6 / (self.median(mode, &planned.load) * noise.exp());
+        let rate = planned.load.rate.unwrap_or_else(|| in_closed_loop(planned.load.clients.expect("a load")));
+        let proxy_cores = cores * rate / 1000.0 * (common + deviation * normal(random)).exp();
+        record(planned, verdict, times, rate, proxy_cores)
     }
+}
+
+/// Requests per second or clients.
+fn level(load: &LoadPoint) -> f64 {
+    load.rate.or(load.clients.map(|clients| clients as f64)).expect("a load")
 }
 
 fn record(
@@ -141,7 +199,7 @@ fn record(
     let failed = times.censored;
     let result = LoadResult {
         duration_s: 10.0,
-        rate: Rates { offered: Some(rate), sent: rate, completed: rate },
+        rate: Rates { offered: planned.load.rate, sent: rate, completed: rate },
         requests: RequestCounts {
             scheduled: REQUESTS as u64,
             sent: REQUESTS as u64,
