@@ -9,7 +9,7 @@
 //! | duration | `250us`, `5ms`, `1.5s`, `1m30s`, `1h` | a number without a unit is an error |
 //! | size | `1024`, `1KB`, `1KiB`, `1.5MiB` | bytes; `KB` is 1000 bytes, `KiB` (and `Ki`) 1024 |
 //! | fraction | `0.1%`, `0.001` | 0 to 1, that is 0 % to 100 % |
-//! | rate | `1000`, `1000/s`, `10k`, `600/m` | a second unless it says otherwise; `k` is 1000 |
+//! | rate | `1000`, `1000/s`, `10k`, `1.2Mrps`, `600/m`, `345M/day` | per second unless it says otherwise; `k`, `M`, `G` of 1000 |
 //! | CPU cores | `500m`, `2`, `0.5` | as in a pod's resource limits; `m` is a thousandth |
 //!
 //! Exponents, signs, infinities and digit separators are not read: nobody writes them on purpose.
@@ -271,24 +271,25 @@ pub fn format_fraction(fraction: f64) -> String {
     if parse_fraction(&percent) == Ok(fraction) { percent } else { fraction.to_string() }
 }
 
-/// Reads a rate such as `1000`, `1000/s`, `10k` or `600/m`, a second.
+/// Reads a rate such as `1000`, `1000/s`, `10k`, `1.2Mrps`, `600/m` or `345M/day`, per second.
 ///
 /// # Errors
 /// Where the text has another form, is zero, or is above a thousand million a second.
 pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
     let (number, unit) = leading_number(text.trim()).ok_or_else(|| RATE.malformed(text))?;
     let unit = unit.trim();
-    let (thousands, per) = match unit.strip_prefix(['k', 'K']) {
-        Some(per) => (1000.0, per),
-        None => (1.0, unit),
-    };
+    let multiples = [(['k', 'K'], 1e3), (['M', 'M'], 1e6), (['G', 'G'], 1e9)];
+    let multiple =
+        multiples.iter().find_map(|(prefix, multiple)| Some((*multiple, unit.strip_prefix(*prefix)?)));
+    let (multiple, per) = multiple.unwrap_or((1.0, unit));
     let seconds = match per.trim() {
-        "" | "/s" => 1.0,
+        "" | "/s" | "rps" => 1.0,
         "/m" | "/min" => 60.0,
         "/h" => 3600.0,
+        "/d" | "/day" => 86_400.0,
         _ => return Err(RATE.malformed(text)),
     };
-    let rate = number * thousands / seconds;
+    let rate = number * multiple / seconds;
     if rate <= 0.0 {
         return Err(RATE.malformed(text));
     }

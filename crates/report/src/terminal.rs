@@ -8,10 +8,12 @@ mod load;
 mod reservations;
 mod result_table;
 mod search;
+mod size;
 mod style;
 
 pub use load::load_text;
 pub use search::search_text;
+pub use size::size_text;
 pub use style::Options;
 pub(crate) use style::plain;
 

@@ -22,6 +22,7 @@ mod published;
 pub mod retakes;
 mod scaling;
 pub mod search;
+pub mod size;
 mod student;
 pub mod summary;
 mod trials;

@@ -32,6 +32,7 @@ mod reservation;
 mod scaling;
 mod search;
 mod service;
+mod size;
 mod summary;
 mod tracing;
 mod trial;
@@ -84,6 +85,10 @@ pub use search::{
     FoundRate, ProbeRecord, RatePoint, SEARCH_SCHEMA, SearchEvent, SearchResult, SearchVerdict,
 };
 pub use service::{ServiceRecord, ServiceSummary};
+pub use size::{
+    BindingResource, Capacity, CapacityBasis, Prices, ReplicaCount, SIZE_SCHEMA, SizeAnswer, SizeMachine,
+    SizeNote, SizeNoteKind, SizeOption, SizeQuestion, SizeResult, SizeRun, WithoutOne,
+};
 pub use summary::{ModeComparison, RetakeSummary, SUMMARY_SCHEMA, Summary};
 pub use tracing::{TracedProxy, TracingProof};
 pub use trial::{DeploymentUse, Retake, TRIAL_SCHEMA, TrialOutcome, TrialRecord};

@@ -9,6 +9,7 @@ mod load;
 mod report;
 mod run;
 mod serve;
+mod size;
 mod topology;
 
 pub use collect_spans::CollectSpansArgs;
@@ -25,6 +26,7 @@ pub use load::{
 pub use report::ReportArgs;
 pub use run::RunArgs;
 pub use serve::{NodeArgs, ServeArgs, TlsArgs};
+pub use size::SizeArgs;
 pub use topology::{
     CheckArgs, ConvertArgs, DrawArgs, DrawingFormat, GenerateArgs, ParameterArgs, SourceArgs, TopologyArgs,
     TopologyCommand, TopologyFormat,
@@ -50,6 +52,7 @@ pub enum Command {
     Serve(ServeArgs),
     /// Make the report of a run again from its folder
     Report(ReportArgs),
+    Size(Box<SizeArgs>),
     Topology(TopologyArgs),
     Lab(LabArgs),
     Doctor(DoctorArgs),

@@ -7,6 +7,7 @@ mod load;
 mod report;
 mod run;
 mod serve;
+mod size;
 mod topology;
 
 use crate::cli::{Cli, Command};
@@ -21,6 +22,7 @@ pub fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Load(args) => load::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Size(args) => size::run(&args),
         Command::Topology(args) => topology::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Doctor(args) => doctor::run(&args),

@@ -74,8 +74,13 @@ fn print(run: &RunData, json: bool) -> Result<(), Failure> {
     } else {
         terminal::render(&run.summary, terminal_options())
     };
+    print_text(&text)
+}
+
+/// Writes a result to standard output.
+pub(super) fn print_text(text: &str) -> Result<(), Failure> {
     match anstream::stdout().write_all(text.as_bytes()) {
-        // Whoever reads may stop early, as `head` does.
+        // A reader may stop early, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(|error| Failure::environment(&StandardOutput(error))),
     }

@@ -9,6 +9,7 @@ mod latency;
 mod order;
 mod resources;
 mod select;
+pub mod size;
 mod sizes;
 mod throughput;
 mod trials;

@@ -1,0 +1,107 @@
+//! Options of `meshmeter size`.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use clap::{Args, ValueHint};
+use experiment::units::{parse_fraction, parse_rate, parse_size};
+use experiment::{Mode, Objective};
+use std::path::PathBuf;
+
+/// Say how many replicas of a proxy a target takes, how big, and at what cost, by what runs measured
+///
+/// Gateways, sidecars, waypoints and ztunnels alike, from the directory of any run. Capacity is what one replica carried: in a
+/// closed loop its throughput (with --objective at the most clients that meet it), in an open loop the highest rate that meets
+/// the objective, or that is kept up with. Every figure has its 95 % interval, which covers the given runs alone. What the runs
+/// do not support is said and never extrapolated. Exit status 1: the runs do not answer the question.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  meshmeter size --target 50000rps --from runs/ingress-capacity
+  meshmeter size --target 345M/day --objective p99=20ms --headroom 30% --from runs/ingress-capacity
+  meshmeter size --target 20k --cpu-hour 0.04 --gb-hour 0.005 --mode sidecar --from runs/sidecar-cost --json
+  meshmeter size --target 50000rps --prices prices.yaml --from runs/small --from runs/large
+
+Prices file:
+  cpu-hour: 0.04           # of a core
+  gb-hour: 0.005           # of 1 000 000 000 bytes of memory
+  per-replica-hour: 0      # whatever its size
+  currency: USD")]
+pub struct SizeArgs {
+    /// Requests in all, such as 50000rps, 1.2Mrps, 345M/day
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    pub target: f64,
+
+    /// Directories of runs; several must be of one machine
+    #[arg(long, value_name = "RUN", required = true, num_args = 1.., value_hint = ValueHint::DirPath)]
+    pub from: Vec<PathBuf>,
+
+    /// What must hold at the target, such as p99=20ms,errors=0.1% [default: the objective of the first run, if it has one]
+    #[arg(long, value_name = "FIGURE=BOUND,…", value_parser = parse_objective)]
+    pub objective: Option<Objective>,
+
+    /// Share of each replica's capacity that stays free at the target
+    #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = parse_headroom)]
+    pub headroom: f64,
+
+    /// Only this mode [default: every mode with proxies]
+    #[arg(long, value_name = "MODE", value_parser = mode_parser())]
+    pub mode: Option<Mode>,
+
+    /// Only this proxy, such as gateway, client-proxy, waypoint or ztunnel [default: the gateway of a mode that has one, else
+    /// every proxy of the mode]
+    #[arg(long, value_name = "NAME")]
+    pub component: Option<String>,
+
+    /// Only responses of this size, such as 4KiB
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub payload: Option<u64>,
+
+    /// Prices, as YAML
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["cpu_hour", "gb_hour"],
+          help_heading = "Prices")]
+    pub prices: Option<PathBuf>,
+
+    /// Price of a core per hour
+    #[arg(long, value_name = "PRICE", value_parser = parse_price, requires = "gb_hour", help_heading = "Prices")]
+    pub cpu_hour: Option<f64>,
+
+    /// Price of a GB (1 000 000 000 bytes) of memory per hour
+    #[arg(long, value_name = "PRICE", value_parser = parse_price, requires = "cpu_hour", help_heading = "Prices")]
+    pub gb_hour: Option<f64>,
+
+    /// Print the answer as JSON, with every input and the formula
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn parse_objective(text: &str) -> Result<Objective, String> {
+    let objective: Objective =
+        text.parse().map_err(|error: experiment::objective::ObjectiveError| error.to_string())?;
+    match (objective.rate, objective.achieved) {
+        (None, None) => Ok(objective),
+        _ => {
+            Err("rate and achieved are what --target asks for: expected bounds of times and errors"
+                .to_owned())
+        }
+    }
+}
+
+fn parse_headroom(text: &str) -> Result<f64, String> {
+    let share = parse_fraction(text).map_err(|error| error.to_string())?;
+    if share <= 0.95 {
+        Ok(share)
+    } else {
+        Err("expected at most 95%: nothing would be left to use".to_owned())
+    }
+}
+
+fn parse_price(text: &str) -> Result<f64, String> {
+    let price = text.trim().parse::<f64>().ok().filter(|price| price.is_finite() && *price >= 0.0);
+    price.ok_or_else(|| "expected an amount per hour, such as 0.04".to_owned())
+}
+
+/// Modes with proxies.
+fn mode_parser() -> impl clap::builder::TypedValueParser<Value = Mode> {
+    let modes = || Mode::ALL.into_iter().filter(|mode| mode.floor().is_some());
+    let names = PossibleValuesParser::new(modes().map(Mode::name));
+    names.map(|name| Mode::ALL.into_iter().find(|mode| mode.name() == name).expect("the name of a mode"))
+}

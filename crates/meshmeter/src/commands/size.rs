@@ -1,0 +1,96 @@
+//! `meshmeter size`: replicas, CPU, memory and cost for a target, from the directories of runs.
+
+use super::report::{folder_failure, print_text, terminal_options};
+use crate::cli::SizeArgs;
+use crate::failure::{Failure, MEASUREMENT_FAILED};
+use experiment::environment::in_one_line;
+use experiment::schema::{Prices, SizeQuestion};
+use report::RunData;
+use report::sentences::size::fill_size;
+use report::terminal::size_text;
+use serde::Deserialize;
+use statistics::size::{MeasuredRun, size};
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs the command.
+pub fn run(args: &SizeArgs) -> Result<ExitCode, Failure> {
+    let question = SizeQuestion {
+        target_rps: args.target,
+        headroom: args.headroom,
+        prices: prices(args)?,
+        mode: args.mode,
+        component: args.component.clone(),
+        payload_bytes: args.payload,
+        ..SizeQuestion::default()
+    };
+    let runs = args.from.iter().map(|directory| measured(directory)).collect::<Result<Vec<_>, _>>()?;
+    let mut result = size(&question, args.objective, &runs);
+    fill_size(&mut result);
+    let text = if args.json {
+        serde_json::to_string_pretty(&result).map_err(|error| Failure::environment(&error))? + "\n"
+    } else {
+        size_text(&result, terminal_options())
+    };
+    print_text(&text)?;
+    if result.is_answered() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    for refusal in &result.refusals {
+        anstream::eprintln!("not answered: {}", refusal.text);
+    }
+    Ok(ExitCode::from(MEASUREMENT_FAILED))
+}
+
+fn measured(directory: &Path) -> Result<MeasuredRun, Failure> {
+    let run = RunData::read(directory).map_err(folder_failure)?;
+    for note in &run.notes {
+        anstream::eprintln!("note: {}: {note}", directory.display());
+    }
+    Ok(MeasuredRun {
+        directory: directory.display().to_string(),
+        experiment: run.experiment,
+        host: run.host,
+        trials: run.trials,
+    })
+}
+
+/// A prices file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct PricesFile {
+    cpu_hour: f64,
+    gb_hour: f64,
+    #[serde(default)]
+    per_replica_hour: f64,
+    #[serde(default)]
+    currency: String,
+}
+
+fn prices(args: &SizeArgs) -> Result<Option<Prices>, Failure> {
+    if let Some(path) = &args.prices {
+        return prices_of_file(path).map(Some);
+    }
+    let prices = args.cpu_hour.zip(args.gb_hour);
+    Ok(prices.map(|(cpu_hour, gb_hour)| Prices { cpu_hour, gb_hour, ..Prices::default() }))
+}
+
+fn prices_of_file(path: &Path) -> Result<Prices, Failure> {
+    let about = format!("read prices from {}", path.display());
+    let text = fs::read_to_string(path).map_err(|error| Failure::from_wrong_use(&error).about(&about))?;
+    let file: PricesFile = serde_saphyr::from_str(&text).map_err(|error| {
+        let hint = "expected cpu-hour and gb-hour, and optionally per-replica-hour and currency";
+        Failure::wrong_use(in_one_line(&error)).about(&about).with_hint(hint)
+    })?;
+    let amounts =
+        [("cpu-hour", file.cpu_hour), ("gb-hour", file.gb_hour), ("per-replica-hour", file.per_replica_hour)];
+    if let Some((key, amount)) = amounts.into_iter().find(|(_, amount)| !amount.is_finite() || *amount < 0.0)
+    {
+        return Err(
+            Failure::wrong_use(format!("`{key}` is {amount}: expected an amount per hour")).about(&about)
+        );
+    }
+    let PricesFile { cpu_hour, gb_hour, per_replica_hour, currency } = file;
+    Ok(Prices { cpu_hour, gb_hour, per_replica_hour, currency })
+}

@@ -1,0 +1,126 @@
+//! The answer of `meshmeter size` on a terminal.
+
+use super::drivers::drawn_table;
+use super::style::{Options, bold, plain, wrap};
+use crate::format::{self, Interval, SizeUnit};
+use crate::sentences::size::{
+    binding, money, size_comparison, size_name, size_opening, size_place, size_recommendation,
+};
+use experiment::schema::{Estimate, SizeAnswer, SizeNote, SizeOption, SizeResult};
+use std::fmt::Write as _;
+
+/// The answer as text, ending with a line break.
+#[must_use]
+pub fn size_text(result: &SizeResult, options: Options) -> String {
+    let mut text = String::new();
+    let mut say = |line: &str| {
+        for wrapped in wrap(&format::unbroken(&plain(line)), options.width) {
+            let _ = writeln!(text, "{wrapped}");
+        }
+        if line.is_empty() {
+            text.push('\n');
+        }
+    };
+    say(&size_opening(result));
+    for answer in &result.answers {
+        say("");
+        for line in lines(result, answer, options) {
+            say(&line);
+        }
+    }
+    if !result.refusals.is_empty() {
+        say("");
+    }
+    result.refusals.iter().for_each(|refusal| say(&format!("Not answered. {}", refusal.text)));
+    if result.is_answered() {
+        say("");
+        say(
+            "Intervals are 95 % and cover these runs alone; other payloads, protocols, settings and machines were not measured.",
+        );
+        result.formula.iter().for_each(|line| say(line));
+    }
+    text
+}
+
+fn lines(result: &SizeResult, answer: &SizeAnswer, options: Options) -> Vec<String> {
+    let mut lines = vec![bold(&plain(&size_place(answer)), options)];
+    let memory =
+        SizeUnit::for_sizes(answer.options.iter().filter_map(|option| Some(option.memory_bytes?.estimate)));
+    let has_cost = answer.options.iter().any(|option| option.monthly_cost.is_some());
+    let mut header = vec![
+        "size".to_owned(),
+        "a replica carries, /s".to_owned(),
+        "limited by".to_owned(),
+        "replicas".to_owned(),
+        "CPU, cores".to_owned(),
+        format!("memory, {}", memory.symbol()),
+    ];
+    if has_cost {
+        header.push("per month".to_owned());
+    }
+    header.push("without one, /s".to_owned());
+    let row = |option: &SizeOption| {
+        let figure = |estimate: Option<Estimate>, unit: f64| {
+            estimate.map_or_else(
+                || format::ABSENT.to_owned(),
+                |estimate| Interval::scaled(&estimate, 1.0 / unit).text(),
+            )
+        };
+        let mut row = vec![
+            plain(&size_name(option)),
+            capacity(option),
+            binding(option).to_owned(),
+            replicas(option),
+            figure(option.cpu_cores, 1.0),
+            figure(option.memory_bytes, memory.bytes()),
+        ];
+        if has_cost {
+            row.push(
+                option.monthly_cost.map_or_else(|| format::ABSENT.to_owned(), |cost| money(result, &cost)),
+            );
+        }
+        row.push(format::digits(option.without_one.remaining_rps));
+        row
+    };
+    lines.extend(drawn_table(&header, answer.options.iter().map(row), options));
+    let sentences = [size_recommendation(result, answer), size_comparison(result, answer)];
+    lines.extend(sentences.into_iter().flatten());
+    lines.extend(notes(answer));
+    lines
+}
+
+/// `3980 (3900–4060)`; without an upper end `1000 or more`.
+fn capacity(option: &SizeOption) -> String {
+    let rps = &option.capacity.rps;
+    match (rps.low, rps.high) {
+        (Some(low), None) => format!("{} or more", format::digits(low)),
+        _ => Interval::new(rps).text(),
+    }
+}
+
+fn replicas(option: &SizeOption) -> String {
+    let count = option.replicas;
+    match (count.low, count.high) {
+        (Some(low), Some(high)) if low != high => format!("{} ({low}–{high})", count.estimate),
+        _ => count.estimate.to_string(),
+    }
+}
+
+/// Each note once, with the sizes that it is about where it is not about all.
+fn notes(answer: &SizeAnswer) -> Vec<String> {
+    let mut notes: Vec<(&SizeNote, Vec<String>)> = Vec::new();
+    for option in &answer.options {
+        for note in &option.notes {
+            match notes.iter_mut().find(|(known, _)| known.text == note.text) {
+                Some((_, sizes)) => sizes.push(size_name(option)),
+                None => notes.push((note, vec![size_name(option)])),
+            }
+        }
+    }
+    let of_options = notes.into_iter().map(|(note, sizes)| match sizes.len() {
+        count if count == answer.options.len() => format!("· {}", note.text),
+        _ => format!("· {}: {}", sizes.join("; "), note.text),
+    });
+    let of_all = answer.notes.iter().map(|note| format!("· {}", note.text));
+    of_all.chain(of_options).collect()
+}

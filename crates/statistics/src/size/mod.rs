@@ -1,0 +1,256 @@
+//! How many replicas of a proxy a target takes, how big, and at what cost.
+//!
+//! Pure: what runs measured and a question become [`SizeResult`], whose sentences crate `report` makes. [`groups`] sorts cells
+//! into answers and sizes, [`capacity`] says what one replica carries, [`usage`] what it uses, [`option`] multiplies. Nothing
+//! is taken from outside what was measured: rates are interpolated only between measured ones, and whatever else an answer
+//! rests on is in its notes.
+//!
+//! A CPU limit is the size that is asked for: a proxy that is throttled by its own is no fault of the trial.
+
+mod capacity;
+mod groups;
+mod option;
+mod usage;
+
+use crate::summary::summarize;
+use crate::trials::{is_throttled, kind_of};
+use experiment::schema::{
+    Figure, Host, Role, SIZE_SCHEMA, SizeAnswer, SizeMachine, SizeNote, SizeNoteKind, SizeOption,
+    SizeQuestion, SizeResult, SizeRun, Summary, TrialRecord, Verdict,
+};
+use experiment::{Experiment, Objective};
+use groups::Group;
+
+/// Level of every interval.
+const CONFIDENCE: f64 = 0.95;
+const SECONDS_PER_DAY: f64 = 86_400.0;
+
+/// A run as its directory has it.
+#[derive(Clone, Debug)]
+pub struct MeasuredRun {
+    /// As given.
+    pub directory: String,
+    /// The experiment, without modes that could not run.
+    pub experiment: Experiment,
+    /// The machine and the versions.
+    pub host: Host,
+    /// The trials.
+    pub trials: Vec<TrialRecord>,
+}
+
+/// Answers a question from runs of one machine. Without an `objective` that of the first run's experiment holds.
+#[must_use]
+pub fn size(question: &SizeQuestion, objective: Option<Objective>, runs: &[MeasuredRun]) -> SizeResult {
+    let of_experiment = runs.first().map(|run| bounds_of_responses(run.experiment.objective));
+    let holds = objective.or(of_experiment).filter(|objective| !objective.is_empty());
+    let mut result = SizeResult {
+        schema: SIZE_SCHEMA.to_owned(),
+        asked: SizeQuestion {
+            objective: holds.map(|objective| objective.to_string()),
+            objective_of_experiment: objective.is_none() && holds.is_some(),
+            ..question.clone()
+        },
+        requests_per_day: question.target_rps * SECONDS_PER_DAY,
+        confidence: CONFIDENCE,
+        formula: Vec::new(),
+        machine: None,
+        runs: runs.iter().map(described).collect(),
+        answers: Vec::new(),
+        refusals: Vec::new(),
+    };
+    match one_machine(runs) {
+        Ok(machine) => result.machine = machine,
+        Err(refusal) => {
+            result.refusals.push(refusal);
+            return result;
+        }
+    }
+    let sized: Vec<SizedRun> = runs.iter().map(|run| SizedRun::new(run, holds.unwrap_or_default())).collect();
+    let asked = Asked { question, objective: holds.unwrap_or_default() };
+    let (groups, refusals) = groups::groups(question, &sized);
+    result.refusals = refusals;
+    let mixed = mixed_components(runs);
+    for group in &groups {
+        match answer(&asked, group) {
+            Ok(mut answer) => {
+                answer.notes.extend(mixed.clone());
+                result.answers.push(answer);
+            }
+            Err(refusal) => result.refusals.push(refusal),
+        }
+    }
+    result
+}
+
+/// Bounds that a rate can be held against: those of times and errors.
+fn bounds_of_responses(objective: Objective) -> Objective {
+    Objective { rate: None, achieved: None, ..objective }
+}
+
+/// The question, and the objective that holds for it.
+struct Asked<'a> {
+    question: &'a SizeQuestion,
+    objective: Objective,
+}
+
+/// A run as sizes see it: with the objective of the question, and no proxy held against its own CPU limit.
+struct SizedRun {
+    experiment: Experiment,
+    trials: Vec<TrialRecord>,
+    summary: Summary,
+}
+
+impl SizedRun {
+    fn new(run: &MeasuredRun, objective: Objective) -> Self {
+        let experiment = Experiment { objective, ..run.experiment.clone() };
+        let trials: Vec<TrialRecord> = run.trials.iter().map(without_own_throttling).collect();
+        let seed = experiment.seed.unwrap_or_default();
+        let summary = summarize(&experiment, seed, trials.len(), &run.host, &trials);
+        Self { experiment, trials, summary }
+    }
+}
+
+/// A trial without the reasons that one of its proxies was throttled by its CPU limit.
+fn without_own_throttling(trial: &TrialRecord) -> TrialRecord {
+    let forgiven = |verdict: &Verdict| {
+        let is_kept = |reason: &String| !is_throttled(trial, reason, Role::Proxy);
+        let keeps: Vec<bool> = verdict.reasons.iter().map(is_kept).collect();
+        let kept = |index: usize| keeps.get(index).copied().unwrap_or(true);
+        let mut index = 0;
+        let mut verdict = verdict.clone();
+        verdict.spoiled.retain(|_| {
+            index += 1;
+            kept(index - 1)
+        });
+        verdict.reasons.retain(is_kept);
+        let is_without_figures = verdict.spoiled.len() < verdict.reasons.len();
+        let spoils_median = verdict.spoiled.iter().any(|one| one.figures.contains(Figure::P50));
+        if keeps.contains(&false) {
+            verdict.valid = !is_without_figures && !spoils_median;
+        }
+        verdict
+    };
+    let mut sized = trial.clone();
+    sized.verdict = forgiven(&trial.verdict);
+    for driver in &mut sized.drivers {
+        driver.verdict = forgiven(&driver.verdict);
+    }
+    sized
+}
+
+fn described(run: &MeasuredRun) -> SizeRun {
+    SizeRun { directory: run.directory.clone(), name: run.experiment.name.clone(), trials: run.trials.len() }
+}
+
+fn machine(host: &Host) -> SizeMachine {
+    let version = host.versions.iter().find(|version| version.name == "meshmeter");
+    SizeMachine {
+        cpu_model: host.cpu_model.clone(),
+        cpus: host.cpus,
+        kernel: host.kernel.clone(),
+        meshmeter: version.map(|version| version.version.clone()).unwrap_or_default(),
+    }
+}
+
+/// The machine of all runs, or what they differ in.
+fn one_machine(runs: &[MeasuredRun]) -> Result<Option<SizeMachine>, SizeNote> {
+    let mut machines: Vec<(SizeMachine, &str)> = Vec::new();
+    for run in runs {
+        let machine = machine(&run.host);
+        if machines.iter().all(|(known, _)| *known != machine) {
+            machines.push((machine, &run.directory));
+        }
+    }
+    if machines.len() < 2 {
+        return Ok(machines.pop().map(|(machine, _)| machine));
+    }
+    let named = machines.iter().map(|(machine, directory)| {
+        let SizeMachine { cpu_model, cpus, kernel, meshmeter } = machine;
+        format!("{directory}: {cpu_model}, {cpus} CPUs, Linux {kernel}, meshmeter {meshmeter}")
+    });
+    Err(SizeNote::naming(SizeNoteKind::MixedMachines, named.collect::<Vec<_>>().join("; ")))
+}
+
+/// Components of which the runs have different versions.
+fn mixed_components(runs: &[MeasuredRun]) -> Option<SizeNote> {
+    let versions = |name: &str| {
+        let of_runs = runs.iter().flat_map(|run| &run.host.versions).filter(|version| version.name == name);
+        let mut versions: Vec<&str> = of_runs.map(|version| version.version.as_str()).collect();
+        versions.sort_unstable();
+        versions.dedup();
+        versions
+    };
+    let mut names: Vec<&str> =
+        runs.iter().flat_map(|run| &run.host.versions).map(|version| version.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mixed = names.into_iter().filter_map(|name| {
+        let versions = versions(name);
+        (versions.len() > 1).then(|| format!("{name} {}", versions.join(" and ")))
+    });
+    let mixed = mixed.collect::<Vec<_>>().join(", ");
+    (!mixed.is_empty()).then(|| SizeNote::naming(SizeNoteKind::MixedComponents, mixed))
+}
+
+/// The answer for one proxy in one mode, or why there is none.
+fn answer(asked: &Asked<'_>, group: &Group<'_>) -> Result<SizeAnswer, SizeNote> {
+    let (mut options, mut left_out): (Vec<SizeOption>, Vec<(String, SizeNote)>) = (Vec::new(), Vec::new());
+    for sized in &group.options {
+        match option::option(asked, group, sized) {
+            Ok(option) => options.push(option),
+            Err(refusal) => left_out.push((sized.name(), refusal)),
+        }
+    }
+    if options.is_empty() {
+        return Err(common_refusal(group, &left_out));
+    }
+    let mut notes: Vec<SizeNote> =
+        left_out.into_iter().map(|(size, refusal)| left_out_note(&size, refusal)).collect();
+    notes.extend(option::notes_of_all(asked, group, &options));
+    let recommended = option::cheapest(&options);
+    let load = group.heaviest_load();
+    Ok(SizeAnswer {
+        mode: group.mode,
+        component: group.component.clone(),
+        proxies: group.proxies,
+        factors: group.factors.clone(),
+        protocol: load.protocol.clone(),
+        payload_bytes: load.payload_bytes,
+        connections: load.connections,
+        options,
+        recommended,
+        notes,
+    })
+}
+
+/// Why a size is not among the options.
+fn left_out_note(size: &str, refusal: SizeNote) -> SizeNote {
+    let why = match refusal.kind {
+        SizeNoteKind::ObjectiveNeverMet => "the objective is missed at every load".to_owned(),
+        SizeNoteKind::ObjectiveNotShown => "no load is shown to meet the objective".to_owned(),
+        _ => format!("no valid trial{}", refusal.detail.map(|why| format!(" ({why})")).unwrap_or_default()),
+    };
+    SizeNote::naming(SizeNoteKind::SizeLeftOut, format!("{size}: {why}"))
+}
+
+/// Why no size is an option: the reason of the first, with the place.
+fn common_refusal(group: &Group<'_>, left_out: &[(String, SizeNote)]) -> SizeNote {
+    let place = group.place();
+    match left_out.first() {
+        Some((_, first)) => {
+            let detail =
+                first.detail.as_ref().map_or_else(|| place.clone(), |detail| format!("{place}: {detail}"));
+            SizeNote::naming(first.kind, detail)
+        }
+        None => SizeNote::naming(SizeNoteKind::NoValidTrial, place),
+    }
+}
+
+/// Kinds of the reasons of trials, each once.
+fn reasons(trials: &[&TrialRecord]) -> String {
+    let mut kinds: Vec<&str> =
+        trials.iter().flat_map(|trial| &trial.verdict.reasons).map(|reason| kind_of(reason)).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds.join(", ")
+}
