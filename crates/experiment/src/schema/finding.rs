@@ -204,6 +204,8 @@ pub enum FindingKind {
     MeshSize,
     /// Change from the least to the greatest value of a factor, `subject`.
     FactorEffect,
+    /// Throughput against a factor (`subject`) by a scaling law; shown unless the law does not describe what was measured.
+    Scaling,
     /// Order of the modes: first the best, then each mode against the nearest better one that it differs from; then the
     /// same pairs under the other loads.
     Order,

@@ -48,6 +48,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "added.html",
     "resources.html",
     "factors.html",
+    "scaling.html",
     "sizes.html",
     "holdings.html",
     "trials.html",

@@ -8,6 +8,7 @@ mod graph;
 mod latency;
 mod order;
 mod resources;
+pub(crate) mod scaling;
 mod select;
 pub mod size;
 mod sizes;
@@ -95,6 +96,7 @@ fn sentence(run: &Context<'_>, group: &[&Finding]) -> String {
         FindingKind::Headline => latency::headline(run, group),
         FindingKind::MeshSize => sizes::mesh_size(run, group),
         FindingKind::FactorEffect => sizes::factor_effect(run, group),
+        FindingKind::Scaling => scaling::scaling(run, first),
         FindingKind::Order => order::order(group),
         FindingKind::FullMachine => throughput::full_machine(group),
         FindingKind::CpuPerRequest => throughput::cpu_per_request(group),

@@ -9,41 +9,41 @@ use crate::sentences::size::{
 use experiment::schema::{Estimate, SizeAnswer, SizeNote, SizeOption, SizeResult};
 use std::fmt::Write as _;
 
-/// The answer as text, ending with a line break.
+/// The answer as text, ending with a line break. Refusals are in it beside answers; alone they are for standard error.
 #[must_use]
 pub fn size_text(result: &SizeResult, options: Options) -> String {
-    let mut text = String::new();
-    let mut say = |line: &str| {
-        for wrapped in wrap(&format::unbroken(&plain(line)), options.width) {
-            let _ = writeln!(text, "{wrapped}");
-        }
-        if line.is_empty() {
-            text.push('\n');
-        }
-    };
-    say(&size_opening(result));
+    let mut lines = wrapped(&size_opening(result), options);
     for answer in &result.answers {
-        say("");
-        for line in lines(result, answer, options) {
-            say(&line);
-        }
+        lines.push(String::new());
+        lines.extend(answer_lines(result, answer, options));
     }
-    if !result.refusals.is_empty() {
-        say("");
-    }
-    result.refusals.iter().for_each(|refusal| say(&format!("Not answered. {}", refusal.text)));
     if result.is_answered() {
-        say("");
-        say(
-            "Intervals are 95 % and cover these runs alone; other payloads, protocols, settings and machines were not measured.",
-        );
-        result.formula.iter().for_each(|line| say(line));
+        if !result.refusals.is_empty() {
+            lines.push(String::new());
+        }
+        let refusals = result.refusals.iter().map(|refusal| format!("Not answered. {}", refusal.text));
+        lines.extend(refusals.flat_map(|refusal| wrapped(&refusal, options)));
+        lines.push(String::new());
+        lines.extend(wrapped(SCOPE, options));
+        lines.extend(result.formula.iter().flat_map(|line| wrapped(line, options)));
     }
-    text
+    lines.iter().fold(String::new(), |mut text, line| {
+        let _ = writeln!(text, "{line}");
+        text
+    })
 }
 
-fn lines(result: &SizeResult, answer: &SizeAnswer, options: Options) -> Vec<String> {
-    let mut lines = vec![bold(&plain(&size_place(answer)), options)];
+/// Where every figure holds.
+const SCOPE: &str = "Intervals are 95 % and cover these runs alone; other payloads, protocols, settings and machines were not \
+                     measured.";
+
+fn wrapped(text: &str, options: Options) -> Vec<String> {
+    wrap(&format::unbroken(&plain(text)), options.width)
+}
+
+fn answer_lines(result: &SizeResult, answer: &SizeAnswer, options: Options) -> Vec<String> {
+    let heading = wrapped(&size_place(answer), options);
+    let mut lines: Vec<String> = heading.iter().map(|line| bold(line, options)).collect();
     let memory =
         SizeUnit::for_sizes(answer.options.iter().filter_map(|option| Some(option.memory_bytes?.estimate)));
     let has_cost = answer.options.iter().any(|option| option.monthly_cost.is_some());
@@ -84,8 +84,8 @@ fn lines(result: &SizeResult, answer: &SizeAnswer, options: Options) -> Vec<Stri
     };
     lines.extend(drawn_table(&header, answer.options.iter().map(row), options));
     let sentences = [size_recommendation(result, answer), size_comparison(result, answer)];
-    lines.extend(sentences.into_iter().flatten());
-    lines.extend(notes(answer));
+    let said = sentences.into_iter().flatten().chain(notes(answer));
+    lines.extend(said.flat_map(|line| wrapped(&line, options)));
     lines
 }
 

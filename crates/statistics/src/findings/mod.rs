@@ -5,7 +5,7 @@
 //!
 //! Read [`findings`] for the order. [`latency`] is what the modes add, [`order`] their order, [`throughput`] closed loops,
 //! [`resources`] what proxies use, [`graph`] drivers, calls and services, [`footprint`] memory and configuration of proxies
-//! before the load, [`sizes`] the size of the mesh, [`factors`] the other factors, [`validity`] what may be trusted and which
+//! before the load, [`sizes`] the size of the mesh, [`factors`] the other factors, [`scaling`] scaling laws, [`validity`] what may be trusted and which
 //! trials are excluded, [`retakes`] reruns.
 
 mod factors;
@@ -17,6 +17,7 @@ mod reservation;
 mod resources;
 mod retakes;
 mod run;
+mod scaling;
 mod sizes;
 mod throughput;
 mod validity;
@@ -41,6 +42,7 @@ pub(crate) fn findings(
     debug_assert!(findings.iter().all(|finding| finding.kind == FindingKind::Headline));
     findings.extend(sizes::sizes(&run));
     findings.extend(factors::factors(&run));
+    findings.extend(scaling::scaling(&run));
     findings.extend(order::order(&run));
     findings.extend(throughput::full_machine(&run));
     findings.extend(throughput::cpu_per_request(&run));

@@ -15,6 +15,7 @@ mod legend;
 mod opening;
 mod rates;
 mod resources;
+mod scaling;
 mod setting;
 mod sizes;
 mod tables;
@@ -47,6 +48,7 @@ pub struct Page {
     resources: Option<resources::ResourceSection>,
     holdings: Option<holdings::HoldingsSection>,
     factors: Option<factors::FactorSection>,
+    scaling: Option<scaling::ScalingSection>,
     sizes: Option<sizes::SizeSection>,
     graph: Option<graph::GraphSection>,
     drivers: Option<DriverTable>,
@@ -81,6 +83,7 @@ impl Page {
             resources: resources::resources(&context),
             holdings: holdings::holdings(&context),
             factors: factors::factors(&context),
+            scaling: scaling::scaling(&context),
             sizes: sizes::sizes(&context),
             graph: graph::graph(&context),
             drivers: DriverTable::new(&run.summary),

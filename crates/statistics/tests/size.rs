@@ -1,0 +1,228 @@
+//! Sizes from runs of which the truth is known: intervals contain it, and what a run does not support is said.
+
+#[path = "size/generated.rs"]
+mod generated;
+
+use experiment::Mode;
+use experiment::schema::{BindingResource, Prices, SizeAnswer, SizeNoteKind, SizeQuestion, SizeResult};
+use generated::{ClosedLoop, OpenLoop, run_of};
+use statistics::size::{MeasuredRun, size};
+
+const SEEDS: u64 = 100;
+
+fn question(target_rps: f64) -> SizeQuestion {
+    SizeQuestion { target_rps, ..SizeQuestion::default() }
+}
+
+fn ask(question: &SizeQuestion, objective: &str, runs: &[MeasuredRun]) -> SizeResult {
+    let objective = (!objective.is_empty()).then(|| objective.parse().expect("an objective"));
+    size(question, objective, runs)
+}
+
+fn only_answer(result: &SizeResult) -> &SizeAnswer {
+    assert_eq!(result.answers.len(), 1, "{:?}", result.refusals);
+    &result.answers[0]
+}
+
+fn kinds(result: &SizeResult) -> Vec<SizeNoteKind> {
+    let of_answers = result
+        .answers
+        .iter()
+        .flat_map(|answer| answer.notes.iter().chain(answer.options.iter().flat_map(|option| &option.notes)));
+    result.refusals.iter().chain(of_answers).map(|note| note.kind).collect()
+}
+
+fn needed(target: f64, capacity: f64) -> u64 {
+    (target / capacity).ceil() as u64
+}
+
+/// Of intervals, how many contain the truth.
+fn covered(hits: &[bool]) -> f64 {
+    hits.iter().filter(|hit| **hit).count() as f64 / hits.len() as f64
+}
+
+#[test]
+fn replicas_of_a_closed_loop_contain_the_truth_in_90_of_100() {
+    let base = ClosedLoop::default();
+    let designs = [
+        base.clone(),
+        ClosedLoop { repeats: 3, between: 0.1, ..base.clone() },
+        ClosedLoop { repeat: 0.1, ..base.clone() },
+        ClosedLoop { limits: &["100m", "200m", "400m"], ..base.clone() },
+        ClosedLoop { limits: &["2"], ..base.clone() },
+        ClosedLoop { throttled: false, key: "proxy.cpu", mode: Mode::Sidecar, ..base },
+    ];
+    for design in designs {
+        // Many replicas, so that rounding up to whole ones hides nothing.
+        let target = 3e6;
+        let mut hits: Vec<Vec<bool>> = vec![Vec::new(); design.limits.len()];
+        for seed in 0..SEEDS {
+            let result = ask(&question(target), "", &[design.run(seed)]);
+            let answer = &result.answers[0];
+            assert_eq!(answer.options.len(), design.limits.len(), "{:?}", result.refusals);
+            for (option, hits) in answer.options.iter().zip(&mut hits) {
+                let cores = option.cpu_limit_cores.expect("a limit");
+                let truth = needed(target, design.throughput(cores));
+                let (low, high) = (option.replicas.low.unwrap(), option.replicas.high.unwrap());
+                hits.push((low..=high).contains(&truth));
+                assert!(high < 3 * truth, "the interval says something: {low} to {high} of {truth}");
+            }
+        }
+        for hits in hits {
+            assert!(covered(&hits) >= 0.9, "{:.2} in {design:?}", covered(&hits));
+        }
+    }
+}
+
+#[test]
+fn replicas_of_an_open_loop_contain_the_truth_in_90_of_100() {
+    let base = OpenLoop::default();
+    let designs = [
+        (base.clone(), "p99=20ms"),
+        (OpenLoop { repeats: 3, between: 0.2, ..base.clone() }, "p99=20ms"),
+        (OpenLoop { repeat: 0.1, ..base.clone() }, "p99=8ms"),
+        (OpenLoop { rates: &[500.0, 1000.0, 2000.0, 4000.0, 8000.0], ..base.clone() }, "p50=3ms,errors=1%"),
+        (base, ""),
+    ];
+    for (design, objective) in designs {
+        let target = 3e6;
+        let truth = needed(target, design.capacity(objective));
+        let hits: Vec<bool> = (0..SEEDS)
+            .map(|seed| {
+                let result = ask(&question(target), objective, &[design.run(seed)]);
+                let answer = result.answers.iter().find(|answer| answer.component == "client-proxy");
+                let option = &answer.unwrap_or_else(|| panic!("{:?}", result.refusals)).options[0];
+                (option.replicas.low.unwrap()..=option.replicas.high.unwrap()).contains(&truth)
+            })
+            .collect();
+        assert!(covered(&hits) >= 0.9, "{objective}: {:.2} in {design:?}", covered(&hits));
+    }
+}
+
+#[test]
+fn the_answer_multiplies_what_was_measured() {
+    let prices = Prices { cpu_hour: 0.04, gb_hour: 0.005, per_replica_hour: 0.001, currency: "USD".into() };
+    let asked = SizeQuestion { headroom: 0.3, prices: Some(prices), ..question(50_000.0) };
+    let design = ClosedLoop { between: 0.0, repeat: 0.0, ..ClosedLoop::default() };
+    let result = ask(&asked, "", &[design.run(1)]);
+    let answer = only_answer(&result);
+    for option in &answer.options {
+        let cores = option.cpu_limit_cores.unwrap();
+        let count = (50_000.0 / (design.throughput(cores) * 0.7)).ceil();
+        assert_eq!(option.replicas.estimate as f64, count);
+        assert_eq!(option.cpu_cores.unwrap().estimate, count * cores);
+        let memory_gb = option.memory_bytes.unwrap().estimate / 1e9;
+        assert!((memory_gb / count - 0.05).abs() < 1e-9, "the working set, whatever the rate");
+        let per_hour = count * cores * 0.04 + memory_gb * 0.005 + count * 0.001;
+        assert!((option.monthly_cost.unwrap().estimate - per_hour * 730.0).abs() < 1e-6);
+        assert_eq!(option.binds, BindingResource::Cpu);
+        assert!((option.without_one.lost - 1.0 / count).abs() < 1e-12);
+        assert_eq!(option.replicas.high.map(|high| high >= option.replicas.estimate), Some(true));
+    }
+    assert_eq!(result.requests_per_day, 4.32e9);
+    let cheapest = answer.recommendation().unwrap().monthly_cost.unwrap().estimate;
+    assert!(answer.options.iter().all(|option| option.monthly_cost.unwrap().estimate >= cheapest));
+    assert!(kinds(&result).contains(&SizeNoteKind::NoObjective), "{:?}", kinds(&result));
+    assert!(kinds(&result).contains(&SizeNoteKind::TargetBeyondSweep));
+}
+
+#[test]
+fn cpu_of_proxies_without_a_limit_is_read_at_their_share_of_the_target() {
+    let design = OpenLoop { between: 0.0, repeat: 0.0, within: 0.0, ..OpenLoop::default() };
+    let result = ask(&question(3000.0), "p99=20ms", &[design.run(1)]);
+    assert_eq!(result.answers.len(), 2, "both sidecars");
+    let option = &result.answers[0].options[0];
+    assert_eq!(option.replicas.estimate, 1);
+    let cores = option.cpu_cores.unwrap().estimate;
+    let (below, above) = (OpenLoop::cores(2000.0) / 2.0, OpenLoop::cores(4000.0) / 4.0);
+    assert!((cores - 3.0 * (below + above) / 2.0).abs() < 1e-6, "{cores}");
+    let small = ask(&question(100.0), "p99=20ms", &[design.run(1)]);
+    assert!(kinds(&small).contains(&SizeNoteKind::BelowSweep));
+}
+
+#[test]
+fn a_sweep_that_ends_before_the_limit_gives_no_upper_end() {
+    let design = OpenLoop { rates: &[500.0, 1000.0], ..OpenLoop::default() };
+    for objective in ["p99=20ms", ""] {
+        let result = ask(&question(10_000.0), objective, &[design.run(1)]);
+        let option = &result.answers[0].options[0];
+        let rps = option.capacity.rps;
+        assert_eq!((rps.estimate, rps.low, rps.high), (1000.0, Some(1000.0), None));
+        assert_eq!((option.replicas.low, option.replicas.high), (Some(1), Some(10)));
+        assert!(kinds(&result).contains(&SizeNoteKind::SweepEnded));
+        assert_eq!(option.binds, BindingResource::Load);
+    }
+}
+
+#[test]
+fn what_runs_do_not_support_is_refused() {
+    let closed = ClosedLoop::default();
+    let refused = |question: &SizeQuestion, objective: &str, runs: &[MeasuredRun]| {
+        let result = ask(question, objective, runs);
+        assert!(!result.is_answered());
+        result.refusals[0].kind
+    };
+    let asked = question(50_000.0);
+    assert_eq!(refused(&asked, "p99=10us", &[closed.run(1)]), SizeNoteKind::ObjectiveNeverMet);
+    let open = OpenLoop::default();
+    assert_eq!(refused(&asked, "p99=10us", &[open.run(1)]), SizeNoteKind::ObjectiveNeverMet);
+    let single = OpenLoop { repeats: 1, ..open.clone() };
+    assert_eq!(refused(&asked, "p99=20ms", &[single.run(1)]), SizeNoteKind::ObjectiveNotShown);
+    let spoiled = ClosedLoop { spoiled: Some("other-processes: others took 1.20 cores"), ..closed.clone() };
+    assert_eq!(refused(&asked, "", &[spoiled.run(1)]), SizeNoteKind::NoValidTrial);
+    let full =
+        ClosedLoop { spoiled: Some("generator-full: the generator's busiest thread"), ..closed.clone() };
+    assert_eq!(refused(&asked, "", &[full.run(1)]), SizeNoteKind::NoValidTrial);
+    assert_eq!(refused(&asked, "", &[run_of(&closed.experiment(), Vec::new())]), SizeNoteKind::NoValidTrial);
+    let change: [fn(&mut MeasuredRun); 3] = [
+        |run| run.host.cpu_model = "another".to_owned(),
+        |run| run.host.kernel = "6.19".to_owned(),
+        |run| run.host.versions[0].version = "0.2.0".to_owned(),
+    ];
+    for change in change {
+        let mut other = closed.run(2);
+        change(&mut other);
+        assert_eq!(refused(&asked, "", &[closed.run(1), other]), SizeNoteKind::MixedMachines);
+    }
+    let mode = SizeQuestion { mode: Some(Mode::Sidecar), ..asked.clone() };
+    assert_eq!(refused(&mode, "", &[closed.run(1)]), SizeNoteKind::NotMeasured);
+    let component = SizeQuestion { component: Some("waypoint".to_owned()), ..asked.clone() };
+    assert_eq!(refused(&component, "", &[closed.run(1)]), SizeNoteKind::NotMeasured);
+    let payload = SizeQuestion { payload_bytes: Some(4096), ..asked };
+    assert_eq!(refused(&payload, "", &[closed.run(1)]), SizeNoteKind::NotMeasured);
+}
+
+#[test]
+fn sizes_of_several_runs_of_one_machine_stand_side_by_side() {
+    let small = ClosedLoop { limits: &["1", "2"], ..ClosedLoop::default() };
+    let large = ClosedLoop { limits: &["4", "8"], ..ClosedLoop::default() };
+    let result = ask(&question(50_000.0), "", &[large.run(1), small.run(2)]);
+    let limits: Vec<f64> =
+        only_answer(&result).options.iter().filter_map(|option| option.cpu_limit_cores).collect();
+    assert_eq!(limits, [1.0, 2.0, 4.0, 8.0]);
+    let runs: Vec<usize> = only_answer(&result).options.iter().map(|option| option.run).collect();
+    assert_eq!(runs, [1, 1, 0, 0]);
+}
+
+#[test]
+fn a_size_without_a_valid_trial_is_named_and_left_out() {
+    let mut run = ClosedLoop::default().run(1);
+    for trial in run.trials.iter_mut().filter(|trial| trial.factors["gateway.cpu"].to_string() == "4") {
+        trial.verdict.spoil("path-not-proven: no", experiment::schema::Figures::all());
+    }
+    let result = ask(&question(50_000.0), "", &[run]);
+    assert_eq!(only_answer(&result).options.len(), 3);
+    assert!(kinds(&result).contains(&SizeNoteKind::SizeLeftOut));
+}
+
+#[test]
+fn a_limit_of_the_generator_is_no_limit_of_the_proxy() {
+    let design = OpenLoop { generator_full: true, ..OpenLoop::default() };
+    let result = ask(&question(50_000.0), "p99=20ms", &[design.run(1)]);
+    let option = &result.answers[0].options[0];
+    assert_eq!(option.capacity.rps.high, None, "{option:?}");
+    assert!(
+        kinds(&result).contains(&SizeNoteKind::SweepEnded)
+            || kinds(&result).contains(&SizeNoteKind::GeneratorLimited)
+    );
+}

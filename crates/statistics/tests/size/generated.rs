@@ -1,0 +1,271 @@
+//! Runs of known laws with noise within and between trials.
+
+use experiment::schema::{
+    ComponentUsage, ComponentVersion, Figure, Figures, HistogramSummary, Host, LoadResult, PathProof, Rates,
+    RequestCounts, Role, TRIAL_SCHEMA, Throttling, TrialRecord, Verdict,
+};
+use experiment::{Experiment, Mode, Plan, PlannedTrial};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use statistics::size::MeasuredRun;
+
+fn normal(random: &mut StdRng) -> f64 {
+    let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
+}
+
+/// A run of these trials on a machine.
+pub fn run_of(experiment: &Experiment, trials: Vec<TrialRecord>) -> MeasuredRun {
+    let version = |name: &str, version: &str| ComponentVersion {
+        name: name.to_owned(),
+        version: version.to_owned(),
+        ..ComponentVersion::default()
+    };
+    let host = Host {
+        cpu_model: "AMD EPYC".to_owned(),
+        cpus: 64,
+        kernel: "6.18".to_owned(),
+        versions: vec![version("meshmeter", "0.1.0"), version("envoy", "1.40.0")],
+        ..Host::default()
+    };
+    MeasuredRun { directory: "run".to_owned(), experiment: experiment.clone(), host, trials }
+}
+
+/// Throughput by the Universal Scalability Law against CPU limits.
+#[derive(Clone, Debug)]
+pub struct ClosedLoop {
+    pub mode: Mode,
+    pub key: &'static str,
+    pub limits: &'static [&'static str],
+    pub repeats: usize,
+    /// Standard deviation of the logarithm between trials, and of what all trials of a repeat have in common.
+    pub between: f64,
+    pub repeat: f64,
+    /// Trials say that the limit throttled the proxy, as those of a real run may.
+    pub throttled: bool,
+    /// A reason in every verdict.
+    pub spoiled: Option<&'static str>,
+}
+
+impl Default for ClosedLoop {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Gateway,
+            key: "gateway.cpu",
+            limits: &["1", "2", "4", "8"],
+            repeats: 5,
+            between: 0.05,
+            repeat: 0.02,
+            throttled: true,
+            spoiled: None,
+        }
+    }
+}
+
+impl ClosedLoop {
+    pub fn throughput(&self, cores: f64) -> f64 {
+        4000.0 * cores / (1.0 + 0.05 * (cores - 1.0) + 0.002 * cores * (cores - 1.0))
+    }
+
+    pub fn experiment(&self) -> Experiment {
+        let (section, key) = self.key.split_once('.').expect("a dotted key");
+        let text = format!(
+            "{{name: t, mesh: envoy, modes: [none, {}], load: {{clients: 50, duration: 10s}}, repeats: {}, {section}: {{{key}: [{}]}}}}",
+            self.mode,
+            self.repeats,
+            self.limits.join(", ")
+        );
+        Experiment::parse(&text, "test").expect("a good experiment")
+    }
+
+    pub fn run(&self, seed: u64) -> MeasuredRun {
+        let mut random = StdRng::seed_from_u64(seed);
+        let experiment = self.experiment();
+        let repeats: Vec<f64> = (0..self.repeats).map(|_| self.repeat * normal(&mut random)).collect();
+        let plan = Plan::new(&experiment, seed);
+        let trials = plan.trials.iter().map(|planned| {
+            let cores = planned.factors.get(self.key).and_then(|value| value.quantity(self.key));
+            let cores = cores.unwrap_or_else(|| experiment.gateway.cpu_limit_cores.unwrap_or(2.0));
+            let deviation = self.between * normal(&mut random) - self.between * self.between / 2.0;
+            let rate = self.throughput(cores) * (repeats[planned.repeat] + deviation).exp();
+            self.trial(planned, rate, cores)
+        });
+        let trials = trials.collect();
+        run_of(&experiment, trials)
+    }
+
+    fn trial(&self, planned: &PlannedTrial, rate: f64, cores: f64) -> TrialRecord {
+        let us = 50.0 / rate * 1e6;
+        let times = times([us, us * 1.5, us * 2.0], rate * 10.0);
+        let names: &[&str] = match planned.mode {
+            Mode::Gateway => &["gateway"],
+            Mode::Sidecar => &["client-proxy"],
+            _ => &[],
+        };
+        let mut verdict = Verdict::usable();
+        let proxies: Vec<ComponentUsage> = names
+            .iter()
+            .map(|name| ComponentUsage {
+                throttling: Some(Throttling { periods: 90, time_s: 1.0, ..Throttling::default() }),
+                ..proxy(name, cores * 0.98)
+            })
+            .collect();
+        if self.throttled && !proxies.is_empty() {
+            let reason = format!("throttled: {}, in 90 periods for 1000 ms by its CPU limit", names[0]);
+            verdict.spoil(reason, Figures::times().with(Figure::Throughput));
+        }
+        if let Some(reason) = self.spoiled {
+            verdict.spoil(reason, Figures::times().with(Figure::Throughput));
+        }
+        record(planned, verdict, times, Rates { offered: None, sent: rate, completed: rate }, proxies)
+    }
+}
+
+/// Response times that rise towards a capacity, in both sidecars.
+#[derive(Clone, Debug)]
+pub struct OpenLoop {
+    pub rates: &'static [f64],
+    pub repeats: usize,
+    pub between: f64,
+    pub repeat: f64,
+    /// Of a percentile within a trial.
+    pub within: f64,
+    /// The generator, not the proxies, does not keep up.
+    pub generator_full: bool,
+}
+
+impl Default for OpenLoop {
+    fn default() -> Self {
+        Self {
+            rates: &[1000.0, 2000.0, 4000.0, 5000.0, 6000.0, 8000.0],
+            repeats: 5,
+            between: 0.1,
+            repeat: 0.03,
+            within: 0.03,
+            generator_full: false,
+        }
+    }
+}
+
+/// What the sidecars carry at most, requests per second.
+const SATURATES: f64 = 7000.0;
+
+impl OpenLoop {
+    /// Percentiles at a rate, microseconds; a queue in front of a server.
+    fn percentiles_us(rate: f64) -> [f64; 3] {
+        let waiting = 1.0 / (1.0 - rate / SATURATES);
+        [500.0 * waiting, 1200.0 * waiting, 3000.0 * waiting]
+    }
+
+    pub fn cores(rate: f64) -> f64 {
+        0.1 + rate / 1000.0 * 0.2
+    }
+
+    /// The truth: where the objective's bound is reached.
+    pub fn capacity(&self, objective: &str) -> f64 {
+        let at = |first_us: f64, bound_us: f64| SATURATES * (1.0 - first_us / bound_us);
+        match objective.split(',').next().expect("a part") {
+            "" => SATURATES,
+            "p99=20ms" => at(3000.0, 20_000.0),
+            "p99=8ms" => at(3000.0, 8000.0),
+            "p50=3ms" => at(500.0, 3000.0),
+            other => panic!("no truth for {other}"),
+        }
+    }
+
+    pub fn experiment(&self) -> Experiment {
+        let rates: Vec<String> = self.rates.iter().map(ToString::to_string).collect();
+        let text = format!(
+            "{{name: t, mesh: istio, modes: [none, sidecar], load: {{rate: [{}], duration: 10s}}, repeats: {}}}",
+            rates.join(", "),
+            self.repeats
+        );
+        Experiment::parse(&text, "test").expect("a good experiment")
+    }
+
+    pub fn run(&self, seed: u64) -> MeasuredRun {
+        let mut random = StdRng::seed_from_u64(seed);
+        let experiment = self.experiment();
+        let repeats: Vec<f64> = (0..self.repeats).map(|_| self.repeat * normal(&mut random)).collect();
+        let plan = Plan::new(&experiment, seed);
+        let trials = plan.trials.iter().map(|planned| {
+            let noise = repeats[planned.repeat] + self.between * normal(&mut random);
+            self.trial(planned, noise - self.between * self.between / 2.0, &mut random)
+        });
+        let trials = trials.collect();
+        run_of(&experiment, trials)
+    }
+
+    fn trial(&self, planned: &PlannedTrial, noise: f64, random: &mut StdRng) -> TrialRecord {
+        let rate = planned.load.rate.expect("an open loop");
+        let proxies = if planned.mode == Mode::None {
+            Vec::new()
+        } else {
+            ["client-proxy", "server-proxy"]
+                .map(|name| proxy(name, Self::cores(rate.min(SATURATES))))
+                .to_vec()
+        };
+        let mut verdict = Verdict::usable();
+        let saturated = planned.mode != Mode::None && rate > SATURATES;
+        let completed = if saturated { SATURATES * (noise / 10.0).exp() } else { rate };
+        if saturated {
+            let who = match self.generator_full {
+                true => "the generator's CPU was full (more --threads on free cores may send more)",
+                false => "the target did not keep up on these connections",
+            };
+            let reason =
+                format!("saturated: {completed:.0}/s completed of {rate:.0}/s offered; 9 never sent; {who}");
+            verdict.spoil(reason, Figures::times());
+            verdict.saturated = true;
+        }
+        let at = Self::percentiles_us(if saturated { SATURATES * 0.99 } else { rate });
+        let times = times(at.map(|us| us * (noise + self.within * normal(random)).exp()), completed * 10.0);
+        record(planned, verdict, times, Rates { offered: Some(rate), sent: completed, completed }, proxies)
+    }
+}
+
+fn times([p50, p90, p99]: [f64; 3], count: f64) -> HistogramSummary {
+    HistogramSummary {
+        count: count as u64,
+        mean: Some(p50),
+        p50: Some(p50),
+        p90: Some(p90),
+        p99: Some(p99),
+        max: Some(p99 * 1.5),
+        ..HistogramSummary::default()
+    }
+}
+
+fn proxy(name: &str, cores: f64) -> ComponentUsage {
+    ComponentUsage {
+        cpu_user_s: 10.0 * cores,
+        memory_resident_bytes: 70_000_000,
+        memory_working_set_bytes: Some(50_000_000),
+        ..ComponentUsage::of(name, Role::Proxy, 10.0)
+    }
+}
+
+fn record(
+    planned: &PlannedTrial,
+    verdict: Verdict,
+    times: HistogramSummary,
+    rate: Rates,
+    components: Vec<ComponentUsage>,
+) -> TrialRecord {
+    let sent = (rate.sent * 10.0) as u64;
+    let result = LoadResult {
+        duration_s: 10.0,
+        rate,
+        requests: RequestCounts { scheduled: sent, sent, completed: sent, ..RequestCounts::default() },
+        response_time_us: times,
+        verdict: Verdict::usable(),
+        ..LoadResult::default()
+    };
+    let read = serde_json::json!({
+        "schema": TRIAL_SCHEMA, "index": planned.index, "repeat": planned.repeat, "mode": planned.mode,
+        "factors": planned.factors, "load": planned.load, "started_at": "", "outcome": "finished", "verdict": verdict,
+        "result": null, "components": [], "path": PathProof { proven: true, ..PathProof::default() }, "machine": null,
+    });
+    let trial: TrialRecord = serde_json::from_value(read).expect("a trial");
+    TrialRecord { result: Some(result), components, ..trial }
+}
