@@ -90,7 +90,7 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     grpc::make_calls(args, &mut targets, tls.as_ref())?;
     let connections = connections(args, protocol, targets.servers.len());
     let share = args.schedule.share.unwrap_or_default();
-    share::check(args, connections, targets.servers.len())?;
+    share::check(args, connections)?;
     let half_of_cpus = thread::available_parallelism().map_or(1, |cpus| (cpus.get() / 2).max(1));
     // Threads share no connections: a server with fewer than there are threads would be out of reach for some.
     let most_threads =

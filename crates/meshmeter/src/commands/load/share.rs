@@ -1,11 +1,11 @@
 //! What a load must have so that several generators can share it.
 
-use crate::cli::{LoadArgs, ServerPerName};
+use crate::cli::LoadArgs;
 use crate::failure::Failure;
 
 /// Refuses a load that cannot be divided: every generator needs a connection and, in a closed loop, a client and a request.
 /// The numbers are those of all generators together.
-pub fn check(args: &LoadArgs, connections: usize, servers: usize) -> Result<(), Failure> {
+pub fn check(args: &LoadArgs, connections: usize) -> Result<(), Failure> {
     let generators = args.schedule.share.unwrap_or_default().of();
     let clients = args.schedule.clients.map(|clients| clients as usize);
     let requests = args.schedule.requests.filter(|_| clients.is_some());
@@ -18,12 +18,6 @@ pub fn check(args: &LoadArgs, connections: usize, servers: usize) -> Result<(), 
             ))
             .with_hint("--connections, --clients and --requests are those of all generators together"));
         }
-    }
-    if args.targets.server_per == ServerPerName::Connection && connections < servers {
-        return Err(Failure::wrong_use(format!(
-            "--server-per connection: {connections} connections cannot have {servers} servers"
-        ))
-        .with_hint("more --connections, or fewer hosts in the URL"));
     }
     Ok(())
 }
